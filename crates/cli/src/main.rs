@@ -1,0 +1,2 @@
+//! The `blksim` binary.
+fn main() {}
