@@ -1,2 +1,95 @@
-//! Developer commands.
-fn main() {}
+//! Every developer command: `cargo xtask ci` is all of them.
+//!
+//! Not part of the product and depends on none of its crates. Read next: `ci.rs` for the order,
+//! `step.rs` for what passing, failing and skipping mean, `tidy.rs` for the house rules.
+#![forbid(unsafe_code)]
+
+mod btt;
+mod checks;
+mod ci;
+mod deny;
+mod determinism;
+mod paths;
+mod step;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Developer commands of blksim.
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Everything below, in order; stops at the first failure
+    Ci,
+    /// House rules that no compiler checks
+    Tidy,
+    /// Tests of the whole workspace, debug build
+    Test,
+    /// Same scenario, same bytes: debug against release and one run against the next
+    Determinism,
+    /// Scheduler scripts
+    Scripts {
+        /// Write what the schedulers do now as the new expectation
+        #[arg(long)]
+        rewrite: bool,
+    },
+    /// Short exploration, release build
+    Explore,
+    /// Thread interleavings of the step machines under loom
+    Loom,
+    /// Licences, bans, sources, advisories of the dependencies
+    Deny,
+    /// Benchmarks
+    Bench {
+        /// Run each once, to see that it works and keeps its ratios
+        #[arg(long)]
+        smoke: bool,
+    },
+    /// Compare the import's statistics with those of btt
+    Btt,
+    /// Long random exploration; runs until it fails or is stopped
+    Soak {
+        /// First seed; each round takes the next one
+        #[arg(long)]
+        seed: u64,
+        /// Stop after this many rounds
+        #[arg(long)]
+        rounds: Option<u64>,
+    },
+}
+
+fn main() -> ExitCode {
+    let command = Args::parse().command;
+    let result = match command {
+        Command::Ci => return ci::run(),
+        Command::Tidy => tidy::run(),
+        Command::Test => checks::test(),
+        Command::Determinism => determinism::run(),
+        Command::Scripts { rewrite } => checks::scripts(rewrite),
+        Command::Explore => checks::explore(),
+        Command::Loom => checks::loom(),
+        Command::Deny => deny::run(),
+        Command::Bench { smoke } => checks::bench(smoke),
+        Command::Btt => btt::run(),
+        Command::Soak { seed, rounds } => checks::soak(seed, rounds),
+    };
+    match result {
+        Ok(step::Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(step::Outcome::Skipped(reason)) => {
+            println!("skip: {reason}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("failed: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

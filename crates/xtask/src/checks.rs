@@ -1,0 +1,151 @@
+//! The checks that are one cargo command each.
+//!
+//! A check whose tests are not written yet is skipped with that reason.
+
+use std::fs;
+use std::path::Path;
+
+use crate::paths;
+use crate::step::{Outcome, Result, Run};
+
+/// Sources are formatted.
+pub(crate) fn fmt() -> Result {
+    Run::cargo(&["fmt", "--all", "--", "--check"]).passes()
+}
+
+/// No warning from the compiler or clippy, in any target.
+pub(crate) fn clippy() -> Result {
+    Run::cargo(&[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ])
+    .passes()
+}
+
+/// Unit, integration and documentation tests in a debug build.
+pub(crate) fn test() -> Result {
+    // Benches run in `bench`, where they are built as they are measured.
+    Run::cargo(&[
+        "test",
+        "--workspace",
+        "--exclude",
+        "blksim-benches",
+        "--locked",
+    ])
+    .passes()
+}
+
+/// Scheduler scripts, or their expectations written anew.
+pub(crate) fn scripts(rewrite: bool) -> Result {
+    if let Some(skip) = absent("crates/blkmq/tests/scripts.rs") {
+        return Ok(skip);
+    }
+    let run = Run::cargo(&[
+        "test",
+        "--package",
+        "blkmq",
+        "--test",
+        "scripts",
+        "--locked",
+    ]);
+    if rewrite {
+        run.env("UPDATE_SCRIPTS", "1").passes()
+    } else {
+        run.passes()
+    }
+}
+
+/// The exploration that fits into minutes.
+pub(crate) fn explore() -> Result {
+    let dir = paths::root().join("crates/explore");
+    if !paths::rust_files(&dir).iter().any(|path| has_test(path)) {
+        return Ok(Outcome::Skipped(
+            "crates/explore has no test yet".to_owned(),
+        ));
+    }
+    Run::cargo(&[
+        "test",
+        "--package",
+        "blksim-explore",
+        "--release",
+        "--locked",
+    ])
+    .passes()
+}
+
+/// The step machines on loom's threads, in a target directory of their own.
+pub(crate) fn loom() -> Result {
+    if let Some(skip) = absent("crates/blkmq/tests/loom.rs") {
+        return Ok(skip);
+    }
+    // The flag would otherwise rebuild every dependency, twice per run of ci.
+    Run::cargo(&[
+        "test",
+        "--package",
+        "blkmq",
+        "--release",
+        "--test",
+        "loom",
+        "--locked",
+    ])
+    .env("RUSTFLAGS", "--cfg loom")
+    .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
+    .passes()
+}
+
+/// Benchmarks in full, or each once.
+pub(crate) fn bench(smoke: bool) -> Result {
+    let dir = paths::root().join("benches/benches");
+    if paths::rust_files(&dir).is_empty() {
+        return Ok(Outcome::Skipped("benches/benches is empty".to_owned()));
+    }
+    let run = Run::cargo(&[
+        "bench",
+        "--package",
+        "blksim-benches",
+        "--benches",
+        "--locked",
+    ]);
+    if smoke {
+        run.arg("--").arg("--test").passes()
+    } else {
+        run.passes()
+    }
+}
+
+/// Random exploration round after round, each with a seed that repeats it.
+pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
+    if let Some(skip) = absent("crates/explore/tests/soak.rs") {
+        return Ok(skip);
+    }
+    let last = rounds.map_or(u64::MAX, |rounds| seed.saturating_add(rounds));
+    for seed in seed..last {
+        println!("soak --seed {seed} --rounds 1");
+        Run::cargo(&[
+            "test",
+            "--quiet",
+            "--package",
+            "blksim-explore",
+            "--release",
+        ])
+        .arg("--test")
+        .arg("soak")
+        .env("SOAK_SEED", seed.to_string())
+        .passes()?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn absent(file: &str) -> Option<Outcome> {
+    let there = paths::root().join(file).is_file();
+    (!there).then(|| Outcome::Skipped(format!("{file} is not written yet")))
+}
+
+fn has_test(path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.contains("#[test]"))
+}
