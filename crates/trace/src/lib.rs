@@ -1,1 +1,8 @@
-//! Placeholder until the first module lands.
+//! File formats: blktrace, ftrace, fio jobs, capture folders; matching of I/Os.
+//!
+//! A leaf: bytes come in, records go out. No simulation, no printing, no wall clock.
+//! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
+
+mod error;
+
+pub use error::{Error, Result};
