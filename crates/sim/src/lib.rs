@@ -1,1 +1,7 @@
-//! Placeholder until the first module lands.
+//! Time and machine: what the block layer of `blkmq` runs on in a simulation.
+//!
+//! The map: `event_queue` orders what happens, `rng` draws what is random.
+#![forbid(unsafe_code)]
+
+pub mod event_queue;
+pub mod rng;
