@@ -4,5 +4,7 @@
 //! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
 
 mod error;
+pub mod ftrace;
+pub mod text;
 
 pub use error::{Error, Result};

@@ -1,0 +1,226 @@
+//! The text of `/sys/kernel/tracing/trace`: one event a line, block events and our probes typed.
+//!
+//! Not an order of its own: lines come as the kernel printed them (merged by time). Typed payloads
+//! are in `event.rs`. Kernel: include/trace/events/block.h and kyber.h (6.1 and 6.12; the latter
+//! adds the ioprio to block_rq_*), kernel/trace/trace_output.c.
+
+use std::path::Path;
+
+use blkmq::time::SimTime;
+
+mod event;
+mod fields;
+
+pub use event::{
+    BlockBio, BlockDone, BlockRequest, DeviceNumber, Event, IoPriority, KyberLatency, Probe,
+    ProbedRequest, Remap,
+};
+
+use crate::text::Lines;
+use crate::{Error, Result};
+
+/// One event of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Line in the file, first line 1.
+    pub line: u64,
+    /// Name of the running task (`<idle>` for the idle task).
+    pub task: String,
+    /// Its process id.
+    pub pid: u32,
+    /// CPU that wrote the event.
+    pub cpu: u16,
+    /// irqs-off, need-resched, hard- or softirq, preempt depth, migrate-disable; empty if the
+    /// trace has no such column.
+    pub context: String,
+    /// Time of the trace clock; ftrace prints microseconds.
+    pub at: SimTime,
+    /// Name of the event or probe.
+    pub name: String,
+    /// What it says.
+    pub event: Event,
+}
+
+impl Record {
+    /// True if the event happened in an interrupt handler (hard or soft).
+    pub fn in_interrupt(&self) -> bool {
+        self.context
+            .chars()
+            .any(|c| matches!(c, 'h' | 'H' | 's' | 'z' | 'Z'))
+    }
+}
+
+/// Streaming reader of a trace.
+#[derive(Debug)]
+pub struct Ftrace {
+    lines: Lines,
+    lost: u64,
+    failed: bool,
+}
+
+impl Ftrace {
+    /// Opens a trace, plain or compressed (`.xz`, `.gz`).
+    pub fn open(file: &Path) -> Result<Ftrace> {
+        Ok(Ftrace::new(Lines::open(file)?))
+    }
+
+    /// Reads a trace from lines.
+    pub fn new(lines: Lines) -> Ftrace {
+        Ftrace {
+            lines,
+            lost: 0,
+            failed: false,
+        }
+    }
+
+    /// Events that the kernel says it had to drop, so far.
+    pub fn lost_count(&self) -> u64 {
+        self.lost
+    }
+
+    fn read(&mut self) -> Result<Option<Record>> {
+        while self.lines.advance()? {
+            let line = self.lines.line();
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(lost) = lost_events(line) {
+                self.lost += lost;
+                continue;
+            }
+            return parse(&self.lines).map(Some);
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Ftrace {
+    type Item = Result<Record>;
+
+    /// The next event. Nothing follows an error.
+    fn next(&mut self) -> Option<Result<Record>> {
+        if self.failed {
+            return None;
+        }
+        let item = self.read().transpose();
+        self.failed = matches!(item, Some(Err(_)));
+        item
+    }
+}
+
+/// `CPU:1 [LOST 22 EVENTS]`, which the kernel prints where a ring buffer ran over.
+fn lost_events(line: &str) -> Option<u64> {
+    let rest = line.strip_prefix("CPU:")?;
+    let (_, rest) = rest.split_once(" [LOST ")?;
+    rest.strip_suffix(" EVENTS]")?.trim().parse().ok()
+}
+
+fn parse(lines: &Lines) -> Result<Record> {
+    let line = lines.line();
+    let head = split_head(line).ok_or_else(|| {
+        lines.error(
+            "TASK-PID",
+            "expected `task-pid [cpu] flags time: event: ...`",
+        )
+    })?;
+    let mut rest = head.rest.trim_start();
+    let mut context = "";
+    if let Some((first, more)) = rest.split_once(' ')
+        && !first.ends_with(':')
+    {
+        context = first;
+        rest = more.trim_start();
+    }
+    let (time, rest) = rest
+        .split_once(':')
+        .ok_or_else(|| lines.error("TIMESTAMP", "expected `seconds.microseconds:`"))?;
+    let at = timestamp(time).ok_or_else(|| {
+        lines.error(
+            "TIMESTAMP",
+            format!("`{time}` is not seconds.microseconds (is trace_clock set to mono?)"),
+        )
+    })?;
+    let rest = rest.trim_start();
+    let (name, payload) = match rest.split_once(':') {
+        Some((name, payload)) if !name.contains(' ') => (name, payload.trim()),
+        // Function tracer and markers print no `name:`.
+        _ => ("", rest),
+    };
+    let event =
+        event::parse(name, payload).map_err(|bad| lines.error(bad.field, bad.describe(name)))?;
+    Ok(Record {
+        line: lines.number(),
+        task: head.task.to_string(),
+        pid: head.pid,
+        cpu: head.cpu,
+        context: context.to_string(),
+        at,
+        name: name.to_string(),
+        event,
+    })
+}
+
+struct Head<'a> {
+    task: &'a str,
+    pid: u32,
+    cpu: u16,
+    rest: &'a str,
+}
+
+/// Splits at ` [cpu] `. Task names may hold blanks, dashes and brackets, so the first bracketed
+/// number that follows a `-pid` counts.
+fn split_head(line: &str) -> Option<Head<'_>> {
+    for (open, _) in line.match_indices('[') {
+        let (before, after) = (&line[..open], &line[open + 1..]);
+        let Some((cpu, rest)) = after.split_once(']') else {
+            continue;
+        };
+        let Ok(cpu) = cpu.parse::<u16>() else {
+            continue;
+        };
+        let mut before = before.trim_end();
+        // With record-tgid there is a column `(tgid)` in between.
+        if before.ends_with(')')
+            && let Some(tgid) = before.rfind('(')
+        {
+            before = before[..tgid].trim_end();
+        }
+        let Some((task, pid)) = before.rsplit_once('-') else {
+            continue;
+        };
+        let Ok(pid) = pid.parse::<u32>() else {
+            continue;
+        };
+        return Some(Head {
+            task: task.trim_start(),
+            pid,
+            cpu,
+            rest,
+        });
+    }
+    None
+}
+
+/// Seconds with up to nine decimals, to nanoseconds.
+fn timestamp(text: &str) -> Option<SimTime> {
+    let (seconds, fraction) = text.split_once('.')?;
+    if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let scale = 10_u64.pow(9 - fraction.len() as u32);
+    let seconds: u64 = seconds.parse().ok()?;
+    let fraction: u64 = fraction.parse().ok()?;
+    Some(SimTime(
+        seconds
+            .checked_mul(1_000_000_000)?
+            .checked_add(fraction * scale)?,
+    ))
+}
+
+/// Reads a whole trace into memory.
+pub fn read_all(file: &Path) -> Result<Vec<Record>> {
+    Ftrace::open(file)?.collect::<std::result::Result<Vec<_>, Error>>()
+}
+
+#[cfg(test)]
+mod tests;

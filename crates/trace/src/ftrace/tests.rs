@@ -1,0 +1,303 @@
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use blkmq::time::SimTime;
+
+use super::{DeviceNumber, Event, Ftrace, IoPriority, Probe, Record, read_all};
+use crate::text::Lines;
+
+fn trace(text: &str) -> Ftrace {
+    Ftrace::new(Lines::new(
+        Path::new("t"),
+        Box::new(Cursor::new(text.to_string().into_bytes())),
+    ))
+}
+
+fn one(line: &str) -> Record {
+    let mut all: Vec<Record> = trace(line).collect::<Result<_, _>>().unwrap();
+    assert_eq!(all.len(), 1, "{line}");
+    all.pop().unwrap()
+}
+
+const NULLB0: DeviceNumber = DeviceNumber {
+    major: 252,
+    minor: 0,
+};
+
+#[test]
+fn requests_of_both_kernels() {
+    let old = one(
+        "  kworker/0:1H-38  [003] d.h1.     9.571362: block_rq_issue: 252,0 R 4096 () 2097160 + 8 [kworker/0:1H]",
+    );
+    assert_eq!(
+        (old.task.as_str(), old.pid, old.cpu),
+        ("kworker/0:1H", 38, 3)
+    );
+    assert_eq!(old.at, SimTime(9_571_362_000));
+    assert!(old.in_interrupt());
+    let Event::RequestIssue(rq) = &old.event else {
+        panic!("{old:?}")
+    };
+    assert_eq!(
+        (rq.device, rq.bytes, rq.sector, rq.sectors),
+        (NULLB0, 4096, 2_097_160, 8)
+    );
+    assert_eq!((rq.priority, rq.task.as_str()), (None, "kworker/0:1H"));
+
+    let new = one(
+        "  burst-696  [000] ...1.  13.839693: block_rq_insert: 252,0 WFS 4096 () 16 + 8 be,0,4 [burst]",
+    );
+    assert!(!new.in_interrupt());
+    let Event::RequestInsert(rq) = &new.event else {
+        panic!("{new:?}")
+    };
+    assert_eq!(
+        rq.priority,
+        Some(IoPriority {
+            class: 2,
+            hint: 0,
+            level: 4
+        })
+    );
+    assert_eq!(rq.rwbs, "WFS");
+
+    let done = one(
+        "<idle>-0 [001] dNh1. 5.943952: block_rq_complete: 8,0 R (12 00 ff) 7 + 8 idle,3,7 [-5]",
+    );
+    let Event::RequestComplete(rq) = &done.event else {
+        panic!("{done:?}")
+    };
+    assert_eq!((rq.command.as_str(), rq.error), ("12 00 ff", -5));
+    assert_eq!(
+        rq.priority,
+        Some(IoPriority {
+            class: 3,
+            hint: 3,
+            level: 7
+        })
+    );
+}
+
+#[test]
+fn odd_heads() {
+    // Task names hold blanks, dashes and brackets; there may be a TGID column or no flags.
+    let r = one(" tmux: [1]-x-77 [002] 1.5: block_plug: [tmux: [1]-x]");
+    assert_eq!(
+        (r.task.as_str(), r.pid, r.cpu, r.context.as_str()),
+        ("tmux: [1]-x", 77, 2, "")
+    );
+    assert_eq!(r.at, SimTime(1_500_000_000));
+    assert_eq!(r.event, Event::Plug("tmux: [1]-x".into()));
+    let r = one(" fio-288 (    280) [001] ..... 5.943368: block_unplug: [a] b] 12");
+    assert_eq!((r.pid, r.cpu), (288, 1));
+    assert_eq!(
+        r.event,
+        Event::Unplug {
+            task: "a] b".into(),
+            count: 12
+        }
+    );
+    let r = one(" fio-1 [000] ..... 5.000001: some_event: x=1 [y]");
+    assert_eq!(
+        (r.name.as_str(), &r.event),
+        ("some_event", &Event::Other("x=1 [y]".into()))
+    );
+}
+
+#[test]
+fn probes() {
+    let r = one(
+        "b-1 [000] ...1. 9.571340: ins: (blk_mq_sched_try_insert_merge+0x0/0x40) rq=0xffff88800b89c000 s=2097160 len=4096 prio=0x4004 fl=0x0 it=-1 j=4294894640",
+    );
+    let Event::Probe(Probe::Insert(p)) = r.event else {
+        panic!("{r:?}")
+    };
+    assert_eq!(
+        (p.rq, p.sector, p.bytes),
+        (0xffff_8880_0b89_c000, 2_097_160, 4096)
+    );
+    assert_eq!(
+        p.priority,
+        IoPriority {
+            class: 2,
+            hint: 0,
+            level: 4
+        }
+    );
+    assert_eq!((p.internal_tag, p.jiffies), (-1, 4_294_894_640));
+    let r = one("k-1 [0] ..... 9.0: dd: (a+0x1/0x2 <- dd_dispatch_request) rq=0x0 s=77 ft=88 j=9");
+    assert_eq!(
+        r.event,
+        Event::Probe(Probe::DeadlineReturn {
+            chosen: None,
+            jiffies: 9
+        })
+    );
+    let r = one("k-1 [0] ..... 9.0: dd: (a+0x1/0x2 <- dd_dispatch_request) rq=0x5 s=77 ft=88 j=9");
+    let want = Probe::DeadlineReturn {
+        chosen: Some((5, 77, 88)),
+        jiffies: 9,
+    };
+    assert_eq!(r.event, Event::Probe(want));
+    let r =
+        one("k-1 [0] ..... 9.0: bfq: (x <- y) rq=0x0 s=1 len=2 prio=0x3 fl=0x4 it=-418381824 j=5");
+    assert_eq!(r.event, Event::Probe(Probe::DispatchReturn(None)));
+    let r = one("k-1 [0] ..... 9.0: ddfin: (dd_finish_request+0x0/0xe0) rq=0xf j=9");
+    assert_eq!(r.event, Event::Probe(Probe::Finish { rq: 15 }));
+    let r = one("k-1 [0] ..... 9.0: dde: (dd_dispatch_request+0x0/0x100) j=7");
+    assert_eq!(r.event, Event::Probe(Probe::DispatchEntry { jiffies: 7 }));
+}
+
+#[test]
+fn remap_split_and_kyber() {
+    let r = one("f-1 [0] ..... 9.0: block_bio_remap: 8,16 R 5 + 8 <- (253,0) 5");
+    let Event::BioRemap(remap) = r.event else {
+        panic!()
+    };
+    assert_eq!((remap.device.minor, remap.old_device.major), (16, 253));
+    let r = one("w-1 [0] ..... 9.0: block_split: 252,0 WS 62208 / 62463 [w]");
+    assert!(matches!(
+        r.event,
+        Event::Split {
+            sector: 62208,
+            new_sector: 62463,
+            ..
+        }
+    ));
+    let r = one("w-1 [0] ..s1. 9.0: kyber_latency: 252,0 READ I/O p90 8/4 samples=508");
+    let Event::KyberLatency(k) = r.event else {
+        panic!()
+    };
+    assert_eq!(
+        (k.percentile, k.numerator, k.denominator, k.samples),
+        (90, 8, 4, 508)
+    );
+    assert_eq!(k.kind, "I/O");
+    let r = one("w-1 [0] ..s1. 9.0: kyber_adjust: 252,0 WRITE 32");
+    assert!(matches!(r.event, Event::KyberAdjust { depth: 32, .. }));
+}
+
+#[test]
+fn lost_events_are_counted() {
+    let mut t =
+        trace("# tracer: nop\nCPU:1 [LOST 22 EVENTS]\n\nf-1 [0] ..... 9.0: block_plug: [f]\n");
+    assert_eq!(t.next().unwrap().unwrap().line, 4);
+    assert!(t.next().is_none());
+    assert_eq!(t.lost_count(), 22);
+}
+
+#[test]
+fn bad_lines_say_where_and_what() {
+    let head = "f-1 [0] ..... 9.000001:";
+    let cases = [
+        ("nonsense", "TASK-PID"),
+        ("f-1 [x] ..... 9.0: block_plug: [f]", "TASK-PID"),
+        ("f-1 [0] ..... 12345: block_plug: [f]", "TIMESTAMP"),
+        ("f-1 [0] ..... 1.1234567890: block_plug: [f]", "TIMESTAMP"),
+        ("f-1 [0] ..... nothing", "TIMESTAMP"),
+        (&format!("{head} block_plug: f"), "comm"),
+        (&format!("{head} block_unplug: [f]"), "comm"),
+        (&format!("{head} block_unplug: [f] many"), "nr_rq"),
+        (&format!("{head} block_bio_queue: 252 R 1 + 8 [f]"), "dev"),
+        (
+            &format!("{head} block_bio_queue: 252,0 R x + 8 [f]"),
+            "sector",
+        ),
+        (
+            &format!("{head} block_bio_queue: 252,0 R 1 - 8 [f]"),
+            "separator",
+        ),
+        (
+            &format!("{head} block_bio_queue: 252,0 R 1 + [f]"),
+            "nr_sector",
+        ),
+        (
+            &format!("{head} block_rq_issue: 252,0 R 4096 1 + 8 [f]"),
+            "cmd",
+        ),
+        (
+            &format!("{head} block_rq_issue: 252,0 R () 1 + 8 [f]"),
+            "bytes",
+        ),
+        (
+            &format!("{head} block_rq_issue: 252,0 R 4096 () 1 + 8 be,0 [f]"),
+            "ioprio",
+        ),
+        (
+            &format!("{head} block_rq_issue: 252,0 R 4096 () 1 + 8 be,0,9 [f]"),
+            "ioprio",
+        ),
+        (
+            &format!("{head} block_rq_complete: 252,0 R () 1 + 8 [EIO]"),
+            "error",
+        ),
+        (&format!("{head} ins: rq=0x1"), "probe"),
+        (&format!("{head} dd: (f) rq=1 s=2 j=4"), "ft"),
+        (&format!("{head} dde: (f) j=4 k=5"), "end of line"),
+        (
+            &format!("{head} kyber_latency: 252,0 READ total 90 8/4 samples=1"),
+            "percentile",
+        ),
+        (
+            &format!("{head} kyber_latency: 252,0 READ total p90 8 samples=1"),
+            "numerator",
+        ),
+    ];
+    for (line, field) in cases {
+        let mut t = trace(&format!("# x\n{line}\n{head} block_plug: [f]\n"));
+        let text = t.next().unwrap().unwrap_err().to_string();
+        assert!(
+            text.starts_with(&format!("t:2: {field}: ")),
+            "{line}\n  {text}"
+        );
+        assert!(t.next().is_none(), "reading went on after an error");
+    }
+}
+
+fn traces() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces")
+}
+
+/// Every captured trace is read in full, and agrees with the counts of the blktrace beside it.
+#[test]
+fn captures_read_in_full() {
+    let mut files = 0;
+    for dir in std::fs::read_dir(traces()).unwrap() {
+        let dir = dir.unwrap().path();
+        let file = dir.join("ftrace.txt.xz");
+        if !file.exists() {
+            continue;
+        }
+        files += 1;
+        let records = read_all(&file).unwrap();
+        let mut counts = BTreeMap::new();
+        for record in &records {
+            let letter = match &record.event {
+                Event::BioQueue(_) => "Q",
+                Event::RequestInsert(_) => "I",
+                Event::RequestIssue(_) => "D",
+                Event::RequestComplete(_) => "C",
+                Event::BioFrontMerge(_) => "F",
+                Event::Other(text) => panic!("{}: {} {text}", file.display(), record.name),
+                _ => continue,
+            };
+            *counts.entry(letter).or_insert(0_u64) += 1;
+        }
+        assert!(records.is_sorted_by_key(|r| r.at), "{}", file.display());
+        let json = std::fs::read_to_string(dir.join("capture.json")).unwrap();
+        for letter in ["Q", "I", "D", "C", "F"] {
+            let told = json
+                .split_once(&format!("\"{letter}\": "))
+                .map_or(0, |(_, n)| {
+                    n.split([',', '\n']).next().unwrap().parse().unwrap()
+                });
+            assert_eq!(
+                counts.get(letter).copied().unwrap_or(0),
+                told,
+                "{dir:?} {letter}"
+            );
+        }
+    }
+    assert!(files >= 25, "only {files} captures found");
+}
