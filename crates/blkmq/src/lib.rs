@@ -7,7 +7,9 @@
 //! * schedulers: [`elevator`]
 #![forbid(unsafe_code)]
 
+pub mod elevator;
 pub mod list;
+pub mod merge;
 pub mod request;
 pub mod rules;
 pub mod sort;

@@ -1,0 +1,427 @@
+//! The algorithm of mq-deadline. Holding `&mut MqDeadline` is holding `dd->lock`.
+//!
+//! Not here: locks, the lock-free probes and the counts of finished requests (`shared.rs`);
+//! tags; zoned devices. Read: [`MqDeadline::dispatch`], then `select` below it; merging is in
+//! `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
+//! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).
+
+mod merge;
+mod state;
+
+pub use state::State;
+
+use super::settings::MqDeadlineSettings;
+use crate::elevator::{DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, TagMapSize};
+use crate::list::QueueList;
+use crate::merge::{MergeIndex, Merging};
+use crate::request::{
+    BioId, Direction, IoClass, IoPrio, Op, OpFlags, Place, RequestId, RequestPool, Sector,
+};
+use crate::rules::{BatchPosition, HeadInsert, Rules, ShallowDepth};
+use crate::sort::SortTree;
+use crate::time::Jiffies;
+use core::hash::{Hash, Hasher};
+
+/// Level of the class RT.
+pub const REAL_TIME: usize = 0;
+/// Level of the classes BE and NONE.
+pub const BEST_EFFORT: usize = 1;
+/// Level of the class IDLE.
+pub const IDLE: usize = 2;
+
+/// mq-deadline of one queue.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MqDeadline {
+    /// Attributes in queue/iosched.
+    pub settings: MqDeadlineSettings,
+    head_insert: HeadInsert,
+    shallow_depth: ShallowDepth,
+
+    /// Requests inserted at head; with [`HeadInsert::Global`] only the first list is used.
+    at_head: [QueueList; LEVELS],
+    levels: [Level; LEVELS],
+    index: MergeIndex,
+    /// Direction of the current batch.
+    last_dir: Direction,
+    /// Requests of the current batch dispatched so far.
+    batching: u32,
+    /// Direction decisions that reads won while writes waited.
+    starved: u32,
+}
+
+/// Requests of one priority level (struct dd_per_prio).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Level {
+    /// By start sector, per direction.
+    sort: [SortTree; 2],
+    /// By arrival, per direction. Holds the same requests as `sort`.
+    fifo: [QueueList; 2],
+    /// Where sector order goes on, per direction.
+    position: [Position; 2],
+    stats: Stats,
+}
+
+/// mq-deadline's memory of where a batch stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Position {
+    /// The request behind the last dispatched one, none at the end (v6.1, `next_rq`).
+    Next(Option<RequestId>),
+    /// The start of the last dispatched request (v6.12, `latest_pos`).
+    Latest(Sector),
+}
+
+/// Counts of requests that entered a level and how they left it; all wrap (io_stats_per_prio).
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    inserted: u32,
+    merged: u32,
+    dispatched: u32,
+}
+
+/// `merged` and `dispatched` are only shown; no decision depends on them.
+impl PartialEq for Stats {
+    fn eq(&self, other: &Stats) -> bool {
+        self.inserted == other.inserted
+    }
+}
+
+impl Eq for Stats {}
+
+impl Hash for Stats {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inserted.hash(state);
+    }
+}
+
+/// Level of a priority.
+pub fn level_of(ioprio: IoPrio) -> usize {
+    match ioprio.class {
+        IoClass::RealTime => REAL_TIME,
+        IoClass::BestEffort | IoClass::None => BEST_EFFORT,
+        IoClass::Idle => IDLE,
+    }
+}
+
+impl MqDeadline {
+    /// An empty scheduler.
+    pub fn new(rules: &Rules, settings: MqDeadlineSettings) -> MqDeadline {
+        let position = match rules.batch_position {
+            BatchPosition::NextPointer => Position::Next(None),
+            BatchPosition::LatestPosition => Position::Latest(Sector(0)),
+        };
+        let level = Level {
+            sort: [SortTree::new(); 2],
+            fifo: [QueueList::new(); 2],
+            position: [position; 2],
+            stats: Stats::default(),
+        };
+        MqDeadline {
+            settings,
+            head_insert: rules.head_insert,
+            shallow_depth: rules.shallow_depth,
+            at_head: [QueueList::new(); LEVELS],
+            levels: [level.clone(), level.clone(), level],
+            index: MergeIndex::default(),
+            last_dir: Direction::Write,
+            batching: 0,
+            starved: 0,
+        }
+    }
+
+    /// The list that a head insertion of this level goes to.
+    fn head_list(&mut self, level: usize) -> &mut QueueList {
+        match self.head_insert {
+            HeadInsert::PerPriority => &mut self.at_head[level],
+            HeadInsert::Global => &mut self.at_head[0],
+        }
+    }
+
+    /// Requests of a level that were inserted and have not finished: those in the device count.
+    fn queued(&self, level: usize, completed: [u32; LEVELS]) -> u32 {
+        self.levels[level]
+            .stats
+            .inserted
+            .wrapping_sub(completed[level])
+    }
+
+    /// Any request whose level has waited too long. Idle while only one level is in use.
+    fn dispatch_aged(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        let used = (0..LEVELS)
+            .filter(|&level| self.queued(level, completed) > 0)
+            .count();
+        if used < 2 {
+            return None;
+        }
+        let latest_start = ticks(now.entered) - ticks(self.settings.prio_aging_expire);
+        [BEST_EFFORT, IDLE]
+            .into_iter()
+            .find_map(|level| self.select(pool, level, latest_start, now.locked))
+    }
+
+    /// The next request of the highest level in use. A level is in use until its last request
+    /// has left the device, so lower levels may be told to wait although nothing is queued.
+    fn dispatch_by_priority(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        for level in 0..LEVELS {
+            let found = self.select(pool, level, ticks(now.entered), now.locked);
+            if found.is_some() || self.queued(level, completed) > 0 {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The best request of one level, unless it was inserted after `latest_start`.
+    /// As in the kernel, a decision about direction stands even when nothing is returned.
+    fn select(
+        &mut self,
+        pool: &mut RequestPool,
+        level: usize,
+        latest_start: i64,
+        now: Jiffies,
+    ) -> Option<RequestId> {
+        if self.head_insert == HeadInsert::PerPriority
+            && let Some(rq) = self.at_head[level].first()
+        {
+            if self.start_time(pool, rq) > latest_start {
+                return None;
+            }
+            self.at_head[level].remove(pool, rq);
+            return Some(self.start(pool, rq));
+        }
+        let rq = match self.next_in_sector_order(pool, level, self.last_dir) {
+            Some(rq) if self.batching < self.settings.fifo_batch => rq,
+            _ => self.begin_batch(pool, level, now)?,
+        };
+        if self.start_time(pool, rq) > latest_start {
+            return None;
+        }
+        self.batching += 1;
+        self.remember_position(pool, level, rq);
+        self.remove(pool, level, rq);
+        Some(self.start(pool, rq))
+    }
+
+    /// Decides about the direction of a new batch and finds its first request.
+    fn begin_batch(&mut self, pool: &RequestPool, level: usize, now: Jiffies) -> Option<RequestId> {
+        let dir = self.choose_direction(level)?;
+        let oldest = self.levels[level].fifo[dir as usize].first()?;
+        let expired = pool[oldest].fifo_time <= now;
+        let next = self
+            .next_in_sector_order(pool, level, dir)
+            .filter(|_| !expired);
+        self.last_dir = dir;
+        self.batching = 0;
+        Some(next.unwrap_or(oldest))
+    }
+
+    /// Reads before writes, until writes have lost `writes_starved` times. Expiry plays no part.
+    fn choose_direction(&mut self, level: usize) -> Option<Direction> {
+        let [reads, writes] = &self.levels[level].fifo;
+        if !reads.is_empty() {
+            if writes.is_empty() {
+                return Some(Direction::Read);
+            }
+            // Compared as unsigned, so a negative setting is never reached.
+            let writes_win = self.starved >= self.settings.writes_starved as u32;
+            self.starved = self.starved.wrapping_add(1);
+            if !writes_win {
+                return Some(Direction::Read);
+            }
+        } else if writes.is_empty() {
+            return None;
+        }
+        self.starved = 0;
+        Some(Direction::Write)
+    }
+
+    /// The request with which sector order goes on in a direction.
+    fn next_in_sector_order(
+        &mut self,
+        pool: &RequestPool,
+        level: usize,
+        dir: Direction,
+    ) -> Option<RequestId> {
+        let level = &mut self.levels[level];
+        match level.position[dir as usize] {
+            Position::Next(rq) => rq,
+            Position::Latest(sector) => level.sort[dir as usize].first_at_or_after(pool, sector),
+        }
+    }
+
+    /// Sector order goes on behind `rq`, which is about to be dispatched from its tree.
+    fn remember_position(&mut self, pool: &RequestPool, level: usize, rq: RequestId) {
+        let dir = pool[rq].op.direction() as usize;
+        let level = &mut self.levels[level];
+        level.position[dir] = match level.position[dir] {
+            Position::Next(_) => Position::Next(level.sort[dir].next(pool, rq)),
+            Position::Latest(_) => Position::Latest(pool[rq].sector),
+        };
+    }
+
+    /// The tick of insertion as far as it can be told: with an expire setting changed since, and
+    /// for head insertions, it is off by that much. May lie before tick 0.
+    fn start_time(&self, pool: &RequestPool, rq: RequestId) -> i64 {
+        let expire = self.settings.expire(pool[rq].op.direction());
+        ticks(pool[rq].fifo_time) - ticks(expire)
+    }
+
+    /// Takes a queued request off fifo, tree, hash and last_merge.
+    fn remove(&mut self, pool: &mut RequestPool, level: usize, rq: RequestId) {
+        let dir = pool[rq].op.direction() as usize;
+        let queue = &mut self.levels[level];
+        queue.fifo[dir].remove(pool, rq);
+        // v6.1: a pointer to a request that leaves the tree moves on.
+        if queue.position[dir] == Position::Next(Some(rq)) {
+            queue.position[dir] = Position::Next(queue.sort[dir].next(pool, rq));
+        }
+        queue.sort[dir].remove(pool, rq);
+        self.index.remove(pool, rq);
+    }
+
+    /// Hands `rq`, which is on no list any more, to the path. It will never merge again.
+    fn start(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+        let level = level_of(pool[rq].ioprio);
+        let stats = &mut self.levels[level].stats;
+        stats.dispatched = stats.dispatched.wrapping_add(1);
+        assert_eq!(
+            pool[rq].place,
+            Place::Elevator,
+            "{rq:?} dispatched from elsewhere"
+        );
+        pool[rq].started = true;
+        pool[rq].place = Place::Path;
+        rq
+    }
+}
+
+impl Scheduler for MqDeadline {
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        merging: Merging<'_>,
+    ) -> crate::elevator::BioMerge {
+        self.merge_bio_locked(pool, bio, merging)
+    }
+
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        at: InsertAt,
+        now: Jiffies,
+        merging: Merging<'_>,
+    ) -> Insertion {
+        assert_eq!(
+            pool[rq].place,
+            Place::Path,
+            "{rq:?} inserted from elsewhere"
+        );
+        let level = level_of(pool[rq].ioprio);
+        // A requeued request was counted when it came first.
+        if pool[rq].elv_priv.is_none() {
+            let stats = &mut self.levels[level].stats;
+            stats.inserted = stats.inserted.wrapping_add(1);
+        }
+        pool[rq].elv_priv = Some(level as u8);
+        let absorbed = self.merge_request(pool, rq, merging);
+        if !absorbed.is_empty() {
+            return Insertion::Absorbed(absorbed);
+        }
+        pool[rq].place = Place::Elevator;
+        match at {
+            InsertAt::Head => {
+                pool[rq].fifo_time = now;
+                self.head_list(level).push_front(pool, rq);
+            }
+            InsertAt::Sorted => {
+                let (dir, sector) = (pool[rq].op.direction(), pool[rq].sector);
+                pool[rq].fifo_time = now + self.settings.expire(dir);
+                let queue = &mut self.levels[level];
+                queue.sort[dir as usize].insert(pool, rq, sector);
+                queue.fifo[dir as usize].push_back(pool, rq);
+                self.index.add(pool, rq);
+            }
+        }
+        Insertion::Inserted
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        if self.head_insert == HeadInsert::Global
+            && let Some(rq) = self.at_head[0].pop_front(pool)
+        {
+            let level = level_of(pool[rq].ioprio);
+            let dir = pool[rq].op.direction() as usize;
+            if let Position::Latest(sector) = &mut self.levels[level].position[dir] {
+                *sector = pool[rq].sector;
+            }
+            return Some(self.start(pool, rq));
+        }
+        self.dispatch_aged(pool, now, completed)
+            .or_else(|| self.dispatch_by_priority(pool, now, completed))
+    }
+
+    fn has_work(&self) -> bool {
+        let queued = self.levels.iter().flat_map(|level| &level.fifo);
+        self.at_head
+            .iter()
+            .chain(queued)
+            .any(|list| !list.is_empty())
+    }
+
+    fn limit_depth(&self, op: Op, flags: OpFlags, map: TagMapSize) -> Option<u32> {
+        let sync = op == Op::Read || flags.sync || flags.is_flush();
+        if sync && op.direction() == Direction::Read {
+            return None;
+        }
+        let depth = self.settings.async_depth;
+        match self.shallow_depth {
+            ShallowDepth::Total => Some(depth),
+            // 32-bit arithmetic as in the kernel: a huge async_depth wraps, and 0 is no limit.
+            ShallowDepth::PerWord => {
+                let scaled = depth
+                    .wrapping_shl(map.shift)
+                    .wrapping_add(map.nr_requests - 1);
+                Some(scaled / map.nr_requests).filter(|&depth| depth > 0)
+            }
+        }
+    }
+
+    /// Every write to queue/nr_requests discards the async_depth that was set; and as the hook
+    /// runs before the new value is stored, the old one takes its place.
+    fn depth_updated(&mut self, old: u32) {
+        self.settings.async_depth = old;
+    }
+
+    fn take_visits(&mut self) -> u32 {
+        let trees = self.levels.iter_mut().flat_map(|level| &mut level.sort);
+        trees.map(SortTree::take_visits).sum::<u32>() + self.index.take_visits()
+    }
+
+    fn check(&self, pool: &RequestPool) {
+        self.check_structures(pool);
+    }
+}
+
+/// Ticks to subtract with: kernel ticks wrap, ours may fall below zero.
+fn ticks(jiffies: Jiffies) -> i64 {
+    jiffies.0 as i64
+}
+
+#[cfg(test)]
+mod tests;

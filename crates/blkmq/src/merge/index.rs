@@ -1,0 +1,197 @@
+//! Where a scheduler looks for a request that ends where a bio starts.
+//!
+//! `last_merge`, the one-hit cache, and a hash of mergeable requests by end sector: 64 buckets,
+//! newest first. Not here: front merges, for which a scheduler asks its sort tree.
+//! Kernel: block/elevator.c elv_merge(), elv_rqhash_*() (v6.1, v6.12).
+
+use super::{Merging, Side, bio_is_mergeable, may_join, merges_ranges, side_of};
+use crate::list::{HashLink, List};
+use crate::request::{BioId, RequestId, RequestPool, Sector};
+use crate::rules::NoMerges;
+use core::hash::{Hash, Hasher};
+
+/// ELV_HASH_BITS.
+const HASH_BITS: u32 = 6;
+const BUCKETS: usize = 1 << HASH_BITS;
+
+/// `q->last_merge` and the elevator's hash.
+#[derive(Clone, Debug)]
+pub struct MergeIndex {
+    buckets: [List<HashLink>; BUCKETS],
+    last_merge: Option<RequestId>,
+    visits: u32,
+}
+
+/// What [`MergeIndex::candidate`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Candidate {
+    /// This request, on this side. It is the only one to try.
+    Use(RequestId, Side),
+    /// None here; the sort tree may know one that starts where the bio ends.
+    AskTree,
+    /// None, and look no further.
+    Stop,
+}
+
+/// Equality is that of the contents: what look-ups cost is not part of it.
+impl PartialEq for MergeIndex {
+    fn eq(&self, other: &MergeIndex) -> bool {
+        self.buckets == other.buckets && self.last_merge == other.last_merge
+    }
+}
+
+impl Eq for MergeIndex {}
+
+impl Hash for MergeIndex {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.buckets.hash(state);
+        self.last_merge.hash(state);
+    }
+}
+
+impl Default for MergeIndex {
+    fn default() -> MergeIndex {
+        MergeIndex {
+            buckets: [List::new(); BUCKETS],
+            last_merge: None,
+            visits: 0,
+        }
+    }
+}
+
+/// hash_long() of a 64-bit kernel.
+fn bucket_of(end: Sector) -> u8 {
+    (end.0.wrapping_mul(0x61C8_8646_80B5_83EB) >> (64 - HASH_BITS)) as u8
+}
+
+impl MergeIndex {
+    /// The request that was merged into last.
+    pub fn last_merge(&self) -> Option<RequestId> {
+        self.last_merge
+    }
+
+    /// Makes `rq` the first to be asked.
+    pub fn set_last_merge(&mut self, rq: RequestId) {
+        self.last_merge = Some(rq);
+    }
+
+    /// Hash entries looked at since the last call.
+    pub fn take_visits(&mut self) -> u32 {
+        core::mem::take(&mut self.visits)
+    }
+
+    /// Notes a request that enters the scheduler, if it is mergeable. It becomes `last_merge`
+    /// only when there is none.
+    pub fn add(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        if pool[rq].is_mergeable() {
+            self.hash(pool, rq);
+            self.last_merge = self.last_merge.or(Some(rq));
+        }
+    }
+
+    /// Forgets a request that leaves the scheduler.
+    pub fn remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.unhash(pool, rq);
+        if self.last_merge == Some(rq) {
+            self.last_merge = None;
+        }
+    }
+
+    /// Files `rq` under its present end (elv_rqhash_reposition()).
+    pub fn rehash(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.unhash(pool, rq);
+        self.hash(pool, rq);
+    }
+
+    /// Drops `rq` from the one-hit cache once it is marked NOMERGE (req_set_nomerge()). The hash
+    /// keeps it until somebody meets it there.
+    pub fn drop_unmergeable(&mut self, pool: &RequestPool, rq: RequestId) {
+        if pool[rq].flags.nomerge && self.last_merge == Some(rq) {
+            self.last_merge = None;
+        }
+    }
+
+    /// The newest request that ends at `end`. Entries met on the way that have become
+    /// unmergeable leave the hash.
+    pub fn find(&mut self, pool: &mut RequestPool, end: Sector) -> Option<RequestId> {
+        let bucket = bucket_of(end);
+        let mut next = self.buckets[usize::from(bucket)].first();
+        while let Some(rq) = next {
+            self.visits += 1;
+            next = self.buckets[usize::from(bucket)].next(pool, rq);
+            if !pool[rq].is_mergeable() {
+                self.unhash(pool, rq);
+            } else if pool[rq].end() == end {
+                return Some(rq);
+            }
+        }
+        None
+    }
+
+    /// The request to offer `bio` to, as far as cache and hash know (elv_merge()).
+    pub fn candidate(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        merging: Merging<'_>,
+    ) -> Candidate {
+        if merging.nomerges == NoMerges::Never || !bio_is_mergeable(pool.bio(bio)) {
+            return Candidate::Stop;
+        }
+        let limits = merging.limits;
+        if let Some(rq) = self
+            .last_merge
+            .filter(|&rq| may_join(&pool[rq], pool.bio(bio)))
+            && let Some(side) = side_of(&pool[rq], pool.bio(bio), limits)
+        {
+            return Candidate::Use(rq, side);
+        }
+        if merging.nomerges == NoMerges::Simple {
+            return Candidate::Stop;
+        }
+        let start = pool.bio(bio).sector;
+        match self
+            .find(pool, start)
+            .filter(|&rq| may_join(&pool[rq], pool.bio(bio)))
+        {
+            Some(rq) if merges_ranges(pool[rq].op, limits) => Candidate::Use(rq, Side::Discard),
+            Some(rq) => Candidate::Use(rq, Side::Back),
+            None => Candidate::AskTree,
+        }
+    }
+
+    /// Panics unless every bucket holds exactly the requests that say so, mergeable ones under
+    /// their end. Multi-range discards grow without being filed anew, as in the kernel.
+    pub fn check(&self, pool: &RequestPool) {
+        let mut count = 0;
+        for (bucket, list) in self.buckets.iter().enumerate() {
+            list.check(pool);
+            for rq in list.iter(pool) {
+                assert_eq!(pool[rq].hashed, Some(bucket as u8), "bucket of {rq:?}");
+                count += 1;
+            }
+        }
+        let hashed = pool.iter().filter(|(_, rq)| rq.hashed.is_some()).count();
+        assert_eq!(count, hashed, "requests marked as hashed");
+        if let Some(rq) = self.last_merge {
+            assert!(pool[rq].is_mergeable(), "last_merge {rq:?} takes no merge");
+            assert!(
+                pool[rq].hashed.is_some(),
+                "last_merge {rq:?} is not in the hash"
+            );
+        }
+    }
+
+    fn hash(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        let bucket = bucket_of(pool[rq].end());
+        assert_eq!(pool[rq].hashed, None, "{rq:?} is in the hash already");
+        pool[rq].hashed = Some(bucket);
+        self.buckets[usize::from(bucket)].push_front(pool, rq);
+    }
+
+    fn unhash(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        if let Some(bucket) = pool[rq].hashed.take() {
+            self.buckets[usize::from(bucket)].remove(pool, rq);
+        }
+    }
+}
