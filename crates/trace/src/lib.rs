@@ -3,8 +3,12 @@
 //! A leaf: bytes come in, records go out. No simulation, no printing, no wall clock.
 //! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
 
+pub mod capture;
 mod error;
 pub mod ftrace;
+pub mod io_txt;
+pub mod meta;
+pub mod queue_txt;
 pub mod text;
 
 pub use error::{Error, Result};

@@ -28,7 +28,7 @@ impl fmt::Debug for Lines {
         f.debug_struct("Lines")
             .field("file", &self.file)
             .field("line", &self.number)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -100,17 +100,6 @@ impl Lines {
     pub fn error(&self, field: &str, what: impl Into<String>) -> Error {
         Error::text(&self.file, self.number, field, what)
     }
-}
-
-/// The whole of a (possibly compressed) small text file.
-pub(crate) fn read_to_string(file: &Path) -> Result<String> {
-    let mut lines = Lines::open(file)?;
-    let mut text = String::new();
-    while lines.advance()? {
-        text.push_str(lines.line());
-        text.push('\n');
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

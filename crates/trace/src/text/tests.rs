@@ -1,7 +1,16 @@
 use std::io::{Cursor, Write as _};
 use std::path::Path;
 
-use super::{Lines, read_to_string};
+use super::Lines;
+
+fn read_to_string(file: &Path) -> crate::Result<String> {
+    let mut lines = Lines::open(file)?;
+    let mut text = String::new();
+    while lines.advance()? {
+        text = text + lines.line() + "\n";
+    }
+    Ok(text)
+}
 
 #[test]
 fn line_ends_and_bytes_that_are_no_text() {

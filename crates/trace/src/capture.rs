@@ -1,0 +1,177 @@
+//! A capture folder: which files are there, on which kernel and devices it was made.
+//!
+//! Opens and reads the small texts (`meta.txt`, `queue.txt`); the big ones (ftrace, blktrace) are
+//! only found. A folder of bare blktrace files is no capture in this sense: see `blktrace.rs`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::ftrace::Ftrace;
+use crate::io_txt::IoScript;
+use crate::meta::{Command, Meta};
+use crate::queue_txt::{DeviceQueue, QueueTxt};
+use crate::{Error, Result};
+
+/// A capture folder that was opened.
+#[derive(Clone, Debug)]
+pub struct CaptureDir {
+    /// The folder.
+    pub path: PathBuf,
+    /// Files by the name that they have without `.xz` or `.gz`.
+    pub files: BTreeMap<String, PathBuf>,
+    /// `meta.txt`.
+    pub meta: Meta,
+    /// `queue.txt`: the devices before the command ran.
+    pub before: QueueTxt,
+    /// `queue_after.txt`, where there is one.
+    pub after: Option<QueueTxt>,
+    /// Devices that were traced, in the order of `queue.txt`.
+    pub devices: Vec<CapturedDevice>,
+}
+
+/// A traced device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedDevice {
+    /// Name, e.g. `nullb0`.
+    pub name: String,
+    /// Raw blktrace files by CPU. A CPU that traced nothing may have none.
+    pub blktrace: BTreeMap<u16, PathBuf>,
+}
+
+impl CaptureDir {
+    /// Finds the files of a folder and reads `meta.txt` and `queue.txt`.
+    pub fn open(path: &Path) -> Result<CaptureDir> {
+        if !path.is_dir() {
+            return Err(Error::input(
+                path,
+                "not a directory; a capture is a folder of files",
+            ));
+        }
+        let files = list(path)?;
+        let need = |name: &str| {
+            files.get(name).ok_or_else(|| {
+                let what = format!("no {name} here (nor {name}.xz); it tells what was captured");
+                Error::input(path, what)
+            })
+        };
+        let meta = Meta::open(need("meta.txt")?)?;
+        let before = QueueTxt::open(need("queue.txt")?)?;
+        let after = files
+            .get("queue_after.txt")
+            .map(|file| QueueTxt::open(file))
+            .transpose()?;
+        let mut devices: Vec<CapturedDevice> = before
+            .devices
+            .iter()
+            .map(|d| CapturedDevice {
+                name: d.name.clone(),
+                blktrace: BTreeMap::new(),
+            })
+            .collect();
+        for (name, file) in &files {
+            let Some((device, cpu)) = blktrace_name(name) else {
+                continue;
+            };
+            let Some(device) = devices.iter_mut().find(|d| d.name == device) else {
+                return Err(Error::input(
+                    file,
+                    format!("queue.txt has no section for {device}"),
+                ));
+            };
+            device.blktrace.insert(cpu, file.clone());
+        }
+        Ok(CaptureDir {
+            path: path.to_path_buf(),
+            files,
+            meta,
+            before,
+            after,
+            devices,
+        })
+    }
+
+    /// A file by the name it has uncompressed; the error says what it would have been good for.
+    pub fn file(&self, name: &str, purpose: &str) -> Result<&Path> {
+        self.files.get(name).map(PathBuf::as_path).ok_or_else(|| {
+            let have: Vec<&str> = self.files.keys().map(String::as_str).collect();
+            let what = format!(
+                "no {name} in this capture, needed for {purpose}; it has {}",
+                have.join(", ")
+            );
+            Error::input(&self.path, what)
+        })
+    }
+
+    /// State of a device before the run. The only device if `name` is none.
+    pub fn queue(&self, name: Option<&str>) -> Result<&DeviceQueue> {
+        let names = || {
+            let names: Vec<&str> = self.devices.iter().map(|d| d.name.as_str()).collect();
+            names.join(", ")
+        };
+        match (name, self.before.devices.as_slice()) {
+            (None, [only]) => Ok(only),
+            (None, _) => Err(Error::input(
+                &self.path,
+                format!("several devices, name one: {}", names()),
+            )),
+            (Some(name), _) => self.before.device(name).ok_or_else(|| {
+                Error::input(
+                    &self.path,
+                    format!("no device {name}; there is {}", names()),
+                )
+            }),
+        }
+    }
+
+    /// The ftrace text, opened.
+    pub fn ftrace(&self) -> Result<Ftrace> {
+        Ftrace::open(self.file(
+            "ftrace.txt",
+            "the scheduler's own view (probes, priorities)",
+        )?)
+    }
+
+    /// The I/O script that ran, if the command was one.
+    pub fn io_script(&self) -> Result<Option<IoScript>> {
+        match &self.meta.command {
+            Command::IoScript { script, .. } => {
+                IoScript::open(self.file(script, "the I/O that was submitted")?).map(Some)
+            }
+            Command::Fio { .. } | Command::Other(_) => Ok(None),
+        }
+    }
+}
+
+/// Files of a folder by uncompressed name; the same file in two forms is an error.
+fn list(path: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut files = BTreeMap::new();
+    let entries = fs::read_dir(path).map_err(|e| Error::io(path, 0, e))?;
+    for entry in entries {
+        let file = entry.map_err(|e| Error::io(path, 0, e))?.path();
+        if !file.is_file() {
+            continue;
+        }
+        let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        let bare = name
+            .strip_suffix(".xz")
+            .or_else(|| name.strip_suffix(".gz"))
+            .unwrap_or(name);
+        if let Some(other) = files.insert(bare.to_string(), file.clone()) {
+            let what = format!("stands beside {}; keep one of them", other.display());
+            return Err(Error::input(&file, what));
+        }
+    }
+    Ok(files)
+}
+
+/// `nullb0.blktrace.3`: device and CPU.
+fn blktrace_name(name: &str) -> Option<(&str, u16)> {
+    let (device, cpu) = name.rsplit_once(".blktrace.")?;
+    Some((device, cpu.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

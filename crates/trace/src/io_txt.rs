@@ -1,0 +1,258 @@
+//! `io.txt`: the script that the aioscript replayer ran, exactly as written.
+//!
+//! One or more processes, each a list of I/O in batches: a batch is one io_submit() and so one plug
+//! in the kernel. Differs from the replayer only where that one guesses: a missing number is an
+//! error here. Read next: `Process::expand`.
+
+use std::path::Path;
+
+use blkmq::time::Duration;
+
+use crate::Result;
+use crate::ftrace::IoPriority;
+use crate::text::Lines;
+
+mod line;
+
+/// Most I/Os in a batch; the replayer submits by itself when it has gathered so many.
+pub const BATCH_MAX: usize = 4096;
+
+/// All processes of a script. They start together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoScript {
+    /// In the order of the file.
+    pub processes: Vec<Process>,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its task name.
+    pub name: String,
+    /// ioprio of the task; class 0 leaves it alone.
+    pub priority: IoPriority,
+    /// Line of its `proc`.
+    pub line: u64,
+    /// What it does, loops not unrolled.
+    pub steps: Vec<Step>,
+}
+
+/// One line of a script, or a loop of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Line in the file.
+    pub line: u64,
+    /// What it says.
+    pub action: Action,
+}
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// One call.
+    Call(Call),
+    /// `loop COUNT [STEP]` ... `end`, not nested.
+    Loop {
+        /// Rounds.
+        count: u32,
+        /// Sectors added to every position from one round to the next.
+        step_sectors: u64,
+        /// Lines inside.
+        body: Vec<(u64, Call)>,
+    },
+}
+
+/// One call of the replayer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `at`: sleep until this long after the common start.
+    At(Duration),
+    /// `r`, `w`, `W`, `f`: put an I/O into the batch.
+    Queue(Io),
+    /// `submit`: hand over the batch.
+    Submit,
+    /// `reap N`: wait for N completions; 0 stands for all that are outstanding.
+    Reap(u32),
+    /// `d`: discard, and wait for it.
+    Discard {
+        /// First sector.
+        sector: u64,
+        /// Sectors.
+        sectors: u32,
+    },
+}
+
+/// An I/O of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// What it does.
+    pub kind: IoKind,
+    /// First sector; 0 for a flush.
+    pub sector: u64,
+    /// Length, sectors; 0 for a flush.
+    pub sectors: u32,
+    /// Its own ioprio, or that of the task.
+    pub priority: Option<IoPriority>,
+}
+
+/// Kinds of I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoKind {
+    /// `r`
+    Read,
+    /// `w`
+    Write,
+    /// `W`: a write with RWF_DSYNC: FUA, or write and flush.
+    WriteDsync,
+    /// `f`: fdatasync(2).
+    Flush,
+}
+
+impl IoScript {
+    /// Opens and reads a script, plain or compressed.
+    pub fn open(file: &Path) -> Result<IoScript> {
+        IoScript::read(Lines::open(file)?)
+    }
+
+    /// Reads from lines.
+    pub fn read(mut lines: Lines) -> Result<IoScript> {
+        let mut processes: Vec<Process> = Vec::new();
+        let mut in_loop = false;
+        while lines.advance()? {
+            let Some(parsed) = line::parse(&lines)? else {
+                continue;
+            };
+            let number = lines.number();
+            if let line::Line::Process { name, priority } = parsed {
+                if in_loop {
+                    return Err(lines.error("proc", "inside a loop; `end` is missing"));
+                }
+                processes.push(Process {
+                    name,
+                    priority,
+                    line: number,
+                    steps: Vec::new(),
+                });
+                continue;
+            }
+            let Some(process) = processes.last_mut() else {
+                return Err(lines.error("proc", "expected `proc NAME CLASS LEVEL` first"));
+            };
+            match parsed {
+                line::Line::Process { .. } => unreachable!("handled above"),
+                line::Line::Loop {
+                    count,
+                    step_sectors,
+                } => {
+                    if in_loop {
+                        return Err(lines.error("loop", "loops do not nest"));
+                    }
+                    in_loop = true;
+                    let action = Action::Loop {
+                        count,
+                        step_sectors,
+                        body: Vec::new(),
+                    };
+                    process.steps.push(Step {
+                        line: number,
+                        action,
+                    });
+                }
+                line::Line::End if !in_loop => {
+                    return Err(lines.error("end", "no loop is open"));
+                }
+                line::Line::End => in_loop = false,
+                line::Line::Call(call) if in_loop => match process.steps.last_mut() {
+                    Some(Step {
+                        action: Action::Loop { body, .. },
+                        ..
+                    }) => {
+                        body.push((number, call));
+                    }
+                    _ => unreachable!("an open loop is the last step"),
+                },
+                line::Line::Call(call) => {
+                    process.steps.push(Step {
+                        line: number,
+                        action: Action::Call(call),
+                    });
+                }
+            }
+        }
+        if in_loop {
+            return Err(lines.error("loop", "`end` is missing"));
+        }
+        if processes.is_empty() {
+            return Err(lines.error("proc", "no process in this script"));
+        }
+        Ok(IoScript { processes })
+    }
+}
+
+impl Process {
+    /// The calls in order as the replayer makes them: loops unrolled, full batches submitted, and
+    /// the final `submit` and `reap 0` that every process ends with.
+    pub fn expand(&self) -> Vec<Call> {
+        let mut out = Expansion::default();
+        for step in &self.steps {
+            match &step.action {
+                Action::Call(call) => out.push(*call, 0),
+                Action::Loop {
+                    count,
+                    step_sectors,
+                    body,
+                } => {
+                    for round in 0..u64::from(*count) {
+                        for (_, call) in body {
+                            out.push(*call, round * step_sectors);
+                        }
+                    }
+                }
+            }
+        }
+        out.push(Call::Submit, 0);
+        out.push(Call::Reap(0), 0);
+        out.calls
+    }
+}
+
+#[derive(Default)]
+struct Expansion {
+    calls: Vec<Call>,
+    batch: usize,
+}
+
+impl Expansion {
+    fn push(&mut self, call: Call, add: u64) {
+        match call {
+            Call::Queue(io) => {
+                let moved = if io.kind == IoKind::Flush { 0 } else { add };
+                self.calls.push(Call::Queue(Io {
+                    sector: io.sector + moved,
+                    ..io
+                }));
+                self.batch += 1;
+                if self.batch == BATCH_MAX {
+                    self.calls.push(Call::Submit);
+                    self.batch = 0;
+                }
+            }
+            // An empty batch makes no system call.
+            Call::Submit if self.batch == 0 => {}
+            Call::Submit => {
+                self.calls.push(Call::Submit);
+                self.batch = 0;
+            }
+            Call::Discard { sector, sectors } => {
+                self.calls.push(Call::Discard {
+                    sector: sector + add,
+                    sectors,
+                });
+            }
+            other => self.calls.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! `meta.txt`: on what and with which command a capture was made.
+//!
+//! `KEY=VALUE` lines as the capture script writes them, and `dm: TABLE` lines for stacked devices.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::text::Lines;
+use crate::{Error, Result};
+
+/// What `meta.txt` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// `uname -a`.
+    pub uname: String,
+    /// The kernel's version out of it.
+    pub kernel: KernelVersion,
+    /// CPUs of the machine.
+    pub cpus: u16,
+    /// Kernel command line; empty if not told.
+    pub cmdline: String,
+    /// The device's module and its parameters.
+    pub device: ModuleLine,
+    /// Tables of device-mapper devices.
+    pub dm_tables: Vec<String>,
+    /// What produced the I/O.
+    pub command: Command,
+    /// Its exit code.
+    pub exit_code: Option<i32>,
+}
+
+/// First two numbers of a kernel release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelVersion {
+    /// 6 of 6.12.
+    pub major: u32,
+    /// 12 of 6.12.
+    pub minor: u32,
+}
+
+impl std::fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "v{}.{}", self.major, self.minor)
+    }
+}
+
+/// `null_blk queue_mode=2 irqmode=2 ...`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleLine {
+    /// Name of the module.
+    pub module: String,
+    /// Parameters as given; the rest has the module's defaults.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// What produced the I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The aioscript replayer.
+    IoScript {
+        /// Name of the device, without /dev/.
+        device: String,
+        /// File name of the script.
+        script: String,
+    },
+    /// fio with these arguments (without the program's name).
+    Fio {
+        /// Arguments, split at blanks.
+        arguments: Vec<String>,
+    },
+    /// Something else.
+    Other(String),
+}
+
+impl Meta {
+    /// Opens and reads a file, plain or compressed.
+    pub fn open(file: &Path) -> Result<Meta> {
+        Meta::read(Lines::open(file)?)
+    }
+
+    /// Reads from lines.
+    pub fn read(mut lines: Lines) -> Result<Meta> {
+        let mut given = Given {
+            file: lines.file().to_path_buf(),
+            values: BTreeMap::new(),
+            last: 0,
+        };
+        let mut dm_tables = Vec::new();
+        while lines.advance()? {
+            let line = lines.line().trim();
+            if let Some(table) = line.strip_prefix("dm: ") {
+                dm_tables.push(table.to_string());
+            } else if !line.is_empty() {
+                let (key, value) = line
+                    .split_once('=')
+                    .ok_or_else(|| lines.error("line", "expected KEY=VALUE or `dm: TABLE`"))?;
+                let known = [
+                    "uname",
+                    "cpus",
+                    "clocksource",
+                    "cmdline",
+                    "device",
+                    "cmd",
+                    "rc",
+                ]
+                .contains(&key);
+                if !known {
+                    return Err(lines.error(key, "no key of meta.txt"));
+                }
+                let entry = (lines.number(), value.trim().to_string());
+                if given.values.insert(key.to_string(), entry).is_some() {
+                    return Err(lines.error(key, "given twice"));
+                }
+            }
+            given.last = lines.number();
+        }
+        let (line, uname) = given.need("uname")?;
+        let kernel = kernel_version(&uname)
+            .ok_or_else(|| given.error(line, "uname", format!("no kernel release in `{uname}`")))?;
+        Ok(Meta {
+            kernel,
+            uname,
+            cpus: given.number("cpus")?,
+            cmdline: given
+                .take("cmdline")
+                .map_or_else(String::new, |(_, text)| text),
+            device: module_line(&given)?,
+            dm_tables,
+            command: command(&given.need("cmd")?.1),
+            exit_code: if given.values.contains_key("rc") {
+                Some(given.number("rc")?)
+            } else {
+                None
+            },
+        })
+    }
+}
+
+struct Given {
+    file: PathBuf,
+    values: BTreeMap<String, (u64, String)>,
+    last: u64,
+}
+
+impl Given {
+    fn take(&self, key: &str) -> Option<(u64, String)> {
+        self.values.get(key).cloned()
+    }
+
+    fn need(&self, key: &str) -> Result<(u64, String)> {
+        self.take(key)
+            .ok_or_else(|| self.error(self.last, key, "missing"))
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Result<T> {
+        let (line, text) = self.need(key)?;
+        text.parse()
+            .map_err(|_| self.error(line, key, format!("`{text}` is not a number")))
+    }
+
+    fn error(&self, line: u64, field: &str, what: impl Into<String>) -> Error {
+        Error::text(&self.file, line, field, what)
+    }
+}
+
+/// `Linux (none) 6.1.0-56-amd64 #1 SMP ...`: the third word. Distributions number their packages
+/// behind the second dot, so that nothing more than the first two numbers means anything.
+fn kernel_version(uname: &str) -> Option<KernelVersion> {
+    let mut numbers = uname.split_whitespace().nth(2)?.split(['.', '-', '+']);
+    Some(KernelVersion {
+        major: numbers.next()?.parse().ok()?,
+        minor: numbers.next()?.parse().ok()?,
+    })
+}
+
+fn module_line(given: &Given) -> Result<ModuleLine> {
+    let (line, text) = given.need("device")?;
+    let mut words = text.split_whitespace();
+    let module = words
+        .next()
+        .filter(|word| !word.contains('='))
+        .ok_or_else(|| given.error(line, "device", "expected MODULE and its parameters"))?;
+    let mut parameters = BTreeMap::new();
+    for word in words {
+        let (key, value) = word.split_once('=').ok_or_else(|| {
+            given.error(line, "device", format!("`{word}` is not PARAMETER=VALUE"))
+        })?;
+        if parameters
+            .insert(key.to_string(), value.to_string())
+            .is_some()
+        {
+            return Err(given.error(line, "device", format!("parameter {key} given twice")));
+        }
+    }
+    Ok(ModuleLine {
+        module: module.to_string(),
+        parameters,
+    })
+}
+
+fn command(text: &str) -> Command {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let program = words
+        .first()
+        .map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+    match (program, words.as_slice()) {
+        ("aioscript", [_, device, script]) => Command::IoScript {
+            device: device.trim_start_matches("/dev/").to_string(),
+            script: (*script).to_string(),
+        },
+        ("fio", [_, arguments @ ..]) => Command::Fio {
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+        },
+        _ => Command::Other(text.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use std::io::Cursor;
+use std::path::Path;
+
+use super::{Command, KernelVersion, Meta};
+use crate::text::Lines;
+
+fn read(text: &str) -> crate::Result<Meta> {
+    Meta::read(Lines::new(
+        Path::new("m"),
+        Box::new(Cursor::new(text.to_string().into_bytes())),
+    ))
+}
+
+const UNAME: &str = "uname=Linux (none) 6.12.115+deb12-amd64 #1 SMP x86_64 GNU/Linux\n";
+
+#[test]
+fn both_kinds_of_command() {
+    let rest =
+        "cpus=2\ndevice=null_blk irqmode=2 gb=64\ncmd=/bin/aioscript /dev/nullb0 io.txt\nrc=0\n";
+    let meta = read(&format!("{UNAME}{rest}")).unwrap();
+    assert_eq!(
+        meta.kernel,
+        KernelVersion {
+            major: 6,
+            minor: 12
+        }
+    );
+    assert_eq!(meta.kernel.to_string(), "v6.12");
+    assert_eq!((meta.cpus, meta.exit_code), (2, Some(0)));
+    assert_eq!(meta.device.module, "null_blk");
+    assert_eq!(meta.device.parameters["irqmode"], "2");
+    let want = Command::IoScript {
+        device: "nullb0".into(),
+        script: "io.txt".into(),
+    };
+    assert_eq!(meta.command, want);
+
+    let rest = "cpus=2\ndevice=scsi_debug\ndm: 0 8 multipath 2\ncmd=fio --name=j --bs=4k\n";
+    let meta = read(&format!("{UNAME}{rest}")).unwrap();
+    assert_eq!(meta.dm_tables, ["0 8 multipath 2"]);
+    assert_eq!(meta.exit_code, None);
+    let want = Command::Fio {
+        arguments: vec!["--name=j".into(), "--bs=4k".into()],
+    };
+    assert_eq!(meta.command, want);
+}
+
+#[test]
+fn bad_files() {
+    let cases = [
+        (String::new(), "m:0: uname: missing"),
+        ("hello".to_string(), "m:1: line: expected KEY=VALUE"),
+        ("uname=Linux".to_string(), "m:1: uname: no kernel release"),
+        (
+            "uname=Linux x six.one #1".to_string(),
+            "m:1: uname: no kernel release",
+        ),
+        (format!("{UNAME}cpus=many\n"), "m:2: cpus: `many`"),
+        (
+            format!("{UNAME}cpus=1\ndevice=gb=1\ncmd=x\n"),
+            "m:3: device: expected MODULE",
+        ),
+        (
+            format!("{UNAME}cpus=1\ndevice=null_blk gb\ncmd=x\n"),
+            "m:3: device: `gb` is not",
+        ),
+        (
+            format!("{UNAME}cpus=1\ndevice=null_blk gb=1 gb=2\n"),
+            "m:3: device: parameter gb given",
+        ),
+        (format!("{UNAME}cpus=1\ncpus=1\n"), "m:3: cpus: given twice"),
+        (format!("{UNAME}colour=1\n"), "m:2: colour: no key"),
+        (
+            format!("{UNAME}cpus=1\ndevice=null_blk\n"),
+            "m:3: cmd: missing",
+        ),
+        (
+            format!("{UNAME}cpus=1\ndevice=null_blk\ncmd=x\nrc=?\n"),
+            "m:5: rc: `?`",
+        ),
+    ];
+    for (text, want) in cases {
+        let got = read(&text).unwrap_err().to_string();
+        assert!(got.starts_with(want), "{text:?}\n  {got}");
+    }
+}
