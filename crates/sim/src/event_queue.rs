@@ -27,6 +27,8 @@ const NONE: u32 = u32::MAX;
 ///
 /// Nothing is cancelled: an event that may become void carries a generation, and whoever receives
 /// it compares that with the current one and drops it.
+///
+/// Holds up to 16,773,120 events; one more is a panic.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     /// Time of the earliest event, all bits set if there is none.
@@ -45,6 +47,10 @@ pub struct EventQueue<E> {
 #[derive(Clone, Debug)]
 struct Nodes<E> {
     slab: Vec<Node<E>>,
+    /// Links of all lists, by cell: first one cell for each near slot with its first node, then
+    /// one for each node with the node behind it. In one array, so that appending to an empty
+    /// list and to another is the same work: a branch there would be a coin toss to the CPU.
+    links: Vec<u32>,
     free: u32,
 }
 
@@ -52,7 +58,6 @@ struct Nodes<E> {
 struct Node<E> {
     time: u64,
     event: E,
-    next: u32,
     class: u8,
 }
 
@@ -71,10 +76,7 @@ impl<E: Copy> EventQueue<E> {
             now: 0,
             horizon: 2,
             count: 0,
-            nodes: Nodes {
-                slab: Vec::with_capacity(capacity),
-                free: NONE,
-            },
+            nodes: Nodes::with_capacity(capacity),
             near: Near::new(),
             far: Far::new(),
         }
@@ -94,7 +96,7 @@ impl<E: Copy> EventQueue<E> {
         let id = self.nodes.insert(time, class, event);
         let tick = time >> TICK_SHIFT;
         if tick < self.horizon {
-            self.near.push(&mut self.nodes, id);
+            self.near.push(&mut self.nodes, id, time, class);
         } else {
             self.far.push(&mut self.nodes, id, self.horizon);
         }
@@ -113,12 +115,15 @@ impl<E: Copy> EventQueue<E> {
             self.jump(time >> TICK_SHIFT);
         }
         self.now = time;
-        let event = self.near.pop(&mut self.nodes, time);
+        let (event, next) = self.near.pop(&mut self.nodes, time);
         self.count -= 1;
         while self.horizon < (time >> TICK_SHIFT) + 2 {
             self.advance();
         }
-        self.next = self.near.next_from(time).unwrap_or_else(|| self.far.next());
+        self.next = match next {
+            Some(next) => next,
+            None => self.near.next_from(time).unwrap_or_else(|| self.far.next()),
+        };
         Some((SimTime(time), event))
     }
 
@@ -144,8 +149,7 @@ impl<E: Copy> EventQueue<E> {
         self.now = 0;
         self.horizon = 2;
         self.count = 0;
-        self.nodes.slab.clear();
-        self.nodes.free = NONE;
+        self.nodes.clear();
         self.near.clear();
         self.far.clear();
     }
@@ -176,9 +180,10 @@ impl<E: Copy> EventQueue<E> {
     fn spread(&mut self, list: List) {
         let mut id = list.head;
         loop {
-            let Node { time, next, .. } = self.nodes.slab[id as usize];
+            let Node { time, class, .. } = self.nodes.slab[id as usize];
+            let next = self.nodes.links[cell_of(id)];
             if time >> TICK_SHIFT < self.horizon {
-                self.near.push(&mut self.nodes, id);
+                self.near.push(&mut self.nodes, id, time, class);
             } else {
                 self.far.push(&mut self.nodes, id, self.horizon);
             }
@@ -197,40 +202,55 @@ impl<E: Copy> Default for EventQueue<E> {
 }
 
 impl<E: Copy> Nodes<E> {
+    fn with_capacity(capacity: usize) -> Nodes<E> {
+        let mut links = Vec::with_capacity(cell_of(0) + capacity);
+        links.resize(cell_of(0), NONE);
+        Nodes {
+            slab: Vec::with_capacity(capacity),
+            links,
+            free: NONE,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.slab.clear();
+        self.links.truncate(cell_of(0));
+        self.free = NONE;
+    }
+
     #[inline]
     fn insert(&mut self, time: u64, class: u8, event: E) -> u32 {
         let id = self.free;
+        // NONE is past every slab.
         if let Some(node) = self.slab.get_mut(id as usize) {
-            self.free = node.next;
-            *node = Node {
-                time,
-                event,
-                next: NONE,
-                class,
-            };
+            *node = Node { time, event, class };
+            self.free = self.links[cell_of(id)];
             return id;
         }
-        self.grow(Node {
-            time,
-            event,
-            next: NONE,
-            class,
-        })
+        self.grow(Node { time, event, class })
     }
 
     #[cold]
     fn grow(&mut self, node: Node<E>) -> u32 {
-        let id = u32::try_from(self.slab.len()).expect("fewer than 2^32 events are pending");
-        assert!(id != NONE, "too many pending events");
+        assert!(
+            self.links.len() < near::CELLS,
+            "more events than a queue can hold"
+        );
         self.slab.push(node);
-        id
+        self.links.push(NONE);
+        self.slab.len() as u32 - 1
     }
 
     #[inline]
     fn remove(&mut self, id: u32) -> E {
-        let node = &mut self.slab[id as usize];
-        node.next = self.free;
+        self.links[cell_of(id)] = self.free;
         self.free = id;
-        node.event
+        self.slab[id as usize].event
     }
+}
+
+/// Where the link of a node is.
+#[inline]
+const fn cell_of(id: u32) -> usize {
+    near::SLOTS + id as usize
 }

@@ -4,7 +4,7 @@
 //! slot is that digit. Lists are first-in, first-out and are taken as a whole before anyone may
 //! push past them, so that insertion order survives every move.
 
-use super::{List, NONE, Nodes, TICK_SHIFT};
+use super::{List, NONE, Nodes, TICK_SHIFT, cell_of};
 
 /// Enough for every 64-bit time.
 const LEVELS: usize = (64 - TICK_SHIFT as usize).div_ceil(DIGIT as usize);
@@ -77,7 +77,7 @@ impl Far {
                 first: time,
             };
         } else {
-            nodes.slab[slot.list.tail as usize].next = id;
+            nodes.links[cell_of(slot.list.tail)] = id;
             slot.list.tail = id;
             slot.first = slot.first.min(time);
         }

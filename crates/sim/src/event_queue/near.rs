@@ -2,97 +2,98 @@
 //!
 //! A slot holds events of one time, so that only their classes need an order. Two levels of
 //! bitmaps find the next slot that is not empty. A slot's index is its time modulo the window.
+//! The paths that every event takes have no branch that depends on whether a slot was empty.
 
-use super::{List, NONE, Nodes, TICK_SHIFT};
+use super::{Nodes, TICK_SHIFT, cell_of};
 
 /// Slots, and nanoseconds from the start of the present tick to the horizon.
-const SLOTS: usize = 2 << TICK_SHIFT;
+pub(super) const SLOTS: usize = 2 << TICK_SHIFT;
+/// Cells that a `Tail` can name.
+pub(super) const CELLS: usize = 1 << 24;
 const WORDS: usize = SLOTS / 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Near {
-    /// Lists, valid where the slot's bit in `words` is set.
-    slots: Box<[List; SLOTS]>,
-    /// One bit for each slot.
+    tails: Box<[Tail; SLOTS]>,
+    /// One bit for each slot that holds an event.
     words: [u64; WORDS],
     /// One bit for each word that is not zero.
     summary: u64,
 }
 
+/// The cell whose link ends a slot's list, and the class of the event there: in one word, so that
+/// an append need not look at that event. An empty list ends in the slot's own cell, class 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tail(u32);
+
+impl Tail {
+    fn new(cell: usize, class: u8) -> Tail {
+        debug_assert!(cell < CELLS);
+        Tail(cell as u32 | u32::from(class) << 24)
+    }
+
+    fn cell(self) -> usize {
+        self.0 as usize % CELLS
+    }
+
+    fn class(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+}
+
 impl Near {
     pub(super) fn new() -> Near {
-        let slots = vec![
-            List {
-                head: NONE,
-                tail: NONE
-            };
-            SLOTS
-        ]
-        .into_boxed_slice();
+        let tails: Box<[Tail]> = (0..SLOTS).map(|slot| Tail::new(slot, 0)).collect();
         Near {
-            slots: slots
-                .try_into()
-                .expect("the vector has one element for each slot"),
+            tails: tails.try_into().expect("there is one tail for each slot"),
             words: [0; WORDS],
             summary: 0,
         }
     }
 
     pub(super) fn clear(&mut self) {
+        for (slot, tail) in self.tails.iter_mut().enumerate() {
+            *tail = Tail::new(slot, 0);
+        }
         self.words = [0; WORDS];
         self.summary = 0;
     }
 
     /// Insert a node behind those of its time that have its class or a lower one.
     #[inline]
-    pub(super) fn push<E>(&mut self, nodes: &mut Nodes<E>, id: u32) {
-        let (index, class) = {
-            let node = &nodes.slab[id as usize];
-            (node.time as usize % SLOTS, node.class)
-        };
-        let word = &mut self.words[index / 64];
-        let bit = 1 << (index % 64);
-        let slot = &mut self.slots[index];
-        if *word & bit == 0 {
-            *word |= bit;
-            self.summary |= 1 << (index / 64);
-            *slot = List { head: id, tail: id };
-            return;
+    pub(super) fn push<E>(&mut self, nodes: &mut Nodes<E>, id: u32, time: u64, class: u8) {
+        let slot = time as usize % SLOTS;
+        self.words[slot / 64] |= 1 << (slot % 64);
+        self.summary |= 1 << (slot / 64);
+        let tail = self.tails[slot];
+        if tail.class() > class {
+            return insert_before_higher(nodes, slot, id, class);
         }
-        let tail = &mut nodes.slab[slot.tail as usize];
-        if tail.class <= class {
-            tail.next = id;
-            slot.tail = id;
-        } else {
-            insert_before_higher(nodes, slot, id, class);
-        }
+        nodes.links[tail.cell()] = id;
+        self.tails[slot] = Tail::new(cell_of(id), class);
     }
 
-    /// Remove the first node at `time`, of which there is one.
+    /// Remove the first node at `time`, of which there is one, and tell the time of the next slot
+    /// in use if it lies in the same word.
     #[inline]
-    pub(super) fn pop<E: Copy>(&mut self, nodes: &mut Nodes<E>, time: u64) -> E {
-        let index = time as usize % SLOTS;
-        let slot = &mut self.slots[index];
-        let id = slot.head;
+    pub(super) fn pop<E: Copy>(&mut self, nodes: &mut Nodes<E>, time: u64) -> (E, Option<u64>) {
+        let slot = time as usize % SLOTS;
+        let id = nodes.links[slot];
         debug_assert_eq!(nodes.slab[id as usize].time, time, "a slot holds one time");
-        if id == slot.tail {
-            let word = &mut self.words[index / 64];
-            debug_assert!(
-                *word >> (index % 64) & 1 == 1,
-                "the earliest event has a slot"
-            );
-            *word &= !(1 << (index % 64));
-            if *word == 0 {
-                self.summary &= !(1 << (index / 64));
-            }
-        } else {
-            slot.head = nodes.slab[id as usize].next;
-        }
-        nodes.remove(id)
+        // Stale if that was the last one: the empty list's tail makes the next push overwrite it.
+        nodes.links[slot] = nodes.links[cell_of(id)];
+        let tail = self.tails[slot];
+        let last = tail.cell() == cell_of(id);
+        self.tails[slot] = if last { Tail::new(slot, 0) } else { tail };
+        let word = self.words[slot / 64] & !(u64::from(last) << (slot % 64));
+        self.words[slot / 64] = word;
+        self.summary &= !(u64::from(word == 0) << (slot / 64));
+        let ahead = word >> (slot % 64);
+        let next = (ahead != 0).then(|| time + u64::from(ahead.trailing_zeros()));
+        (nodes.remove(id), next)
     }
 
     /// Time of the first slot in use, if any; none lies before `now`.
-    #[inline]
     pub(super) fn next_from(&self, now: u64) -> Option<u64> {
         let start = now as usize % SLOTS;
         let ahead = self.words[start / 64] >> (start % 64);
@@ -102,31 +103,27 @@ impl Near {
         if self.summary == 0 {
             return None;
         }
-        // The word of `now` comes last: what it holds lies a whole window ahead.
+        // Words behind that of `now` and around the end; that of `now` itself holds nothing more.
         let first = start / 64 + 1;
         let skipped = self
             .summary
             .rotate_right(first as u32 % 64)
             .trailing_zeros() as usize;
         let word = (first + skipped) % WORDS;
-        let index = word * 64 + self.words[word].trailing_zeros() as usize;
-        Some(now + (index.wrapping_sub(start) % SLOTS) as u64)
+        let slot = word * 64 + self.words[word].trailing_zeros() as usize;
+        Some(now + (slot.wrapping_sub(start) % SLOTS) as u64)
     }
 }
 
-/// Insert a node before the first of a higher class, which exists.
+/// Insert a node before the first of a higher class, which exists, so that the tail stays.
 #[cold]
-fn insert_before_higher<E>(nodes: &mut Nodes<E>, slot: &mut List, id: u32, class: u8) {
-    let mut before = NONE;
-    let mut after = slot.head;
+fn insert_before_higher<E>(nodes: &mut Nodes<E>, slot: usize, id: u32, class: u8) {
+    let mut cell = slot;
+    let mut after = nodes.links[cell];
     while nodes.slab[after as usize].class <= class {
-        before = after;
-        after = nodes.slab[after as usize].next;
+        cell = cell_of(after);
+        after = nodes.links[cell];
     }
-    nodes.slab[id as usize].next = after;
-    if before == NONE {
-        slot.head = id;
-    } else {
-        nodes.slab[before as usize].next = id;
-    }
+    nodes.links[cell_of(id)] = after;
+    nodes.links[cell] = id;
 }
