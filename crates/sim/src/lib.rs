@@ -4,4 +4,5 @@
 #![forbid(unsafe_code)]
 
 pub mod event_queue;
+pub mod plan;
 pub mod rng;

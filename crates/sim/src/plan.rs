@@ -1,0 +1,216 @@
+//! A `Plan`: a scenario with every default filled in, every size computed, nothing optional.
+//!
+//! Plain data: what the simulator sizes itself from, once. Made only by `Scenario::plan`, which
+//! checks it as a whole; nothing behind it looks at the scenario again.
+
+use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::request::IoPrio;
+use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::time::Duration;
+
+mod device;
+
+pub use device::{
+    BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
+    ScsiDebugPlan,
+};
+
+/// A run, ready to be simulated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Name of the scenario: its file's stem, or the built-in's name.
+    pub name: String,
+    /// One line about it; empty if the file has none.
+    pub description: String,
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// CPUs and their prices.
+    pub machine: MachinePlan,
+    /// The queue and its scheduler.
+    pub queue: QueuePlan,
+    /// The device below it.
+    pub device: DevicePlan,
+    /// One entry a thread: `numjobs` is already unrolled.
+    pub threads: Vec<ThreadPlan>,
+    /// Sizes of everything that is allocated once.
+    pub capacity: Capacity,
+    /// Options that were accepted though they change nothing here, for the report.
+    pub ignored: Vec<String>,
+}
+
+/// CPUs and their prices.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MachinePlan {
+    /// Name of the profile: `ryzen-7950x` ...
+    pub profile: String,
+    /// CPUs in use, numbered from 0. At most the profile's.
+    pub cpus: u16,
+    /// Ticks a second: 100, 250, 300 or 1000.
+    pub hz: u32,
+}
+
+/// The request queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueuePlan {
+    /// Kernel.
+    pub rules: Rules,
+    /// queue/scheduler.
+    pub scheduler: SchedulerKind,
+    /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
+    pub nr_requests: u32,
+    /// queue/nomerges.
+    pub nomerges: NoMerges,
+    /// queue/rq_affinity: 0, 1 or 2.
+    pub rq_affinity: u8,
+    /// Size limits.
+    pub limits: QueueLimits,
+    /// queue/io_timeout.
+    pub io_timeout: Duration,
+    /// queue/iosched of mq-deadline; its defaults when another scheduler runs.
+    pub mq_deadline: MqDeadlineSettings,
+}
+
+/// System interface that a thread submits through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Engine {
+    /// io_uring.
+    IoUring,
+    /// io_submit(2) and io_getevents(2).
+    Libaio,
+    /// pread(2), pwrite(2), or read(2) and write(2): one I/O at a time.
+    Sync,
+}
+
+/// Where the next I/O goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Behind the last one (of the same direction), wrapping at the end of the region.
+    Sequential,
+    /// Anywhere, a block hit at most once a pass (a random map).
+    RandomOnce,
+    /// Anywhere, each draw independent (norandommap).
+    Random,
+}
+
+/// Kinds of I/O in a thread's stream, as shares of 100.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mix {
+    /// Reads of 100 I/Os.
+    pub read_percent: u8,
+    /// Writes of 100 I/Os.
+    pub write_percent: u8,
+    /// Trims of 100 I/Os.
+    pub trim_percent: u8,
+}
+
+/// Values by direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PerDirection<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+    /// For trims.
+    pub trim: T,
+}
+
+/// Sizes of an I/O: uniform from `min` to `max` in steps of `min`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockSize {
+    /// Smallest, sectors.
+    pub min_sectors: u32,
+    /// Largest, sectors; equal to the smallest for a fixed size.
+    pub max_sectors: u32,
+}
+
+/// One thread (or process) of a fio job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadPlan {
+    /// Name of the job.
+    pub name: String,
+    /// Number of the job (its section) from 0: what group_reporting sums up.
+    pub job: u16,
+    /// Number of the clone within the job, from 0.
+    pub clone: u16,
+    /// Threads of a phase start when all of the phases before have ended (stonewall).
+    pub phase: u16,
+    /// CPUs it may run on, ascending, never empty.
+    pub cpus: Vec<u16>,
+    /// How it submits.
+    pub engine: Engine,
+    /// Order of positions.
+    pub order: Order,
+    /// Shares of reads, writes and trims.
+    pub mix: Mix,
+    /// I/O sizes.
+    pub block: PerDirection<BlockSize>,
+    /// First sector of its region.
+    pub first_sector: u64,
+    /// Length of its region, sectors; at least one block.
+    pub region_sectors: u64,
+    /// I/Os in flight at most; 1 for `Engine::Sync`.
+    pub iodepth: u32,
+    /// I/Os gathered before one submission, at most `iodepth`.
+    pub batch_submit: u32,
+    /// Completions waited for when it waits. 0: looks after every submission without waiting, and
+    /// waits for one when all of `iodepth` is in flight.
+    pub batch_complete_min: u32,
+    /// Completions taken at once.
+    pub batch_complete_max: u32,
+    /// Once full, it reaps until no more than this many are in flight.
+    pub iodepth_low: u32,
+    /// Polls for completions (hipri).
+    pub polled: bool,
+    /// Buffers registered with the kernel (fixedbufs).
+    pub fixed_buffers: bool,
+    /// Files registered with the kernel (registerfiles).
+    pub registered_files: bool,
+    /// Clones are threads of one process.
+    pub thread: bool,
+    /// Takes fewer time stamps (gtod_reduce).
+    pub gtod_reduce: bool,
+    /// ioprio of the task; class none: the kernel's default.
+    pub priority: IoPrio,
+    /// An fsync(2) after this many writes; 0: none.
+    pub fsync: u32,
+    /// An fdatasync(2) after this many writes; 0: none.
+    pub fdatasync: u32,
+    /// Pause after `thinktime_blocks` I/Os; zero: none.
+    pub thinktime: Duration,
+    /// I/Os between two pauses.
+    pub thinktime_blocks: u32,
+    /// Most I/Os a second; 0: no limit.
+    pub rate_iops: PerDirection<u32>,
+    /// Seed of its random positions.
+    pub random_seed: u64,
+    /// Time from the start of its phase to its first I/O.
+    pub startdelay: Duration,
+    /// Time at the start that does not count.
+    pub ramp_time: Duration,
+    /// Time that counts, after the ramp; `u64::MAX` ns: not limited.
+    pub runtime: Duration,
+    /// I/Os after which it ends; `u64::MAX`: not limited.
+    pub number_ios: u64,
+    /// Bytes after which it ends; `u64::MAX`: not limited (time_based).
+    pub io_bytes: u64,
+}
+
+/// Sizes that follow from the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// Hardware queues, poll queues included.
+    pub hctxs: u16,
+    /// Driver tags of all of them.
+    pub driver_tags: u32,
+    /// Scheduler tags of all of them; 0 without scheduler.
+    pub sched_tags: u32,
+    /// Requests that can be alive: the identifying tags, and a flush request for each hctx.
+    pub requests: u32,
+    /// Bios that can be alive: each thread's depth, each I/O cut up at the queue's limits, and a
+    /// flush for each thread.
+    pub bios: u32,
+    /// Tasks that can wait for a tag at once.
+    pub waiters: u32,
+    /// Phases of the run (stonewall), at least 1.
+    pub phases: u16,
+}

@@ -1,0 +1,162 @@
+//! The device's part of a plan.
+
+use blkmq::time::Duration;
+
+/// A device with its tag set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DevicePlan {
+    /// Which model, with its parameters.
+    pub kind: DeviceKind,
+    /// Name below /dev: `nullb0`, `nvme0n1`, `sda`.
+    pub name: String,
+    /// Size, 512-byte sectors.
+    pub sectors: u64,
+    /// Smallest I/O, sectors.
+    pub block_sectors: u32,
+    /// Hardware queues for everything that no other type takes.
+    pub default_queues: u16,
+    /// Hardware queues for reads only; 0: reads use the default ones.
+    pub read_queues: u16,
+    /// Hardware queues for polled I/O; 0: polled I/O uses the default ones.
+    pub poll_queues: u16,
+    /// Driver tags of each hardware queue.
+    pub queue_depth: u32,
+    /// One map of tags for all hardware queues (TAG_HCTX_SHARED).
+    pub hctx_shared: bool,
+    /// Requests the device takes before its get_budget says no; 0: the driver has no budget.
+    pub budget: u32,
+    /// Spinning disk, as queue/rotational says.
+    pub rotational: bool,
+    /// What goes wrong on purpose.
+    pub fault: FaultPlan,
+}
+
+/// Device models.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DeviceKind {
+    /// null_blk.
+    NullBlk(NullBlkPlan),
+    /// An NVMe drive behind the PCI driver.
+    Nvme(NvmePlan),
+    /// scsi_debug behind the SCSI mid-layer.
+    ScsiDebug(ScsiDebugPlan),
+}
+
+/// null_blk's irqmode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IrqMode {
+    /// 0: completes inside queue_rq.
+    None,
+    /// 1: blk_mq_complete_request() inside queue_rq.
+    Softirq,
+    /// 2: a timer of `completion` for each command.
+    Timer,
+}
+
+/// Parameters of null_blk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NullBlkPlan {
+    /// How commands complete.
+    pub irqmode: IrqMode,
+    /// completion_nsec, of the timer mode.
+    pub completion: Duration,
+    /// queue_rq may sleep: runs happen in a worker.
+    pub blocking: bool,
+    /// Data are kept, under one lock of the device.
+    pub memory_backed: bool,
+    /// Bandwidth limit, MiB/s; 0: none.
+    pub mbps: u32,
+}
+
+/// Service time by operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpLatency {
+    /// Of a read.
+    pub read: Duration,
+    /// Of a write.
+    pub write: Duration,
+    /// Of a trim.
+    pub trim: Duration,
+    /// Of a flush.
+    pub flush: Duration,
+}
+
+/// An NVMe drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NvmePlan {
+    /// Time from the doorbell to the completion entry of one command on an idle drive.
+    pub latency: OpLatency,
+    /// A service time is drawn from latency * (100 - jitter) % to latency * (100 + jitter) %.
+    pub jitter_percent: u8,
+    /// Commands served side by side; further ones wait in the drive.
+    pub channels: u32,
+    /// Most I/Os a second; 0: no limit beyond channels.
+    pub iops_max: u32,
+    /// Bandwidth limit, MiB/s; 0: none.
+    pub mbps: u32,
+    /// Completions gathered before an interrupt (1: one each).
+    pub coalesce_count: u32,
+    /// Longest that a completion waits for others.
+    pub coalesce_time: Duration,
+    /// Time from the completion entry to the interrupt.
+    pub irq_delay: Duration,
+    /// Loses data without a flush: flushes are sent.
+    pub volatile_cache: bool,
+}
+
+/// Parameters of scsi_debug and of the SCSI mid-layer over it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScsiDebugPlan {
+    /// Response delay of a command (ndelay, or delay in ticks); zero: completes in queuecommand.
+    pub delay: Duration,
+    /// The delay is drawn from zero up to `delay`.
+    pub random: bool,
+    /// host_max_queue: commands of the whole host; 0: no limit beyond max_queue per queue.
+    pub host_max_queue: u32,
+    /// Commands of the logical unit (its queue depth).
+    pub lun_depth: u32,
+}
+
+/// A probability as it was written: `1/1000`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ratio {
+    /// Hits; 0: never.
+    pub numerator: u32,
+    /// Of so many, at least 1.
+    pub denominator: u32,
+}
+
+impl Ratio {
+    /// Never.
+    pub const NEVER: Ratio = Ratio {
+        numerator: 0,
+        denominator: 1,
+    };
+}
+
+/// What queue_rq says to an injected "busy".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BusyKind {
+    /// BLK_STS_RESOURCE: out of something that comes back by itself; the core looks again.
+    Resource,
+    /// BLK_STS_DEV_RESOURCE: a completion will restart the queue. Only said with a command in
+    /// flight, else `Resource`, as drivers must.
+    DevResource,
+}
+
+/// Faults, each drawn for every command on its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultPlan {
+    /// queue_rq refuses for the moment.
+    pub busy: Ratio,
+    /// With which status.
+    pub busy_kind: BusyKind,
+    /// The command ends with BLK_STS_IOERR.
+    pub error: Ratio,
+    /// The command is taken and not answered; the timeout ends it.
+    pub timeout: Ratio,
+    /// The completion is lost and the driver's timeout handler does not help: a stall.
+    pub lost_completion: Ratio,
+    /// Commands before the first fault.
+    pub after_commands: u64,
+}
