@@ -3,14 +3,21 @@
 //! No clock, no cost, no threads, no I/O: four drivers bring those (docs/architecture.md).
 //!
 //! * values: [`time`], [`request`], [`rules`]
-//! * containers: [`list`], [`sort`]
-//! * schedulers: [`elevator`]
+//! * containers: [`list`], [`sort`], [`sbitmap`]
+//! * schedulers: [`elevator`], [`merge`]
+//! * the seam: [`env`](mod@env), [`path`]
+//! * state: [`queue`], [`tags`]
 #![forbid(unsafe_code)]
 
 pub mod elevator;
+pub mod env;
 pub mod list;
 pub mod merge;
+pub mod path;
+pub mod queue;
 pub mod request;
 pub mod rules;
+pub mod sbitmap;
 pub mod sort;
+pub mod tags;
 pub mod time;

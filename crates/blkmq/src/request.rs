@@ -165,8 +165,14 @@ pub struct Bio {
     pub owner: u32,
     /// Next bio of the same request.
     pub(crate) next: Option<BioId>,
-    /// Pieces that were split off and have not ended, this one included.
+    /// The bio that this piece was split from.
     pub(crate) parent: Option<BioId>,
+    /// Pieces split from this bio that have not ended.
+    pub(crate) pieces: u16,
+    /// Its own last part has ended.
+    pub(crate) ended: bool,
+    /// First error of any piece.
+    pub(crate) status: Status,
 }
 
 /// Where a live request is. Exactly one place at any time; asserted by every container.
@@ -376,7 +382,10 @@ impl RequestPool {
 
     /// All slots in order, free ones included.
     pub fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
-        self.requests.iter().enumerate().map(|(i, rq)| (RequestId(i as u32), rq))
+        self.requests
+            .iter()
+            .enumerate()
+            .map(|(i, rq)| (RequestId(i as u32), rq))
     }
 
     /// Takes a bio slot and fills it. `None` when all are in use.
@@ -405,6 +414,52 @@ impl RequestPool {
     /// The bio, to change it.
     pub fn bio_mut(&mut self, id: BioId) -> &mut Bio {
         &mut self.bios[id.0 as usize]
+    }
+
+    /// bio_split(): cuts the first `sectors` off `bio` as a piece of its own, which never merges.
+    /// `None` when no bio slot is free. Panics if nothing would be left.
+    pub fn split_bio(&mut self, bio: BioId, sectors: Sectors) -> Option<BioId> {
+        let whole = self.bio(bio).clone();
+        assert!(
+            whole.sectors > sectors,
+            "a split leaves something on both sides"
+        );
+        let share = u64::from(whole.segments) * u64::from(sectors.0);
+        let segments = share.div_ceil(u64::from(whole.sectors.0)).max(1) as u16;
+        let mut flags = whole.flags;
+        flags.nomerge = true;
+        let front = Bio {
+            sectors,
+            segments,
+            flags,
+            parent: Some(bio),
+            pieces: 0,
+            ..whole
+        };
+        let front = self.add_bio(front)?;
+        let rest = self.bio_mut(bio);
+        rest.sector = rest.sector.end(sectors);
+        rest.sectors.0 -= sectors.0;
+        rest.segments = (rest.segments - segments.min(rest.segments)).max(1);
+        rest.pieces += 1;
+        Some(front)
+    }
+
+    /// bio_endio(): one piece has ended. The whole bio with the first error of all its pieces
+    /// when it was the last one.
+    pub fn end_piece(&mut self, piece: BioId, status: Status) -> Option<(BioId, Status)> {
+        let whole = self.bio(piece).parent.unwrap_or(piece);
+        if whole == piece {
+            self.bio_mut(whole).ended = true;
+        } else {
+            self.free_bio(piece);
+            self.bio_mut(whole).pieces -= 1;
+        }
+        let bio = self.bio_mut(whole);
+        if bio.status == Status::Ok {
+            bio.status = status;
+        }
+        (bio.ended && bio.pieces == 0).then_some((whole, bio.status))
     }
 
     /// Bios of `rq`, oldest address first.
@@ -451,8 +506,11 @@ impl RequestPool {
 
     /// Puts `bio` before the data of `rq`, which then starts at the bio's sector.
     pub fn prepend_bio(&mut self, rq: RequestId, bio: BioId) {
-        let (sector, sectors, segments) =
-            (self.bio(bio).sector, self.bio(bio).sectors, self.bio(bio).segments);
+        let (sector, sectors, segments) = (
+            self.bio(bio).sector,
+            self.bio(bio).sectors,
+            self.bio(bio).segments,
+        );
         let first = self[rq].bio_first;
         self.bio_mut(bio).next = first;
         let r = &mut self[rq];
@@ -536,11 +594,43 @@ impl Request {
     #[allow(clippy::type_complexity)] // A key is read by nobody but the two comparisons above.
     fn key(&self) -> impl Eq + core::hash::Hash + use<> {
         (
-            (self.op, self.flags, self.sector, self.sectors, self.segments, self.ioprio),
-            (self.tag, self.internal_tag, self.ctx, self.hctx, self.use_sched, self.started),
-            (self.dontprep, self.flush_seq, self.softbarrier, self.passthrough, self.flush_step),
-            (self.in_flight, self.polled, self.elv_priv, self.fifo_time, self.hashed),
-            (self.budget, self.status, self.place, self.bio_first, self.bio_last),
+            (
+                self.op,
+                self.flags,
+                self.sector,
+                self.sectors,
+                self.segments,
+                self.ioprio,
+            ),
+            (
+                self.tag,
+                self.internal_tag,
+                self.ctx,
+                self.hctx,
+                self.use_sched,
+                self.started,
+            ),
+            (
+                self.dontprep,
+                self.flush_seq,
+                self.softbarrier,
+                self.passthrough,
+                self.flush_step,
+            ),
+            (
+                self.in_flight,
+                self.polled,
+                self.elv_priv,
+                self.fifo_time,
+                self.hashed,
+            ),
+            (
+                self.budget,
+                self.status,
+                self.place,
+                self.bio_first,
+                self.bio_last,
+            ),
         )
     }
 }
@@ -548,6 +638,8 @@ impl Request {
 impl fmt::Debug for RequestPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let live = self.iter().filter(|(_, rq)| rq.place != Place::Free);
-        f.debug_map().entries(live.map(|(id, rq)| (id.0, rq))).finish()
+        f.debug_map()
+            .entries(live.map(|(id, rq)| (id.0, rq)))
+            .finish()
     }
 }

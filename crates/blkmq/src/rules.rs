@@ -204,7 +204,9 @@ impl Rules {
     /// The preset of this name ("v6.1", also without the "v").
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
-        Rules::PRESETS.into_iter().find(|rules| &rules.name[1..] == bare)
+        Rules::PRESETS
+            .into_iter()
+            .find(|rules| &rules.name[1..] == bare)
     }
 }
 

@@ -109,6 +109,11 @@ impl MqDeadline {
         State { dd: self, pool }
     }
 
+    /// Direction decisions that reads won while writes waited, as debugfs shows them.
+    pub fn starved(&self) -> u32 {
+        self.starved
+    }
+
     /// Inserted, merged and dispatched requests of each level, as debugfs counts them.
     pub fn counts(&self) -> [[u32; 3]; 3] {
         let counts = |level: &super::Level| {

@@ -1,0 +1,297 @@
+//! The CPU as a path sees it: its name, the time, answers, effects and what it touched.
+//!
+//! Not a CPU model: the driver decides when and whether this CPU runs.
+
+use crate::path::Plug;
+use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, Sector, Sectors, Status, Touches};
+use crate::tags::WaiterId;
+use crate::time::{Duration, SimTime};
+
+/// Effects that one label may leave at most.
+pub const OUTBOX_LIMIT: usize = 16;
+
+/// Something for the driver to do after the label, without an answer for the path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Effect {
+    /// blk_mq_delay_run_hw_queue(): (re)schedules the hctx's one run_work item after `delay`.
+    Kick {
+        /// Number of the queue in its `BlkMq`.
+        queue: u8,
+        /// Whose work item.
+        hctx: HctxId,
+        /// Zero: at once.
+        delay: Duration,
+    },
+    /// blk_mq_delay_run_hw_queues(): as `Kick`, unless the work item is pending already.
+    KickUnlessPending {
+        /// Number of the queue in its `BlkMq`.
+        queue: u8,
+        /// Whose work item.
+        hctx: HctxId,
+        /// Until then.
+        delay: Duration,
+    },
+    /// blk_mq_kick_requeue_list().
+    KickRequeue {
+        /// Number of the queue in its `BlkMq`.
+        queue: u8,
+    },
+    /// A bio has ended; the slot is still its own until the driver frees it.
+    BioEnd {
+        /// Number of the queue in its `BlkMq`.
+        queue: u8,
+        /// Which bio.
+        bio: BioId,
+        /// How it ended.
+        status: Status,
+    },
+    /// A task that waits for a tag is made runnable.
+    Wake(WaiterId),
+}
+
+/// The device's answer to `Next::Submit` (blk_status_t of queue_rq), and results of calls.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Answer {
+    /// Nothing asked.
+    #[default]
+    None,
+    /// BLK_STS_OK: accepted.
+    Ok,
+    /// BLK_STS_RESOURCE: no resource that a completion of this queue would bring back.
+    Resource,
+    /// BLK_STS_DEV_RESOURCE: the driver will run the queue again itself.
+    DevResource,
+    /// Any error: the request is to be ended with it.
+    Error(Status),
+    /// get_budget gave this token.
+    Budget(u32),
+    /// get_budget gave nothing.
+    NoBudget,
+    /// The flush machine did not take the request over: it goes on as any write.
+    GoOn,
+    /// A bio's path ended without the bio: NOWAIT, and it would have had to wait.
+    WouldBlock,
+}
+
+/// Effects of one label, in order.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Outbox {
+    effects: [Option<Effect>; OUTBOX_LIMIT],
+    len: u8,
+}
+
+impl Outbox {
+    /// Adds an effect. Panics when a label leaves more than `OUTBOX_LIMIT`.
+    pub fn push(&mut self, effect: Effect) {
+        let slot = usize::from(self.len);
+        assert!(
+            slot < OUTBOX_LIMIT,
+            "a label left more effects than the outbox holds"
+        );
+        self.effects[slot] = Some(effect);
+        self.len += 1;
+    }
+
+    /// Takes effect number `index` of this label; `None` behind the last, which also empties it.
+    pub fn take(&mut self, index: usize) -> Option<Effect> {
+        if index < usize::from(self.len) {
+            return self.effects[index].take();
+        }
+        self.len = 0;
+        None
+    }
+
+    /// True if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// Which CPUs have a copy of a cache line and which wrote it last. Neither hashed nor compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line {
+    copies: u128,
+    writer: CpuId,
+}
+
+impl Line {
+    /// A read: remote when this CPU has no copy.
+    pub fn read(&mut self, cpu: CpuId, meter: &mut Meter) {
+        let bit = 1_u128 << (cpu.0 & 127);
+        if self.copies & bit == 0 && self.copies != 0 {
+            meter.touches.note(self.writer, cpu);
+        }
+        self.copies |= bit;
+    }
+
+    /// A write: remote when any other CPU has a copy.
+    pub fn write(&mut self, cpu: CpuId, meter: &mut Meter) {
+        let bit = 1_u128 << (cpu.0 & 127);
+        if self.copies & !bit != 0 {
+            meter.touches.note(self.writer, cpu);
+        }
+        self.copies = bit;
+        self.writer = cpu;
+    }
+}
+
+/// What a label did, for the cost model.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    /// Cache lines by where they came from.
+    pub touches: Touches,
+    /// Atomic read-modify-write operations.
+    pub atomics: u32,
+    /// Container operations (tree nodes visited, list and hash operations).
+    pub container_ops: u32,
+}
+
+impl Meter {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.touches.clear();
+        self.atomics = 0;
+        self.container_ops = 0;
+    }
+}
+
+/// Kind of a trace point, named after blktrace's letters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TraceAction {
+    /// Q: a bio enters.
+    Queue,
+    /// X: a bio was split; payload: first sector of the remainder.
+    Split,
+    /// M: a bio joined the end of a request, or a request was swallowed.
+    BackMerge,
+    /// F: a bio joined the front of a request.
+    FrontMerge,
+    /// G: a request was allocated.
+    GetRq,
+    /// P: first request in an empty plug.
+    Plug,
+    /// U: plug flushed explicitly (payload: requests), or commit_rqs.
+    Unplug,
+    /// UT: plug flushed because the task sleeps; payload: requests.
+    UnplugTimer,
+    /// I: inserted in a scheduler or ctx list.
+    Insert,
+    /// D: with the driver.
+    Issue,
+    /// R: taken back.
+    Requeue,
+    /// C: completed.
+    Complete,
+}
+
+/// One event of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TracePoint {
+    /// What happened.
+    pub action: TraceAction,
+    /// Number of the queue in its `BlkMq`.
+    pub queue: u8,
+    /// Operation (READ for events without one, as blktrace has it).
+    pub op: Op,
+    /// Switches.
+    pub flags: OpFlags,
+    /// First sector.
+    pub sector: Sector,
+    /// Length.
+    pub sectors: Sectors,
+    /// Of a request, not of a bio: blktrace marks those FS.
+    pub of_request: bool,
+    /// Completion status.
+    pub status: Status,
+    /// Payload of U, UT and X.
+    pub payload: u64,
+}
+
+/// The running CPU.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    /// Its number.
+    pub id: CpuId,
+    /// Who owns the locks that are taken: differs for each frame of a CPU.
+    pub owner: u32,
+    /// The running task, as wait queues know it.
+    pub task: WaiterId,
+    /// Virtual time of the label.
+    pub now: SimTime,
+    /// Answer to the last `Next::Submit` or budget request.
+    pub answer: Answer,
+    /// Effects of the label.
+    pub outbox: Outbox,
+    /// What the label touched.
+    pub meter: Meter,
+    /// The running task's plug.
+    pub plug: Plug,
+    /// State of the stream behind `random_below`; zero makes every draw zero (explorer).
+    pub random: u64,
+    /// Another task wants this CPU: long loops end early.
+    pub need_resched: bool,
+    /// Events of the label, when tracing is on.
+    pub trace: Vec<TracePoint>,
+    /// Tracing is on.
+    pub tracing: bool,
+    /// Shared accesses of this label outside locks (debug builds).
+    pub(crate) accesses: u32,
+    /// Locks held by this context.
+    pub(crate) locks_held: u32,
+}
+
+impl Cpu {
+    /// A CPU at time zero with tracing off.
+    pub fn new(id: CpuId) -> Cpu {
+        Cpu {
+            id,
+            owner: u32::from(id.0),
+            task: WaiterId(0),
+            now: SimTime::ZERO,
+            answer: Answer::None,
+            outbox: Outbox::default(),
+            meter: Meter::default(),
+            plug: Plug::default(),
+            random: 0,
+            need_resched: false,
+            trace: Vec::new(),
+            tracing: false,
+            accesses: 0,
+            locks_held: 0,
+        }
+    }
+
+    /// Called by the driver before each label.
+    pub fn begin_label(&mut self) {
+        self.accesses = 0;
+    }
+
+    /// A random number below `n`, from the CPU's stream (kernel: get_random_u32_below()).
+    pub fn random_below(&mut self, n: u32) -> u32 {
+        if self.random == 0 {
+            return 0;
+        }
+        // xorshift64*: the state never becomes zero.
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        let draw = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        ((draw * u64::from(n)) >> 32) as u32
+    }
+
+    /// A trace point: one call inside the transition it reports.
+    pub fn emit(&mut self, point: TracePoint) {
+        if self.tracing {
+            self.trace.push(point);
+        }
+    }
+
+    /// Notes one shared access; in debug builds a second one in the same label outside locks is
+    /// our mistake.
+    pub(crate) fn note_access(&mut self) {
+        if self.locks_held == 0 {
+            self.accesses += 1;
+            debug_assert!(self.accesses <= 1, "two shared accesses in one label");
+        }
+    }
+}

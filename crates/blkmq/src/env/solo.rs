@@ -1,0 +1,350 @@
+//! Cells: one thread of control, for the simulator and the explorer.
+//!
+//! Values are compared and hashed, cache lines are not.
+
+use core::cell::{Cell, RefCell, RefMut};
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::ops::{Deref, DerefMut};
+
+use super::cpu::{Cpu, Line};
+use super::{Bit, Count, Env, Hint, Lock, Slab, Toucher, Word};
+use crate::request::CpuId;
+
+/// The environment of one thread of control.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Solo;
+
+/// A shared value with its cache line.
+#[derive(Clone, Debug)]
+pub struct SoloCell<T: Copy> {
+    value: Cell<T>,
+    line: Cell<Line>,
+}
+
+impl<T: Copy> SoloCell<T> {
+    fn with(value: T) -> SoloCell<T> {
+        SoloCell {
+            value: Cell::new(value),
+            line: Cell::new(Line::default()),
+        }
+    }
+
+    fn get(&self, cpu: &mut Cpu) -> T {
+        cpu.note_access();
+        let mut line = self.line.get();
+        line.read(cpu.id, &mut cpu.meter);
+        self.line.set(line);
+        self.value.get()
+    }
+
+    fn change(&self, cpu: &mut Cpu, change: impl FnOnce(T) -> T) -> T {
+        cpu.note_access();
+        let mut line = self.line.get();
+        line.write(cpu.id, &mut cpu.meter);
+        self.line.set(line);
+        cpu.meter.atomics += 1;
+        let before = self.value.get();
+        self.value.set(change(before));
+        before
+    }
+}
+
+impl<T: Copy + PartialEq> PartialEq for SoloCell<T> {
+    fn eq(&self, other: &SoloCell<T>) -> bool {
+        self.value.get() == other.value.get()
+    }
+}
+
+impl<T: Copy + Eq> Eq for SoloCell<T> {}
+
+impl<T: Copy + Hash> Hash for SoloCell<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.get().hash(state);
+    }
+}
+
+impl Bit for SoloCell<bool> {
+    fn new(value: bool) -> Self {
+        SoloCell::with(value)
+    }
+    fn test(&self, cpu: &mut Cpu) -> bool {
+        self.get(cpu)
+    }
+    fn set(&self, cpu: &mut Cpu) {
+        self.change(cpu, |_| true);
+    }
+    fn clear(&self, cpu: &mut Cpu) {
+        self.change(cpu, |_| false);
+    }
+    fn test_and_set(&self, cpu: &mut Cpu) -> bool {
+        self.change(cpu, |_| true)
+    }
+    fn test_and_clear(&self, cpu: &mut Cpu) -> bool {
+        self.change(cpu, |_| false)
+    }
+    fn clear_unlock(&self, cpu: &mut Cpu) {
+        self.change(cpu, |_| false);
+    }
+    fn peek(&self) -> bool {
+        self.value.get()
+    }
+}
+
+impl Count for SoloCell<i32> {
+    fn new(value: i32) -> Self {
+        SoloCell::with(value)
+    }
+    fn read(&self, cpu: &mut Cpu) -> i32 {
+        self.get(cpu)
+    }
+    fn write(&self, cpu: &mut Cpu, value: i32) {
+        self.change(cpu, |_| value);
+    }
+    fn add(&self, cpu: &mut Cpu, by: i32) {
+        self.change(cpu, |v| v + by);
+    }
+    fn add_return(&self, cpu: &mut Cpu, by: i32) -> i32 {
+        self.change(cpu, |v| v + by) + by
+    }
+    fn compare_exchange(&self, cpu: &mut Cpu, old: i32, new: i32) -> bool {
+        self.change(cpu, |v| if v == old { new } else { v }) == old
+    }
+    fn peek(&self) -> i32 {
+        self.value.get()
+    }
+}
+
+impl Word for SoloCell<u64> {
+    fn new(value: u64) -> Self {
+        SoloCell::with(value)
+    }
+    fn load(&self, cpu: &mut Cpu) -> u64 {
+        self.get(cpu)
+    }
+    fn fetch_or(&self, cpu: &mut Cpu, bits: u64) -> u64 {
+        self.change(cpu, |v| v | bits)
+    }
+    fn fetch_and(&self, cpu: &mut Cpu, mask: u64) -> u64 {
+        self.change(cpu, |v| v & mask)
+    }
+    fn swap(&self, cpu: &mut Cpu, value: u64) -> u64 {
+        self.change(cpu, |_| value)
+    }
+    fn acquire_zero(&self, cpu: &mut Cpu, start: u32, candidates: u64, wrap: bool) -> Option<u32> {
+        match first_zero(self.value.get(), start, candidates, wrap) {
+            Some(bit) => {
+                self.change(cpu, |v| v | 1 << bit);
+                Some(bit)
+            }
+            None => {
+                self.get(cpu);
+                None
+            }
+        }
+    }
+    fn acquire_run(&self, cpu: &mut Cpu, count: u32, depth: u32) -> Option<(u32, u64)> {
+        let Some((first, run)) = run_at(self.value.get(), count, depth) else {
+            self.get(cpu);
+            return None;
+        };
+        let before = self.change(cpu, |v| v | run);
+        Some((first, (run & !before) >> first))
+    }
+    fn peek(&self) -> u64 {
+        self.value.get()
+    }
+}
+
+/// First zero bit of `word` and the mask of `count` bits from there, if they fit below `depth`.
+pub(super) fn run_at(word: u64, count: u32, depth: u32) -> Option<(u32, u64)> {
+    let first = (!word).trailing_zeros();
+    let mask = u64::MAX >> (64 - count);
+    (first + count <= depth).then(|| (first, mask << first))
+}
+
+/// The first zero bit of `word` among `candidates`, from `start` upward, then from 0 if `wrap`.
+pub(super) fn first_zero(word: u64, start: u32, candidates: u64, wrap: bool) -> Option<u32> {
+    let free = !word & candidates;
+    let above = free & (u64::MAX << start);
+    let pick = if above != 0 || !wrap { above } else { free };
+    (pick != 0).then(|| pick.trailing_zeros())
+}
+
+/// A hint in a cell; part of the state, since it decides which tag is taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SoloHint(Cell<u32>);
+
+impl Hash for SoloHint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.get().hash(state);
+    }
+}
+
+impl Hint for SoloHint {
+    fn new(value: u32) -> Self {
+        SoloHint(Cell::new(value))
+    }
+    fn get(&self) -> u32 {
+        self.0.get()
+    }
+    fn put(&self, value: u32) {
+        self.0.set(value);
+    }
+}
+
+/// A lock: an owner and a cell.
+#[derive(Clone, Debug)]
+pub struct SoloLock<T> {
+    value: RefCell<T>,
+    owner: Cell<Option<u32>>,
+    word: Cell<Line>,
+    data: Cell<Line>,
+}
+
+/// The guarded value of a [`SoloLock`]; keeps the CPU borrowed.
+pub struct SoloHeld<'a, T> {
+    value: RefMut<'a, T>,
+    _cpu: core::marker::PhantomData<&'a mut Cpu>,
+}
+
+impl<T: fmt::Debug> fmt::Debug for SoloHeld<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T> Deref for SoloHeld<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for SoloHeld<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T: PartialEq> PartialEq for SoloLock<T> {
+    fn eq(&self, other: &SoloLock<T>) -> bool {
+        self.value == other.value && self.owner == other.owner
+    }
+}
+
+impl<T: Eq> Eq for SoloLock<T> {}
+
+impl<T: Hash> Hash for SoloLock<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.borrow().hash(state);
+        self.owner.get().hash(state);
+    }
+}
+
+impl<T> SoloLock<T> {
+    fn touch(line: &Cell<Line>, cpu: &mut Cpu) {
+        let mut copy = line.get();
+        copy.write(cpu.id, &mut cpu.meter);
+        line.set(copy);
+    }
+}
+
+impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
+    type Held<'a> = SoloHeld<'a, T>;
+
+    fn new(value: T) -> Self {
+        SoloLock {
+            value: RefCell::new(value),
+            owner: Cell::new(None),
+            word: Cell::new(Line::default()),
+            data: Cell::new(Line::default()),
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        self.owner.get().is_none()
+    }
+
+    fn acquire(&self, cpu: &mut Cpu) {
+        assert!(
+            self.owner.get().is_none(),
+            "the driver granted a lock that is taken"
+        );
+        SoloLock::<T>::touch(&self.word, cpu);
+        self.owner.set(Some(cpu.owner));
+        cpu.meter.atomics += 1;
+        cpu.locks_held += 1;
+    }
+
+    fn try_acquire(&self, cpu: &mut Cpu) -> bool {
+        cpu.note_access();
+        if !self.is_free() {
+            return false;
+        }
+        self.acquire(cpu);
+        true
+    }
+
+    fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {
+        assert_eq!(
+            self.owner.get(),
+            Some(cpu.owner),
+            "guarded data used without its lock"
+        );
+        SoloLock::<T>::touch(&self.data, cpu);
+        SoloHeld {
+            value: self.value.borrow_mut(),
+            _cpu: core::marker::PhantomData,
+        }
+    }
+
+    fn release(&self, cpu: &mut Cpu) {
+        assert_eq!(
+            self.owner.get(),
+            Some(cpu.owner),
+            "lock released by a stranger"
+        );
+        self.owner.set(None);
+        cpu.locks_held -= 1;
+    }
+
+    fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.value.borrow())
+    }
+}
+
+/// A slab in a cell.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SoloSlab<T>(RefCell<T>);
+
+impl<T: Hash> Hash for SoloSlab<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.borrow().hash(state);
+    }
+}
+
+impl<T: Toucher + fmt::Debug + 'static> Slab<T> for SoloSlab<T> {
+    type Held<'a> = RefMut<'a, T>;
+
+    fn new(value: T) -> Self {
+        SoloSlab(RefCell::new(value))
+    }
+
+    fn held(&self, toucher: CpuId) -> RefMut<'_, T> {
+        let mut held = self.0.borrow_mut();
+        held.touched_by(toucher);
+        held
+    }
+}
+
+impl Env for Solo {
+    type Bit = SoloCell<bool>;
+    type Count = SoloCell<i32>;
+    type Word = SoloCell<u64>;
+    type Hint = SoloHint;
+    type Lock<T: fmt::Debug + 'static> = SoloLock<T>;
+    type Slab<T: Toucher + fmt::Debug + 'static> = SoloSlab<T>;
+
+    fn mb(_cpu: &mut Cpu) {}
+}

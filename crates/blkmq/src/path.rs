@@ -1,0 +1,251 @@
+//! The kernel's paths as small state machines: one label, one critical section or one access to a
+//! shared word.
+//!
+//! A driver keeps a stack of [`Frame`]s for each context, steps the top one and does what [`Next`]
+//! asks. Read first: docs/architecture.md, which follows one I/O label by label.
+
+mod complete;
+mod ctx;
+mod driver;
+mod flush;
+mod insert;
+mod list;
+mod pass;
+mod plug;
+mod requeue;
+mod run;
+mod submit;
+mod tag;
+
+pub use complete::CompletePath;
+pub use driver::CompleteOn;
+pub use flush::FlushPath;
+pub use insert::InsertPath;
+pub use plug::{Plug, PlugPath};
+pub use requeue::RequeuePath;
+pub use run::RunPath;
+pub use submit::{SubmitPath, Submitted};
+
+use crate::env::{Cpu, Env, TraceAction, TracePoint};
+use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
+use crate::request::{BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors};
+use crate::time::Jiffies;
+
+/// What a path wants before its next label.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Next {
+    /// Nothing: go on.
+    Step,
+    /// This lock, granted.
+    Lock(LockId),
+    /// This path run to its end first.
+    Call(Frame),
+    /// get_budget: the driver puts `Answer::Budget` or `Answer::NoBudget` into the CPU.
+    Budget,
+    /// queue_rq: the driver asks the device and puts its answer into the CPU.
+    Submit {
+        /// The request, which holds a driver tag.
+        rq: RequestId,
+        /// `bd.last`.
+        last: bool,
+    },
+    /// put_budget of a request that was never offered.
+    PutBudget(u32),
+    /// commit_rqs of this hctx.
+    Commit(HctxId),
+    /// io_schedule() until the driver wakes this context for a tag.
+    Park,
+    /// The path is at its end.
+    Done,
+}
+
+/// A path under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Frame {
+    /// One bio from submit_bio() to plug, scheduler or device.
+    Submit(SubmitPath),
+    /// Flush of a task's plug, or direct issue of one request.
+    Plug(PlugPath),
+    /// Insertion of one request.
+    Insert(InsertPath),
+    /// A run of a hardware queue.
+    Run(RunPath),
+    /// End of a request.
+    Complete(CompletePath),
+    /// Entry of the flush machine.
+    Flush(FlushPath),
+    /// requeue_work.
+    Requeue(RequeuePath),
+}
+
+impl Frame {
+    /// Executes the current label.
+    pub fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        match self {
+            Frame::Submit(path) => path.step(mq, cpu),
+            Frame::Plug(path) => path.step(mq, cpu),
+            Frame::Insert(path) => path.step(mq, cpu),
+            Frame::Run(path) => path.step(mq, cpu),
+            Frame::Complete(path) => path.step(mq, cpu),
+            Frame::Flush(path) => path.step(mq, cpu),
+            Frame::Requeue(path) => path.step(mq, cpu),
+        }
+    }
+
+    /// The label that the next step executes.
+    pub fn label(&self) -> Label {
+        let (base, at) = match self {
+            Frame::Submit(path) => (0, path.at as usize),
+            Frame::Plug(path) => (1, path.at as usize),
+            Frame::Insert(path) => (2, path.at as usize),
+            Frame::Run(path) => path.label(),
+            Frame::Complete(path) => (7, path.at as usize),
+            Frame::Flush(path) => (8, path.at as usize),
+            Frame::Requeue(path) => (9, path.at as usize),
+        };
+        Label((LABEL_BASE[base] + at) as u8)
+    }
+
+    /// Number of the queue it works on.
+    pub fn queue(&self) -> u8 {
+        match self {
+            Frame::Submit(path) => path.queue,
+            Frame::Plug(path) => path.queue,
+            Frame::Insert(path) => path.queue,
+            Frame::Run(path) => path.queue,
+            Frame::Complete(path) => path.queue,
+            Frame::Flush(path) => path.queue,
+            Frame::Requeue(path) => path.queue,
+        }
+    }
+}
+
+/// A label of any path, numbered densely.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Label(pub u8);
+
+/// Names of the labels of each path, in the order of its `At`.
+const LABELS: [(&str, &[&str]); 10] = [
+    ("submit", submit::LABELS),
+    ("plug", plug::LABELS),
+    ("insert", insert::LABELS),
+    ("run", run::LABELS),
+    ("pass", pass::LABELS),
+    ("list", list::LABELS),
+    ("ctx", ctx::LABELS),
+    ("complete", complete::LABELS),
+    ("flush", flush::LABELS),
+    ("requeue", requeue::LABELS),
+];
+
+const LABEL_BASE: [usize; LABELS.len()] = {
+    let mut base = [0; LABELS.len()];
+    let mut path = 1;
+    while path < LABELS.len() {
+        base[path] = base[path - 1] + LABELS[path - 1].1.len();
+        path += 1;
+    }
+    base
+};
+
+impl Label {
+    /// Number of labels of all paths.
+    pub const COUNT: usize = LABEL_BASE[LABELS.len() - 1] + LABELS[LABELS.len() - 1].1.len();
+
+    /// Path and label, as docs, traces and profiles name it: `run.stopped`.
+    pub fn name(self) -> String {
+        let at = usize::from(self.0);
+        let path = LABEL_BASE.iter().rposition(|&base| base <= at).unwrap_or(0);
+        format!(
+            "{}.{}",
+            LABELS[path].0,
+            LABELS[path].1[at - LABEL_BASE[path]]
+        )
+    }
+
+    /// All labels.
+    pub fn all() -> impl Iterator<Item = Label> {
+        (0..Label::COUNT).map(|label| Label(label as u8))
+    }
+}
+
+/// What every path needs at hand: its queue, and a clock in ticks.
+pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &Cpu) -> Jiffies {
+    cpu.now.jiffies(q.settings.hz)
+}
+
+/// A lock of `queue`.
+pub(crate) fn lock(queue: u8, kind: LockKind, index: u32) -> Next {
+    Next::Lock(LockId { queue, kind, index })
+}
+
+/// A trace point of a request.
+pub(crate) fn trace_rq(cpu: &mut Cpu, queue: u8, action: TraceAction, snapshot: Traced) {
+    cpu.emit(TracePoint {
+        action,
+        queue,
+        op: snapshot.op,
+        flags: snapshot.flags,
+        sector: snapshot.sector,
+        sectors: snapshot.sectors,
+        of_request: !matches!(
+            action,
+            TraceAction::Queue
+                | TraceAction::GetRq
+                | TraceAction::BackMerge
+                | TraceAction::FrontMerge
+                | TraceAction::Split
+        ),
+        status: snapshot.status,
+        payload: 0,
+    });
+}
+
+/// A trace point without address: P, U, UT.
+pub(crate) fn trace_count(cpu: &mut Cpu, queue: u8, action: TraceAction, count: u64) {
+    cpu.emit(TracePoint {
+        action,
+        queue,
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(0),
+        sectors: Sectors(0),
+        of_request: false,
+        status: crate::request::Status::Ok,
+        payload: count,
+    });
+}
+
+/// What a trace point shows of a bio or request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traced {
+    pub(crate) op: Op,
+    pub(crate) flags: OpFlags,
+    pub(crate) sector: Sector,
+    pub(crate) sectors: Sectors,
+    pub(crate) status: crate::request::Status,
+}
+
+impl Traced {
+    pub(crate) fn rq(pool: &RequestPool, rq: RequestId) -> Traced {
+        let rq = &pool[rq];
+        Traced {
+            op: rq.op,
+            flags: rq.flags,
+            sector: rq.sector,
+            sectors: rq.sectors,
+            status: rq.status,
+        }
+    }
+
+    pub(crate) fn bio(pool: &RequestPool, bio: BioId) -> Traced {
+        let bio = pool.bio(bio);
+        Traced {
+            op: bio.op,
+            flags: bio.flags,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            status: crate::request::Status::Ok,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The end of a request: bios, the scheduler's hook, both tags, and whoever waits for them.
+//!
+//! Kernel: blk_mq_end_request(), blk_mq_free_request(), __blk_mq_free_request(),
+//! __blk_mq_sched_restart(), mq_flush_data_end_io(), flush_end_io() (6.1.192, 6.12.117).
+
+use super::flush::{self, Sequence};
+use super::run::call_run;
+use super::tag::{self, TagMap};
+use super::{Next, Traced, jiffies, lock, trace_rq};
+use crate::elevator::completed_level;
+use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{CpuId, HctxId, Place, RequestId, Status};
+use crate::sbitmap::Put;
+
+/// Labels of a completion.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Account and trace; whose request is it?
+    End,
+    /// End the next bio.
+    EndBio,
+    /// The scheduler's finish_request.
+    Finish,
+    /// What is to be put?
+    Tags,
+    /// Put the driver tag.
+    PutDriver,
+    /// Put the scheduler tag.
+    PutSched,
+    /// Is SCHED_RESTART set?
+    Restart,
+    /// Clear it and run the hctx.
+    ClearRestart,
+    /// Data or flush of a sequence: put its driver tag first.
+    PutSequence,
+    /// Under mq_flush_lock: next step of the sequences.
+    FlushLock,
+    /// Under requeue_lock too: what has to be issued.
+    Requeue,
+    /// End the sequences that are done.
+    EndSequences,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "end",
+    "end-bio",
+    "finish",
+    "tags",
+    "put-driver",
+    "put-sched",
+    "restart",
+    "clear-restart",
+    "put-sequence",
+    "flush-lock",
+    "requeue",
+    "end-sequences",
+];
+
+/// End of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CompletePath {
+    pub(super) at: At,
+    pub(super) queue: u8,
+    rq: RequestId,
+    status: Status,
+    hctx: HctxId,
+    owner: CpuId,
+    internal: Option<u32>,
+    put: Option<Put>,
+    sequence: Sequence,
+    restart_only: bool,
+}
+
+impl CompletePath {
+    /// blk_mq_end_request().
+    pub fn end(queue: u8, rq: RequestId, status: Status) -> CompletePath {
+        CompletePath {
+            at: At::End,
+            queue,
+            rq,
+            status,
+            hctx: HctxId(0),
+            owner: CpuId(0),
+            internal: None,
+            put: None,
+            sequence: Sequence::default(),
+            restart_only: false,
+        }
+    }
+
+    /// blk_mq_free_request(): the request has no bios any more.
+    pub(super) fn free(queue: u8, rq: RequestId) -> CompletePath {
+        CompletePath {
+            at: At::Finish,
+            ..CompletePath::end(queue, rq, Status::Ok)
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::End => self.end_request(q, cpu),
+            At::EndBio => self.end_bio(q, cpu),
+            At::Finish => self.finish(q, cpu),
+            At::Tags => self.tags(q, cpu),
+            At::PutDriver => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
+            At::PutSched => self.put_tag(mq, TagMap::Sched(self.hctx), cpu),
+            At::Restart => match q.hctx(self.hctx).restart.test(cpu) {
+                true => self.to(At::ClearRestart),
+                false => self.after_restart(),
+            },
+            At::ClearRestart => {
+                q.hctx(self.hctx).restart.clear(cpu);
+                // Pairs with the barrier between putting requests back on the dispatch list and
+                // reading SCHED_RESTART.
+                E::mb(cpu);
+                self.at = At::EndSequences;
+                call_run(self.queue, self.hctx, true)
+            }
+            At::PutSequence => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
+            At::FlushLock => self.advance(q, cpu),
+            At::Requeue => {
+                flush::issue(q, &mut self.sequence, self.queue, cpu);
+                q.hctx(self.hctx).flush.release(cpu);
+                self.after_sequence()
+            }
+            At::EndSequences => self.end_sequences(q, cpu),
+        }
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    /// blk_update_request() and the choice of who ends it.
+    fn end_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let rq = &mut pool[self.rq];
+        rq.in_flight = false;
+        rq.place = Place::Completing;
+        rq.status = self.status;
+        self.hctx = rq.hctx;
+        self.owner = rq.ctx;
+        let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
+        let sequence = rq.flush_seq;
+        let traced = Traced::rq(&pool, self.rq);
+        if sequence && !own_flush {
+            // The data was transferred: what a later trace shows has no length left.
+            pool[self.rq].sectors.0 = 0;
+        }
+        drop(pool);
+        trace_rq(cpu, self.queue, TraceAction::Complete, traced);
+        if !sequence && !own_flush {
+            return self.to(At::EndBio);
+        }
+        let mut pool = q.pool.held(cpu.id);
+        let rq = &mut pool[self.rq];
+        let has_own_tag = q.has_elevator();
+        if own_flush {
+            rq.internal_tag = None;
+        }
+        match rq.tag.take() {
+            Some(tag) if has_own_tag => {
+                self.put = Some(Put::one(tag.0, self.owner));
+                drop(pool);
+                self.to(At::PutSequence)
+            }
+            tag => {
+                // Without scheduler the flush borrowed the tag and the data keeps it.
+                rq.tag = if own_flush { None } else { tag };
+                drop(pool);
+                self.want_flush_lock()
+            }
+        }
+    }
+
+    fn want_flush_lock(&mut self) -> Next {
+        self.at = At::FlushLock;
+        lock(self.queue, LockKind::Flush, u32::from(self.hctx.0))
+    }
+
+    /// Under mq_flush_lock: the sequence of this data, or all that waited for this flush.
+    fn advance<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let hctx = q.hctx(self.hctx);
+        let now = jiffies(q, cpu);
+        let mut pool = q.pool.held(cpu.id);
+        let mut fq = hctx.flush.held(cpu);
+        let own_flush = self.rq == hctx.flush_rq;
+        let mut step = flush::Step {
+            q,
+            pool: &mut pool,
+            fq: &mut fq,
+            now,
+            hctx: self.hctx,
+        };
+        if own_flush {
+            step.flush_ended(self.rq, self.status, &mut self.sequence);
+        } else {
+            step.data_ended(self.rq, self.status, &mut self.sequence);
+        }
+        drop(fq);
+        drop(pool);
+        self.restart_only = !own_flush;
+        if self.sequence.issues() {
+            self.at = At::Requeue;
+            return lock(self.queue, LockKind::Requeue, 0);
+        }
+        hctx.flush.release(cpu);
+        self.after_sequence()
+    }
+
+    /// The end of a data write runs the hctx too, since its tag is back.
+    fn after_sequence(&mut self) -> Next {
+        if core::mem::take(&mut self.restart_only) {
+            return self.to(At::Restart);
+        }
+        self.to(At::EndSequences)
+    }
+
+    /// Requests whose sequence is done are ended as any other.
+    fn end_sequences<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
+            return Next::Done;
+        };
+        let status = pool[rq].status;
+        Next::Call(super::Frame::Complete(CompletePath::end(
+            self.queue, rq, status,
+        )))
+    }
+
+    fn end_bio<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let Some(bio) = pool[self.rq].bio_first else {
+            drop(pool);
+            return self.to(At::Finish);
+        };
+        let next = pool.bio(bio).next;
+        let rq = &mut pool[self.rq];
+        rq.bio_first = next;
+        rq.bio_count -= 1;
+        if next.is_none() {
+            rq.bio_last = None;
+        }
+        let whole = pool.end_piece(bio, self.status);
+        drop(pool);
+        if let Some((bio, status)) = whole {
+            cpu.outbox.push(Effect::BioEnd {
+                queue: self.queue,
+                bio,
+                status,
+            });
+        }
+        if next.is_none() {
+            self.to(At::Finish)
+        } else {
+            Next::Step
+        }
+    }
+
+    fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let level = {
+            let pool = q.pool.held(cpu.id);
+            let rq = &pool[self.rq];
+            completed_level(rq).filter(|_| rq.use_sched)
+        };
+        if let Some(level) = level {
+            q.completed[level].add(cpu, 1);
+        }
+        self.to(At::Tags)
+    }
+
+    /// The slot is nobody's from here on: whoever gets the identifying tag may use it.
+    fn tags<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let rq = &mut pool[self.rq];
+        assert!(rq.bio_first.is_none(), "a request is freed with bios");
+        self.hctx = rq.hctx;
+        self.owner = rq.ctx;
+        let driver = rq.tag.take().map(|tag| tag.0);
+        self.internal = rq.internal_tag.take().map(|tag| tag.0);
+        rq.place = Place::Free;
+        self.rq = RequestId(0);
+        self.status = Status::Ok;
+        drop(pool);
+        match driver {
+            Some(bit) => {
+                self.put = Some(Put::one(bit, self.owner));
+                self.to(At::PutDriver)
+            }
+            None => self.put_sched(),
+        }
+    }
+
+    fn put_sched(&mut self) -> Next {
+        match self.internal.take() {
+            Some(bit) => {
+                self.put = Some(Put::one(bit, self.owner));
+                self.to(At::PutSched)
+            }
+            None => self.to(At::Restart),
+        }
+    }
+
+    fn put_tag<E: Env>(&mut self, mq: &BlkMq<E>, map: TagMap, cpu: &mut Cpu) -> Next {
+        let put = self.put.as_mut().expect("a tag is being put");
+        if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
+            return next;
+        }
+        self.put = None;
+        match self.at {
+            At::PutDriver => self.put_sched(),
+            At::PutSequence => self.want_flush_lock(),
+            _ => self.to(At::Restart),
+        }
+    }
+
+    fn after_restart(&mut self) -> Next {
+        if self.sequence.done.is_empty() {
+            Next::Done
+        } else {
+            self.to(At::EndSequences)
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Emptying the software queues, for queues without a scheduler.
+//!
+//! Kernel: blk_mq_do_dispatch_ctx(), blk_mq_flush_busy_ctxs(), blk_mq_dequeue_from_ctx()
+//! (6.1.192, 6.12.117).
+
+use super::list::{ListPath, ListStep};
+use super::run::set_places;
+use super::{Next, lock};
+use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Place};
+use crate::time::Duration;
+
+/// BLK_MQ_BUDGET_DELAY.
+const BUDGET_DELAY: Duration = Duration::from_millis(3);
+
+/// Labels of emptying software queues.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Next set bit of the ctx_map, all queues at once.
+    Scan,
+    /// Under ctx->lock: take all of its requests.
+    Splice,
+    /// One by one: did something land on the dispatch list meanwhile?
+    PeekDispatch,
+    /// Is any bit set?
+    Any,
+    /// Was there a budget?
+    Budget,
+    /// Next set bit at or after `dispatch_from`.
+    Find,
+    /// Under ctx->lock: take its oldest request.
+    Dequeue,
+    /// Nothing was found after all.
+    Withheld,
+    /// `dispatch_rq_list`.
+    List,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "scan",
+    "splice",
+    "peek-dispatch",
+    "any",
+    "budget",
+    "find",
+    "dequeue",
+    "withheld",
+    "list",
+];
+
+/// Emptying the software queues of an hctx.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct CtxPath {
+    pub(super) at: At,
+    pub(super) list: ListPath,
+    all: bool,
+    taken: QueueList,
+    bit: u32,
+    looked: u32,
+    token: Option<u32>,
+}
+
+/// Outcome of one step.
+pub(super) enum CtxStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// Over; `again`: the dispatch list filled meanwhile.
+    End {
+        /// Serve the dispatch list first, then come back.
+        again: bool,
+    },
+}
+
+impl CtxPath {
+    pub(super) fn idle() -> CtxPath {
+        CtxPath::new(true)
+    }
+
+    /// `all`: take every request at once; else one by one, round robin.
+    pub(super) fn new(all: bool) -> CtxPath {
+        CtxPath {
+            at: if all { At::Scan } else { At::PeekDispatch },
+            list: ListPath::idle(),
+            all,
+            taken: QueueList::new(),
+            bit: 0,
+            looked: 0,
+            token: None,
+        }
+    }
+
+    /// The next label is one of the list's.
+    pub(super) fn in_list(&self) -> bool {
+        self.at == At::List
+    }
+
+    pub(super) fn step<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+    ) -> CtxStep {
+        let q = mq.queue(queue);
+        let hctx = q.hctx(hctx_id);
+        match self.at {
+            At::Scan => self.scan(q, queue, hctx_id, cpu),
+            At::Splice => self.take(q, hctx_id, cpu),
+            At::PeekDispatch => {
+                if hctx.dispatch_pending.test(cpu) {
+                    return CtxStep::End { again: true };
+                }
+                self.looked = 0;
+                self.wait(At::Any)
+            }
+            At::Any => {
+                let word = self.looked as usize;
+                let any = hctx.ctx_map[word].load(cpu) != 0;
+                self.looked += 1;
+                if !any && (self.looked as usize) < hctx.ctx_map.len() {
+                    return CtxStep::Wait(Next::Step);
+                }
+                self.looked = 0;
+                if !any {
+                    return CtxStep::End { again: false };
+                }
+                self.bit = hctx.dispatch_from.get();
+                if q.settings.driver_budget {
+                    self.at = At::Budget;
+                    return CtxStep::Wait(Next::Budget);
+                }
+                self.wait(At::Find)
+            }
+            At::Budget => match core::mem::take(&mut cpu.answer) {
+                Answer::Budget(token) => {
+                    self.token = Some(token);
+                    self.wait(At::Find)
+                }
+                _ => CtxStep::End { again: false },
+            },
+            At::Find => self.find(q, queue, hctx_id, cpu),
+            At::Dequeue => self.take(q, hctx_id, cpu),
+            At::Withheld => {
+                cpu.outbox.push(Effect::KickUnlessPending {
+                    queue,
+                    hctx: hctx_id,
+                    delay: BUDGET_DELAY,
+                });
+                CtxStep::End { again: false }
+            }
+            At::List => match self.list.step(mq, queue, hctx_id, cpu) {
+                ListStep::Wait(next) => CtxStep::Wait(next),
+                ListStep::End(moved) => {
+                    self.list = ListPath::idle();
+                    if self.all || !moved {
+                        return CtxStep::End { again: false };
+                    }
+                    self.wait(At::PeekDispatch)
+                }
+            },
+        }
+    }
+
+    fn wait(&mut self, at: At) -> CtxStep {
+        self.at = at;
+        CtxStep::Wait(Next::Step)
+    }
+
+    /// Next ctx with requests, in bit order; at the end the list goes to the driver.
+    fn scan<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+    ) -> CtxStep {
+        let hctx = q.hctx(hctx_id);
+        let word = (self.bit / 64) as usize;
+        if word >= hctx.ctx_map.len() {
+            self.bit = 0;
+            if self.taken.is_empty() {
+                return CtxStep::End { again: false };
+            }
+            let taken = core::mem::take(&mut self.taken);
+            self.list = ListPath::new(taken, true);
+            return self.wait(At::List);
+        }
+        let rest = hctx.ctx_map[word].load(cpu) >> (self.bit % 64);
+        if rest == 0 {
+            self.bit = (word as u32 + 1) * 64;
+            return CtxStep::Wait(Next::Step);
+        }
+        self.bit += rest.trailing_zeros();
+        self.at = At::Splice;
+        let (ctx, _) = hctx.ctxs[self.bit as usize];
+        CtxStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)))
+    }
+
+    /// Next ctx with requests at or after `dispatch_from`, going round once.
+    fn find<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+    ) -> CtxStep {
+        let hctx = q.hctx(hctx_id);
+        let count = hctx.ctxs.len() as u32;
+        if self.looked >= count {
+            self.looked = 0;
+            self.bit = 0;
+            self.at = At::Withheld;
+            return match self.token.take() {
+                Some(token) => CtxStep::Wait(Next::PutBudget(token)),
+                None => CtxStep::Wait(Next::Step),
+            };
+        }
+        let word = hctx.ctx_map[(self.bit / 64) as usize].load(cpu);
+        let here = word >> (self.bit % 64);
+        let until_word_end = (64 - self.bit % 64).min(count - self.bit);
+        let skip = here.trailing_zeros().min(until_word_end);
+        if skip < until_word_end {
+            self.bit += skip;
+            self.looked += skip;
+            self.at = At::Dequeue;
+            let (ctx, _) = hctx.ctxs[self.bit as usize];
+            return CtxStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)));
+        }
+        self.looked += until_word_end;
+        self.bit = (self.bit + until_word_end) % count;
+        CtxStep::Wait(Next::Step)
+    }
+
+    /// Under ctx->lock: all requests of the ctx, or the oldest.
+    fn take<E: Env>(&mut self, q: &RequestQueue<E>, hctx_id: HctxId, cpu: &mut Cpu) -> CtxStep {
+        let hctx = q.hctx(hctx_id);
+        let (ctx_id, kind) = hctx.ctxs[self.bit as usize];
+        let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
+        let mut pool = q.pool.held(cpu.id);
+        let mut lists = ctx.lists.held(cpu);
+        let mut taken = QueueList::new();
+        if self.all {
+            taken.splice_back(&mut pool, &mut lists[kind]);
+        } else if let Some(rq) = lists[kind].pop_front(&mut pool) {
+            taken.push_back(&mut pool, rq);
+        }
+        let empty = lists[kind].is_empty();
+        drop(lists);
+        drop(pool);
+        if empty {
+            hctx.ctx_map[(self.bit / 64) as usize].fetch_and(cpu, !(1 << (self.bit % 64)));
+            ctx.pending[kind].clear(cpu);
+        }
+        ctx.lists.release(cpu);
+        set_places(q, cpu, taken, Place::Path);
+        self.taken_from(q, hctx_id, cpu, taken)
+    }
+
+    fn taken_from<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+        mut taken: QueueList,
+    ) -> CtxStep {
+        let mut pool = q.pool.held(cpu.id);
+        if self.all {
+            self.taken.splice_back(&mut pool, &mut taken);
+            self.bit += 1;
+            drop(pool);
+            return self.wait(At::Scan);
+        }
+        let hctx = q.hctx(hctx_id);
+        let count = hctx.ctxs.len() as u32;
+        self.looked += 1;
+        self.bit = (self.bit + 1) % count;
+        if taken.is_empty() {
+            drop(pool);
+            return self.wait(At::Find);
+        }
+        let rq = taken.first().expect("not empty");
+        pool[rq].budget = self.token.take();
+        drop(pool);
+        hctx.dispatch_from.put(self.bit);
+        self.bit = 0;
+        self.looked = 0;
+        self.list = ListPath::new(taken, false);
+        self.wait(At::List)
+    }
+}

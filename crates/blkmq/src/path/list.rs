@@ -1,0 +1,488 @@
+//! Handing a list of requests to the driver until it is empty or something is missing.
+//!
+//! Kernel: blk_mq_dispatch_rq_list(), blk_mq_mark_tag_wait() (6.1.192, 6.12.117). Read next:
+//! `run.rs`, which calls this.
+
+use super::tag::{self, TagMap, TagStep};
+use super::{Frame, Next, Traced, lock, trace_count, trace_rq};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::list::QueueList;
+use crate::path::CompletePath;
+use crate::path::run::{call_run, set_places};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Place, RequestId, RequestPool};
+use crate::rules::LastHint;
+use crate::sbitmap::{Get, Put};
+use crate::time::Duration;
+
+/// BLK_MQ_RESOURCE_DELAY.
+const RESOURCE_DELAY: Duration = Duration::from_millis(3);
+
+/// Labels of a dispatch list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Look at the head.
+    Head,
+    /// Was there a budget?
+    Budget,
+    /// Take a driver tag.
+    Tag,
+    /// Set SCHED_RESTART, as all tags are taken.
+    TagRestart,
+    /// Try once more.
+    TagRetry,
+    /// Unlink the head and offer it.
+    Offer,
+    /// Take a tag for the one behind it (v6.1).
+    TagAhead,
+    /// What did the driver say?
+    Answer,
+    /// Give the driver tag of the refused request back.
+    PutTag,
+    /// Give back the tag taken ahead (v6.1).
+    PutAhead,
+    /// Tell the driver that no more comes.
+    Commit,
+    /// Give back the budgets of what is left.
+    Rest,
+    /// Under hctx->lock: what is left goes to the dispatch list.
+    PutBack,
+    /// Will a completion run this hctx?
+    Restart,
+    /// Read the moving average.
+    BusyRead,
+    /// Write the moving average.
+    BusyWrite,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "head",
+    "budget",
+    "tag",
+    "tag-restart",
+    "tag-retry",
+    "offer",
+    "tag-ahead",
+    "answer",
+    "put-tag",
+    "put-ahead",
+    "commit",
+    "rest",
+    "put-back",
+    "restart",
+    "busy-read",
+    "busy-write",
+];
+
+/// Why a list was not handed over whole.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stop {
+    /// It was.
+    No,
+    /// No budget, or BLK_STS_RESOURCE: nobody else promises a run.
+    NeedsResource,
+    /// BLK_STS_DEV_RESOURCE or no driver tag: a completion brings the next run.
+    Waits,
+}
+
+/// A list on its way to the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ListPath {
+    pub(super) at: At,
+    list: QueueList,
+    needs_budget: bool,
+    rq: Option<RequestId>,
+    get: Option<Get>,
+    put: Option<Put>,
+    ahead: bool,
+    queued: u32,
+    failed: bool,
+    stop: Stop,
+    busy: i32,
+}
+
+/// Outcome of one step.
+pub(super) enum ListStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// Over: true if nothing was left.
+    End(bool),
+}
+
+impl ListPath {
+    pub(super) fn idle() -> ListPath {
+        ListPath::new(QueueList::new(), false)
+    }
+
+    /// `needs_budget`: the requests hold none yet, and the driver has budgets.
+    pub(super) fn new(list: QueueList, needs_budget: bool) -> ListPath {
+        ListPath {
+            at: At::Head,
+            list,
+            needs_budget,
+            rq: None,
+            get: None,
+            put: None,
+            ahead: false,
+            queued: 0,
+            failed: false,
+            stop: Stop::No,
+            busy: 0,
+        }
+    }
+
+    pub(super) fn step<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let q = mq.queue(queue);
+        let hctx = q.hctx(hctx_id);
+        match self.at {
+            At::Head => self.head(q, cpu),
+            At::Budget => match cpu.answer {
+                Answer::Budget(token) => {
+                    self.set_budget(q, cpu, token);
+                    self.want_tag(q, cpu)
+                }
+                _ => self.put_head_tag(q, cpu),
+            },
+            At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
+            At::TagRestart => {
+                // Every tag is held by this hctx, so a completion will see the bit; the barrier
+                // pairs with the one between putting a tag and reading the bit.
+                hctx.restart.set(cpu);
+                E::mb(cpu);
+                self.wait(At::TagRetry)
+            }
+            At::Offer => self.offer(q, cpu),
+            At::TagAhead => self.tag_ahead(mq, queue, hctx_id, cpu),
+            At::Answer => self.answer(q, queue, cpu),
+            At::PutTag | At::PutAhead => self.put(mq, queue, hctx_id, cpu),
+            At::Commit => self.commit(q, queue, hctx_id, cpu),
+            At::Rest => self.rest(q, queue, hctx_id, cpu),
+            At::PutBack => {
+                set_places(q, cpu, self.list, Place::Dispatch);
+                let mut pool = q.pool.held(cpu.id);
+                hctx.dispatch
+                    .held(cpu)
+                    .splice_back(&mut pool, &mut self.list);
+                drop(pool);
+                hctx.dispatch_pending.set(cpu);
+                hctx.dispatch.release(cpu);
+                // Pairs with the barrier after clearing SCHED_RESTART: the completion sees the
+                // list, or we see the bit cleared.
+                E::mb(cpu);
+                self.wait(At::Restart)
+            }
+            At::Restart => self.restart(q, queue, hctx_id, cpu),
+            At::BusyRead => self.busy_read(hctx.dispatch_busy.read(cpu)),
+            At::BusyWrite => {
+                hctx.dispatch_busy.write(cpu, self.busy);
+                self.busy = 0;
+                ListStep::End(self.stop == Stop::No)
+            }
+        }
+    }
+
+    fn wait(&mut self, at: At) -> ListStep {
+        self.at = at;
+        ListStep::Wait(Next::Step)
+    }
+
+    fn head<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> ListStep {
+        if self.list.is_empty() {
+            return self.wait(At::Commit);
+        }
+        if self.needs_budget && q.settings.driver_budget {
+            self.at = At::Budget;
+            return ListStep::Wait(Next::Budget);
+        }
+        self.want_tag(q, cpu)
+    }
+
+    fn set_budget<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu, token: u32) {
+        cpu.answer = Answer::None;
+        let rq = self.list.first().expect("the head asked for the budget");
+        q.pool.held(cpu.id)[rq].budget = Some(token);
+    }
+
+    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> ListStep {
+        let rq = self
+            .list
+            .first()
+            .expect("the list is not empty at its head");
+        let tagged = q.pool.held(cpu.id)[rq].tag.is_some();
+        self.wait(if tagged { At::Offer } else { At::Tag })
+    }
+
+    /// No budget: the head keeps no driver tag either.
+    fn put_head_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+        cpu.answer = Answer::None;
+        self.stop = Stop::NeedsResource;
+        let rq = self.list.first().expect("the head asked for the budget");
+        self.start_put(q, cpu, rq, At::PutTag)
+    }
+
+    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
+        let rq = self.list.first().expect("the head asked for the tag");
+        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
+        self.get = Some(get);
+        match step {
+            TagStep::Wait(next) => ListStep::Wait(next),
+            TagStep::Got => {
+                self.get = None;
+                self.wait(At::Offer)
+            }
+            TagStep::Full if self.at == At::Tag => {
+                self.get = None;
+                self.wait(At::TagRestart)
+            }
+            TagStep::Full => {
+                self.get = None;
+                self.stop = Stop::Waits;
+                self.give_budget_back(mq.queue(queue), cpu, rq)
+            }
+        }
+    }
+
+    /// The budget of a request that found no tag.
+    fn give_budget_back<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        rq: RequestId,
+    ) -> ListStep {
+        self.at = At::Commit;
+        match q.pool.held(cpu.id)[rq].budget.take() {
+            Some(token) => ListStep::Wait(Next::PutBudget(token)),
+            None => ListStep::Wait(Next::Step),
+        }
+    }
+
+    fn offer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+        let mut pool = q.pool.held(cpu.id);
+        let rq = self
+            .list
+            .pop_front(&mut pool)
+            .expect("the head has its tag");
+        self.rq = Some(rq);
+        let Some(next) = self.list.first() else {
+            return self.submit(rq, true);
+        };
+        if q.settings.rules.last_hint == LastHint::ListEmpty {
+            return self.submit(rq, false);
+        }
+        if pool[next].tag.is_some() {
+            self.ahead = true;
+            return self.submit(rq, false);
+        }
+        drop(pool);
+        self.wait(At::TagAhead)
+    }
+
+    /// v6.1: `last` means that the next request gets no driver tag; a tag it gets, it keeps.
+    fn tag_ahead<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let next = self.list.first().expect("offer saw one more");
+        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, queue, next, hctx, cpu);
+        self.get = Some(get);
+        let got = match step {
+            TagStep::Wait(next) => return ListStep::Wait(next),
+            TagStep::Got => true,
+            TagStep::Full => false,
+        };
+        self.get = None;
+        self.ahead = got;
+        let rq = self.rq.expect("offer took one off the list");
+        self.submit(rq, !got)
+    }
+
+    fn submit(&mut self, rq: RequestId, last: bool) -> ListStep {
+        self.at = At::Answer;
+        ListStep::Wait(Next::Submit { rq, last })
+    }
+
+    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> ListStep {
+        let rq = self.rq.take().expect("a request was offered");
+        let ahead = core::mem::take(&mut self.ahead);
+        match core::mem::take(&mut cpu.answer) {
+            Answer::Ok => {
+                self.queued += 1;
+                self.failed = false;
+                self.wait(At::Head)
+            }
+            Answer::Error(status) => {
+                self.failed = true;
+                self.at = At::Head;
+                let path = CompletePath::end(queue, rq, status);
+                ListStep::Wait(Next::Call(Frame::Complete(path)))
+            }
+            refused => {
+                let needs = refused == Answer::Resource;
+                self.stop = if needs {
+                    Stop::NeedsResource
+                } else {
+                    Stop::Waits
+                };
+                self.ahead = ahead;
+                self.refused(q, queue, cpu, rq)
+            }
+        }
+    }
+
+    /// The head goes back to the head of the list, without driver tag if it has another identity.
+    fn refused<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        cpu: &mut Cpu,
+        rq: RequestId,
+    ) -> ListStep {
+        let mut pool = q.pool.held(cpu.id);
+        self.list.push_front(&mut pool, rq);
+        pool[rq].budget = None;
+        requeue_bookkeeping(&mut pool, rq);
+        let traced = Traced::rq(&pool, rq);
+        drop(pool);
+        trace_rq(cpu, queue, TraceAction::Requeue, traced);
+        self.start_put(q, cpu, rq, At::PutTag)
+    }
+
+    fn start_put<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        rq: RequestId,
+        at: At,
+    ) -> ListStep {
+        let mut pool = q.pool.held(cpu.id);
+        let scheduled = pool[rq].internal_tag.is_some();
+        match pool[rq].tag {
+            Some(tag) if scheduled => {
+                let owner = pool[rq].ctx;
+                pool[rq].tag = None;
+                self.put = Some(Put::one(tag.0, owner));
+                drop(pool);
+                self.wait(at)
+            }
+            _ => {
+                drop(pool);
+                self.after_put(q, cpu, at)
+            }
+        }
+    }
+
+    fn put<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
+        let put = self.put.as_mut().expect("a tag is being put");
+        match tag::step_put(put, mq, queue, TagMap::Driver(hctx), cpu) {
+            Some(next) => ListStep::Wait(next),
+            None => {
+                self.put = None;
+                self.after_put(mq.queue(queue), cpu, self.at)
+            }
+        }
+    }
+
+    fn after_put<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu, at: At) -> ListStep {
+        if at == At::PutTag && core::mem::take(&mut self.ahead) {
+            let head = self.list.first().expect("the refused request is the head");
+            let next = self.list.next(&q.pool.held(cpu.id), head);
+            let next = next.expect("a tag was taken for the one behind the head");
+            return self.start_put(q, cpu, next, At::PutAhead);
+        }
+        self.wait(At::Commit)
+    }
+
+    fn commit<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let partial = !self.list.is_empty() || self.failed;
+        let queued = core::mem::take(&mut self.queued);
+        self.failed = false;
+        let commit = partial && queued > 0 && q.settings.driver_commit_rqs;
+        if commit && q.settings.rules.last_hint == LastHint::ListEmpty {
+            trace_count(cpu, queue, TraceAction::Unplug, u64::from(queued));
+        }
+        self.at = if self.list.is_empty() {
+            At::BusyRead
+        } else {
+            At::Rest
+        };
+        ListStep::Wait(if commit {
+            Next::Commit(hctx)
+        } else {
+            Next::Step
+        })
+    }
+
+    /// What stays behind holds no budgets.
+    fn rest<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        if q.settings.driver_budget {
+            let mut pool = q.pool.held(cpu.id);
+            let held = self.list.iter(&pool).find(|&rq| pool[rq].budget.is_some());
+            if let Some(token) = held.and_then(|rq| pool[rq].budget.take()) {
+                return ListStep::Wait(Next::PutBudget(token));
+            }
+        }
+        self.at = At::PutBack;
+        ListStep::Wait(lock(queue, LockKind::Dispatch, u32::from(hctx.0)))
+    }
+
+    fn restart<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let marked = q.hctx(hctx).restart.test(cpu);
+        self.at = At::BusyRead;
+        if !marked {
+            return ListStep::Wait(call_run(queue, hctx, true));
+        }
+        if self.stop == Stop::NeedsResource {
+            cpu.outbox.push(Effect::Kick {
+                queue,
+                hctx,
+                delay: RESOURCE_DELAY,
+            });
+        }
+        ListStep::Wait(Next::Step)
+    }
+
+    /// blk_mq_update_dispatch_busy(): weight 8, factor 4.
+    fn busy_read(&mut self, value: i32) -> ListStep {
+        let stopped = self.stop != Stop::No;
+        if value == 0 && !stopped {
+            return ListStep::End(true);
+        }
+        self.busy = (7 * value + if stopped { 16 } else { 0 }) / 8;
+        self.wait(At::BusyWrite)
+    }
+}
+
+/// __blk_mq_requeue_request() without the tag: the driver does not have it any more.
+pub(super) fn requeue_bookkeeping(pool: &mut RequestPool, rq: RequestId) {
+    pool[rq].in_flight = false;
+    pool[rq].place = Place::Path;
+}

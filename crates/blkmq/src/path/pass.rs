@@ -1,0 +1,357 @@
+//! Pulling requests out of the scheduler: one pass after another while something moves.
+//!
+//! Kernel: blk_mq_do_dispatch_sched(), __blk_mq_do_dispatch_sched() (6.1.192, 6.12.117).
+
+use super::list::{ListPath, ListStep};
+use super::tag::{self, TagStep};
+use super::{Next, jiffies, lock};
+use crate::elevator::{DispatchTime, Scheduler};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Op, RequestId};
+use crate::sbitmap::Get;
+use crate::time::{Duration, Jiffies, SimTime};
+
+/// BLK_MQ_BUDGET_DELAY.
+const BUDGET_DELAY: Duration = Duration::from_millis(3);
+/// Longest time in one go (HZ ticks).
+const SLICE: Duration = Duration::from_secs(1);
+
+/// Labels of a pass.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// How many may this pass take?
+    Busy,
+    /// Has the scheduler anything?
+    HasWork,
+    /// Did something land on the dispatch list meanwhile?
+    PeekDispatch,
+    /// Was there a budget?
+    Budget,
+    /// Under the scheduler's lock: pick one.
+    Pick,
+    /// Take a driver tag for it.
+    Tag,
+    /// Nothing was picked though there is work: run again later, this hctx and others that have
+    /// leftovers.
+    DelayRuns,
+    /// Requests of the next hctx.
+    Group,
+    /// `dispatch_rq_list` of them.
+    List,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "busy",
+    "has-work",
+    "peek-dispatch",
+    "budget",
+    "pick",
+    "tag",
+    "delay-runs",
+    "group",
+    "list",
+];
+
+/// Passes over the scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct PassPath {
+    pub(super) at: At,
+    pub(super) list: ListPath,
+    picked: QueueList,
+    token: Option<u32>,
+    rq: Option<RequestId>,
+    get: Option<Get>,
+    max: u32,
+    foreign: bool,
+    busy: bool,
+    withheld: bool,
+    moved: bool,
+    asked: Jiffies,
+    began: Began,
+    hctx: u16,
+}
+
+/// Start of the passes: a time, so neither hashed nor compared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Began(Option<SimTime>);
+
+impl PartialEq for Began {
+    fn eq(&self, _other: &Began) -> bool {
+        true
+    }
+}
+
+impl Eq for Began {}
+
+impl core::hash::Hash for Began {
+    fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
+}
+
+/// Outcome of one step.
+pub(super) enum PassStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// Over; `again`: the dispatch list filled meanwhile.
+    End {
+        /// Serve the dispatch list first, then come back.
+        again: bool,
+    },
+}
+
+impl PassPath {
+    pub(super) fn idle() -> PassPath {
+        PassPath::new()
+    }
+
+    pub(super) fn new() -> PassPath {
+        PassPath {
+            at: At::Busy,
+            list: ListPath::idle(),
+            picked: QueueList::new(),
+            token: None,
+            rq: None,
+            get: None,
+            max: 0,
+            foreign: false,
+            busy: false,
+            withheld: false,
+            moved: false,
+            asked: Jiffies::default(),
+            began: Began::default(),
+            hctx: 0,
+        }
+    }
+
+    /// The next label is one of the list's.
+    pub(super) fn in_list(&self) -> bool {
+        self.at == At::List
+    }
+
+    pub(super) fn step<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PassStep {
+        let q = mq.queue(queue);
+        match self.at {
+            At::Busy => {
+                let busy = q.hctx(hctx).dispatch_busy.read(cpu) != 0;
+                self.max = if busy { 1 } else { q.settings.nr_requests };
+                self.began.0 = self.began.0.or(Some(cpu.now));
+                self.wait(At::HasWork)
+            }
+            At::HasWork => match q.elevator_work.test(cpu) {
+                true => self.wait(At::PeekDispatch),
+                false => self.pulled(),
+            },
+            At::PeekDispatch => {
+                if q.hctx(hctx).dispatch_pending.test(cpu) {
+                    self.busy = true;
+                    return self.pulled();
+                }
+                if q.settings.driver_budget {
+                    self.at = At::Budget;
+                    return PassStep::Wait(Next::Budget);
+                }
+                self.ask(q, queue, cpu)
+            }
+            At::Budget => match core::mem::take(&mut cpu.answer) {
+                Answer::Budget(token) => {
+                    self.token = Some(token);
+                    self.ask(q, queue, cpu)
+                }
+                _ => self.pulled(),
+            },
+            At::Pick => self.pick(q, hctx, cpu),
+            At::Tag => self.tag(mq, queue, cpu),
+            At::DelayRuns => self.delay_runs(mq, queue, cpu),
+            At::Group => self.group(q, hctx, cpu),
+            At::List => match self.list.step(mq, queue, HctxId(self.hctx), cpu) {
+                ListStep::Wait(next) => PassStep::Wait(next),
+                ListStep::End(all) => {
+                    self.list = ListPath::idle();
+                    self.moved |= all;
+                    self.wait(At::Group)
+                }
+            },
+        }
+    }
+
+    fn wait(&mut self, at: At) -> PassStep {
+        self.at = at;
+        PassStep::Wait(Next::Step)
+    }
+
+    /// dd_dispatch_request() reads the clock before it takes its lock.
+    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &Cpu) -> PassStep {
+        self.asked = jiffies(q, cpu);
+        self.at = At::Pick;
+        PassStep::Wait(lock(queue, LockKind::Elevator, 0))
+    }
+
+    fn pick<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PassStep {
+        let now = jiffies(q, cpu);
+        let asked = core::mem::take(&mut self.asked);
+        let completed = core::array::from_fn(|level| q.completed[level].read(cpu) as u32);
+        let mut pool = q.pool.held(cpu.id);
+        let mut elevator = q.elevator.held(cpu);
+        let picked = elevator.dispatch(
+            &mut pool,
+            DispatchTime {
+                entered: asked,
+                locked: now,
+            },
+            completed,
+        );
+        let more = elevator.has_work();
+        drop(elevator);
+        if !more && q.elevator_work.peek() {
+            q.elevator_work.clear(cpu);
+        }
+        q.elevator.release(cpu);
+        let Some(rq) = picked else {
+            self.withheld = true;
+            return match self.token.take() {
+                Some(token) => {
+                    self.at = self.after_pull();
+                    PassStep::Wait(Next::PutBudget(token))
+                }
+                None => self.pulled(),
+            };
+        };
+        pool[rq].budget = self.token.take();
+        self.foreign |= pool[rq].hctx != hctx;
+        self.picked.push_back(&mut pool, rq);
+        if pool[rq].tag.is_some() {
+            return self.next_pull();
+        }
+        self.rq = Some(rq);
+        self.wait(At::Tag)
+    }
+
+    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PassStep {
+        let rq = self.rq.expect("one was picked");
+        let hctx = mq.queue(queue).pool.held(cpu.id)[rq].hctx;
+        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
+        self.get = Some(get);
+        if let TagStep::Wait(next) = step {
+            return PassStep::Wait(next);
+        }
+        self.get = None;
+        self.rq = None;
+        // A request without tag goes along: dispatch_rq_list will wait for one.
+        if step == TagStep::Got {
+            self.next_pull()
+        } else {
+            self.pulled()
+        }
+    }
+
+    fn next_pull(&mut self) -> PassStep {
+        if self.picked.len() as u32 == self.max {
+            self.pulled()
+        } else {
+            self.wait(At::HasWork)
+        }
+    }
+
+    /// No more is pulled in this pass.
+    fn pulled(&mut self) -> PassStep {
+        let at = self.after_pull();
+        self.wait(at)
+    }
+
+    fn after_pull(&mut self) -> At {
+        if self.picked.is_empty() && core::mem::take(&mut self.withheld) {
+            self.hctx = u16::MAX;
+            return At::DelayRuns;
+        }
+        self.withheld = false;
+        At::Group
+    }
+
+    /// blk_mq_delay_run_hw_queues(): the current CPU's hctx and those with leftovers, except
+    /// those whose run is pending anyway. One hctx a label.
+    fn delay_runs<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PassStep {
+        let q = mq.queue(queue);
+        let current = mq.set.hctx_for(cpu.id, Op::Write, false);
+        let next = self.hctx.wrapping_add(1);
+        if usize::from(next) == q.hctxs.len() {
+            self.hctx = 0;
+            return self.wait(At::Group);
+        }
+        self.hctx = next;
+        let hctx = HctxId(next);
+        let runs =
+            !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
+        if runs {
+            cpu.outbox.push(Effect::KickUnlessPending {
+                queue,
+                hctx,
+                delay: BUDGET_DELAY,
+            });
+        }
+        PassStep::Wait(Next::Step)
+    }
+
+    /// The requests of the lowest hctx among those picked, in order; or the end of the pass.
+    fn group<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PassStep {
+        if self.picked.is_empty() {
+            return self.end_of_pass(cpu, q, hctx);
+        }
+        if !core::mem::take(&mut self.foreign) {
+            let all = core::mem::take(&mut self.picked);
+            self.hctx = hctx.0;
+            self.list = ListPath::new(all, false);
+            return self.wait(At::List);
+        }
+        let mut pool = q.pool.held(cpu.id);
+        let lowest = self.picked.iter(&pool).map(|rq| pool[rq].hctx).min();
+        let lowest = lowest.expect("the list is not empty");
+        let (mut same, mut rest) = (QueueList::new(), QueueList::new());
+        while let Some(rq) = self.picked.pop_front(&mut pool) {
+            let side = if pool[rq].hctx == lowest {
+                &mut same
+            } else {
+                &mut rest
+            };
+            side.push_back(&mut pool, rq);
+        }
+        self.foreign = !rest.is_empty();
+        self.picked = rest;
+        self.hctx = lowest.0;
+        self.list = ListPath::new(same, false);
+        self.wait(At::List)
+    }
+
+    fn end_of_pass<E: Env>(
+        &mut self,
+        cpu: &mut Cpu,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+    ) -> PassStep {
+        self.hctx = 0;
+        if self.busy {
+            return PassStep::End { again: true };
+        }
+        if !core::mem::take(&mut self.moved) {
+            return PassStep::End { again: false };
+        }
+        let began = self.began.0.unwrap_or(cpu.now);
+        if cpu.need_resched || cpu.now.since(began) >= SLICE {
+            let queue = q.id;
+            cpu.outbox.push(Effect::Kick {
+                queue,
+                hctx,
+                delay: Duration::ZERO,
+            });
+            return PassStep::End { again: false };
+        }
+        self.wait(At::Busy)
+    }
+}

@@ -1,0 +1,535 @@
+//! A task's plug and its flush; direct issue of requests of a queue without scheduler.
+//!
+//! Deviation(D1): a plug holds requests of one queue; a task that turns to another flushes first.
+//! Kernel: blk_add_rq_to_plug(), blk_mq_flush_plug_list(), blk_mq_try_issue_directly(),
+//! blk_mq_try_issue_list_directly(), blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
+
+use super::complete::CompletePath;
+use super::insert::{self, InsertPath, ThenRun, free_absorbed};
+use super::list::requeue_bookkeeping;
+use super::run::call_run;
+use super::tag::{self, TagStep};
+use super::{Frame, Next, Traced, lock, trace_count, trace_rq};
+use crate::elevator::InsertAt;
+use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Place, RequestId};
+use crate::rules::{DirectUnplug, PlugOrder, StoppedIssue};
+use crate::sbitmap::Get;
+
+/// BLK_MAX_REQUEST_COUNT.
+pub(super) const PLUG_MAX: u32 = 32;
+/// BLK_PLUG_FLUSH_SIZE in sectors.
+pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
+
+/// A task's plug (blk_plug). The driver keeps it with the task and puts it into the running CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Plug {
+    /// blk_start_plug() was called.
+    pub active: bool,
+    /// Whose requests it holds.
+    pub queue: u8,
+    /// The requests, oldest first whatever the rules say; `plug_order` picks the end.
+    pub list: QueueList,
+    /// Requests allocated ahead.
+    pub cached: QueueList,
+    /// How many bios the task announced (blk_start_plug_nr_ios).
+    pub nr_ios: u16,
+    /// A request with a scheduler tag was added.
+    pub has_elevator: bool,
+}
+
+impl Plug {
+    /// blk_start_plug_nr_ios(). Panics if the plug is active.
+    pub fn start(&mut self, nr_ios: u16) {
+        assert!(!self.active, "only the outermost plug counts");
+        *self = Plug {
+            active: true,
+            nr_ios: nr_ios.clamp(1, PLUG_MAX as u16),
+            ..Plug::default()
+        };
+    }
+
+    /// Nothing to flush and nothing to free.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.cached.is_empty()
+    }
+}
+
+/// Labels of a plug flush.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Take the list; which way does it go?
+    Take,
+    /// Collect the next group of one hctx and ctx.
+    Group,
+    /// Under the scheduler's lock: insert the group.
+    Elevator,
+    /// Free what was absorbed.
+    Absorbed,
+    /// Is the hctx busy?
+    Busy,
+    /// Under ctx->lock: insert what could not be issued.
+    Ctx,
+    /// Run the group's hctx.
+    Run,
+    /// Direct issue: next request.
+    Next,
+    /// Is its hctx stopped?
+    Stopped,
+    /// Is the queue quiesced?
+    Quiesced,
+    /// Was there a budget?
+    Budget,
+    /// Take a driver tag.
+    Tag,
+    /// Give the budget back.
+    NoTag,
+    /// Offer it.
+    Offer,
+    /// What did the driver say?
+    Answer,
+    /// Run the hctx whose dispatch list took a refused request.
+    Refused,
+    /// Direct issue is over.
+    Issued,
+    /// Read the moving average.
+    BusyRead,
+    /// Write the moving average.
+    BusyWrite,
+    /// Free requests that were allocated ahead.
+    Cached,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "take",
+    "group",
+    "elevator",
+    "absorbed",
+    "busy",
+    "ctx",
+    "run",
+    "next",
+    "stopped",
+    "quiesced",
+    "budget",
+    "tag",
+    "no-tag",
+    "offer",
+    "answer",
+    "refused",
+    "issued",
+    "busy-read",
+    "busy-write",
+    "cached",
+];
+
+/// How requests are issued directly.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Mode {
+    /// One request without plug.
+    Single,
+    /// The whole plug (blk_mq_plug_issue_direct, or queue_rqs).
+    Plug,
+    /// One group (blk_mq_try_issue_list_directly).
+    Group,
+}
+
+/// A plug flush, or direct issue of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PlugPath {
+    pub(super) at: At,
+    pub(super) queue: u8,
+    from_schedule: bool,
+    keep_cached: bool,
+    has_elevator: bool,
+    mode: Mode,
+    rest: QueueList,
+    group: QueueList,
+    absorbed: QueueList,
+    hctx: HctxId,
+    ctx: u16,
+    rq: Option<RequestId>,
+    get: Option<Get>,
+    queued: u32,
+    failed: bool,
+    refused: bool,
+    busy: i32,
+}
+
+impl PlugPath {
+    /// blk_mq_flush_plug_list() because the plug is full.
+    pub(super) fn flush_list(queue: u8) -> PlugPath {
+        PlugPath {
+            keep_cached: true,
+            ..PlugPath::flush(queue, false)
+        }
+    }
+
+    /// __blk_flush_plug() of the running task's plug: the list, then requests allocated ahead.
+    pub fn flush(queue: u8, from_schedule: bool) -> PlugPath {
+        PlugPath {
+            at: At::Take,
+            queue,
+            from_schedule,
+            keep_cached: false,
+            has_elevator: false,
+            mode: Mode::Group,
+            rest: QueueList::new(),
+            group: QueueList::new(),
+            absorbed: QueueList::new(),
+            hctx: HctxId(0),
+            ctx: 0,
+            rq: None,
+            get: None,
+            queued: 0,
+            failed: false,
+            refused: false,
+            busy: 0,
+        }
+    }
+
+    /// blk_mq_try_issue_directly() of one request.
+    pub(super) fn single<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> PlugPath {
+        let mut path = PlugPath {
+            at: At::Next,
+            ..PlugPath::flush(q.id, false)
+        };
+        path.mode = Mode::Single;
+        path.group.push_back(&mut q.pool.held(cpu.id), rq);
+        path
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Take => self.take(q, cpu),
+            At::Group => self.next_group(q, cpu),
+            At::Elevator => {
+                let (group, absorbed) = (&mut self.group, &mut self.absorbed);
+                insert::insert_elevator(q, group, InsertAt::Sorted, absorbed, cpu);
+                self.to(At::Absorbed)
+            }
+            At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => free_absorbed(self.queue, gone),
+                None => self.to(At::Run),
+            },
+            At::Busy => {
+                let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
+                if busy || self.from_schedule {
+                    return self.want_ctx();
+                }
+                self.mode = Mode::Group;
+                self.to(At::Next)
+            }
+            At::Ctx => {
+                insert::insert_ctx(mq, q, &mut self.group, false, cpu);
+                self.to(At::Run)
+            }
+            At::Run => {
+                self.at = At::Group;
+                call_run(self.queue, self.hctx, self.from_schedule)
+            }
+            At::Cached => self.free_cached(q, cpu),
+            _ => self.issue(mq, cpu),
+        }
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn want_ctx(&mut self) -> Next {
+        self.at = At::Ctx;
+        lock(self.queue, LockKind::Ctx, u32::from(self.ctx))
+    }
+
+    fn take<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        self.rest = core::mem::take(&mut cpu.plug.list);
+        self.has_elevator = cpu.plug.has_elevator;
+        if self.rest.is_empty() {
+            return self.to(At::Cached);
+        }
+        let mut pool = q.pool.held(cpu.id);
+        let mut next = self.rest.first();
+        while let Some(rq) = next {
+            pool[rq].place = Place::Path;
+            next = self.rest.next(&pool, rq);
+        }
+        if self.has_elevator || self.from_schedule {
+            drop(pool);
+            return self.to(At::Group);
+        }
+        let settings = &q.settings;
+        let in_order = settings.rules.plug_order == PlugOrder::Fifo
+            || (settings.driver_queue_rqs && settings.queue_rqs_in_order);
+        self.mode = Mode::Plug;
+        let mut taken = core::mem::take(&mut self.rest);
+        if in_order {
+            self.group = taken;
+        } else {
+            while let Some(rq) = taken.pop_back(&mut pool) {
+                self.group.push_back(&mut pool, rq);
+            }
+        }
+        drop(pool);
+        if settings.rules.direct_unplug == DirectUnplug::Traced {
+            trace_count(
+                cpu,
+                self.queue,
+                TraceAction::Unplug,
+                self.group.len() as u64,
+            );
+        }
+        self.to(At::Next)
+    }
+
+    /// All requests of one hctx and ctx, oldest first; the group of the newest request first
+    /// where the plug is a stack.
+    fn next_group<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let lead = match q.settings.rules.plug_order {
+            PlugOrder::Lifo => self.rest.last(),
+            PlugOrder::Fifo => self.rest.first(),
+        };
+        let Some(lead) = lead else {
+            drop(pool);
+            return self.to(At::Cached);
+        };
+        let key = (pool[lead].hctx, pool[lead].ctx);
+        let mut others = QueueList::new();
+        while let Some(rq) = self.rest.pop_front(&mut pool) {
+            let same = (pool[rq].hctx, pool[rq].ctx) == key;
+            let side = if same { &mut self.group } else { &mut others };
+            side.push_back(&mut pool, rq);
+        }
+        self.rest = others;
+        self.hctx = key.0;
+        self.ctx = key.1.0;
+        let count = self.group.len() as u64;
+        drop(pool);
+        let action = if self.from_schedule {
+            TraceAction::UnplugTimer
+        } else {
+            TraceAction::Unplug
+        };
+        trace_count(cpu, self.queue, action, count);
+        if q.has_elevator() {
+            self.at = At::Elevator;
+            return lock(self.queue, LockKind::Elevator, 0);
+        }
+        self.to(At::Busy)
+    }
+
+    /// Labels of direct issue.
+    fn issue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Next => {
+                let mut pool = q.pool.held(cpu.id);
+                let Some(rq) = self.group.pop_front(&mut pool) else {
+                    drop(pool);
+                    return self.to(At::Issued);
+                };
+                self.rq = Some(rq);
+                self.hctx = pool[rq].hctx;
+                self.ctx = pool[rq].ctx.0;
+                drop(pool);
+                self.to(At::Stopped)
+            }
+            At::Stopped => match q.hctx(self.hctx).stopped.test(cpu) {
+                true => self.held_up(q),
+                false => self.to(At::Quiesced),
+            },
+            At::Quiesced => match q.quiesced.test(cpu) {
+                true => self.held_up(q),
+                false if q.settings.driver_budget => {
+                    self.at = At::Budget;
+                    Next::Budget
+                }
+                false => self.want_tag(q, cpu),
+            },
+            At::Budget => match core::mem::take(&mut cpu.answer) {
+                Answer::Budget(token) => {
+                    let rq = self.rq.expect("one is being issued");
+                    q.pool.held(cpu.id)[rq].budget = Some(token);
+                    self.want_tag(q, cpu)
+                }
+                _ => self.no_resource(q, cpu),
+            },
+            At::Tag => self.tag(mq, cpu),
+            At::NoTag => self.no_resource(q, cpu),
+            At::Offer => {
+                let rq = self.rq.expect("one is being issued");
+                self.at = At::Answer;
+                Next::Submit {
+                    rq,
+                    last: self.group.is_empty(),
+                }
+            }
+            At::Answer => self.answer(q, cpu),
+            At::Refused => {
+                // The refused request is on the dispatch list: see that it gets on.
+                let only_last = self.mode == Mode::Group && !self.group.is_empty();
+                self.at = At::Issued;
+                if only_last {
+                    Next::Step
+                } else {
+                    call_run(self.queue, self.hctx, false)
+                }
+            }
+            At::Issued => self.issued(q, cpu),
+            At::BusyRead => {
+                let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
+                let refused = core::mem::take(&mut self.refused);
+                if value == 0 && !refused {
+                    return self.after_issue(q);
+                }
+                self.busy = (7 * value + if refused { 16 } else { 0 }) / 8;
+                self.to(At::BusyWrite)
+            }
+            At::BusyWrite => {
+                q.hctx(self.hctx)
+                    .dispatch_busy
+                    .write(cpu, core::mem::take(&mut self.busy));
+                self.after_issue(q)
+            }
+            at => unreachable!("{at:?} is a label of the plug"),
+        }
+    }
+
+    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+        let rq = self.rq.expect("one is being issued");
+        let tagged = q.pool.held(cpu.id)[rq].tag.is_some();
+        self.to(if tagged { At::Offer } else { At::Tag })
+    }
+
+    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.expect("one is being issued");
+        let mut get = self
+            .get
+            .unwrap_or_else(|| tag::start_driver(mq, self.hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, self.queue, rq, self.hctx, cpu);
+        self.get = Some(get);
+        if let TagStep::Wait(next) = step {
+            return next;
+        }
+        self.get = None;
+        if step == TagStep::Got {
+            return self.to(At::Offer);
+        }
+        self.at = At::NoTag;
+        match mq.queue(self.queue).pool.held(cpu.id)[rq].budget.take() {
+            Some(token) => Next::PutBudget(token),
+            None => Next::Step,
+        }
+    }
+
+    /// Stopped or quiesced: the request is inserted, and counts as issued.
+    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        let rq = self.rq.take().expect("one is being issued");
+        let run = match q.settings.rules.stopped_issue {
+            StoppedIssue::Insert => ThenRun::No,
+            StoppedIssue::InsertAndRun => ThenRun::Here,
+        };
+        self.at = At::Next;
+        Next::Call(Frame::Insert(InsertPath::new(self.queue, rq, false, run)))
+    }
+
+    /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
+    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("one is being issued");
+        if self.mode == Mode::Single {
+            self.at = At::Next;
+            let path = InsertPath::new(self.queue, rq, false, ThenRun::Here);
+            return Next::Call(Frame::Insert(path));
+        }
+        self.refuse(q, cpu, rq)
+    }
+
+    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("one was offered");
+        match core::mem::take(&mut cpu.answer) {
+            Answer::Ok => {
+                self.queued += 1;
+                self.failed = false;
+                self.to(At::Next)
+            }
+            Answer::Error(status) => {
+                self.failed = true;
+                self.at = At::Next;
+                Next::Call(Frame::Complete(CompletePath::end(self.queue, rq, status)))
+            }
+            _ => {
+                let mut pool = q.pool.held(cpu.id);
+                pool[rq].budget = None;
+                requeue_bookkeeping(&mut pool, rq);
+                let traced = Traced::rq(&pool, rq);
+                drop(pool);
+                trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
+                self.refuse(q, cpu, rq)
+            }
+        }
+    }
+
+    /// The refused request keeps its driver tag and waits on the dispatch list.
+    fn refuse<E: Env>(&mut self, _q: &RequestQueue<E>, _cpu: &mut Cpu, rq: RequestId) -> Next {
+        self.refused = true;
+        self.failed = true;
+        self.at = At::Refused;
+        let path = InsertPath::bypass(self.queue, rq, false, ThenRun::No);
+        Next::Call(Frame::Insert(path))
+    }
+
+    fn issued<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let queued = core::mem::take(&mut self.queued);
+        let failed = core::mem::take(&mut self.failed);
+        self.at = At::BusyRead;
+        if failed && queued > 0 && q.settings.driver_commit_rqs {
+            if self.mode == Mode::Plug {
+                trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
+            }
+            return Next::Commit(self.hctx);
+        }
+        Next::Step
+    }
+
+    /// What could not be issued goes the way of any other request.
+    fn after_issue<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        match self.mode {
+            Mode::Single => Next::Done,
+            Mode::Plug => {
+                // The list keeps its order; a stack was turned round to be issued.
+                self.rest = core::mem::take(&mut self.group);
+                self.at = At::Group;
+                let turned = q.settings.rules.plug_order == PlugOrder::Lifo
+                    && !(q.settings.driver_queue_rqs && q.settings.queue_rqs_in_order);
+                if turned {
+                    q.with_pool(|pool| {
+                        let mut back = QueueList::new();
+                        while let Some(rq) = self.rest.pop_back(pool) {
+                            back.push_back(pool, rq);
+                        }
+                        self.rest = back;
+                    });
+                }
+                Next::Step
+            }
+            Mode::Group if self.group.is_empty() => self.to(At::Group),
+            Mode::Group => self.want_ctx(),
+        }
+    }
+
+    /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
+    fn free_cached<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if self.keep_cached {
+            return Next::Done;
+        }
+        let Some(rq) = cpu.plug.cached.pop_front(&mut q.pool.held(cpu.id)) else {
+            return Next::Done;
+        };
+        free_absorbed(self.queue, rq)
+    }
+}

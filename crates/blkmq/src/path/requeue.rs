@@ -1,0 +1,122 @@
+//! requeue_work: requests that came back go in again, then the queues run.
+//!
+//! Kernel: blk_mq_requeue_work() (6.1.192, 6.12.117).
+
+use super::insert::{InsertPath, ThenRun};
+use super::run::call_run;
+use super::{Frame, Next, lock};
+use crate::env::{Bit, Cpu, Env, Lock, Slab};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Op};
+use crate::rules::FlushData;
+
+/// Labels of requeue_work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Ask for the lock.
+    Start,
+    /// Under requeue_lock: take both lists.
+    Take,
+    /// Insert the next request.
+    Insert,
+    /// Run the next hctx.
+    Run,
+}
+
+pub(super) const LABELS: &[&str] = &["start", "take", "insert", "run"];
+
+/// requeue_work of one queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RequeuePath {
+    pub(super) at: At,
+    pub(super) queue: u8,
+    requeue: QueueList,
+    flush: QueueList,
+    hctx: u16,
+}
+
+impl RequeuePath {
+    /// The work item of `queue`.
+    pub fn new(queue: u8) -> RequeuePath {
+        RequeuePath {
+            at: At::Start,
+            queue,
+            requeue: QueueList::new(),
+            flush: QueueList::new(),
+            hctx: 0,
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Start => {
+                self.at = At::Take;
+                lock(self.queue, LockKind::Requeue, 0)
+            }
+            At::Take => {
+                let lists = core::mem::take(&mut *q.requeue.held(cpu));
+                q.requeue.release(cpu);
+                self.requeue = lists.requeue;
+                self.flush = lists.flush;
+                self.at = At::Insert;
+                Next::Step
+            }
+            At::Insert => self.insert(q, cpu),
+            At::Run => self.run(mq, cpu),
+        }
+    }
+
+    fn insert<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let Some(rq) = self.next(&mut pool) else {
+            drop(pool);
+            self.at = At::Run;
+            return Next::Step;
+        };
+        pool[rq].place = crate::request::Place::Path;
+        let own_flush = pool[rq].op == Op::Flush;
+        let to_dispatch = pool[rq].dontprep;
+        if q.settings.rules.flush_data == FlushData::DispatchList && !own_flush {
+            // RQF_SOFTBARRIER was only the mark of "at head"; it is gone now.
+            pool[rq].softbarrier = false;
+        }
+        drop(pool);
+        let path = if to_dispatch {
+            InsertPath::bypass(self.queue, rq, false, ThenRun::No)
+        } else {
+            InsertPath::new(self.queue, rq, true, ThenRun::No)
+        };
+        Next::Call(Frame::Insert(path))
+    }
+
+    /// Requests before flushes: v6.1 keeps flushes at the tail of one list, to the same effect.
+    fn next(
+        &mut self,
+        pool: &mut crate::request::RequestPool,
+    ) -> Option<crate::request::RequestId> {
+        self.requeue
+            .pop_front(pool)
+            .or_else(|| self.flush.pop_front(pool))
+    }
+
+    /// blk_mq_run_hw_queues(async = false): every hctx, or with a scheduler that orders the whole
+    /// queue the one of this CPU and those with leftovers.
+    fn run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        if usize::from(self.hctx) == q.hctxs.len() {
+            return Next::Done;
+        }
+        let hctx = HctxId(self.hctx);
+        self.hctx += 1;
+        let current = mq.set.hctx_for(cpu.id, Op::Write, false);
+        let runs =
+            !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
+        if runs {
+            call_run(self.queue, hctx, false)
+        } else {
+            Next::Step
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! A run of a hardware queue: is there work, may it run here, and the order in which dispatch
+//! list, scheduler and software queues are served.
+//!
+//! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
+
+use super::ctx::{CtxPath, CtxStep};
+use super::list::{ListPath, ListStep};
+use super::pass::{PassPath, PassStep};
+use super::{Frame, Next, lock};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Place};
+use crate::rules::EmptyRun;
+use crate::time::Duration;
+
+/// Labels of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Is the queue quiesced?
+    Quiesced,
+    /// Is the dispatch list non-empty?
+    HasDispatch,
+    /// Has any ctx of this word requests?
+    HasCtx,
+    /// Has the scheduler anything?
+    HasElevator,
+    /// Look again under queue_lock (v6.12).
+    Recheck,
+    /// Here, or on kblockd?
+    Enter,
+    /// Is the hctx stopped?
+    Stopped,
+    /// Is the queue quiesced by now?
+    StillQuiesced,
+    /// Is the dispatch list non-empty?
+    PeekDispatch,
+    /// Under hctx->lock: take the dispatch list.
+    TakeDispatch,
+    /// Set SCHED_RESTART: a completion will run this hctx again.
+    MarkRestart,
+    /// Is the hctx busy?
+    Busy,
+    /// `dispatch_rq_list` of the leftovers.
+    Leftovers,
+    /// `do_dispatch_sched`.
+    Pass,
+    /// `do_dispatch_ctx` or `flush_busy_ctxs`.
+    Ctx,
+    /// Once more, or leave it to kblockd.
+    Again,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "quiesced",
+    "has-dispatch",
+    "has-ctx",
+    "has-elevator",
+    "recheck",
+    "enter",
+    "stopped",
+    "still-quiesced",
+    "peek-dispatch",
+    "take-dispatch",
+    "mark-restart",
+    "busy",
+    "leftovers",
+    "pass",
+    "ctx",
+    "again",
+];
+
+/// A run of one hctx.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RunPath {
+    pub(super) at: At,
+    pub(super) queue: u8,
+    hctx: HctxId,
+    in_background: bool,
+    word: u8,
+    second: bool,
+    list: ListPath,
+    pass: PassPath,
+    ctx: CtxPath,
+}
+
+impl RunPath {
+    /// blk_mq_run_hw_queue(): `in_background` leaves the work to kblockd (`async`).
+    pub fn new(queue: u8, hctx: HctxId, in_background: bool) -> RunPath {
+        RunPath {
+            at: At::Quiesced,
+            queue,
+            hctx,
+            in_background,
+            word: 0,
+            second: false,
+            list: ListPath::idle(),
+            pass: PassPath::idle(),
+            ctx: CtxPath::idle(),
+        }
+    }
+
+    /// blk_mq_run_work_fn(): the kblockd work item of an hctx.
+    pub fn work(queue: u8, hctx: HctxId) -> RunPath {
+        RunPath {
+            at: At::Stopped,
+            ..RunPath::new(queue, hctx, false)
+        }
+    }
+
+    /// The hctx that runs.
+    pub fn hctx(&self) -> HctxId {
+        self.hctx
+    }
+
+    pub(super) fn label(&self) -> (usize, usize) {
+        match self.at {
+            At::Leftovers => (5, self.list.at as usize),
+            At::Pass if self.pass.in_list() => (5, self.pass.list.at as usize),
+            At::Pass => (4, self.pass.at as usize),
+            At::Ctx if self.ctx.in_list() => (5, self.ctx.list.at as usize),
+            At::Ctx => (6, self.ctx.at as usize),
+            at => (3, at as usize),
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let hctx = q.hctx(self.hctx);
+        match self.at {
+            At::Quiesced => match q.quiesced.test(cpu) {
+                true => self.nothing(q),
+                false => self.to(At::HasDispatch),
+            },
+            At::HasDispatch => match hctx.dispatch_pending.test(cpu) {
+                true => self.to(At::Enter),
+                false if q.has_elevator() => self.to(At::HasElevator),
+                false => self.to(At::HasCtx),
+            },
+            At::HasCtx => {
+                let any = hctx.ctx_map[usize::from(self.word)].load(cpu) != 0;
+                self.word += 1;
+                let last = usize::from(self.word) == hctx.ctx_map.len();
+                if any || last {
+                    self.word = 0;
+                }
+                match (any, last) {
+                    (true, _) => self.to(At::Enter),
+                    (false, false) => Next::Step,
+                    (false, true) => self.nothing(q),
+                }
+            }
+            At::HasElevator => match q.elevator_work.test(cpu) {
+                true => self.to(At::Enter),
+                false => self.nothing(q),
+            },
+            At::Recheck => self.recheck(q, cpu),
+            At::Enter => self.enter(q, cpu),
+            At::Stopped => match hctx.stopped.test(cpu) {
+                true => Next::Done,
+                false => self.to(At::StillQuiesced),
+            },
+            At::StillQuiesced => match q.quiesced.test(cpu) {
+                true => Next::Done,
+                false => self.to(At::PeekDispatch),
+            },
+            _ => self.body(mq, cpu),
+        }
+    }
+
+    /// __blk_mq_sched_dispatch_requests().
+    fn body<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let hctx = q.hctx(self.hctx);
+        match self.at {
+            At::PeekDispatch => {
+                if hctx.dispatch_pending.test(cpu) {
+                    self.at = At::TakeDispatch;
+                    return lock(self.queue, LockKind::Dispatch, u32::from(self.hctx.0));
+                }
+                if q.has_elevator() {
+                    self.start_pass()
+                } else {
+                    self.to(At::Busy)
+                }
+            }
+            At::TakeDispatch => self.take_dispatch(q, cpu),
+            At::MarkRestart => {
+                hctx.restart.set(cpu);
+                self.to(At::Leftovers)
+            }
+            At::Busy => {
+                let busy = hctx.dispatch_busy.read(cpu) != 0;
+                self.start_ctx(!busy)
+            }
+            At::Leftovers => match self.list.step(mq, self.queue, self.hctx, cpu) {
+                ListStep::Wait(next) => next,
+                ListStep::End(moved) => {
+                    self.list = ListPath::idle();
+                    match moved {
+                        false => Next::Done,
+                        true if q.has_elevator() => self.start_pass(),
+                        true => self.start_ctx(false),
+                    }
+                }
+            },
+            At::Pass => match self.pass.step(mq, self.queue, self.hctx, cpu) {
+                PassStep::Wait(next) => next,
+                PassStep::End { again } => {
+                    self.pass = PassPath::idle();
+                    if again {
+                        self.to(At::Again)
+                    } else {
+                        Next::Done
+                    }
+                }
+            },
+            At::Ctx => match self.ctx.step(mq, self.queue, self.hctx, cpu) {
+                CtxStep::Wait(next) => next,
+                CtxStep::End { again } => {
+                    self.ctx = CtxPath::idle();
+                    if again {
+                        self.to(At::Again)
+                    } else {
+                        Next::Done
+                    }
+                }
+            },
+            At::Again => {
+                if self.second {
+                    *self = RunPath::new(self.queue, self.hctx, true);
+                    return Next::Step;
+                }
+                self.second = true;
+                self.to(At::PeekDispatch)
+            }
+            at => unreachable!("{at:?} is a label of the entry"),
+        }
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn start_pass(&mut self) -> Next {
+        self.pass = PassPath::new();
+        self.to(At::Pass)
+    }
+
+    fn start_ctx(&mut self, all: bool) -> Next {
+        self.ctx = CtxPath::new(all);
+        self.to(At::Ctx)
+    }
+
+    /// Nothing seems pending.
+    fn nothing<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        match q.settings.rules.empty_run {
+            EmptyRun::Return => Next::Done,
+            EmptyRun::RecheckUnderQueueLock => {
+                self.at = At::Recheck;
+                lock(self.queue, LockKind::Queue, 0)
+            }
+        }
+    }
+
+    /// Under queue_lock, which quiescing takes too: the same look once more.
+    fn recheck<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let hctx = q.hctx(self.hctx);
+        let quiesced = q.quiesced.test(cpu);
+        let mut pending = hctx.dispatch_pending.test(cpu) || q.elevator_work.test(cpu);
+        for word in &hctx.ctx_map {
+            pending = pending || word.load(cpu) != 0;
+        }
+        q.queue_lock.release(cpu);
+        if pending && !quiesced {
+            self.to(At::Enter)
+        } else {
+            Next::Done
+        }
+    }
+
+    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
+        if self.in_background || !here {
+            let (queue, hctx) = (self.queue, self.hctx);
+            cpu.outbox.push(Effect::Kick {
+                queue,
+                hctx,
+                delay: Duration::ZERO,
+            });
+            return Next::Done;
+        }
+        self.to(At::Stopped)
+    }
+
+    fn take_dispatch<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let hctx = q.hctx(self.hctx);
+        let taken = core::mem::take(&mut *hctx.dispatch.held(cpu));
+        hctx.dispatch_pending.clear(cpu);
+        hctx.dispatch.release(cpu);
+        if taken.is_empty() {
+            // Another run was faster.
+            return if q.has_elevator() {
+                self.start_pass()
+            } else {
+                self.to(At::Busy)
+            };
+        }
+        set_places(q, cpu, taken, Place::Path);
+        self.list = ListPath::new(taken, true);
+        self.to(At::MarkRestart)
+    }
+}
+
+/// Notes a new place for every request of a list.
+pub(super) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList, place: Place) {
+    let mut pool = q.pool.held(cpu.id);
+    let mut next = list.first();
+    while let Some(rq) = next {
+        pool[rq].place = place;
+        next = list.next(&pool, rq);
+    }
+}
+
+/// A run as a call of another path.
+pub(super) fn call_run(queue: u8, hctx: HctxId, in_background: bool) -> Next {
+    Next::Call(Frame::Run(RunPath::new(queue, hctx, in_background)))
+}

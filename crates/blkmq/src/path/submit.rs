@@ -1,0 +1,561 @@
+//! One bio, from submit_bio() until it is merged, plugged, inserted or issued.
+//!
+//! Kernel: blk_mq_submit_bio(), blk_mq_get_tag(), blk_add_rq_to_plug() (6.1.192, 6.12.117).
+//! Read next: `plug.rs`, `insert.rs`.
+
+mod tagwait;
+
+use super::insert::{InsertPath, ThenRun, free_absorbed};
+use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, PlugPath};
+use super::{FlushPath, Frame, Next, Traced, lock, trace_count, trace_rq};
+use crate::elevator::{BioMerge, Scheduler, TagMapSize};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction, TracePoint};
+use crate::merge::{self, BioTry, Merging, Side};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{BioId, HctxId, Op, Place, RequestId, Sectors, Status, Tag};
+use crate::rules::{FlushData, NoMerges, PlugOrder};
+use crate::sbitmap::Get;
+use crate::tags::HctxType;
+
+/// Labels of a submission.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Trace Q, split, try the plug.
+    Enter,
+    /// Under the scheduler's lock: try to merge.
+    ElevatorMerge,
+    /// Free what merging absorbed.
+    Absorbed,
+    /// Has this CPU's software queue requests?
+    CtxPending,
+    /// Under ctx->lock: try to merge.
+    CtxMerge,
+    /// Take a request allocated ahead, or look for tags.
+    Alloc,
+    /// Take a tag.
+    Tag,
+    /// All are taken: run the hctx, something may complete.
+    WaitRun,
+    /// Try again.
+    WaitRetry,
+    /// Under the wait queue's lock: stand in line.
+    WaitAdd,
+    /// Count the entry.
+    WaitCount,
+    /// Try again, now that a wake-up cannot be missed.
+    WaitLast,
+    /// Flush the plug, then sleep.
+    WaitSleep,
+    /// Woken.
+    WaitWoken,
+    /// Under the wait queue's lock: leave it.
+    WaitLeave,
+    /// Count the entry out.
+    WaitUncount,
+    /// Make it the bio's request.
+    Start,
+    /// The flush machine has had it.
+    AfterFlush,
+    /// Plug, insert or issue.
+    Route,
+    /// Add to the plug.
+    Plug,
+    /// Is the hctx busy?
+    Busy,
+    /// The remainder of a split bio, or the end.
+    Rest,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "enter",
+    "elevator-merge",
+    "absorbed",
+    "ctx-pending",
+    "ctx-merge",
+    "alloc",
+    "tag",
+    "wait-run",
+    "wait-retry",
+    "wait-add",
+    "wait-count",
+    "wait-last",
+    "wait-sleep",
+    "wait-woken",
+    "wait-leave",
+    "wait-uncount",
+    "start",
+    "after-flush",
+    "route",
+    "plug",
+    "busy",
+    "rest",
+];
+
+/// What became of a bio, for the driver's statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Submitted {
+    /// It has, or is part of, a request.
+    Yes,
+    /// NOWAIT, and it would have had to wait: it ended with BLK_STS_AGAIN.
+    WouldBlock,
+}
+
+/// Submission of one bio.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SubmitPath {
+    pub(super) at: At,
+    pub(super) queue: u8,
+    bio: BioId,
+    /// Rest of a split bio: goes after `bio`.
+    rest: Option<BioId>,
+    traced: bool,
+    hctx: HctxId,
+    get: Option<Get>,
+    batch: bool,
+    ws: u32,
+    waiting: bool,
+    bit: u32,
+    rq: Option<RequestId>,
+    absorbed: Option<RequestId>,
+}
+
+impl SubmitPath {
+    /// submit_bio() of a bio in the pool of `queue`.
+    pub fn new(queue: u8, bio: BioId) -> SubmitPath {
+        SubmitPath {
+            at: At::Enter,
+            queue,
+            bio,
+            rest: None,
+            traced: false,
+            hctx: HctxId(0),
+            get: None,
+            batch: false,
+            ws: 0,
+            waiting: false,
+            bit: 0,
+            rq: None,
+            absorbed: None,
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Enter => self.enter(mq, cpu),
+            At::ElevatorMerge => self.elevator_merge(q, cpu),
+            At::Absorbed => {
+                self.at = At::Rest;
+                match self.absorbed.take() {
+                    Some(gone) => free_absorbed(self.queue, gone),
+                    None => Next::Step,
+                }
+            }
+            At::CtxPending => {
+                let kind = self.list_kind(mq);
+                match q.ctxs[usize::from(cpu.id.0)].pending[kind].test(cpu) {
+                    true => {
+                        self.at = At::CtxMerge;
+                        lock(self.queue, LockKind::Ctx, u32::from(cpu.id.0))
+                    }
+                    false => self.to(At::Alloc),
+                }
+            }
+            At::CtxMerge => self.ctx_merge(mq, cpu),
+            At::Alloc => self.alloc(mq, cpu),
+            At::Tag
+            | At::WaitRun
+            | At::WaitRetry
+            | At::WaitAdd
+            | At::WaitCount
+            | At::WaitLast
+            | At::WaitSleep
+            | At::WaitWoken
+            | At::WaitLeave
+            | At::WaitUncount => self.tag_wait(mq, cpu),
+            At::Start => self.start(mq, cpu),
+            At::AfterFlush => match core::mem::take(&mut cpu.answer) {
+                Answer::GoOn => self.to(At::Route),
+                _ => self.to(At::Rest),
+            },
+            At::Route => self.route(q, cpu),
+            At::Plug => self.plug(q, cpu),
+            At::Busy => {
+                let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
+                let rq = self.rq.take().expect("it was allocated");
+                let waits = busy && (q.hctxs.len() == 1 || !is_sync(q, rq, cpu));
+                self.at = At::Rest;
+                if waits {
+                    self.insert(rq)
+                } else {
+                    self.issue(q, rq, cpu)
+                }
+            }
+            At::Rest => self.next_part(),
+        }
+    }
+
+    pub(super) fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    /// The remainder of a split bio, or the end of the path.
+    fn next_part(&mut self) -> Next {
+        let Some(rest) = self.rest.take() else {
+            return Next::Done;
+        };
+        *self = SubmitPath {
+            traced: true,
+            ..SubmitPath::new(self.queue, rest)
+        };
+        Next::Step
+    }
+
+    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let mut pool = q.pool.held(cpu.id);
+        if !self.traced {
+            let traced = Traced::bio(&pool, self.bio);
+            drop(pool);
+            trace_rq(cpu, self.queue, TraceAction::Queue, traced);
+            pool = q.pool.held(cpu.id);
+            self.traced = true;
+        }
+        let bio = pool.bio(self.bio);
+        self.hctx = mq.set.hctx_for(cpu.id, bio.op, bio.flags.polled);
+        if let Some(front) = longest_part(q, bio) {
+            let Some(part) = pool.split_bio(self.bio, front) else {
+                unreachable!("the plan reserves bio slots for every split");
+            };
+            self.rest = Some(core::mem::replace(&mut self.bio, part));
+            let remainder = pool.bio(self.rest.expect("just set")).sector;
+            let traced = Traced::bio(&pool, part);
+            drop(pool);
+            cpu.emit(split_point(self.queue, traced, remainder.0));
+            return self.to(At::Alloc);
+        }
+        let tries = q.settings.nomerges != NoMerges::Never;
+        if !tries || !merge::bio_is_mergeable(bio) {
+            drop(pool);
+            return self.to(At::Alloc);
+        }
+        drop(pool);
+        if self.plug_merge(q, cpu) {
+            return self.to(At::Rest);
+        }
+        if q.has_elevator() {
+            self.at = At::ElevatorMerge;
+            return lock(self.queue, LockKind::Elevator, 0);
+        }
+        self.to(if q.settings.should_merge {
+            At::CtxPending
+        } else {
+            At::Alloc
+        })
+    }
+
+    /// blk_attempt_plug_merge(): only the request added last is tried.
+    fn plug_merge<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
+        if !cpu.plug.active || cpu.plug.queue != self.queue {
+            return false;
+        }
+        let Some(last) = cpu.plug.list.last() else {
+            return false;
+        };
+        let mut pool = q.pool.held(cpu.id);
+        let outcome = merge::try_bio_merge(&mut pool, last, self.bio, &q.settings.limits);
+        let traced = Traced::bio(&pool, self.bio);
+        drop(pool);
+        let BioTry::Merged(side) = outcome else {
+            return false;
+        };
+        self.trace_merge(cpu, side, traced);
+        true
+    }
+
+    fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Traced) {
+        match side {
+            Side::Back => trace_rq(cpu, self.queue, TraceAction::BackMerge, traced),
+            Side::Front => trace_rq(cpu, self.queue, TraceAction::FrontMerge, traced),
+            Side::Discard => {}
+        }
+    }
+
+    fn elevator_merge<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let merging = Merging {
+            limits: &q.settings.limits,
+            nomerges: q.settings.nomerges,
+        };
+        let mut pool = q.pool.held(cpu.id);
+        let merge = q.elevator.held(cpu).merge_bio(&mut pool, self.bio, merging);
+        let traced = Traced::bio(&pool, self.bio);
+        let BioMerge::Into { side, absorbed, .. } = merge else {
+            drop(pool);
+            q.elevator.release(cpu);
+            return self.to(At::Alloc);
+        };
+        let gone = absorbed.map(|rq| {
+            pool[rq].place = Place::Path;
+            Traced::rq(&pool, rq)
+        });
+        drop(pool);
+        self.trace_merge(cpu, side, traced);
+        if let Some(gone) = gone {
+            trace_rq(cpu, self.queue, TraceAction::BackMerge, gone);
+        }
+        super::insert::note_work(q, cpu);
+        q.elevator.release(cpu);
+        self.absorbed = absorbed;
+        self.to(At::Absorbed)
+    }
+
+    /// Which of a software queue's lists the bio's operation uses.
+    fn list_kind<E: Env>(&self, mq: &BlkMq<E>) -> usize {
+        let q = mq.queue(self.queue);
+        let pool = q
+            .with_pool(|pool| HctxType::of(pool.bio(self.bio).op, pool.bio(self.bio).flags.polled));
+        let counts = mq.set.counts;
+        let own = [counts.default, counts.read, counts.poll][pool as usize];
+        if own == 0 { 0 } else { pool as usize }
+    }
+
+    fn ctx_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let kind = self.list_kind(mq);
+        let q = mq.queue(self.queue);
+        let ctx = &q.ctxs[usize::from(cpu.id.0)];
+        let mut pool = q.pool.held(cpu.id);
+        let lists = ctx.lists.held(cpu);
+        let limits = &q.settings.limits;
+        let merged = merge::try_bio_merge_list(&mut pool, &lists[kind], self.bio, limits);
+        let traced = Traced::bio(&pool, self.bio);
+        drop(lists);
+        drop(pool);
+        ctx.lists.release(cpu);
+        match merged {
+            Some((_, side)) => {
+                self.trace_merge(cpu, side, traced);
+                self.to(At::Rest)
+            }
+            None => self.to(At::Alloc),
+        }
+    }
+
+    /// A request allocated ahead of the same kind, or a search for a tag.
+    fn alloc<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let mut pool = q.pool.held(cpu.id);
+        let bio = pool.bio(self.bio);
+        let (op, flags) = (bio.op, bio.flags);
+        let cached = cpu.plug.cached.first().filter(|&rq| {
+            cpu.plug.queue == self.queue && pool[rq].hctx == self.hctx && !flags.is_flush()
+        });
+        if let Some(rq) = cached {
+            cpu.plug.cached.remove(&mut pool, rq);
+            drop(pool);
+            self.rq = Some(rq);
+            return self.to(At::Start);
+        }
+        drop(pool);
+        let shallow = self.limit_depth(q, op, flags);
+        let map = identity_map(mq, q, self.hctx);
+        let ahead = u32::from(cpu.plug.nr_ios);
+        self.batch = cpu.plug.active && ahead > 1 && shallow.is_none();
+        self.get = Some(if self.batch {
+            Get::batch(map, cpu, ahead)
+        } else {
+            Get::start(map, cpu, shallow)
+        });
+        self.to(At::Tag)
+    }
+
+    /// The scheduler's limit_depth; not asked for what will not enter the scheduler.
+    fn limit_depth<E: Env>(
+        &self,
+        q: &RequestQueue<E>,
+        op: Op,
+        flags: crate::request::OpFlags,
+    ) -> Option<u32> {
+        let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
+        if !q.has_elevator() || around {
+            return None;
+        }
+        let size = TagMapSize {
+            shift: q.sched[0].shift,
+            nr_requests: q.settings.nr_requests,
+        };
+        q.elevator
+            .inspect(|elevator| elevator.limit_depth(op, flags, size))
+    }
+
+    /// The request becomes the bio's.
+    fn start<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let rq = self.rq.expect("it was allocated");
+        let mut pool = q.pool.held(cpu.id);
+        pool.bio_to_request(rq, self.bio);
+        let flags = pool[rq].flags;
+        let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
+        let r = &mut pool[rq];
+        r.use_sched = q.has_elevator() && !around;
+        r.start_time = cpu.now;
+        r.place = Place::Path;
+        let traced = Traced::rq(&pool, rq);
+        drop(pool);
+        trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
+        if flags.is_flush() {
+            self.at = At::AfterFlush;
+            return Next::Call(Frame::Flush(FlushPath::new(self.queue, rq)));
+        }
+        self.to(At::Route)
+    }
+
+    fn route<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if cpu.plug.active {
+            if must_flush(q, cpu, self.queue) {
+                self.at = At::Plug;
+                let queue = cpu.plug.queue;
+                return Next::Call(Frame::Plug(PlugPath::flush_list(queue)));
+            }
+            return self.plug(q, cpu);
+        }
+        if q.has_elevator() {
+            let rq = self.rq.take().expect("it was allocated");
+            self.at = At::Rest;
+            return self.insert(rq);
+        }
+        self.to(At::Busy)
+    }
+
+    fn insert(&self, rq: RequestId) -> Next {
+        let path = InsertPath::new(self.queue, rq, false, ThenRun::Background);
+        Next::Call(Frame::Insert(path))
+    }
+
+    fn issue<E: Env>(&self, q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> Next {
+        Next::Call(Frame::Plug(PlugPath::single(q, rq, cpu)))
+    }
+
+    /// blk_add_rq_to_plug().
+    fn plug<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("it was allocated");
+        let empty = cpu.plug.list.is_empty();
+        if empty {
+            trace_count(cpu, self.queue, TraceAction::Plug, 0);
+        }
+        let mut pool = q.pool.held(cpu.id);
+        pool[rq].place = Place::Plug;
+        cpu.plug.has_elevator |= pool[rq].internal_tag.is_some();
+        cpu.plug.queue = self.queue;
+        cpu.plug.list.push_back(&mut pool, rq);
+        drop(pool);
+        self.to(At::Rest)
+    }
+
+    /// Takes the slot of the tag that was found.
+    fn adopt<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, bit: u32) -> RequestId {
+        let q = mq.queue(self.queue);
+        let index = if q.has_elevator() {
+            q.sched_index(self.hctx)
+        } else {
+            mq.set.driver_index(self.hctx)
+        };
+        let rq = q.slot(index, bit);
+        let mut pool = q.pool.held(cpu.id);
+        pool.reset(rq);
+        let r = &mut pool[rq];
+        r.place = Place::Path;
+        r.ctx = cpu.id;
+        r.hctx = self.hctx;
+        if q.has_elevator() {
+            r.internal_tag = Some(Tag(bit));
+        } else {
+            r.tag = Some(Tag(bit));
+        }
+        rq
+    }
+
+    /// A NOWAIT bio that found no tag.
+    fn would_block<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let mut traced = Traced::bio(&pool, self.bio);
+        traced.status = Status::Again;
+        let whole = pool.end_piece(self.bio, Status::Again);
+        drop(pool);
+        let mut point = split_point(self.queue, traced, 0);
+        point.action = TraceAction::Complete;
+        cpu.emit(point);
+        cpu.answer = Answer::WouldBlock;
+        if let Some((bio, status)) = whole {
+            cpu.outbox.push(Effect::BioEnd {
+                queue: self.queue,
+                bio,
+                status,
+            });
+        }
+        self.to(At::Rest)
+    }
+}
+
+/// The map whose tags identify requests: the scheduler's, or the driver's without one.
+fn identity_map<'a, E: Env>(
+    mq: &'a BlkMq<E>,
+    q: &'a RequestQueue<E>,
+    hctx: HctxId,
+) -> &'a crate::sbitmap::Sbitmap<E> {
+    if q.has_elevator() {
+        q.sched_of(hctx)
+    } else {
+        mq.set.driver_of(hctx)
+    }
+}
+
+/// Length of the first part if the bio is longer than a request may be.
+fn longest_part<E: Env>(q: &RequestQueue<E>, bio: &crate::request::Bio) -> Option<Sectors> {
+    let limits = &q.settings.limits;
+    let mut most = match bio.op {
+        Op::Discard => limits.max_discard_sectors,
+        _ => limits.max_sectors,
+    };
+    if limits.chunk_sectors > 0 {
+        let chunk = u64::from(limits.chunk_sectors);
+        most = most.min((chunk - bio.sector.0 % chunk) as u32);
+    }
+    (bio.sectors.0 > most && most > 0).then_some(Sectors(most))
+}
+
+/// Whether the plug is flushed before it takes one more request of `queue`.
+fn must_flush<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, queue: u8) -> bool {
+    let plug = &cpu.plug;
+    let peeked = match q.settings.rules.plug_order {
+        PlugOrder::Lifo => plug.list.last(),
+        PlugOrder::Fifo => plug.list.first(),
+    };
+    let Some(peeked) = peeked else { return false };
+    if plug.queue != queue || plug.list.len() as u32 >= PLUG_MAX {
+        return true;
+    }
+    let sized = q.settings.nomerges != NoMerges::Never;
+    sized && q.pool.held(cpu.id)[peeked].sectors.0 >= PLUG_FLUSH_SECTORS
+}
+
+/// op_is_sync().
+fn is_sync<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> bool {
+    let pool = q.pool.held(cpu.id);
+    let rq = &pool[rq];
+    rq.op == Op::Read || rq.flags.sync || rq.flags.is_flush()
+}
+
+fn split_point(queue: u8, traced: Traced, remainder: u64) -> TracePoint {
+    TracePoint {
+        action: TraceAction::Split,
+        queue,
+        op: traced.op,
+        flags: traced.flags,
+        sector: traced.sector,
+        sectors: traced.sectors,
+        of_request: false,
+        status: traced.status,
+        payload: remainder,
+    }
+}

@@ -1,0 +1,196 @@
+//! Taking the tag that identifies a request, waiting in line for it if there is none.
+//!
+//! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
+
+use super::{At, SubmitPath, identity_map};
+use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
+use crate::path::plug::PlugPath;
+use crate::path::run::call_run;
+use crate::path::{Frame, Next, lock};
+use crate::queue::{BlkMq, LockKind, WORDS_MAX};
+use crate::request::Place;
+use crate::sbitmap::{Get, GetStep, WAIT_QUEUES};
+use crate::tags::Waiter;
+
+impl SubmitPath {
+    /// Labels of the tag and of waiting for it.
+    pub(super) fn tag_wait<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Tag | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
+            At::WaitRun => {
+                self.get = None;
+                self.at = At::WaitRetry;
+                call_run(self.queue, self.hctx, false)
+            }
+            At::WaitAdd => {
+                // A task that was woken by somebody else's entry may stand here already.
+                let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
+                let waiter = Waiter::Task(cpu.task);
+                let mut queue = ws.held(cpu);
+                if !queue.entries.contains(&waiter) {
+                    queue.entries.push(waiter);
+                }
+                drop(queue);
+                ws.release(cpu);
+                self.to(At::WaitCount)
+            }
+            At::WaitCount => {
+                if !self.waiting {
+                    identity_map(mq, q, self.hctx).ws_active.add(cpu, 1);
+                    self.waiting = true;
+                }
+                // Pairs with the barrier between freeing a tag and looking for waiters.
+                E::mb(cpu);
+                self.get = None;
+                self.to(At::WaitLast)
+            }
+            At::WaitSleep => {
+                if !cpu.plug.list.is_empty() {
+                    return Next::Call(Frame::Plug(PlugPath::flush(self.queue, true)));
+                }
+                self.at = At::WaitWoken;
+                Next::Park
+            }
+            At::WaitWoken => self.leave_line(mq),
+            At::WaitLeave => {
+                let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
+                let waiter = Waiter::Task(cpu.task);
+                ws.held(cpu).entries.retain(|&entry| entry != waiter);
+                ws.release(cpu);
+                self.to(At::WaitUncount)
+            }
+            At::WaitUncount => self.uncount(mq, cpu),
+            at => unreachable!("{at:?} does not wait for a tag"),
+        }
+    }
+
+    /// Out of the line: with a tag the request starts, without one everything is tried again,
+    /// perhaps on another CPU.
+    fn uncount<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        identity_map(mq, q, self.hctx).ws_active.add(cpu, -1);
+        self.waiting = false;
+        if self.rq.is_some() {
+            return self.to(At::Start);
+        }
+        let (op, polled) = q.with_pool(|pool| {
+            let bio = pool.bio(self.bio);
+            (bio.op, bio.flags.polled)
+        });
+        // Deviation(D2): a task that wakes on a CPU of another hctx does not pass its wake-up on.
+        self.hctx = mq.set.hctx_for(cpu.id, op, polled);
+        self.choose_queue(mq);
+        self.to(At::WaitRun)
+    }
+
+    /// bt_wait_ptr(): the hctx's next wait queue.
+    fn choose_queue<E: Env>(&mut self, mq: &BlkMq<E>) {
+        let index = &mq.queue(self.queue).hctx(self.hctx).wait_index;
+        self.ws = index.get();
+        index.put((self.ws + 1) % WAIT_QUEUES as u32);
+    }
+
+    fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let map = identity_map(mq, q, self.hctx);
+        let (op, flags) = q.with_pool(|pool| {
+            let bio = pool.bio(self.bio);
+            (bio.op, bio.flags)
+        });
+        let mut get = match self.get {
+            Some(get) => get,
+            None => Get::start(map, cpu, self.limit_depth(q, op, flags)),
+        };
+        let step = get.step(map, cpu);
+        self.get = Some(get);
+        let (kind, index) = if q.has_elevator() {
+            (LockKind::SchedSwap, q.sched_index(self.hctx))
+        } else {
+            (LockKind::DriverSwap, mq.set.driver_index(self.hctx))
+        };
+        match step {
+            GetStep::Step => Next::Step,
+            GetStep::Lock(word) => lock(self.queue, kind, index as u32 * WORDS_MAX + word),
+            GetStep::Got(bit) => {
+                self.get = None;
+                self.rq = Some(self.adopt(mq, cpu, bit));
+                self.got(mq)
+            }
+            GetStep::GotRun { first, bits } => {
+                self.get = None;
+                self.adopt_run(mq, cpu, first, bits);
+                self.to(At::Start)
+            }
+            GetStep::Full => {
+                self.get = None;
+                self.full(mq, cpu, flags.nowait)
+            }
+        }
+    }
+
+    fn got<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
+        if !self.waiting {
+            return self.to(At::Start);
+        }
+        self.leave_line(mq)
+    }
+
+    fn leave_line<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
+        self.at = At::WaitLeave;
+        self.wait_lock(mq)
+    }
+
+    fn wait_lock<E: Env>(&self, mq: &BlkMq<E>) -> Next {
+        let q = mq.queue(self.queue);
+        let (kind, index) = if q.has_elevator() {
+            (LockKind::SchedWait, q.sched_index(self.hctx))
+        } else {
+            (LockKind::DriverWait, mq.set.driver_index(self.hctx))
+        };
+        lock(self.queue, kind, (index * WAIT_QUEUES) as u32 + self.ws)
+    }
+
+    fn full<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, nowait: bool) -> Next {
+        if self.batch {
+            // No run of free tags: one alone will do.
+            self.batch = false;
+            return self.to(At::Tag);
+        }
+        if nowait {
+            return self.would_block(mq.queue(self.queue), cpu);
+        }
+        match self.at {
+            At::Tag => {
+                self.choose_queue(mq);
+                self.to(At::WaitRun)
+            }
+            At::WaitRetry => {
+                self.at = At::WaitAdd;
+                self.wait_lock(mq)
+            }
+            _ => self.to(At::WaitSleep),
+        }
+    }
+
+    /// Tags of a batch: the highest is used first, the others wait in the plug.
+    fn adopt_run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, first: u32, bits: u64) {
+        let q = mq.queue(self.queue);
+        self.batch = false;
+        cpu.plug.nr_ios = 1;
+        cpu.plug.queue = self.queue;
+        let mut left = bits;
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            let rq = self.adopt(mq, cpu, first + bit);
+            if left == 0 {
+                self.rq = Some(rq);
+                break;
+            }
+            let mut pool = q.pool.held(cpu.id);
+            pool[rq].place = Place::PlugCache;
+            cpu.plug.cached.push_front(&mut pool, rq);
+        }
+    }
+}

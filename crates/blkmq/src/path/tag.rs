@@ -1,0 +1,85 @@
+//! Driver tags: taking one for a request that waits, and giving tags back.
+//!
+//! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
+
+use super::{Next, lock};
+use crate::env::{Cpu, Env, Slab};
+use crate::queue::{BlkMq, LockKind};
+use crate::request::{HctxId, RequestId, Tag};
+use crate::sbitmap::{Get, GetStep, Put, PutStep, WAIT_QUEUES};
+
+/// Most words of one map, as lock numbers count them.
+use crate::queue::WORDS_MAX;
+
+/// Outcome of one step towards a driver tag.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum TagStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// The request has a tag now.
+    Got,
+    /// No tag is free.
+    Full,
+}
+
+/// Starts a search for a driver tag of `hctx`.
+pub(super) fn start_driver<E: Env>(mq: &BlkMq<E>, hctx: HctxId, cpu: &mut Cpu) -> Get {
+    Get::start(mq.set.driver_of(hctx), cpu, None)
+}
+
+/// One step of a search for a driver tag for `rq`.
+pub(super) fn step_driver<E: Env>(
+    get: &mut Get,
+    mq: &BlkMq<E>,
+    queue: u8,
+    rq: RequestId,
+    hctx: HctxId,
+    cpu: &mut Cpu,
+) -> TagStep {
+    let map = mq.set.driver_index(hctx) as u32;
+    match get.step(mq.set.driver_of(hctx), cpu) {
+        GetStep::Step => TagStep::Wait(Next::Step),
+        GetStep::Lock(word) => {
+            TagStep::Wait(lock(queue, LockKind::DriverSwap, map * WORDS_MAX + word))
+        }
+        GetStep::Got(bit) => {
+            mq.queue(queue).pool.held(cpu.id)[rq].tag = Some(Tag(bit));
+            TagStep::Got
+        }
+        GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
+        GetStep::Full => TagStep::Full,
+    }
+}
+
+/// Which map a tag goes back to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum TagMap {
+    /// Driver tags of this hctx.
+    Driver(HctxId),
+    /// Scheduler tags of this hctx.
+    Sched(HctxId),
+}
+
+/// One step of giving a tag back. `None` when it is done.
+pub(super) fn step_put<E: Env>(
+    put: &mut Put,
+    mq: &BlkMq<E>,
+    queue: u8,
+    map: TagMap,
+    cpu: &mut Cpu,
+) -> Option<Next> {
+    let q = mq.queue(queue);
+    let (tags, kind, index) = match map {
+        TagMap::Driver(hctx) => (
+            mq.set.driver_of(hctx),
+            LockKind::DriverWait,
+            mq.set.driver_index(hctx),
+        ),
+        TagMap::Sched(hctx) => (q.sched_of(hctx), LockKind::SchedWait, q.sched_index(hctx)),
+    };
+    match put.step(tags, q.settings.rules.wake_scan, cpu) {
+        PutStep::Step => Some(Next::Step),
+        PutStep::Lock(ws) => Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws)),
+        PutStep::Done => None,
+    }
+}

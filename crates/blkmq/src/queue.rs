@@ -1,0 +1,296 @@
+//! Request queues, hardware and software queues, and the locks and words they share.
+//!
+//! State and its invariants only; what happens to it is in `path/`. Read first: docs/architecture.md.
+//! Kernel: include/linux/blk-mq.h, block/blk-mq.h, block/blk-flush.c (6.1.192, 6.12.117).
+
+mod config;
+mod locks;
+
+pub use config::{QueueConfig, QueueSettings};
+pub(crate) use locks::WORDS_MAX;
+pub use locks::{IrqClass, LockId, LockKind};
+
+use crate::elevator::Elevator;
+use crate::env::{Bit, Count, Env, Hint, Lock, Slab, Word};
+use crate::list::QueueList;
+use crate::request::{CpuId, HctxId, RequestId, RequestPool};
+use crate::rules::{SchedulerKind, ShallowDepth};
+use crate::sbitmap::Sbitmap;
+use crate::tags::{TagSet, cpus_of};
+use crate::time::Jiffies;
+
+/// One tag set and the queues that share it.
+#[derive(Debug)]
+pub struct BlkMq<E: Env> {
+    /// The tags.
+    pub set: TagSet<E>,
+    /// The queues.
+    pub queues: Vec<RequestQueue<E>>,
+    /// Dense numbers of all locks, for arbitration.
+    locks: locks::LockTable,
+}
+
+/// A disk's queue (request_queue).
+#[derive(Debug)]
+pub struct RequestQueue<E: Env> {
+    /// Number in its `BlkMq`.
+    pub id: u8,
+    /// What does not change while it runs.
+    pub settings: QueueSettings,
+    /// Requests and bios.
+    pub pool: E::Slab<RequestPool>,
+    /// One per CPU.
+    pub ctxs: Vec<SwQueue<E>>,
+    /// One per hardware queue.
+    pub hctxs: Vec<HwQueue<E>>,
+    /// Scheduler tags, one map an hctx (one in all with shared driver tags); none without
+    /// scheduler.
+    pub sched: Vec<Sbitmap<E>>,
+    /// The scheduler under its lock.
+    pub elevator: E::Lock<Elevator>,
+    /// The scheduler has something to dispatch: list heads that has_work reads without the lock.
+    pub elevator_work: E::Bit,
+    /// Requests finished, by the policy's record (mq-deadline: priority level).
+    pub completed: [E::Count; 3],
+    /// requeue_list and flush_list under requeue_lock.
+    pub requeue: E::Lock<RequeueLists>,
+    /// QUEUE_FLAG_QUIESCED.
+    pub quiesced: E::Bit,
+    /// queue_lock.
+    pub queue_lock: E::Lock<()>,
+}
+
+/// Lists under requeue_lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RequeueLists {
+    /// Requests to be inserted again.
+    pub requeue: QueueList,
+    /// Flush requests to be issued (v6.12; v6.1 has them at the tail of `requeue`).
+    pub flush: QueueList,
+}
+
+/// A software queue (blk_mq_ctx).
+#[derive(Debug)]
+pub struct SwQueue<E: Env> {
+    /// Requests by hctx type, under ctx->lock.
+    pub lists: E::Lock<[QueueList; 3]>,
+    /// `!list_empty` of each list, as read without the lock.
+    pub pending: [E::Bit; 3],
+    /// Bit of this ctx in the ctx_map of its hctx, by type.
+    pub index_hw: [u32; 3],
+}
+
+/// A hardware context (blk_mq_hw_ctx).
+#[derive(Debug)]
+pub struct HwQueue<E: Env> {
+    /// CPUs that map here.
+    pub cpumask: Vec<CpuId>,
+    /// `ctxs[]`: CPU and hctx type of each bit of `ctx_map`.
+    pub ctxs: Vec<(CpuId, u8)>,
+    /// `dispatch` under hctx->lock.
+    pub dispatch: E::Lock<QueueList>,
+    /// `!list_empty(dispatch)`, as read without the lock.
+    pub dispatch_pending: E::Bit,
+    /// One bit for each ctx that has requests, 64 to a word.
+    pub ctx_map: Vec<E::Word>,
+    /// BLK_MQ_S_SCHED_RESTART.
+    pub restart: E::Bit,
+    /// BLK_MQ_S_STOPPED.
+    pub stopped: E::Bit,
+    /// dispatch_busy: moving average of "had to stop".
+    pub dispatch_busy: E::Count,
+    /// dispatch_from: next ctx of the round robin.
+    pub dispatch_from: E::Hint,
+    /// wait_index: next wait queue for a task that finds no tag.
+    pub wait_index: E::Hint,
+    /// Flush machine (blk_flush_queue) under mq_flush_lock.
+    pub flush: E::Lock<FlushQueue>,
+    /// Slot of the hctx's own flush request.
+    pub flush_rq: RequestId,
+}
+
+/// State of the flush machine of one hctx.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct FlushQueue {
+    /// Requests that wait for a flush: one list fills while the flush for the other is under way.
+    pub pending: [QueueList; 2],
+    /// Which list fills.
+    pub pending_idx: u8,
+    /// Which list the flush under way serves; differs from `pending_idx` while there is one.
+    pub running_idx: u8,
+    /// When the oldest pending request came.
+    pub pending_since: Jiffies,
+    /// Data writes of sequences in flight.
+    pub data_in_flight: u32,
+}
+
+impl<E: Env> BlkMq<E> {
+    /// One queue on its own tag set. `hint` draws first allocation hints.
+    pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq<E> {
+        let rules = &config.settings.rules;
+        let set = TagSet::new(&config.tags, &config.topology, rules, hint);
+        let queue = RequestQueue::new(0, config, &set, hint);
+        let queues = vec![queue];
+        let locks = locks::LockTable::new(&set, &queues);
+        BlkMq { set, queues, locks }
+    }
+
+    /// The queue of this number.
+    pub fn queue(&self, id: u8) -> &RequestQueue<E> {
+        &self.queues[usize::from(id)]
+    }
+}
+
+impl<E: Env> RequestQueue<E> {
+    fn new(
+        id: u8,
+        config: &QueueConfig,
+        set: &TagSet<E>,
+        hint: &mut dyn FnMut() -> u32,
+    ) -> RequestQueue<E> {
+        let settings = config.settings.clone();
+        let hctx_count = usize::from(set.counts.total());
+        let scheduled = settings.scheduler != SchedulerKind::None;
+        let maps = if set.hctx_shared { 1 } else { hctx_count };
+        let per_map = if scheduled {
+            settings.nr_requests
+        } else {
+            set.queue_depth
+        };
+        let tagged = maps as u32 * per_map;
+        let cpus = config.topology.cpus();
+        let sched_map = |hint: &mut dyn FnMut() -> u32| {
+            let rule = settings.rules.shallow_depth;
+            // mq-deadline sets min_shallow_depth to 1 (v6.1, v6.12).
+            Sbitmap::new(
+                settings.nr_requests,
+                cpus,
+                rule,
+                Some(1),
+                config.tags.waiters,
+                hint,
+            )
+        };
+        let sched_count = if scheduled { maps } else { 0 };
+        let hctxs = (0..hctx_count as u16)
+            .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
+        RequestQueue {
+            id,
+            pool: E::Slab::new(RequestPool::new(tagged as usize + hctx_count, config.bios)),
+            ctxs: (0..cpus)
+                .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))
+                .collect(),
+            hctxs: hctxs.collect(),
+            sched: (0..sched_count).map(|_| sched_map(hint)).collect(),
+            elevator: E::Lock::new(config.elevator.clone()),
+            elevator_work: E::Bit::new(false),
+            completed: core::array::from_fn(|_| E::Count::new(0)),
+            requeue: E::Lock::new(RequeueLists::default()),
+            quiesced: E::Bit::new(false),
+            queue_lock: E::Lock::new(()),
+            settings,
+        }
+    }
+
+    /// True with a scheduler.
+    pub fn has_elevator(&self) -> bool {
+        self.settings.scheduler != SchedulerKind::None
+    }
+
+    /// The scheduler tags that `hctx` draws from. Panics without a scheduler.
+    pub fn sched_of(&self, hctx: HctxId) -> &Sbitmap<E> {
+        &self.sched[self.sched_index(hctx)]
+    }
+
+    /// Which map of scheduler tags `hctx` draws from.
+    pub fn sched_index(&self, hctx: HctxId) -> usize {
+        if self.sched.len() == 1 {
+            0
+        } else {
+            usize::from(hctx.0)
+        }
+    }
+
+    /// The hctx's state.
+    pub fn hctx(&self, hctx: HctxId) -> &HwQueue<E> {
+        &self.hctxs[usize::from(hctx.0)]
+    }
+
+    /// The slot of the request that holds bit `bit` of the map that identifies requests.
+    pub fn slot(&self, map: usize, bit: u32) -> RequestId {
+        RequestId(map as u32 * self.settings.slots_per_map + bit)
+    }
+
+    /// Depth of a shallow allocation as the tag map wants it: per word, or for the whole map.
+    pub fn shallow(&self, total: u32) -> u32 {
+        match self.settings.rules.shallow_depth {
+            ShallowDepth::Total => total,
+            ShallowDepth::PerWord => {
+                let shift = self.sched[0].shift;
+                ((u64::from(total) << shift).div_ceil(u64::from(self.settings.nr_requests))) as u32
+            }
+        }
+    }
+
+    /// Looks at the pool while nothing runs.
+    pub fn with_pool<R>(&self, look: impl FnOnce(&mut RequestPool) -> R) -> R {
+        look(&mut self.pool.held(CpuId(0)))
+    }
+}
+
+impl<E: Env> SwQueue<E> {
+    fn new(cpu: CpuId, set: &TagSet<E>) -> SwQueue<E> {
+        let index = |kind: usize| {
+            let hctx = set.map[kind][usize::from(cpu.0)];
+            hctx_ctxs(set, hctx)
+                .iter()
+                .position(|&(c, k)| c == cpu && set.map[usize::from(k)] == set.map[kind])
+                .unwrap_or(0) as u32
+        };
+        SwQueue {
+            lists: E::Lock::new([QueueList::new(); 3]),
+            pending: core::array::from_fn(|_| E::Bit::new(false)),
+            index_hw: [index(0), index(1), index(2)],
+        }
+    }
+}
+
+impl<E: Env> HwQueue<E> {
+    fn new(hctx: HctxId, set: &TagSet<E>, flush_rq: RequestId) -> HwQueue<E> {
+        let ctxs = hctx_ctxs(set, hctx);
+        let words = ctxs.len().div_ceil(64).max(1);
+        let mut cpumask: Vec<CpuId> = ctxs.iter().map(|&(cpu, _)| cpu).collect();
+        cpumask.dedup();
+        HwQueue {
+            cpumask,
+            ctxs,
+            dispatch: E::Lock::new(QueueList::new()),
+            dispatch_pending: E::Bit::new(false),
+            ctx_map: (0..words).map(|_| E::Word::new(0)).collect(),
+            restart: E::Bit::new(false),
+            stopped: E::Bit::new(false),
+            dispatch_busy: E::Count::new(0),
+            dispatch_from: E::Hint::new(0),
+            wait_index: E::Hint::new(0),
+            flush: E::Lock::new(FlushQueue::default()),
+            flush_rq,
+        }
+    }
+}
+
+/// CPUs that map to `hctx` and the type by which they do. An hctx serves one type of its own, and
+/// the default ones stand in for types that have none.
+fn hctx_ctxs<E: Env>(set: &TagSet<E>, hctx: HctxId) -> Vec<(CpuId, u8)> {
+    let counts = set.counts;
+    let kind = if hctx.0 < counts.default {
+        0
+    } else if hctx.0 < counts.default + counts.read {
+        1
+    } else {
+        2
+    };
+    cpus_of(&set.map[usize::from(kind)], hctx)
+        .into_iter()
+        .map(|cpu| (cpu, kind))
+        .collect()
+}

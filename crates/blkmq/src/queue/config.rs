@@ -1,0 +1,58 @@
+//! Settings of a queue and what it is built from.
+
+use crate::elevator::Elevator;
+use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use crate::tags::{CpuTopology, TagSetConfig};
+
+/// What does not change while a queue runs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct QueueSettings {
+    /// Kernel.
+    pub rules: Rules,
+    /// Limits of the device.
+    pub limits: QueueLimits,
+    /// queue/scheduler.
+    pub scheduler: SchedulerKind,
+    /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
+    pub nr_requests: u32,
+    /// queue/nomerges.
+    pub nomerges: NoMerges,
+    /// queue/rq_affinity: 0, 1 (SAME_COMP) or 2 (SAME_FORCE too).
+    pub rq_affinity: u8,
+    /// Ticks a second.
+    pub hz: u32,
+    /// The driver has queue_rqs: it takes a whole plug.
+    pub driver_queue_rqs: bool,
+    /// The driver takes the list of queue_rqs oldest first whatever the plug's order (NVMe).
+    pub queue_rqs_in_order: bool,
+    /// The driver has commit_rqs.
+    pub driver_commit_rqs: bool,
+    /// The driver has get_budget.
+    pub driver_budget: bool,
+    /// BLK_MQ_F_SHOULD_MERGE.
+    pub should_merge: bool,
+    /// Slots of the pool for each map of identifying tags.
+    pub slots_per_map: u32,
+}
+
+impl QueueSettings {
+    /// The elevator orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
+    pub fn sq_sched(&self) -> bool {
+        self.scheduler == SchedulerKind::MqDeadline
+    }
+}
+
+/// Everything a queue on its own tag set is built from.
+#[derive(Clone, Debug)]
+pub struct QueueConfig {
+    /// Settings.
+    pub settings: QueueSettings,
+    /// Tags.
+    pub tags: TagSetConfig,
+    /// CPUs.
+    pub topology: CpuTopology,
+    /// The scheduler, idle.
+    pub elevator: Elevator,
+    /// Room for bios.
+    pub bios: usize,
+}

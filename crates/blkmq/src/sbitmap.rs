@@ -1,0 +1,209 @@
+//! The scalable bitmap behind every tag map, and its wait queues.
+//!
+//! Operations that touch several shared words are small step machines ([`Get`], [`Put`]): one
+//! step, one word or one critical section. Not here: what a tag means (`tags.rs`).
+//! Kernel: lib/sbitmap.c, include/linux/sbitmap.h (6.1.192, 6.12.117).
+
+mod get;
+mod put;
+
+pub use get::{Get, GetStep};
+pub use put::{Put, PutStep};
+
+use core::fmt::Debug;
+
+use crate::env::{Count, Cpu, Env, Hint, Lock, Word};
+use crate::request::CpuId;
+use crate::rules::ShallowDepth;
+use crate::tags::Waiter;
+
+/// Wait queues of one map (SBQ_WAIT_QUEUES).
+pub const WAIT_QUEUES: usize = 8;
+/// Largest wake batch (SBQ_WAKE_BATCH).
+pub const WAKE_BATCH_MAX: u32 = 8;
+
+/// One word: allocated bits, bits freed but not yet merged back, and the lock of that merge.
+#[derive(Debug)]
+pub struct SbWord<E: Env> {
+    /// Bits that are taken.
+    pub word: E::Word,
+    /// Bits that are given back but still set in `word`.
+    pub cleared: E::Word,
+    /// swap_lock.
+    pub swap: E::Lock<()>,
+    /// Bits in use of this word.
+    pub depth: u32,
+}
+
+/// A bitmap with waiters (sbitmap_queue).
+#[derive(Debug)]
+pub struct Sbitmap<E: Env> {
+    /// The words.
+    pub words: Vec<SbWord<E>>,
+    /// log2 of the bits of a full word.
+    pub shift: u32,
+    /// Bits of the map.
+    pub depth: u32,
+    /// Round-robin allocation.
+    pub round_robin: bool,
+    /// What `shallow` limits.
+    pub shallow_rule: ShallowDepth,
+    hints: Vec<E::Hint>,
+    /// Wait queues.
+    pub wait: Vec<E::Lock<WaitQueue>>,
+    /// Waiting entries of all queues.
+    pub ws_active: E::Count,
+    /// Next queue to wake.
+    pub wake_index: E::Count,
+    /// Tags freed while somebody waited.
+    pub completion_cnt: E::Count,
+    /// Wake-ups promised so far.
+    pub wakeup_cnt: E::Count,
+    /// Tags freed per wake-up.
+    pub wake_batch: u32,
+}
+
+/// Entries of one wait queue. Tasks wait exclusively at the tail, hctxs stand at the head.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct WaitQueue {
+    /// Who waits, in wake order.
+    pub entries: Vec<Waiter>,
+}
+
+/// log2 of the bits per word that spreads `depth` bits over at least four words where it can.
+pub fn shift_for(depth: u32) -> u32 {
+    let mut shift = 6;
+    if depth >= 4 {
+        while 4 << shift > depth {
+            shift -= 1;
+        }
+    }
+    shift
+}
+
+impl<E: Env> Sbitmap<E> {
+    /// A free map of `depth` bits for `cpus` CPUs. `min_shallow` is the scheduler's
+    /// min_shallow_depth. `hint` gives the first allocation hint of each CPU and is taken modulo
+    /// the depth. Panics if `depth` is zero.
+    pub fn new(
+        depth: u32,
+        cpus: usize,
+        rule: ShallowDepth,
+        min_shallow: Option<u32>,
+        waiters: usize,
+        mut hint: impl FnMut() -> u32,
+    ) -> Sbitmap<E> {
+        assert!(depth > 0, "a tag map without tags");
+        let shift = shift_for(depth);
+        let per_word = 1 << shift;
+        let count = depth.div_ceil(per_word);
+        let bits = |index: u32| per_word.min(depth - index * per_word);
+        let words = (0..count).map(|index| SbWord {
+            word: E::Word::new(0),
+            cleared: E::Word::new(0),
+            swap: E::Lock::new(()),
+            depth: bits(index),
+        });
+        Sbitmap {
+            words: words.collect(),
+            shift,
+            depth,
+            round_robin: false,
+            shallow_rule: rule,
+            hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
+            wait: (0..WAIT_QUEUES)
+                .map(|_| {
+                    E::Lock::new(WaitQueue {
+                        entries: Vec::with_capacity(waiters),
+                    })
+                })
+                .collect(),
+            ws_active: E::Count::new(0),
+            wake_index: E::Count::new(0),
+            completion_cnt: E::Count::new(0),
+            wakeup_cnt: E::Count::new(0),
+            wake_batch: wake_batch(depth, count, per_word, rule, min_shallow),
+        }
+    }
+
+    /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.
+    /// Kernel: __map_depth_with_shallow() (v6.12), sbitmap_get_shallow() (v6.1).
+    pub fn word_depth(&self, index: usize, shallow: Option<u32>) -> u32 {
+        let full = self.words[index].depth;
+        let Some(shallow) = shallow else { return full };
+        match self.shallow_rule {
+            ShallowDepth::PerWord => full.min(shallow),
+            ShallowDepth::Total if shallow >= self.depth => full,
+            ShallowDepth::Total => {
+                let product = u64::from(full) * u64::from(shallow);
+                let share = (product / u64::from(self.depth)) as u32;
+                let remainder = product % u64::from(self.depth);
+                share + u32::from(remainder >= (index as u64 + 1) * u64::from(full))
+            }
+        }
+    }
+
+    /// This CPU's hint, re-drawn when it no longer fits.
+    pub(crate) fn hint_before(&self, cpu: &mut Cpu) -> u32 {
+        let slot = &self.hints[usize::from(cpu.id.0)];
+        let hint = slot.get();
+        if hint < self.depth {
+            return hint;
+        }
+        let redrawn = cpu.random_below(self.depth);
+        slot.put(redrawn);
+        redrawn
+    }
+
+    /// Moves the hint after an allocation that started from `hint` (update_alloc_hint_after_get).
+    pub(crate) fn hint_after(&self, cpu: &Cpu, hint: u32, found: Option<u32>) {
+        let slot = &self.hints[usize::from(cpu.id.0)];
+        match found {
+            None => slot.put(0),
+            Some(bit) if bit == hint || self.round_robin => {
+                let next = bit + 1;
+                slot.put(if next >= self.depth - 1 { 0 } else { next });
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// After a free: the hint of the CPU that allocated.
+    pub(crate) fn hint_freed(&self, cpu: CpuId, bit: u32) {
+        if !self.round_robin && bit < self.depth {
+            self.hints[usize::from(cpu.0)].put(bit);
+        }
+    }
+
+    /// Busy bits, for assertions and reports.
+    pub fn busy_count(&self) -> u32 {
+        let busy = |w: &SbWord<E>| (w.word.peek() & !w.cleared.peek()).count_ones();
+        self.words.iter().map(busy).sum()
+    }
+
+    /// True if `bit` is taken, for assertions and reports.
+    pub fn is_busy(&self, bit: u32) -> bool {
+        let word = &self.words[(bit >> self.shift) as usize];
+        let mask = 1 << (bit & ((1 << self.shift) - 1));
+        word.word.peek() & !word.cleared.peek() & mask != 0
+    }
+}
+
+/// Tags per wake-up (sbq_calc_wake_batch).
+fn wake_batch(
+    depth: u32,
+    words: u32,
+    per_word: u32,
+    rule: ShallowDepth,
+    min_shallow: Option<u32>,
+) -> u32 {
+    let limit = min_shallow.unwrap_or(u32::MAX);
+    let usable = match rule {
+        ShallowDepth::Total => depth.min(limit),
+        ShallowDepth::PerWord => {
+            let last = depth - (words - 1) * per_word;
+            (words - 1) * per_word.min(limit) + last.min(limit)
+        }
+    };
+    (usable / WAIT_QUEUES as u32).clamp(1, WAKE_BATCH_MAX)
+}

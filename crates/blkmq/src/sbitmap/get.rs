@@ -1,0 +1,188 @@
+//! Taking a bit, word by word. Kernel: sbitmap_find_bit(), sbitmap_deferred_clear().
+
+use super::Sbitmap;
+use crate::env::{Cpu, Env, Lock, Word};
+
+/// Where a search stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum At {
+    /// Look for a zero bit in the current word.
+    Search,
+    /// Under swap_lock: are there freed bits to merge back?
+    Fetch,
+    /// Under swap_lock: take them out of the word.
+    Merge,
+    /// Batch: under swap_lock, merge freed bits back first.
+    RunFetch,
+    /// Batch: under swap_lock, take them out of the word.
+    RunMerge,
+    /// Batch: take a run of bits.
+    Run,
+}
+
+/// A search for a free bit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Get {
+    at: At,
+    hint: u32,
+    index: u32,
+    start: u32,
+    tried: u32,
+    shallow: Option<u32>,
+    fetched: u64,
+    run: u32,
+}
+
+/// Outcome of one step of a search.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GetStep {
+    /// Go on.
+    Step,
+    /// Needs the swap lock of this word.
+    Lock(u32),
+    /// Took this bit.
+    Got(u32),
+    /// Took the bits `first + i` for every bit `i` of `bits`.
+    GotRun {
+        /// Bit that bit 0 of `bits` stands for.
+        first: u32,
+        /// Which of the run were free.
+        bits: u64,
+    },
+    /// Every word is full.
+    Full,
+}
+
+impl Get {
+    /// A search from this CPU's hint. `shallow` limits the bits that may be taken.
+    pub fn start<E: Env>(map: &Sbitmap<E>, cpu: &mut Cpu, shallow: Option<u32>) -> Get {
+        let hint = map.hint_before(cpu);
+        let offset = hint & ((1 << map.shift) - 1);
+        let from_offset = map.round_robin || shallow.is_some();
+        Get {
+            at: At::Search,
+            hint,
+            index: hint >> map.shift,
+            start: if from_offset { offset } else { 0 },
+            tried: 0,
+            shallow,
+            fetched: 0,
+            run: 0,
+        }
+    }
+
+    /// A search for up to `count` bits in a row (__sbitmap_queue_get_batch).
+    pub fn batch<E: Env>(map: &Sbitmap<E>, cpu: &mut Cpu, count: u32) -> Get {
+        Get {
+            at: At::Search,
+            run: count,
+            start: 0,
+            ..Get::start(map, cpu, None)
+        }
+    }
+
+    /// True if this label only computes or searches one word (not under a lock).
+    pub fn wraps<E: Env>(&self, map: &Sbitmap<E>) -> bool {
+        self.shallow.is_some() || !map.round_robin
+    }
+
+    /// One step.
+    pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+        match self.at {
+            At::Search if self.run > 0 => {
+                self.at = At::RunFetch;
+                GetStep::Lock(self.index)
+            }
+            At::Search => self.search(map, cpu),
+            At::Fetch => self.fetch(map, cpu),
+            At::Merge => self.merge(map, cpu, At::Search),
+            At::RunFetch => {
+                let word = &map.words[self.index as usize];
+                if word.cleared.load(cpu) == 0 {
+                    word.swap.release(cpu);
+                    self.at = At::Run;
+                } else {
+                    self.fetched = word.cleared.swap(cpu, 0);
+                    self.at = At::RunMerge;
+                }
+                GetStep::Step
+            }
+            At::RunMerge => self.merge(map, cpu, At::Run),
+            At::Run => self.take_run(map, cpu),
+        }
+    }
+
+    fn merge<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu, then: At) -> GetStep {
+        let word = &map.words[self.index as usize];
+        word.word.fetch_and(cpu, !self.fetched);
+        word.swap.release(cpu);
+        self.fetched = 0;
+        self.at = then;
+        GetStep::Step
+    }
+
+    fn take_run<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+        let word = &map.words[self.index as usize];
+        self.at = At::Search;
+        let Some((first, bits)) = word.word.acquire_run(cpu, self.run, word.depth) else {
+            return self.next_word(map, cpu);
+        };
+        let base = first + (self.index << map.shift);
+        map.hint_after(cpu, self.hint, Some(base + self.run - 1));
+        GetStep::GotRun { first: base, bits }
+    }
+
+    fn search<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+        let depth = map.word_depth(self.index as usize, self.shallow);
+        if depth == 0 {
+            return self.next_word(map, cpu);
+        }
+        let candidates = u64::MAX >> (64 - depth);
+        let start = if self.start < depth { self.start } else { 0 };
+        let word = &map.words[self.index as usize].word;
+        match word.acquire_zero(cpu, start, candidates, self.wraps(map)) {
+            Some(bit) => {
+                let bit = bit + (self.index << map.shift);
+                map.hint_after(cpu, self.hint, Some(bit));
+                GetStep::Got(bit)
+            }
+            None => {
+                self.at = At::Fetch;
+                GetStep::Lock(self.index)
+            }
+        }
+    }
+
+    fn fetch<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+        let word = &map.words[self.index as usize];
+        if word.cleared.load(cpu) != 0 {
+            self.fetched = word.cleared.swap(cpu, 0);
+            self.at = At::Merge;
+            return GetStep::Step;
+        }
+        let depth = map.word_depth(self.index as usize, self.shallow);
+        let mut usable = u64::MAX >> (64 - depth);
+        if !self.wraps(map) {
+            usable &= u64::MAX << self.start;
+        }
+        let retry = word.word.load(cpu) & usable != usable;
+        word.swap.release(cpu);
+        self.at = At::Search;
+        if retry {
+            GetStep::Step
+        } else {
+            self.next_word(map, cpu)
+        }
+    }
+
+    fn next_word<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+        self.start = 0;
+        self.tried += 1;
+        self.index = (self.index + 1) % map.words.len() as u32;
+        if self.tried < map.words.len() as u32 {
+            return GetStep::Step;
+        }
+        map.hint_after(cpu, self.hint, None);
+        GetStep::Full
+    }
+}

@@ -1,0 +1,187 @@
+//! Giving a bit back and waking whoever waits. Kernel: sbitmap_queue_clear(),
+//! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up().
+
+use super::{Sbitmap, WAIT_QUEUES};
+use crate::env::{Count, Cpu, Effect, Env, Lock, Word};
+use crate::request::CpuId;
+use crate::rules::WakeScan;
+use crate::tags::Waiter;
+use crate::time::Duration;
+
+/// Where a free stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum At {
+    /// Set the bit in `cleared` (single), or clear bits of the word (batch).
+    Clear,
+    /// Is anybody waiting?
+    Active,
+    /// Count the freed tags.
+    Add,
+    /// How many wake-ups are promised?
+    Promised,
+    /// Is a whole batch due?
+    Due,
+    /// Promise one more batch.
+    Promise,
+    /// Which queue is next?
+    Index,
+    /// Under the lock of wait queue `queue`: wake.
+    Wake,
+    /// Store the next queue.
+    Store,
+}
+
+/// A free of one bit, or only the waking for bits freed otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Put {
+    at: At,
+    bit: u32,
+    owner: CpuId,
+    count: u32,
+    promised: i32,
+    queue: u32,
+    looked: u32,
+    left: u32,
+}
+
+/// Outcome of one step of a free.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PutStep {
+    /// Go on.
+    Step,
+    /// Needs the lock of this wait queue.
+    Lock(u32),
+    /// Done.
+    Done,
+}
+
+impl Put {
+    /// Frees `bit`, which CPU `owner` allocated.
+    pub fn one(bit: u32, owner: CpuId) -> Put {
+        Put {
+            at: At::Clear,
+            bit,
+            owner,
+            count: 1,
+            promised: 0,
+            queue: 0,
+            looked: 0,
+            left: 0,
+        }
+    }
+
+    /// Only the waking for `count` bits that are free already (sbitmap_queue_wake_up).
+    pub fn wake(count: u32) -> Put {
+        Put {
+            at: At::Active,
+            count,
+            ..Put::one(0, CpuId(0))
+        }
+    }
+
+    /// One step.
+    pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, scan: WakeScan, cpu: &mut Cpu) -> PutStep {
+        match self.at {
+            At::Clear => {
+                E::mb(cpu);
+                let word = &map.words[(self.bit >> map.shift) as usize];
+                let mask = 1 << (self.bit & ((1 << map.shift) - 1));
+                let before = word.cleared.fetch_or(cpu, mask);
+                assert_eq!(before & mask, 0, "tag {} given back twice", self.bit);
+                E::mb(cpu);
+                map.hint_freed(self.owner, self.bit);
+                self.to(At::Active)
+            }
+            At::Active => {
+                if map.ws_active.read(cpu) == 0 {
+                    return PutStep::Done;
+                }
+                self.to(At::Add)
+            }
+            At::Add => {
+                map.completion_cnt.add(cpu, self.count as i32);
+                self.to(At::Promised)
+            }
+            At::Promised => {
+                self.promised = map.wakeup_cnt.read(cpu);
+                self.to(At::Due)
+            }
+            At::Due => {
+                let completed = map.completion_cnt.read(cpu);
+                if completed.wrapping_sub(self.promised) < map.wake_batch as i32 {
+                    return PutStep::Done;
+                }
+                self.to(At::Promise)
+            }
+            At::Promise => {
+                let next = self.promised.wrapping_add(map.wake_batch as i32);
+                let won = map.wakeup_cnt.compare_exchange(cpu, self.promised, next);
+                self.promised = 0;
+                self.to(if won { At::Index } else { At::Promised })
+            }
+            At::Index => {
+                self.queue = map.wake_index.read(cpu) as u32;
+                self.left = map.wake_batch;
+                self.at = At::Wake;
+                PutStep::Lock(self.queue)
+            }
+            At::Wake => self.wake_one_queue(map, scan, cpu),
+            At::Store => {
+                map.wake_index.write(cpu, self.queue as i32);
+                PutStep::Done
+            }
+        }
+    }
+
+    fn to(&mut self, at: At) -> PutStep {
+        self.at = at;
+        PutStep::Step
+    }
+
+    /// Wakes up to `left` exclusive waiters of the queue, and the others met on the way.
+    fn wake_one_queue<E: Env>(
+        &mut self,
+        map: &Sbitmap<E>,
+        scan: WakeScan,
+        cpu: &mut Cpu,
+    ) -> PutStep {
+        let lock = &map.wait[self.queue as usize];
+        let mut woken = 0;
+        while woken < self.left {
+            let Some(waiter) = pop_first(&mut lock.held(cpu).entries) else {
+                break;
+            };
+            match waiter {
+                Waiter::Task(task) => {
+                    // The task itself lowers ws_active when it runs (sbitmap_finish_wait).
+                    woken += 1;
+                    cpu.outbox.push(Effect::Wake(task));
+                }
+                Waiter::Hctx { queue, hctx } => {
+                    map.ws_active.add(cpu, -1);
+                    cpu.outbox.push(Effect::Kick {
+                        queue,
+                        hctx,
+                        delay: Duration::ZERO,
+                    });
+                }
+            }
+        }
+        lock.release(cpu);
+        self.left -= woken;
+        self.looked += 1;
+        self.queue = (self.queue + 1) % WAIT_QUEUES as u32;
+        let spent = match scan {
+            WakeScan::FirstQueue => woken > 0,
+            WakeScan::UntilSpent => self.left == 0,
+        };
+        if spent || self.looked == WAIT_QUEUES as u32 {
+            return self.to(At::Store);
+        }
+        PutStep::Lock(self.queue)
+    }
+}
+
+fn pop_first(entries: &mut Vec<Waiter>) -> Option<Waiter> {
+    (!entries.is_empty()).then(|| entries.remove(0))
+}

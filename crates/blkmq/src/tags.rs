@@ -1,0 +1,175 @@
+//! Tag sets: the driver tags of a device and the map of CPUs to hardware contexts.
+//!
+//! Scheduler tags belong to a queue (`queue.rs`). Kernel: block/blk-mq-tag.c, block/blk-mq.c,
+//! block/blk-mq-cpumap.c, lib/group_cpus.c (6.1.192, 6.12.117).
+
+mod cpumap;
+
+pub(crate) use cpumap::cpus_of;
+pub use cpumap::{CpuTopology, map_queues};
+
+use crate::env::{Env, Lock};
+use crate::request::{CpuId, HctxId, Op};
+use crate::rules::Rules;
+use crate::sbitmap::Sbitmap;
+
+/// A task, as wait queues know it. The driver gives out the numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct WaiterId(pub u32);
+
+/// An entry of a tag wait queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Waiter {
+    /// A task: exclusive.
+    Task(WaiterId),
+    /// A hardware context (`hctx->dispatch_wait`): not exclusive.
+    Hctx {
+        /// Number of the queue in its `BlkMq`.
+        queue: u8,
+        /// Which context.
+        hctx: HctxId,
+    },
+}
+
+/// Type of a hardware context.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum HctxType {
+    /// HCTX_TYPE_DEFAULT.
+    Default,
+    /// HCTX_TYPE_READ.
+    Read,
+    /// HCTX_TYPE_POLL.
+    Poll,
+}
+
+impl HctxType {
+    /// The type that an operation asks for (blk_mq_get_hctx_type).
+    pub fn of(op: Op, polled: bool) -> HctxType {
+        if polled {
+            HctxType::Poll
+        } else if op == Op::Read {
+            HctxType::Read
+        } else {
+            HctxType::Default
+        }
+    }
+}
+
+/// How many hctxs of each type a driver asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HctxCounts {
+    /// Default (and, without read queues, all interrupt-driven I/O).
+    pub default: u16,
+    /// Reads only; 0: reads use the default ones.
+    pub read: u16,
+    /// Polled; 0: polled I/O uses the default ones.
+    pub poll: u16,
+}
+
+impl HctxCounts {
+    /// All of them.
+    pub fn total(self) -> u16 {
+        self.default + self.read + self.poll
+    }
+}
+
+/// Driver tags and CPU maps (blk_mq_tag_set).
+#[derive(Debug)]
+pub struct TagSet<E: Env> {
+    /// Tags of each hctx.
+    pub queue_depth: u32,
+    /// How many hctxs.
+    pub counts: HctxCounts,
+    /// hctx of each CPU, by type.
+    pub map: [Vec<HctxId>; 3],
+    /// Driver tags, one map an hctx, or one in all with `hctx_shared`.
+    pub driver: Vec<Sbitmap<E>>,
+    /// BLK_MQ_F_TAG_HCTX_SHARED: all hctxs draw from one map.
+    pub hctx_shared: bool,
+}
+
+/// What a tag set is made from.
+#[derive(Clone, Debug)]
+pub struct TagSetConfig {
+    /// Tags of each hctx, at least 1.
+    pub queue_depth: u32,
+    /// hctxs by type.
+    pub counts: HctxCounts,
+    /// One map for all hctxs (scsi host_tagset, null_blk shared_tag_bitmap).
+    pub hctx_shared: bool,
+    /// Most tasks that can wait at once.
+    pub waiters: usize,
+}
+
+impl<E: Env> TagSet<E> {
+    /// Free tags for the CPUs of `topology`. `hint` draws first allocation hints.
+    pub fn new(
+        config: &TagSetConfig,
+        topology: &CpuTopology,
+        rules: &Rules,
+        hint: &mut dyn FnMut() -> u32,
+    ) -> TagSet<E> {
+        let counts = config.counts;
+        let maps = if config.hctx_shared {
+            1
+        } else {
+            counts.total()
+        };
+        let cpus = topology.cpus();
+        let shallow = rules.shallow_depth;
+        let mut one = || {
+            Sbitmap::new(
+                config.queue_depth,
+                cpus,
+                shallow,
+                None,
+                config.waiters,
+                &mut *hint,
+            )
+        };
+        let default = map_queues(topology, counts.default, 0, rules.cpu_map);
+        let of_type = |count: u16, first: u16| match count {
+            0 => default.clone(),
+            count => map_queues(topology, count, first, rules.cpu_map),
+        };
+        let read = of_type(counts.read, counts.default);
+        let poll = of_type(counts.poll, counts.default + counts.read);
+        TagSet {
+            queue_depth: config.queue_depth,
+            counts,
+            driver: (0..maps).map(|_| one()).collect(),
+            map: [default, read, poll],
+            hctx_shared: config.hctx_shared,
+        }
+    }
+
+    /// The driver tags of `hctx`.
+    pub fn driver_of(&self, hctx: HctxId) -> &Sbitmap<E> {
+        &self.driver[self.driver_index(hctx)]
+    }
+
+    /// Which map `hctx` draws from.
+    pub fn driver_index(&self, hctx: HctxId) -> usize {
+        if self.hctx_shared {
+            0
+        } else {
+            usize::from(hctx.0)
+        }
+    }
+
+    /// The hctx that an operation of `cpu` goes to (blk_mq_map_queue).
+    pub fn hctx_for(&self, cpu: CpuId, op: Op, polled: bool) -> HctxId {
+        self.map[HctxType::of(op, polled) as usize][usize::from(cpu.0)]
+    }
+
+    /// Waiting entries of all maps, for reports.
+    pub fn waiting_count(&self) -> usize {
+        let of_map = |map: &Sbitmap<E>| {
+            map.wait
+                .iter()
+                .map(|ws| ws.inspect(|q| q.entries.len()))
+                .sum::<usize>()
+        };
+        self.driver.iter().map(of_map).sum()
+    }
+}

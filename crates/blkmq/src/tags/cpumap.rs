@@ -1,0 +1,103 @@
+//! Default maps of CPUs to queues. Kernel: block/blk-mq-cpumap.c (v6.1), lib/group_cpus.c (v6.12).
+
+use crate::request::{CpuId, HctxId};
+use crate::rules::CpuMap;
+
+/// Siblings of each CPU, which is all that the default maps look at on one node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuTopology {
+    /// Number of the core that each CPU belongs to.
+    pub core: Vec<u16>,
+}
+
+impl CpuTopology {
+    /// `cpus` CPUs without siblings.
+    pub fn flat(cpus: u16) -> CpuTopology {
+        CpuTopology {
+            core: (0..cpus).collect(),
+        }
+    }
+
+    /// Number of CPUs.
+    pub fn cpus(&self) -> usize {
+        self.core.len()
+    }
+
+    /// The lowest CPU of the same core.
+    fn first_sibling(&self, cpu: usize) -> usize {
+        self.core
+            .iter()
+            .position(|&core| core == self.core[cpu])
+            .unwrap_or(cpu)
+    }
+}
+
+/// hctx of each CPU when `count` queues numbered from `first` are spread over all CPUs. All CPUs
+/// are present and on one node.
+pub fn map_queues(topology: &CpuTopology, count: u16, first: u16, rule: CpuMap) -> Vec<HctxId> {
+    let queues = match rule {
+        CpuMap::Interleaved => interleaved(topology, usize::from(count)),
+        CpuMap::Grouped => grouped(topology, usize::from(count)),
+    };
+    queues
+        .into_iter()
+        .map(|queue| HctxId(first + queue as u16))
+        .collect()
+}
+
+/// v6.1: the first CPUs get queues of their own, then siblings follow their first and others go
+/// round.
+fn interleaved(topology: &CpuTopology, count: usize) -> Vec<usize> {
+    let mut map = vec![0; topology.cpus()];
+    let mut next = 0;
+    for cpu in 0..topology.cpus() {
+        if next < count {
+            map[cpu] = next;
+            next += 1;
+            continue;
+        }
+        let sibling = topology.first_sibling(cpu);
+        if sibling == cpu {
+            map[cpu] = next % count;
+            next += 1;
+        } else {
+            map[cpu] = map[sibling];
+        }
+    }
+    map
+}
+
+/// v6.12: groups of near-equal size; a group takes the lowest free CPU, then its free siblings.
+fn grouped(topology: &CpuTopology, count: usize) -> Vec<usize> {
+    let cpus = topology.cpus();
+    let mut order: Vec<usize> = Vec::with_capacity(cpus);
+    for cpu in 0..cpus {
+        if order.contains(&cpu) {
+            continue;
+        }
+        let same_core = |&other: &usize| topology.core[other] == topology.core[cpu];
+        order.extend((cpu..cpus).filter(same_core));
+    }
+    let groups = count.min(cpus);
+    let (small, larger) = (cpus / groups, cpus % groups);
+    let mut map = vec![0; cpus];
+    let mut taken = 0;
+    for group in 0..groups {
+        let size = small + usize::from(group < larger);
+        for &cpu in &order[taken..taken + size] {
+            map[cpu] = group;
+        }
+        taken += size;
+    }
+    map
+}
+
+/// CPUs that map to `hctx`, in order.
+pub(crate) fn cpus_of(map: &[HctxId], hctx: HctxId) -> Vec<CpuId> {
+    let here = |&(_, &queue): &(usize, &HctxId)| queue == hctx;
+    map.iter()
+        .enumerate()
+        .filter(here)
+        .map(|(cpu, _)| CpuId(cpu as u16))
+        .collect()
+}
