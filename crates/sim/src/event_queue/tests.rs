@@ -82,7 +82,9 @@ fn step() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0..4u64,
         8 => 0..5_000u64,
-        4 => (0..40u32, 0..5u64).prop_map(|(shift, off)| (1u64 << shift).saturating_add(off) - 2.min(1 << shift)),
+        4 => (0..40u32, 0..5u64).prop_map(|(shift, more)| {
+            ((1u64 << shift) + more).saturating_sub(2)
+        }),
         2 => (0..200u64).prop_map(|ticks| ticks << super::TICK_SHIFT),
         2 => 0..10_000_000u64,
         1 => 0..100_000_000_000u64,

@@ -1,0 +1,175 @@
+//! Rules about what documents say: deviations are listed, links lead somewhere.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::source::{File, Tree, line_of};
+
+const MODEL: &str = "docs/model.md";
+const TAG: &str = "Deviation";
+
+/// Each `Deviation(D3):` in code has a row `| D3 |` in docs/model.md, and each row has a tag.
+pub(super) fn deviations_are_listed(tree: &Tree, found: &mut Vec<Finding>) {
+    let mut tagged = BTreeMap::new();
+    for file in tree.sources().filter(|file| file.crate_name() != "xtask") {
+        collect_tags(file, &mut tagged, found);
+    }
+    let Some(model) = tree.file(MODEL) else {
+        println!("note: {MODEL} is not written yet, so deviations are not compared");
+        return;
+    };
+    let rows = rows(model);
+    for (id, (path, line)) in &tagged {
+        if !rows.contains_key(id) {
+            let text = format!("{TAG}({id}) has no row `| {id} |` in {MODEL}");
+            found.push(Finding {
+                path: path.clone(),
+                line: *line,
+                text,
+            });
+        }
+    }
+    for (id, lines) in rows {
+        let mut complain = |text| {
+            found.push(Finding {
+                path: MODEL.to_owned(),
+                line: lines[0],
+                text,
+            });
+        };
+        if !tagged.contains_key(&id) {
+            complain(format!(
+                "{id} is tagged nowhere in the code as {TAG}({id}):"
+            ));
+        }
+        if lines.len() > 1 {
+            complain(format!("{id} has {} rows", lines.len()));
+        }
+    }
+}
+
+/// Links and paths in documents name files that exist.
+pub(super) fn links_lead_somewhere(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree.files().filter(|file| file.is_a("md")) {
+        let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for (line, target) in links(&file.text) {
+            if !tree.has(&resolve(folder, &target)) {
+                let text = format!("link to `{target}`, which does not exist");
+                found.push(Finding {
+                    path: file.path.clone(),
+                    line,
+                    text,
+                });
+            }
+        }
+        for (line, path) in code_paths(&file.text) {
+            if !tree.has(&path) {
+                let text = format!("names `{path}`, which does not exist");
+                found.push(Finding {
+                    path: file.path.clone(),
+                    line,
+                    text,
+                });
+            }
+        }
+    }
+}
+
+/// Place of the first tag of each id; a tag without one is a finding.
+fn collect_tags(
+    file: &File,
+    tagged: &mut BTreeMap<String, (String, usize)>,
+    found: &mut Vec<Finding>,
+) {
+    for (at, _) in file.text.match_indices(TAG) {
+        let rest = &file.text[at + TAG.len()..];
+        let line = line_of(&file.text, at);
+        let id = rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.split_once("):"))
+            .map(|(id, _)| id);
+        match id {
+            Some(id) if is_id(id) => {
+                tagged
+                    .entry(id.to_owned())
+                    .or_insert_with(|| (file.path.clone(), line));
+            }
+            None if !rest.starts_with([':', '(']) => {} // The word, not the tag.
+            _ => {
+                let text = format!("write {TAG}(D7): with the id of its row in {MODEL}");
+                found.push(Finding {
+                    path: file.path.clone(),
+                    line,
+                    text,
+                });
+            }
+        }
+    }
+}
+
+/// Lines of the table rows of each id.
+fn rows(model: &File) -> BTreeMap<String, Vec<usize>> {
+    let mut rows: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, line) in model.text.lines().enumerate() {
+        let cell = line
+            .trim()
+            .strip_prefix('|')
+            .and_then(|row| row.split('|').next());
+        if let Some(id) = cell.map(str::trim).filter(|id| is_id(id)) {
+            rows.entry(id.to_owned()).or_default().push(index + 1);
+        }
+    }
+    rows
+}
+
+fn is_id(id: &str) -> bool {
+    let number = id.strip_prefix('D').unwrap_or("");
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Targets of `[text](target)` within the tree, without their fragment.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, mark) in text.match_indices("](") {
+        let Some((target, _)) = text[at + mark.len()..].split_once(')') else {
+            continue;
+        };
+        let target = target.split('#').next().unwrap_or("").trim();
+        let outside = target.is_empty() || target.contains("://") || target.starts_with("mailto:");
+        if !outside {
+            found.push((line_of(text, at), target.to_owned()));
+        }
+    }
+    found
+}
+
+/// Paths in backquotes that begin at the top level, if they name one place.
+fn code_paths(text: &str) -> Vec<(usize, String)> {
+    const FOLDERS: &[&str] = &["crates/", "docs/", "specs/", "traces/", "benches/", ".ci/"];
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for code in line.split('`').skip(1).step_by(2) {
+            let plain = code
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b));
+            if plain && FOLDERS.iter().any(|folder| code.starts_with(folder)) {
+                found.push((index + 1, code.trim_end_matches('/').to_owned()));
+            }
+        }
+    }
+    found
+}
+
+fn resolve(folder: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

@@ -1,0 +1,151 @@
+//! Rules about folders, crates and what they depend on.
+
+use toml::Table;
+
+use super::Finding;
+use super::source::Tree;
+
+/// Crates of the house with the crates of the house that each may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("blkmq", &[]),
+    ("trace", &["blkmq"]),
+    ("sim", &["blkmq", "trace"]),
+    ("explore", &["blkmq"]),
+    ("cli", &["blkmq", "trace", "sim", "explore"]),
+    ("xtask", &[]),
+];
+
+const TOP_LEVEL: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "crates",
+    "specs",
+    "traces",
+    "benches",
+    "docs",
+    ".ci",
+    ".cargo",
+    ".git",
+    ".gitignore",
+    ".gitattributes",
+    "clippy.toml",
+    "deny.toml",
+    "rustfmt.toml",
+    "rust-toolchain.toml",
+    "target",
+];
+
+/// `cli` → `sim`, `explore` → `blkmq`, `sim` → `trace` → `blkmq`; and `blkmq` uses no one's crate.
+pub(super) fn dependencies_point_one_way(tree: &Tree, found: &mut Vec<Finding>) {
+    for (name, allowed) in CRATES {
+        let path = format!("crates/{name}/Cargo.toml");
+        let Some(file) = tree.file(&path) else {
+            continue;
+        };
+        let mut complain = |text: String| {
+            found.push(Finding {
+                path: path.clone(),
+                line: 0,
+                text,
+            });
+        };
+        let manifest = match file.text.parse::<Table>() {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                complain(format!("is not TOML: {}", error.message()));
+                continue;
+            }
+        };
+        for (section, dependency) in dependencies(&manifest) {
+            let ours = CRATES.iter().any(|(name, _)| *name == dependency);
+            if ours && !allowed.contains(&dependency.as_str()) {
+                complain(format!("{section}: {name} must not know {dependency}"));
+            }
+            // Tests may use crates; the model checkers come in behind their cfg alone.
+            let checker = section.contains("cfg(loom)") || section.contains("cfg(shuttle)");
+            if *name == "blkmq" && !ours && section != "dev-dependencies" && !checker {
+                complain(format!(
+                    "{section}: blkmq uses no external crate, so not {dependency}"
+                ));
+            }
+        }
+    }
+}
+
+/// A crate more or less is a decision with a page of its own.
+pub(super) fn crates_are_those_of_the_house(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree.files().filter(|file| file.path.starts_with("crates/")) {
+        let known = CRATES.iter().any(|(name, _)| *name == file.crate_name());
+        if file.path.ends_with("/Cargo.toml") && !known {
+            let text = "a new crate needs a page in docs/decisions and a row in xtask".to_owned();
+            found.push(Finding {
+                path: file.path.clone(),
+                line: 0,
+                text,
+            });
+        }
+    }
+}
+
+/// The top level holds what house rules list and nothing else.
+pub(super) fn top_level_is_short(tree: &Tree, found: &mut Vec<Finding>) {
+    for name in &tree.top_level {
+        if !TOP_LEVEL.contains(&name.as_str()) && !name.starts_with("target-") {
+            let text = "does not belong to the top level".to_owned();
+            found.push(Finding {
+                path: name.clone(),
+                line: 0,
+                text,
+            });
+        }
+    }
+}
+
+/// The compiler is told in each crate, where a reader sees it.
+pub(super) fn crate_roots_forbid_unsafe(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree.sources() {
+        let root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
+        if root && !file.code.contains("#![forbid(unsafe_code)]") {
+            let text = "a crate root says #![forbid(unsafe_code)]".to_owned();
+            found.push(Finding {
+                path: file.path.clone(),
+                line: 1,
+                text,
+            });
+        }
+    }
+}
+
+/// All dependencies with the section each stands in, by the name that code uses.
+fn dependencies(manifest: &Table) -> Vec<(String, String)> {
+    const KINDS: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
+    let mut found = Vec::new();
+    let mut add = |section: &str, table: &Table| {
+        for kind in KINDS {
+            let Some(entries) = table.get(*kind).and_then(|value| value.as_table()) else {
+                continue;
+            };
+            for (name, entry) in entries {
+                let package = entry.get("package").and_then(|value| value.as_str());
+                let name = package.unwrap_or(name);
+                let name = name.strip_prefix("blksim-").unwrap_or(name);
+                found.push((format!("{section}{kind}"), name.to_owned()));
+            }
+        }
+    };
+    add("", manifest);
+    for (target, table) in manifest
+        .get("target")
+        .and_then(|t| t.as_table())
+        .into_iter()
+        .flatten()
+    {
+        if let Some(table) = table.as_table() {
+            add(&format!("target.'{target}'."), table);
+        }
+    }
+    found
+}

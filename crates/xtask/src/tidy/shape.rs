@@ -1,0 +1,117 @@
+//! Rules about how long things are and how files open.
+
+use super::Finding;
+use super::source::{Tree, closing_brace, line_of};
+
+const COLUMNS: usize = 100;
+const FILE_LINES: usize = 500;
+const FUNCTION_LINES: usize = 70;
+
+/// Files that may be longer, each with its reason.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Each source says what it is before anything else; `x/tests.rs` tests `x.rs` without saying so.
+pub(super) fn files_open_with_a_header(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree
+        .sources()
+        .filter(|file| !file.path.ends_with("/tests.rs"))
+    {
+        if !file.text.starts_with("//! ") {
+            let text = "opens with `//! ` and what the file is".to_owned();
+            found.push(Finding {
+                path: file.path.clone(),
+                line: 1,
+                text,
+            });
+        }
+    }
+}
+
+/// rustfmt leaves comments and strings as they are. Lines of tests with a string may be
+/// longer: what another program wrote stays as it was.
+pub(super) fn lines_fit_100_columns(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree.sources() {
+        for (index, (line, code)) in file.text.lines().zip(file.code.lines()).enumerate() {
+            let quotes = line != code && !line.trim_start().starts_with("//");
+            if file.is_test() && quotes {
+                continue;
+            }
+            let columns = line.chars().count();
+            if columns > COLUMNS {
+                let text = format!("{columns} columns, {COLUMNS} is the limit");
+                found.push(Finding {
+                    path: file.path.clone(),
+                    line: index + 1,
+                    text,
+                });
+            }
+        }
+    }
+}
+
+/// One file, one noun.
+pub(super) fn files_stay_short(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree.sources() {
+        let lines = file.text.lines().count();
+        let excused = LONG_FILES.iter().any(|(path, _)| *path == file.path);
+        if lines > FILE_LINES && !excused {
+            let text = format!("{lines} lines, {FILE_LINES} is the limit: one file, one noun");
+            found.push(Finding {
+                path: file.path.clone(),
+                line: 0,
+                text,
+            });
+        }
+        if lines <= FILE_LINES && excused {
+            let text = "is short enough: remove it from LONG_FILES in shape.rs".to_owned();
+            found.push(Finding {
+                path: file.path.clone(),
+                line: 0,
+                text,
+            });
+        }
+    }
+}
+
+/// Functions fit a screen.
+pub(super) fn functions_fit_a_screen(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree.sources() {
+        for (start, _) in file.code.match_indices("fn ") {
+            let before = file.code[..start].chars().next_back();
+            let after = file.code[start + "fn ".len()..].chars().next();
+            let name = |c: char| c.is_alphanumeric() || c == '_';
+            // The keyword with a name behind it, not a type and not the end of a longer name.
+            if before.is_some_and(name) || !after.is_some_and(name) {
+                continue;
+            }
+            let Some(end) = body_end(&file.code, start) else {
+                continue;
+            };
+            let lines = file.code[start..end].lines().count();
+            if lines > FUNCTION_LINES {
+                let text = format!("a function of {lines} lines, {FUNCTION_LINES} is the limit");
+                let line = line_of(&file.code, start);
+                found.push(Finding {
+                    path: file.path.clone(),
+                    line,
+                    text,
+                });
+            }
+        }
+    }
+}
+
+/// End of the body of the function at `start`; nothing for a declaration.
+fn body_end(code: &str, start: usize) -> Option<usize> {
+    let mut brackets = 0;
+    for (at, c) in code[start..].char_indices() {
+        match c {
+            '(' | '[' => brackets += 1,
+            ')' | ']' => brackets -= 1,
+            '{' if brackets == 0 => return closing_brace(code, start + at),
+            ';' if brackets == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
