@@ -5,6 +5,7 @@
 
 pub mod capture;
 mod error;
+pub mod fio;
 pub mod ftrace;
 pub mod io_txt;
 pub mod meta;

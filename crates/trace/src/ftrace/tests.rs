@@ -28,7 +28,8 @@ const NULLB0: DeviceNumber = DeviceNumber {
 #[test]
 fn requests_of_both_kernels() {
     let old = one(
-        "  kworker/0:1H-38  [003] d.h1.     9.571362: block_rq_issue: 252,0 R 4096 () 2097160 + 8 [kworker/0:1H]",
+        "  kworker/0:1H-38  [003] d.h1.     9.571362: block_rq_issue: 252,0 R 4096 () \
+         2097160 + 8 [kworker/0:1H]",
     );
     assert_eq!(
         (old.task.as_str(), old.pid, old.cpu),
@@ -46,7 +47,8 @@ fn requests_of_both_kernels() {
     assert_eq!((rq.priority, rq.task.as_str()), (None, "kworker/0:1H"));
 
     let new = one(
-        "  burst-696  [000] ...1.  13.839693: block_rq_insert: 252,0 WFS 4096 () 16 + 8 be,0,4 [burst]",
+        "  burst-696  [000] ...1.  13.839693: block_rq_insert: 252,0 WFS 4096 () 16 + 8 \
+         be,0,4 [burst]",
     );
     assert!(!new.in_interrupt());
     let Event::RequestInsert(rq) = &new.event else {
@@ -108,7 +110,8 @@ fn odd_heads() {
 #[test]
 fn probes() {
     let r = one(
-        "b-1 [000] ...1. 9.571340: ins: (blk_mq_sched_try_insert_merge+0x0/0x40) rq=0xffff88800b89c000 s=2097160 len=4096 prio=0x4004 fl=0x0 it=-1 j=4294894640",
+        "b-1 [000] ...1. 9.571340: ins: (blk_mq_sched_try_insert_merge+0x0/0x40) \
+         rq=0xffff88800b89c000 s=2097160 len=4096 prio=0x4004 fl=0x0 it=-1 j=4294894640",
     );
     let Event::Probe(Probe::Insert(p)) = r.event else {
         panic!("{r:?}")

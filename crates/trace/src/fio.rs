@@ -1,0 +1,106 @@
+//! fio job files and command lines: the whole grammar, and a typed subset of the options.
+//!
+//! An option is modelled (a field of [`FioJob`]), ignored (it cannot matter to a model of the
+//! block layer; listed), or refused with the reason. Not a scenario: the device is told
+//! elsewhere. Written after the behaviour of fio 3.33. Read next: `options.rs`, `job.rs`.
+
+use std::path::Path;
+
+use crate::{Error, Result};
+
+mod check;
+mod cmdline;
+mod ini;
+mod job;
+mod options;
+mod suggest;
+mod value;
+
+pub use job::{
+    BlockSizes, CpusPolicy, Extent, FioEngine, FioJob, PerDirection, ReadWrite, SizeRange,
+};
+pub use options::{Known, Treatment, known_options, lookup};
+pub use suggest::nearest;
+
+/// Name that stands for the file in errors about a command line; the "line" is then the number of
+/// the argument, the first after `fio` being 1.
+pub const COMMAND_LINE: &str = "command line";
+
+/// The jobs of a file or of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFile {
+    /// In order; `numjobs` not unrolled.
+    pub jobs: Vec<FioJob>,
+    /// Options that were accepted and change nothing, each once for each place it stands at.
+    pub ignored: Vec<Ignored>,
+}
+
+/// An option that changes nothing here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ignored {
+    /// Line, or number of the argument.
+    pub line: u64,
+    /// The option as fio spells it.
+    pub option: String,
+    /// Why.
+    pub why: String,
+}
+
+/// One `option=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The option as it was written (maybe an alias).
+    pub option: String,
+    /// The value as it was written; none for a bare flag.
+    pub value: Option<String>,
+    /// Line, or number of the argument.
+    pub line: u64,
+    /// Whether it stands in `[global]` (or before the first `--name`).
+    pub global: bool,
+}
+
+/// A job with its settings as written: what both grammars produce.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Name in brackets, or value of `--name`.
+    pub name: String,
+    /// Where it begins.
+    pub line: u64,
+    /// The global settings of that point, then its own.
+    pub settings: Vec<Setting>,
+}
+
+/// Reads a job file. `file` is the name for errors.
+pub fn parse_file(file: &Path, text: &str) -> Result<JobFile> {
+    from_sections(file, &ini::sections(file, text)?)
+}
+
+/// Reads a command line, without the program's name.
+pub fn parse_command_line<S: AsRef<str>>(arguments: &[S]) -> Result<JobFile> {
+    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+    from_sections(Path::new(COMMAND_LINE), &cmdline::sections(&arguments)?)
+}
+
+/// Types sections that come from elsewhere (a scenario's `[[job]]` tables).
+pub fn from_sections(file: &Path, sections: &[Section]) -> Result<JobFile> {
+    if sections.is_empty() {
+        return Err(Error::input(
+            file,
+            "no job in it: a job begins with [name] (or --name=NAME)",
+        ));
+    }
+    let mut ignored = Vec::new();
+    let mut jobs = Vec::with_capacity(sections.len());
+    for section in sections {
+        let (job, notes) = job::build(file, section)?;
+        check::contradictions(file, &job)?;
+        jobs.push(job);
+        ignored.extend(notes);
+    }
+    ignored.sort();
+    ignored.dedup();
+    Ok(JobFile { jobs, ignored })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Options that are right each and wrong together.
+//!
+//! fio overrides some of these in silence; a model that did so would answer another question than
+//! was asked.
+
+use std::path::Path;
+
+use super::job::{FioEngine, FioJob, SizeRange};
+use super::{Setting, value};
+use crate::{Error, Result};
+
+/// Largest I/O that is believed, bytes.
+const BLOCK_MAX: u64 = 1 << 30;
+/// Largest device or region that is believed, bytes.
+const SIZE_MAX: u64 = 1 << 62;
+
+/// The first contradiction of a job, with the line of the option at fault.
+pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
+    let bad = |option: &str, what: String| -> Result<()> {
+        Err(Error::text(file, job.line_of(option), option, what))
+    };
+    if let Some(setting) = both_ways(job) {
+        let what = "says the opposite of direct, both in the same section; keep one".to_string();
+        return Err(super::job::error(file, setting, what));
+    }
+    if let Some(setting) = mix_is_not_whole(job) {
+        let what = "rwmixread and rwmixwrite, both given, do not add up to 100".to_string();
+        return Err(super::job::error(file, setting, what));
+    }
+    let uring = job.ioengine == FioEngine::IoUring;
+    for (option, on) in [
+        ("hipri", job.hipri),
+        ("fixedbufs", job.fixedbufs),
+        ("registerfiles", job.registerfiles),
+    ] {
+        if on && !uring {
+            return bad(option, "is an option of ioengine=io_uring".to_string());
+        }
+    }
+    if job.hipri && !job.direct {
+        return bad(
+            "hipri",
+            "polled I/O goes around the page cache: add direct=1".to_string(),
+        );
+    }
+    if job.time_based && job.runtime.is_none() {
+        return bad("time_based", "needs a runtime".to_string());
+    }
+    sizes(file, job)
+}
+
+fn sizes(file: &Path, job: &FioJob) -> Result<()> {
+    let option = if job.setting("bsrange").is_some() {
+        "bsrange"
+    } else {
+        "bs"
+    };
+    let bad = |option: &str, what: String| -> Result<()> {
+        Err(Error::text(file, job.line_of(option), option, what))
+    };
+    let directions = [
+        (job.rw.read, job.bs.read),
+        (job.rw.write, job.bs.write),
+        (job.rw.trim, job.bs.trim),
+    ];
+    for (used, SizeRange { min, max }) in directions {
+        if !used {
+            continue;
+        }
+        if min == 0 {
+            return bad(option, "an I/O of 0 bytes".to_string());
+        }
+        if max > BLOCK_MAX {
+            return bad(
+                option,
+                format!("an I/O of {max} bytes is absurd; at most {BLOCK_MAX}"),
+            );
+        }
+        if job.direct && (min % 512 != 0 || max % 512 != 0) {
+            let what =
+                format!("{min} to {max} bytes are not whole sectors of 512, as direct=1 needs");
+            return bad(option, what);
+        }
+        if let super::Extent::Bytes(size) = job.size
+            && size < max
+        {
+            return bad("size", format!("{size} bytes do not hold one I/O of {max}"));
+        }
+    }
+    for (option, extent) in [("size", job.size), ("offset", job.offset)] {
+        match extent {
+            super::Extent::Bytes(bytes) if bytes > SIZE_MAX => {
+                return bad(
+                    option,
+                    format!("{bytes} bytes are more than any device has"),
+                );
+            }
+            super::Extent::Bytes(bytes) if job.direct && bytes % 512 != 0 => {
+                return bad(
+                    option,
+                    format!("{bytes} bytes are not whole sectors of 512"),
+                );
+            }
+            super::Extent::Percent(0) if option == "size" => {
+                return bad(option, "0% of a device hold no I/O".to_string());
+            }
+            super::Extent::Bytes(_) | super::Extent::Percent(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// `direct` and `buffered` of one section that say opposite things.
+fn both_ways(job: &FioJob) -> Option<&Setting> {
+    let direct = job.setting("direct")?;
+    let buffered = job.setting("buffered")?;
+    let same = value::flag(direct.value.as_deref()) == value::flag(buffered.value.as_deref());
+    (same && direct.global == buffered.global).then_some(buffered)
+}
+
+/// `rwmixread` and `rwmixwrite` of one section that are not parts of one whole.
+fn mix_is_not_whole(job: &FioJob) -> Option<&Setting> {
+    let share = |setting: &Setting| {
+        let text = setting.value.as_deref().unwrap_or("");
+        value::number(text.strip_suffix('%').unwrap_or(text)).unwrap_or(0)
+    };
+    let (reads, writes) = (job.setting("rwmixread")?, job.setting("rwmixwrite")?);
+    (reads.global == writes.global && share(reads) + share(writes) != 100).then_some(writes)
+}

@@ -1,0 +1,498 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use blkmq::time::Duration;
+
+use super::{
+    CpusPolicy, Extent, FioEngine, FioJob, JobFile, ReadWrite, SizeRange, nearest,
+    parse_command_line, parse_file,
+};
+use crate::ftrace::IoPriority;
+
+fn file(text: &str) -> crate::Result<JobFile> {
+    parse_file(Path::new("j.fio"), text)
+}
+
+fn args(line: &str) -> crate::Result<JobFile> {
+    parse_command_line(&line.split_whitespace().collect::<Vec<_>>())
+}
+
+/// The only job of `--name=j` and these options.
+fn job(options: &str) -> FioJob {
+    let mut all = args(&format!("--name=j {options}")).unwrap();
+    assert_eq!(all.jobs.len(), 1);
+    all.jobs.pop().unwrap()
+}
+
+fn fixed(bytes: u64) -> SizeRange {
+    SizeRange {
+        min: bytes,
+        max: bytes,
+    }
+}
+
+#[test]
+fn defaults_are_those_of_fio() {
+    let j = job("");
+    assert_eq!(
+        j.rw,
+        ReadWrite {
+            read: true,
+            write: false,
+            trim: false,
+            random: false
+        }
+    );
+    assert_eq!(
+        (j.ioengine, j.bs.read, j.iodepth),
+        (FioEngine::Psync, fixed(4096), 1)
+    );
+    assert_eq!(
+        (j.numjobs, j.direct, j.thread, j.randrepeat),
+        (1, false, false, true)
+    );
+    assert_eq!((j.runtime, j.number_ios, j.priority), (None, None, None));
+    assert_eq!((j.size, j.offset), (Extent::Percent(100), Extent::Bytes(0)));
+    let j = job("--ioengine=libaio --iodepth=32");
+    assert_eq!((j.iodepth_batch, j.iodepth_low), (1, 32));
+    assert_eq!(
+        (j.iodepth_batch_complete_min, j.iodepth_batch_complete_max),
+        (1, 1)
+    );
+}
+
+#[test]
+fn batches_follow_the_depth() {
+    let cases = [
+        ("--iodepth_batch=0", (32, 1, 1)),
+        ("--iodepth_batch_submit=64", (32, 1, 1)),
+        ("--iodepth_batch=8 --iodepth_batch_complete=4", (8, 4, 4)),
+        ("--iodepth_batch_complete_min=0", (1, 0, 0)),
+        (
+            "--iodepth_batch_complete_min=0 --iodepth_batch_complete_max=16",
+            (1, 0, 16),
+        ),
+        (
+            "--iodepth_batch_complete_min=40 --iodepth_batch_complete_max=2",
+            (1, 32, 32),
+        ),
+    ];
+    for (options, want) in cases {
+        let j = job(&format!("--ioengine=io_uring --iodepth=32 {options}"));
+        let got = (
+            j.iodepth_batch,
+            j.iodepth_batch_complete_min,
+            j.iodepth_batch_complete_max,
+        );
+        assert_eq!(got, want, "{options}");
+    }
+}
+
+#[test]
+fn sizes_times_and_lists() {
+    let bs = |text: &str| {
+        let j = job(text);
+        [j.bs.read, j.bs.write, j.bs.trim]
+    };
+    assert_eq!(bs("--bs=8k"), [fixed(8192); 3]);
+    assert_eq!(bs("--bs=4k,8k"), [fixed(4096), fixed(8192), fixed(8192)]);
+    assert_eq!(
+        bs("--bs=4k,8k,16K"),
+        [fixed(4096), fixed(8192), fixed(16384)]
+    );
+    assert_eq!(bs("--bs=,8k"), [fixed(4096), fixed(8192), fixed(8192)]);
+    assert_eq!(bs("--bs=,8k,"), [fixed(4096), fixed(8192), fixed(4096)]);
+    assert_eq!(bs("--blocksize=0x1000"), [fixed(4096); 3]);
+    assert_eq!(bs("--bs=4ki"), [fixed(4000); 3]);
+    assert_eq!(bs("--bs=4kb"), [fixed(4096); 3]);
+    assert_eq!(bs("--bs=4k --kb_base=1000"), [fixed(4000); 3]);
+    assert_eq!(bs("--kb_base=1000 --bs=4KiB"), [fixed(4096); 3]);
+    assert_eq!(
+        bs("--bsrange=4k-16k")[0],
+        SizeRange {
+            min: 4096,
+            max: 16384
+        }
+    );
+
+    let time = |text: &str| job(&format!("--runtime={text}")).runtime.map(|d| d.0);
+    assert_eq!(time("60"), Some(60_000_000_000));
+    assert_eq!(time("200ms"), Some(200_000_000));
+    assert_eq!(time("5us"), Some(5_000));
+    assert_eq!(time("2m"), Some(120_000_000_000));
+    assert_eq!(time("1d"), Some(86_400_000_000_000));
+    assert_eq!(time("0"), None);
+    assert_eq!(job("--thinktime=3000").thinktime, Duration::from_millis(3));
+    assert_eq!(job("--timeout=1h").runtime, Some(Duration::from_secs(3600)));
+
+    assert_eq!(job("--size=1g --size=64m").size, Extent::Bytes(64 << 20));
+    assert_eq!(job("--size=50%").size, Extent::Percent(50));
+    assert_eq!(
+        job("--cpus_allowed=0-3,8").cpus_allowed,
+        Some(vec![0, 1, 2, 3, 8])
+    );
+    let j = job("--rate_iops=500,200");
+    assert_eq!(
+        (j.rate_iops.read, j.rate_iops.write, j.rate_iops.trim),
+        (500, 200, 200)
+    );
+    assert_eq!(
+        job("--filename=/dev/a:/dev/b\\:c").filenames,
+        ["/dev/a", "/dev/b:c"]
+    );
+    assert_eq!(job("--rw=randrw --rwmixwrite=30").rwmixread, 70);
+    assert_eq!(job("--rw=randrw --rwmixread=70%").rwmixread, 70);
+}
+
+#[test]
+fn priorities() {
+    let prio = |class, level| {
+        Some(IoPriority {
+            class,
+            hint: 0,
+            level,
+        })
+    };
+    assert_eq!(job("--prioclass=1 --prio=3").priority, prio(1, 3));
+    assert_eq!(job("--prio=3 --prioclass=3").priority, prio(3, 3));
+    assert_eq!(job("--prio=3").priority, prio(2, 3));
+    assert_eq!(job("--prioclass=0").priority, prio(2, 0));
+}
+
+#[test]
+fn flags_stand_alone_or_with_a_value() {
+    let j = job(
+        "--thread --norandommap=1 --group_reporting=0 --rw=randread -iodepth 4 --gtod_reduce=1",
+    );
+    assert!(j.thread && j.norandommap && j.gtod_reduce && !j.group_reporting);
+    // psync has one I/O in flight whatever iodepth says.
+    assert_eq!(j.iodepth, 1);
+}
+
+#[test]
+fn sections_and_globals() {
+    let all = file(
+        "; a comment\n# another\n[global]\nioengine = libaio   # trailing\n direct=1\nbs=8k ;x\n\n\
+         [ a ]\nrw=randread\nthread\n[global]\nbs=16k\n[b]\niodepth=2\nbuffered=1\n[a]\nbs=512\n",
+    )
+    .unwrap();
+    let [a, b, c] = all.jobs.as_slice() else {
+        panic!("{all:?}")
+    };
+    assert_eq!(
+        (a.name.as_str(), a.bs.read, a.direct, a.thread),
+        ("a", fixed(8192), true, true)
+    );
+    assert_eq!(
+        (b.name.as_str(), b.bs.read, b.direct),
+        ("b", fixed(16384), false)
+    );
+    // An equal name is another job.
+    assert_eq!(
+        (c.name.as_str(), c.bs.read, c.iodepth),
+        ("a", fixed(512), 1)
+    );
+    assert_eq!(
+        (a.line, a.line_of("bs"), b.line_of("bs"), b.line_of("fsync")),
+        (8, 6, 12, 13)
+    );
+    assert_eq!(a.setting("bs").unwrap().value.as_deref(), Some("8k"));
+    assert!(a.setting("bs").unwrap().global && !a.setting("rw").unwrap().global);
+}
+
+#[test]
+fn the_command_line_of_the_calibration_run() {
+    let all = args(
+        "--bs=512 --group_reporting=1 --gtod_reduce=1 --invalidate=1 --ioengine=io_uring \
+         --norandommap --runtime=60 --rw=randread --thread --time_based=1 --buffered=0 \
+         --fixedbufs=1 --numjobs=32 --iodepth=4 --iodepth_batch_submit=4 \
+         --iodepth_batch_complete=4 --name=j --filename=/dev/nullb0",
+    )
+    .unwrap();
+    assert_eq!(all.ignored, []);
+    let j = &all.jobs[0];
+    assert_eq!((j.numjobs, j.iodepth, j.iodepth_batch), (32, 4, 4));
+    assert_eq!(
+        (j.iodepth_batch_complete_min, j.iodepth_batch_complete_max),
+        (4, 4)
+    );
+    assert!(j.direct && j.thread && j.time_based && j.fixedbufs && j.norandommap);
+    assert_eq!(j.filenames, ["/dev/nullb0"]);
+}
+
+#[test]
+fn every_name_begins_a_job() {
+    let all = args("--bs=8k --name=a --rw=write --name=b --name=global --bs=1m --name=c").unwrap();
+    let seen: Vec<_> = all
+        .jobs
+        .iter()
+        .map(|j| (j.name.as_str(), j.rw.write, j.bs.read.min))
+        .collect();
+    assert_eq!(
+        seen,
+        [("a", true, 8192), ("b", false, 8192), ("c", false, 1 << 20)]
+    );
+}
+
+#[test]
+fn what_changes_nothing_is_listed() {
+    let all = args(
+        "--output-format=json --name=j --description=x --rw=read --rwmixread=70 --iodepth=8 \
+         --norandommap --cpus_allowed_policy=split",
+    )
+    .unwrap();
+    let seen: Vec<_> = all
+        .ignored
+        .iter()
+        .map(|i| (i.line, i.option.as_str()))
+        .collect();
+    let want = [
+        (1, "output-format"),
+        (3, "description"),
+        (5, "rwmixread"),
+        (6, "iodepth"),
+        (7, "norandommap"),
+        (8, "cpus_allowed_policy"),
+    ];
+    assert_eq!(seen, want);
+    assert_eq!(all.jobs[0].cpus_allowed_policy, CpusPolicy::Split);
+    assert_eq!(
+        all.ignored[3].why,
+        "a synchronous ioengine has one I/O in flight"
+    );
+}
+
+#[test]
+fn bad_files() {
+    let cases = [
+        ("", "j.fio: no job in it"),
+        ("[global]\nbs=4k\n", "j.fio: no job in it"),
+        (
+            "bs=4k\n[a]\n",
+            "j.fio:1: bs: stands before the first [section]",
+        ),
+        ("[a\nbs=4k\n", "j.fio:1: section: expected [name]"),
+        ("[]\n", "j.fio:1: section: a job needs a name"),
+        ("[a]\nbs 4k\n", "j.fio:2: option: `bs 4k` is neither"),
+        ("[a]\n=4k\n", "j.fio:2: option: `=4k` is neither"),
+        (
+            "[a]\ninclude other.fio\n",
+            "j.fio:2: include: put the text of `other.fio` here",
+        ),
+        ("[global]\nbs=0\n[a]\n", "j.fio:2: bs: an I/O of 0 bytes"),
+        ("[a]\niodepth\n", "j.fio:2: iodepth: needs a value"),
+        ("[a]\nbs=${SIZE}\n", "j.fio:2: bs: write the value itself"),
+    ];
+    for (text, want) in cases {
+        let got = file(text).unwrap_err().to_string();
+        assert!(got.starts_with(want), "{text:?}\n  {got}");
+    }
+}
+
+#[test]
+fn bad_options() {
+    let uring = "--ioengine=io_uring --direct=1";
+    let cases = [
+        (
+            "--iodpeth=4".to_string(),
+            "2: iodpeth: no such fio option; did you mean `iodepth`?",
+        ),
+        (
+            "--nonsense_at_all=4".into(),
+            "2: nonsense_at_all: no such fio option",
+        ),
+        (
+            "--rate=1m".into(),
+            "2: rate: not modelled: limits in bytes are not modelled; use rate_iops",
+        ),
+        (
+            "--verify=crc32c".into(),
+            "2: verify: not modelled: verification",
+        ),
+        ("--bs=".into(), "2: bs: needs a value"),
+        ("--bs=4x".into(), "2: bs: `4x` has an unknown unit"),
+        ("--bs=big".into(), "2: bs: `big` is not a number"),
+        (
+            "--bs=4k,4k,4k,4k".into(),
+            "2: bs: `4k,4k,4k,4k` has more than three",
+        ),
+        (
+            "--bs=99999999999999999999".into(),
+            "2: bs: `99999999999999999999` is too large",
+        ),
+        (
+            "--bs=2g".into(),
+            "2: bs: an I/O of 2147483648 bytes is absurd",
+        ),
+        (
+            "--direct=1 --bs=1000".into(),
+            "3: bs: 1000 to 1000 bytes are not whole sectors",
+        ),
+        (
+            "--bsrange=16k-4k".into(),
+            "2: bsrange: `16k-4k` runs backwards",
+        ),
+        (
+            "--bs=4k --size=2k".into(),
+            "3: size: 2048 bytes do not hold one I/O",
+        ),
+        (
+            "--size=8192p".into(),
+            "2: size: 9223372036854775808 bytes are more than any",
+        ),
+        ("--size=101%".into(), "2: size: `101%` is more than 100%"),
+        ("--size=0%".into(), "2: size: 0% of a device"),
+        (
+            "--direct=1 --offset=1".into(),
+            "3: offset: 1 bytes are not whole sectors",
+        ),
+        (
+            "--direct=1 --buffered=1".into(),
+            "3: buffered: says the opposite of direct",
+        ),
+        ("--direct=yes".into(), "2: direct: `yes` is neither 0 nor 1"),
+        ("--direct".into(), "2: direct: needs a value"),
+        ("--thread=2".into(), "2: thread: `2` is neither"),
+        (
+            "--hipri --ioengine=libaio --direct=1".into(),
+            "2: hipri: is an option of ioengine=io_uring",
+        ),
+        (
+            "--fixedbufs".into(),
+            "2: fixedbufs: is an option of ioengine=io_uring",
+        ),
+        (
+            "--ioengine=io_uring --hipri".into(),
+            "3: hipri: polled I/O goes around",
+        ),
+        ("--time_based".into(), "2: time_based: needs a runtime"),
+        (
+            "--runtime=10x".into(),
+            "2: runtime: `10x` has an unknown unit",
+        ),
+        ("--prio=8".into(), "2: prio: `8` is not 0 to 7"),
+        ("--prioclass=4".into(), "2: prioclass: `4` is not 0 to 3"),
+        (
+            "--rwmixread=120".into(),
+            "2: rwmixread: 120 is more than 100",
+        ),
+        (
+            "--rw=randrw --rwmixread=60 --rwmixwrite=60".into(),
+            "4: rwmixwrite: rwmixread and",
+        ),
+        ("--rw=sideways".into(), "2: rw: `sideways` is none of"),
+        ("--rw=randread:8".into(), "2: rw: a sequence number"),
+        (
+            "--ioengine=liaio".into(),
+            "2: ioengine: `liaio` is no ioengine of fio; did you mean `libaio`?",
+        ),
+        (
+            "--ioengine=mmap".into(),
+            "2: ioengine: mmap is not modelled",
+        ),
+        (format!("{uring} --iodepth=0"), "4: iodepth: is at least 1"),
+        (
+            format!("{uring} --iodepth=1m"),
+            "4: iodepth: 1048576 is absurd",
+        ),
+        ("--numjobs=5000".into(), "2: numjobs: 5000 is absurd"),
+        ("--number_ios=0".into(), "2: number_ios: is at least 1"),
+        ("--cpus_allowed=,".into(), "2: cpus_allowed: names no CPU"),
+        (
+            "--cpus_allowed=3-1".into(),
+            "2: cpus_allowed: `3-1` runs backwards",
+        ),
+        (
+            "--cpus_allowed=a".into(),
+            "2: cpus_allowed: `a` is not a CPU number",
+        ),
+        (
+            "--cpus_allowed_policy=some".into(),
+            "2: cpus_allowed_policy: `some`",
+        ),
+        ("--startdelay=1-5".into(), "2: startdelay: a range"),
+        ("--kb_base=1023".into(), "2: kb_base: expected 1024 or 1000"),
+        ("--filename=/dev/a::".into(), "2: filename: has an empty"),
+        (
+            "--section=a".into(),
+            "2: section: makes fio do something else",
+        ),
+        ("job.fio".into(), "2: job.fio: is no option"),
+    ];
+    for (options, want) in cases {
+        let got = args(&format!("--name=j {options}"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            got.starts_with(&format!("command line:{want}")),
+            "{options}\n  {got}"
+        );
+    }
+    assert!(
+        args("--bs=4k")
+            .unwrap_err()
+            .to_string()
+            .contains("no --name=NAME")
+    );
+    assert!(
+        args("--name")
+            .unwrap_err()
+            .to_string()
+            .contains("expected --name=NAME")
+    );
+}
+
+/// A contradiction between sections is an override, not an error.
+#[test]
+fn jobs_may_override_globals() {
+    let all =
+        args("--direct=1 --rwmixread=60 --name=a --buffered=1 --rwmixwrite=10 --rw=rw").unwrap();
+    assert!(!all.jobs[0].direct);
+    assert_eq!(all.jobs[0].rwmixread, 90);
+}
+
+/// The commands of all captures are understood in full.
+#[test]
+fn commands_of_the_captures() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    let mut commands = 0;
+    for dir in std::fs::read_dir(traces).unwrap() {
+        let meta = dir.unwrap().path().join("meta.txt");
+        if !meta.exists() {
+            continue;
+        }
+        let meta = crate::meta::Meta::open(&meta).unwrap();
+        if let crate::meta::Command::Fio { arguments } = meta.command {
+            commands += 1;
+            let all = parse_command_line(&arguments).unwrap();
+            for job in &all.jobs {
+                assert!(job.direct && job.number_ios.is_some() && job.filenames.len() == 1);
+            }
+        }
+    }
+    assert!(commands >= 10, "only {commands}");
+}
+
+#[test]
+fn the_list_of_options_is_sound() {
+    let mut names = BTreeSet::new();
+    for known in super::known_options() {
+        for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+            assert!(names.insert(name), "{name} is listed twice");
+            assert_eq!(super::lookup(name).unwrap().name, known.name);
+        }
+    }
+    assert_eq!(
+        nearest("iodeph_batch", ["bs", "iodepth_batch"]),
+        Some("iodepth_batch")
+    );
+    assert_eq!(nearest("xyz", ["bs", "iodepth_batch"]), None);
+    // Every modelled option reaches a field: a bad value is refused by value, never by a panic.
+    for known in super::known_options() {
+        if let super::Treatment::Value(_) | super::Treatment::Flag(_) = known.treatment {
+            let free = ["name", "filename"].contains(&known.name);
+            let outcome = file(&format!("[a]\n{}=?\n", known.name));
+            assert_eq!(outcome.is_ok(), free, "{}", known.name);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! fio's ways to write a value: sizes, times, percentages, ranges, lists.
+//!
+//! Errors are sentences without a place; the caller adds file, line and option.
+
+use blkmq::time::Duration;
+
+type Parsed<T> = std::result::Result<T, String>;
+
+/// Splits a number from its suffix, the suffix in lower case.
+fn split(text: &str) -> Parsed<(u64, String)> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, radix, rest) = match lower.strip_prefix("0x") {
+        Some(hex) => (
+            hex,
+            16,
+            hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()),
+        ),
+        None => (
+            lower.as_str(),
+            10,
+            lower.trim_start_matches(|c: char| c.is_ascii_digit()),
+        ),
+    };
+    let digits = &digits[..digits.len() - rest.len()];
+    if digits.is_empty() {
+        return Err(format!("`{text}` is not a number"));
+    }
+    let number = u64::from_str_radix(digits, radix)
+        .map_err(|_| format!("`{text}` is too large for 64 bits"))?;
+    Ok((number, rest.to_string()))
+}
+
+/// A plain number.
+pub(super) fn number(text: &str) -> Parsed<u64> {
+    let (number, suffix) = split(text)?;
+    if suffix.is_empty() {
+        Ok(number)
+    } else {
+        Err(format!("`{text}` is not a whole number"))
+    }
+}
+
+/// A count with k, m ... as fio allows for every integer.
+pub(super) fn bytes(text: &str, kb_base: u64) -> Parsed<u64> {
+    let (number, suffix) = split(text)?;
+    let factor = factor(&suffix, kb_base).ok_or_else(|| {
+        format!("`{text}` has an unknown unit; known are k, m, g, t, p, ki ... pi")
+    })?;
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| format!("`{text}` is too large for 64 bits"))
+}
+
+/// fio turns the units around for old scripts: with kb_base=1024, its default, `4k` is 4096 and
+/// `4ki` is 4000; with kb_base=1000 both are what they say.
+fn factor(suffix: &str, kb_base: u64) -> Option<u64> {
+    let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
+    if suffix.is_empty() {
+        return Some(1);
+    }
+    let (letter, binary) = match suffix.strip_suffix('i') {
+        Some(letter) => (letter, true),
+        None => (suffix, false),
+    };
+    let power = ["k", "m", "g", "t", "p"]
+        .iter()
+        .position(|unit| *unit == letter)? as u32
+        + 1;
+    let base: u64 = if binary == (kb_base == 1000) {
+        1024
+    } else {
+        1000
+    };
+    Some(base.pow(power))
+}
+
+/// Bytes, or a share of the device.
+pub(super) enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// 1 to 100 of 100.
+    Percent(u8),
+}
+
+/// Bytes or a percentage.
+pub(super) fn size(text: &str, kb_base: u64) -> Parsed<Size> {
+    let Some(percent) = text.strip_suffix('%') else {
+        return bytes(text, kb_base).map(Size::Bytes);
+    };
+    match number(percent)? {
+        percent @ 0..=100 => Ok(Size::Percent(percent as u8)),
+        _ => Err(format!("`{text}` is more than 100%")),
+    }
+}
+
+/// A time; a bare number counts in `unit`.
+pub(super) fn time(text: &str, unit: Duration) -> Parsed<Duration> {
+    let (number, suffix) = split(text)?;
+    let unit = match suffix.as_str() {
+        "" => unit,
+        "us" | "usec" => Duration::from_micros(1),
+        "ms" | "msec" => Duration::from_millis(1),
+        "s" | "sec" => Duration::from_secs(1),
+        "m" => Duration::from_secs(60),
+        "h" => Duration::from_secs(3600),
+        "d" => Duration::from_secs(86_400),
+        _ => {
+            return Err(format!(
+                "`{text}` has an unknown unit; known are us, ms, s, m, h, d"
+            ));
+        }
+    };
+    number
+        .checked_mul(unit.0)
+        .map(Duration)
+        .ok_or_else(|| format!("`{text}` is longer than 584 years"))
+}
+
+/// 0 or 1, as fio's booleans are; true for a bare flag.
+pub(super) fn flag(text: Option<&str>) -> Parsed<bool> {
+    match text {
+        None | Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        Some(other) => Err(format!("`{other}` is neither 0 nor 1")),
+    }
+}
+
+/// `a-b` or one value for both.
+pub(super) fn range(text: &str, kb_base: u64) -> Parsed<(u64, u64)> {
+    let (low, high) = match text.split_once('-') {
+        Some((low, high)) => (bytes(low.trim(), kb_base)?, bytes(high.trim(), kb_base)?),
+        None => {
+            let both = bytes(text, kb_base)?;
+            (both, both)
+        }
+    };
+    if low > high {
+        Err(format!("`{text}` runs backwards"))
+    } else {
+        Ok((low, high))
+    }
+}
+
+/// Up to three values for reads, writes and trims. A missing one at the end repeats the one
+/// before; an empty one keeps the default.
+pub(super) fn per_direction<T: Copy>(
+    text: &str,
+    default: T,
+    mut parse: impl FnMut(&str) -> Parsed<T>,
+) -> Parsed<[T; 3]> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    if parts.len() > 3 {
+        return Err(format!(
+            "`{text}` has more than three parts (read, write, trim)"
+        ));
+    }
+    if parts.iter().all(|part| part.is_empty()) {
+        return Err("needs a value".to_string());
+    }
+    let mut values = [default; 3];
+    for (i, slot) in values.iter_mut().enumerate() {
+        let part = parts.get(i).or_else(|| parts.last()).copied().unwrap_or("");
+        if !part.is_empty() {
+            *slot = parse(part)?;
+        }
+    }
+    Ok(values)
+}
+
+/// CPU numbers: `0-3,8`, also with `:` between.
+pub(super) fn cpus(text: &str) -> Parsed<Vec<u16>> {
+    let mut cpus = Vec::new();
+    for part in text
+        .split([',', ':'])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let cpu = |text: &str| {
+            number(text)
+                .ok()
+                .and_then(|cpu| u16::try_from(cpu).ok())
+                .filter(|cpu| *cpu < 4096)
+                .ok_or_else(|| format!("`{text}` is not a CPU number"))
+        };
+        let (first, last) = (cpu(first)?, cpu(last)?);
+        if first > last {
+            return Err(format!("`{part}` runs backwards"));
+        }
+        cpus.extend(first..=last);
+    }
+    if cpus.is_empty() {
+        return Err("names no CPU; expected a list such as 0-3,8".to_string());
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
