@@ -43,7 +43,8 @@ pub(crate) fn run() -> Result {
     Ok(Outcome::Passed)
 }
 
-fn build(profile: &str, args: &[&str]) -> Result<PathBuf> {
+/// Build the binary; `profile` is the folder it ends up in.
+pub(crate) fn build(profile: &str, args: &[&str]) -> Result<PathBuf> {
     Run::cargo(args).passes()?;
     Ok(paths::target_dir().join(profile).join("blksim"))
 }

@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::paths;
@@ -80,6 +81,12 @@ impl Run {
         self
     }
 
+    /// Run in `dir` instead of the top of the workspace.
+    pub(crate) fn current_dir(mut self, dir: &Path) -> Run {
+        self.command.current_dir(dir);
+        self
+    }
+
     /// Let it print to the terminal; it must succeed.
     pub(crate) fn passes(mut self) -> Result {
         let status = self.command.status().map_err(|e| self.cannot_start(&e))?;
@@ -87,6 +94,20 @@ impl Run {
             return Ok(Outcome::Passed);
         }
         Err(Failure(format!("`{}`: {status}", self.line())))
+    }
+
+    /// What it writes to its standard output; it must succeed.
+    pub(crate) fn stdout(mut self) -> Result<Vec<u8>> {
+        let output = self.command.output().map_err(|e| self.cannot_start(&e))?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(Failure(format!(
+            "`{}`: {}\n{stderr}",
+            self.line(),
+            output.status
+        )))
     }
 
     /// Collect what it prints, whether it succeeds or not.
