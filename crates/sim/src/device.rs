@@ -1,0 +1,160 @@
+//! A device and its driver below the block layer: takes requests or says why not, completes later.
+//!
+//! Devices know requests by slot and what the driver would read of them; they own no CPU and no
+//! clock: what they want done they put into [`Actions`]. Read next: `device/null_blk.rs`.
+//! Kernel: struct blk_mq_ops in include/linux/blk-mq.h (6.1.192, 6.12.117).
+
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::time::{Duration, SimTime};
+
+/// What queue_rq reads of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Its slot: what completions name.
+    pub rq: RequestId,
+    /// Hardware queue it was issued to.
+    pub hctx: HctxId,
+    /// CPU that runs queue_rq.
+    pub cpu: CpuId,
+    /// Operation.
+    pub op: Op,
+    /// Switches.
+    pub flags: OpFlags,
+    /// First sector.
+    pub sector: Sector,
+    /// Length.
+    pub sectors: Sectors,
+    /// Polled I/O.
+    pub polled: bool,
+    /// `bd.last`: no more follows at once.
+    pub last: bool,
+    /// Budget token, where the driver has budgets.
+    pub budget: Option<u32>,
+}
+
+/// The driver's answer (blk_status_t of queue_rq).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// BLK_STS_OK.
+    Accepted,
+    /// BLK_STS_RESOURCE.
+    Resource,
+    /// BLK_STS_DEV_RESOURCE.
+    DevResource,
+    /// Another error: the block layer ends the request with it.
+    Error(Status),
+}
+
+/// The driver's answer and whether it called blk_mq_start_request(), which a refusal may follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// The answer.
+    pub verdict: Verdict,
+    /// The request was started: D is traced.
+    pub started: bool,
+}
+
+/// What a device wants done. Order is that of the driver's calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// blk_mq_end_request() in the calling context.
+    End {
+        /// Which request.
+        rq: RequestId,
+        /// How it ended.
+        status: Status,
+    },
+    /// blk_mq_complete_request() in the calling context: may be redirected to a softirq or
+    /// another CPU.
+    Complete {
+        /// Which request.
+        rq: RequestId,
+        /// How it ended.
+        status: Status,
+    },
+    /// [`Device::timer`] with this mark, after this time. Costs no CPU: it is the device's own.
+    Timer {
+        /// From now.
+        after: Duration,
+        /// Handed back.
+        mark: u64,
+    },
+    /// A hard interrupt on `cpu` after this time; its handler takes [`Device::interrupt`] until
+    /// that has nothing more.
+    Interrupt {
+        /// From now.
+        after: Duration,
+        /// Where.
+        cpu: CpuId,
+        /// Handed to the handler: an MSI-X vector, or the command of a timer.
+        vector: u32,
+    },
+    /// blk_mq_stop_hw_queue() of all hctxs.
+    StopQueues,
+    /// blk_mq_start_stopped_hw_queues(async = true).
+    StartQueues,
+    /// blk_mq_run_hw_queues(async = true) or, with a delay, blk_mq_delay_run_hw_queues().
+    RunQueues {
+        /// Zero: at once.
+        delay: Duration,
+    },
+}
+
+/// Actions of one call. The caller empties it.
+pub type Actions = Vec<Action>;
+
+/// One completion found by an interrupt handler or a poll.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Which request.
+    pub rq: RequestId,
+    /// How it ended.
+    pub status: Status,
+    /// How the driver ends it.
+    pub by: EndedBy,
+}
+
+/// How a driver ends a request that it found completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndedBy {
+    /// blk_mq_end_request() at once.
+    End,
+    /// blk_mq_complete_request(): may be redirected.
+    Complete,
+    /// blk_mq_complete_request_remote(), and what is not redirected goes into the handler's batch
+    /// where blk_mq_add_to_batch() allows it.
+    Batch,
+}
+
+/// A device with its driver.
+pub trait Device {
+    /// get_budget: a token, or nothing for now. Only asked where the plan gives a budget.
+    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32>;
+
+    /// put_budget of a token that was never offered with a request.
+    fn put_budget(&mut self, token: u32);
+
+    /// queue_rq.
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply;
+
+    /// commit_rqs: no more follows, though the last request said otherwise.
+    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions);
+
+    /// A [`Action::Timer`] has expired.
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions);
+
+    /// The handler of `vector` looks for one more completion. `None` ends it.
+    fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found>;
+
+    /// A poller of `hctx` looks for one more completion.
+    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found>;
+
+    /// The block layer has ended the request after all: budget and host resources come back.
+    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions);
+
+    /// Commands that were accepted and not yet reported complete.
+    fn in_flight(&self) -> u32;
+
+    /// One line of its state, for stall reports.
+    fn describe(&self) -> String;
+}
