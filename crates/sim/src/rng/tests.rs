@@ -110,7 +110,9 @@ fn below_rejects_what_would_be_uneven() {
     // At two thirds of the range a plain product would make every third number twice as likely.
     let n = (u64::MAX / 3) * 2;
     let mut rng = Rng::stream(4, "uneven");
-    let even = (0..30_000).filter(|_| rng.below(n).is_multiple_of(2)).count();
+    let even = (0..30_000)
+        .filter(|_| rng.below(n).is_multiple_of(2))
+        .count();
     let low = (0..30_000).filter(|_| rng.below(n) < n / 2).count();
     assert!(even.abs_diff(15_000) < 520, "{even}");
     assert!(low.abs_diff(15_000) < 520, "{low}");
