@@ -3,6 +3,7 @@
 //! A leaf: bytes come in, records go out. No simulation, no printing, no wall clock.
 //! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
 
+pub mod blktrace;
 pub mod capture;
 mod error;
 pub mod fio;

@@ -1,0 +1,22 @@
+//! The kernel's binary block trace: records v1 (48 bytes) and v2 (64 bytes), read and written.
+//!
+//! `paths` finds the per-CPU files, `bytes` undoes compression, `record` decodes one header,
+//! `stream` checks one file, `reader` merges all of them in blkparse's order. Not here: which
+//! events belong to one I/O (`matching`). Text printed by blkparse is not read at all.
+//! Kernel: include/uapi/linux/blktrace_api.h and kernel/trace/blktrace.c (v6.12, v7.2 for v2).
+
+mod bytes;
+mod event;
+mod paths;
+mod reader;
+mod record;
+mod reorder;
+mod stream;
+mod warnings;
+mod writer;
+
+pub use event::{Action, Categories, Device, Event, Location, Rwbs};
+pub use reader::{DeviceChoice, Options, Reader};
+pub use record::Order;
+pub use warnings::{Row, Warning, Warnings};
+pub use writer::{Version, Writer, WriterOptions};

@@ -1,0 +1,372 @@
+//! One event of a block trace, independent of record version and byte order.
+//!
+//! Not the record: process and timestamp notes never become an `Event`, and the text of a
+//! message stays with the reader. Read first: include/uapi/linux/blktrace_api.h (v6.12).
+
+use std::fmt;
+
+use blkmq::time::SimTime;
+
+/// What happened. The letter is the one blkparse prints.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[repr(u8)]
+pub enum Action {
+    /// Q: a bio was handed to the block layer.
+    Queue = 1,
+    /// M: a bio went to the end of a request, or a whole request was absorbed by its neighbour.
+    BackMerge = 2,
+    /// F: a bio went to the front of a request.
+    FrontMerge = 3,
+    /// G: a bio got a request of its own.
+    GetRequest = 4,
+    /// S: the task sleeps for want of a request. Not produced by blk-mq.
+    SleepRequest = 5,
+    /// R: an issued request came back.
+    Requeue = 6,
+    /// D: the driver got the request.
+    Issue = 7,
+    /// C: a request, a part of one, or a bio without request is done.
+    Complete = 8,
+    /// P: the task's plug holds its first request.
+    Plug = 9,
+    /// U: the plug was flushed; `extra` is its depth.
+    Unplug = 10,
+    /// UT: the plug was flushed because the task slept; `extra` is its depth.
+    UnplugTimer = 11,
+    /// I: a request reached the scheduler or a software queue.
+    Insert = 12,
+    /// X: a bio was cut; `extra` is the first sector of the remainder (low 32 bits).
+    Split = 13,
+    /// B: bounce buffer. Not produced any more.
+    Bounce = 14,
+    /// A: remapped from another device; `extra` is the sector there, `from` the device.
+    Remap = 15,
+    /// Aborted. Not produced any more.
+    Abort = 16,
+    /// Opaque data of a driver.
+    DriverData = 17,
+    /// ZP: a write waits in its zone (v2).
+    ZonePlug = 18,
+    /// ZU: a zone's writes go on (v2).
+    ZoneUnplug = 19,
+    /// m: text; [`Reader::pdu`](super::Reader::pdu) has it.
+    Message = 20,
+    /// A code this reader does not know; `extra` is the code.
+    Unknown = 21,
+}
+
+impl Action {
+    /// Number of variants and one: for arrays indexed by `action as usize`.
+    pub const COUNT: usize = 22;
+
+    /// All actions in the order of their codes.
+    pub const ALL: [Action; 21] = [
+        Action::Queue,
+        Action::BackMerge,
+        Action::FrontMerge,
+        Action::GetRequest,
+        Action::SleepRequest,
+        Action::Requeue,
+        Action::Issue,
+        Action::Complete,
+        Action::Plug,
+        Action::Unplug,
+        Action::UnplugTimer,
+        Action::Insert,
+        Action::Split,
+        Action::Bounce,
+        Action::Remap,
+        Action::Abort,
+        Action::DriverData,
+        Action::ZonePlug,
+        Action::ZoneUnplug,
+        Action::Message,
+        Action::Unknown,
+    ];
+
+    /// From the low byte of an action word that is not a note.
+    #[inline]
+    pub(super) fn from_code(code: u16) -> Action {
+        match code {
+            1..=19 => Action::ALL[usize::from(code) - 1],
+            _ => Action::Unknown,
+        }
+    }
+
+    /// The letters blkparse prints; "?" where it has none.
+    pub fn letters(self) -> &'static str {
+        match self {
+            Action::Queue => "Q",
+            Action::BackMerge => "M",
+            Action::FrontMerge => "F",
+            Action::GetRequest => "G",
+            Action::SleepRequest => "S",
+            Action::Requeue => "R",
+            Action::Issue => "D",
+            Action::Complete => "C",
+            Action::Plug => "P",
+            Action::Unplug => "U",
+            Action::UnplugTimer => "UT",
+            Action::Insert => "I",
+            Action::Split => "X",
+            Action::Bounce => "B",
+            Action::Remap => "A",
+            Action::ZonePlug => "ZP",
+            Action::ZoneUnplug => "ZU",
+            Action::Message => "m",
+            Action::Abort | Action::DriverData | Action::Unknown => "?",
+        }
+    }
+}
+
+/// Category bits of an event, numbered as in the record, and whether it has a cgroup id.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Categories(pub u32);
+
+impl Categories {
+    /// Even operation number. Set on everything that is not a write, plug events included.
+    pub const READ: Categories = Categories(1);
+    /// Odd operation number.
+    pub const WRITE: Categories = Categories(1 << 1);
+    /// Flush operation, or preflush flag.
+    pub const FLUSH: Categories = Categories(1 << 2);
+    /// Synchronous.
+    pub const SYNC: Categories = Categories(1 << 3);
+    /// Of the queue family.
+    pub const QUEUE: Categories = Categories(1 << 4);
+    /// Of the requeue family.
+    pub const REQUEUE: Categories = Categories(1 << 5);
+    /// Of the issue family.
+    pub const ISSUE: Categories = Categories(1 << 6);
+    /// Of the complete family.
+    pub const COMPLETE: Categories = Categories(1 << 7);
+    /// Reported by a request, not by a bio.
+    pub const FS: Categories = Categories(1 << 8);
+    /// Passthrough request.
+    pub const PC: Categories = Categories(1 << 9);
+    /// A note, not an event.
+    pub const NOTIFY: Categories = Categories(1 << 10);
+    /// Readahead.
+    pub const AHEAD: Categories = Categories(1 << 11);
+    /// Metadata.
+    pub const META: Categories = Categories(1 << 12);
+    /// Discard.
+    pub const DISCARD: Categories = Categories(1 << 13);
+    /// Driver data.
+    pub const DRIVER: Categories = Categories(1 << 14);
+    /// Forced unit access.
+    pub const FUA: Categories = Categories(1 << 15);
+    /// Bits a record can carry; the highest is WRITE_ZEROES (v2).
+    pub const RECORD: Categories = Categories((1 << 23) - 1);
+    /// The record carries a cgroup id (bit 8 of its action code). btt ignores such events.
+    pub const CGROUP: Categories = Categories(1 << 31);
+
+    /// Whether any bit of `other` is set here.
+    #[inline]
+    pub const fn any(self, other: Categories) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets of bits.
+    #[inline]
+    pub const fn with(self, other: Categories) -> Categories {
+        Categories(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Categories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A device number: major in the upper 12 bits, minor in the lower 20.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Device(pub u32);
+
+impl Device {
+    /// From its two halves. Panics if major needs more than 12 bits or minor more than 20.
+    pub const fn new(major: u32, minor: u32) -> Device {
+        assert!(major < 1 << 12);
+        assert!(minor < 1 << 20);
+        Device(major << 20 | minor)
+    }
+
+    /// Driver's number.
+    pub const fn major(self) -> u32 {
+        self.0 >> 20
+    }
+
+    /// Number within the driver.
+    pub const fn minor(self) -> u32 {
+        self.0 & 0xf_ffff
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.major(), self.minor())
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Where a record stands: number of the file in the reader's list, and byte offset in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Hash)]
+pub struct Location(u64);
+
+impl Location {
+    /// Offsets keep their low 48 bits.
+    #[inline]
+    pub(super) const fn new(file: u16, offset: u64) -> Location {
+        Location((file as u64) << 48 | offset & 0xffff_ffff_ffff)
+    }
+
+    /// Index into [`Reader::files`](super::Reader::files).
+    #[inline]
+    pub const fn file(self) -> usize {
+        (self.0 >> 48) as usize
+    }
+
+    /// Bytes from the start of the file, after decompression.
+    #[inline]
+    pub const fn offset(self) -> u64 {
+        self.0 & 0xffff_ffff_ffff
+    }
+}
+
+/// One event. 64 bytes, so that a reader moves one cache line each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// As recorded: CLOCK_MONOTONIC of the traced machine, or relative in a `blkparse -d` file.
+    pub time: SimTime,
+    /// First 512-byte sector, relative to the whole disk.
+    pub sector: u64,
+    /// See [`Action`]; zero where an action has nothing more to say.
+    pub extra: u64,
+    /// Where the record stands; ignored by the writer.
+    pub location: Location,
+    /// Length in bytes.
+    pub bytes: u32,
+    /// Category bits.
+    pub categories: Categories,
+    /// Task that was running, which need not be the submitter.
+    pub pid: u32,
+    /// Device whose trace this is. For a remap: the device it went to.
+    pub device: Device,
+    /// CPU on which it happened.
+    pub cpu: u32,
+    /// Number within this CPU's trace, first event 1; not set in notes; ignored by the writer.
+    pub sequence: u32,
+    /// For a remap: the device it came from.
+    pub from: Device,
+    /// Errno of a completion as a positive number, 0 for success.
+    pub error: u16,
+    /// What happened.
+    pub action: Action,
+}
+
+impl Event {
+    /// An event with nothing but a time and an action; the start of a hand-made one.
+    pub const fn new(time: SimTime, action: Action) -> Event {
+        Event {
+            time,
+            sector: 0,
+            extra: 0,
+            location: Location(0),
+            bytes: 0,
+            categories: Categories(0),
+            pid: 0,
+            device: Device(0),
+            cpu: 0,
+            sequence: 0,
+            from: Device(0),
+            error: 0,
+            action,
+        }
+    }
+
+    /// Length in 512-byte sectors, rounded down as blkparse does.
+    #[inline]
+    pub const fn sectors(&self) -> u64 {
+        (self.bytes >> 9) as u64
+    }
+
+    /// First sector after this one's range.
+    #[inline]
+    pub const fn end(&self) -> u64 {
+        self.sector.saturating_add(self.sectors())
+    }
+
+    /// The letters blkparse prints in its RWBS column.
+    pub fn rwbs(&self) -> Rwbs {
+        Rwbs::new(self.categories, self.bytes)
+    }
+}
+
+/// Up to seven letters such as `FWFSM`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Rwbs {
+    letters: [u8; 7],
+    count: u8,
+}
+
+impl Rwbs {
+    /// From category bits and a length in bytes, as blkparse does it (not as the kernel does).
+    pub fn new(categories: Categories, bytes: u32) -> Rwbs {
+        let mut rwbs = Rwbs::default();
+        let mut put = |letter: u8| {
+            rwbs.letters[usize::from(rwbs.count)] = letter;
+            rwbs.count += 1;
+        };
+        if categories.any(Categories::FLUSH) {
+            put(b'F');
+        }
+        put(if categories.any(Categories::DISCARD) {
+            b'D'
+        } else if categories.any(Categories::WRITE) {
+            b'W'
+        } else if bytes > 0 {
+            b'R'
+        } else {
+            b'N'
+        });
+        let tail = [
+            (Categories::FUA, b'F'),
+            (Categories::AHEAD, b'A'),
+            (Categories::SYNC, b'S'),
+            (Categories::META, b'M'),
+        ];
+        for (bit, letter) in tail {
+            if categories.any(bit) {
+                put(letter);
+            }
+        }
+        rwbs
+    }
+
+    /// The letters.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.letters[..usize::from(self.count)])
+            .expect("only ASCII letters were put in")
+    }
+}
+
+impl fmt::Display for Rwbs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Rwbs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+use super::*;
+
+#[test]
+fn names_say_device_and_cpu() {
+    let parse = |name: &str| parse_name(Path::new(name));
+    assert_eq!(parse("/x/nullb0.blktrace.0"), Some(("nullb0".into(), 0)));
+    assert_eq!(
+        parse("cciss_c0d0.blktrace.12.xz"),
+        Some(("cciss_c0d0".into(), 12))
+    );
+    assert_eq!(
+        parse("a.blktrace.b.blktrace.3.gz"),
+        Some(("a.blktrace.b".into(), 3))
+    );
+    for other in [
+        "sda.blktrace.",
+        ".blktrace.0",
+        "sda.blktrace.x",
+        "sda.blktrace.+1",
+        "dump",
+    ] {
+        assert_eq!(parse(other), None, "{other}");
+    }
+    assert_eq!(parse("sda.blktrace.99999999999"), None);
+}
+
+#[test]
+fn drops_are_read_from_the_section_of_the_device() {
+    let log = "=== sda ===\n  CPU  0:   5 events, 1 KiB data\n  Total:   5 events (dropped 7), 1\n\
+               === sdb ===\n  Total:   5 events (dropped 0), 1 KiB data\n";
+    assert_eq!(dropped_in(log, "sda"), 7);
+    assert_eq!(dropped_in(log, "sdb"), 0);
+    assert_eq!(dropped_in(log, "sdc"), 0);
+    assert_eq!(dropped_in("=== sda ===\nTotal: (dropped x)", "sda"), 0);
+}

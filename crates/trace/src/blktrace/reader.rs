@@ -1,0 +1,296 @@
+//! The events of a whole capture, merged in the order blkparse prints them.
+//!
+//! One pass; memory is a buffer per file. Times stay as recorded: subtract [`Reader::genesis`]
+//! for blkparse's. Not here: matching of Q to C. Read first: `stream` for the verdicts.
+
+use std::path::{Path, PathBuf};
+
+use blkmq::time::SimTime;
+
+use super::event::{Action, Event, Location};
+use super::paths;
+use super::reorder::Reorder;
+use super::stream::{Shape, Shared, Stream};
+use super::warnings::{Warning, Warnings};
+use crate::{Error, Result};
+
+/// Which devices to read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum DeviceChoice {
+    /// The only one there is; several are an error that lists them.
+    #[default]
+    Only,
+    /// By the name in the file names (`sda`), or by number (`8,0`) within a dump.
+    Named(String),
+    /// All of them, merged.
+    All,
+}
+
+/// How to read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Which devices. Default: the only one.
+    pub device: DeviceChoice,
+    /// Every warning is an error. Default: no.
+    pub strict: bool,
+    /// Damage in the middle of a file ends that file with a warning. Default: no, it is an error.
+    pub salvage: bool,
+    /// Events kept to sort a dump of several CPUs. Default: 131072, about 16 MiB.
+    pub window: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            device: DeviceChoice::Only,
+            strict: false,
+            salvage: false,
+            window: 1 << 17,
+        }
+    }
+}
+
+/// One input of the merge.
+#[derive(Debug)]
+enum Feed {
+    PerCpu(Stream),
+    Dump(Reorder),
+}
+
+impl Feed {
+    #[inline]
+    fn next(&mut self, shared: &mut Shared) -> Result<Option<Event>> {
+        match self {
+            Feed::PerCpu(stream) => stream.next(shared),
+            Feed::Dump(reorder) => reorder.next(shared),
+        }
+    }
+
+    fn stream(&self) -> &Stream {
+        match self {
+            Feed::PerCpu(stream) => stream,
+            Feed::Dump(reorder) => &reorder.stream,
+        }
+    }
+}
+
+/// Whose next event comes when.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    time: SimTime,
+    feed: u32,
+}
+
+/// A capture being read.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Shared,
+    feeds: Vec<Feed>,
+    /// The next event of each feed, while it has one.
+    events: Vec<Event>,
+    /// Heads of the feeds that have one, the earliest last.
+    heads: Vec<Head>,
+    /// The last head was given out: its feed must move on before anything else.
+    taken: bool,
+    genesis: SimTime,
+}
+
+impl Reader {
+    /// Opens a directory with `<device>.blktrace.<cpu>` files, such files, a name without the
+    /// `.blktrace.<cpu>`, or dumps of several CPUs, and reads the first event of each.
+    pub fn open<P: AsRef<Path>>(paths: &[P], options: Options) -> Result<Reader> {
+        let paths: Vec<PathBuf> = paths
+            .iter()
+            .map(|path| path.as_ref().to_path_buf())
+            .collect();
+        let selection = paths::select(&paths, &options.device)?;
+        let window = options.window;
+        let mut shared = Shared {
+            options,
+            files: selection
+                .files
+                .iter()
+                .map(|(path, _)| path.clone())
+                .collect(),
+            warnings: Warnings::default(),
+            names: std::collections::BTreeMap::new(),
+            wall_clock: None,
+            notes: 0,
+            skipped: 0,
+        };
+        for file in selection.missing {
+            shared.warn(Warning::MissingCpu, 1, Location::new(file as u16, 0))?;
+        }
+        for (log, count) in selection.dropped {
+            let file = shared.files.len() as u16;
+            shared.files.push(log);
+            shared.warn(Warning::Dropped, count, Location::new(file, 0))?;
+        }
+        let mut reader = Reader {
+            shared,
+            feeds: Vec::with_capacity(selection.files.len()),
+            events: Vec::with_capacity(selection.files.len()),
+            heads: Vec::with_capacity(selection.files.len()),
+            taken: false,
+            genesis: SimTime::ZERO,
+        };
+        for (file, (_, shape)) in selection.files.iter().enumerate() {
+            let stream = Stream::open(&reader.shared, file as u16, *shape)?;
+            let mut feed = match shape {
+                Shape::PerCpu => Feed::PerCpu(stream),
+                Shape::Dump => Feed::Dump(Reorder::new(stream, window)),
+            };
+            let event = feed.next(&mut reader.shared)?;
+            reader.feeds.push(feed);
+            reader
+                .events
+                .push(event.unwrap_or(Event::new(SimTime::NEVER, Action::Unknown)));
+            if let Some(event) = event {
+                reader.add_head(Head {
+                    time: event.time,
+                    feed: file as u32,
+                });
+            }
+        }
+        if reader
+            .feeds
+            .iter()
+            .all(|feed| feed.stream().good_records() == 0)
+        {
+            return Err(Error::input(&paths[0], "no readable record"));
+        }
+        reader.genesis = reader.heads.last().map_or(SimTime::ZERO, |head| head.time);
+        Ok(reader)
+    }
+
+    /// The next event or message, or nothing at the end.
+    #[allow(clippy::should_implement_trait)] // An iterator could not lend the payload.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Event>> {
+        if self.taken {
+            self.move_on()?;
+        }
+        match self.heads.last() {
+            None => Ok(None),
+            Some(head) => {
+                self.taken = true;
+                Ok(Some(self.events[head.feed as usize]))
+            }
+        }
+    }
+
+    /// Time that blkparse prints as 0: of the earliest first event.
+    pub fn genesis(&self) -> SimTime {
+        self.genesis
+    }
+
+    /// Payload of the event returned last, without cgroup id: text of a message, command of a
+    /// passthrough request, driver data.
+    pub fn pdu(&self) -> &[u8] {
+        self.current().map_or(&[], |feed| match feed {
+            Feed::PerCpu(stream) => stream.pdu(),
+            Feed::Dump(reorder) => reorder.current().map_or(&[], |waiting| &waiting.pdu),
+        })
+    }
+
+    /// cgroup id of the event returned last.
+    pub fn cgroup(&self) -> Option<u64> {
+        match self.current()? {
+            Feed::PerCpu(stream) => stream.cgroup(),
+            Feed::Dump(reorder) => reorder.current()?.cgroup,
+        }
+    }
+
+    /// Name of a task, as far as its note was read: it stands before the task's first event.
+    pub fn process_name(&self, pid: u32) -> Option<&str> {
+        self.shared.names.get(&pid).map(String::as_str)
+    }
+
+    /// Time of the first wall clock note, and what the clock said in nanoseconds since 1970.
+    pub fn wall_clock(&self) -> Option<(SimTime, u64)> {
+        self.shared.wall_clock
+    }
+
+    /// Process and wall clock notes so far.
+    pub fn notes(&self) -> u64 {
+        self.shared.notes
+    }
+
+    /// Events left out so far because nobody asked for their device.
+    pub fn skipped(&self) -> u64 {
+        self.shared.skipped
+    }
+
+    /// Bytes of records read so far, after decompression.
+    pub fn bytes(&self) -> u64 {
+        self.feeds.iter().map(|feed| feed.stream().offset()).sum()
+    }
+
+    /// All files, as [`Location`] numbers them.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.shared.files
+    }
+
+    /// What was counted so far.
+    pub fn warnings(&self) -> &Warnings {
+        &self.shared.warnings
+    }
+
+    fn current(&self) -> Option<&Feed> {
+        let head = self.heads.last().filter(|_| self.taken)?;
+        Some(&self.feeds[head.feed as usize])
+    }
+
+    #[inline]
+    fn move_on(&mut self) -> Result<()> {
+        self.taken = false;
+        let Some(head) = self.heads.last_mut() else {
+            return Ok(());
+        };
+        let feed = head.feed as usize;
+        match self.feeds[feed].next(&mut self.shared) {
+            Ok(Some(event)) => {
+                self.events[feed] = event;
+                head.time = event.time;
+                self.settle();
+                Ok(())
+            }
+            Ok(None) => {
+                self.heads.pop();
+                Ok(())
+            }
+            Err(error) => {
+                // Nothing follows an error, above all not the event before it once more.
+                self.heads.clear();
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the last head where its new time belongs. Ties favour the feed being drained: only a
+    /// strictly later event lets another one first.
+    #[inline]
+    fn settle(&mut self) {
+        let [others @ .., head] = &mut self.heads[..] else {
+            return;
+        };
+        let head = *head;
+        if others.last().is_none_or(|next| head.time <= next.time) {
+            return;
+        }
+        let at = others.partition_point(|other| other.time >= head.time);
+        self.heads[at..].rotate_right(1);
+    }
+
+    /// Files are added in order; among equal times the first one added stays first, and a later
+    /// one goes right behind it, before those with the same time.
+    fn add_head(&mut self, head: Head) {
+        match self.heads.last() {
+            Some(first) if head.time >= first.time => {
+                let at = self.heads.partition_point(|other| other.time >= head.time);
+                self.heads.insert(at.min(self.heads.len() - 1), head);
+            }
+            _ => self.heads.push(head),
+        }
+    }
+}

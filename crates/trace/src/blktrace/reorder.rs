@@ -1,0 +1,96 @@
+//! A window that sorts a dump of several CPUs by time.
+//!
+//! `blktrace -o -` writes one CPU's buffer after the other, so times jump back by a buffer's
+//! worth. blkparse waits for each CPU's next number; we keep a fixed number of events instead,
+//! which bounds memory. What comes too late even so gets the verdict of time going backwards.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::event::{Device, Event};
+use super::stream::{Shared, Stream};
+use crate::Result;
+
+/// An event that waits, with what belongs to it.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    key: (u64, Device, u32, u64),
+    pub(super) event: Event,
+    pub(super) pdu: Box<[u8]>,
+    pub(super) cgroup: Option<u64>,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// A sorted dump.
+#[derive(Debug)]
+pub(super) struct Reorder {
+    pub(super) stream: Stream,
+    window: usize,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    arrived: u64,
+    last_time: u64,
+    current: Option<Waiting>,
+}
+
+impl Reorder {
+    /// Sorts within `window` events, at least one.
+    pub(super) fn new(stream: Stream, window: usize) -> Reorder {
+        let window = window.max(1);
+        let waiting = BinaryHeap::new();
+        Reorder {
+            stream,
+            window,
+            waiting,
+            arrived: 0,
+            last_time: 0,
+            current: None,
+        }
+    }
+
+    /// What belongs to the event returned last.
+    pub(super) fn current(&self) -> Option<&Waiting> {
+        self.current.as_ref()
+    }
+
+    /// The next event in order of (time, device, sequence, arrival), as blkparse sorts a pipe.
+    pub(super) fn next(&mut self, shared: &mut Shared) -> Result<Option<Event>> {
+        while self.waiting.len() < self.window {
+            let Some(event) = self.stream.next(shared)? else {
+                break;
+            };
+            self.arrived += 1;
+            self.waiting.push(Reverse(Waiting {
+                key: (event.time.0, event.device, event.sequence, self.arrived),
+                event,
+                pdu: self.stream.pdu().into(),
+                cgroup: self.stream.cgroup(),
+            }));
+        }
+        self.current = self.waiting.pop().map(|Reverse(waiting)| waiting);
+        let Some(Waiting { event, .. }) = &self.current else {
+            return Ok(None);
+        };
+        shared.check_time(self.last_time, event)?;
+        self.last_time = event.time.0;
+        Ok(Some(*event))
+    }
+}
