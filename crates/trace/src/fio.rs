@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
+mod build;
 mod check;
 mod cmdline;
 mod ini;
@@ -92,7 +93,7 @@ pub fn from_sections(file: &Path, sections: &[Section]) -> Result<JobFile> {
     let mut ignored = Vec::new();
     let mut jobs = Vec::with_capacity(sections.len());
     for section in sections {
-        let (job, notes) = job::build(file, section)?;
+        let (job, notes) = build::build(file, section)?;
         check::contradictions(file, &job)?;
         jobs.push(job);
         ignored.extend(notes);

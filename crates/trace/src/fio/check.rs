@@ -21,11 +21,11 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
     };
     if let Some(setting) = both_ways(job) {
         let what = "says the opposite of direct, both in the same section; keep one".to_string();
-        return Err(super::job::error(file, setting, what));
+        return Err(super::build::error(file, setting, what));
     }
     if let Some(setting) = mix_is_not_whole(job) {
         let what = "rwmixread and rwmixwrite, both given, do not add up to 100".to_string();
-        return Err(super::job::error(file, setting, what));
+        return Err(super::build::error(file, setting, what));
     }
     let uring = job.ioengine == FioEngine::IoUring;
     for (option, on) in [

@@ -289,137 +289,119 @@ fn bad_files() {
     }
 }
 
+const BAD_OPTIONS: &[(&str, &str)] = &[
+    (
+        "--iodpeth=4",
+        "2: iodpeth: no such fio option; did you mean `iodepth`?",
+    ),
+    (
+        "--nonsense_at_all=4",
+        "2: nonsense_at_all: no such fio option",
+    ),
+    (
+        "--rate=1m",
+        "2: rate: not modelled: limits in bytes are not modelled; use rate_iops",
+    ),
+    ("--verify=crc32c", "2: verify: not modelled: verification"),
+    ("--bs=", "2: bs: needs a value"),
+    ("--bs=4x", "2: bs: `4x` has an unknown unit"),
+    ("--bs=big", "2: bs: `big` is not a number"),
+    (
+        "--bs=4k,4k,4k,4k",
+        "2: bs: `4k,4k,4k,4k` has more than three",
+    ),
+    (
+        "--bs=99999999999999999999",
+        "2: bs: `99999999999999999999` is too large",
+    ),
+    ("--bs=2g", "2: bs: an I/O of 2147483648 bytes is absurd"),
+    (
+        "--direct=1 --bs=1000",
+        "3: bs: 1000 to 1000 bytes are not whole sectors",
+    ),
+    ("--bsrange=16k-4k", "2: bsrange: `16k-4k` runs backwards"),
+    (
+        "--bs=4k --size=2k",
+        "3: size: 2048 bytes do not hold one I/O",
+    ),
+    (
+        "--size=8192p",
+        "2: size: 9223372036854775808 bytes are more than any",
+    ),
+    ("--size=101%", "2: size: `101%` is more than 100%"),
+    ("--size=0%", "2: size: 0% of a device"),
+    (
+        "--direct=1 --offset=1",
+        "3: offset: 1 bytes are not whole sectors",
+    ),
+    (
+        "--direct=1 --buffered=1",
+        "3: buffered: says the opposite of direct",
+    ),
+    ("--direct=yes", "2: direct: `yes` is neither 0 nor 1"),
+    ("--direct", "2: direct: needs a value"),
+    ("--thread=2", "2: thread: `2` is neither"),
+    (
+        "--hipri --ioengine=libaio --direct=1",
+        "2: hipri: is an option of ioengine=io_uring",
+    ),
+    (
+        "--fixedbufs",
+        "2: fixedbufs: is an option of ioengine=io_uring",
+    ),
+    (
+        "--ioengine=io_uring --hipri",
+        "3: hipri: polled I/O goes around",
+    ),
+    ("--time_based", "2: time_based: needs a runtime"),
+    ("--runtime=10x", "2: runtime: `10x` has an unknown unit"),
+    ("--prio=8", "2: prio: `8` is not 0 to 7"),
+    ("--prioclass=4", "2: prioclass: `4` is not 0 to 3"),
+    ("--rwmixread=120", "2: rwmixread: 120 is more than 100"),
+    (
+        "--rw=randrw --rwmixread=60 --rwmixwrite=60",
+        "4: rwmixwrite: rwmixread and",
+    ),
+    ("--rw=sideways", "2: rw: `sideways` is none of"),
+    ("--rw=randread:8", "2: rw: a sequence number"),
+    (
+        "--ioengine=liaio",
+        "2: ioengine: `liaio` is no ioengine of fio; did you mean `libaio`?",
+    ),
+    ("--ioengine=mmap", "2: ioengine: mmap is not modelled"),
+    (
+        "--ioengine=io_uring --direct=1 --iodepth=0",
+        "4: iodepth: is at least 1",
+    ),
+    (
+        "--ioengine=io_uring --direct=1 --iodepth=1m",
+        "4: iodepth: 1048576 is absurd",
+    ),
+    ("--numjobs=5000", "2: numjobs: 5000 is absurd"),
+    ("--number_ios=0", "2: number_ios: is at least 1"),
+    ("--cpus_allowed=,", "2: cpus_allowed: names no CPU"),
+    (
+        "--cpus_allowed=3-1",
+        "2: cpus_allowed: `3-1` runs backwards",
+    ),
+    (
+        "--cpus_allowed=a",
+        "2: cpus_allowed: `a` is not a CPU number",
+    ),
+    (
+        "--cpus_allowed_policy=some",
+        "2: cpus_allowed_policy: `some`",
+    ),
+    ("--startdelay=1-5", "2: startdelay: a range"),
+    ("--kb_base=1023", "2: kb_base: expected 1024 or 1000"),
+    ("--filename=/dev/a::", "2: filename: has an empty"),
+    ("--section=a", "2: section: makes fio do something else"),
+    ("job.fio", "2: job.fio: is no option"),
+];
+
 #[test]
 fn bad_options() {
-    let uring = "--ioengine=io_uring --direct=1";
-    let cases = [
-        (
-            "--iodpeth=4".to_string(),
-            "2: iodpeth: no such fio option; did you mean `iodepth`?",
-        ),
-        (
-            "--nonsense_at_all=4".into(),
-            "2: nonsense_at_all: no such fio option",
-        ),
-        (
-            "--rate=1m".into(),
-            "2: rate: not modelled: limits in bytes are not modelled; use rate_iops",
-        ),
-        (
-            "--verify=crc32c".into(),
-            "2: verify: not modelled: verification",
-        ),
-        ("--bs=".into(), "2: bs: needs a value"),
-        ("--bs=4x".into(), "2: bs: `4x` has an unknown unit"),
-        ("--bs=big".into(), "2: bs: `big` is not a number"),
-        (
-            "--bs=4k,4k,4k,4k".into(),
-            "2: bs: `4k,4k,4k,4k` has more than three",
-        ),
-        (
-            "--bs=99999999999999999999".into(),
-            "2: bs: `99999999999999999999` is too large",
-        ),
-        (
-            "--bs=2g".into(),
-            "2: bs: an I/O of 2147483648 bytes is absurd",
-        ),
-        (
-            "--direct=1 --bs=1000".into(),
-            "3: bs: 1000 to 1000 bytes are not whole sectors",
-        ),
-        (
-            "--bsrange=16k-4k".into(),
-            "2: bsrange: `16k-4k` runs backwards",
-        ),
-        (
-            "--bs=4k --size=2k".into(),
-            "3: size: 2048 bytes do not hold one I/O",
-        ),
-        (
-            "--size=8192p".into(),
-            "2: size: 9223372036854775808 bytes are more than any",
-        ),
-        ("--size=101%".into(), "2: size: `101%` is more than 100%"),
-        ("--size=0%".into(), "2: size: 0% of a device"),
-        (
-            "--direct=1 --offset=1".into(),
-            "3: offset: 1 bytes are not whole sectors",
-        ),
-        (
-            "--direct=1 --buffered=1".into(),
-            "3: buffered: says the opposite of direct",
-        ),
-        ("--direct=yes".into(), "2: direct: `yes` is neither 0 nor 1"),
-        ("--direct".into(), "2: direct: needs a value"),
-        ("--thread=2".into(), "2: thread: `2` is neither"),
-        (
-            "--hipri --ioengine=libaio --direct=1".into(),
-            "2: hipri: is an option of ioengine=io_uring",
-        ),
-        (
-            "--fixedbufs".into(),
-            "2: fixedbufs: is an option of ioengine=io_uring",
-        ),
-        (
-            "--ioengine=io_uring --hipri".into(),
-            "3: hipri: polled I/O goes around",
-        ),
-        ("--time_based".into(), "2: time_based: needs a runtime"),
-        (
-            "--runtime=10x".into(),
-            "2: runtime: `10x` has an unknown unit",
-        ),
-        ("--prio=8".into(), "2: prio: `8` is not 0 to 7"),
-        ("--prioclass=4".into(), "2: prioclass: `4` is not 0 to 3"),
-        (
-            "--rwmixread=120".into(),
-            "2: rwmixread: 120 is more than 100",
-        ),
-        (
-            "--rw=randrw --rwmixread=60 --rwmixwrite=60".into(),
-            "4: rwmixwrite: rwmixread and",
-        ),
-        ("--rw=sideways".into(), "2: rw: `sideways` is none of"),
-        ("--rw=randread:8".into(), "2: rw: a sequence number"),
-        (
-            "--ioengine=liaio".into(),
-            "2: ioengine: `liaio` is no ioengine of fio; did you mean `libaio`?",
-        ),
-        (
-            "--ioengine=mmap".into(),
-            "2: ioengine: mmap is not modelled",
-        ),
-        (format!("{uring} --iodepth=0"), "4: iodepth: is at least 1"),
-        (
-            format!("{uring} --iodepth=1m"),
-            "4: iodepth: 1048576 is absurd",
-        ),
-        ("--numjobs=5000".into(), "2: numjobs: 5000 is absurd"),
-        ("--number_ios=0".into(), "2: number_ios: is at least 1"),
-        ("--cpus_allowed=,".into(), "2: cpus_allowed: names no CPU"),
-        (
-            "--cpus_allowed=3-1".into(),
-            "2: cpus_allowed: `3-1` runs backwards",
-        ),
-        (
-            "--cpus_allowed=a".into(),
-            "2: cpus_allowed: `a` is not a CPU number",
-        ),
-        (
-            "--cpus_allowed_policy=some".into(),
-            "2: cpus_allowed_policy: `some`",
-        ),
-        ("--startdelay=1-5".into(), "2: startdelay: a range"),
-        ("--kb_base=1023".into(), "2: kb_base: expected 1024 or 1000"),
-        ("--filename=/dev/a::".into(), "2: filename: has an empty"),
-        (
-            "--section=a".into(),
-            "2: section: makes fio do something else",
-        ),
-        ("job.fio".into(), "2: job.fio: is no option"),
-    ];
-    for (options, want) in cases {
+    for (options, want) in BAD_OPTIONS {
         let got = args(&format!("--name=j {options}"))
             .unwrap_err()
             .to_string();

@@ -4,6 +4,8 @@
 
 use blkmq::time::Duration;
 
+use super::job::Extent;
+
 type Parsed<T> = std::result::Result<T, String>;
 
 /// Splits a number from its suffix, the suffix in lower case.
@@ -74,21 +76,13 @@ fn factor(suffix: &str, kb_base: u64) -> Option<u64> {
     Some(base.pow(power))
 }
 
-/// Bytes, or a share of the device.
-pub(super) enum Size {
-    /// Bytes.
-    Bytes(u64),
-    /// 1 to 100 of 100.
-    Percent(u8),
-}
-
 /// Bytes or a percentage.
-pub(super) fn size(text: &str, kb_base: u64) -> Parsed<Size> {
+pub(super) fn size(text: &str, kb_base: u64) -> Parsed<Extent> {
     let Some(percent) = text.strip_suffix('%') else {
-        return bytes(text, kb_base).map(Size::Bytes);
+        return bytes(text, kb_base).map(Extent::Bytes);
     };
     match number(percent)? {
-        percent @ 0..=100 => Ok(Size::Percent(percent as u8)),
+        percent @ 0..=100 => Ok(Extent::Percent(percent as u8)),
         _ => Err(format!("`{text}` is more than 100%")),
     }
 }
@@ -127,13 +121,8 @@ pub(super) fn flag(text: Option<&str>) -> Parsed<bool> {
 
 /// `a-b` or one value for both.
 pub(super) fn range(text: &str, kb_base: u64) -> Parsed<(u64, u64)> {
-    let (low, high) = match text.split_once('-') {
-        Some((low, high)) => (bytes(low.trim(), kb_base)?, bytes(high.trim(), kb_base)?),
-        None => {
-            let both = bytes(text, kb_base)?;
-            (both, both)
-        }
-    };
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let (low, high) = (bytes(low.trim(), kb_base)?, bytes(high.trim(), kb_base)?);
     if low > high {
         Err(format!("`{text}` runs backwards"))
     } else {
