@@ -333,7 +333,9 @@ proptest! {
     fn runs_repeat(actions in prop::collection::vec(action(), 0..100)) {
         let mut queues = [Queue::new(&Rules::v6_1(), 1), Queue::new(&Rules::v6_1(), 1)];
         for queue in &mut queues {
-            actions.iter().for_each(|action| queue.apply(action));
+            for action in &actions {
+                queue.apply(action);
+            }
         }
         let [a, b] = &queues;
         prop_assert_eq!(&a.dd, &b.dd);
