@@ -36,10 +36,7 @@ pub(crate) fn run() -> Result {
         }
     }
     let blksim = determinism::build("release", &["build", "--package", "blksim", "--release"])?;
-    if !Run::new(&blksim, &["import-stats", "--help"])
-        .printed()?
-        .success
-    {
+    if !determinism::knows(&blksim, "import-stats")? {
         return Ok(Outcome::Skipped(
             "blksim has no import-stats yet".to_owned(),
         ));
