@@ -135,7 +135,10 @@ pub fn completed_level(rq: &Request) -> Option<usize> {
 
 /// The scheduler of a queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[allow(clippy::large_enum_variant)] // One block to clone: the explorer's state (seam.md rule 9).
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one block to clone: the explorer's state (seam.md rule 9)"
+)]
 pub enum Elevator {
     /// No scheduler: requests wait in software queues.
     None,

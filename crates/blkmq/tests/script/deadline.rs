@@ -19,8 +19,8 @@
 //! show state | batch | queued | counts | NAME
 //! ```
 //!
-//! A REQUEST is `OP SECTOR+SECTORS [prio=CLASS[/LEVEL]] [segments=N] [nomerge] [sync] [fua]`, OP one
-//! of r, w, d (discard), z (write-zeroes).
+//! A REQUEST is `OP SECTOR+SECTORS [prio=CLASS[/LEVEL]] [segments=N] [nomerge] [sync] [fua]`, with
+//! OP one of r, w, d (discard), z (write-zeroes).
 
 use super::World;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};

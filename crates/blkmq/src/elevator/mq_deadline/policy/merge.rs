@@ -156,9 +156,9 @@ impl MqDeadline {
         }
         let mut moving = rq;
         while let Some(target) = self.index.find(pool, pool[moving].sector) {
-            // Deviation: the kernel goes on with discards of several ranges, too, but leaves the
-            // absorbed one, which it frees, on fifo and tree (attempt_merge() calls the scheduler
-            // for other requests only). We stop before that.
+            // Deviation(D5): the kernel goes on with discards of several ranges, too, but leaves
+            // the absorbed one, which it frees, on fifo and tree (attempt_merge() tells the
+            // scheduler of other requests only). We stop before that.
             let queued = pool[moving].place == Place::Elevator;
             if queued && merges_ranges(pool[moving].op, merging.limits) {
                 break;
