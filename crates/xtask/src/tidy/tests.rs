@@ -145,6 +145,7 @@ use std::process; // BAD
     assert!(found("only-cli-speaks", &[("crates/cli/src/a.rs", speaks)]).is_empty());
     let paths = "use std::path::Path; // BAD
 fn f() { std::fs::read(p); } // BAD
+fn g() { p.exists() } // BAD
 use std::io::Write;
 ";
     check("only-cli-touches-paths", "crates/explore/src/a.rs", paths);
@@ -155,6 +156,12 @@ use std::io::Write;
         )
         .is_empty()
     );
+    let names = "use std::path::Path;
+fn f(file: &Path) { file.display() }
+fn g(file: &Path) { file.is_file() } // BAD
+fn h() { std::fs::File::open(p) } // BAD
+";
+    check("only-cli-touches-paths", "crates/sim/src/a.rs", names);
 }
 
 #[test]
