@@ -30,9 +30,14 @@ type Deltas = BTreeMap<String, Delta>;
 
 /// Compare every device of every binary capture under `traces/`.
 pub(crate) fn run() -> Result {
-    for program in ["btt", "blkparse"] {
+    let tools = [
+        ("btt", "blktrace"),
+        ("blkparse", "blktrace"),
+        ("xz", "xz-utils"),
+    ];
+    for (program, package) in tools {
         if !paths::has_program(program) {
-            return step::missing_tool(&format!("{program} is missing: apt-get install blktrace"));
+            return step::missing_tool(&format!("{program} is missing: apt-get install {package}"));
         }
     }
     let blksim = determinism::build("release", &["build", "--package", "blksim", "--release"])?;
