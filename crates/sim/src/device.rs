@@ -7,6 +7,14 @@
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
+mod any;
+pub mod null_blk;
+
+#[cfg(test)]
+mod bench;
+
+pub use any::{AnyDevice, DeviceSetup, QueueLayout};
+
 /// What queue_rq reads of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {

@@ -1,0 +1,158 @@
+//! `AnyDevice`: the closed set of device models behind one name, and how they are set up.
+//!
+//! Holds no behaviour of its own. Read next: `null_blk.rs`, the simplest of them.
+
+use super::null_blk::NullBlk;
+use super::{Actions, Command, Device, Found, Reply};
+use crate::plan::{DeviceKind, DevicePlan, Plan};
+use blkmq::request::{CpuId, HctxId, RequestId};
+use blkmq::rules::Rules;
+use blkmq::time::{Duration, SimTime};
+
+/// What a device is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceSetup<'a> {
+    /// The device's part of the plan.
+    pub plan: &'a DevicePlan,
+    /// Kernel.
+    pub rules: &'a Rules,
+    /// queue/io_timeout.
+    pub io_timeout: Duration,
+    /// Seed of the run.
+    pub seed: u64,
+    /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
+    pub vector_cpus: &'a [CpuId],
+    /// Request slots: every [`RequestId`] is below.
+    pub requests: u32,
+}
+
+impl<'a> DeviceSetup<'a> {
+    /// That of a whole plan, with the CPU of each hctx's vector.
+    pub fn of(plan: &'a Plan, vector_cpus: &'a [CpuId]) -> DeviceSetup<'a> {
+        DeviceSetup {
+            plan: &plan.device,
+            rules: &plan.queue.rules,
+            io_timeout: plan.queue.io_timeout,
+            seed: plan.seed,
+            vector_cpus,
+            requests: plan.capacity.requests,
+        }
+    }
+}
+
+/// Which hctx is of which type: DEFAULT ones first, then READ, then POLL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueLayout {
+    /// Hardware queues of all types.
+    count: u16,
+    /// First POLL hctx; `count` if there is none.
+    polled_first: u16,
+}
+
+impl QueueLayout {
+    /// That of a plan. Panics if it has no DEFAULT queue.
+    pub fn new(plan: &DevicePlan) -> QueueLayout {
+        assert!(plan.default_queues > 0, "a device has a DEFAULT queue");
+        let polled_first = plan.default_queues + plan.read_queues;
+        QueueLayout {
+            count: polled_first + plan.poll_queues,
+            polled_first,
+        }
+    }
+
+    /// Hardware queues of all types.
+    pub fn count(self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// POLL hctxs.
+    pub fn polled_count(self) -> usize {
+        usize::from(self.count - self.polled_first)
+    }
+
+    /// Index of `hctx` among the POLL hctxs, `None` of another type. Panics if there is no such
+    /// hctx.
+    pub fn polled_index(self, hctx: HctxId) -> Option<usize> {
+        assert!(hctx.0 < self.count, "hctx {} of {}", hctx.0, self.count);
+        hctx.0.checked_sub(self.polled_first).map(usize::from)
+    }
+}
+
+/// One of the device models.
+#[derive(Debug)]
+pub enum AnyDevice {
+    /// null_blk.
+    NullBlk(NullBlk),
+}
+
+impl AnyDevice {
+    /// The device of a plan, idle. Panics if a size in it is zero.
+    pub fn new(setup: &DeviceSetup<'_>) -> AnyDevice {
+        match &setup.plan.kind {
+            DeviceKind::NullBlk(plan) => AnyDevice::NullBlk(NullBlk::new(plan, setup)),
+            DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => panic!("no model of it yet"),
+        }
+    }
+}
+
+impl Device for AnyDevice {
+    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
+        match self {
+            AnyDevice::NullBlk(device) => device.get_budget(now, out),
+        }
+    }
+
+    fn put_budget(&mut self, token: u32) {
+        match self {
+            AnyDevice::NullBlk(device) => device.put_budget(token),
+        }
+    }
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        match self {
+            AnyDevice::NullBlk(device) => device.queue_rq(command, now, out),
+        }
+    }
+
+    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        match self {
+            AnyDevice::NullBlk(device) => device.commit_rqs(hctx, now, out),
+        }
+    }
+
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
+        match self {
+            AnyDevice::NullBlk(device) => device.timer(mark, now, out),
+        }
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found> {
+        match self {
+            AnyDevice::NullBlk(device) => device.interrupt(vector, now, out),
+        }
+    }
+
+    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found> {
+        match self {
+            AnyDevice::NullBlk(device) => device.poll(hctx, now, out),
+        }
+    }
+
+    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        match self {
+            AnyDevice::NullBlk(device) => device.ended(rq, now, out),
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        match self {
+            AnyDevice::NullBlk(device) => device.in_flight(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            AnyDevice::NullBlk(device) => device.describe(),
+        }
+    }
+}

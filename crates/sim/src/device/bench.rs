@@ -1,0 +1,416 @@
+//! A test bench for devices: the least block layer that can drive one, and it checks as it goes.
+//!
+//! Strict where a block layer may be: a refused request is offered again only when the device
+//! earned it (a completion, a restart, the 3 ms of RESOURCE), so that a forgotten restart is a
+//! stall. Handlers and pollers look step by step, other events in between.
+
+use super::{Action, Actions, AnyDevice, Command, Device, DeviceSetup, EndedBy, Found, Verdict};
+use crate::plan::{DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, Ratio};
+use crate::rng::Rng;
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::rules::Rules;
+use blkmq::time::{Duration, SimTime};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One I/O that is to happen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Io {
+    pub(super) at: SimTime,
+    pub(super) hctx: u16,
+    pub(super) op: Op,
+    pub(super) sectors: u32,
+}
+
+/// One I/O that did happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ended {
+    /// Index into the I/Os given.
+    pub(super) io: usize,
+    pub(super) issued: SimTime,
+    pub(super) at: SimTime,
+    pub(super) status: Status,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Arrival(usize),
+    Timer(u64),
+    Handler(u32),
+    Poll(u16),
+    Ended(u32),
+    RunAll,
+    Run(u16),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Slot {
+    Free,
+    InDevice(usize, SimTime),
+    Reported(usize, SimTime),
+}
+
+/// What keeps an hctx from being run by a completion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wait {
+    No,
+    /// Refused: a completion on it (SCHED_RESTART) looks again.
+    Restart,
+    /// No budget: only the driver looks again.
+    Budget,
+}
+
+/// The bench.
+pub(super) struct Bench {
+    pub(super) device: AnyDevice,
+    pub(super) now: SimTime,
+    /// What the device asked for, in order: (time, action).
+    pub(super) actions: Vec<(SimTime, Action)>,
+    pub(super) ended: Vec<Ended>,
+    pub(super) refusals: u32,
+    pub(super) interrupts: u32,
+    pub(super) in_flight_max: u32,
+    /// Never call commit_rqs and never say `last`: a mutant of the block layer.
+    pub(super) mute: bool,
+    ios: Vec<Io>,
+    out: Actions,
+    events: BTreeMap<(SimTime, u64), Event>,
+    sequence: u64,
+    slots: Vec<Slot>,
+    free: Vec<Vec<u32>>,
+    backlog: Vec<VecDeque<usize>>,
+    wait: Vec<Wait>,
+    stopped: bool,
+    budgeted: bool,
+    polled_first: u16,
+    in_device: u32,
+    rng: Rng,
+}
+
+impl Bench {
+    /// A bench for the device of this plan.
+    pub(super) fn new(plan: &DevicePlan, rules: &Rules, seed: u64) -> Bench {
+        let hctxs = plan.default_queues + plan.read_queues + plan.poll_queues;
+        let requests = plan.queue_depth * u32::from(hctxs);
+        let vector_cpus: Vec<CpuId> = (0..hctxs).map(CpuId).collect();
+        let device = AnyDevice::new(&DeviceSetup {
+            plan,
+            rules,
+            io_timeout: Duration::from_secs(5),
+            seed,
+            vector_cpus: &vector_cpus,
+            requests,
+        });
+        let slots_of = |hctx: u16| {
+            let first = u32::from(hctx) * plan.queue_depth;
+            (first..first + plan.queue_depth).rev().collect()
+        };
+        Bench {
+            device,
+            now: SimTime::ZERO,
+            actions: Vec::new(),
+            ended: Vec::new(),
+            refusals: 0,
+            interrupts: 0,
+            in_flight_max: 0,
+            mute: false,
+            ios: Vec::new(),
+            out: Vec::new(),
+            events: BTreeMap::new(),
+            sequence: 0,
+            slots: vec![Slot::Free; requests as usize],
+            free: (0..hctxs).map(slots_of).collect(),
+            backlog: vec![VecDeque::new(); usize::from(hctxs)],
+            wait: vec![Wait::No; usize::from(hctxs)],
+            stopped: false,
+            budgeted: plan.budget > 0,
+            polled_first: plan.default_queues + plan.read_queues,
+            in_device: 0,
+            rng: Rng::stream(seed, "bench"),
+        }
+    }
+
+    /// Does all I/Os and drains; an error tells what was left behind.
+    pub(super) fn run(&mut self, ios: &[Io]) -> Result<(), String> {
+        self.ios = ios.to_vec();
+        for (index, io) in ios.iter().enumerate() {
+            self.schedule(io.at, Event::Arrival(index));
+        }
+        while let Some(((at, _), event)) = self.events.pop_first() {
+            assert!(at >= self.now, "time goes forward");
+            self.now = at;
+            self.handle(event);
+        }
+        let left = self.ios.len() - self.ended.len();
+        if left > 0 {
+            return Err(format!("{left} left; {}", self.device.describe()));
+        }
+        assert_eq!(self.device.in_flight(), 0, "{}", self.device.describe());
+        Ok(())
+    }
+
+    fn schedule(&mut self, at: SimTime, event: Event) {
+        self.sequence += 1;
+        self.events.insert((at, self.sequence), event);
+    }
+
+    fn after(&mut self, ns: u64, event: Event) {
+        self.schedule(self.now + Duration(ns), event);
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrival(io) => {
+                let hctx = self.ios[io].hctx;
+                self.backlog[usize::from(hctx)].push_back(io);
+                self.run_hctx(hctx);
+            }
+            Event::Timer(mark) => {
+                self.device.timer(mark, self.now, &mut self.out);
+                self.act();
+            }
+            Event::Handler(vector) => {
+                let found = self.device.interrupt(vector, self.now, &mut self.out);
+                if let Some(found) = found {
+                    self.found(found);
+                    self.after(70, Event::Handler(vector));
+                }
+                self.act();
+            }
+            Event::Poll(hctx) => {
+                let found = self.device.poll(HctxId(hctx), self.now, &mut self.out);
+                if let Some(found) = found {
+                    self.found(found);
+                }
+                let first = usize::from(hctx) * self.slots.len() / self.free.len();
+                let last = (usize::from(hctx) + 1) * self.slots.len() / self.free.len();
+                let busy = |slot: &Slot| matches!(slot, Slot::InDevice(..));
+                if self.slots[first..last].iter().any(busy) && self.device.in_flight() > 0 {
+                    self.after(60, Event::Poll(hctx));
+                }
+                self.act();
+            }
+            Event::Ended(slot) => self.finish(slot),
+            Event::RunAll => self.run_all(),
+            Event::Run(hctx) => self.run_hctx(hctx),
+        }
+        self.in_flight_max = self.in_flight_max.max(self.device.in_flight());
+        assert_eq!(self.device.in_flight(), self.in_device, "in flight");
+    }
+
+    fn run_all(&mut self) {
+        for hctx in 0..self.free.len() {
+            self.run_hctx(u16::try_from(hctx).expect("few hctxs"));
+        }
+    }
+
+    /// A dispatch run: offers until something refuses.
+    fn run_hctx(&mut self, hctx: u16) {
+        let index = usize::from(hctx);
+        let mut unannounced = false;
+        while !self.stopped && !self.backlog[index].is_empty() && !self.free[index].is_empty() {
+            let mut budget = None;
+            if self.budgeted {
+                budget = self.device.get_budget(self.now, &mut self.out);
+                self.act();
+                if budget.is_none() {
+                    self.wait[index] = Wait::Budget;
+                    break;
+                }
+            }
+            let verdict = self.offer(hctx, budget);
+            self.wait[index] = Wait::No;
+            match verdict {
+                (Verdict::Accepted, last) => unannounced = !last,
+                (Verdict::DevResource, _) => {
+                    self.wait[index] = Wait::Restart;
+                    break;
+                }
+                (Verdict::Resource, _) => {
+                    self.wait[index] = Wait::Restart;
+                    self.after(3_000_000, Event::Run(hctx));
+                    break;
+                }
+                (Verdict::Error(status), _) => panic!("refused for good: {status:?}"),
+            }
+        }
+        if unannounced && !self.mute {
+            self.device
+                .commit_rqs(HctxId(hctx), self.now, &mut self.out);
+            self.act();
+        }
+    }
+
+    /// Offers the oldest of the backlog; what the device says, and the `last` it was told.
+    fn offer(&mut self, hctx: u16, budget: Option<u32>) -> (Verdict, bool) {
+        let index = usize::from(hctx);
+        let io = *self.backlog[index].front().expect("checked by the caller");
+        let slot = *self.free[index].last().expect("checked by the caller");
+        let polled = hctx >= self.polled_first;
+        // Now and then `last` is not said though nothing follows: commit_rqs must do.
+        let more = self.backlog[index].len() > 1 || self.rng.chance(1, 4);
+        let command = Command {
+            rq: RequestId(slot),
+            hctx: HctxId(hctx),
+            cpu: CpuId(hctx),
+            op: self.ios[io].op,
+            flags: OpFlags::default(),
+            sector: Sector(0),
+            sectors: Sectors(self.ios[io].sectors),
+            polled,
+            last: !more && !self.mute,
+            budget,
+        };
+        let reply = self.device.queue_rq(&command, self.now, &mut self.out);
+        if reply.verdict == Verdict::Accepted {
+            assert!(reply.started, "an accepted request was started");
+            assert_eq!(self.slots[slot as usize], Slot::Free, "slot {slot}");
+            self.slots[slot as usize] = Slot::InDevice(io, self.now);
+            self.in_device += 1;
+            self.free[index].pop();
+            self.backlog[index].pop_front();
+            if polled {
+                self.after(100, Event::Poll(hctx));
+            }
+        } else {
+            self.refusals += 1;
+        }
+        self.act();
+        (reply.verdict, command.last)
+    }
+
+    fn found(&mut self, found: Found) {
+        let delay = match found.by {
+            EndedBy::End => 0,
+            EndedBy::Complete | EndedBy::Batch => self.rng.below(3_000),
+        };
+        self.report(found.rq, found.status, delay);
+    }
+
+    fn report(&mut self, rq: RequestId, status: Status, delay_ns: u64) {
+        let Slot::InDevice(io, issued) = self.slots[rq.0 as usize] else {
+            panic!("{rq:?} was reported while {:?}", self.slots[rq.0 as usize]);
+        };
+        self.slots[rq.0 as usize] = Slot::Reported(io, issued);
+        self.in_device -= 1;
+        self.ended.push(Ended {
+            io,
+            issued,
+            at: self.now,
+            status,
+        });
+        self.after(delay_ns, Event::Ended(rq.0));
+    }
+
+    fn finish(&mut self, slot: u32) {
+        let Slot::Reported(io, _) = self.slots[slot as usize] else {
+            panic!("slot {slot} ended while {:?}", self.slots[slot as usize]);
+        };
+        self.slots[slot as usize] = Slot::Free;
+        let hctx = self.ios[io].hctx;
+        self.free[usize::from(hctx)].push(slot);
+        self.device.ended(RequestId(slot), self.now, &mut self.out);
+        self.act();
+        if self.wait[usize::from(hctx)] != Wait::Budget {
+            self.run_hctx(hctx);
+        }
+    }
+
+    /// Does what the device asked for in the last call.
+    fn act(&mut self) {
+        let mut out = core::mem::take(&mut self.out);
+        for action in out.drain(..) {
+            self.actions.push((self.now, action));
+            match action {
+                Action::End { rq, status } => self.report(rq, status, 0),
+                Action::Complete { rq, status } => {
+                    let delay_ns = self.rng.below(3_000);
+                    self.report(rq, status, delay_ns);
+                }
+                Action::Timer { after, mark } => self.after(after.0, Event::Timer(mark)),
+                Action::Interrupt { after, vector, .. } => {
+                    self.interrupts += 1;
+                    self.after(after.0, Event::Handler(vector));
+                }
+                Action::StopQueues => self.stopped = true,
+                Action::StartQueues => {
+                    if core::mem::take(&mut self.stopped) {
+                        self.after(0, Event::RunAll);
+                    }
+                }
+                Action::RunQueues { delay } => self.after(delay.0, Event::RunAll),
+            }
+        }
+        self.out = out;
+    }
+}
+
+/// `count` reads of 4 KiB on hctx 0 at time zero.
+pub(super) fn reads(count: usize) -> Vec<Io> {
+    let io = Io {
+        at: SimTime::ZERO,
+        hctx: 0,
+        op: Op::Read,
+        sectors: 8,
+    };
+    vec![io; count]
+}
+
+/// Random I/Os on `hctxs` queues, `gap_ns` apart on average.
+pub(super) fn random_ios(seed: u64, count: usize, hctxs: u16, gap_ns: u64) -> Vec<Io> {
+    let mut rng = Rng::stream(seed, "ios");
+    let mut at = SimTime::ZERO;
+    let ops = [Op::Read, Op::Write, Op::Discard, Op::Flush, Op::WriteZeroes];
+    let draw = |_| {
+        at = at + Duration(rng.exponential(gap_ns));
+        let op = ops[rng.below(5) as usize];
+        let sectors = if op == Op::Flush {
+            0
+        } else {
+            1 + rng.below(64) as u32
+        };
+        let hctx = rng.below(u64::from(hctxs)) as u16;
+        Io {
+            at,
+            hctx,
+            op,
+            sectors,
+        }
+    };
+    (0..count).map(draw).collect()
+}
+
+/// A plan with one DEFAULT queue of 64 tags.
+pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
+    DevicePlan {
+        kind,
+        name: String::from("dev"),
+        sectors: 1 << 21,
+        block_sectors: 1,
+        default_queues: 1,
+        read_queues: 0,
+        poll_queues: 0,
+        queue_depth: 64,
+        hctx_shared: false,
+        budget: 0,
+        rotational: false,
+        fault: FaultPlan {
+            busy: Ratio::NEVER,
+            busy_kind: crate::plan::BusyKind::Resource,
+            error: Ratio::NEVER,
+            timeout: Ratio::NEVER,
+            lost_completion: Ratio::NEVER,
+            after_commands: 0,
+        },
+    }
+}
+
+/// null_blk of this irqmode, 10 us.
+pub(super) fn null_blk(irqmode: IrqMode) -> NullBlkPlan {
+    NullBlkPlan {
+        irqmode,
+        completion: Duration::from_micros(10),
+        blocking: false,
+        memory_backed: false,
+        mbps: 0,
+    }
+}

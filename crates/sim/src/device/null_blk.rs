@@ -1,0 +1,206 @@
+//! null_blk in its multi-queue mode: accepts at once, completes at once or by a timer.
+//!
+//! Has no resources of its own and no service time; only the bandwidth limit refuses. Data are
+//! never kept: memory backing changes what the machine charges, not what happens here.
+//! Kernel: drivers/block/null_blk/main.c (6.1.192, 6.12.117).
+
+use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
+use super::{DeviceSetup, QueueLayout};
+use crate::plan::{IrqMode, NullBlkPlan};
+use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::time::{Duration, SimTime};
+use std::collections::VecDeque;
+
+mod throttle;
+
+#[cfg(test)]
+mod tests;
+
+pub use throttle::ThrottlePoint;
+use throttle::{BANDWIDTH_TICK, Throttle};
+
+/// null_blk.
+#[derive(Debug)]
+pub struct NullBlk {
+    // Settings.
+    irqmode: IrqMode,
+    completion: Duration,
+    throttle_point: ThrottlePoint,
+    layout: QueueLayout,
+
+    // State.
+    /// Expiry of each slot's timer; `NEVER` where none is armed.
+    due: Vec<SimTime>,
+    /// One for each POLL hctx.
+    poll_queues: Vec<PollQueue>,
+    throttle: Option<Throttle>,
+    in_flight: u32,
+}
+
+/// `poll_list` of a POLL hctx.
+#[derive(Debug)]
+struct PollQueue {
+    /// Issued, not yet seen by a poller.
+    issued: VecDeque<RequestId>,
+    /// What the current pass found when it began: a poller takes the whole list once and leaves
+    /// later arrivals to the next pass.
+    taken: VecDeque<RequestId>,
+    /// A pass is under way.
+    in_pass: bool,
+}
+
+impl NullBlk {
+    /// The device of `setup`, idle. Panics if the plan has no hardware queue.
+    pub fn new(plan: &NullBlkPlan, setup: &DeviceSetup<'_>) -> NullBlk {
+        let layout = QueueLayout::new(setup.plan);
+        let slots = setup.requests as usize;
+        let poll_queues = (0..layout.polled_count()).map(|_| PollQueue {
+            issued: VecDeque::with_capacity(slots),
+            taken: VecDeque::with_capacity(slots),
+            in_pass: false,
+        });
+        NullBlk {
+            irqmode: plan.irqmode,
+            completion: plan.completion,
+            throttle_point: ThrottlePoint::of(setup.rules),
+            layout,
+            due: vec![SimTime::NEVER; slots],
+            poll_queues: poll_queues.collect(),
+            throttle: (plan.mbps > 0).then(|| Throttle::new(plan.mbps)),
+            in_flight: 0,
+        }
+    }
+
+    /// null_handle_throttled(): true if the command may go on.
+    fn admit(&mut self, command: &Command, out: &mut Actions) -> bool {
+        match &mut self.throttle {
+            Some(throttle) => throttle.admit(command.sectors, out),
+            None => true,
+        }
+    }
+
+    /// nullb_complete_cmd().
+    fn complete(&mut self, command: &Command, now: SimTime, out: &mut Actions) {
+        let (rq, status) = (command.rq, Status::Ok);
+        match self.irqmode {
+            IrqMode::None => out.push(Action::End { rq, status }),
+            IrqMode::Softirq => out.push(Action::Complete { rq, status }),
+            IrqMode::Timer => {
+                let due = &mut self.due[rq.0 as usize];
+                assert_eq!(*due, SimTime::NEVER, "request {} was issued twice", rq.0);
+                *due = now + self.completion;
+                self.in_flight += 1;
+                out.push(Action::Interrupt {
+                    after: self.completion,
+                    cpu: command.cpu,
+                    vector: rq.0,
+                });
+            }
+        }
+    }
+}
+
+impl Device for NullBlk {
+    /// Never asked: null_blk has no budget. Hands out a token all the same.
+    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+        Some(0)
+    }
+
+    fn put_budget(&mut self, _token: u32) {}
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        let polled = self.layout.polled_index(command.hctx);
+        // v6.1 limits inside the handling of a command, which polled ones reach only when polled,
+        // and which comes after the start of the request.
+        let (limited, started) = match self.throttle_point {
+            ThrottlePoint::AfterStart => (polled.is_none(), true),
+            ThrottlePoint::BeforeStart => (true, false),
+        };
+        if limited && !self.admit(command, out) {
+            return Reply {
+                verdict: Verdict::DevResource,
+                started,
+            };
+        }
+        match polled {
+            Some(index) => {
+                self.poll_queues[index].issued.push_back(command.rq);
+                self.in_flight += 1;
+            }
+            None => self.complete(command, now, out),
+        }
+        Reply {
+            verdict: Verdict::Accepted,
+            started: true,
+        }
+    }
+
+    /// null_blk has no doorbell.
+    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
+
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
+        assert_eq!(mark, BANDWIDTH_TICK, "null_blk has one timer of its own");
+        let throttle = self.throttle.as_mut();
+        throttle
+            .expect("only a throttled device starts the tick")
+            .tick(now, out);
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
+        let due = &mut self.due[vector as usize];
+        // The slot may have been issued again since this handler took its command.
+        if *due > now {
+            return None;
+        }
+        *due = SimTime::NEVER;
+        self.in_flight -= 1;
+        Some(Found {
+            rq: RequestId(vector),
+            status: Status::Ok,
+            by: EndedBy::End,
+        })
+    }
+
+    fn poll(&mut self, hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
+        let queue = &mut self.poll_queues[self.layout.polled_index(hctx)?];
+        if !queue.in_pass {
+            assert!(queue.taken.is_empty(), "a pass ends when nothing is left");
+            core::mem::swap(&mut queue.issued, &mut queue.taken);
+            queue.in_pass = true;
+        }
+        let Some(rq) = queue.taken.pop_front() else {
+            queue.in_pass = false;
+            return None;
+        };
+        self.in_flight -= 1;
+        Some(Found {
+            rq,
+            status: Status::Ok,
+            by: EndedBy::Batch,
+        })
+    }
+
+    fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn describe(&self) -> String {
+        let polled: usize = self.poll_queues.iter().map(PollQueue::len).sum();
+        let limit = match &self.throttle {
+            Some(throttle) => format!(", {}", throttle.describe()),
+            None => String::new(),
+        };
+        format!(
+            "null_blk: {} in flight, {polled} of them for a poller{limit}",
+            self.in_flight
+        )
+    }
+}
+
+impl PollQueue {
+    fn len(&self) -> usize {
+        self.issued.len() + self.taken.len()
+    }
+}
