@@ -7,3 +7,4 @@ pub mod device;
 pub mod event_queue;
 pub mod plan;
 pub mod rng;
+pub mod scenario;

@@ -1,0 +1,27 @@
+//! What can be wrong with a scenario.
+
+/// A scenario that cannot be used: where, which field, and what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A field.
+    #[error("{place}: {field}: {what}")]
+    Field {
+        /// `file:line`, `--set ...` or `--device ...`; only the file if the field is not written.
+        place: String,
+        /// Dotted name, e.g. `queue.fifo_batch`.
+        field: String,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// The text is no TOML, or a value has the wrong type.
+    #[error("{place}: {what}")]
+    Syntax {
+        /// `file:line`, `--set ...` or `--device ...`.
+        place: String,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// A fio job file or command line is wrong.
+    #[error(transparent)]
+    Fio(#[from] trace::Error),
+}

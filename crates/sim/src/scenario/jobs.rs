@@ -1,0 +1,138 @@
+//! The `[[job]]` tables: fio's options, read by the same code as fio's job files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toml::{Table, Value};
+use trace::fio::{self, FioJob, JobFile, Section, Setting};
+
+use super::source::{Place, Source};
+use super::{Result, Scenario, ScenarioError};
+
+/// First name of an option that fio knows.
+pub(super) fn canonical(option: &str) -> Option<&'static str> {
+    fio::lookup(option).map(|known| known.name)
+}
+
+/// True if setting `new` leaves nothing of an earlier `old`: one option, or its opposite.
+pub(super) fn overrides(new: &str, old: &str) -> bool {
+    let pairs = [
+        ("direct", "buffered"),
+        ("rwmixread", "rwmixwrite"),
+        ("bs", "bsrange"),
+    ];
+    let (new, old) = (canonical(new).unwrap_or(new), canonical(old).unwrap_or(old));
+    new == old
+        || pairs
+            .iter()
+            .any(|(a, b)| (new, old) == (*a, *b) || (new, old) == (*b, *a))
+}
+
+/// A scenario of nothing but fio jobs.
+pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
+    let mut places = BTreeMap::new();
+    let mut tables = Vec::new();
+    for (i, job) in jobs.jobs.iter().enumerate() {
+        let mut table = Table::new();
+        for setting in &job.written {
+            let name = canonical(&setting.option).unwrap_or(&setting.option);
+            // fio takes the last one; globals come first.
+            table.retain(|old, _| !overrides(name, old));
+            let value = setting
+                .value
+                .clone()
+                .map_or(Value::Boolean(true), Value::String);
+            table.insert(name.to_string(), value);
+            let place = Place::Line(file.to_path_buf(), setting.line);
+            places.insert(format!("job.{i}.{name}"), place);
+        }
+        table.insert("name".to_string(), Value::String(job.name.clone()));
+        places.insert(
+            format!("job.{i}"),
+            Place::Line(file.to_path_buf(), job.line),
+        );
+        tables.push(Value::Table(table));
+    }
+    let mut table = Table::new();
+    table.insert("job".to_string(), Value::Array(tables));
+    let mut source = Source::new(file, table);
+    source.places = places;
+    source
+}
+
+/// The jobs, typed, and notes on options without effect.
+pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
+    if scenario.job.is_empty() {
+        let what = "there is no job; write [[job]] with fio's options, e.g. rw = \"randread\"";
+        return Err(scenario.error("job", what));
+    }
+    // The parser knows lines; here a "line" is the number of a setting in this list.
+    let mut names: Vec<String> = vec!["job".to_string()];
+    let mut sections = Vec::new();
+    for (i, table) in scenario.job.iter().enumerate() {
+        sections.push(section(scenario, i, table, &mut names)?);
+    }
+    let file = &scenario.source.file;
+    let parsed = fio::from_sections(file, &sections).map_err(|e| match e {
+        trace::Error::Text { line, what, .. } => scenario.error(&names[line as usize], what),
+        other => ScenarioError::Fio(other),
+    })?;
+    let notes: BTreeSet<String> = parsed
+        .ignored
+        .iter()
+        .map(|note| {
+            let place = scenario.source.place(&names[note.line as usize]);
+            format!("{place}: {}: {}", note.option, note.why)
+        })
+        .collect();
+    Ok((parsed.jobs, notes.into_iter().collect()))
+}
+
+fn section(
+    scenario: &Scenario,
+    index: usize,
+    table: &BTreeMap<String, Value>,
+    names: &mut Vec<String>,
+) -> Result<Section> {
+    let head = format!("job.{index}");
+    let line = names.len() as u64;
+    names.push(head.clone());
+    let mut name = format!("job{index}");
+    let mut settings: Vec<Setting> = Vec::new();
+    for (option, value) in table {
+        let field = format!("{head}.{option}");
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Boolean(on) => i32::from(*on).to_string(),
+            _ => {
+                let what = "expected a string, a whole number, true or false";
+                return Err(scenario.error(&field, what));
+            }
+        };
+        if option == "name" {
+            name = value;
+            continue;
+        }
+        if let Some(twin) = settings
+            .iter()
+            .find(|s| canonical(&s.option) == canonical(option))
+            && canonical(option).is_some()
+        {
+            return Err(scenario.error(&field, format!("{} is the same option", twin.option)));
+        }
+        let line = names.len() as u64;
+        names.push(field);
+        settings.push(Setting {
+            option: option.clone(),
+            value: Some(value),
+            line,
+            global: false,
+        });
+    }
+    Ok(Section {
+        name,
+        line,
+        settings,
+    })
+}

@@ -1,0 +1,73 @@
+//! The `[machine]` and `[queue]` tables.
+
+use serde::Deserialize;
+
+/// `[machine]`: CPUs and their prices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Machine {
+    /// Name of a profile. Default `ryzen-7950x`, the best documented one.
+    pub profile: Option<String>,
+    /// CPUs in use, from CPU 0 on. Default: all of the profile.
+    pub cpus: Option<u16>,
+    /// Ticks a second: 100, 250, 300 or 1000. Default 250, as Debian builds its kernels.
+    pub hz: Option<u32>,
+}
+
+/// `[queue]`: files of queue/ and queue/iosched/ of sysfs, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Queue {
+    /// Kernel: `v6.1` or `v6.12`. Default `v6.12`.
+    pub rules: Option<String>,
+    /// `none` or `mq-deadline`. Default as in the kernel: mq-deadline if the device has one
+    /// hardware queue (poll queues count) or one tag map for all, else none.
+    pub scheduler: Option<String>,
+    /// Scheduler tags of each hardware queue, 4 to 2048; without scheduler at most the device's
+    /// depth. Default with a scheduler 2 * min(depth, 128), else the depth (blk_mq_init_sched()).
+    pub nr_requests: Option<u32>,
+    /// 0 all merges, 1 only the cheap ones, 2 none. Default 0.
+    pub nomerges: Option<u8>,
+    /// 0 completes where the interrupt came, 1 on a CPU that shares a cache with the submitter's,
+    /// 2 on the submitter's. Default 1.
+    pub rq_affinity: Option<u8>,
+    /// Largest request, KiB. Default and most: what the device tells.
+    pub max_sectors_kb: Option<u32>,
+    /// Time after which a request counts as lost, ms, at least 1. Default 5000 for null_blk,
+    /// 30000 for others.
+    pub io_timeout: Option<u32>,
+    /// mq-deadline: age at which a read goes first, ms. Default 500.
+    pub read_expire: Option<i64>,
+    /// mq-deadline: age at which a write goes first, ms. Default 5000.
+    pub write_expire: Option<i64>,
+    /// mq-deadline: age at which a lower class overtakes, ms. Default 10000.
+    pub prio_aging_expire: Option<i64>,
+    /// mq-deadline: read batches before writes get one. Default 2.
+    pub writes_starved: Option<i64>,
+    /// mq-deadline: requests in a batch. Default 16.
+    pub fifo_batch: Option<i64>,
+    /// mq-deadline: 1 looks for front merges. Default 1.
+    pub front_merges: Option<i64>,
+    /// mq-deadline: scheduler tags for anything but reads, at least 1. Default: nr_requests as it
+    /// is before `nr_requests` here changes it, for that is what the kernels do (dd_depth_updated()
+    /// runs before the new value is stored, v6.1 and v6.12).
+    pub async_depth: Option<i64>,
+}
+
+impl Queue {
+    /// Files of queue/iosched/ that are written, with their values.
+    pub(super) fn iosched(&self) -> Vec<(&'static str, i64)> {
+        let all = [
+            ("read_expire", self.read_expire),
+            ("write_expire", self.write_expire),
+            ("prio_aging_expire", self.prio_aging_expire),
+            ("writes_starved", self.writes_starved),
+            ("fifo_batch", self.fifo_batch),
+            ("front_merges", self.front_merges),
+            ("async_depth", self.async_depth),
+        ];
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect()
+    }
+}

@@ -1,0 +1,228 @@
+//! From text to the untyped scenario: TOML with line numbers, `--set`, `--device`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize as _;
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+use super::source::{Place, Source};
+use super::{Result, Scenario, ScenarioError};
+
+/// Number of the line that a byte stands on.
+fn line_of(text: &str, byte: usize) -> u64 {
+    text.as_bytes()
+        .iter()
+        .take(byte)
+        .filter(|b| **b == b'\n')
+        .count() as u64
+        + 1
+}
+
+/// An error of the TOML reader with its line.
+pub(super) fn toml_error(file: &Path, text: &str, error: &toml::de::Error) -> ScenarioError {
+    let place = match error.span() {
+        Some(span) => format!("{}:{}", file.display(), line_of(text, span.start)),
+        None => file.display().to_string(),
+    };
+    ScenarioError::Syntax {
+        place,
+        what: sentence(error.message()),
+    }
+}
+
+/// serde's message, with "did you mean" in place of a list of all fields.
+pub(super) fn sentence(message: &str) -> String {
+    let message = message.trim();
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    if !message.starts_with("unknown field") {
+        return message.to_string();
+    }
+    let unknown = quoted.next().unwrap_or("");
+    let known: Vec<&str> = quoted.collect();
+    match trace::fio::nearest(unknown, known.iter().copied()) {
+        Some(near) => format!("unknown field `{unknown}`; did you mean `{near}`?"),
+        None => format!("unknown field `{unknown}`; there are {}", known.join(", ")),
+    }
+}
+
+/// Lines of all keys of a TOML text, by dotted name.
+pub(super) fn places(file: &Path, text: &str) -> BTreeMap<String, Place> {
+    let mut places = BTreeMap::new();
+    if let Ok(table) = DeTable::parse(text) {
+        let at = |byte| Place::Line(file.to_path_buf(), line_of(text, byte));
+        walk(table.get_ref(), "", &at, &mut places);
+    }
+    places
+}
+
+fn walk(
+    table: &DeTable<'_>,
+    prefix: &str,
+    at: &dyn Fn(usize) -> Place,
+    places: &mut BTreeMap<String, Place>,
+) {
+    for (key, value) in table {
+        let name = format!("{prefix}{}", key.get_ref());
+        match value.get_ref() {
+            DeValue::Table(inner) => walk(inner, &format!("{name}."), at, places),
+            DeValue::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    if let DeValue::Table(inner) = item.get_ref() {
+                        places.insert(format!("{name}.{i}"), at(item.span().start));
+                        walk(inner, &format!("{name}.{i}."), at, places);
+                    }
+                }
+            }
+            _ => {}
+        }
+        places.insert(name, at(key.span().start));
+    }
+}
+
+/// Applies `KEY=VALUE`.
+pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
+    let place = format!("--set {assignment}");
+    let bad = |what: String| ScenarioError::Syntax {
+        place: place.clone(),
+        what,
+    };
+    let (key, value) = assignment
+        .split_once('=')
+        .ok_or_else(|| bad("expected KEY=VALUE, e.g. queue.fifo_batch=1".to_string()))?;
+    let (key, value) = (key.trim(), value.trim());
+    let path: Vec<&str> = key.split('.').collect();
+    if path.iter().any(|part| part.is_empty()) {
+        return Err(bad(format!("`{key}` is no name such as queue.fifo_batch")));
+    }
+    if value.is_empty() {
+        return Err(bad(format!("{key} needs a value")));
+    }
+    let value = parse_value(value);
+    let mut changed = source.clone();
+    if let ["job", option] = path.as_slice() {
+        set_all_jobs(&mut changed, option, &value, &place).map_err(bad)?;
+    } else if path[0] == "job" {
+        return Err(bad(
+            "write job.OPTION=VALUE; it changes all jobs".to_string()
+        ));
+    } else {
+        set_path(&mut changed.table, &path, value).map_err(bad)?;
+        changed
+            .places
+            .insert(key.to_string(), Place::Option(place.clone()));
+    }
+    check(&changed, &place)?;
+    *source = changed;
+    Ok(())
+}
+
+/// A TOML value, or a string if it is none (`1/100`, `mq-deadline`).
+fn parse_value(text: &str) -> Value {
+    let line = format!("value = {text}");
+    match toml::from_str::<Table>(&line) {
+        Ok(mut table) if table.len() == 1 => table
+            .remove("value")
+            .unwrap_or_else(|| Value::String(text.to_string())),
+        _ => Value::String(text.to_string()),
+    }
+}
+
+fn set_path(table: &mut Table, path: &[&str], value: Value) -> std::result::Result<(), String> {
+    let (last, outer) = path.split_last().ok_or("expected a name")?;
+    let mut table = table;
+    for part in outer {
+        let inner = table
+            .entry(*part)
+            .or_insert_with(|| Value::Table(Table::new()));
+        table = inner
+            .as_table_mut()
+            .ok_or_else(|| format!("`{part}` is a value, not a table"))?;
+    }
+    if matches!(value, Value::Table(_)) || matches!(table.get(*last), Some(Value::Table(_))) {
+        return Err(format!("`{last}` is a table; set its fields one by one"));
+    }
+    table.insert((*last).to_string(), value);
+    Ok(())
+}
+
+fn set_all_jobs(
+    source: &mut Source,
+    option: &str,
+    value: &Value,
+    place: &str,
+) -> std::result::Result<(), String> {
+    let jobs = source.table.get_mut("job").and_then(Value::as_array_mut);
+    let jobs = jobs
+        .filter(|jobs| !jobs.is_empty())
+        .ok_or("there is no job to change")?;
+    let known = super::jobs::canonical(option).unwrap_or(option);
+    for (i, job) in jobs.iter_mut().enumerate() {
+        let Some(job) = job.as_table_mut() else {
+            continue;
+        };
+        // The same option under another name, or its opposite, would contradict it.
+        job.retain(|key, _| !super::jobs::overrides(known, key));
+        job.insert(known.to_string(), value.clone());
+        source
+            .places
+            .insert(format!("job.{i}.{known}"), Place::Option(place.to_string()));
+    }
+    Ok(())
+}
+
+/// Applies `TYPE,PARAMETER=VALUE,...`.
+pub(super) fn assign_device(source: &mut Source, text: &str) -> Result<()> {
+    let place = format!("--device {text}");
+    let bad = |what: String| ScenarioError::Syntax {
+        place: place.clone(),
+        what,
+    };
+    let mut parts = text.split(',').map(str::trim);
+    let kind = parts
+        .next()
+        .filter(|kind| !kind.is_empty() && !kind.contains('='));
+    let kind = kind.ok_or_else(|| {
+        bad("expected TYPE,PARAMETER=VALUE,... e.g. null_blk,irqmode=2".to_string())
+    })?;
+    let mut device = Table::new();
+    device.insert("type".to_string(), Value::String(kind.to_string()));
+    for part in parts {
+        let (key, value) = part
+            .split_once('=')
+            .ok_or_else(|| bad(format!("`{part}` is not PARAMETER=VALUE")))?;
+        let path: Vec<&str> = key.split('.').collect();
+        if value.is_empty() || path.iter().any(|part| part.is_empty()) {
+            return Err(bad(format!("`{part}` is not PARAMETER=VALUE")));
+        }
+        if path == ["type"] || device.contains_key(key) {
+            return Err(bad(format!("{key} is given twice")));
+        }
+        set_path(&mut device, &path, parse_value(value)).map_err(bad)?;
+    }
+    let mut changed = source.clone();
+    changed
+        .places
+        .retain(|name, _| name != "device" && !name.starts_with("device."));
+    changed
+        .places
+        .insert("device".to_string(), Place::Option(place.clone()));
+    changed
+        .table
+        .insert("device".to_string(), Value::Table(device));
+    check(&changed, &place)?;
+    *source = changed;
+    Ok(())
+}
+
+/// The change must leave a scenario of the right types; what is wrong is the option's fault.
+fn check(source: &Source, place: &str) -> Result<()> {
+    match Scenario::deserialize(source.table.clone()) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(ScenarioError::Syntax {
+            place: place.to_string(),
+            what: sentence(e.message()),
+        }),
+    }
+}

@@ -1,0 +1,91 @@
+//! Where each value of a scenario was written, so that a late error can still name the line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize as _;
+use toml::Table;
+
+use super::{Result, Scenario, ScenarioError};
+
+/// Where a value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a file.
+    Line(PathBuf, u64),
+    /// On the command line: the whole option.
+    Option(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(file, line) => write!(f, "{}:{line}", file.display()),
+            Place::Option(option) => f.write_str(option),
+        }
+    }
+}
+
+/// The untyped scenario with its places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Source {
+    /// Name of the scenario.
+    pub(super) name: String,
+    /// The file it came from.
+    pub(super) file: PathBuf,
+    /// What is written, after all `--set` and `--device`.
+    pub(super) table: Table,
+    /// By dotted name: `queue.fifo_batch`, `job.0.iodepth`, `job.0`.
+    pub(super) places: BTreeMap<String, Place>,
+}
+
+impl Source {
+    /// Nothing written yet but `table`.
+    pub(super) fn new(file: &Path, table: Table) -> Source {
+        let name = file
+            .file_stem()
+            .map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        Source {
+            name,
+            file: file.to_path_buf(),
+            table,
+            ..Source::default()
+        }
+    }
+
+    /// Types what is written. The table was read from a correct file or changed by an option that
+    /// was just checked, so an error here is about that option; see `read.rs`.
+    pub(super) fn scenario(self) -> Result<Scenario> {
+        let mut scenario =
+            Scenario::deserialize(self.table.clone()).map_err(|e| ScenarioError::Syntax {
+                place: self.file.display().to_string(),
+                what: super::read::sentence(e.message()),
+            })?;
+        scenario.source = self;
+        Ok(scenario)
+    }
+
+    /// Where a field stands; that of the table around it, or the file, if it is not written.
+    pub(super) fn place(&self, field: &str) -> String {
+        let mut name = field;
+        loop {
+            if let Some(place) = self.places.get(name) {
+                return place.to_string();
+            }
+            match name.rsplit_once('.') {
+                Some((outer, _)) => name = outer,
+                None => return self.file.display().to_string(),
+            }
+        }
+    }
+
+    /// An error about a field.
+    pub(super) fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
+        ScenarioError::Field {
+            place: self.place(field),
+            field: field.to_string(),
+            what: what.into(),
+        }
+    }
+}
