@@ -8,9 +8,12 @@ pub mod capture;
 mod error;
 pub mod fio;
 pub mod ftrace;
+mod import;
 pub mod io_txt;
+pub mod matching;
 pub mod meta;
 pub mod queue_txt;
 pub mod text;
 
 pub use error::{Error, Result};
+pub use import::{ImportStats, import_stats};

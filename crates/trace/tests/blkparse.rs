@@ -8,7 +8,7 @@ use trace::blktrace::{Action, Event, Reader};
 fn line(reader: &Reader, event: &Event) -> String {
     let time = event.time.since(reader.genesis()).0;
     format!(
-        "{},{:<3},{},{},{}.{:09},{},{},{},{},{},{},{},{}",
+        "{:>3},{:<3},{},{},{}.{:09},{},{},{},{},{},{},{},{}",
         event.device.major(),
         event.device.minor(),
         event.cpu,

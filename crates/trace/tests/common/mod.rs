@@ -8,7 +8,10 @@ use trace::blktrace::{DeviceChoice, Options};
 
 /// Folder with all captures.
 pub fn traces() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces")
+    std::env::var_os("TRACES_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces"),
+        PathBuf::from,
+    )
 }
 
 /// Folders of the captures whose files are all here, by name.

@@ -1,0 +1,23 @@
+//! What belongs together: from single events to the life of an I/O.
+//!
+//! `Matcher` follows bios and requests through merges, splits, requeues and remaps, and gives
+//! one `Io` for each bio; `Btt` counts spans as the tool btt does.
+
+mod btt;
+mod flushes;
+mod io;
+mod latencies;
+mod latency;
+mod live;
+mod matcher;
+mod requests;
+mod table;
+
+pub use btt::{Btt, BttTable};
+pub use io::{Io, Join, Origin};
+pub use latencies::Latencies;
+pub use latency::Latency;
+pub use matcher::Matcher;
+
+/// Unfinished bios kept for each device. What no completion ever comes for must not eat memory.
+const LIMIT: usize = 1 << 18;
