@@ -96,3 +96,43 @@ fn the_scaling_run_is_the_published_one() {
         500
     );
 }
+
+/// docs/formats.md names every key of a scenario and every modelled option of fio.
+#[test]
+fn the_format_is_documented() {
+    let doc = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let doc = std::fs::read_to_string(doc).unwrap();
+    let words: Vec<&str> = doc
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .collect();
+    let base = "[device]\ntype = \"null_blk\"\n[[job]]\ndirect = 1\n";
+    for table in ["", "machine.", "queue.", "device.", "device.fault."] {
+        // An unknown key makes the reader tell all that it knows.
+        let scenario = Scenario::from_toml(Path::new("s.toml"), base).unwrap();
+        let error = scenario
+            .set(&format!("{table}no_such_key_at_all=1"))
+            .unwrap_err()
+            .to_string();
+        let (_, keys) = error.split_once("there are ").unwrap();
+        assert!(keys.contains(','), "{error}");
+        for key in keys
+            .split(", ")
+            .filter(|key| !["expected one of", ""].contains(key))
+        {
+            assert!(
+                words.contains(&key),
+                "docs/formats.md does not name {table}{key}"
+            );
+        }
+    }
+    for known in trace::fio::known_options() {
+        use trace::fio::Treatment::{Flag, Value};
+        if let Flag(_) | Value(_) = known.treatment {
+            assert!(
+                words.contains(&known.name),
+                "docs/formats.md does not name {}",
+                known.name
+            );
+        }
+    }
+}
