@@ -110,6 +110,15 @@ pub struct Device {
     /// scsi_debug: takes UNMAP, so that there are discards. Default 0.
     pub lbpu: Option<Switch>,
 
+    /// scsi_debug: targets; only 1 is modelled. Default 1.
+    pub num_tgts: Option<u32>,
+    /// scsi_debug: logical units; only 1 is modelled. Default 1.
+    pub max_luns: Option<u32>,
+    /// scsi_debug: error injection bits; only 0 is modelled, see `[device.fault]`. Default 0.
+    pub opts: Option<u32>,
+    /// scsi_debug: write protection; only 0 is modelled. Default 0.
+    pub wp: Option<Switch>,
+
     /// All: spinning disk, as queue/rotational says. Default 0.
     pub rotational: Option<Switch>,
     /// All: what goes wrong on purpose. Default: nothing.

@@ -18,6 +18,10 @@ pub(super) const PARAMETERS: &[&str] = &[
     "sector_size",
     "random",
     "lbpu",
+    "num_tgts",
+    "max_luns",
+    "opts",
+    "wp",
 ];
 
 /// Most commands of a queue (SDEBUG_CANQUEUE), and the default.
@@ -27,6 +31,18 @@ const MAX_SECTORS: u32 = 1024;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let d = &setup.scenario.device;
+    for (parameter, written, only) in [
+        ("num_tgts", d.num_tgts, 1),
+        ("max_luns", d.max_luns, 1),
+        ("opts", d.opts, 0),
+    ] {
+        if written.is_some_and(|value| value != only) {
+            return setup.error(parameter, format!("only {only} is modelled"));
+        }
+    }
+    if d.wp.is_some_and(|switch| switch.0) {
+        return setup.error("wp", "a write-protected disk is not modelled");
+    }
     let host_max_queue = d.host_max_queue.unwrap_or(0);
     setup.within(
         "host_max_queue",
