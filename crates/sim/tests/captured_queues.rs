@@ -70,65 +70,69 @@ fn plans_agree_with_sysfs() {
         compared += 1;
         let p = plan(&capture, queue);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let shown = |file: &str| queue.number(file).unwrap();
-        assert_eq!(p.device.sectors, queue.sectors, "{name}");
-        assert_eq!(usize::from(p.capacity.hctxs), queue.hctxs.len(), "{name}");
-        assert!(
-            queue
-                .hctxs
-                .iter()
-                .all(|hctx| hctx.tags == p.device.queue_depth),
-            "{name}"
-        );
-        assert_eq!(
-            i64::from(p.queue.nr_requests),
-            shown("nr_requests"),
-            "{name}"
-        );
-        let limits = p.queue.limits;
-        assert_eq!(
-            i64::from(limits.max_sectors / 2),
-            shown("max_sectors_kb"),
-            "{name}"
-        );
-        assert_eq!(
-            i64::from(limits.max_segments),
-            shown("max_segments"),
-            "{name}"
-        );
-        let discard = i64::from(limits.max_discard_sectors) * 512;
-        assert_eq!(discard, shown("discard_max_bytes"), "{name}");
-        let segments = i64::from(limits.max_discard_segments);
-        assert_eq!(segments, shown("max_discard_segments"), "{name}");
-        let cache = queue.attribute("write_cache").unwrap() == "write back";
-        assert_eq!(
-            (limits.write_cache, limits.fua),
-            (cache, shown("fua") == 1),
-            "{name}"
-        );
-        let timeout = Duration::from_millis(shown("io_timeout") as u64);
-        assert_eq!(p.queue.io_timeout, timeout, "{name}");
-        assert_eq!(
-            i64::from(p.queue.rq_affinity),
-            shown("rq_affinity"),
-            "{name}"
-        );
-        assert_eq!(p.queue.nomerges as i64, shown("nomerges"), "{name}");
-        assert_eq!(
-            i64::from(p.device.block_sectors) * 512,
-            shown("logical_block_size"),
-            "{name}"
-        );
-        assert_eq!(
-            i64::from(p.device.rotational),
-            shown("rotational"),
-            "{name}"
-        );
-        if p.queue.scheduler == SchedulerKind::MqDeadline {
-            stale_async_depth(&p, queue, &name);
-        }
+        agrees(&p, queue, &name);
     }
     assert!(compared >= 20, "only {compared} captures");
+}
+
+fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
+    let shown = |file: &str| queue.number(file).unwrap();
+    assert_eq!(p.device.sectors, queue.sectors, "{name}");
+    assert_eq!(usize::from(p.capacity.hctxs), queue.hctxs.len(), "{name}");
+    assert!(
+        queue
+            .hctxs
+            .iter()
+            .all(|hctx| hctx.tags == p.device.queue_depth),
+        "{name}"
+    );
+    assert_eq!(
+        i64::from(p.queue.nr_requests),
+        shown("nr_requests"),
+        "{name}"
+    );
+    let limits = p.queue.limits;
+    assert_eq!(
+        i64::from(limits.max_sectors / 2),
+        shown("max_sectors_kb"),
+        "{name}"
+    );
+    assert_eq!(
+        i64::from(limits.max_segments),
+        shown("max_segments"),
+        "{name}"
+    );
+    let discard = i64::from(limits.max_discard_sectors) * 512;
+    assert_eq!(discard, shown("discard_max_bytes"), "{name}");
+    let segments = i64::from(limits.max_discard_segments);
+    assert_eq!(segments, shown("max_discard_segments"), "{name}");
+    let cache = queue.attribute("write_cache").unwrap() == "write back";
+    assert_eq!(
+        (limits.write_cache, limits.fua),
+        (cache, shown("fua") == 1),
+        "{name}"
+    );
+    let timeout = Duration::from_millis(shown("io_timeout") as u64);
+    assert_eq!(p.queue.io_timeout, timeout, "{name}");
+    assert_eq!(
+        i64::from(p.queue.rq_affinity),
+        shown("rq_affinity"),
+        "{name}"
+    );
+    assert_eq!(p.queue.nomerges as i64, shown("nomerges"), "{name}");
+    assert_eq!(
+        i64::from(p.device.block_sectors) * 512,
+        shown("logical_block_size"),
+        "{name}"
+    );
+    assert_eq!(
+        i64::from(p.device.rotational),
+        shown("rotational"),
+        "{name}"
+    );
+    if p.queue.scheduler == SchedulerKind::MqDeadline {
+        stale_async_depth(p, queue, name);
+    }
 }
 
 /// async_depth is what the rule of `queue.async_depth` says, or was written on purpose: most

@@ -31,18 +31,7 @@ const MAX_SECTORS: u32 = 1024;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let d = &setup.scenario.device;
-    for (parameter, written, only) in [
-        ("num_tgts", d.num_tgts, 1),
-        ("max_luns", d.max_luns, 1),
-        ("opts", d.opts, 0),
-    ] {
-        if written.is_some_and(|value| value != only) {
-            return setup.error(parameter, format!("only {only} is modelled"));
-        }
-    }
-    if d.wp.is_some_and(|switch| switch.0) {
-        return setup.error("wp", "a write-protected disk is not modelled");
-    }
+    single(setup)?;
     let host_max_queue = d.host_max_queue.unwrap_or(0);
     setup.within(
         "host_max_queue",
@@ -111,6 +100,24 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         io_timeout: Duration::from_secs(30),
         no_sched: false,
     })
+}
+
+/// One disk without the module's own fault injection is all that is modelled.
+fn single(setup: &Setup<'_>) -> Result<()> {
+    let d = &setup.scenario.device;
+    for (parameter, written, only) in [
+        ("num_tgts", d.num_tgts, 1),
+        ("max_luns", d.max_luns, 1),
+        ("opts", d.opts, 0),
+    ] {
+        if written.is_some_and(|value| value != only) {
+            return setup.error(parameter, format!("only {only} is modelled"));
+        }
+    }
+    if d.wp.is_some_and(|switch| switch.0) {
+        return setup.error("wp", "a write-protected disk is not modelled");
+    }
+    Ok(())
 }
 
 /// The module gives poll queues out of submit_queues, none with one queue, and at least one for
