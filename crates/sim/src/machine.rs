@@ -1,0 +1,219 @@
+//! The simulated machine: CPUs that step the block layer's paths, locks that arbitrate, tasks,
+//! kernel workers, interrupts and one device, all driven by one event queue.
+//!
+//! Read first: docs/architecture.md. Not here: what the block layer does (crate `blkmq`), what a
+//! device does (`device/`), what things cost (`cost.rs`, `profiles/`).
+
+mod arbiter;
+mod cpu;
+mod effects;
+mod fio;
+mod irq;
+mod setup;
+mod stall;
+mod step;
+mod task;
+mod work;
+
+pub use arbiter::LockStats;
+pub use cpu::{TaskUsage, Usage};
+pub use setup::queue_config;
+pub use stall::{Stall, StalledRequest};
+
+use blkmq::env::{Solo, TracePoint};
+use blkmq::queue::BlkMq;
+use blkmq::request::CpuId;
+use blkmq::time::{Duration, SimTime};
+
+use crate::cost::CostModel;
+use crate::device::Device;
+use crate::device::{Actions, AnyDevice};
+use crate::event_queue::EventQueue;
+use crate::plan::Plan;
+use crate::recorder::Recorder;
+use arbiter::Arbiter;
+use cpu::CpuState;
+use task::{Task, TaskId};
+use work::KernelWork;
+
+/// How far a CPU may run ahead of the others between two points of synchronisation.
+///
+/// Locks, device answers, interrupts and wake-ups happen in exact order of time. Other words are
+/// accessed at most this much too early as others see it: every run is still an interleaving of
+/// whole labels. See docs/decisions/0002.
+const RUN_AHEAD: Duration = Duration(200);
+
+/// Without any progress for so long, the run has stalled even if timers still fire.
+const NO_PROGRESS: Duration = Duration::from_secs(300);
+
+/// What happens at an instant.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A CPU goes on; void if its generation moved.
+    Step(CpuId, u32),
+    /// The lock of this number is free for its first waiter.
+    Grant(u32),
+    /// The device's own timer.
+    Timer(u64),
+    /// A hard interrupt.
+    Interrupt(CpuId, u32),
+    /// An interrupt from another CPU: softirq work or a task to run.
+    Ipi(CpuId),
+    /// The delay of an hctx's work item is over; void if its generation moved.
+    Work(u16, u32),
+    /// The ramp is over.
+    Measure,
+    /// A task's pause is over; void if its generation moved.
+    Resume(TaskId, u32),
+}
+
+/// Classes of events of one instant, earlier first.
+mod class {
+    pub(super) const GRANT: u8 = 0;
+    pub(super) const DEVICE: u8 = 1;
+    pub(super) const INTERRUPT: u8 = 2;
+    pub(super) const TIMER: u8 = 3;
+    pub(super) const CPU: u8 = 4;
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub struct Simulator {
+    now: SimTime,
+    events: EventQueue<Event>,
+    mq: BlkMq<Solo>,
+    cpus: Vec<CpuState>,
+    /// The other thread of each CPU's core.
+    siblings: Vec<Option<CpuId>>,
+    arbiter: Arbiter,
+    tasks: Vec<Task>,
+    work: KernelWork,
+    device: AnyDevice,
+    /// The latest time the device was called at; CPUs that run ahead do not take it back.
+    device_now: SimTime,
+    /// Buffers for the device's actions; calls nest.
+    spare_actions: Vec<Actions>,
+    costs: CostModel,
+    recorder: Recorder,
+    plan: Plan,
+    running_tasks: usize,
+    phase: u16,
+    progress: SimTime,
+    steps: u64,
+    event_count: u64,
+    /// Threads end as if their time were over.
+    stopping: bool,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Every job ended and every request completed.
+    Finished,
+    /// Something waits that nothing will wake.
+    Stalled(Box<Stall>),
+}
+
+impl Simulator {
+    /// Runs to the end. `watch` is called now and then with the time; false stops the run early.
+    pub fn run(&mut self, mut watch: impl FnMut(SimTime) -> bool) -> Outcome {
+        self.start_phase();
+        let mut countdown = 0_u32;
+        while let Some((time, event)) = self.events.pop() {
+            self.now = time;
+            self.event_count += 1;
+            self.handle(event);
+            countdown += 1;
+            if countdown == 1 << 16 {
+                countdown = 0;
+                if !watch(self.now) {
+                    return Outcome::Finished;
+                }
+                if self.now.since(self.progress) > NO_PROGRESS && self.anything_waits() {
+                    return Outcome::Stalled(Box::new(self.explain()));
+                }
+            }
+            if self.running_tasks == 0 && !self.next_phase() {
+                break;
+            }
+        }
+        if self.running_tasks > 0 || self.anything_waits() {
+            return Outcome::Stalled(Box::new(self.explain()));
+        }
+        Outcome::Finished
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Step(cpu, generation) => {
+                if self.cpu(cpu).generation == generation {
+                    self.run_cpu(cpu);
+                }
+            }
+            Event::Grant(lock) => self.grant_first(lock as usize),
+            Event::Timer(mark) => {
+                self.with_device(None, |device, now, out| device.timer(mark, now, out));
+            }
+            Event::Interrupt(cpu, vector) => {
+                self.cpu_mut(cpu).irqs.push_back(vector);
+                self.notice(cpu);
+            }
+            Event::Ipi(cpu) => {
+                self.cpu_mut(cpu).ipi = true;
+                self.notice(cpu);
+            }
+            Event::Measure => self.begin_measuring(),
+            Event::Work(hctx, generation) => self.work_due(hctx, generation),
+            Event::Resume(task, generation) => {
+                if self.tasks[task.index()].generation == generation {
+                    let cpu = self.tasks[task.index()].cpu;
+                    self.wake(task, cpu);
+                }
+            }
+        }
+    }
+
+    fn cpu(&self, cpu: CpuId) -> &CpuState {
+        &self.cpus[usize::from(cpu.0)]
+    }
+
+    fn cpu_mut(&mut self, cpu: CpuId) -> &mut CpuState {
+        &mut self.cpus[usize::from(cpu.0)]
+    }
+
+    /// What was measured.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// The block layer, for reports and checks.
+    pub fn block_layer(&self) -> &BlkMq<Solo> {
+        &self.mq
+    }
+
+    /// Virtual time reached.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Labels executed and events handled so far.
+    pub fn work_done(&self) -> (u64, u64) {
+        (self.steps, self.event_count)
+    }
+
+    /// Brings per-CPU and per-lock accounts up to the present.
+    pub fn settle(&mut self) {
+        let now = self.now;
+        for cpu in &mut self.cpus {
+            cpu.account_idle(now);
+        }
+        let locks = self.arbiter.stats(&self.mq);
+        let (cpus, threads) = (self.cpus_usage(), self.threads_usage());
+        self.recorder.finish(now, cpus, threads, locks);
+    }
+
+    /// Takes the trace points recorded since the last call: time, CPU, task, point.
+    pub fn take_trace(&mut self) -> Vec<(SimTime, CpuId, u32, TracePoint)> {
+        core::mem::take(&mut self.recorder.trace)
+    }
+}

@@ -1,0 +1,249 @@
+//! Effects of labels on the machine, and calls between block layer and device.
+
+use blkmq::env::{Answer, Effect, Slab};
+use blkmq::path::{CompleteOn, CompletePath, Frame};
+use blkmq::request::{BioId, CpuId, HctxId, RequestId, Status};
+use blkmq::tags::WaiterId;
+use blkmq::time::SimTime;
+
+use super::task::TaskId;
+use super::{Event, Simulator, class};
+use crate::device::{Action, Actions, AnyDevice, Command, Device, EndedBy, Found, Verdict};
+use crate::plan::DeviceKind;
+
+impl Simulator {
+    /// Does what the label left in the outbox, in order.
+    pub(super) fn drain_outbox(&mut self, id: CpuId) {
+        let mut index = 0;
+        while let Some(effect) = self.cpu_mut(id).env.outbox.take(index) {
+            index += 1;
+            match effect {
+                Effect::Kick { hctx, delay, .. } => self.kick(id, hctx, delay, false),
+                Effect::KickUnlessPending { hctx, delay, .. } => self.kick(id, hctx, delay, true),
+                Effect::KickRequeue { .. } => self.kick_requeue(id),
+                Effect::BioEnd { queue, bio, status } => self.bio_end(id, queue, bio, status),
+                Effect::Wake(WaiterId(task)) => {
+                    let price = self.costs.ps(self.costs.cycles.wake);
+                    self.spend(id, price);
+                    self.wake(TaskId(task), id);
+                }
+            }
+        }
+    }
+
+    /// Hands the trace points of a label to the recorder.
+    pub(super) fn note_trace(&mut self, id: CpuId) {
+        let cpu = &mut self.cpus[usize::from(id.0)];
+        let task = cpu.current.map_or(0, |task| task.0 + 1);
+        for point in cpu.env.trace.drain(..) {
+            self.recorder.trace.push((cpu.env.now, id, task, point));
+        }
+    }
+
+    fn bio_end(&mut self, id: CpuId, queue: u8, bio: BioId, status: Status) {
+        let owner = {
+            let mut pool = self.mq.queue(queue).pool.held(id);
+            let owner = pool.bio(bio).owner;
+            pool.free_bio(bio);
+            owner
+        };
+        self.progress = self.now;
+        self.io_done(id, owner, status);
+    }
+
+    /// queue_rq.
+    pub(super) fn submit(&mut self, id: CpuId, queue: u8, rq: RequestId, last: bool) {
+        let command = {
+            let pool = self.mq.queue(queue).pool.held(id);
+            let r = &pool[rq];
+            Command {
+                rq,
+                hctx: r.hctx,
+                cpu: id,
+                op: r.op,
+                flags: r.flags,
+                sector: r.sector,
+                sectors: r.sectors,
+                polled: r.polled,
+                last,
+                budget: r.budget,
+            }
+        };
+        let price = self.queue_rq_price(last);
+        self.spend(id, price);
+        self.device_now = self.device_now.max(self.at(id));
+        let mut actions = self.spare_actions.pop().unwrap_or_default();
+        let reply = self.device.queue_rq(&command, self.device_now, &mut actions);
+        if reply.started {
+            let at = self.at(id);
+            let cpu = &mut self.cpus[usize::from(id.0)];
+            cpu.env.now = at;
+            self.mq.start_request(queue, rq, &mut cpu.env);
+            if reply.verdict == Verdict::Accepted {
+                self.recorder.device_depth.change(at, true);
+            }
+            if !cpu.env.trace.is_empty() {
+                self.note_trace(id);
+            }
+        }
+        self.cpu_mut(id).env.answer = match reply.verdict {
+            Verdict::Accepted => Answer::Ok,
+            Verdict::Resource => Answer::Resource,
+            Verdict::DevResource => Answer::DevResource,
+            Verdict::Error(status) => Answer::Error(status),
+        };
+        self.act(Some(id), actions);
+    }
+
+    fn queue_rq_price(&self, last: bool) -> u64 {
+        let c = &self.costs.cycles;
+        let cycles = match &self.plan.device.kind {
+            DeviceKind::NullBlk(plan) => {
+                let timer = plan.irqmode == crate::plan::IrqMode::Timer;
+                c.null_blk_queue_rq + if timer { c.hrtimer_start } else { 0 }
+            }
+            DeviceKind::Nvme(_) => c.nvme_queue_rq + if last { c.nvme_doorbell } else { 0 },
+            DeviceKind::ScsiDebug(_) => c.scsi_queue_rq + c.hrtimer_start,
+        };
+        self.costs.ps(cycles)
+    }
+
+    /// Calls the device and does what it asks for.
+    pub(super) fn with_device(
+        &mut self,
+        cpu: Option<CpuId>,
+        call: impl FnOnce(&mut AnyDevice, SimTime, &mut Actions),
+    ) {
+        let at = cpu.map_or(self.now, |cpu| self.at(cpu));
+        self.device_now = self.device_now.max(at);
+        let mut actions = self.spare_actions.pop().unwrap_or_default();
+        call(&mut self.device, self.device_now, &mut actions);
+        self.act(cpu, actions);
+    }
+
+    fn act(&mut self, cpu: Option<CpuId>, mut actions: Actions) {
+        let at = cpu.map_or(self.now, |cpu| self.at(cpu));
+        for action in actions.drain(..) {
+            match action {
+                Action::End { rq, status } => self.end_request(cpu, rq, status, false),
+                Action::Complete { rq, status } => self.complete_request(cpu, rq, status),
+                Action::Timer { after, mark } => {
+                    self.events.push(at + after, class::DEVICE, Event::Timer(mark));
+                }
+                Action::Interrupt { after, cpu, vector } => {
+                    self.events.push(at + after, class::INTERRUPT, Event::Interrupt(cpu, vector));
+                }
+                Action::StopQueues => self.set_stopped(cpu, true),
+                Action::StartQueues => {
+                    self.set_stopped(cpu, false);
+                    self.run_queues(cpu, blkmq::time::Duration::ZERO);
+                }
+                Action::RunQueues { delay } => self.run_queues(cpu, delay),
+            }
+        }
+        self.spare_actions.push(actions);
+    }
+
+    fn set_stopped(&mut self, cpu: Option<CpuId>, stopped: bool) {
+        let id = cpu.unwrap_or(CpuId(0));
+        let env = &mut self.cpus[usize::from(id.0)].env;
+        for hctx in &self.mq.queue(0).hctxs {
+            env.begin_label();
+            if stopped {
+                blkmq::env::Bit::set(&hctx.stopped, env);
+            } else {
+                blkmq::env::Bit::clear(&hctx.stopped, env);
+            }
+        }
+        env.begin_label();
+        env.meter.clear();
+    }
+
+    fn run_queues(&mut self, cpu: Option<CpuId>, delay: blkmq::time::Duration) {
+        let id = cpu.unwrap_or(CpuId(0));
+        for hctx in 0..self.mq.queue(0).hctxs.len() as u16 {
+            self.kick(id, HctxId(hctx), delay, delay.0 > 0);
+        }
+    }
+
+    /// blk_mq_end_request() in the running level of `cpu`; a device that acts on its own does it
+    /// in the softirq of the CPU that submitted.
+    fn end_request(&mut self, cpu: Option<CpuId>, rq: RequestId, status: Status, batched: bool) {
+        let Some(id) = cpu else {
+            let ctx = self.mq.queue(0).pool.held(CpuId(0))[rq].ctx;
+            self.redirect(ctx, ctx, rq, status);
+            return;
+        };
+        self.recorder.device_depth.change(self.at(id), false);
+        self.with_device(Some(id), |device, now, out| device.ended(rq, now, out));
+        let path = if batched {
+            CompletePath::end_batched(0, rq)
+        } else {
+            CompletePath::end(0, rq, status)
+        };
+        self.cpu_mut(id).level_state().stack.push(Frame::Complete(path));
+    }
+
+    /// blk_mq_complete_request().
+    fn complete_request(&mut self, cpu: Option<CpuId>, rq: RequestId, status: Status) {
+        let Some(id) = cpu else {
+            self.end_request(None, rq, status, false);
+            return;
+        };
+        match self.complete_on(id, rq) {
+            CompleteOn::Here => self.end_request(Some(id), rq, status, false),
+            CompleteOn::Softirq => self.redirect(id, id, rq, status),
+            CompleteOn::Remote(target) => self.redirect(id, target, rq, status),
+        }
+    }
+
+    fn complete_on(&self, id: CpuId, rq: RequestId) -> CompleteOn {
+        self.mq.complete_on(0, rq, id, |a, b| self.costs.share_cache(a, b))
+    }
+
+    /// Puts a completion on a CPU's softirq list.
+    fn redirect(&mut self, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
+        let target = self.cpu_mut(to);
+        let first = target.softirq_list.is_empty();
+        target.softirq_list.push_back((rq, status));
+        target.softirq_raised = true;
+        if !first || (from == to && !self.cpu(to).is_idle()) {
+            return;
+        }
+        let c = &self.costs.cycles;
+        let (send, latency) = (self.costs.ps(c.ipi_send), self.costs.ps(c.ipi_latency) / 1000);
+        if from != to {
+            self.spend(from, send);
+        }
+        let at = self.at(from) + blkmq::time::Duration(latency);
+        self.events.push(at, class::INTERRUPT, Event::Ipi(to));
+    }
+
+    /// Ends what an interrupt handler or poller found, in its own level.
+    pub(super) fn end_found(&mut self, id: CpuId, found: Found) {
+        match found.by {
+            EndedBy::End => self.end_request(Some(id), found.rq, found.status, false),
+            EndedBy::Complete => self.complete_request(Some(id), found.rq, found.status),
+            EndedBy::Batch => match self.complete_on(id, found.rq) {
+                CompleteOn::Here => {
+                    let scheduled =
+                        self.mq.queue(0).pool.held(id)[found.rq].internal_tag.is_some();
+                    if scheduled || found.status != Status::Ok {
+                        self.end_request(Some(id), found.rq, found.status, false);
+                    } else {
+                        self.cpu_mut(id).batch.push(found.rq);
+                    }
+                }
+                CompleteOn::Softirq => self.redirect(id, id, found.rq, found.status),
+                CompleteOn::Remote(target) => self.redirect(id, target, found.rq, found.status),
+            },
+        }
+    }
+
+    /// Ends one request of the batch, last added first. False if it is empty.
+    pub(super) fn end_one_of_batch(&mut self, id: CpuId) -> bool {
+        let Some(rq) = self.cpu_mut(id).batch.pop() else { return false };
+        self.end_request(Some(id), rq, Status::Ok, true);
+        true
+    }
+}

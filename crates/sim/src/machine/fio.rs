@@ -1,0 +1,421 @@
+//! A fio thread: prepares I/Os, submits them in batches, waits and reaps.
+//!
+//! What fio and the system call layer do between two calls of the block layer, as one state
+//! machine. Where the next I/O goes is `workload.rs`. Sources: fio 3.33 backend.c, io_u.c,
+//! engines/io_uring.c, libaio.c, sync.c; io_uring/io_uring.c, fs/aio.c, block/fops.c (v6.1).
+
+use std::collections::VecDeque;
+
+use blkmq::env::Slab;
+use blkmq::path::{Frame, PlugPath, SubmitPath};
+use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags, Sector, Sectors, Status};
+use blkmq::time::SimTime;
+
+use super::Simulator;
+use super::cpu::Mode;
+use super::task::{Program, State, TaskId, Turn};
+use crate::device::Device;
+use crate::plan::{Engine, ThreadPlan};
+use crate::recorder::IoRecord;
+use crate::workload::{NextIo, Stream};
+
+/// More submissions than this in one call start a plug (io_uring, AIO).
+const PLUG_THRESHOLD: usize = 2;
+
+/// What the thread does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Prepare the next I/O.
+    Prepare,
+    /// Enter the kernel to submit what is prepared.
+    Enter,
+    /// Submit the next one.
+    Issue,
+    /// Finish the plug.
+    Unplug,
+    /// Back in user space.
+    Submitted,
+    /// Look for completions.
+    Reap,
+    /// Woken from waiting.
+    Woken,
+    /// Poll the device.
+    Poll,
+}
+
+/// One I/O of the thread.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    io: NextIo,
+    issued: SimTime,
+    completed: SimTime,
+    status: Status,
+}
+
+/// A fio thread.
+#[derive(Clone, Debug)]
+pub(super) struct FioTask {
+    /// Index in the plan.
+    pub(super) thread: usize,
+    pub(super) plan: ThreadPlan,
+    stage: Stage,
+    stream: Stream,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    prepared: VecDeque<u32>,
+    issuing: usize,
+    in_flight: u32,
+    done: VecDeque<u32>,
+    /// Completions that the sleeping task waits for; 0: it does not wait.
+    waiting_for: u32,
+    draining: bool,
+    held: Option<NextIo>,
+    pub(super) worker: Option<TaskId>,
+    pub(super) end_at: SimTime,
+    pub(super) count_from: SimTime,
+    pub(super) started: SimTime,
+}
+
+impl FioTask {
+    pub(super) fn new(thread: usize, plan: &ThreadPlan, block_sectors: u32) -> FioTask {
+        let depth = plan.iodepth as usize;
+        let idle = Slot {
+            io: NextIo { op: Op::Read, sector: Sector(0), sectors: Sectors(0) },
+            issued: SimTime::ZERO,
+            completed: SimTime::ZERO,
+            status: Status::Ok,
+        };
+        FioTask {
+            thread,
+            stream: Stream::new(plan, block_sectors),
+            plan: plan.clone(),
+            stage: Stage::Prepare,
+            slots: vec![idle; depth],
+            free: (0..depth as u32).rev().collect(),
+            prepared: VecDeque::with_capacity(depth),
+            issuing: 0,
+            in_flight: 0,
+            done: VecDeque::with_capacity(depth),
+            waiting_for: 0,
+            draining: false,
+            held: None,
+            worker: None,
+            end_at: SimTime::NEVER,
+            count_from: SimTime::ZERO,
+            started: SimTime::ZERO,
+        }
+    }
+
+    /// I/Os submitted and not reaped, for stall reports.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn full(&self) -> bool {
+        self.in_flight + self.prepared.len() as u32 >= self.plan.iodepth
+    }
+
+    /// Completions that the next look waits for.
+    fn reap_min(&self) -> u32 {
+        let min = self.plan.batch_complete_min.min(self.in_flight);
+        if self.draining || self.full() { min.max(1).min(self.in_flight) } else { min }
+    }
+}
+
+impl Simulator {
+    /// One step of a fio thread.
+    pub(super) fn fio_turn(&mut self, id: CpuId, task: TaskId, fio: &mut FioTask) -> Turn {
+        match fio.stage {
+            Stage::Prepare => self.prepare(id, fio),
+            Stage::Enter => self.enter_kernel(id, fio),
+            Stage::Issue => {
+                if fio.issuing == 0 {
+                    fio.stage = Stage::Unplug;
+                    return Turn::Again;
+                }
+                fio.issuing -= 1;
+                let slot = fio.prepared.pop_front().expect("as many as were counted");
+                fio.in_flight += 1;
+                let price = self.issue_price(fio);
+                self.spend_as(id, price, Mode::System);
+                fio.slots[slot as usize].issued = self.at(id);
+                let nowait = fio.plan.engine == Engine::IoUring;
+                self.submit_io(id, task, fio, slot, nowait);
+                Turn::Again
+            }
+            Stage::Unplug => {
+                fio.stage = Stage::Submitted;
+                let plug = self.cpu(id).env.plug;
+                if plug.active && !plug.is_empty() {
+                    let path = PlugPath::flush(plug.queue, false);
+                    self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
+                }
+                Turn::Again
+            }
+            Stage::Submitted => {
+                self.cpu_mut(id).env.plug = blkmq::path::Plug::default();
+                let reaps = fio.full() || fio.draining || fio.plan.batch_complete_min == 0;
+                fio.stage = if reaps && fio.in_flight > 0 { Stage::Reap } else { Stage::Prepare };
+                Turn::Again
+            }
+            Stage::Reap => self.reap(id, fio),
+            Stage::Woken => {
+                let price = self.costs.ps(self.costs.cycles.uring_wait);
+                self.spend_as(id, price, Mode::System);
+                if (fio.done.len() as u32) < fio.waiting_for {
+                    return Turn::Sleep;
+                }
+                fio.waiting_for = 0;
+                fio.stage = Stage::Reap;
+                Turn::Again
+            }
+            Stage::Poll => self.poll(id, fio),
+        }
+    }
+
+    fn prepare(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
+        let at = self.at(id);
+        let next = if at >= fio.end_at || self.stopping {
+            None
+        } else {
+            fio.held.take().or_else(|| fio.stream.next())
+        };
+        let Some(io) = next else {
+            fio.draining = true;
+            if !fio.prepared.is_empty() {
+                fio.stage = Stage::Enter;
+                return Turn::Again;
+            }
+            if fio.in_flight > 0 {
+                fio.stage = Stage::Reap;
+                return Turn::Again;
+            }
+            self.recorder.thread_ended(fio.thread, at.min(fio.end_at.max(fio.started)));
+            return Turn::Exit;
+        };
+        let allowed = fio.stream.earliest(io, fio.started);
+        if allowed > at && fio.prepared.is_empty() && fio.in_flight == 0 {
+            fio.held = Some(io);
+            return Turn::Pause(allowed.min(fio.end_at));
+        }
+        if allowed > at {
+            // Paced: what is prepared goes out and completions are taken meanwhile.
+            fio.held = Some(io);
+            fio.stage = if fio.prepared.is_empty() { Stage::Reap } else { Stage::Enter };
+            return Turn::Again;
+        }
+        let c = &self.costs.cycles;
+        let stamps = if fio.plan.gtod_reduce { 0 } else { c.fio_gettime };
+        let price = self.costs.ps(c.fio_prepare + stamps);
+        self.spend_as(id, price, Mode::User);
+        let slot = fio.free.pop().expect("not more than iodepth are alive");
+        fio.slots[slot as usize].io = io;
+        fio.prepared.push_back(slot);
+        if fio.prepared.len() as u32 >= fio.plan.batch_submit || fio.full() {
+            fio.stage = Stage::Enter;
+        }
+        Turn::Again
+    }
+
+    fn enter_kernel(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
+        let price = self.costs.ps(self.costs.cycles.syscall);
+        self.spend_as(id, price, Mode::System);
+        let count = fio.prepared.len();
+        if count > PLUG_THRESHOLD && fio.plan.engine != Engine::Sync {
+            // io_uring announces how many come, AIO does not.
+            let announced = if fio.plan.engine == Engine::IoUring { count as u16 } else { 1 };
+            self.cpu_mut(id).env.plug.start(announced);
+        }
+        fio.issuing = count;
+        fio.stage = Stage::Issue;
+        Turn::Again
+    }
+
+    fn issue_price(&self, fio: &FioTask) -> u64 {
+        let c = &self.costs.cycles;
+        let mut cycles = c.bio
+            + match fio.plan.engine {
+                Engine::IoUring => c.uring_issue,
+                Engine::Libaio => c.aio_issue,
+                Engine::Sync => c.sync_issue,
+            };
+        if !fio.plan.fixed_buffers {
+            cycles += c.pin_pages;
+        }
+        if !fio.plan.registered_files {
+            cycles += c.file_lookup;
+        }
+        self.costs.ps(cycles)
+    }
+
+    /// Submits an I/O of a thread from another task.
+    pub(super) fn submit_slot(&mut self, id: CpuId, owner: TaskId, slot: u32, nowait: bool) {
+        let Program::Fio(fio) = &self.tasks[owner.index()].program else {
+            unreachable!("only fio threads own I/Os")
+        };
+        let bio = bio_of(fio, owner, slot, nowait);
+        self.push_bio(id, bio);
+    }
+
+    fn submit_io(&mut self, id: CpuId, task: TaskId, fio: &FioTask, slot: u32, nowait: bool) {
+        let bio = bio_of(fio, task, slot, nowait);
+        self.push_bio(id, bio);
+    }
+
+    fn push_bio(&mut self, id: CpuId, bio: Bio) {
+        let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
+        let bio = bio.expect("the plan counts every bio that can be alive");
+        let path = SubmitPath::new(0, bio);
+        self.cpu_mut(id).level_state().stack.push(Frame::Submit(path));
+    }
+
+    /// The block layer has ended an I/O.
+    pub(super) fn io_done(&mut self, id: CpuId, owner: u32, status: Status) {
+        let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
+        let c = &self.costs.cycles;
+        let Program::Fio(fio) = &self.tasks[task.index()].program else {
+            unreachable!("only fio threads own I/Os")
+        };
+        if status == Status::Again {
+            let worker = fio.worker.expect("only io_uring asks not to wait, and it has a worker");
+            if let Program::IoWorker(io_worker) = &mut self.tasks[worker.index()].program {
+                io_worker.queue.push_back(slot);
+            }
+            let price = self.costs.ps(c.wake);
+            self.spend(id, price);
+            self.wake(worker, id);
+            return;
+        }
+        let price = self.costs.ps(match fio.plan.engine {
+            Engine::IoUring => c.uring_complete,
+            Engine::Libaio => c.aio_complete,
+            Engine::Sync => c.sync_complete,
+        });
+        self.spend(id, price);
+        let at = self.at(id);
+        let Program::Fio(fio) = &mut self.tasks[task.index()].program else {
+            unreachable!("checked above")
+        };
+        let io = &mut fio.slots[slot as usize];
+        io.status = status;
+        io.completed = at;
+        fio.done.push_back(slot);
+        let enough = fio.waiting_for > 0 && fio.done.len() as u32 >= fio.waiting_for;
+        if enough && self.tasks[task.index()].state == State::Sleeping {
+            let price = self.costs.ps(self.costs.cycles.wake);
+            self.spend(id, price);
+            self.wake(task, id);
+        }
+    }
+
+    fn reap(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
+        let min = fio.reap_min();
+        if (fio.done.len() as u32) < min {
+            if fio.plan.polled {
+                fio.stage = Stage::Poll;
+                return Turn::Again;
+            }
+            let c = &self.costs.cycles;
+            let price = self.costs.ps(c.syscall + c.uring_wait);
+            self.spend_as(id, price, Mode::System);
+            fio.waiting_for = min;
+            fio.stage = Stage::Woken;
+            return Turn::Again;
+        }
+        let take = fio.done.len().min(fio.plan.batch_complete_max.max(1) as usize);
+        let was_full = fio.full();
+        for _ in 0..take {
+            let slot = fio.done.pop_front().expect("counted");
+            self.reap_one(id, fio, slot);
+        }
+        let low = fio.in_flight <= fio.plan.iodepth_low;
+        let again = fio.draining && fio.in_flight > 0;
+        if !again && (!was_full || low || take == 0) {
+            fio.stage = Stage::Prepare;
+            if take == 0 && fio.held.is_some() {
+                return self.wait_for_pace(id, fio);
+            }
+        }
+        Turn::Again
+    }
+
+    /// Nothing completed and the next I/O is not due yet: pause until it is.
+    fn wait_for_pace(&mut self, id: CpuId, fio: &FioTask) -> Turn {
+        let Some(io) = fio.held else { return Turn::Again };
+        let allowed = fio.stream.earliest(io, fio.started).min(fio.end_at);
+        if allowed > self.at(id) { Turn::Pause(allowed) } else { Turn::Again }
+    }
+
+    fn reap_one(&mut self, id: CpuId, fio: &mut FioTask, slot: u32) {
+        let c = &self.costs.cycles;
+        let stamps = if fio.plan.gtod_reduce { 0 } else { c.fio_gettime };
+        let user = self.costs.ps(c.fio_complete + stamps);
+        if fio.plan.engine == Engine::IoUring {
+            let post = self.costs.ps(c.uring_post);
+            self.spend_as(id, post, Mode::System);
+        }
+        self.spend_as(id, user, Mode::User);
+        let now = self.at(id);
+        let s = fio.slots[slot as usize];
+        fio.in_flight -= 1;
+        fio.free.push(slot);
+        fio.stream.completed(s.io, s.completed);
+        let counts = now >= fio.count_from && now <= fio.end_at;
+        self.recorder.io(&IoRecord {
+            thread: fio.thread,
+            op: s.io.op,
+            sectors: s.io.sectors,
+            latency: now.since(s.issued),
+            status: s.status,
+            counts,
+        });
+    }
+
+    /// One look at the poll queue.
+    fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
+        let price = self.costs.ps(self.costs.cycles.nvme_poll);
+        self.spend_as(id, price, Mode::System);
+        let hctx = self.mq.set.hctx_for(id, Op::Read, true);
+        let mut found = None;
+        self.with_device(Some(id), |device, now, out| found = device.poll(hctx, now, out));
+        match found {
+            Some(found) => {
+                let price = self.completion_price();
+                self.spend(id, price);
+                self.end_found(id, found);
+            }
+            None => {
+                self.end_one_of_batch(id);
+                if fio.done.len() as u32 >= fio.reap_min() && self.cpu(id).batch.is_empty() {
+                    fio.stage = Stage::Reap;
+                }
+            }
+        }
+        Turn::Again
+    }
+}
+
+/// The bio of an I/O, as the block device's direct I/O builds it.
+fn bio_of(fio: &FioTask, task: TaskId, slot: u32, nowait: bool) -> Bio {
+    let io = fio.slots[slot as usize].io;
+    let write = io.op == Op::Write;
+    let is_fsync = io.op == Op::Flush;
+    let default = IoPrio { class: IoClass::BestEffort, level: 4 };
+    let prio = fio.plan.priority;
+    let mut bio = Bio::default();
+    bio.op = if is_fsync { Op::Write } else { io.op };
+    bio.flags = OpFlags {
+        sync: write || is_fsync,
+        preflush: is_fsync,
+        nowait: nowait && !is_fsync,
+        polled: fio.plan.polled && matches!(io.op, Op::Read | Op::Write),
+        ..OpFlags::default()
+    };
+    bio.sector = io.sector;
+    bio.sectors = io.sectors;
+    // One page each, as buffers are scattered.
+    bio.segments = if io.op == Op::Discard { 1 } else { io.sectors.0.div_ceil(8) as u16 };
+    bio.ioprio = if prio.class == IoClass::None { default } else { prio };
+    bio.owner = task.0 << 16 | slot;
+    bio
+}

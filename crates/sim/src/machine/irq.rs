@@ -1,0 +1,77 @@
+//! Handlers of hard interrupts and the block softirq.
+//!
+//! Kernel: nvme_irq(), blk_done_softirq(), kernel/softirq.c.
+
+use blkmq::path::{CompletePath, Frame};
+use blkmq::request::CpuId;
+
+use super::Simulator;
+use super::cpu::{IrqStage, Mode};
+use crate::device::Device;
+use crate::plan::DeviceKind;
+
+impl Simulator {
+    /// The handler looks for one more completion, or ends.
+    pub(super) fn irq_turn(&mut self, id: CpuId) {
+        match self.cpu(id).irq {
+            IrqStage::Look(vector) => {
+                let mut found = None;
+                self.with_device(Some(id), |device, now, out| {
+                    found = device.interrupt(vector, now, out);
+                });
+                match found {
+                    Some(found) => {
+                        let price = self.completion_price();
+                        self.spend(id, price);
+                        self.end_found(id, found);
+                    }
+                    None => self.cpu_mut(id).irq = IrqStage::Batch,
+                }
+            }
+            IrqStage::Batch => {
+                if !self.end_one_of_batch(id) {
+                    self.cpu_mut(id).irq = IrqStage::Exit;
+                }
+            }
+            IrqStage::Exit => {
+                self.cpu_mut(id).irq = IrqStage::None;
+                if self.cpu(id).softirq_raised && !self.cpu(id).in_softirq {
+                    self.enter_softirq(id);
+                }
+            }
+            IrqStage::None => unreachable!("no handler runs"),
+        }
+    }
+
+    /// Driver's work for one completion it found.
+    pub(super) fn completion_price(&self) -> u64 {
+        let c = &self.costs.cycles;
+        self.costs.ps(match &self.plan.device.kind {
+            DeviceKind::NullBlk(_) => 0,
+            DeviceKind::Nvme(_) => c.nvme_completion,
+            DeviceKind::ScsiDebug(_) => c.scsi_completion,
+        })
+    }
+
+    pub(super) fn enter_softirq(&mut self, id: CpuId) {
+        let price = self.costs.ps(self.costs.cycles.softirq);
+        let cpu = self.cpu_mut(id);
+        cpu.in_softirq = true;
+        cpu.softirq_raised = false;
+        cpu.spend(price, Mode::Softirq);
+    }
+
+    /// The softirq ends one more request, or itself.
+    pub(super) fn softirq_turn(&mut self, id: CpuId) {
+        let Some((rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
+            let cpu = self.cpu_mut(id);
+            cpu.in_softirq = false;
+            cpu.softirq_raised = false;
+            return;
+        };
+        self.recorder.device_depth.change(self.at(id), false);
+        self.with_device(Some(id), |device, now, out| device.ended(rq, now, out));
+        let path = CompletePath::end(0, rq, status);
+        self.cpu_mut(id).level_state().stack.push(Frame::Complete(path));
+    }
+}

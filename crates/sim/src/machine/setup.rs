@@ -1,0 +1,249 @@
+//! Building a machine from a plan, and the phases of its jobs.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::MqDeadline;
+use blkmq::env::Solo;
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::request::CpuId;
+use blkmq::rules::SchedulerKind;
+use blkmq::tags::{HctxCounts, TagSetConfig};
+use blkmq::time::SimTime;
+
+use super::arbiter::Arbiter;
+use super::cpu::{CpuState, LevelState, TaskUsage, Usage};
+use super::fio::FioTask;
+use super::task::{Program, State, Task, TaskId};
+use super::work::{IoWorker, KernelWork, Kworker};
+use super::{Event, Simulator, class};
+use crate::cost::CostModel;
+use crate::device::{AnyDevice, DeviceSetup};
+use crate::event_queue::EventQueue;
+use crate::plan::{DeviceKind, Engine, Plan};
+use crate::profile::{Distance, MachineProfile};
+use crate::recorder::Recorder;
+use crate::rng::Rng;
+
+impl Simulator {
+    /// A machine about to run `plan`.
+    pub fn new(plan: &Plan, profile: &MachineProfile) -> Result<Simulator, String> {
+        let cpus = plan.machine.cpus;
+        let costs = CostModel::new(profile, cpus)?;
+        let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
+        let config = queue_config(plan, profile);
+        let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || hints.next_u64() as u32);
+        let vectors: Vec<CpuId> = mq.queue(0).hctxs.iter().map(|hctx| vector_cpu(hctx)).collect();
+        let device = AnyDevice::new(&DeviceSetup::of(plan, &vectors));
+        let room = plan.capacity.requests as usize + 16;
+        let mut states: Vec<CpuState> =
+            (0..cpus).map(|cpu| CpuState::new(CpuId(cpu), room.min(4096))).collect();
+        for (cpu, state) in states.iter_mut().enumerate() {
+            state.env.random = Rng::stream(plan.seed, &format!("cpu{cpu}")).next_u64() | 1;
+        }
+        let siblings = (0..cpus).map(|cpu| sibling(profile, CpuId(cpu), cpus)).collect();
+        let (tasks, workers) = tasks(plan, cpus);
+        let arbiter = Arbiter::new(mq.lock_count(), usize::from(cpus) * 3);
+        let hctxs = mq.queue(0).hctxs.len();
+        Ok(Simulator {
+            now: SimTime::ZERO,
+            events: EventQueue::with_capacity(room + 4 * usize::from(cpus) + 64),
+            cpus: states,
+            siblings,
+            arbiter,
+            running_tasks: 0,
+            tasks,
+            work: KernelWork::new(hctxs, workers),
+            device,
+            device_now: SimTime::ZERO,
+            spare_actions: Vec::new(),
+            costs,
+            recorder: Recorder::new(plan),
+            plan: plan.clone(),
+            mq,
+            phase: 0,
+            progress: SimTime::ZERO,
+            steps: 0,
+            event_count: 0,
+            stopping: false,
+        })
+    }
+
+    /// Records every trace point from now on.
+    pub fn trace(&mut self) {
+        for cpu in &mut self.cpus {
+            cpu.env.tracing = true;
+            cpu.env.trace.reserve(64);
+        }
+    }
+
+    /// Starts the threads of the current phase.
+    pub(super) fn start_phase(&mut self) {
+        let now = self.now;
+        let mut measure_from = SimTime::ZERO;
+        for index in 0..self.tasks.len() {
+            let task = TaskId(index as u32);
+            let Program::Fio(fio) = &mut self.tasks[index].program else { continue };
+            if fio.plan.phase != self.phase {
+                continue;
+            }
+            let start = now + fio.plan.startdelay;
+            fio.started = start;
+            fio.count_from = start + fio.plan.ramp_time;
+            fio.end_at = fio.count_from + fio.plan.runtime;
+            measure_from = measure_from.max(fio.count_from);
+            self.recorder.thread_started(fio.thread, fio.count_from);
+            let generation = self.tasks[index].generation;
+            self.events.push(start, class::CPU, Event::Resume(task, generation));
+            self.running_tasks += 1;
+        }
+        if self.phase == 0 {
+            self.events.push(measure_from.max(now), class::TIMER, Event::Measure);
+        }
+    }
+
+    /// Goes on to the next phase (stonewall). False if there is none.
+    pub(super) fn next_phase(&mut self) -> bool {
+        while self.phase + 1 < self.plan.capacity.phases && self.running_tasks == 0 {
+            self.phase += 1;
+            self.start_phase();
+        }
+        self.running_tasks > 0
+    }
+
+    /// The ramp is over: what was counted so far does not matter.
+    pub(super) fn begin_measuring(&mut self) {
+        let now = self.now;
+        for cpu in &mut self.cpus {
+            cpu.account_idle(now);
+            cpu.usage = Usage::default();
+            cpu.task_usage = TaskUsage::default();
+        }
+        for task in &mut self.tasks {
+            task.usage = TaskUsage::default();
+        }
+        self.arbiter.reset_stats();
+        self.recorder.begin(now);
+    }
+
+    /// Time by mode of each CPU since measuring began.
+    pub(super) fn cpus_usage(&self) -> Vec<Usage> {
+        self.cpus.iter().map(|cpu| cpu.usage).collect()
+    }
+
+    /// Time of each fio thread since measuring began, by its index in the plan.
+    pub(super) fn threads_usage(&self) -> Vec<TaskUsage> {
+        let mut usage = vec![TaskUsage::default(); self.plan.threads.len()];
+        for task in &self.tasks {
+            if let Program::Fio(fio) = &task.program {
+                usage[fio.thread].add(task.usage);
+            }
+        }
+        for cpu in &self.cpus {
+            let Some(task) = cpu.current else { continue };
+            if let Program::Fio(fio) = &self.tasks[task.index()].program {
+                usage[fio.thread].add(cpu.task_usage);
+            }
+        }
+        usage
+    }
+}
+
+/// CPU of an hctx's interrupt vector: the first that maps to it.
+fn vector_cpu(hctx: &blkmq::queue::HwQueue<Solo>) -> CpuId {
+    hctx.cpumask.first().copied().unwrap_or_default()
+}
+
+fn sibling(profile: &MachineProfile, cpu: CpuId, cpus: u16) -> Option<CpuId> {
+    (0..cpus).map(CpuId).find(|&other| profile.distance(cpu, other) == Distance::Sibling)
+}
+
+/// Settings of the block layer that follow from the plan.
+pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
+    let queue = &plan.queue;
+    let rules = queue.rules;
+    let device = &plan.device;
+    let scheduled = queue.scheduler != SchedulerKind::None;
+    let nvme = matches!(device.kind, DeviceKind::Nvme(_));
+    let null_blk = matches!(device.kind, DeviceKind::NullBlk(_));
+    let settings = QueueSettings {
+        rules,
+        limits: queue.limits,
+        scheduler: queue.scheduler,
+        nr_requests: queue.nr_requests,
+        nomerges: queue.nomerges,
+        rq_affinity: queue.rq_affinity,
+        hz: plan.machine.hz,
+        driver_queue_rqs: nvme || (null_blk && rules.null_blk_queue_rqs),
+        queue_rqs_in_order: nvme,
+        driver_commit_rqs: nvme,
+        driver_budget: device.budget > 0,
+        should_merge: true,
+        slots_per_map: if scheduled { queue.nr_requests } else { device.queue_depth },
+    };
+    let elevator = match queue.scheduler {
+        SchedulerKind::None => Elevator::None,
+        SchedulerKind::MqDeadline => {
+            Elevator::MqDeadline(MqDeadline::new(&rules, queue.mq_deadline))
+        }
+    };
+    QueueConfig {
+        settings,
+        tags: TagSetConfig {
+            queue_depth: device.queue_depth,
+            counts: HctxCounts {
+                default: device.default_queues,
+                read: device.read_queues,
+                poll: device.poll_queues,
+            },
+            hctx_shared: device.hctx_shared,
+            waiters: plan.capacity.waiters as usize + 64,
+        },
+        topology: profile.cpu_topology(plan.machine.cpus),
+        elevator,
+        bios: plan.capacity.bios as usize + 64,
+    }
+}
+
+/// Threads, their io_uring workers, and one kblockd worker a CPU.
+fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
+    let asleep = |program: Program, allowed: Vec<CpuId>, worker: bool| Task {
+        program,
+        state: State::Sleeping,
+        context: Some(LevelState::default()),
+        plug: blkmq::path::Plug::default(),
+        cpu: allowed[0],
+        allowed,
+        generation: 0,
+        woken: false,
+        worker,
+        usage: TaskUsage::default(),
+    };
+    let mut tasks = Vec::new();
+    for (index, thread) in plan.threads.iter().enumerate() {
+        let fio = FioTask::new(index, thread, plan.device.block_sectors);
+        let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
+        let mut task = asleep(Program::Fio(Box::new(fio)), allowed, false);
+        // Threads start spread over the CPUs they may use.
+        task.cpu = task.allowed[index % task.allowed.len()];
+        tasks.push(task);
+    }
+    for index in 0..plan.threads.len() {
+        if plan.threads[index].engine != Engine::IoUring {
+            continue;
+        }
+        let worker = IoWorker::new(TaskId(index as u32), plan.threads[index].iodepth as usize);
+        let allowed = tasks[index].allowed.clone();
+        let mut task = asleep(Program::IoWorker(Box::new(worker)), allowed, false);
+        task.cpu = tasks[index].cpu;
+        let id = TaskId(tasks.len() as u32);
+        if let Program::Fio(fio) = &mut tasks[index].program {
+            fio.worker = Some(id);
+        }
+        tasks.push(task);
+    }
+    let mut workers = Vec::new();
+    for cpu in 0..cpus {
+        workers.push(TaskId(tasks.len() as u32));
+        tasks.push(asleep(Program::Kworker(Kworker::default()), vec![CpuId(cpu)], true));
+    }
+    (tasks, workers)
+}

@@ -1,0 +1,179 @@
+//! Stalls: a run that has nothing left to do but holds requests, and why.
+
+use std::fmt;
+
+use blkmq::env::Bit;
+use blkmq::request::{Op, Place};
+use blkmq::time::{Duration, SimTime};
+
+use super::Simulator;
+use super::task::{Program, State};
+use crate::device::Device;
+
+/// A request that waits for ever.
+#[derive(Clone, Debug)]
+pub struct StalledRequest {
+    /// Slot.
+    pub slot: u32,
+    /// Operation.
+    pub op: Op,
+    /// First sector.
+    pub sector: u64,
+    /// Length, sectors.
+    pub sectors: u32,
+    /// On which list, or with whom.
+    pub place: Place,
+    /// Hardware context.
+    pub hctx: u16,
+    /// Driver tag.
+    pub tag: Option<u32>,
+    /// Since its allocation.
+    pub age: Duration,
+}
+
+/// Explanation of a stall.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    /// When nothing was left to happen.
+    pub at: SimTime,
+    /// Last I/O that completed before.
+    pub progress: SimTime,
+    /// Requests that wait.
+    pub requests: Vec<StalledRequest>,
+    /// I/Os that threads wait for, by thread.
+    pub threads: Vec<(String, u32)>,
+    /// State of each hctx.
+    pub hctxs: Vec<String>,
+    /// State of the device.
+    pub device: String,
+    /// Work items pending.
+    pub work_pending: usize,
+}
+
+impl Simulator {
+    /// Somebody waits for something.
+    pub(super) fn anything_waits(&self) -> bool {
+        let live = |place: Place| place != Place::Free && place != Place::PlugCache;
+        let requests =
+            self.mq.queue(0).with_pool(|pool| pool.iter().any(|(_, rq)| live(rq.place)));
+        requests || self.mq.queue(0).with_pool(|pool| pool.bios_in_use() > 0)
+    }
+
+    /// Who waits, where, and what would have to happen.
+    pub(super) fn explain(&self) -> Stall {
+        let queue = self.mq.queue(0);
+        let requests = queue.with_pool(|pool| {
+            pool.iter()
+                .filter(|(_, rq)| rq.place != Place::Free && rq.place != Place::PlugCache)
+                .map(|(id, rq)| StalledRequest {
+                    slot: id.0,
+                    op: rq.op,
+                    sector: rq.sector.0,
+                    sectors: rq.sectors.0,
+                    place: rq.place,
+                    hctx: rq.hctx.0,
+                    tag: rq.tag.map(|tag| tag.0),
+                    age: self.now.since(rq.start_time),
+                })
+                .collect()
+        });
+        let threads = self.tasks.iter().filter_map(|task| match &task.program {
+            Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => {
+                Some((format!("{}.{}", fio.plan.name, fio.plan.clone), fio.in_flight()))
+            }
+            _ => None,
+        });
+        let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {
+            let driver = self.mq.set.driver_of(blkmq::request::HctxId(index as u16));
+            let busy = driver.busy_count();
+            let pending = hctx.dispatch_pending.peek();
+            let restart = hctx.restart.peek();
+            let stopped = hctx.stopped.peek();
+            let quiet = busy == 0 && !pending && !restart && !stopped;
+            let depth = driver.depth;
+            (!quiet).then(|| {
+                format!(
+                    "hctx {index}: dispatch list {}, SCHED_RESTART {}, {}driver tags {busy} of \
+                     {depth} in use",
+                    if pending { "not empty" } else { "empty" },
+                    if restart { "set" } else { "clear" },
+                    if stopped { "STOPPED, " } else { "" },
+                )
+            })
+        });
+        Stall {
+            at: self.now,
+            progress: self.progress,
+            requests,
+            threads: threads.collect(),
+            hctxs: hctxs.collect(),
+            device: self.device.describe(),
+            work_pending: self.work.pending(),
+        }
+    }
+}
+
+/// Requests shown in full.
+const SHOWN: usize = 8;
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "stall at {} s: nothing is left to happen, but I/O is not complete", self.at)?;
+        writeln!(f, "  last completion at {} s", self.progress)?;
+        for rq in self.requests.iter().take(SHOWN) {
+            let age = rq.age.0 / 1000;
+            let tag = rq.tag.map_or("no driver tag".to_owned(), |tag| format!("driver tag {tag}"));
+            writeln!(
+                f,
+                "  request {}: {:?} {}+{}, {}, hctx {}, {tag}, allocated {age} us ago",
+                rq.slot,
+                rq.op,
+                rq.sector,
+                rq.sectors,
+                place_name(rq.place),
+                rq.hctx,
+            )?;
+        }
+        if self.requests.len() > SHOWN {
+            writeln!(f, "  and {} more requests", self.requests.len() - SHOWN)?;
+        }
+        for (thread, count) in self.threads.iter().take(SHOWN) {
+            writeln!(f, "  thread {thread} waits for {count} I/O")?;
+        }
+        for hctx in self.hctxs.iter().take(SHOWN) {
+            writeln!(f, "  {hctx}")?;
+        }
+        writeln!(f, "  device: {}", self.device)?;
+        let with_device = self.requests.iter().filter(|rq| rq.place == Place::Device).count();
+        if with_device > 0 {
+            writeln!(
+                f,
+                "  {with_device} of them are with the device, which has announced no completion \
+                 and set no timer"
+            )
+        } else {
+            writeln!(
+                f,
+                "  none of them is with the device, no run of a hardware queue is pending \
+                 ({} work items), and no tag will be freed",
+                self.work_pending
+            )
+        }
+    }
+}
+
+fn place_name(place: Place) -> &'static str {
+    match place {
+        Place::Free => "free",
+        Place::Path => "in the hands of a path",
+        Place::Plug => "in a plug",
+        Place::PlugCache => "allocated ahead",
+        Place::Ctx => "in a software queue",
+        Place::Elevator => "in the scheduler",
+        Place::Dispatch => "on the dispatch list",
+        Place::Requeue => "on the requeue list",
+        Place::Device => "with the device",
+        Place::Completing => "being ended",
+        Place::Flush => "waiting for a flush",
+    }
+}

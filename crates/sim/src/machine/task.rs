@@ -1,0 +1,207 @@
+//! Tasks and the CPU scheduler: one run queue per CPU, served in turn; workers first.
+//!
+//! Deviation(D4): a fair scheduler reduced to round robin with a fixed slice; a waking worker of
+//! kblockd goes before tasks, any other task behind them.
+//! Kernel: kernel/sched/fair.c, kernel/workqueue.c.
+
+use blkmq::path::Plug;
+use blkmq::request::CpuId;
+use blkmq::time::{Duration, SimTime};
+
+use super::cpu::{Level, LevelState, Mode, TaskUsage};
+use super::fio::FioTask;
+use super::work::{IoWorker, Kworker};
+use super::{Event, Simulator, class};
+
+/// Time slice of a task that others wait behind.
+const SLICE: Duration = Duration::from_millis(3);
+
+/// A task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct TaskId(pub(super) u32);
+
+impl TaskId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a task does between frames.
+#[derive(Clone, Debug)]
+pub(super) enum Program {
+    /// A thread of a fio job.
+    Fio(Box<FioTask>),
+    /// kblockd's worker of one CPU.
+    Kworker(Kworker),
+    /// io_uring's worker for submissions that would block.
+    IoWorker(Box<IoWorker>),
+}
+
+/// Whether a task can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// On a CPU or in its run queue.
+    Runnable,
+    /// Waits for a wake-up.
+    Sleeping,
+    /// Over.
+    Dead,
+}
+
+/// A task, running or not.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub(super) program: Program,
+    pub(super) state: State,
+    /// Frames, while it is not on a CPU.
+    pub(super) context: Option<LevelState>,
+    pub(super) plug: Plug,
+    /// CPU it runs or ran on last.
+    pub(super) cpu: CpuId,
+    /// CPUs it may run on.
+    pub(super) allowed: Vec<CpuId>,
+    /// Moves when a pending `Resume` becomes void.
+    pub(super) generation: u32,
+    /// A wake-up came while it was still on its way to sleep.
+    pub(super) woken: bool,
+    /// Goes before others.
+    pub(super) worker: bool,
+    pub(super) usage: TaskUsage,
+}
+
+/// What a program wants next.
+pub(super) enum Turn {
+    /// It did something; go on with it.
+    Again,
+    /// It waits for a wake-up.
+    Sleep,
+    /// It pauses until then.
+    Pause(SimTime),
+    /// It is over.
+    Exit,
+}
+
+impl Simulator {
+    /// Makes a sleeping task runnable; `waker` is the CPU that does it.
+    pub(super) fn wake(&mut self, task: TaskId, waker: CpuId) {
+        let t = &mut self.tasks[task.index()];
+        match t.state {
+            State::Dead => return,
+            State::Runnable => {
+                t.woken = true;
+                return;
+            }
+            State::Sleeping => t.state = State::Runnable,
+        }
+        t.generation = t.generation.wrapping_add(1);
+        let target = self.choose_cpu(task);
+        let worker = self.tasks[task.index()].worker;
+        self.tasks[task.index()].cpu = target;
+        let queue = &mut self.cpu_mut(target).runqueue;
+        if worker {
+            queue.push_front(task);
+        } else {
+            queue.push_back(task);
+        }
+        let at = self.cpu(waker).at.max(self.now);
+        if target == waker && !self.cpu(waker).is_idle() {
+            return;
+        }
+        if self.cpu(target).is_idle() {
+            let remote = target != waker;
+            let latency = if remote { self.costs.ps(self.costs.cycles.ipi_latency) / 1000 } else { 0 };
+            self.events.push(at + Duration(latency), class::CPU, Event::Ipi(target));
+        }
+    }
+
+    /// The CPU it ran on if that is idle, else an idle one near it, else the one it ran on.
+    fn choose_cpu(&self, task: TaskId) -> CpuId {
+        let t = &self.tasks[task.index()];
+        let free = |cpu: CpuId| {
+            let state = self.cpu(cpu);
+            state.is_idle() && state.runqueue.is_empty()
+        };
+        if t.worker || free(t.cpu) || t.allowed.len() == 1 {
+            return t.cpu;
+        }
+        let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
+        idle.min_by_key(|&cpu| (self.costs.distance(t.cpu, cpu), cpu)).unwrap_or(t.cpu)
+    }
+
+    /// Puts the next runnable task on the CPU. False if there is none.
+    pub(super) fn switch_in(&mut self, cpu: CpuId) -> bool {
+        let Some(task) = self.cpu_mut(cpu).runqueue.pop_front() else { return false };
+        let cost = self.costs.ps(self.costs.cycles.context_switch);
+        let t = &mut self.tasks[task.index()];
+        t.usage.switches += 1;
+        t.cpu = cpu;
+        let context = t.context.take().expect("a task that is off the CPU has its frames");
+        let c = &mut self.cpus[usize::from(cpu.0)];
+        c.levels[Level::Task as usize] = context;
+        c.env.plug = t.plug;
+        c.env.task = blkmq::tags::WaiterId(task.0);
+        c.current = Some(task);
+        c.task_usage = TaskUsage::default();
+        c.usage.switches += 1;
+        c.spend(cost, Mode::System);
+        c.slice_end = c.at + SLICE;
+        true
+    }
+
+    /// Takes the running task off the CPU.
+    pub(super) fn switch_out(&mut self, cpu: CpuId) -> TaskId {
+        let c = &mut self.cpus[usize::from(cpu.0)];
+        let task = c.current.take().expect("a task is running");
+        let level = &mut c.levels[Level::Task as usize];
+        let context = core::mem::replace(level, LevelState::default());
+        assert_eq!(context.held_count, 0, "a task left its CPU with a spin lock");
+        let t = &mut self.tasks[task.index()];
+        t.plug = core::mem::take(&mut c.env.plug);
+        t.usage.add(core::mem::take(&mut c.task_usage));
+        t.context = Some(context);
+        task
+    }
+
+    /// The running task goes to sleep, unless a wake-up came meanwhile.
+    pub(super) fn sleep_current(&mut self, cpu: CpuId) {
+        let task = self.cpu(cpu).current.expect("a task is running");
+        if core::mem::take(&mut self.tasks[task.index()].woken) {
+            return;
+        }
+        let task = self.switch_out(cpu);
+        self.tasks[task.index()].state = State::Sleeping;
+    }
+
+    /// The running task pauses until `until`.
+    pub(super) fn pause_current(&mut self, cpu: CpuId, until: SimTime) {
+        let task = self.cpu(cpu).current.expect("a task is running");
+        self.tasks[task.index()].woken = false;
+        let generation = self.tasks[task.index()].generation;
+        self.sleep_current(cpu);
+        let until = until.max(self.cpu(cpu).at);
+        self.events.push(until.max(self.now), class::CPU, Event::Resume(task, generation));
+    }
+
+    /// The running task is over.
+    pub(super) fn exit_current(&mut self, cpu: CpuId) {
+        let task = self.switch_out(cpu);
+        self.tasks[task.index()].state = State::Dead;
+        if matches!(self.tasks[task.index()].program, Program::Fio(_)) {
+            self.running_tasks -= 1;
+        }
+    }
+
+    /// Another task should run: its slice is over, or a worker waits.
+    pub(super) fn should_yield(&self, cpu: CpuId) -> bool {
+        let c = self.cpu(cpu);
+        let Some(&first) = c.runqueue.front() else { return false };
+        let running_worker = c.current.is_some_and(|task| self.tasks[task.index()].worker);
+        c.at >= c.slice_end || (self.tasks[first.index()].worker && !running_worker)
+    }
+
+    /// Puts the running task behind the others.
+    pub(super) fn yield_current(&mut self, cpu: CpuId) {
+        let task = self.switch_out(cpu);
+        self.cpu_mut(cpu).runqueue.push_back(task);
+    }
+}

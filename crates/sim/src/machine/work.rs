@@ -1,0 +1,244 @@
+//! Kernel workers: kblockd's work items, and io_uring's workers.
+//!
+//! Each hctx has exactly one work item; a new request for it replaces a pending one
+//! (mod_delayed_work). Kernel: kernel/workqueue.c, blk_mq_hctx_next_cpu(), io_uring/io-wq.c.
+
+use std::collections::VecDeque;
+
+use blkmq::path::{Frame, RequeuePath, RunPath};
+use blkmq::request::{CpuId, HctxId};
+use blkmq::time::{Duration, Jiffies, SimTime};
+
+use super::cpu::Mode;
+use super::task::{TaskId, Turn};
+use super::{Event, Simulator, class};
+
+/// BLK_MQ_CPU_WORK_BATCH.
+const WORK_BATCH: u8 = 8;
+
+/// State of a work item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Item {
+    Idle,
+    /// Its timer runs; the generation voids older timers.
+    Delayed,
+    /// In the queue of a worker.
+    Queued(CpuId),
+    /// Being executed; asked for again meanwhile, with this delay.
+    Running(Option<Duration>),
+}
+
+/// A work item of an hctx.
+#[derive(Clone, Copy, Debug)]
+struct HctxWork {
+    item: Item,
+    generation: u32,
+    next_cpu: usize,
+    batch: u8,
+}
+
+/// What a worker executes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Job {
+    Hctx(u16),
+    Requeue,
+}
+
+/// All work items.
+#[derive(Clone, Debug)]
+pub(super) struct KernelWork {
+    hctxs: Vec<HctxWork>,
+    requeue: Item,
+    queues: Vec<VecDeque<Job>>,
+    workers: Vec<TaskId>,
+}
+
+/// kblockd's worker of one CPU.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kworker {
+    running: Option<Job>,
+}
+
+/// io_uring's worker of one thread: submits what would block.
+#[derive(Clone, Debug)]
+pub(super) struct IoWorker {
+    /// The thread whose I/Os they are.
+    pub(super) owner: TaskId,
+    /// Slots of I/Os to be submitted.
+    pub(super) queue: VecDeque<u32>,
+}
+
+impl IoWorker {
+    pub(super) fn new(owner: TaskId, depth: usize) -> IoWorker {
+        IoWorker { owner, queue: VecDeque::with_capacity(depth) }
+    }
+}
+
+impl KernelWork {
+    pub(super) fn new(hctxs: usize, workers: Vec<TaskId>) -> KernelWork {
+        let idle = HctxWork { item: Item::Idle, generation: 0, next_cpu: 0, batch: WORK_BATCH };
+        KernelWork {
+            hctxs: vec![idle; hctxs],
+            requeue: Item::Idle,
+            queues: vec![VecDeque::with_capacity(hctxs + 1); workers.len()],
+            workers,
+        }
+    }
+
+    /// Items that are not idle, for stall reports.
+    pub(super) fn pending(&self) -> usize {
+        let busy = self.hctxs.iter().filter(|work| work.item != Item::Idle).count();
+        busy + usize::from(self.requeue != Item::Idle)
+    }
+}
+
+impl Simulator {
+    /// blk_mq_delay_run_hw_queue() on behalf of CPU `from`.
+    pub(super) fn kick(&mut self, from: CpuId, hctx: HctxId, delay: Duration, unless: bool) {
+        let index = usize::from(hctx.0);
+        if blkmq::env::Bit::peek(&self.mq.queue(0).hctx(hctx).stopped) {
+            return;
+        }
+        let price = self.costs.ps(self.costs.cycles.queue_work);
+        match self.work.hctxs[index].item {
+            Item::Running(_) => {
+                self.work.hctxs[index].item = Item::Running(Some(delay));
+                return;
+            }
+            Item::Delayed | Item::Queued(_) if unless => return,
+            Item::Queued(_) if delay.0 == 0 => return,
+            Item::Queued(cpu) => {
+                self.work.queues[usize::from(cpu.0)].retain(|&job| job != Job::Hctx(hctx.0));
+            }
+            Item::Idle | Item::Delayed => {}
+        }
+        if !self.cpu(from).is_idle() {
+            self.spend(from, price);
+        }
+        if delay.0 == 0 {
+            self.queue_hctx_work(from, hctx);
+            return;
+        }
+        let due = self.tick_after(self.at(from), delay);
+        let work = &mut self.work.hctxs[index];
+        work.item = Item::Delayed;
+        work.generation = work.generation.wrapping_add(1);
+        let generation = work.generation;
+        self.events.push(due, class::TIMER, Event::Work(hctx.0, generation));
+    }
+
+    /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
+    fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
+        let hz = self.plan.machine.hz;
+        let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), hz);
+        let tick = 1_000_000_000 / u64::from(hz);
+        SimTime((at.jiffies(hz).0 + ticks.0) * tick)
+    }
+
+    /// A delay is over.
+    pub(super) fn work_due(&mut self, hctx: u16, generation: u32) {
+        let work = self.work.hctxs[usize::from(hctx)];
+        if work.item == Item::Delayed && work.generation == generation {
+            let cpu = self.mq.queue(0).hctx(HctxId(hctx)).cpumask.first().copied();
+            self.queue_hctx_work(cpu.unwrap_or_default(), HctxId(hctx));
+        }
+    }
+
+    fn queue_hctx_work(&mut self, from: CpuId, hctx: HctxId) {
+        let target = self.next_cpu(from, hctx);
+        self.work.hctxs[usize::from(hctx.0)].item = Item::Queued(target);
+        self.enqueue(from, target, Job::Hctx(hctx.0));
+    }
+
+    /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx the
+    /// CPU that asks.
+    fn next_cpu(&mut self, from: CpuId, hctx: HctxId) -> CpuId {
+        let queue = self.mq.queue(0);
+        let mask = &queue.hctx(hctx).cpumask;
+        if queue.hctxs.len() == 1 || mask.is_empty() {
+            return from;
+        }
+        let work = &mut self.work.hctxs[usize::from(hctx.0)];
+        work.batch -= 1;
+        if work.batch == 0 {
+            work.batch = WORK_BATCH;
+            work.next_cpu = (work.next_cpu + 1) % mask.len();
+        }
+        mask[work.next_cpu]
+    }
+
+    fn enqueue(&mut self, from: CpuId, target: CpuId, job: Job) {
+        self.work.queues[usize::from(target.0)].push_back(job);
+        let worker = self.work.workers[usize::from(target.0)];
+        if !self.cpu(from).is_idle() {
+            let price = self.costs.ps(self.costs.cycles.wake);
+            self.spend(from, price);
+        }
+        self.wake(worker, from);
+    }
+
+    /// blk_mq_kick_requeue_list().
+    pub(super) fn kick_requeue(&mut self, from: CpuId) {
+        match self.work.requeue {
+            Item::Running(_) => self.work.requeue = Item::Running(Some(Duration::ZERO)),
+            Item::Queued(_) | Item::Delayed => {}
+            Item::Idle => {
+                self.work.requeue = Item::Queued(from);
+                self.enqueue(from, from, Job::Requeue);
+            }
+        }
+    }
+
+    /// The worker of a CPU takes its next item.
+    pub(super) fn kworker_turn(&mut self, id: CpuId, worker: &mut Kworker) -> Turn {
+        if let Some(done) = worker.running.take() {
+            self.finish_job(id, done);
+            return Turn::Again;
+        }
+        let Some(job) = self.work.queues[usize::from(id.0)].pop_front() else {
+            return Turn::Sleep;
+        };
+        let price = self.costs.ps(self.costs.cycles.worker);
+        self.spend_as(id, price, Mode::System);
+        worker.running = Some(job);
+        let frame = match job {
+            Job::Hctx(hctx) => {
+                self.work.hctxs[usize::from(hctx)].item = Item::Running(None);
+                Frame::Run(RunPath::work(0, HctxId(hctx)))
+            }
+            Job::Requeue => {
+                self.work.requeue = Item::Running(None);
+                Frame::Requeue(RequeuePath::new(0))
+            }
+        };
+        self.cpu_mut(id).level_state().stack.push(frame);
+        Turn::Again
+    }
+
+    fn finish_job(&mut self, id: CpuId, job: Job) {
+        match job {
+            Job::Hctx(hctx) => {
+                let work = &mut self.work.hctxs[usize::from(hctx)];
+                let again = core::mem::replace(&mut work.item, Item::Idle);
+                if let Item::Running(Some(delay)) = again {
+                    self.kick(id, HctxId(hctx), delay, false);
+                }
+            }
+            Job::Requeue => {
+                let again = core::mem::replace(&mut self.work.requeue, Item::Idle);
+                if let Item::Running(Some(_)) = again {
+                    self.kick_requeue(id);
+                }
+            }
+        }
+    }
+
+    /// io_uring's worker submits the next I/O, which may block.
+    pub(super) fn io_worker_turn(&mut self, id: CpuId, worker: &mut IoWorker) -> Turn {
+        let Some(slot) = worker.queue.pop_front() else { return Turn::Sleep };
+        let price = self.costs.ps(self.costs.cycles.uring_issue + self.costs.cycles.worker);
+        self.spend_as(id, price, Mode::System);
+        self.submit_slot(id, worker.owner, slot, false);
+        Turn::Again
+    }
+}

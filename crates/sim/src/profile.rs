@@ -1,0 +1,246 @@
+//! Machine profiles: topology and transfer times of a machine, and what its code costs.
+//!
+//! A profile never holds a number that belongs to one experiment. The files are
+//! `crates/sim/profiles/*.toml`; nothing else in the project names a price.
+
+use std::collections::BTreeMap;
+
+use blkmq::path::Label;
+use blkmq::request::CpuId;
+use blkmq::tags::CpuTopology;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+/// A machine: facts and prices.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineProfile {
+    /// Name, equal to the file's stem.
+    pub name: String,
+    /// One line about it.
+    pub description: String,
+    /// CPUs.
+    pub topology: Topology,
+    /// Clock with all cores busy, MHz.
+    pub clock_mhz: u64,
+    /// One-way cache-line transfer, picoseconds, by distance.
+    pub transfer_ps: Transfer,
+    /// Threads of one core that run at once.
+    pub smt: Smt,
+    /// Costs of the hardware and of steps outside the block layer, cycles.
+    pub cycles: Cycles,
+    /// Costs of the block layer's labels, cycles: `default` and those that differ.
+    pub labels: BTreeMap<String, u64>,
+    /// Digest of the file.
+    #[serde(skip)]
+    pub hash: String,
+}
+
+/// How CPUs are laid out. CPUs are numbered socket by socket, die by die, core by core; second
+/// threads follow after all first ones, as Linux numbers them.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Sockets.
+    pub sockets: u16,
+    /// Dies (last-level caches) of a socket.
+    pub dies_per_socket: u16,
+    /// Cores of a die.
+    pub cores_per_die: u16,
+    /// Threads of a core.
+    pub threads_per_core: u16,
+}
+
+/// Transfer times by distance.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// Other thread of the core.
+    pub sibling: u64,
+    /// Same last-level cache.
+    pub die: u64,
+    /// Other die of the socket.
+    pub socket: u64,
+    /// Other socket.
+    pub machine: u64,
+}
+
+/// Threads of one core that run at once.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smt {
+    /// Time of a step while the sibling runs too, percent of the time alone.
+    pub shared_percent: u64,
+}
+
+/// Costs outside the block layer's labels, cycles.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cycles {
+    /// An atomic read-modify-write on a line that is here.
+    pub atomic: u64,
+    /// A node of a tree, list or hash visited.
+    pub container_op: u64,
+    /// Cache lines that one touched request stands for.
+    pub lines_per_request: u64,
+    /// Taking a free lock.
+    pub lock_free: u64,
+    /// Handing a lock to a waiter, beyond the lines that move.
+    pub lock_handoff: u64,
+    /// fio prepares one I/O.
+    pub fio_prepare: u64,
+    /// fio handles one completion.
+    pub fio_complete: u64,
+    /// fio's time stamps of one I/O, unless gtod_reduce.
+    pub fio_gettime: u64,
+    /// System call entry and exit.
+    pub syscall: u64,
+    /// io_uring issues one request.
+    pub uring_issue: u64,
+    /// io_uring completes one request, on the completing CPU.
+    pub uring_complete: u64,
+    /// io_uring posts one completion, on the task's CPU.
+    pub uring_post: u64,
+    /// io_uring looks whether it must wait.
+    pub uring_wait: u64,
+    /// io_submit(2) issues one request.
+    pub aio_issue: u64,
+    /// AIO completes one request.
+    pub aio_complete: u64,
+    /// read(2) or write(2) above the block layer.
+    pub sync_issue: u64,
+    /// Its completion.
+    pub sync_complete: u64,
+    /// Pinning the pages of a buffer that is not registered.
+    pub pin_pages: u64,
+    /// Looking up a file that is not registered.
+    pub file_lookup: u64,
+    /// Setting up and freeing a bio, block device included.
+    pub bio: u64,
+    /// Handing work to another task on this CPU or another.
+    pub wake: u64,
+    /// From the interrupt that wakes an idle CPU to its first instruction.
+    pub idle_exit: u64,
+    /// Switching tasks.
+    pub context_switch: u64,
+    /// Sending an interrupt to another CPU, on the sender.
+    pub ipi_send: u64,
+    /// From sending to arrival.
+    pub ipi_latency: u64,
+    /// Entry and exit of a hard interrupt.
+    pub irq: u64,
+    /// Entry and exit of a softirq.
+    pub softirq: u64,
+    /// Queueing a work item.
+    pub queue_work: u64,
+    /// A worker takes a work item.
+    pub worker: u64,
+    /// queue_rq of null_blk.
+    pub null_blk_queue_rq: u64,
+    /// Starting the timer of a null_blk or scsi_debug command.
+    pub hrtimer_start: u64,
+    /// queue_rq of NVMe, without doorbell.
+    pub nvme_queue_rq: u64,
+    /// Writing a doorbell.
+    pub nvme_doorbell: u64,
+    /// Handling one completion entry.
+    pub nvme_completion: u64,
+    /// One look at an empty completion queue.
+    pub nvme_poll: u64,
+    /// queue_rq of SCSI and queuecommand of scsi_debug.
+    pub scsi_queue_rq: u64,
+    /// SCSI's completion of one command.
+    pub scsi_completion: u64,
+}
+
+/// How far two CPUs are apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Distance {
+    /// The same CPU.
+    Same,
+    /// Threads of one core.
+    Sibling,
+    /// One last-level cache.
+    Die,
+    /// One socket.
+    Socket,
+    /// Different sockets.
+    Machine,
+}
+
+/// Profiles that are built in.
+const BUILT_IN: [(&str, &str); 1] =
+    [("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml"))];
+
+impl MachineProfile {
+    /// The built-in profile of this name.
+    pub fn built_in(name: &str) -> Result<MachineProfile, String> {
+        let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
+            let known = MachineProfile::names().join(", ");
+            return Err(format!("no machine profile is named `{name}`; there are: {known}"));
+        };
+        MachineProfile::parse(text)
+    }
+
+    /// Names of the built-in profiles.
+    pub fn names() -> Vec<&'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// Reads a profile.
+    pub fn parse(text: &str) -> Result<MachineProfile, String> {
+        let mut profile: MachineProfile = toml::from_str(text).map_err(|e| e.to_string())?;
+        let digest = Sha256::digest(text.as_bytes());
+        profile.hash = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        profile.label_cycles()?;
+        Ok(profile)
+    }
+
+    /// Number of CPUs.
+    pub fn cpus(&self) -> u16 {
+        let t = self.topology;
+        t.sockets * t.dies_per_socket * t.cores_per_die * t.threads_per_core
+    }
+
+    /// Core of a CPU.
+    pub fn core(&self, cpu: CpuId) -> u16 {
+        let t = self.topology;
+        cpu.0 % (t.sockets * t.dies_per_socket * t.cores_per_die)
+    }
+
+    /// How far two CPUs are apart.
+    pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
+        let t = self.topology;
+        let (core_a, core_b) = (self.core(a), self.core(b));
+        let die = |core: u16| core / t.cores_per_die;
+        if a == b {
+            Distance::Same
+        } else if core_a == core_b {
+            Distance::Sibling
+        } else if die(core_a) == die(core_b) {
+            Distance::Die
+        } else if die(core_a) / t.dies_per_socket == die(core_b) / t.dies_per_socket {
+            Distance::Socket
+        } else {
+            Distance::Machine
+        }
+    }
+
+    /// What CPU maps look at, for the first `cpus` CPUs.
+    pub fn cpu_topology(&self, cpus: u16) -> CpuTopology {
+        CpuTopology { core: (0..cpus).map(|cpu| self.core(CpuId(cpu))).collect() }
+    }
+
+    /// Cycles of each label, by its number. An error names a label that does not exist.
+    pub fn label_cycles(&self) -> Result<Vec<u64>, String> {
+        let default = self.labels.get("default").copied();
+        let default = default.ok_or("labels.default is missing: cycles of a label not listed")?;
+        let mut cycles = vec![default; Label::COUNT];
+        let known: BTreeMap<String, Label> = Label::all().map(|l| (l.name(), l)).collect();
+        for (name, &cost) in self.labels.iter().filter(|(name, _)| *name != "default") {
+            let label = known.get(name).ok_or(format!("labels.{name}: there is no such label"))?;
+            cycles[usize::from(label.0)] = cost;
+        }
+        Ok(cycles)
+    }
+}

@@ -1,0 +1,222 @@
+//! What happened: counts and latencies of I/Os, by thread and direction.
+//!
+//! Not what it means (`report.rs`). Histograms keep three digits and never grow.
+
+use blkmq::env::TracePoint;
+use blkmq::request::{CpuId, Op, Sectors, Status};
+use blkmq::time::{Duration, SimTime};
+use hdrhistogram::Histogram;
+
+pub use crate::machine::{LockStats, TaskUsage, Usage};
+use crate::plan::Plan;
+
+/// Longest latency that is told apart: 10 minutes.
+const LATENCY_MAX: u64 = 600_000_000_000;
+
+/// One I/O that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct IoRecord {
+    /// Index of the thread in the plan.
+    pub thread: usize,
+    /// Operation; a flush stands for an fsync.
+    pub op: Op,
+    /// Length.
+    pub sectors: Sectors,
+    /// From submission to the thread's taking note (fio's clat).
+    pub latency: Duration,
+    /// How it ended.
+    pub status: Status,
+    /// It ended in the measured time.
+    pub counts: bool,
+}
+
+/// I/Os of one direction of one job.
+#[derive(Clone, Debug)]
+pub struct DirectionStats {
+    /// I/Os that ended in the measured time.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Their latencies, ns.
+    pub latency: Histogram<u64>,
+}
+
+impl DirectionStats {
+    fn new() -> DirectionStats {
+        DirectionStats {
+            ios: 0,
+            bytes: 0,
+            errors: 0,
+            latency: Histogram::new_with_bounds(1, LATENCY_MAX, 3)
+                .expect("bounds and digits are valid"),
+        }
+    }
+}
+
+/// Kinds of I/O in a report, in fio's order.
+pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "sync"];
+
+/// Statistics of one job (a section of a fio file): all of its threads.
+#[derive(Clone, Debug)]
+pub struct JobStats {
+    /// Name.
+    pub name: String,
+    /// By [`DIRECTIONS`].
+    pub directions: [DirectionStats; 4],
+    /// When its measured time began.
+    pub from: SimTime,
+    /// When its last thread ended.
+    pub until: SimTime,
+    /// Threads.
+    pub threads: u32,
+}
+
+/// What is recorded during a run.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    /// One entry a job.
+    pub jobs: Vec<JobStats>,
+    /// Job of each thread.
+    job_of: Vec<usize>,
+    /// All I/Os that ended, measured or not.
+    pub total_ios: u64,
+    /// Measuring began.
+    pub from: SimTime,
+    /// The run ended.
+    pub until: SimTime,
+    /// Time by mode of each CPU.
+    pub cpus: Vec<Usage>,
+    /// Time of each thread, by its index in the plan.
+    pub threads: Vec<TaskUsage>,
+    /// Locks by kind.
+    pub locks: Vec<LockStats>,
+    /// Requests with the device.
+    pub device_depth: Depth,
+    /// Trace points not taken yet: time, CPU, task (0: none), point.
+    pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
+}
+
+impl Recorder {
+    /// An empty record of the jobs of `plan`.
+    pub fn new(plan: &Plan) -> Recorder {
+        let mut jobs: Vec<JobStats> = Vec::new();
+        let mut job_of = Vec::new();
+        for thread in &plan.threads {
+            let job = usize::from(thread.job);
+            while jobs.len() <= job {
+                jobs.push(JobStats {
+                    name: thread.name.clone(),
+                    directions: core::array::from_fn(|_| DirectionStats::new()),
+                    from: SimTime::ZERO,
+                    until: SimTime::ZERO,
+                    threads: 0,
+                });
+            }
+            jobs[job].threads += 1;
+            job_of.push(job);
+        }
+        Recorder {
+            jobs,
+            job_of,
+            total_ios: 0,
+            from: SimTime::ZERO,
+            until: SimTime::ZERO,
+            cpus: Vec::new(),
+            threads: Vec::new(),
+            locks: Vec::new(),
+            device_depth: Depth::default(),
+            trace: Vec::new(),
+        }
+    }
+
+    pub(crate) fn thread_started(&mut self, thread: usize, count_from: SimTime) {
+        let job = &mut self.jobs[self.job_of[thread]];
+        job.from = job.from.max(count_from);
+    }
+
+    pub(crate) fn thread_ended(&mut self, thread: usize, at: SimTime) {
+        let job = &mut self.jobs[self.job_of[thread]];
+        job.until = job.until.max(at);
+    }
+
+    /// Measuring begins.
+    pub(crate) fn begin(&mut self, now: SimTime) {
+        self.from = now;
+        self.device_depth.begin(now);
+    }
+
+    /// One I/O ended.
+    pub(crate) fn io(&mut self, io: &IoRecord) {
+        self.total_ios += 1;
+        if !io.counts {
+            return;
+        }
+        let direction = match io.op {
+            Op::Read => 0,
+            Op::Write | Op::WriteZeroes => 1,
+            Op::Discard => 2,
+            Op::Flush => 3,
+        };
+        let stats = &mut self.jobs[self.job_of[io.thread]].directions[direction];
+        stats.ios += 1;
+        stats.bytes += u64::from(io.sectors.0) * 512;
+        stats.errors += u64::from(io.status != Status::Ok);
+        stats.latency.saturating_record(io.latency.0.max(1));
+    }
+
+    pub(crate) fn finish(
+        &mut self,
+        now: SimTime,
+        cpus: Vec<Usage>,
+        threads: Vec<TaskUsage>,
+        locks: Vec<LockStats>,
+    ) {
+        self.until = now;
+        self.device_depth.settle(now);
+        self.cpus = cpus;
+        self.threads = threads;
+        self.locks = locks;
+    }
+}
+
+/// A number of things over time.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// Most at once.
+    pub max: u32,
+    count: u32,
+    from: SimTime,
+    changed: SimTime,
+    area: u128,
+}
+
+impl Depth {
+    /// Mean over the measured time, in thousandths.
+    pub fn mean_milli(&self) -> u64 {
+        let span = u128::from(self.changed.since(self.from).0).max(1);
+        (self.area * 1000 / span) as u64
+    }
+
+    /// One more, or one less. CPUs that run ahead do not take time back.
+    pub(crate) fn change(&mut self, now: SimTime, more: bool) {
+        self.settle(now);
+        if more {
+            self.count += 1;
+            self.max = self.max.max(self.count);
+        } else {
+            self.count -= 1;
+        }
+    }
+
+    fn settle(&mut self, now: SimTime) {
+        self.area += u128::from(now.since(self.changed).0) * u128::from(self.count);
+        self.changed = self.changed.max(now);
+    }
+
+    fn begin(&mut self, now: SimTime) {
+        self.settle(now);
+        *self = Depth { count: self.count, max: self.count, from: now, changed: now, area: 0 };
+    }
+}
