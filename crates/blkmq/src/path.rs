@@ -24,7 +24,7 @@ pub use insert::InsertPath;
 pub use plug::{Plug, PlugPath};
 pub use requeue::RequeuePath;
 pub use run::RunPath;
-pub use submit::{SubmitPath, Submitted};
+pub use submit::SubmitPath;
 
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};

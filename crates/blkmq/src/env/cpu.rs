@@ -69,8 +69,6 @@ pub enum Answer {
     NoBudget,
     /// The flush machine did not take the request over: it goes on as any write.
     GoOn,
-    /// A bio's path ended without the bio: NOWAIT, and it would have had to wait.
-    WouldBlock,
 }
 
 /// Effects of one label, in order.

@@ -70,6 +70,7 @@ pub struct CompletePath {
     put: Option<Put>,
     sequence: Sequence,
     restart_only: bool,
+    batched: bool,
 }
 
 impl CompletePath {
@@ -86,7 +87,15 @@ impl CompletePath {
             put: None,
             sequence: Sequence::default(),
             restart_only: false,
+            batched: false,
         }
+    }
+
+    /// One request of blk_mq_end_request_batch(): SCHED_RESTART is not looked at.
+    ///
+    /// Deviation(D3): tags of a batch go back one by one, not up to 32 in one operation.
+    pub fn end_batched(queue: u8, rq: RequestId) -> CompletePath {
+        CompletePath { batched: true, ..CompletePath::end(queue, rq, Status::Ok) }
     }
 
     /// blk_mq_free_request(): the request has no bios any more.
@@ -300,8 +309,12 @@ impl CompletePath {
                 self.put = Some(Put::one(bit, self.owner));
                 self.to(At::PutSched)
             }
-            None => self.to(At::Restart),
+            None => self.want_restart(),
         }
+    }
+
+    fn want_restart(&mut self) -> Next {
+        if self.batched { self.after_restart() } else { self.to(At::Restart) }
     }
 
     fn put_tag<E: Env>(&mut self, mq: &BlkMq<E>, map: TagMap, cpu: &mut Cpu) -> Next {
@@ -313,7 +326,7 @@ impl CompletePath {
         match self.at {
             At::PutDriver => self.put_sched(),
             At::PutSequence => self.want_flush_lock(),
-            _ => self.to(At::Restart),
+            _ => self.want_restart(),
         }
     }
 

@@ -199,7 +199,10 @@ pub(super) fn insert_elevator<E: Env>(
 
 /// Keeps the word that has_work reads equal to the scheduler's lists. Under the scheduler's lock.
 pub(super) fn note_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
-    let work = q.elevator.held(cpu).has_work();
+    let mut elevator = q.elevator.held(cpu);
+    let (work, visits) = (elevator.has_work(), elevator.take_visits());
+    drop(elevator);
+    cpu.meter.container_ops += visits;
     if work != q.elevator_work.peek() {
         if work {
             q.elevator_work.set(cpu)

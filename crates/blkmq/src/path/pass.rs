@@ -208,7 +208,9 @@ impl PassPath {
             completed,
         );
         let more = elevator.has_work();
+        let visits = elevator.take_visits();
         drop(elevator);
+        cpu.meter.container_ops += visits;
         if !more && q.elevator_work.peek() {
             q.elevator_work.clear(cpu);
         }

@@ -91,15 +91,6 @@ pub(super) const LABELS: &[&str] = &[
     "rest",
 ];
 
-/// What became of a bio, for the driver's statistics.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Submitted {
-    /// It has, or is part of, a request.
-    Yes,
-    /// NOWAIT, and it would have had to wait: it ended with BLK_STS_AGAIN.
-    WouldBlock,
-}
-
 /// Submission of one bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SubmitPath {
@@ -292,6 +283,7 @@ impl SubmitPath {
         let traced = Traced::bio(&pool, self.bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);
+            super::insert::note_work(q, cpu);
             q.elevator.release(cpu);
             return self.to(At::Alloc);
         };
@@ -485,7 +477,6 @@ impl SubmitPath {
         let mut point = split_point(self.queue, traced, 0);
         point.action = TraceAction::Complete;
         cpu.emit(point);
-        cpu.answer = Answer::WouldBlock;
         if let Some((bio, status)) = whole {
             cpu.outbox.push(Effect::BioEnd {
                 queue: self.queue,
