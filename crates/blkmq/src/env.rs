@@ -8,10 +8,12 @@
 mod cpu;
 mod solo;
 mod threads;
+mod value;
 
 pub use cpu::{Answer, Cpu, Effect, Line, Meter, OUTBOX_LIMIT, Outbox, TraceAction, TracePoint};
 pub use solo::Solo;
 pub use threads::Threads;
+pub(crate) use value::solo_value;
 
 use core::fmt::Debug;
 use core::ops::DerefMut;

@@ -11,7 +11,7 @@ pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
 
 use crate::elevator::Elevator;
-use crate::env::{Bit, Count, Env, Hint, Lock, Slab, Word};
+use crate::env::{Bit, Count, Env, Hint, Lock, Slab, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, RequestId, RequestPool};
 use crate::rules::{SchedulerKind, ShallowDepth};
@@ -29,6 +29,8 @@ pub struct BlkMq<E: Env> {
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
 }
+
+solo_value!(BlkMq { locks; set, queues });
 
 /// A disk's queue (request_queue).
 #[derive(Debug)]
@@ -60,6 +62,11 @@ pub struct RequestQueue<E: Env> {
     pub queue_lock: E::Lock<()>,
 }
 
+solo_value!(RequestQueue {
+    id, settings;
+    pool, ctxs, hctxs, sched, elevator, elevator_work, completed, requeue, quiesced, queue_lock
+});
+
 /// Lists under requeue_lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RequeueLists {
@@ -79,6 +86,8 @@ pub struct SwQueue<E: Env> {
     /// Bit of this ctx in the ctx_map of its hctx, by type.
     pub index_hw: [u32; 3],
 }
+
+solo_value!(SwQueue { index_hw; lists, pending });
 
 /// A hardware context (blk_mq_hw_ctx).
 #[derive(Debug)]
@@ -108,6 +117,12 @@ pub struct HwQueue<E: Env> {
     /// Slot of the hctx's own flush request.
     pub flush_rq: RequestId,
 }
+
+solo_value!(HwQueue {
+    cpumask, ctxs, flush_rq;
+    dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_busy, dispatch_from,
+    wait_index, flush
+});
 
 /// State of the flush machine of one hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -294,3 +309,6 @@ fn hctx_ctxs<E: Env>(set: &TagSet<E>, hctx: HctxId) -> Vec<(CpuId, u8)> {
         .map(|cpu| (cpu, kind))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

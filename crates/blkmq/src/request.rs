@@ -3,6 +3,8 @@
 //! Not here: who may touch a request when (that follows from its place, see [`Place`]).
 //! Kernel: include/linux/blk_types.h, include/linux/blk-mq.h (v6.1, v6.12).
 
+mod value;
+
 use crate::list::Links;
 use crate::sort::SortNode;
 use crate::time::{Jiffies, SimTime};
@@ -329,7 +331,6 @@ impl Touches {
 /// All requests and bios of one queue: fixed slabs, allocated once.
 ///
 /// Indexing a request mutably counts as touching its cache lines.
-#[derive(Clone)]
 pub struct RequestPool {
     requests: Vec<Request>,
     bios: Vec<Bio>,
@@ -563,75 +564,6 @@ impl IndexMut<RequestId> for RequestPool {
     fn index_mut(&mut self, id: RequestId) -> &mut Request {
         self.touch(id);
         &mut self.requests[id.0 as usize]
-    }
-}
-
-/// Equality is that of the contents: who touched what last is not part of it.
-impl PartialEq for RequestPool {
-    fn eq(&self, other: &RequestPool) -> bool {
-        let same = |(a, b): (&Request, &Request)| a.key() == b.key();
-        self.requests.len() == other.requests.len()
-            && self.requests.iter().zip(&other.requests).all(same)
-            && self.queue_links == other.queue_links
-            && self.hash_links == other.hash_links
-            && self.bios == other.bios
-    }
-}
-
-impl Eq for RequestPool {}
-
-impl core::hash::Hash for RequestPool {
-    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        for rq in &self.requests {
-            rq.key().hash(state);
-        }
-        self.queue_links.hash(state);
-    }
-}
-
-impl Request {
-    /// Everything that a decision can depend on: all but the times that are only measured.
-    #[allow(clippy::type_complexity)] // A key is read by nobody but the two comparisons above.
-    fn key(&self) -> impl Eq + core::hash::Hash + use<> {
-        (
-            (
-                self.op,
-                self.flags,
-                self.sector,
-                self.sectors,
-                self.segments,
-                self.ioprio,
-            ),
-            (
-                self.tag,
-                self.internal_tag,
-                self.ctx,
-                self.hctx,
-                self.use_sched,
-                self.started,
-            ),
-            (
-                self.dontprep,
-                self.flush_seq,
-                self.softbarrier,
-                self.passthrough,
-                self.flush_step,
-            ),
-            (
-                self.in_flight,
-                self.polled,
-                self.elv_priv,
-                self.fifo_time,
-                self.hashed,
-            ),
-            (
-                self.budget,
-                self.status,
-                self.place,
-                self.bio_first,
-                self.bio_last,
-            ),
-        )
     }
 }
 

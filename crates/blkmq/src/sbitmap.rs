@@ -12,7 +12,7 @@ pub use put::{Put, PutStep};
 
 use core::fmt::Debug;
 
-use crate::env::{Count, Cpu, Env, Hint, Lock, Word};
+use crate::env::{Count, Cpu, Env, Hint, Lock, Word, solo_value};
 use crate::request::CpuId;
 use crate::rules::ShallowDepth;
 use crate::tags::Waiter;
@@ -34,6 +34,8 @@ pub struct SbWord<E: Env> {
     /// Bits in use of this word.
     pub depth: u32,
 }
+
+solo_value!(SbWord { depth; word, cleared, swap });
 
 /// A bitmap with waiters (sbitmap_queue).
 #[derive(Debug)]
@@ -63,11 +65,29 @@ pub struct Sbitmap<E: Env> {
     pub wake_batch: u32,
 }
 
+solo_value!(Sbitmap {
+    shift, depth, round_robin, shallow_rule, wake_batch;
+    words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt
+});
+
 /// Entries of one wait queue. Tasks wait exclusively at the tail, hctxs stand at the head.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(PartialEq, Eq, Hash, Debug, Default)]
 pub struct WaitQueue {
     /// Who waits, in wake order.
     pub entries: Vec<Waiter>,
+}
+
+/// Copying into an existing queue keeps its room.
+impl Clone for WaitQueue {
+    fn clone(&self) -> WaitQueue {
+        WaitQueue {
+            entries: self.entries.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &WaitQueue) {
+        self.entries.clone_from(&source.entries);
+    }
 }
 
 /// log2 of the bits per word that spreads `depth` bits over at least four words where it can.

@@ -8,7 +8,7 @@ mod cpumap;
 pub(crate) use cpumap::cpus_of;
 pub use cpumap::{CpuTopology, map_queues};
 
-use crate::env::{Env, Lock};
+use crate::env::{Env, Lock, solo_value};
 use crate::request::{CpuId, HctxId, Op};
 use crate::rules::Rules;
 use crate::sbitmap::Sbitmap;
@@ -87,6 +87,8 @@ pub struct TagSet<E: Env> {
     /// BLK_MQ_F_TAG_HCTX_SHARED: all hctxs draw from one map.
     pub hctx_shared: bool,
 }
+
+solo_value!(TagSet { queue_depth, counts, map, hctx_shared; driver });
 
 /// What a tag set is made from.
 #[derive(Clone, Debug)]

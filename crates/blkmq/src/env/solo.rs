@@ -194,12 +194,31 @@ impl Hint for SoloHint {
 }
 
 /// A lock: an owner and a cell.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SoloLock<T> {
     value: RefCell<T>,
     owner: Cell<Option<u32>>,
     word: Cell<Line>,
     data: Cell<Line>,
+}
+
+/// Copying into an existing lock reuses what its value has allocated.
+impl<T: Clone> Clone for SoloLock<T> {
+    fn clone(&self) -> SoloLock<T> {
+        SoloLock {
+            value: self.value.clone(),
+            owner: self.owner.clone(),
+            word: self.word.clone(),
+            data: self.data.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &SoloLock<T>) {
+        self.value.get_mut().clone_from(&source.value.borrow());
+        self.owner.clone_from(&source.owner);
+        self.word.clone_from(&source.word);
+        self.data.clone_from(&source.data);
+    }
 }
 
 /// The guarded value of a [`SoloLock`]; keeps the CPU borrowed.
@@ -315,8 +334,19 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
 }
 
 /// A slab in a cell.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct SoloSlab<T>(RefCell<T>);
+
+/// Copying into an existing slab reuses what it has allocated.
+impl<T: Clone> Clone for SoloSlab<T> {
+    fn clone(&self) -> SoloSlab<T> {
+        SoloSlab(self.0.clone())
+    }
+
+    fn clone_from(&mut self, source: &SoloSlab<T>) {
+        self.0.get_mut().clone_from(&source.0.borrow());
+    }
+}
 
 impl<T: Hash> Hash for SoloSlab<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {

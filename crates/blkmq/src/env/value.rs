@@ -1,0 +1,38 @@
+//! The block layer under `Solo` as a value, for the explorer: copied, compared and hashed.
+//!
+//! Compared is what changes while it runs; sizes and settings come from the configuration.
+
+/// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure over `Env`, for `Solo`. Fields before the
+/// semicolon are only copied. `clone_from` reuses what is there. A derive would have to name the
+/// bounds of every field's fields; a field that is missing here does not compile.
+macro_rules! solo_value {
+    ($name:ident { $($constant:ident),*; $($state:ident),* }) => {
+        impl Clone for $name<$crate::env::Solo> {
+            fn clone(&self) -> Self {
+                let $name { $($constant,)* $($state,)* } = self;
+                $name { $($constant: $constant.clone(),)* $($state: $state.clone(),)* }
+            }
+
+            fn clone_from(&mut self, source: &Self) {
+                $(self.$constant.clone_from(&source.$constant);)*
+                $(self.$state.clone_from(&source.$state);)*
+            }
+        }
+
+        impl PartialEq for $name<$crate::env::Solo> {
+            fn eq(&self, other: &Self) -> bool {
+                $(self.$state == other.$state)&&*
+            }
+        }
+
+        impl Eq for $name<$crate::env::Solo> {}
+
+        impl core::hash::Hash for $name<$crate::env::Solo> {
+            fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+                $(self.$state.hash(state);)*
+            }
+        }
+    };
+}
+
+pub(crate) use solo_value;

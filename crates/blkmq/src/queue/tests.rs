@@ -1,0 +1,183 @@
+//! A queue as a value, and the numbers of its locks.
+
+use super::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
+use crate::elevator::Elevator;
+use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use crate::env::{Bit, Cpu, Lock, Solo};
+use crate::request::{CpuId, RequestId};
+use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use core::hash::{Hash, Hasher};
+use std::collections::BTreeSet;
+use std::hash::DefaultHasher;
+
+/// A queue with `default` hctxs on `cpus` CPUs.
+fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> QueueConfig {
+    let rules = Rules::v6_12();
+    let nr_requests = if scheduler == SchedulerKind::None {
+        depth
+    } else {
+        2 * depth
+    };
+    let elevator = match scheduler {
+        SchedulerKind::None => Elevator::None,
+        SchedulerKind::MqDeadline => {
+            let settings = MqDeadlineSettings::defaults(250, nr_requests);
+            Elevator::MqDeadline(MqDeadline::new(&rules, settings))
+        }
+    };
+    QueueConfig {
+        settings: QueueSettings {
+            rules,
+            limits: QueueLimits {
+                max_sectors: 2560,
+                max_segments: 128,
+                chunk_sectors: 0,
+                max_discard_sectors: 0,
+                max_discard_segments: 1,
+                write_cache: false,
+                fua: false,
+            },
+            scheduler,
+            nr_requests,
+            nomerges: NoMerges::All,
+            rq_affinity: 1,
+            hz: 250,
+            driver_queue_rqs: false,
+            queue_rqs_in_order: false,
+            driver_commit_rqs: false,
+            driver_budget: false,
+            should_merge: true,
+            slots_per_map: nr_requests,
+        },
+        tags: TagSetConfig {
+            queue_depth: depth,
+            counts: HctxCounts {
+                default,
+                read: 0,
+                poll: 0,
+            },
+            hctx_shared: false,
+            waiters: 4,
+        },
+        topology: CpuTopology::flat(cpus),
+        elevator,
+        bios: 8,
+    }
+}
+
+fn hash_of(mq: &BlkMq<Solo>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    mq.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn a_copy_is_equal_until_one_of_them_changes() {
+    let config = config(SchedulerKind::MqDeadline, 2, 1, 4);
+    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let mut copy = mq.clone();
+    assert_eq!(mq, copy);
+    assert_eq!(hash_of(&mq), hash_of(&copy));
+
+    let mut cpu = Cpu::new(CpuId(1));
+    copy.queue(0).hctxs[0].restart.set(&mut cpu);
+    assert_ne!(mq, copy);
+    assert_ne!(hash_of(&mq), hash_of(&copy));
+
+    copy.clone_from(&mq);
+    assert_eq!(mq, copy);
+    copy.queue(0).elevator.acquire(&mut cpu);
+    assert_ne!(mq, copy, "who owns a lock is part of the state");
+}
+
+#[test]
+fn what_a_free_slot_still_holds_and_who_touched_it_do_not_count() {
+    let config = config(SchedulerKind::None, 2, 1, 4);
+    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let copy = mq.clone();
+    copy.queue(0).pool_for_test(CpuId(1), RequestId(2));
+    assert_eq!(mq, copy);
+    assert_eq!(hash_of(&mq), hash_of(&copy));
+}
+
+impl super::RequestQueue<Solo> {
+    /// Leaves remains in a free slot, as `cpu`.
+    fn pool_for_test(&self, cpu: CpuId, rq: RequestId) {
+        use crate::env::Slab;
+        let mut pool = self.pool.held(cpu);
+        pool[rq].sector = crate::request::Sector(8);
+    }
+}
+
+/// Every lock of a queue, as paths may name it.
+fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
+    let mut locks = Vec::new();
+    for queue in &mq.queues {
+        let hctxs = queue.hctxs.len() as u32;
+        let mut add = |kind, indices: Vec<u32>| {
+            let named = indices.into_iter().map(|index| LockId {
+                queue: queue.id,
+                kind,
+                index,
+            });
+            locks.extend(named);
+        };
+        let words = |maps: &Vec<crate::sbitmap::Sbitmap<Solo>>| {
+            let maps = maps.iter().enumerate();
+            maps.flat_map(|(map, tags)| (0..tags.words.len()).map(move |w| (map * 1024 + w) as u32))
+                .collect::<Vec<u32>>()
+        };
+        let waits = |maps: usize| (0..maps as u32 * 8).collect::<Vec<u32>>();
+        add(LockKind::Elevator, vec![0]);
+        add(LockKind::Dispatch, (0..hctxs).collect());
+        add(LockKind::Ctx, (0..queue.ctxs.len() as u32).collect());
+        add(LockKind::Requeue, vec![0]);
+        add(LockKind::Queue, vec![0]);
+        add(LockKind::Flush, (0..hctxs).collect());
+        add(LockKind::DriverSwap, words(&mq.set.driver));
+        add(LockKind::SchedSwap, words(&queue.sched));
+        add(LockKind::DriverWait, waits(mq.set.driver.len()));
+        add(LockKind::SchedWait, waits(queue.sched.len()));
+    }
+    locks
+}
+
+#[test]
+fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
+    for (scheduler, cpus, hctxs, depth) in [
+        (SchedulerKind::None, 1, 1, 1),
+        (SchedulerKind::None, 4, 4, 100),
+        (SchedulerKind::MqDeadline, 4, 2, 64),
+        (SchedulerKind::MqDeadline, 3, 1, 1023),
+    ] {
+        let mq: BlkMq<Solo> = BlkMq::new(&config(scheduler, cpus, hctxs, depth), &mut || 0);
+        let locks = all_locks(&mq);
+        let mut seen = BTreeSet::new();
+        for id in &locks {
+            let slot = mq.lock_slot(*id);
+            assert!(slot < mq.lock_count(), "{id:?} has number {slot}");
+            assert!(seen.insert(slot), "{id:?} shares number {slot}");
+            assert_eq!(mq.lock_kind(slot), id.kind, "{id:?} with number {slot}");
+        }
+        assert_eq!(seen.len(), mq.lock_count(), "numbers without a lock");
+    }
+}
+
+#[test]
+fn the_driver_acquires_exactly_the_lock_that_was_named() {
+    let mq: BlkMq<Solo> = BlkMq::new(&config(SchedulerKind::MqDeadline, 3, 2, 20), &mut || 0);
+    let locks = all_locks(&mq);
+    for &id in &locks {
+        let mut cpu = Cpu::new(CpuId(0));
+        let copy = mq.clone();
+        copy.acquire(id, &mut cpu);
+        for &other in &locks {
+            assert_eq!(
+                copy.is_free(other),
+                other != id,
+                "{other:?} when {id:?} is held"
+            );
+        }
+    }
+}

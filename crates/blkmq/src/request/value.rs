@@ -1,0 +1,106 @@
+//! A pool as a value: copied, compared and hashed by the explorer.
+//!
+//! Left out of comparison: which CPU touched what, times that are only measured, and the remains
+//! of the last user in a free slot. Copying into an existing pool allocates nothing.
+
+use super::{Place, Request, RequestPool};
+use core::hash::{Hash, Hasher};
+
+impl Clone for RequestPool {
+    fn clone(&self) -> RequestPool {
+        RequestPool {
+            requests: self.requests.clone(),
+            bios: self.bios.clone(),
+            free_bios: self.free_bios.clone(),
+            queue_links: self.queue_links.clone(),
+            hash_links: self.hash_links.clone(),
+            sort_nodes: self.sort_nodes.clone(),
+            last: self.last.clone(),
+            toucher: self.toucher,
+            touches: self.touches.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &RequestPool) {
+        self.requests.clone_from(&source.requests);
+        self.bios.clone_from(&source.bios);
+        self.free_bios.clone_from(&source.free_bios);
+        self.queue_links.clone_from(&source.queue_links);
+        self.hash_links.clone_from(&source.hash_links);
+        self.sort_nodes.clone_from(&source.sort_nodes);
+        self.last.clone_from(&source.last);
+        self.toucher = source.toucher;
+        self.touches.clone_from(&source.touches);
+    }
+}
+
+impl PartialEq for RequestPool {
+    fn eq(&self, other: &RequestPool) -> bool {
+        let same = |(a, b): (&Request, &Request)| a.key() == b.key();
+        self.requests.len() == other.requests.len()
+            && self.requests.iter().zip(&other.requests).all(same)
+            && self.queue_links == other.queue_links
+            && self.hash_links == other.hash_links
+            && self.sort_nodes == other.sort_nodes
+            && self.bios == other.bios
+            && self.free_bios == other.free_bios
+    }
+}
+
+impl Eq for RequestPool {}
+
+impl Hash for RequestPool {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (slot, rq) in self.requests.iter().enumerate() {
+            rq.key().hash(state);
+            // A free slot is on no list and in no tree.
+            if rq.place != Place::Free {
+                self.queue_links[slot].hash(state);
+                self.hash_links[slot].hash(state);
+                self.sort_nodes[slot].hash(state);
+            }
+        }
+        self.bios.hash(state);
+        self.free_bios.hash(state);
+    }
+}
+
+impl Request {
+    /// Everything that a decision can depend on; nothing of a free slot, which is reset before
+    /// it is used again.
+    fn key(&self) -> Option<impl Eq + Hash + use<>> {
+        if self.place == Place::Free {
+            return None;
+        }
+        let address = (
+            self.op,
+            self.flags,
+            self.sector,
+            self.sectors,
+            self.segments,
+            self.ioprio,
+        );
+        let identity = (
+            self.tag,
+            self.internal_tag,
+            self.ctx,
+            self.hctx,
+            self.budget,
+            self.place,
+        );
+        let marks = (
+            self.use_sched,
+            self.started,
+            self.dontprep,
+            self.flush_seq,
+            self.softbarrier,
+            self.passthrough,
+            self.flush_step,
+            self.in_flight,
+            self.polled,
+        );
+        let scheduler = (self.elv_priv, self.fifo_time, self.hashed);
+        let bios = (self.bio_first, self.bio_last, self.status);
+        Some((address, identity, marks, scheduler, bios))
+    }
+}
