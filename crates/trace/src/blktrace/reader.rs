@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blkmq::time::SimTime;
 
-use super::event::{Action, Event, Location};
+use super::event::{Event, Location};
 use super::paths;
 use super::reorder::Reorder;
 use super::stream::{Shape, Shared, Stream};
@@ -59,10 +59,19 @@ enum Feed {
 
 impl Feed {
     #[inline]
-    fn next(&mut self, shared: &mut Shared) -> Result<Option<Event>> {
+    fn next(&mut self, shared: &mut Shared) -> Result<bool> {
         match self {
             Feed::PerCpu(stream) => stream.next(shared),
             Feed::Dump(reorder) => reorder.next(shared),
+        }
+    }
+
+    /// The event that `next` moved to. Panics if there was none.
+    #[inline]
+    fn event(&self) -> &Event {
+        match self {
+            Feed::PerCpu(stream) => stream.event(),
+            Feed::Dump(reorder) => &reorder.current().expect("next() said so").event,
         }
     }
 
@@ -86,8 +95,6 @@ struct Head {
 pub struct Reader {
     shared: Shared,
     feeds: Vec<Feed>,
-    /// The next event of each feed, while it has one.
-    events: Vec<Event>,
     /// Heads of the feeds that have one, the earliest last.
     heads: Vec<Head>,
     /// The last head was given out: its feed must move on before anything else.
@@ -129,7 +136,6 @@ impl Reader {
         let mut reader = Reader {
             shared,
             feeds: Vec::with_capacity(selection.files.len()),
-            events: Vec::with_capacity(selection.files.len()),
             heads: Vec::with_capacity(selection.files.len()),
             taken: false,
             genesis: SimTime::ZERO,
@@ -140,17 +146,14 @@ impl Reader {
                 Shape::PerCpu => Feed::PerCpu(stream),
                 Shape::Dump => Feed::Dump(Reorder::new(stream, window)),
             };
-            let event = feed.next(&mut reader.shared)?;
-            reader.feeds.push(feed);
-            reader
-                .events
-                .push(event.unwrap_or(Event::new(SimTime::NEVER, Action::Unknown)));
-            if let Some(event) = event {
+            if feed.next(&mut reader.shared)? {
+                let time = feed.event().time;
                 reader.add_head(Head {
-                    time: event.time,
+                    time,
                     feed: file as u32,
                 });
             }
+            reader.feeds.push(feed);
         }
         if reader
             .feeds
@@ -174,7 +177,7 @@ impl Reader {
             None => Ok(None),
             Some(head) => {
                 self.taken = true;
-                Ok(Some(self.events[head.feed as usize]))
+                Ok(Some(*self.feeds[head.feed as usize].event()))
             }
         }
     }
@@ -247,15 +250,14 @@ impl Reader {
         let Some(head) = self.heads.last_mut() else {
             return Ok(());
         };
-        let feed = head.feed as usize;
-        match self.feeds[feed].next(&mut self.shared) {
-            Ok(Some(event)) => {
-                self.events[feed] = event;
-                head.time = event.time;
+        let feed = &mut self.feeds[head.feed as usize];
+        match feed.next(&mut self.shared) {
+            Ok(true) => {
+                head.time = feed.event().time;
                 self.settle();
                 Ok(())
             }
-            Ok(None) => {
+            Ok(false) => {
                 self.heads.pop();
                 Ok(())
             }
@@ -278,8 +280,18 @@ impl Reader {
         if others.last().is_none_or(|next| head.time <= next.time) {
             return;
         }
-        let at = others.partition_point(|other| other.time >= head.time);
-        self.heads[at..].rotate_right(1);
+        // Near the end as a rule: times of busy CPUs are close together.
+        let mut at = others.len();
+        let far = at.saturating_sub(8);
+        while at > far && self.heads[at - 1].time < head.time {
+            self.heads[at] = self.heads[at - 1];
+            at -= 1;
+        }
+        if at == far && at > 0 {
+            at = self.heads[..at].partition_point(|other| other.time >= head.time);
+            self.heads.copy_within(at..far, at + 1);
+        }
+        self.heads[at] = head;
     }
 
     /// Files are added in order; among equal times the first one added stays first, and a later

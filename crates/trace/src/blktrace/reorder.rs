@@ -71,12 +71,14 @@ impl Reorder {
         self.current.as_ref()
     }
 
-    /// The next event in order of (time, device, sequence, arrival), as blkparse sorts a pipe.
-    pub(super) fn next(&mut self, shared: &mut Shared) -> Result<Option<Event>> {
+    /// Moves to the next event in order of (time, device, sequence, arrival), as blkparse sorts a
+    /// pipe.
+    pub(super) fn next(&mut self, shared: &mut Shared) -> Result<bool> {
         while self.waiting.len() < self.window {
-            let Some(event) = self.stream.next(shared)? else {
+            if !self.stream.next(shared)? {
                 break;
-            };
+            }
+            let event = *self.stream.event();
             self.arrived += 1;
             self.waiting.push(Reverse(Waiting {
                 key: (event.time.0, event.device, event.sequence, self.arrived),
@@ -87,10 +89,10 @@ impl Reorder {
         }
         self.current = self.waiting.pop().map(|Reverse(waiting)| waiting);
         let Some(Waiting { event, .. }) = &self.current else {
-            return Ok(None);
+            return Ok(false);
         };
         shared.check_time(self.last_time, event)?;
         self.last_time = event.time.0;
-        Ok(Some(*event))
+        Ok(true)
     }
 }

@@ -100,6 +100,7 @@ pub(super) struct Stream {
     last_sequence: u32,
     last_sequences: BTreeMap<(Device, u32), u32>,
     device: Option<Device>,
+    event: Event,
     ended: bool,
 }
 
@@ -119,6 +120,7 @@ impl Stream {
             last_sequence: 0,
             last_sequences: BTreeMap::new(),
             device: None,
+            event: Event::new(SimTime::ZERO, Action::Unknown),
             ended: false,
         })
     }
@@ -143,9 +145,58 @@ impl Stream {
         self.cgroup
     }
 
-    /// The next event or message. Notes are taken into `shared` on the way.
+    /// The event that `next` found.
     #[inline]
-    pub(super) fn next(&mut self, shared: &mut Shared) -> Result<Option<Event>> {
+    pub(super) fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Moves to the next event or message; nothing is there after the end. Notes are taken into
+    /// `shared` on the way.
+    #[inline]
+    pub(super) fn next(&mut self, shared: &mut Shared) -> Result<bool> {
+        if self.next_plain() {
+            Ok(true)
+        } else {
+            self.next_any(shared)
+        }
+    }
+
+    /// The common case in one go: a whole v1 record without payload that continues the file in
+    /// every respect. Otherwise nothing has changed but the unfinished `event`.
+    #[inline]
+    fn next_plain(&mut self) -> bool {
+        // Nothing is assumed about a file's first event, nor about dumps.
+        if self.device.is_none() || self.shape == Shape::Dump {
+            return false;
+        }
+        let Some(first) = self.bytes.have()[self.record..].first_chunk() else {
+            return false;
+        };
+        let offset = self.bytes.offset() + self.record as u64;
+        self.event.location = Location::new(self.file, offset);
+        if !record::decode_plain(self.order, first, &mut self.event) {
+            return false;
+        }
+        let event = &self.event;
+        let goes_on = event.time.0 >= self.last_time
+            && event.sequence == self.last_sequence.wrapping_add(1)
+            && Some(event.device) == self.device;
+        if !goes_on {
+            return false;
+        }
+        self.bytes.skip(self.record);
+        self.record = SIZE_V1;
+        self.pdu = (SIZE_V1, SIZE_V1);
+        self.cgroup = None;
+        self.good_records += 1;
+        self.last_time = event.time.0;
+        self.last_sequence = event.sequence;
+        true
+    }
+
+    /// Any case.
+    fn next_any(&mut self, shared: &mut Shared) -> Result<bool> {
         while !self.ended {
             let Some(mut header) = self.next_record(shared)? else {
                 break;
@@ -156,12 +207,13 @@ impl Stream {
             record::apply_pdu(&mut header.event, self.pdu());
             self.check(&header.event, shared)?;
             if self.wanted(&header.event, shared)? {
-                return Ok(Some(header.event));
+                self.event = header.event;
+                return Ok(true);
             }
         }
         self.record = 0;
         self.pdu = (0, 0);
-        Ok(None)
+        Ok(false)
     }
 
     /// Reads one whole record; its payload is in the window until the next call.

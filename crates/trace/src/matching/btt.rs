@@ -116,17 +116,26 @@ impl PerDevice {
         }
     }
 
-    #[inline]
+    #[cold]
     fn containing(&self, sector: u64) -> u32 {
+        self.around(sector).1
+    }
+
+    /// The Q that starts at a sector, and of those that contain it the one that starts last.
+    #[inline]
+    fn around(&self, sector: u64) -> (u32, u32) {
+        let mut exact = NONE;
         let mut best: Option<(u64, u32)> = None;
         let from = sector.saturating_sub(self.longest);
         self.queued
             .near(from, sector.saturating_add(1), |id, queued| {
-                if (queued.start..queued.end).contains(&sector) {
+                if queued.start == sector {
+                    exact = id;
+                } else if queued.start < sector && sector < queued.end {
                     best = best.max(Some((queued.start, id)));
                 }
             });
-        best.map_or(NONE, |(_, id)| id)
+        (exact, best.map_or(NONE, |(_, id)| id))
     }
 
     /// All Qs wholly inside a range, into `inside`.
@@ -239,9 +248,8 @@ impl Btt {
             d: NEVER,
             shadow: None,
         };
-        let old = device.exact(start);
+        let (old, container) = device.around(start);
         if old == NONE {
-            let container = device.containing(start);
             if container != NONE {
                 let Queued { start, q, .. } = *device.queued.get(container);
                 queued.shadow = Some((start, q));

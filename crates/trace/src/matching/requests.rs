@@ -512,19 +512,20 @@ impl Requests {
     /// Ends one bio, or one part.
     #[inline]
     fn complete_bio(&mut self, id: u32, event: &Event, done: &mut Vec<Io>) {
-        let live = *self.table.get(id);
-        self.table.remove(id);
         if self.hint == id {
             self.hint = NONE;
         }
+        let live = self.table.get(id);
         if live.parent == NONE {
             let mut io = live.io(self.device, Some(event.time));
             io.error = event.error;
             done.push(io);
             self.bios -= 1;
         } else {
-            self.complete_part(&live, event, done);
+            let part = *live;
+            self.complete_part(&part, event, done);
         }
+        self.table.remove(id);
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! Unfinished things on one device, found by start sector or by range.
 //!
-//! A hash table of 32 KiB regions of the disk, each with a chain of what starts in it: look-ups
+//! A hash table of 64 KiB regions of the disk, each with a chain of what starts in it: look-ups
 //! by exact start are one probe, by range a few, and nothing is allocated once the table has
 //! grown to the number of things in flight. A fixed hash, so the order of a chain is the same in
 //! every run. Not a map: several values may start at one sector.
@@ -9,8 +9,8 @@
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Sectors of a region, as a shift.
-const REGION_SHIFT: u32 = 6;
-/// Not a region: sectors have 64 bits, regions 58.
+const REGION_SHIFT: u32 = 7;
+/// Not a region: sectors have 64 bits, regions 57.
 const VACANT: u64 = u64::MAX;
 const FIRST_SLOTS: usize = 64;
 
@@ -122,7 +122,7 @@ impl<T> Table<T> {
     pub(super) fn attach(&mut self, id: u32, sector: u64) {
         let region = sector >> REGION_SHIFT;
         assert_eq!(self.nodes[id as usize].region, VACANT);
-        if self.used_slots * 2 >= self.slots.len() {
+        if self.used_slots * 8 >= self.slots.len() {
             self.grow();
         }
         let at = self.slot_of(region);
