@@ -177,6 +177,10 @@ impl Writer {
                 event.device, self.device
             ));
         }
+        let length = pdu.len() + cgroup.map_or(0, |_| CGROUP_SIZE);
+        if u16::try_from(length).is_err() {
+            return refuse(format!("payload of {length} bytes, expected at most 65535"));
+        }
         let mut event = *event;
         let code = match event.action {
             Action::Message => {
@@ -204,7 +208,6 @@ impl Writer {
         for output in &mut self.outputs {
             let io = |source| Error::io(&output.partial, output.offset, source);
             output.file.flush().map_err(io)?;
-            output.file.get_ref().sync_all().map_err(io)?;
         }
         for output in &self.outputs {
             std::fs::rename(&output.partial, &output.path)
@@ -253,11 +256,7 @@ impl Writer {
             ..*event
         };
         let output = &mut self.outputs[cpu as usize];
-        let length = pdu.len() + cgroup.map_or(0, |_| CGROUP_SIZE);
-        let Ok(length) = u16::try_from(length) else {
-            let what = format!("payload of {length} bytes, expected at most 65535");
-            return Err(Error::binary(&output.path, output.offset, what));
-        };
+        let length = (pdu.len() + cgroup.map_or(0, |_| CGROUP_SIZE)) as u16;
         let v2 = self.options.version == Version::V2;
         let (header, size) = record::encode(self.options.order, v2, &event, code, length);
         output.put(&header[..size])?;
