@@ -1,0 +1,289 @@
+//! Whether the paths need, and have, the barriers that the kernel writes: two threads step the
+//! real paths over words of loom, which shows every value that a weak memory could show.
+//!
+//! Protocols of Documentation: S1 (SCHED_RESTART against the dispatch list) and S3 (a waiter
+//! against a freed tag). Run with `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`); without it the
+//! same threads run on the machine a few thousand times, which proves nothing about order but
+//! finds slips of the driver. Kernel: block/blk-mq-sched.c __blk_mq_sched_restart(),
+//! block/blk-mq.c blk_mq_dispatch_rq_list(), block/blk-mq-tag.c blk_mq_get_tag() (6.12.117).
+
+#[path = "loom/driver.rs"]
+mod driver;
+
+#[cfg(loom)]
+use blkmq::env::{Cpu, Toucher};
+use blkmq::env::{Env, Threads};
+use blkmq::rules::{Rules, SchedulerKind};
+use driver::{Context, Machine, Setup};
+#[cfg(loom)]
+use loom::{sync::Arc, thread};
+#[cfg(not(loom))]
+use std::{sync::Arc, thread};
+
+/// Contexts, as lock owners and waiters know them.
+const SETUP: u32 = 0;
+const DISPATCHER: u32 = 1;
+const COMPLETER: u32 = 2;
+
+/// `Threads` whose full barriers do nothing on the threads named by bits of `TASKS`.
+#[cfg(loom)]
+#[derive(Debug)]
+struct Without<const TASKS: u32>;
+
+#[cfg(loom)]
+impl<const TASKS: u32> Env for Without<TASKS> {
+    type Bit = <Threads as Env>::Bit;
+    type Count = <Threads as Env>::Count;
+    type Word = <Threads as Env>::Word;
+    type Hint = <Threads as Env>::Hint;
+    type Lock<T: std::fmt::Debug + 'static> = <Threads as Env>::Lock<T>;
+    type Slab<T: Toucher + std::fmt::Debug + 'static> = <Threads as Env>::Slab<T>;
+
+    fn mb(cpu: &mut Cpu) {
+        if TASKS >> cpu.task.0 & 1 == 0 {
+            Threads::mb(cpu);
+        }
+    }
+}
+
+/// What the run lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Flaw {
+    /// Nothing but what the environment leaves out.
+    None,
+    /// The re-check of SCHED_RESTART after the put-back.
+    Recheck,
+}
+
+/// A request waits in the scheduler while another holds the only tag, or fills the device.
+fn restart_setup(rules: Rules, refused: bool) -> Setup {
+    Setup {
+        rules,
+        scheduler: SchedulerKind::MqDeadline,
+        tags: if refused { 2 } else { 1 },
+        device_limit: 1,
+    }
+}
+
+/// S1: a run that cannot issue the second request, against the end of the first.
+fn restart<E: Env>(setup: Setup, flaw: Flaw)
+where
+    Machine<E>: Send + Sync,
+{
+    let machine = Arc::new(Machine::<E>::new(setup));
+    let alone = |frame| machine.run(Context::new(0, SETUP, frame));
+    alone(machine.submission(1));
+    alone(Machine::<E>::work());
+    alone(machine.submission(2));
+    if setup.tags > setup.device_limit as u32 {
+        // The second request was refused once: it stands on the dispatch list, unmarked.
+        alone(Machine::<E>::work());
+    }
+    assert!(machine.take_kick(), "the second request asked for a run");
+    assert_eq!(machine.in_device(), 1);
+
+    let other = Arc::clone(&machine);
+    let completer = thread::spawn(move || {
+        let end = other.completion();
+        other.run(Context::new(1, COMPLETER, end));
+    });
+    let mut dispatcher = Context::new(0, DISPATCHER, Machine::<E>::work());
+    if flaw == Flaw::Recheck {
+        dispatcher = dispatcher.forgetting_recheck();
+    }
+    machine.run(dispatcher);
+    completer.join().expect("the completer ends");
+
+    drain(&machine);
+}
+
+/// S3: a task that finds no tag, against the end of the request that holds it.
+fn wait_for_tag<E: Env>(rules: Rules)
+where
+    Machine<E>: Send + Sync,
+{
+    let machine = Arc::new(Machine::<E>::new(Setup {
+        rules,
+        scheduler: SchedulerKind::None,
+        tags: 1,
+        device_limit: 1,
+    }));
+    machine.run(Context::new(0, SETUP, machine.submission(1)));
+    assert_eq!(machine.in_device(), 1);
+
+    let other = Arc::clone(&machine);
+    let completer = thread::spawn(move || {
+        let end = other.completion();
+        other.run(Context::new(1, COMPLETER, end));
+    });
+    let mut submitter = Context::new(0, DISPATCHER, machine.submission(2));
+    submitter = machine.run(submitter);
+    completer.join().expect("the completer ends");
+
+    while submitter.is_parked() {
+        assert!(
+            machine.take_wake(),
+            "stall: a task sleeps though the tag is free"
+        );
+        submitter = machine.run(submitter);
+    }
+    drain(&machine);
+}
+
+/// Whatever was scheduled runs, the device completes; after that both bios have ended.
+fn drain<E: Env>(machine: &Machine<E>) {
+    let alone = |frame| machine.run(Context::new(0, SETUP, frame));
+    loop {
+        if machine.take_kick() {
+            alone(Machine::<E>::work());
+        } else if machine.in_device() > 0 {
+            alone(machine.completion());
+        } else {
+            break;
+        }
+    }
+    assert_eq!(
+        machine.ended(),
+        2,
+        "stall: a request is left and nothing will run it"
+    );
+}
+
+#[cfg(not(loom))]
+#[test]
+fn on_real_threads_nothing_is_left() {
+    for _ in 0..2_000 {
+        for rules in Rules::PRESETS {
+            restart::<Threads>(restart_setup(rules, false), Flaw::None);
+            restart::<Threads>(restart_setup(rules, true), Flaw::None);
+            wait_for_tag::<Threads>(rules);
+        }
+    }
+}
+
+#[cfg(not(loom))]
+#[test]
+fn without_the_recheck_a_forced_order_stalls() {
+    let machine = Machine::<Threads>::new(restart_setup(Rules::v6_12(), true));
+    let alone = |frame| machine.run(Context::new(0, SETUP, frame));
+    alone(machine.submission(1));
+    alone(Machine::<Threads>::work());
+    alone(machine.submission(2));
+    assert!(machine.take_kick());
+    let run = Context::new(0, DISPATCHER, Machine::<Threads>::work());
+    machine.run(run.forgetting_recheck());
+    assert!(!machine.take_kick(), "the mutant asks for no run");
+}
+
+#[cfg(loom)]
+mod model {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Mutex;
+    use std::time::Instant;
+
+    /// Preemptions in the clean runs; every defect below shows with fewer.
+    const BOUND: usize = 5;
+
+    /// Explores all executions with at most `bound` preemptions. Their number, or the panic.
+    fn explore(bound: usize, run: impl Fn() + Send + Sync + 'static) -> Result<usize, String> {
+        let executions = std::sync::Arc::new(Mutex::new(0));
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(bound);
+        builder.max_branches = 20_000;
+        let counter = std::sync::Arc::clone(&executions);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            builder.check(move || {
+                *counter.lock().expect("nobody panics with it") += 1;
+                run();
+            });
+        }));
+        let count = *executions.lock().expect("nobody panics with it");
+        outcome.map(|()| count).map_err(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+            text.or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default()
+        })
+    }
+
+    fn clean(name: &str, rules: Rules, bound: usize, run: impl Fn() + Send + Sync + 'static) {
+        let start = Instant::now();
+        match explore(bound, run) {
+            Ok(count) => {
+                let (name, took) = (rules.name.to_owned() + " " + name, start.elapsed());
+                println!("{name}: clean, {count} executions at bound {bound}, {took:.1?}");
+            }
+            Err(panic) => panic!("{} {name} at bound {bound}: {panic}", rules.name),
+        }
+    }
+
+    fn stalls(name: &str, bound: usize, run: impl Fn() + Send + Sync + 'static) {
+        match explore(bound, run) {
+            Ok(count) => panic!("{name}: clean after {count} executions at bound {bound}"),
+            Err(panic) => {
+                assert!(panic.contains("stall"), "{name}: {panic}");
+                println!("{name}: found at bound {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_without_tag_against_the_end_that_frees_it() {
+        for rules in Rules::PRESETS {
+            clean("no tag", rules, BOUND, move || {
+                restart::<Threads>(restart_setup(rules, false), Flaw::None);
+            });
+        }
+    }
+
+    #[test]
+    fn a_run_that_the_device_refuses_against_the_end_of_what_fills_it() {
+        for rules in Rules::PRESETS {
+            clean("refused", rules, BOUND, move || {
+                restart::<Threads>(restart_setup(rules, true), Flaw::None);
+            });
+        }
+    }
+
+    #[test]
+    fn a_task_that_waits_for_a_tag_against_the_end_that_frees_it() {
+        for rules in Rules::PRESETS {
+            clean("wait", rules, BOUND, move || wait_for_tag::<Threads>(rules));
+        }
+    }
+
+    #[test]
+    fn without_barriers_requests_and_wake_ups_are_lost() {
+        let (tag, refused) = (
+            restart_setup(Rules::v6_12(), false),
+            restart_setup(Rules::v6_12(), true),
+        );
+        stalls("refused, no barrier in the dispatcher", 1, move || {
+            restart::<Without<{ 1 << DISPATCHER }>>(refused, Flaw::None);
+        });
+        stalls("refused, no barrier in the completer", 1, move || {
+            restart::<Without<{ 1 << COMPLETER }>>(refused, Flaw::None);
+        });
+        stalls("no tag, no barrier in the dispatcher", 1, move || {
+            restart::<Without<{ 1 << DISPATCHER }>>(tag, Flaw::None);
+        });
+        stalls("no tag, no barrier in the completer", 1, move || {
+            restart::<Without<{ 1 << COMPLETER }>>(tag, Flaw::None);
+        });
+        stalls("wait, no barrier in the waiter", 1, || {
+            wait_for_tag::<Without<{ 1 << DISPATCHER }>>(Rules::v6_12());
+        });
+        stalls("wait, no barrier in the completer", 1, || {
+            wait_for_tag::<Without<{ 1 << COMPLETER }>>(Rules::v6_12());
+        });
+    }
+
+    #[test]
+    fn without_the_recheck_a_request_is_left() {
+        for refused in [false, true] {
+            stalls("no re-check", 1, move || {
+                restart::<Threads>(restart_setup(Rules::v6_12(), refused), Flaw::Recheck);
+            });
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The thread driver: each thread steps frames of the real paths; device, kicks and wake-ups are
+//! shared.
+//!
+//! Device and effects sit in a `std` mutex that loom does not see: it orders nothing between the
+//! threads, so all ordering that the verdicts rest on comes from the block layer's own words.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::env::{Answer, Cpu, Effect, Env};
+use blkmq::path::{CompletePath, Frame, Next, RunPath, SubmitPath};
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::request::{Bio, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
+use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
+use blkmq::time::Duration;
+use std::sync::Mutex;
+
+/// One queue, one hctx, two CPUs, a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) rules: Rules,
+    pub(crate) scheduler: SchedulerKind,
+    /// Driver tags.
+    pub(crate) tags: u32,
+    /// Requests that the device takes; more are refused with BLK_STS_DEV_RESOURCE.
+    pub(crate) device_limit: usize,
+}
+
+/// What threads share besides the block layer.
+#[derive(Debug, Default)]
+struct Outside {
+    in_device: Vec<RequestId>,
+    kicked: bool,
+    woken: bool,
+    ended: usize,
+}
+
+/// The block layer, its device, and what its paths asked for.
+#[derive(Debug)]
+pub(crate) struct Machine<E: Env> {
+    pub(crate) mq: BlkMq<E>,
+    outside: Mutex<Outside>,
+    setup: Setup,
+}
+
+/// A path with its callers, and the CPU that runs it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    stack: Vec<Frame>,
+    cpu: Cpu,
+    /// Mutant: the run that the re-check after the put-back asks for does not happen.
+    forget_recheck: bool,
+}
+
+impl Context {
+    /// `task` names the context as lock owner and as waiter.
+    pub(crate) fn new(cpu: u16, task: u32, frame: Frame) -> Context {
+        let mut cpu = Cpu::new(CpuId(cpu));
+        cpu.owner = task;
+        cpu.task = WaiterId(task);
+        Context {
+            stack: vec![frame],
+            cpu,
+            forget_recheck: false,
+        }
+    }
+
+    pub(crate) fn forgetting_recheck(self) -> Context {
+        Context {
+            forget_recheck: true,
+            ..self
+        }
+    }
+
+    /// Sleeps for a tag.
+    pub(crate) fn is_parked(&self) -> bool {
+        !self.stack.is_empty()
+    }
+}
+
+impl<E: Env> Machine<E> {
+    pub(crate) fn new(setup: Setup) -> Machine<E> {
+        let scheduled = setup.scheduler != SchedulerKind::None;
+        let nr_requests = if scheduled { 4 } else { setup.tags };
+        let settings = MqDeadlineSettings::defaults(250, nr_requests);
+        let elevator = match setup.scheduler {
+            SchedulerKind::None => Elevator::None,
+            SchedulerKind::MqDeadline => {
+                Elevator::MqDeadline(MqDeadline::new(&setup.rules, settings))
+            }
+        };
+        let config = QueueConfig {
+            settings: queue_settings(setup, nr_requests),
+            tags: TagSetConfig {
+                queue_depth: setup.tags,
+                counts: HctxCounts {
+                    default: 1,
+                    read: 0,
+                    poll: 0,
+                },
+                hctx_shared: false,
+                waiters: 2,
+            },
+            topology: CpuTopology::flat(2),
+            elevator,
+            bios: 2,
+        };
+        Machine {
+            mq: BlkMq::new(&config, &mut || 0),
+            outside: Mutex::default(),
+            setup,
+        }
+    }
+
+    /// A new bio on its way in.
+    pub(crate) fn submission(&self, number: u32) -> Frame {
+        let mut bio = Bio::default();
+        bio.op = Op::Read;
+        bio.sector = Sector(u64::from(number) * 100);
+        bio.sectors = Sectors(8);
+        bio.segments = 1;
+        let id = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
+        Frame::Submit(SubmitPath::new(0, id.expect("a slot for each bio")))
+    }
+
+    /// The kblockd work item.
+    pub(crate) fn work() -> Frame {
+        Frame::Run(RunPath::work(0, HctxId(0)))
+    }
+
+    /// The device's oldest request comes back: its end. Panics if the device is empty.
+    pub(crate) fn completion(&self) -> Frame {
+        let rq = self.outside(|outside| outside.in_device.remove(0));
+        Frame::Complete(CompletePath::end(0, rq, Status::Ok))
+    }
+
+    fn outside<R>(&self, act: impl FnOnce(&mut Outside) -> R) -> R {
+        act(&mut self.outside.lock().expect("no thread panics with it"))
+    }
+
+    /// True if a run was scheduled since the last look.
+    pub(crate) fn take_kick(&self) -> bool {
+        self.outside(|outside| std::mem::take(&mut outside.kicked))
+    }
+
+    /// True if a waiting task was woken since the last look.
+    pub(crate) fn take_wake(&self) -> bool {
+        self.outside(|outside| std::mem::take(&mut outside.woken))
+    }
+
+    /// Bios that have ended.
+    pub(crate) fn ended(&self) -> usize {
+        self.outside(|outside| outside.ended)
+    }
+
+    /// Requests in the device.
+    pub(crate) fn in_device(&self) -> usize {
+        self.outside(|outside| outside.in_device.len())
+    }
+
+    /// Runs a context until it ends or sleeps.
+    pub(crate) fn run(&self, mut context: Context) -> Context {
+        let Context {
+            stack,
+            cpu,
+            forget_recheck,
+        } = &mut context;
+        while let Some(frame) = stack.last_mut() {
+            let label = frame.label();
+            cpu.begin_label();
+            let next = frame.step(&self.mq, cpu);
+            self.drain(cpu);
+            match next {
+                Next::Step | Next::Commit(_) => {}
+                Next::Lock(id) => self.mq.acquire(id, cpu),
+                Next::Call(_) if *forget_recheck && label.name() == "list.restart" => {}
+                Next::Call(callee) => stack.push(callee),
+                Next::Submit { rq, .. } => cpu.answer = self.offer(rq, cpu),
+                Next::Park => break,
+                Next::Done => {
+                    stack.pop();
+                }
+                Next::Budget | Next::PutBudget(_) => unreachable!("the driver has no budgets"),
+            }
+        }
+        context
+    }
+
+    /// queue_rq.
+    fn offer(&self, rq: RequestId, cpu: &mut Cpu) -> Answer {
+        let taken = self.outside(|outside| {
+            let room = outside.in_device.len() < self.setup.device_limit;
+            if room {
+                outside.in_device.push(rq);
+            }
+            room
+        });
+        if !taken {
+            return Answer::DevResource;
+        }
+        self.mq.start_request(0, rq, cpu);
+        Answer::Ok
+    }
+
+    fn drain(&self, cpu: &mut Cpu) {
+        let mut index = 0;
+        while let Some(effect) = cpu.outbox.take(index) {
+            index += 1;
+            self.outside(|outside| match effect {
+                // A run after 3 ms would turn a stall into a delay: it does not count.
+                Effect::Kick { delay, .. } | Effect::KickUnlessPending { delay, .. } => {
+                    outside.kicked |= delay == Duration::ZERO;
+                }
+                Effect::Wake(_) => outside.woken = true,
+                Effect::BioEnd { .. } => outside.ended += 1,
+                Effect::KickRequeue { .. } => unreachable!("nothing is requeued"),
+            });
+        }
+    }
+}
+
+fn queue_settings(setup: Setup, nr_requests: u32) -> QueueSettings {
+    QueueSettings {
+        rules: setup.rules,
+        limits: QueueLimits {
+            max_sectors: 2560,
+            max_segments: 128,
+            chunk_sectors: 0,
+            max_discard_sectors: 0,
+            max_discard_segments: 1,
+            write_cache: false,
+            fua: false,
+        },
+        scheduler: setup.scheduler,
+        nr_requests,
+        nomerges: NoMerges::Never,
+        rq_affinity: 1,
+        hz: 250,
+        driver_queue_rqs: false,
+        queue_rqs_in_order: false,
+        driver_commit_rqs: false,
+        driver_budget: false,
+        should_merge: false,
+        slots_per_map: nr_requests,
+    }
+}
