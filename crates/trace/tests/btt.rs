@@ -3,8 +3,9 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use trace::blktrace::Reader;
+use trace::blktrace::{Action, Event, Reader};
 use trace::matching::{Btt, BttTable, Latency};
 
 /// btt's "All Devices" table: name to (min, avg, max, count), as printed.
@@ -59,6 +60,58 @@ fn rows(table: &BttTable) -> BTreeMap<String, [String; 4]> {
         .collect()
 }
 
+/// The capture as btt sees it, its events changed first.
+fn counted(capture: &Path, change: impl FnOnce(&mut Vec<Event>)) -> BTreeMap<String, [String; 4]> {
+    let mut reader = Reader::open(&[capture], common::all_devices()).expect("it opens");
+    let mut events = Vec::new();
+    while let Some(event) = reader.next().expect("it is not damaged") {
+        events.push(event);
+    }
+    change(&mut events);
+    let mut btt = Btt::new();
+    for event in &events {
+        btt.add(event);
+    }
+    rows(btt.table())
+}
+
+/// The comparison has teeth: one event less or two completions exchanged, and it fails.
+#[test]
+fn a_changed_capture_no_longer_agrees() {
+    for name in [
+        "dd09-waves",
+        "m2-seqmerge-mq-deadline",
+        "m4-shared3-mq-deadline",
+    ] {
+        let capture = common::traces().join(name);
+        let want = printed(&common::text(&capture.join("btt.txt.xz")));
+        assert_eq!(counted(&capture, |_| {}), want);
+        let kinds = [
+            Action::Queue,
+            Action::GetRequest,
+            Action::Issue,
+            Action::Complete,
+        ];
+        for kind in kinds {
+            let got = counted(&capture, |events| {
+                let mut of_kind = events.iter().enumerate().filter(|(_, e)| e.action == kind);
+                let at = of_kind.nth(20).expect("there are more").0;
+                events.remove(at);
+            });
+            assert_ne!(got, want, "{name} without one {kind:?}");
+        }
+        let got = counted(&capture, |events| {
+            let mut done: Vec<&mut Event> = events
+                .iter_mut()
+                .filter(|e| e.action == Action::Complete)
+                .collect();
+            let (left, right) = done.split_at_mut(21);
+            std::mem::swap(&mut left[20].sector, &mut right[1].sector);
+        });
+        assert_ne!(got, want, "{name} with two completions exchanged");
+    }
+}
+
 #[test]
 fn every_capture_has_the_latencies_btt_printed() {
     let mut wrong = Vec::new();
@@ -66,12 +119,7 @@ fn every_capture_has_the_latencies_btt_printed() {
     assert!(captures.len() >= 30);
     for capture in captures {
         let want = printed(&common::text(&capture.join("btt.txt.xz")));
-        let mut reader = Reader::open(&[&capture], common::all_devices()).expect("it opens");
-        let mut btt = Btt::new();
-        while let Some(event) = reader.next().expect("it is not damaged") {
-            btt.add(&event);
-        }
-        let got = rows(btt.table());
+        let got = counted(&capture, |_| {});
         let names: std::collections::BTreeSet<&String> = want.keys().chain(got.keys()).collect();
         for name in names {
             if want.get(name) != got.get(name) {
