@@ -8,12 +8,17 @@ use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Sta
 use blkmq::time::{Duration, SimTime};
 
 mod any;
+pub mod fault;
+mod model;
 pub mod null_blk;
+pub mod nvme;
+pub mod scsi_debug;
 
 #[cfg(test)]
 mod bench;
 
 pub use any::{AnyDevice, DeviceSetup, QueueLayout};
+pub use model::Model;
 
 /// What queue_rq reads of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
-//! `AnyDevice`: the closed set of device models behind one name, and how they are set up.
+//! `AnyDevice`: the device of a plan, and what it is set up from.
 //!
-//! Holds no behaviour of its own. Read next: `null_blk.rs`, the simplest of them.
+//! Holds no behaviour of its own. Read next: `model.rs`, `fault.rs`.
 
-use super::null_blk::NullBlk;
-use super::{Actions, Command, Device, Found, Reply};
-use crate::plan::{DeviceKind, DevicePlan, Plan};
+use super::fault::Faulty;
+use super::{Actions, Command, Device, Found, Model, Reply};
+use crate::plan::{DevicePlan, Plan};
 use blkmq::request::{CpuId, HctxId, RequestId};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
@@ -78,19 +78,23 @@ impl QueueLayout {
     }
 }
 
-/// One of the device models.
+/// The device of a plan.
 #[derive(Debug)]
 pub enum AnyDevice {
-    /// null_blk.
-    NullBlk(NullBlk),
+    /// One that does what it should.
+    Sound(Model),
+    /// One with faults.
+    Faulty(Faulty),
 }
 
 impl AnyDevice {
     /// The device of a plan, idle. Panics if a size in it is zero.
     pub fn new(setup: &DeviceSetup<'_>) -> AnyDevice {
-        match &setup.plan.kind {
-            DeviceKind::NullBlk(plan) => AnyDevice::NullBlk(NullBlk::new(plan, setup)),
-            DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => panic!("no model of it yet"),
+        let model = Model::new(setup);
+        if Faulty::is_wanted(&setup.plan.fault) {
+            AnyDevice::Faulty(Faulty::new(model, setup))
+        } else {
+            AnyDevice::Sound(model)
         }
     }
 }
@@ -98,61 +102,71 @@ impl AnyDevice {
 impl Device for AnyDevice {
     fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
         match self {
-            AnyDevice::NullBlk(device) => device.get_budget(now, out),
+            AnyDevice::Sound(device) => device.get_budget(now, out),
+            AnyDevice::Faulty(device) => device.get_budget(now, out),
         }
     }
 
     fn put_budget(&mut self, token: u32) {
         match self {
-            AnyDevice::NullBlk(device) => device.put_budget(token),
+            AnyDevice::Sound(device) => device.put_budget(token),
+            AnyDevice::Faulty(device) => device.put_budget(token),
         }
     }
 
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         match self {
-            AnyDevice::NullBlk(device) => device.queue_rq(command, now, out),
+            AnyDevice::Sound(device) => device.queue_rq(command, now, out),
+            AnyDevice::Faulty(device) => device.queue_rq(command, now, out),
         }
     }
 
     fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
         match self {
-            AnyDevice::NullBlk(device) => device.commit_rqs(hctx, now, out),
+            AnyDevice::Sound(device) => device.commit_rqs(hctx, now, out),
+            AnyDevice::Faulty(device) => device.commit_rqs(hctx, now, out),
         }
     }
 
     fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
         match self {
-            AnyDevice::NullBlk(device) => device.timer(mark, now, out),
+            AnyDevice::Sound(device) => device.timer(mark, now, out),
+            AnyDevice::Faulty(device) => device.timer(mark, now, out),
         }
     }
 
     fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found> {
         match self {
-            AnyDevice::NullBlk(device) => device.interrupt(vector, now, out),
+            AnyDevice::Sound(device) => device.interrupt(vector, now, out),
+            AnyDevice::Faulty(device) => device.interrupt(vector, now, out),
         }
     }
 
     fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found> {
         match self {
-            AnyDevice::NullBlk(device) => device.poll(hctx, now, out),
+            AnyDevice::Sound(device) => device.poll(hctx, now, out),
+            AnyDevice::Faulty(device) => device.poll(hctx, now, out),
         }
     }
 
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
         match self {
-            AnyDevice::NullBlk(device) => device.ended(rq, now, out),
+            AnyDevice::Sound(device) => device.ended(rq, now, out),
+            AnyDevice::Faulty(device) => device.ended(rq, now, out),
         }
     }
 
     fn in_flight(&self) -> u32 {
         match self {
-            AnyDevice::NullBlk(device) => device.in_flight(),
+            AnyDevice::Sound(device) => device.in_flight(),
+            AnyDevice::Faulty(device) => device.in_flight(),
         }
     }
 
     fn describe(&self) -> String {
         match self {
-            AnyDevice::NullBlk(device) => device.describe(),
+            AnyDevice::Sound(device) => device.describe(),
+            AnyDevice::Faulty(device) => device.describe(),
         }
     }
 }

@@ -5,7 +5,10 @@
 //! stall. Handlers and pollers look step by step, other events in between.
 
 use super::{Action, Actions, AnyDevice, Command, Device, DeviceSetup, EndedBy, Found, Verdict};
-use crate::plan::{DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, Ratio};
+use crate::plan::{
+    BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
+    ScsiDebugPlan,
+};
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::rules::Rules;
@@ -69,8 +72,14 @@ pub(super) struct Bench {
     pub(super) refusals: u32,
     pub(super) interrupts: u32,
     pub(super) in_flight_max: u32,
-    /// Never call commit_rqs and never say `last`: a mutant of the block layer.
+    /// Mutants of the block layer, to show that a run notices. Never says that nothing follows.
     pub(super) mute: bool,
+    /// Forgets these actions.
+    pub(super) forgets: fn(&Action) -> bool,
+    /// A handler takes one completion and leaves.
+    pub(super) takes_one: bool,
+    /// Has each interrupt's CPU serve it late, ns.
+    pub(super) late_ns: u64,
     ios: Vec<Io>,
     out: Actions,
     events: BTreeMap<(SimTime, u64), Event>,
@@ -80,6 +89,8 @@ pub(super) struct Bench {
     backlog: Vec<VecDeque<usize>>,
     wait: Vec<Wait>,
     stopped: bool,
+    /// Until the next look of each hctx's poller; 0: there is none.
+    poll_gap_ns: Vec<u64>,
     budgeted: bool,
     polled_first: u16,
     in_device: u32,
@@ -113,6 +124,9 @@ impl Bench {
             interrupts: 0,
             in_flight_max: 0,
             mute: false,
+            forgets: |_| false,
+            takes_one: false,
+            late_ns: 0,
             ios: Vec::new(),
             out: Vec::new(),
             events: BTreeMap::new(),
@@ -122,6 +136,7 @@ impl Bench {
             backlog: vec![VecDeque::new(); usize::from(hctxs)],
             wait: vec![Wait::No; usize::from(hctxs)],
             stopped: false,
+            poll_gap_ns: vec![0; usize::from(hctxs)],
             budgeted: plan.budget > 0,
             polled_first: plan.default_queues + plan.read_queues,
             in_device: 0,
@@ -172,29 +187,43 @@ impl Bench {
                 let found = self.device.interrupt(vector, self.now, &mut self.out);
                 if let Some(found) = found {
                     self.found(found);
-                    self.after(70, Event::Handler(vector));
+                    if !self.takes_one {
+                        self.after(70, Event::Handler(vector));
+                    }
                 }
                 self.act();
             }
-            Event::Poll(hctx) => {
-                let found = self.device.poll(HctxId(hctx), self.now, &mut self.out);
-                if let Some(found) = found {
-                    self.found(found);
-                }
-                let first = usize::from(hctx) * self.slots.len() / self.free.len();
-                let last = (usize::from(hctx) + 1) * self.slots.len() / self.free.len();
-                let busy = |slot: &Slot| matches!(slot, Slot::InDevice(..));
-                if self.slots[first..last].iter().any(busy) && self.device.in_flight() > 0 {
-                    self.after(60, Event::Poll(hctx));
-                }
-                self.act();
-            }
+            Event::Poll(hctx) => self.poll(hctx),
             Event::Ended(slot) => self.finish(slot),
             Event::RunAll => self.run_all(),
             Event::Run(hctx) => self.run_hctx(hctx),
         }
         self.in_flight_max = self.in_flight_max.max(self.device.in_flight());
         assert_eq!(self.device.in_flight(), self.in_device, "in flight");
+    }
+
+    /// One look of the poller: again soon while it finds something, else ever more slowly.
+    fn poll(&mut self, hctx: u16) {
+        let gap_ns = &mut self.poll_gap_ns[usize::from(hctx)];
+        *gap_ns *= 2;
+        if let Some(found) = self.device.poll(HctxId(hctx), self.now, &mut self.out) {
+            *gap_ns = 60;
+            self.found(found);
+        }
+        self.act();
+        let gap_ns = self.poll_gap_ns[usize::from(hctx)];
+        if gap_ns < 10_000_000_000 {
+            self.after(gap_ns, Event::Poll(hctx));
+        } else {
+            self.poll_gap_ns[usize::from(hctx)] = 0;
+        }
+    }
+
+    fn start_polling(&mut self, hctx: u16) {
+        let gap_ns = core::mem::replace(&mut self.poll_gap_ns[usize::from(hctx)], 60);
+        if gap_ns == 0 {
+            self.after(100, Event::Poll(hctx));
+        }
     }
 
     fn run_all(&mut self) {
@@ -269,7 +298,7 @@ impl Bench {
             self.free[index].pop();
             self.backlog[index].pop_front();
             if polled {
-                self.after(100, Event::Poll(hctx));
+                self.start_polling(hctx);
             }
         } else {
             self.refusals += 1;
@@ -320,6 +349,9 @@ impl Bench {
         let mut out = core::mem::take(&mut self.out);
         for action in out.drain(..) {
             self.actions.push((self.now, action));
+            if (self.forgets)(&action) {
+                continue;
+            }
             match action {
                 Action::End { rq, status } => self.report(rq, status, 0),
                 Action::Complete { rq, status } => {
@@ -329,7 +361,7 @@ impl Bench {
                 Action::Timer { after, mark } => self.after(after.0, Event::Timer(mark)),
                 Action::Interrupt { after, vector, .. } => {
                     self.interrupts += 1;
-                    self.after(after.0, Event::Handler(vector));
+                    self.after(after.0 + self.late_ns, Event::Handler(vector));
                 }
                 Action::StopQueues => self.stopped = true,
                 Action::StartQueues => {
@@ -395,7 +427,7 @@ pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
         rotational: false,
         fault: FaultPlan {
             busy: Ratio::NEVER,
-            busy_kind: crate::plan::BusyKind::Resource,
+            busy_kind: BusyKind::Resource,
             error: Ratio::NEVER,
             timeout: Ratio::NEVER,
             lost_completion: Ratio::NEVER,
@@ -413,4 +445,37 @@ pub(super) fn null_blk(irqmode: IrqMode) -> NullBlkPlan {
         memory_backed: false,
         mbps: 0,
     }
+}
+
+/// A drive of 10 us, without jitter and limits.
+pub(super) fn nvme(channels: u32) -> NvmePlan {
+    let ten_us = Duration::from_micros(10);
+    NvmePlan {
+        latency: OpLatency {
+            read: ten_us,
+            write: ten_us,
+            trim: ten_us,
+            flush: ten_us,
+        },
+        jitter_percent: 0,
+        channels,
+        iops_max: 0,
+        mbps: 0,
+        coalesce_count: 1,
+        coalesce_time: Duration::ZERO,
+        irq_delay: Duration::ZERO,
+        volatile_cache: false,
+    }
+}
+
+/// scsi_debug of 10 us and this depth of the unit.
+pub(super) fn scsi_debug(lun_depth: u32) -> DevicePlan {
+    let mut plan = plan(DeviceKind::ScsiDebug(ScsiDebugPlan {
+        delay: Duration::from_micros(10),
+        random: false,
+        host_max_queue: 0,
+        lun_depth,
+    }));
+    plan.budget = lun_depth;
+    plan
 }

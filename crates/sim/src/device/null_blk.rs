@@ -37,6 +37,17 @@ pub struct NullBlk {
     in_flight: u32,
 }
 
+const ACCEPTED: Reply = Reply {
+    verdict: Verdict::Accepted,
+    started: true,
+};
+
+/// The answer of the bandwidth limit.
+const REFUSED: Reply = Reply {
+    verdict: Verdict::DevResource,
+    started: false,
+};
+
 /// `poll_list` of a POLL hctx.
 #[derive(Debug)]
 struct PollQueue {
@@ -69,6 +80,22 @@ impl NullBlk {
             throttle: (plan.mbps > 0).then(|| Throttle::new(plan.mbps)),
             in_flight: 0,
         }
+    }
+
+    /// A refusal follows blk_mq_start_request().
+    pub(super) fn starts_before_refusal(&self) -> bool {
+        self.throttle_point == ThrottlePoint::AfterStart
+    }
+
+    /// queue_rq of a command with a fake timeout.
+    ///
+    /// Deviation: polled ones are not answered either; the kernel puts them on the poll list.
+    pub(super) fn queue_unanswered(&mut self, command: &Command, out: &mut Actions) -> Reply {
+        let limited = self.throttle_point == ThrottlePoint::BeforeStart;
+        if limited && !self.admit(command, out) {
+            return REFUSED;
+        }
+        ACCEPTED
     }
 
     /// null_handle_throttled(): true if the command may go on.
@@ -117,10 +144,7 @@ impl Device for NullBlk {
             ThrottlePoint::BeforeStart => (true, false),
         };
         if limited && !self.admit(command, out) {
-            return Reply {
-                verdict: Verdict::DevResource,
-                started,
-            };
+            return Reply { started, ..REFUSED };
         }
         match polled {
             Some(index) => {
@@ -129,10 +153,7 @@ impl Device for NullBlk {
             }
             None => self.complete(command, now, out),
         }
-        Reply {
-            verdict: Verdict::Accepted,
-            started: true,
-        }
+        ACCEPTED
     }
 
     /// null_blk has no doorbell.

@@ -1,0 +1,288 @@
+//! `Faulty`: a device that misbehaves now and then, around one that does not.
+//!
+//! Each kind of fault is drawn from its own stream and once for each command (busy: once for each
+//! offer), so that adding one kind moves no other. Not here: what the device does with time.
+//! Kernel: struct blk_mq_ops in include/linux/blk-mq.h; blk_should_fake_timeout().
+
+use super::{Action, Actions, Command, Device, Found, Model, Reply, Verdict};
+use super::{DeviceSetup, QueueLayout};
+use crate::plan::{BusyKind, FaultPlan, Ratio};
+use crate::rng::Rng;
+use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::time::{Duration, SimTime};
+
+#[cfg(test)]
+mod tests;
+
+/// A device with faults.
+#[derive(Debug)]
+pub struct Faulty {
+    // Settings.
+    plan: FaultPlan,
+    io_timeout: Duration,
+    layout: QueueLayout,
+
+    // State.
+    inner: Model,
+    busy: Draw,
+    error: Draw,
+    timeout: Draw,
+    lost: Draw,
+    slots: Vec<Slot>,
+    /// Of each hctx: commands whose completion will come.
+    answering: Vec<u32>,
+    /// Commands that the device does not know of: timed out or lost.
+    swallowed: u32,
+    accepted: u64,
+}
+
+/// Hits of one kind of fault.
+#[derive(Debug)]
+struct Draw {
+    ratio: Ratio,
+    rng: Rng,
+}
+
+/// What will become of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// What the device makes of it.
+    Answered,
+    /// Answered, with an I/O error.
+    Error,
+    /// Not answered; the timeout ends it.
+    Timeout,
+    /// Not answered.
+    Lost,
+}
+
+/// A command, by slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Slot {
+    /// None, or reported.
+    Idle,
+    /// Refused at least once; its fate is drawn.
+    Refused(Fate),
+    /// Accepted.
+    Accepted(Fate, HctxId),
+}
+
+/// Sets our timers apart from those of the device.
+const TIMEOUT_MARK: u64 = 1 << 63;
+
+impl Faulty {
+    /// Faults of `setup` around `inner`.
+    pub fn new(inner: Model, setup: &DeviceSetup<'_>) -> Faulty {
+        let plan = setup.plan.fault;
+        let layout = QueueLayout::new(setup.plan);
+        let draw = |ratio: Ratio, name: &str| Draw {
+            ratio,
+            rng: Rng::stream(setup.seed, name),
+        };
+        Faulty {
+            plan,
+            io_timeout: setup.io_timeout,
+            layout,
+            inner,
+            busy: draw(plan.busy, "fault/busy"),
+            error: draw(plan.error, "fault/error"),
+            timeout: draw(plan.timeout, "fault/timeout"),
+            lost: draw(plan.lost_completion, "fault/lost_completion"),
+            slots: vec![Slot::Idle; setup.requests as usize],
+            answering: vec![0; layout.count()],
+            swallowed: 0,
+            accepted: 0,
+        }
+    }
+
+    /// Whether the plan has any fault.
+    pub fn is_wanted(plan: &FaultPlan) -> bool {
+        let ratios = [plan.busy, plan.error, plan.timeout, plan.lost_completion];
+        ratios.iter().any(|ratio| ratio.numerator > 0)
+    }
+
+    /// What is to become of a command that is offered, for the first time or again.
+    fn fate(&mut self, rq: RequestId) -> Fate {
+        match self.slots[rq.0 as usize] {
+            Slot::Refused(fate) => fate,
+            Slot::Idle => {
+                // All are drawn, whatever the first one says.
+                let error = self.error.hits();
+                let timeout = self.timeout.hits();
+                let lost = self.lost.hits();
+                match (lost, timeout, error) {
+                    (true, _, _) => Fate::Lost,
+                    (false, true, _) => Fate::Timeout,
+                    (false, false, true) => Fate::Error,
+                    (false, false, false) => Fate::Answered,
+                }
+            }
+            Slot::Accepted(..) => panic!("request {} was issued twice", rq.0),
+        }
+    }
+
+    /// DEV_RESOURCE promises that a completion will run this hctx again. None will if no command
+    /// of the hctx is to be answered, nor if completions are batched: a batch looks at no
+    /// SCHED_RESTART.
+    fn busy_kind(&self, hctx: HctxId) -> BusyKind {
+        let batched = self.inner.ends_in_batches() || self.layout.polled_index(hctx).is_some();
+        if batched || self.answering[usize::from(hctx.0)] == 0 {
+            BusyKind::Resource
+        } else {
+            self.plan.busy_kind
+        }
+    }
+
+    fn offer(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        if self.accepted < self.plan.after_commands {
+            return self.pass_on(command, Fate::Answered, now, out);
+        }
+        if self.busy.hits() {
+            let busy = self.busy_kind(command.hctx);
+            return self.inner.queue_busy(command, busy);
+        }
+        let fate = self.fate(command.rq);
+        let reply = self.pass_on(command, fate, now, out);
+        if reply.verdict != Verdict::Accepted {
+            self.slots[command.rq.0 as usize] = Slot::Refused(fate);
+        }
+        reply
+    }
+
+    fn pass_on(&mut self, command: &Command, fate: Fate, now: SimTime, out: &mut Actions) -> Reply {
+        let swallow = matches!(fate, Fate::Timeout | Fate::Lost);
+        let reply = if swallow {
+            self.inner.queue_unanswered(command, now, out)
+        } else {
+            self.inner.queue_rq(command, now, out)
+        };
+        if reply.verdict != Verdict::Accepted {
+            return reply;
+        }
+        self.accepted += 1;
+        self.slots[command.rq.0 as usize] = Slot::Accepted(fate, command.hctx);
+        if swallow {
+            self.swallowed += 1;
+        } else {
+            self.answering[usize::from(command.hctx.0)] += 1;
+        }
+        if fate == Fate::Timeout {
+            out.push(Action::Timer {
+                after: self.io_timeout,
+                mark: TIMEOUT_MARK | u64::from(command.rq.0),
+            });
+        }
+        reply
+    }
+
+    /// The timeout of the block layer came to a command that was not answered.
+    fn timed_out(&mut self, rq: RequestId, out: &mut Actions) {
+        let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
+        assert!(
+            matches!(slot, Slot::Accepted(Fate::Timeout, _)),
+            "the timeout of request {} came to {slot:?}",
+            rq.0
+        );
+        self.swallowed -= 1;
+        let status = Status::Timeout;
+        out.push(Action::Complete { rq, status });
+    }
+
+    /// Marks what the device reported in its last call.
+    fn settle_new(&mut self, out: &mut Actions, known: usize) {
+        for action in &mut out[known..] {
+            if let Action::End { rq, status } | Action::Complete { rq, status } = action {
+                *status = self.settle(*rq, *status);
+            }
+        }
+    }
+
+    /// The device reports a command: with which status it ends.
+    fn settle(&mut self, rq: RequestId, status: Status) -> Status {
+        let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
+        let Slot::Accepted(fate, hctx) = slot else {
+            panic!("request {} was reported while {slot:?}", rq.0);
+        };
+        self.answering[usize::from(hctx.0)] -= 1;
+        match fate {
+            Fate::Error if status == Status::Ok => Status::IoError,
+            Fate::Answered | Fate::Error => status,
+            Fate::Timeout | Fate::Lost => panic!("request {} was swallowed", rq.0),
+        }
+    }
+
+    fn settle_found(&mut self, found: Option<Found>) -> Option<Found> {
+        let mut found = found?;
+        found.status = self.settle(found.rq, found.status);
+        Some(found)
+    }
+}
+
+impl Draw {
+    fn hits(&mut self) -> bool {
+        let ratio = self.ratio;
+        ratio.numerator > 0
+            && self
+                .rng
+                .chance(u64::from(ratio.numerator), u64::from(ratio.denominator))
+    }
+}
+
+impl Device for Faulty {
+    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.inner.get_budget(now, out)
+    }
+
+    fn put_budget(&mut self, token: u32) {
+        self.inner.put_budget(token);
+    }
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        let known = out.len();
+        let reply = self.offer(command, now, out);
+        self.settle_new(out, known);
+        reply
+    }
+
+    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        self.inner.commit_rqs(hctx, now, out);
+    }
+
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
+        if mark & TIMEOUT_MARK != 0 {
+            self.timed_out(RequestId(mark as u32), out);
+            return;
+        }
+        let known = out.len();
+        self.inner.timer(mark, now, out);
+        self.settle_new(out, known);
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found> {
+        let found = self.inner.interrupt(vector, now, out);
+        self.settle_found(found)
+    }
+
+    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found> {
+        let found = self.inner.poll(hctx, now, out);
+        self.settle_found(found)
+    }
+
+    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        self.inner.ended(rq, now, out);
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.inner.in_flight() + self.swallowed
+    }
+
+    fn describe(&self) -> String {
+        let lost = |slot: &&Slot| matches!(slot, Slot::Accepted(Fate::Lost, _));
+        format!(
+            "{}; {} never answered, {} of them lost for good",
+            self.inner.describe(),
+            self.swallowed,
+            self.slots.iter().filter(lost).count()
+        )
+    }
+}

@@ -1,0 +1,243 @@
+//! Faults: each kind on its own, over every device, and that none moves another's draws.
+
+use crate::device::bench::{Bench, Io, null_blk, nvme, plan, random_ios, reads, scsi_debug};
+use crate::device::{Action, Device};
+use crate::plan::{BusyKind, DeviceKind, DevicePlan, IrqMode, Ratio};
+use blkmq::request::Status;
+use blkmq::rules::Rules;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const ALWAYS: Ratio = one_in(1);
+
+const fn one_in(denominator: u32) -> Ratio {
+    Ratio {
+        numerator: 1,
+        denominator,
+    }
+}
+
+fn devices() -> Vec<DevicePlan> {
+    let null = |irqmode| plan(DeviceKind::NullBlk(null_blk(irqmode)));
+    let mut all = vec![
+        null(IrqMode::None),
+        null(IrqMode::Softirq),
+        null(IrqMode::Timer),
+        plan(DeviceKind::Nvme(nvme(4))),
+        scsi_debug(7),
+    ];
+    for plan in &mut all {
+        plan.default_queues = 2;
+        plan.poll_queues = 1;
+        plan.queue_depth = 10;
+    }
+    all
+}
+
+fn ios(seed: u64) -> Vec<Io> {
+    random_ios(seed, 300, 3, 4_000)
+}
+
+/// The I/Os that ended with this status.
+fn with_status(bench: &Bench, status: Status) -> BTreeSet<usize> {
+    let hit = bench.ended.iter().filter(|ended| ended.status == status);
+    hit.map(|ended| ended.io).collect()
+}
+
+fn timer_null_blk() -> DevicePlan {
+    plan(DeviceKind::NullBlk(null_blk(IrqMode::Timer)))
+}
+
+#[test]
+fn busy_is_drawn_at_each_offer_and_comes_back() {
+    for mut plan in devices() {
+        plan.fault.busy = one_in(3);
+        for busy_kind in [BusyKind::Resource, BusyKind::DevResource] {
+            plan.fault.busy_kind = busy_kind;
+            let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+            assert_eq!(bench.run(&ios(7)), Ok(()), "{:?}", plan.kind);
+            assert!(bench.refusals > 20, "{:?}: {}", plan.kind, bench.refusals);
+        }
+    }
+}
+
+#[test]
+fn errors_come_with_the_completion() {
+    for mut plan in devices() {
+        plan.fault.error = one_in(10);
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+        bench.run(&ios(7)).expect("drains");
+        let failed = with_status(&bench, Status::IoError).len();
+        assert!((15..=50).contains(&failed), "{:?}: {failed}", plan.kind);
+        assert_eq!(failed + with_status(&bench, Status::Ok).len(), 300);
+    }
+}
+
+#[test]
+fn a_timeout_ends_a_command_after_io_timeout() {
+    for mut plan in devices() {
+        plan.fault.timeout = one_in(10);
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+        bench.run(&ios(7)).expect("drains");
+        let timed_out = with_status(&bench, Status::Timeout);
+        assert!(timed_out.len() > 10, "{:?}", plan.kind);
+        for ended in &bench.ended {
+            let waited = ended.at.since(ended.issued).0 == 5_000_000_000;
+            assert_eq!(waited, timed_out.contains(&ended.io), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_completion_is_a_stall_that_is_told() {
+    for mut plan in devices() {
+        plan.fault.lost_completion = one_in(50);
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+        let left = bench.run(&ios(7)).expect_err("some are never answered");
+        assert!(left.contains("lost for good"), "{left}");
+        assert!(bench.device.in_flight() > 0);
+    }
+}
+
+#[test]
+fn the_first_commands_are_spared() {
+    let mut plan = timer_null_blk();
+    plan.fault.error = ALWAYS;
+    plan.fault.after_commands = 100;
+    let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+    bench.run(&reads(150)).expect("drains");
+    assert_eq!(with_status(&bench, Status::IoError), (100..150).collect());
+}
+
+#[test]
+fn dev_resource_needs_a_command_that_will_be_answered() {
+    // Always busy after the first, which is lost: only RESOURCE gets another look, so that the
+    // run goes on offering for ever; with the promise of a completion it would stall.
+    let mut plan = timer_null_blk();
+    plan.fault.busy = one_in(2);
+    plan.fault.busy_kind = BusyKind::DevResource;
+    for seed in 0..50 {
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), seed);
+        // One at a time: nothing is ever in flight when the next is offered.
+        let mut ios = reads(5);
+        for (index, io) in ios.iter_mut().enumerate() {
+            io.at = blkmq::time::SimTime(index as u64 * 50_000_000);
+        }
+        assert_eq!(bench.run(&ios), Ok(()), "seed {seed}");
+    }
+}
+
+#[test]
+fn one_kind_of_fault_moves_no_other() {
+    let run = |timeout: Ratio, busy: Ratio| {
+        let mut plan = timer_null_blk();
+        plan.fault.error = one_in(5);
+        plan.fault.timeout = timeout;
+        plan.fault.busy = busy;
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 3);
+        bench.run(&reads(64)).expect("drains");
+        bench
+    };
+    let alone = with_status(&run(Ratio::NEVER, Ratio::NEVER), Status::IoError);
+    let busy = with_status(&run(Ratio::NEVER, one_in(4)), Status::IoError);
+    assert_eq!(alone, busy);
+    let both = run(one_in(6), Ratio::NEVER);
+    let timed_out = with_status(&both, Status::Timeout);
+    let failed = with_status(&both, Status::IoError);
+    assert!(!timed_out.is_empty());
+    assert_eq!(failed, alone.difference(&timed_out).copied().collect());
+}
+
+#[test]
+fn the_service_times_do_not_move_either() {
+    let run = |error: Ratio| {
+        let mut drive = nvme(2);
+        drive.jitter_percent = 50;
+        let mut plan = plan(DeviceKind::Nvme(drive));
+        plan.fault.error = error;
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 3);
+        bench.run(&reads(200)).expect("drains");
+        bench
+            .ended
+            .iter()
+            .map(|ended| (ended.io, ended.at))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(run(Ratio::NEVER), run(one_in(3)));
+}
+
+#[test]
+fn v6_1_null_blk_starts_what_it_refuses() {
+    for (rules, started) in [(Rules::v6_1(), true), (Rules::v6_12(), false)] {
+        let mut plan = timer_null_blk();
+        plan.fault.busy = ALWAYS;
+        let command = crate::device::Command {
+            rq: blkmq::request::RequestId(0),
+            hctx: blkmq::request::HctxId(0),
+            cpu: blkmq::request::CpuId(0),
+            op: blkmq::request::Op::Read,
+            flags: blkmq::request::OpFlags::default(),
+            sector: blkmq::request::Sector(0),
+            sectors: blkmq::request::Sectors(8),
+            polled: false,
+            last: true,
+            budget: None,
+        };
+        let mut bench = Bench::new(&plan, &rules, 1);
+        let reply = bench.device.queue_rq(&command, bench.now, &mut Vec::new());
+        assert_eq!(reply.started, started);
+    }
+}
+
+#[test]
+fn a_swallowed_last_command_still_rings_for_those_before_it() {
+    // Both come at once; the doorbell of the first waits for the second, which times out.
+    for seed in 0..40 {
+        let mut plan = plan(DeviceKind::Nvme(nvme(4)));
+        plan.fault.timeout = one_in(2);
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), seed);
+        bench.run(&reads(2)).expect("drains");
+        for ended in bench.ended.iter().filter(|e| e.status == Status::Ok) {
+            assert!(ended.at.0 < 1_000_000, "seed {seed}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_forgotten_timeout_timer_is_a_stall() {
+    let mut plan = timer_null_blk();
+    plan.fault.timeout = ALWAYS;
+    let mut bench = Bench::new(&plan, &Rules::v6_12(), 1);
+    bench.forgets = |action| matches!(action, Action::Timer { .. });
+    assert!(bench.run(&reads(1)).is_err());
+}
+
+proptest! {
+    /// All faults but lost completions at once: everything ends, once.
+    #[test]
+    fn everything_drains(
+        seed in 0u64..1000,
+        which in 0usize..5,
+        busy in 2u32..20,
+        dev_resource: bool,
+        error in 1u32..20,
+        timeout in 1u32..20,
+        after_commands in 0u64..200,
+        v6_12: bool,
+    ) {
+        let mut plan = devices().swap_remove(which);
+        plan.fault.busy = one_in(busy);
+        plan.fault.busy_kind = if dev_resource { BusyKind::DevResource } else { BusyKind::Resource };
+        plan.fault.error = one_in(error);
+        plan.fault.timeout = one_in(timeout);
+        plan.fault.after_commands = after_commands;
+        let rules = if v6_12 { Rules::v6_12() } else { Rules::v6_1() };
+        let mut bench = Bench::new(&plan, &rules, seed);
+        prop_assert_eq!(bench.run(&ios(seed)), Ok(()));
+        let first_fault = bench.ended.iter().filter(|e| e.status != Status::Ok).map(|e| e.issued).min();
+        if let Some(at) = first_fault {
+            let before = bench.ended.iter().filter(|e| e.issued <= at).count();
+            prop_assert!(before as u64 > after_commands);
+        }
+    }
+}

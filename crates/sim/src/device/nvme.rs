@@ -1,0 +1,345 @@
+//! An NVMe drive behind the PCI driver: rings and doorbells, service, interrupts.
+//!
+//! The driver half is the kernel's; the drive half is a model of no drive in particular:
+//! `channels` servers behind round robin between the queues. Read next: `nvme/sq.rs`.
+//! Kernel: drivers/nvme/host/pci.c (6.1.192, 6.12.117).
+
+use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
+use super::{DeviceSetup, QueueLayout};
+use crate::plan::{NvmePlan, OpLatency};
+use crate::rng::Rng;
+use blkmq::request::{CpuId, HctxId, Op, RequestId, Sectors, Status};
+use blkmq::time::{Duration, SimTime};
+use std::collections::VecDeque;
+
+mod cq;
+mod pace;
+mod sq;
+
+#[cfg(test)]
+mod tests;
+
+use cq::CompletionQueue;
+use pace::Pacer;
+use sq::SubmissionQueue;
+
+/// An NVMe drive with its driver.
+#[derive(Debug)]
+pub struct Nvme {
+    // Settings.
+    latency: OpLatency,
+    jitter_percent: u64,
+    irq_delay: Duration,
+    layout: QueueLayout,
+    vector_cpus: Vec<CpuId>,
+
+    // State.
+    queues: Vec<QueuePair>,
+    /// Queues with published commands, in the order of the round robin.
+    ready: VecDeque<HctxId>,
+    /// What the drive knows of the command in each slot.
+    entries: Vec<Entry>,
+    channels_free: u32,
+    iops: Pacer,
+    bandwidth: Pacer,
+    /// A timer waits for the pacers.
+    pace_timer: bool,
+    service: Rng,
+    in_flight: u32,
+}
+
+/// A submission queue and its completion queue.
+#[derive(Debug)]
+struct QueuePair {
+    sq: SubmissionQueue,
+    cq: CompletionQueue,
+    /// It is in the round robin.
+    ready: bool,
+}
+
+/// A submission queue entry.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hctx: HctxId,
+    op: Op,
+    sectors: Sectors,
+}
+
+/// nvme_queue_rq() of a ready controller: it starts the request and refuses nothing.
+const ACCEPTED: Reply = Reply {
+    verdict: Verdict::Accepted,
+    started: true,
+};
+
+/// What a timer of the drive stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mark {
+    /// A command has been served.
+    Served(RequestId),
+    /// The pacers let the next one pass.
+    Pace,
+    /// Coalesced completions of a queue have waited long enough.
+    Coalesce(HctxId),
+}
+
+impl Mark {
+    fn encode(self) -> u64 {
+        match self {
+            Mark::Served(rq) => u64::from(rq.0),
+            Mark::Pace => 1 << 32,
+            Mark::Coalesce(hctx) => 2 << 32 | u64::from(hctx.0),
+        }
+    }
+
+    fn decode(mark: u64) -> Mark {
+        match mark >> 32 {
+            0 => Mark::Served(RequestId(mark as u32)),
+            1 => Mark::Pace,
+            _ => Mark::Coalesce(HctxId(mark as u16)),
+        }
+    }
+}
+
+impl Nvme {
+    /// The drive of `setup`, idle. Panics if it has no channel, or fewer vectors' CPUs than
+    /// queues with an interrupt.
+    pub fn new(plan: &NvmePlan, setup: &DeviceSetup<'_>) -> Nvme {
+        assert!(plan.channels > 0, "a drive without channels serves nobody");
+        assert!(plan.jitter_percent <= 100, "a service time is not negative");
+        let layout = QueueLayout::new(setup.plan);
+        let with_vector = layout.count() - layout.polled_count();
+        assert!(setup.vector_cpus.len() >= with_vector, "a CPU each vector");
+        let depth = setup.plan.queue_depth;
+        let pair = || QueuePair {
+            sq: SubmissionQueue::new(depth),
+            cq: CompletionQueue::new(depth, plan.coalesce_count, plan.coalesce_time),
+            ready: false,
+        };
+        let idle = Entry {
+            hctx: HctxId(0),
+            op: Op::Read,
+            sectors: Sectors(0),
+        };
+        Nvme {
+            latency: plan.latency,
+            jitter_percent: u64::from(plan.jitter_percent),
+            irq_delay: plan.irq_delay,
+            layout,
+            vector_cpus: setup.vector_cpus.to_vec(),
+            queues: (0..layout.count()).map(|_| pair()).collect(),
+            ready: VecDeque::with_capacity(layout.count()),
+            entries: vec![idle; setup.requests as usize],
+            channels_free: plan.channels,
+            iops: Pacer::per_second(u64::from(plan.iops_max)),
+            bandwidth: Pacer::per_second(u64::from(plan.mbps) << 11),
+            pace_timer: false,
+            service: Rng::stream(setup.seed, "nvme/service"),
+            in_flight: 0,
+        }
+    }
+
+    /// The driver takes a command that the drive will never answer.
+    ///
+    /// Deviation: it uses no entry and no channel, but publishes what came before it.
+    pub(super) fn queue_unanswered(
+        &mut self,
+        command: &Command,
+        now: SimTime,
+        out: &mut Actions,
+    ) -> Reply {
+        if command.last {
+            self.commit_rqs(command.hctx, now, out);
+        }
+        ACCEPTED
+    }
+
+    /// The drive sees a doorbell.
+    fn published(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        let queue = &mut self.queues[usize::from(hctx.0)];
+        if !queue.ready && queue.sq.published() > 0 {
+            queue.ready = true;
+            self.ready.push_back(hctx);
+        }
+        self.serve(now, out);
+    }
+
+    /// Starts what channels and pacers allow: one command a queue, then the next queue.
+    fn serve(&mut self, now: SimTime, out: &mut Actions) {
+        while self.channels_free > 0 {
+            let Some(&hctx) = self.ready.front() else {
+                return;
+            };
+            let open = self.iops.open_at().max(self.bandwidth.open_at());
+            if open > now {
+                self.wait_for_pace(open.since(now), out);
+                return;
+            }
+            self.ready.pop_front();
+            let queue = &mut self.queues[usize::from(hctx.0)];
+            let rq = queue.sq.fetch().expect("a ready queue has published some");
+            queue.ready = queue.sq.published() > 0;
+            if queue.ready {
+                self.ready.push_back(hctx);
+            }
+            self.start(rq, now, out);
+        }
+    }
+
+    fn wait_for_pace(&mut self, after: Duration, out: &mut Actions) {
+        if !self.pace_timer {
+            self.pace_timer = true;
+            out.push(Action::Timer {
+                after,
+                mark: Mark::Pace.encode(),
+            });
+        }
+    }
+
+    /// A channel takes a command.
+    fn start(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        let entry = self.entries[rq.0 as usize];
+        self.iops.charge(1, now);
+        if matches!(entry.op, Op::Read | Op::Write) {
+            self.bandwidth.charge(u64::from(entry.sectors.0), now);
+        }
+        self.channels_free -= 1;
+        let after = self.service_time(entry.op);
+        out.push(Action::Timer {
+            after,
+            mark: Mark::Served(rq).encode(),
+        });
+    }
+
+    fn service_time(&mut self, op: Op) -> Duration {
+        let mean = match op {
+            Op::Read => self.latency.read,
+            Op::Write => self.latency.write,
+            Op::Flush => self.latency.flush,
+            // Neither moves data.
+            Op::Discard | Op::WriteZeroes => self.latency.trim,
+        };
+        let swing = mean.0 / 100 * self.jitter_percent + mean.0 % 100 * self.jitter_percent / 100;
+        if swing == 0 {
+            return mean;
+        }
+        Duration(mean.0 - swing + self.service.below(2 * swing + 1))
+    }
+
+    /// A channel is done with a command: its completion entry is written.
+    fn served(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        self.channels_free += 1;
+        let hctx = self.entries[rq.0 as usize].hctx;
+        let has_vector = self.layout.polled_index(hctx).is_none();
+        let cq = &mut self.queues[usize::from(hctx.0)].cq;
+        cq.push(rq);
+        if has_vector {
+            let step = cq.written(now);
+            self.after_written(hctx, step, out);
+        }
+        self.serve(now, out);
+    }
+
+    fn after_written(&mut self, hctx: HctxId, step: cq::Step, out: &mut Actions) {
+        match step {
+            cq::Step::Nothing => {}
+            cq::Step::Interrupt => out.push(Action::Interrupt {
+                after: self.irq_delay,
+                cpu: self.vector_cpus[usize::from(hctx.0)],
+                vector: u32::from(hctx.0),
+            }),
+            cq::Step::Wait(after) => out.push(Action::Timer {
+                after,
+                mark: Mark::Coalesce(hctx).encode(),
+            }),
+        }
+    }
+}
+
+impl Device for Nvme {
+    /// Never asked: NVMe has no budget. Hands out a token all the same.
+    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+        Some(0)
+    }
+
+    fn put_budget(&mut self, _token: u32) {}
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        let hctx = command.hctx;
+        self.entries[command.rq.0 as usize] = Entry {
+            hctx,
+            op: command.op,
+            sectors: command.sectors,
+        };
+        self.in_flight += 1;
+        let sq = &mut self.queues[usize::from(hctx.0)].sq;
+        sq.push(command.rq);
+        if command.last || sq.is_full() {
+            sq.ring();
+            self.published(hctx, now, out);
+        }
+        ACCEPTED
+    }
+
+    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        let sq = &mut self.queues[usize::from(hctx.0)].sq;
+        if sq.unpublished() > 0 {
+            sq.ring();
+            self.published(hctx, now, out);
+        }
+    }
+
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
+        match Mark::decode(mark) {
+            Mark::Served(rq) => self.served(rq, now, out),
+            Mark::Pace => {
+                self.pace_timer = false;
+                self.serve(now, out);
+            }
+            Mark::Coalesce(hctx) => {
+                let step = self.queues[usize::from(hctx.0)].cq.waited(now);
+                self.after_written(hctx, step, out);
+            }
+        }
+    }
+
+    fn interrupt(&mut self, vector: u32, _now: SimTime, _out: &mut Actions) -> Option<Found> {
+        self.found(vector as usize)
+    }
+
+    fn poll(&mut self, hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
+        self.layout.polled_index(hctx)?;
+        self.found(usize::from(hctx.0))
+    }
+
+    fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn describe(&self) -> String {
+        let sum = |count: fn(&QueuePair) -> u32| self.queues.iter().map(count).sum::<u32>();
+        let unpublished = sum(|queue| queue.sq.unpublished());
+        let published = sum(|queue| queue.sq.published());
+        let completed = sum(|queue| queue.cq.len());
+        let served = self.in_flight - unpublished - published - completed;
+        format!(
+            "nvme: {} in flight: {unpublished} behind an unrung doorbell, {published} waiting, \
+             {served} served, {completed} in completion queues",
+            self.in_flight
+        )
+    }
+}
+
+impl Nvme {
+    /// nvme_handle_cqe() of the next valid entry.
+    fn found(&mut self, queue: usize) -> Option<Found> {
+        let rq = self.queues[queue].cq.take()?;
+        self.in_flight -= 1;
+        Some(Found {
+            rq,
+            status: Status::Ok,
+            by: EndedBy::Batch,
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! NVMe: doorbells, arbitration, service limits, coalescing, polling.
+
+use super::pace::Pacer;
+use crate::device::bench::{Bench, Io, nvme, plan, random_ios, reads};
+use crate::device::{Action, Device};
+use crate::plan::{DeviceKind, NvmePlan};
+use blkmq::rules::Rules;
+use blkmq::time::{Duration, SimTime};
+use proptest::prelude::*;
+
+fn bench_of(nvme: NvmePlan, queues: u16, depth: u32) -> Bench {
+    let mut plan = plan(DeviceKind::Nvme(nvme));
+    plan.default_queues = queues;
+    plan.queue_depth = depth;
+    Bench::new(&plan, &Rules::v6_12(), 1)
+}
+
+fn last_end(bench: &Bench) -> u64 {
+    bench
+        .ended
+        .iter()
+        .map(|ended| ended.at.0)
+        .max()
+        .unwrap_or(0)
+}
+
+#[test]
+fn without_a_doorbell_the_drive_sees_nothing() {
+    let mut bench = bench_of(nvme(8), 1, 4);
+    bench.mute = true;
+    let left = bench.run(&reads(3)).expect_err("nobody rings");
+    assert!(left.contains("3 behind an unrung doorbell"), "{left}");
+}
+
+#[test]
+fn a_tail_about_to_reach_the_published_one_rings_by_itself() {
+    let mut bench = bench_of(nvme(8), 1, 4);
+    bench.mute = true;
+    bench.run(&reads(4)).expect("five slots, four commands");
+    assert_eq!(last_end(&bench), 10_000 + 3 * 70);
+}
+
+#[test]
+fn channels_bound_what_is_served() {
+    let mut bench = bench_of(nvme(4), 1, 64);
+    bench.run(&reads(40)).expect("drains");
+    // Ten rounds of four; the last interrupt's handler finds the four of its round.
+    assert_eq!(last_end(&bench), 100_000 + 3 * 70);
+}
+
+#[test]
+fn queues_take_turns() {
+    let mut bench = bench_of(nvme(1), 2, 64);
+    let mut ios = reads(4);
+    ios.extend(reads(2).into_iter().map(|io| Io { hctx: 1, ..io }));
+    bench.run(&ios).expect("drains");
+    let order: Vec<usize> = bench.ended.iter().map(|ended| ended.io).collect();
+    // 0 starts at once; then each queue in turn while both have some.
+    assert_eq!(order, [0, 1, 4, 2, 5, 3]);
+}
+
+#[test]
+fn iops_max_spaces_starts_exactly() {
+    let mut slow = nvme(64);
+    slow.iops_max = 300_000;
+    let mut bench = bench_of(slow, 1, 64);
+    bench.run(&reads(3001)).expect("drains");
+    // 3000 gaps of 3333 1/3 ns: the thirds add up.
+    assert_eq!(last_end(&bench), 10_000_000 + 10_000);
+}
+
+#[test]
+fn bandwidth_counts_data_only() {
+    let mut slow = nvme(64);
+    slow.mbps = 8;
+    let mut bench = bench_of(slow, 1, 64);
+    bench.run(&reads(257)).expect("drains");
+    // 256 times 4 KiB are 1 MiB: an eighth of a second.
+    assert_eq!(last_end(&bench), 125_000_000 + 10_000);
+    let mut bench = bench_of(slow, 1, 64);
+    let trims: Vec<Io> = reads(257)
+        .into_iter()
+        .map(|io| Io {
+            op: blkmq::request::Op::Discard,
+            ..io
+        })
+        .collect();
+    bench.run(&trims).expect("drains");
+    assert!(last_end(&bench) < 1_000_000);
+}
+
+#[test]
+fn a_pacer_keeps_no_credit() {
+    let mut pacer = Pacer::per_second(1000);
+    pacer.charge(1, SimTime(0));
+    assert_eq!(pacer.open_at(), SimTime(1_000_000));
+    pacer.charge(1, SimTime(50_000_000));
+    assert_eq!(pacer.open_at(), SimTime(51_000_000));
+    pacer.charge(3, SimTime(51_000_000));
+    assert_eq!(pacer.open_at(), SimTime(54_000_000));
+}
+
+#[test]
+fn completions_are_gathered_by_count() {
+    let mut gathering = nvme(64);
+    gathering.coalesce_count = 4;
+    gathering.coalesce_time = Duration::from_micros(100);
+    gathering.irq_delay = Duration(500);
+    let mut bench = bench_of(gathering, 1, 64);
+    bench.run(&reads(4)).expect("drains");
+    assert_eq!((bench.interrupts, bench.ended[0].at.0), (1, 10_500));
+}
+
+#[test]
+fn a_lone_completion_waits_for_the_coalescing_time() {
+    let mut gathering = nvme(64);
+    gathering.coalesce_count = 4;
+    gathering.coalesce_time = Duration::from_micros(100);
+    let mut bench = bench_of(gathering, 1, 64);
+    bench.run(&reads(3)).expect("drains");
+    assert_eq!((bench.interrupts, bench.ended[0].at.0), (1, 110_000));
+}
+
+#[test]
+fn an_old_coalescing_timer_does_not_cut_the_next_wait_short() {
+    let mut gathering = nvme(64);
+    gathering.coalesce_count = 2;
+    gathering.coalesce_time = Duration::from_micros(100);
+    let mut bench = bench_of(gathering, 1, 64);
+    // Two at 10 us interrupt by count; the third, at 60 us, waits until 160 us, though the timer
+    // of the first expires at 110 us.
+    let mut ios = reads(3);
+    ios[1].at = SimTime(1);
+    ios[2].at = SimTime(50_000);
+    bench.run(&ios).expect("drains");
+    assert_eq!((bench.interrupts, bench.ended[2].at.0), (2, 160_000));
+}
+
+#[test]
+fn a_late_handler_finds_all_that_came_meanwhile() {
+    let mut bench = bench_of(nvme(1), 1, 64);
+    bench.late_ns = 1_000_000;
+    bench.run(&reads(20)).expect("drains");
+    assert_eq!(bench.interrupts, 1);
+}
+
+#[test]
+fn a_handler_that_leaves_early_loses_completions() {
+    let mut bench = bench_of(nvme(64), 1, 64);
+    bench.takes_one = true;
+    assert!(bench.run(&reads(20)).is_err());
+}
+
+#[test]
+fn a_dropped_pace_timer_is_a_stall() {
+    let mut slow = nvme(64);
+    slow.iops_max = 1000;
+    let mut bench = bench_of(slow, 1, 64);
+    bench.forgets = |action| matches!(action, Action::Timer { mark, .. } if mark >> 32 == 1);
+    assert!(bench.run(&reads(2)).is_err());
+}
+
+#[test]
+fn polled_queues_have_no_interrupt() {
+    let mut plan = plan(DeviceKind::Nvme(nvme(8)));
+    plan.poll_queues = 1;
+    let mut bench = Bench::new(&plan, &Rules::v6_1(), 1);
+    let ios: Vec<Io> = reads(30)
+        .into_iter()
+        .map(|io| Io { hctx: 1, ..io })
+        .collect();
+    bench.run(&ios).expect("drains");
+    assert_eq!(bench.interrupts, 0);
+    let found = bench
+        .device
+        .poll(blkmq::request::HctxId(0), bench.now, &mut vec![]);
+    assert_eq!(found, None, "an interrupt queue is not polled");
+}
+
+#[test]
+fn jitter_stays_in_its_bounds_and_repeats() {
+    let mut shaky = nvme(1);
+    shaky.jitter_percent = 30;
+    let run = |plan: NvmePlan| {
+        let mut bench = bench_of(plan, 1, 1);
+        bench.run(&reads(2000)).expect("drains");
+        bench.ended
+    };
+    let ended = run(shaky);
+    let times: Vec<u64> = ended.iter().map(|e| e.at.since(e.issued).0).collect();
+    let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
+    assert!(least >= Some(7_000) && least < Some(7_050), "{least:?}");
+    assert!(most <= Some(13_000) && most > Some(12_950), "{most:?}");
+    let mean = times.iter().sum::<u64>() / 2000;
+    assert!((9_900..10_100).contains(&mean), "{mean}");
+    assert_eq!(ended, run(shaky));
+}
+
+proptest! {
+    /// Whatever the drive is set to, everything accepted is reported once and no interrupt is
+    /// lost; the rate of starts keeps to its limit.
+    #[test]
+    fn everything_drains(
+        seed in 0u64..1000,
+        channels in 1u32..20,
+        jitter_percent in 0u8..=100,
+        iops_max in prop::sample::select(vec![0u32, 50_000, 1_000_000]),
+        mbps in prop::sample::select(vec![0u32, 100, 3000]),
+        coalesce_count in 1u32..9,
+        coalesce_us in 0u64..200,
+        irq_delay in 0u64..3000,
+        late_ns in 0u64..30_000,
+        depth in 1u32..20,
+    ) {
+        let drive = NvmePlan {
+            jitter_percent,
+            iops_max,
+            mbps,
+            coalesce_count,
+            coalesce_time: Duration::from_micros(coalesce_us),
+            irq_delay: Duration(irq_delay),
+            ..nvme(channels)
+        };
+        let mut plan = plan(DeviceKind::Nvme(drive));
+        plan.default_queues = 2;
+        plan.read_queues = 1;
+        plan.poll_queues = 1;
+        plan.queue_depth = depth;
+        let ios = random_ios(seed, 300, 4, 3_000);
+        let mut bench = Bench::new(&plan, &Rules::v6_1(), seed);
+        bench.late_ns = late_ns;
+        prop_assert_eq!(bench.run(&ios), Ok(()));
+        if iops_max > 0 {
+            let least = 299 * 1_000_000_000 / u64::from(iops_max);
+            prop_assert!(last_end(&bench) >= least);
+        }
+        prop_assert!(bench.in_flight_max <= 4 * depth);
+    }
+}

@@ -1,0 +1,208 @@
+//! scsi_debug: answers each command after a delay, from a timer of the submitting CPU.
+//!
+//! One host with one logical unit. Not here: budgets and restarts, which are the mid-layer's
+//! (`scsi_debug/mid_layer.rs`), and the host-wide limit, which is that of its tags.
+//! Kernel: schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
+
+use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
+use super::{DeviceSetup, QueueLayout};
+use crate::plan::{BusyKind, ScsiDebugPlan};
+use crate::rng::Rng;
+use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::time::{Duration, SimTime};
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+mod mid_layer;
+
+#[cfg(test)]
+mod tests;
+
+use mid_layer::MidLayer;
+
+/// scsi_debug below the SCSI mid-layer.
+#[derive(Debug)]
+pub struct ScsiDebug {
+    // Settings.
+    delay: Duration,
+    random: bool,
+    host_max_queue: u32,
+    layout: QueueLayout,
+
+    // State.
+    mid_layer: MidLayer,
+    /// Expiry of each slot's timer; `NEVER` where none is armed.
+    due: Vec<SimTime>,
+    /// Of each POLL hctx: when which command may be found.
+    polled: Vec<BinaryHeap<Reverse<(SimTime, RequestId)>>>,
+    response: Rng,
+    in_flight: u32,
+}
+
+/// A command the low-level driver has.
+const ACCEPTED: Reply = Reply {
+    verdict: Verdict::Accepted,
+    started: true,
+};
+
+impl ScsiDebug {
+    /// The device of `setup`, idle. Panics if the unit takes no command.
+    pub fn new(plan: &ScsiDebugPlan, setup: &DeviceSetup<'_>) -> ScsiDebug {
+        let layout = QueueLayout::new(setup.plan);
+        let slots = setup.requests as usize;
+        let polled = (0..layout.polled_count()).map(|_| BinaryHeap::with_capacity(slots));
+        ScsiDebug {
+            delay: plan.delay,
+            random: plan.random,
+            host_max_queue: plan.host_max_queue,
+            layout,
+            mid_layer: MidLayer::new(plan.lun_depth, setup.requests),
+            due: vec![SimTime::NEVER; slots],
+            polled: polled.collect(),
+            response: Rng::stream(setup.seed, "scsi_debug/response"),
+            in_flight: 0,
+        }
+    }
+
+    /// The mid-layer passes the command on, and it is never answered.
+    pub(super) fn queue_unanswered(&mut self, command: &Command) -> Reply {
+        match self.admit(command) {
+            Ok(()) => ACCEPTED,
+            Err(reply) => reply,
+        }
+    }
+
+    /// The mid-layer passes the command on, and queuecommand answers that the host
+    /// ([`BusyKind::Resource`]) or the unit (`DevResource`) is busy.
+    ///
+    /// The block layer hears BLK_STS_RESOURCE of either: DEV_RESOURCE is for units that a
+    /// transport has blocked.
+    pub(super) fn queue_busy(&mut self, command: &Command, busy: BusyKind) -> Reply {
+        if let Err(reply) = self.admit(command) {
+            return reply;
+        }
+        self.mid_layer.reject(command.rq, busy);
+        Reply {
+            verdict: Verdict::Resource,
+            started: true,
+        }
+    }
+
+    /// scsi_queue_rq() up to the start of the request.
+    fn admit(&mut self, command: &Command) -> Result<(), Reply> {
+        let token = command.budget.expect("the mid-layer gave it a budget");
+        if !self.mid_layer.admit(command.rq, token) {
+            return Err(Reply {
+                verdict: Verdict::Resource,
+                started: false,
+            });
+        }
+        let limit = self.host_max_queue;
+        assert!(
+            limit == 0 || self.mid_layer.host_busy() <= limit,
+            "host-wide tags allow {limit} commands"
+        );
+        Ok(())
+    }
+
+    fn draw_delay(&mut self) -> Duration {
+        if self.random && self.delay > Duration::ZERO {
+            Duration(self.response.below(self.delay.0))
+        } else {
+            self.delay
+        }
+    }
+}
+
+impl Device for ScsiDebug {
+    fn get_budget(&mut self, _now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.mid_layer.get_budget(out)
+    }
+
+    fn put_budget(&mut self, token: u32) {
+        self.mid_layer.put_budget(token);
+    }
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        if let Err(reply) = self.admit(command) {
+            return reply;
+        }
+        let rq = command.rq;
+        let after = self.draw_delay();
+        if after == Duration::ZERO {
+            // It answers in the submitting thread.
+            let status = Status::Ok;
+            out.push(Action::Complete { rq, status });
+            return ACCEPTED;
+        }
+        self.in_flight += 1;
+        if let Some(index) = self.layout.polled_index(command.hctx) {
+            self.polled[index].push(Reverse((now + after, rq)));
+            return ACCEPTED;
+        }
+        let due = &mut self.due[rq.0 as usize];
+        assert_eq!(*due, SimTime::NEVER, "request {} was issued twice", rq.0);
+        *due = now + after;
+        out.push(Action::Interrupt {
+            after,
+            cpu: command.cpu,
+            vector: rq.0,
+        });
+        ACCEPTED
+    }
+
+    /// scsi_debug sends each command at once.
+    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
+
+    /// Has no timer of its own. Panics.
+    fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
+        panic!("scsi_debug set no timer {mark}");
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
+        let due = &mut self.due[vector as usize];
+        // The slot may have been issued again since this handler took its command.
+        if *due > now {
+            return None;
+        }
+        *due = SimTime::NEVER;
+        self.in_flight -= 1;
+        Some(found(RequestId(vector)))
+    }
+
+    /// Deviation: commands that are due are found in the order of their times, not of their tags.
+    fn poll(&mut self, hctx: HctxId, now: SimTime, _out: &mut Actions) -> Option<Found> {
+        let queue = &mut self.polled[self.layout.polled_index(hctx)?];
+        let &Reverse((due, rq)) = queue.peek()?;
+        if due > now {
+            return None;
+        }
+        queue.pop();
+        self.in_flight -= 1;
+        Some(found(rq))
+    }
+
+    fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {
+        self.mid_layer.ended(rq, out);
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "scsi_debug: {} in flight; {}",
+            self.in_flight,
+            self.mid_layer.describe()
+        )
+    }
+}
+
+fn found(rq: RequestId) -> Found {
+    Found {
+        rq,
+        status: Status::Ok,
+        by: EndedBy::Complete,
+    }
+}
