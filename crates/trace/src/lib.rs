@@ -2,6 +2,7 @@
 //!
 //! A leaf: bytes come in, records go out. No simulation, no printing, no wall clock.
 //! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
+#![forbid(unsafe_code)]
 
 pub mod blktrace;
 pub mod capture;

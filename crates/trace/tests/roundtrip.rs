@@ -259,7 +259,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000), magic in 0..4) {
+    fn no_bytes_make_it_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..2000),
+        magic in 0..4,
+    ) {
         let magics: [&[u8]; 4] = [b"", b"\x07tae", &[0x1f, 0x8b, 8, 0], b"\xfd7zXZ\0"];
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("sda.blktrace.0");

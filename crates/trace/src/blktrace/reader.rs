@@ -167,7 +167,10 @@ impl Reader {
     }
 
     /// The next event or message, or nothing at the end.
-    #[allow(clippy::should_implement_trait)] // An iterator could not lend the payload.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator cannot return errors and end"
+    )]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event>> {
         if self.taken {

@@ -36,7 +36,7 @@ struct Queued {
 
 /// btt's "All Devices" table. A span ending in `_dm` is of device-mapper, md or loop devices.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[allow(missing_docs)] // The names are btt's.
+#[expect(missing_docs, reason = "the names are btt's")]
 pub struct BttTable {
     pub q2q: Latency,
     pub q2q_dm: Latency,

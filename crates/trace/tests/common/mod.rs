@@ -1,5 +1,5 @@
 //! What the integration tests share: the captures and their text files.
-#![allow(dead_code, unreachable_pub)] // Each test file uses its part.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
