@@ -21,14 +21,16 @@ pub use complete::CompletePath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
 pub use insert::InsertPath;
-pub use plug::{Plug, PlugPath};
+pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::RequeuePath;
 pub use run::RunPath;
 pub use submit::SubmitPath;
 
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
-use crate::request::{BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors};
+use crate::request::{
+    BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors, Status,
+};
 use crate::time::Jiffies;
 
 /// What a path wants before its next label.
@@ -39,7 +41,7 @@ pub enum Next {
     /// This lock, granted.
     Lock(LockId),
     /// This path run to its end first.
-    Call(Frame),
+    Call(Call),
     /// get_budget: the driver puts `Answer::Budget` or `Answer::NoBudget` into the CPU.
     Budget,
     /// queue_rq: the driver asks the device and puts its answer into the CPU.
@@ -57,6 +59,77 @@ pub enum Next {
     Park,
     /// The path is at its end.
     Done,
+}
+
+/// A path to be started. Small, as it is handed through every layer of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Call {
+    /// blk_mq_run_hw_queue().
+    Run {
+        /// Number of the queue.
+        queue: u8,
+        /// Which hctx.
+        hctx: HctxId,
+        /// Leave it to kblockd.
+        in_background: bool,
+    },
+    /// blk_mq_end_request().
+    End {
+        /// Number of the queue.
+        queue: u8,
+        /// Which request.
+        rq: RequestId,
+        /// How it ended.
+        status: Status,
+    },
+    /// blk_mq_free_request().
+    Free {
+        /// Number of the queue.
+        queue: u8,
+        /// Which request.
+        rq: RequestId,
+    },
+    /// blk_insert_flush().
+    Flush {
+        /// Number of the queue.
+        queue: u8,
+        /// Which request.
+        rq: RequestId,
+    },
+    /// Insertion of one request.
+    Insert(InsertPath),
+    /// A flush of the running task's plug.
+    Unplug {
+        /// Number of the queue.
+        queue: u8,
+        /// Why.
+        why: Unplug,
+    },
+    /// Direct issue of one request.
+    Issue {
+        /// Number of the queue.
+        queue: u8,
+        /// Which request.
+        rq: RequestId,
+    },
+}
+
+impl From<Call> for Frame {
+    fn from(call: Call) -> Frame {
+        match call {
+            Call::Run { queue, hctx, in_background } => {
+                Frame::Run(RunPath::new(queue, hctx, in_background))
+            }
+            Call::End { queue, rq, status } => {
+                Frame::Complete(CompletePath::end(queue, rq, status))
+            }
+            Call::Free { queue, rq } => Frame::Complete(CompletePath::free(queue, rq)),
+            Call::Flush { queue, rq } => Frame::Flush(FlushPath::new(queue, rq)),
+            Call::Insert(path) => Frame::Insert(path),
+            Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
+            Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
+        }
+    }
 }
 
 /// A path under way.

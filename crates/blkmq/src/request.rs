@@ -289,8 +289,6 @@ impl Request {
 /// What one label touched, for the cost model: lines that were last touched by another CPU.
 #[derive(Clone, Debug, Default)]
 pub struct Touches {
-    /// Entries touched that this CPU touched last itself.
-    pub local: u32,
     /// CPUs that touched an entry last, each entry once; only the first `TOUCH_LIMIT` are kept.
     pub remote: [CpuId; TOUCH_LIMIT],
     /// Number of `remote` that count.
@@ -306,13 +304,19 @@ impl Touches {
     /// Notes that an entry last touched by `last` is now touched by `now`.
     pub fn note(&mut self, last: CpuId, now: CpuId) {
         if last == now {
-            self.local += 1;
-        } else if usize::from(self.remote_count) < TOUCH_LIMIT {
+            return;
+        }
+        if usize::from(self.remote_count) < TOUCH_LIMIT {
             self.remote[usize::from(self.remote_count)] = last;
             self.remote_count += 1;
         } else {
             self.overflow += 1;
         }
+    }
+
+    /// Nothing came from another CPU.
+    pub fn is_empty(&self) -> bool {
+        self.remote_count == 0
     }
 
     /// The remote touches that were kept.
@@ -322,7 +326,6 @@ impl Touches {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.local = 0;
         self.remote_count = 0;
         self.overflow = 0;
     }

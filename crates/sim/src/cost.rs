@@ -68,8 +68,11 @@ impl CostModel {
 
     /// Price of a label, with what it did. Empties the meter.
     pub fn label(&self, label: Label, cpu: CpuId, meter: &mut Meter, pool: &mut RequestPool) -> u64 {
-        let mut price = self.label[usize::from(label.0)] + self.words(cpu, meter);
+        let price = self.label[usize::from(label.0)] + self.words(cpu, meter);
         let touches = &mut pool.touches;
+        if touches.is_empty() {
+            return price;
+        }
         let row = usize::from(cpu.0) * self.cpus;
         let mut lines = 0;
         for from in touches.remote() {
@@ -77,20 +80,24 @@ impl CostModel {
         }
         lines += u64::from(touches.overflow) * self.transfer[Distance::Die as usize];
         touches.clear();
-        price += lines * self.lines_per_request;
-        price
+        price + lines * self.lines_per_request
     }
 
     /// Price of the shared words and locks a label touched. Empties the meter.
     pub fn words(&self, cpu: CpuId, meter: &mut Meter) -> u64 {
         let mut price = u64::from(meter.atomics) * self.atomic
             + u64::from(meter.container_ops) * self.container_op;
+        meter.atomics = 0;
+        meter.container_ops = 0;
+        if meter.touches.is_empty() {
+            return price;
+        }
         let row = usize::from(cpu.0) * self.cpus;
         for from in meter.touches.remote() {
             price += self.transfer[self.distance[row + usize::from(from.0)] as usize];
         }
         price += u64::from(meter.touches.overflow) * self.transfer[Distance::Die as usize];
-        meter.clear();
+        meter.touches.clear();
         price
     }
 }

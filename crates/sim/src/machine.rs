@@ -32,7 +32,7 @@ use crate::event_queue::EventQueue;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use arbiter::Arbiter;
-use cpu::CpuState;
+use cpu::{CpuState, LevelState};
 use task::{Task, TaskId};
 use work::KernelWork;
 
@@ -93,6 +93,8 @@ pub struct Simulator {
     device_now: SimTime,
     /// Buffers for the device's actions; calls nest.
     spare_actions: Vec<Actions>,
+    /// An idle level, put in place of a task's while the task is off its CPU.
+    spare_level: Option<LevelState>,
     costs: CostModel,
     recorder: Recorder,
     plan: Plan,
@@ -156,10 +158,12 @@ impl Simulator {
             }
             Event::Interrupt(cpu, vector) => {
                 self.cpu_mut(cpu).irqs.push_back(vector);
+                self.cpu_mut(cpu).interrupted = true;
                 self.notice(cpu);
             }
             Event::Ipi(cpu) => {
                 self.cpu_mut(cpu).ipi = true;
+                self.cpu_mut(cpu).interrupted = true;
                 self.notice(cpu);
             }
             Event::Measure => self.begin_measuring(),

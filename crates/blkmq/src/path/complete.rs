@@ -235,9 +235,7 @@ impl CompletePath {
             return Next::Done;
         };
         let status = pool[rq].status;
-        Next::Call(super::Frame::Complete(CompletePath::end(
-            self.queue, rq, status,
-        )))
+        Next::Call(super::Call::End { queue: self.queue, rq, status })
     }
 
     fn end_bio<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

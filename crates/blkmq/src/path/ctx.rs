@@ -54,7 +54,6 @@ pub(super) const LABELS: &[&str] = &[
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct CtxPath {
     pub(super) at: At,
-    pub(super) list: ListPath,
     all: bool,
     taken: QueueList,
     bit: u32,
@@ -82,7 +81,6 @@ impl CtxPath {
     pub(super) fn new(all: bool) -> CtxPath {
         CtxPath {
             at: if all { At::Scan } else { At::PeekDispatch },
-            list: ListPath::idle(),
             all,
             taken: QueueList::new(),
             bit: 0,
@@ -96,8 +94,10 @@ impl CtxPath {
         self.at == At::List
     }
 
+    /// One step; `list` is the run's dispatch list, which this fills and empties.
     pub(super) fn step<E: Env>(
         &mut self,
+        list: &mut ListPath,
         mq: &BlkMq<E>,
         queue: u8,
         hctx_id: HctxId,
@@ -106,8 +106,8 @@ impl CtxPath {
         let q = mq.queue(queue);
         let hctx = q.hctx(hctx_id);
         match self.at {
-            At::Scan => self.scan(q, queue, hctx_id, cpu),
-            At::Splice => self.take(q, hctx_id, cpu),
+            At::Scan => self.scan(list, q, queue, hctx_id, cpu),
+            At::Splice => self.take(list, q, hctx_id, cpu),
             At::PeekDispatch => {
                 if hctx.dispatch_pending.test(cpu) {
                     return CtxStep::End { again: true };
@@ -141,7 +141,7 @@ impl CtxPath {
                 _ => CtxStep::End { again: false },
             },
             At::Find => self.find(q, queue, hctx_id, cpu),
-            At::Dequeue => self.take(q, hctx_id, cpu),
+            At::Dequeue => self.take(list, q, hctx_id, cpu),
             At::Withheld => {
                 cpu.outbox.push(Effect::KickUnlessPending {
                     queue,
@@ -150,10 +150,10 @@ impl CtxPath {
                 });
                 CtxStep::End { again: false }
             }
-            At::List => match self.list.step(mq, queue, hctx_id, cpu) {
+            At::List => match list.step(mq, queue, hctx_id, cpu) {
                 ListStep::Wait(next) => CtxStep::Wait(next),
                 ListStep::End(moved) => {
-                    self.list = ListPath::idle();
+                    *list = ListPath::idle();
                     if self.all || !moved {
                         return CtxStep::End { again: false };
                     }
@@ -171,6 +171,7 @@ impl CtxPath {
     /// Next ctx with requests, in bit order; at the end the list goes to the driver.
     fn scan<E: Env>(
         &mut self,
+        list: &mut ListPath,
         q: &RequestQueue<E>,
         queue: u8,
         hctx_id: HctxId,
@@ -184,7 +185,7 @@ impl CtxPath {
                 return CtxStep::End { again: false };
             }
             let taken = core::mem::take(&mut self.taken);
-            self.list = ListPath::new(taken, true);
+            *list = ListPath::new(taken, true);
             return self.wait(At::List);
         }
         let rest = hctx.ctx_map[word].load(cpu) >> (self.bit % 64);
@@ -234,7 +235,10 @@ impl CtxPath {
     }
 
     /// Under ctx->lock: all requests of the ctx, or the oldest.
-    fn take<E: Env>(&mut self, q: &RequestQueue<E>, hctx_id: HctxId, cpu: &mut Cpu) -> CtxStep {
+    fn take<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>, hctx_id: HctxId, cpu: &mut Cpu) -> CtxStep {
         let hctx = q.hctx(hctx_id);
         let (ctx_id, kind) = hctx.ctxs[self.bit as usize];
         let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
@@ -255,11 +259,12 @@ impl CtxPath {
         }
         ctx.lists.release(cpu);
         set_places(q, cpu, taken, Place::Path);
-        self.taken_from(q, hctx_id, cpu, taken)
+        self.taken_from(list, q, hctx_id, cpu, taken)
     }
 
     fn taken_from<E: Env>(
         &mut self,
+        list: &mut ListPath,
         q: &RequestQueue<E>,
         hctx_id: HctxId,
         cpu: &mut Cpu,
@@ -286,7 +291,7 @@ impl CtxPath {
         hctx.dispatch_from.put(self.bit);
         self.bit = 0;
         self.looked = 0;
-        self.list = ListPath::new(taken, false);
+        *list = ListPath::new(taken, false);
         self.wait(At::List)
     }
 }

@@ -3,9 +3,8 @@
 //! Two pending lists: one fills while the flush for the other is under way. Kernel:
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
-use super::complete::CompletePath;
 use super::insert::{InsertPath, ThenRun};
-use super::{Frame, Next, jiffies, lock};
+use super::{Call, Next, jiffies, lock};
 use crate::env::{Answer, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, FlushQueue, LockKind, RequestQueue};
@@ -127,7 +126,7 @@ impl FlushPath {
                     return Next::Done;
                 };
                 let status = pool[rq].status;
-                Next::Call(Frame::Complete(CompletePath::end(self.queue, rq, status)))
+                Next::Call(Call::End { queue: self.queue, rq, status })
             }
         }
     }
@@ -157,8 +156,7 @@ impl FlushPath {
             0 => {
                 drop(pool);
                 self.at = At::End;
-                let path = CompletePath::end(self.queue, self.rq, Status::Ok);
-                Next::Call(Frame::Complete(path))
+                Next::Call(Call::End { queue: self.queue, rq: self.rq, status: Status::Ok })
             }
             DATA => {
                 drop(pool);
@@ -169,7 +167,7 @@ impl FlushPath {
                 }
                 // v6.1: no plug, no scheduler; the caller of the flush machine runs the queue.
                 let path = InsertPath::bypass(self.queue, self.rq, false, ThenRun::Here);
-                Next::Call(Frame::Insert(path))
+                Next::Call(Call::Insert(path))
             }
             needs if as_any_write && needs & PREFLUSH == 0 => {
                 // Data, then a flush: the data goes the usual way and its end triggers the flush.

@@ -4,9 +4,8 @@
 //! Kernel: blk_mq_insert_request() (v6.12), blk_mq_sched_insert_request() (v6.1),
 //! dd_insert_requests(), blk_mq_insert_requests().
 
-use super::complete::CompletePath;
 use super::run::call_run;
-use super::{Frame, Next, Traced, jiffies, lock, trace_rq};
+use super::{Call, Next, Traced, jiffies, lock, trace_rq};
 use crate::elevator::{InsertAt, Insertion, Scheduler};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
 use crate::list::QueueList;
@@ -152,7 +151,7 @@ impl InsertPath {
 
 /// A request that was absorbed is freed without being ended: its bios live on elsewhere.
 pub(super) fn free_absorbed(queue: u8, rq: RequestId) -> Next {
-    Next::Call(Frame::Complete(CompletePath::free(queue, rq)))
+    Next::Call(Call::Free { queue, rq })
 }
 
 /// Under the scheduler's lock: inserts the list in order and releases. Absorbed requests go to

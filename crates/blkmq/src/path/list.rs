@@ -4,10 +4,9 @@
 //! `run.rs`, which calls this.
 
 use super::tag::{self, TagMap, TagStep};
-use super::{Frame, Next, Traced, lock, trace_count, trace_rq};
+use super::{Call, Next, Traced, lock, trace_count, trace_rq};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
-use crate::path::CompletePath;
 use crate::path::run::{call_run, set_places};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, RequestId, RequestPool};
@@ -324,8 +323,7 @@ impl ListPath {
             Answer::Error(status) => {
                 self.failed = true;
                 self.at = At::Head;
-                let path = CompletePath::end(queue, rq, status);
-                ListStep::Wait(Next::Call(Frame::Complete(path)))
+                ListStep::Wait(Next::Call(Call::End { queue, rq, status }))
             }
             refused => {
                 let needs = refused == Answer::Resource;

@@ -58,7 +58,6 @@ pub(super) const LABELS: &[&str] = &[
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct PassPath {
     pub(super) at: At,
-    pub(super) list: ListPath,
     picked: QueueList,
     token: Option<u32>,
     rq: Option<RequestId>,
@@ -108,7 +107,6 @@ impl PassPath {
     pub(super) fn new() -> PassPath {
         PassPath {
             at: At::Busy,
-            list: ListPath::idle(),
             picked: QueueList::new(),
             token: None,
             rq: None,
@@ -129,8 +127,10 @@ impl PassPath {
         self.at == At::List
     }
 
+    /// One step; `list` is the run's dispatch list, which a pass fills and empties.
     pub(super) fn step<E: Env>(
         &mut self,
+        list: &mut ListPath,
         mq: &BlkMq<E>,
         queue: u8,
         hctx: HctxId,
@@ -169,11 +169,11 @@ impl PassPath {
             At::Pick => self.pick(q, hctx, cpu),
             At::Tag => self.tag(mq, queue, cpu),
             At::DelayRuns => self.delay_runs(mq, queue, cpu),
-            At::Group => self.group(q, hctx, cpu),
-            At::List => match self.list.step(mq, queue, HctxId(self.hctx), cpu) {
+            At::Group => self.group(list, q, hctx, cpu),
+            At::List => match list.step(mq, queue, HctxId(self.hctx), cpu) {
                 ListStep::Wait(next) => PassStep::Wait(next),
                 ListStep::End(all) => {
-                    self.list = ListPath::idle();
+                    *list = ListPath::idle();
                     self.moved |= all;
                     self.wait(At::Group)
                 }
@@ -302,14 +302,17 @@ impl PassPath {
     }
 
     /// The requests of the lowest hctx among those picked, in order; or the end of the pass.
-    fn group<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PassStep {
+    fn group<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PassStep {
         if self.picked.is_empty() {
             return self.end_of_pass(cpu, q, hctx);
         }
         if !core::mem::take(&mut self.foreign) {
             let all = core::mem::take(&mut self.picked);
             self.hctx = hctx.0;
-            self.list = ListPath::new(all, false);
+            *list = ListPath::new(all, false);
             return self.wait(At::List);
         }
         let mut pool = q.pool.held(cpu.id);
@@ -327,7 +330,7 @@ impl PassPath {
         self.foreign = !rest.is_empty();
         self.picked = rest;
         self.hctx = lowest.0;
-        self.list = ListPath::new(same, false);
+        *list = ListPath::new(same, false);
         self.wait(At::List)
     }
 

@@ -4,12 +4,11 @@
 //! Kernel: blk_add_rq_to_plug(), blk_mq_flush_plug_list(), blk_mq_try_issue_directly(),
 //! blk_mq_try_issue_list_directly(), blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
-use super::complete::CompletePath;
 use super::insert::{self, InsertPath, ThenRun, free_absorbed};
 use super::list::requeue_bookkeeping;
 use super::run::call_run;
 use super::tag::{self, TagStep};
-use super::{Frame, Next, Traced, lock, trace_count, trace_rq};
+use super::{Call, Next, Traced, lock, trace_count, trace_rq};
 use crate::elevator::InsertAt;
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
@@ -55,6 +54,17 @@ impl Plug {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.cached.is_empty()
     }
+}
+
+/// Why a plug is flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unplug {
+    /// blk_finish_plug().
+    Finish,
+    /// The task goes to sleep.
+    Schedule,
+    /// The plug is full: requests allocated ahead are kept.
+    Full,
 }
 
 /// Labels of a plug flush.
@@ -150,6 +160,8 @@ pub struct PlugPath {
     absorbed: QueueList,
     hctx: HctxId,
     ctx: u16,
+    /// The request of `Mode::Single`, until it is taken up.
+    only: Option<RequestId>,
     rq: Option<RequestId>,
     get: Option<Get>,
     queued: u32,
@@ -159,21 +171,13 @@ pub struct PlugPath {
 }
 
 impl PlugPath {
-    /// blk_mq_flush_plug_list() because the plug is full.
-    pub(super) fn flush_list(queue: u8) -> PlugPath {
-        PlugPath {
-            keep_cached: true,
-            ..PlugPath::flush(queue, false)
-        }
-    }
-
     /// __blk_flush_plug() of the running task's plug: the list, then requests allocated ahead.
-    pub fn flush(queue: u8, from_schedule: bool) -> PlugPath {
+    pub fn unplug(queue: u8, why: Unplug) -> PlugPath {
         PlugPath {
             at: At::Take,
             queue,
-            from_schedule,
-            keep_cached: false,
+            from_schedule: why == Unplug::Schedule,
+            keep_cached: why == Unplug::Full,
             has_elevator: false,
             mode: Mode::Group,
             rest: QueueList::new(),
@@ -181,6 +185,7 @@ impl PlugPath {
             absorbed: QueueList::new(),
             hctx: HctxId(0),
             ctx: 0,
+            only: None,
             rq: None,
             get: None,
             queued: 0,
@@ -191,14 +196,9 @@ impl PlugPath {
     }
 
     /// blk_mq_try_issue_directly() of one request.
-    pub(super) fn single<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> PlugPath {
-        let mut path = PlugPath {
-            at: At::Next,
-            ..PlugPath::flush(q.id, false)
-        };
-        path.mode = Mode::Single;
-        path.group.push_back(&mut q.pool.held(cpu.id), rq);
-        path
+    pub(super) fn single(queue: u8, rq: RequestId) -> PlugPath {
+        let path = PlugPath::unplug(queue, Unplug::Finish);
+        PlugPath { at: At::Next, mode: Mode::Single, only: Some(rq), ..path }
     }
 
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -329,7 +329,8 @@ impl PlugPath {
         match self.at {
             At::Next => {
                 let mut pool = q.pool.held(cpu.id);
-                let Some(rq) = self.group.pop_front(&mut pool) else {
+                let next = self.only.take().or_else(|| self.group.pop_front(&mut pool));
+                let Some(rq) = next else {
                     drop(pool);
                     return self.to(At::Issued);
                 };
@@ -435,7 +436,7 @@ impl PlugPath {
             StoppedIssue::InsertAndRun => ThenRun::Here,
         };
         self.at = At::Next;
-        Next::Call(Frame::Insert(InsertPath::new(self.queue, rq, false, run)))
+        Next::Call(Call::Insert(InsertPath::new(self.queue, rq, false, run)))
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
@@ -444,7 +445,7 @@ impl PlugPath {
         if self.mode == Mode::Single {
             self.at = At::Next;
             let path = InsertPath::new(self.queue, rq, false, ThenRun::Here);
-            return Next::Call(Frame::Insert(path));
+            return Next::Call(Call::Insert(path));
         }
         self.refuse(q, cpu, rq)
     }
@@ -460,7 +461,7 @@ impl PlugPath {
             Answer::Error(status) => {
                 self.failed = true;
                 self.at = At::Next;
-                Next::Call(Frame::Complete(CompletePath::end(self.queue, rq, status)))
+                Next::Call(Call::End { queue: self.queue, rq, status })
             }
             _ => {
                 let mut pool = q.pool.held(cpu.id);
@@ -480,7 +481,7 @@ impl PlugPath {
         self.failed = true;
         self.at = At::Refused;
         let path = InsertPath::bypass(self.queue, rq, false, ThenRun::No);
-        Next::Call(Frame::Insert(path))
+        Next::Call(Call::Insert(path))
     }
 
     fn issued<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

@@ -4,7 +4,7 @@
 
 use super::insert::{InsertPath, ThenRun};
 use super::run::call_run;
-use super::{Frame, Next, lock};
+use super::{Call, Next, lock};
 use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -88,7 +88,7 @@ impl RequeuePath {
         } else {
             InsertPath::new(self.queue, rq, true, ThenRun::No)
         };
-        Next::Call(Frame::Insert(path))
+        Next::Call(Call::Insert(path))
     }
 
     /// Requests before flushes: v6.1 keeps flushes at the tail of one list, to the same effect.

@@ -6,7 +6,7 @@
 use super::ctx::{CtxPath, CtxStep};
 use super::list::{ListPath, ListStep};
 use super::pass::{PassPath, PassStep};
-use super::{Frame, Next, lock};
+use super::{Call, Next, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -116,9 +116,9 @@ impl RunPath {
     pub(super) fn label(&self) -> (usize, usize) {
         match self.at {
             At::Leftovers => (5, self.list.at as usize),
-            At::Pass if self.pass.in_list() => (5, self.pass.list.at as usize),
+            At::Pass if self.pass.in_list() => (5, self.list.at as usize),
             At::Pass => (4, self.pass.at as usize),
-            At::Ctx if self.ctx.in_list() => (5, self.ctx.list.at as usize),
+            At::Ctx if self.ctx.in_list() => (5, self.list.at as usize),
             At::Ctx => (6, self.ctx.at as usize),
             at => (3, at as usize),
         }
@@ -204,7 +204,7 @@ impl RunPath {
                     }
                 }
             },
-            At::Pass => match self.pass.step(mq, self.queue, self.hctx, cpu) {
+            At::Pass => match self.pass.step(&mut self.list, mq, self.queue, self.hctx, cpu) {
                 PassStep::Wait(next) => next,
                 PassStep::End { again } => {
                     self.pass = PassPath::idle();
@@ -215,7 +215,7 @@ impl RunPath {
                     }
                 }
             },
-            At::Ctx => match self.ctx.step(mq, self.queue, self.hctx, cpu) {
+            At::Ctx => match self.ctx.step(&mut self.list, mq, self.queue, self.hctx, cpu) {
                 CtxStep::Wait(next) => next,
                 CtxStep::End { again } => {
                     self.ctx = CtxPath::idle();
@@ -325,5 +325,5 @@ pub(super) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList
 
 /// A run as a call of another path.
 pub(super) fn call_run(queue: u8, hctx: HctxId, in_background: bool) -> Next {
-    Next::Call(Frame::Run(RunPath::new(queue, hctx, in_background)))
+    Next::Call(Call::Run { queue, hctx, in_background })
 }

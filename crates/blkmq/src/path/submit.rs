@@ -6,8 +6,8 @@
 mod tagwait;
 
 use super::insert::{InsertPath, ThenRun, free_absorbed};
-use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, PlugPath};
-use super::{FlushPath, Frame, Next, Traced, lock, trace_count, trace_rq};
+use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
+use super::{Call, Next, Traced, lock, trace_count, trace_rq};
 use crate::elevator::{BioMerge, Scheduler, TagMapSize};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction, TracePoint};
 use crate::merge::{self, BioTry, Merging, Side};
@@ -179,7 +179,7 @@ impl SubmitPath {
                 if waits {
                     self.insert(rq)
                 } else {
-                    self.issue(q, rq, cpu)
+                    self.issue(rq)
                 }
             }
             At::Rest => self.next_part(),
@@ -397,7 +397,7 @@ impl SubmitPath {
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         if flags.is_flush() {
             self.at = At::AfterFlush;
-            return Next::Call(Frame::Flush(FlushPath::new(self.queue, rq)));
+            return Next::Call(Call::Flush { queue: self.queue, rq });
         }
         self.to(At::Route)
     }
@@ -407,7 +407,7 @@ impl SubmitPath {
             if must_flush(q, cpu, self.queue) {
                 self.at = At::Plug;
                 let queue = cpu.plug.queue;
-                return Next::Call(Frame::Plug(PlugPath::flush_list(queue)));
+                return Next::Call(Call::Unplug { queue, why: Unplug::Full });
             }
             return self.plug(q, cpu);
         }
@@ -421,11 +421,11 @@ impl SubmitPath {
 
     fn insert(&self, rq: RequestId) -> Next {
         let path = InsertPath::new(self.queue, rq, false, ThenRun::Background);
-        Next::Call(Frame::Insert(path))
+        Next::Call(Call::Insert(path))
     }
 
-    fn issue<E: Env>(&self, q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> Next {
-        Next::Call(Frame::Plug(PlugPath::single(q, rq, cpu)))
+    fn issue(&self, rq: RequestId) -> Next {
+        Next::Call(Call::Issue { queue: self.queue, rq })
     }
 
     /// blk_add_rq_to_plug().

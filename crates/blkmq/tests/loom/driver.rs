@@ -174,7 +174,7 @@ impl<E: Env> Machine<E> {
                 Next::Step | Next::Commit(_) => {}
                 Next::Lock(id) => self.mq.acquire(id, cpu),
                 Next::Call(_) if *forget_recheck && label.name() == "list.restart" => {}
-                Next::Call(callee) => stack.push(callee),
+                Next::Call(callee) => stack.push(callee.into()),
                 Next::Submit { rq, .. } => cpu.answer = self.offer(rq, cpu),
                 Next::Park => break,
                 Next::Done => {

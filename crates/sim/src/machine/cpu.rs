@@ -77,30 +77,31 @@ impl TaskUsage {
 pub(super) const DEPTH: usize = 8;
 
 /// Frames of one level.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stack {
-    frames: [Option<Frame>; DEPTH],
-    len: usize,
+#[derive(Clone, Debug)]
+pub(super) struct Stack(Vec<Frame>);
+
+impl Default for Stack {
+    fn default() -> Stack {
+        Stack(Vec::with_capacity(DEPTH))
+    }
 }
 
 impl Stack {
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.is_empty()
     }
 
     pub(super) fn push(&mut self, frame: Frame) {
-        assert!(self.len < DEPTH, "frames nest deeper than any kernel path does");
-        self.frames[self.len] = Some(frame);
-        self.len += 1;
+        assert!(self.0.len() < DEPTH, "frames nest deeper than any kernel path does");
+        self.0.push(frame);
     }
 
     pub(super) fn pop(&mut self) {
-        self.len -= 1;
-        self.frames[self.len] = None;
+        self.0.pop();
     }
 
-    pub(super) fn top(&mut self) -> &mut Frame {
-        self.frames[self.len - 1].as_mut().expect("the stack is not empty")
+    pub(super) fn top(&mut self) -> Option<&mut Frame> {
+        self.0.last_mut()
     }
 }
 
@@ -157,10 +158,10 @@ pub(super) enum IrqStage {
 #[derive(Clone, Debug)]
 pub(super) struct CpuState {
     pub(super) env: Cpu,
-    /// Fraction of a nanosecond that its time is ahead of `at`.
-    pub(super) carry_ps: u64,
-    /// Its own time: never behind the machine's when it runs.
-    pub(super) at: SimTime,
+    /// Its own time in picoseconds: never behind the machine's when it runs.
+    pub(super) at_ps: u64,
+    /// An interrupt may wait to be taken.
+    pub(super) interrupted: bool,
     /// Moves whenever a pending `Step` event becomes void.
     pub(super) generation: u32,
     /// A `Step` event is pending.
@@ -183,17 +184,21 @@ pub(super) struct CpuState {
     pub(super) runqueue: VecDeque<TaskId>,
     pub(super) slice_end: SimTime,
     pub(super) idle_since: Option<SimTime>,
-    pub(super) usage: Usage,
-    /// Time of the running task since it came here.
-    pub(super) task_usage: TaskUsage,
+    mode_ps: [u64; 4],
+    pub(super) spin_ps: u64,
+    idle_ps: u64,
+    pub(super) switches: u64,
+    /// `mode_ps` when the running task came here, and what it spun since.
+    task_from: TaskUsage,
+    pub(super) task_spin_ps: u64,
 }
 
 impl CpuState {
     pub(super) fn new(id: CpuId, room: usize) -> CpuState {
         CpuState {
             env: Cpu::new(id),
-            carry_ps: 0,
-            at: SimTime::ZERO,
+            at_ps: 0,
+            interrupted: false,
             generation: 0,
             scheduled: false,
             levels: core::array::from_fn(|_| LevelState::default()),
@@ -209,8 +214,12 @@ impl CpuState {
             runqueue: VecDeque::with_capacity(room),
             slice_end: SimTime::ZERO,
             idle_since: Some(SimTime::ZERO),
-            usage: Usage::default(),
-            task_usage: TaskUsage::default(),
+            mode_ps: [0; 4],
+            spin_ps: 0,
+            idle_ps: 0,
+            switches: 0,
+            task_from: TaskUsage::default(),
+            task_spin_ps: 0,
         }
     }
 
@@ -230,23 +239,55 @@ impl CpuState {
         &mut self.levels[level]
     }
 
+    /// Its own time.
+    pub(super) fn at(&self) -> SimTime {
+        SimTime(self.at_ps / 1000)
+    }
+
+    /// Goes on from `now`, if that is later.
+    pub(super) fn catch_up(&mut self, now: SimTime) {
+        self.at_ps = self.at_ps.max(now.0 * 1000);
+    }
+
     /// Spends time in the mode of the running level.
     pub(super) fn spend(&mut self, ps: u64, mode: Mode) {
-        let total = self.carry_ps + ps;
-        self.at.0 += total / 1000;
-        self.carry_ps = total % 1000;
-        match mode {
-            Mode::User => {
-                self.usage.user += ps;
-                self.task_usage.user_ps += ps;
-            }
-            Mode::System => {
-                self.usage.system += ps;
-                self.task_usage.system_ps += ps;
-            }
-            Mode::Softirq => self.usage.softirq += ps,
-            Mode::Irq => self.usage.irq += ps,
+        self.at_ps += ps;
+        self.mode_ps[mode as usize] += ps;
+    }
+
+    /// Time by mode since measuring began.
+    pub(super) fn usage(&self) -> Usage {
+        let [user, system, softirq, irq] = self.mode_ps;
+        let (spin, idle, switches) = (self.spin_ps, self.idle_ps, self.switches);
+        Usage { user, system, softirq, irq, spin, idle, switches }
+    }
+
+    /// Measuring begins.
+    pub(super) fn reset_usage(&mut self) {
+        self.mode_ps = [0; 4];
+        (self.spin_ps, self.idle_ps, self.switches) = (0, 0, 0);
+        self.task_from = TaskUsage::default();
+        self.task_spin_ps = 0;
+    }
+
+    /// Time of the running task since it came here.
+    pub(super) fn task_usage(&self) -> TaskUsage {
+        TaskUsage {
+            user_ps: self.mode_ps[Mode::User as usize] - self.task_from.user_ps,
+            system_ps: self.mode_ps[Mode::System as usize] - self.task_from.system_ps
+                + self.task_spin_ps,
+            switches: 0,
         }
+    }
+
+    /// A task begins to run here.
+    pub(super) fn begin_task_usage(&mut self) {
+        self.task_from = TaskUsage {
+            user_ps: self.mode_ps[Mode::User as usize],
+            system_ps: self.mode_ps[Mode::System as usize],
+            switches: 0,
+        };
+        self.task_spin_ps = 0;
     }
 
     /// The mode that kernel work of the running level counts as.
@@ -265,13 +306,13 @@ impl CpuState {
 
     pub(super) fn go_idle(&mut self) {
         debug_assert!(self.idle_since.is_none(), "idle twice");
-        self.idle_since = Some(self.at);
+        self.idle_since = Some(self.at());
     }
 
     /// Counts idle time up to `now` and goes on being idle, if it is.
     pub(super) fn account_idle(&mut self, now: SimTime) {
         if let Some(since) = self.idle_since.as_mut() {
-            self.usage.idle += now.since(*since).0 * 1000;
+            self.idle_ps += now.since(*since).0 * 1000;
             *since = now.max(*since);
         }
     }
@@ -280,6 +321,6 @@ impl CpuState {
     pub(super) fn leave_idle(&mut self, now: SimTime) {
         self.account_idle(now);
         self.idle_since = None;
-        self.at = self.at.max(now);
+        self.catch_up(now);
     }
 }

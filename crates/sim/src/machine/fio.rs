@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use blkmq::env::Slab;
-use blkmq::path::{Frame, PlugPath, SubmitPath};
+use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags, Sector, Sectors, Status};
 use blkmq::time::SimTime;
 
@@ -147,7 +147,7 @@ impl Simulator {
                 fio.stage = Stage::Submitted;
                 let plug = self.cpu(id).env.plug;
                 if plug.active && !plug.is_empty() {
-                    let path = PlugPath::flush(plug.queue, false);
+                    let path = PlugPath::unplug(plug.queue, Unplug::Finish);
                     self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
                 }
                 Turn::Again

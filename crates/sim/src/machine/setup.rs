@@ -55,6 +55,7 @@ impl Simulator {
             device,
             device_now: SimTime::ZERO,
             spare_actions: Vec::new(),
+            spare_level: None,
             costs,
             recorder: Recorder::new(plan),
             plan: plan.clone(),
@@ -114,8 +115,7 @@ impl Simulator {
         let now = self.now;
         for cpu in &mut self.cpus {
             cpu.account_idle(now);
-            cpu.usage = Usage::default();
-            cpu.task_usage = TaskUsage::default();
+            cpu.reset_usage();
         }
         for task in &mut self.tasks {
             task.usage = TaskUsage::default();
@@ -126,7 +126,7 @@ impl Simulator {
 
     /// Time by mode of each CPU since measuring began.
     pub(super) fn cpus_usage(&self) -> Vec<Usage> {
-        self.cpus.iter().map(|cpu| cpu.usage).collect()
+        self.cpus.iter().map(CpuState::usage).collect()
     }
 
     /// Time of each fio thread since measuring began, by its index in the plan.
@@ -140,7 +140,7 @@ impl Simulator {
         for cpu in &self.cpus {
             let Some(task) = cpu.current else { continue };
             if let Program::Fio(fio) = &self.tasks[task.index()].program {
-                usage[fio.thread].add(cpu.task_usage);
+                usage[fio.thread].add(cpu.task_usage());
             }
         }
         usage

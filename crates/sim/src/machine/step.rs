@@ -3,7 +3,7 @@
 
 use blkmq::env::{Answer, Slab};
 use blkmq::path::Next;
-use blkmq::queue::LockId;
+use blkmq::queue::{LockId, LockKind};
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
@@ -18,12 +18,14 @@ impl Simulator {
         let now = self.now;
         let cpu = self.cpu_mut(id);
         cpu.scheduled = false;
-        cpu.at = cpu.at.max(now);
+        cpu.catch_up(now);
         loop {
-            let cpu = self.cpu_mut(id);
-            let asks = matches!(cpu.level_state().wait, Wait::Ask(_));
-            let at = cpu.at;
+            let cpu = &mut self.cpus[usize::from(id.0)];
+            let level = cpu.level() as usize;
+            let wait = cpu.levels[level].wait;
+            let at = cpu.at();
             if at > self.now {
+                let asks = matches!(wait, Wait::Ask(lock) if is_exact(lock));
                 let others_first = self.events.peek_time().is_some_and(|next| next <= at);
                 if !others_first {
                     self.now = at;
@@ -32,11 +34,10 @@ impl Simulator {
                     return;
                 }
             }
-            if self.take_interrupt(id) {
+            if self.cpus[usize::from(id.0)].interrupted && self.take_interrupt(id) {
                 continue;
             }
-            let cpu = self.cpu_mut(id);
-            match cpu.level_state().wait {
+            match wait {
                 Wait::Ask(lock) => {
                     if self.ask(id, lock) {
                         continue;
@@ -50,7 +51,7 @@ impl Simulator {
                 }
                 Wait::None => {}
             }
-            if !self.cpu_mut(id).level_state().stack.is_empty() {
+            if !self.cpus[usize::from(id.0)].levels[level].stack.is_empty() {
                 self.step_frame(id);
             } else if !self.turn(id) {
                 return;
@@ -60,7 +61,7 @@ impl Simulator {
 
     /// Goes on when its time comes.
     pub(super) fn schedule(&mut self, id: CpuId) {
-        let at = self.cpu(id).at.max(self.now);
+        let at = self.cpu(id).at().max(self.now);
         let cpu = self.cpu_mut(id);
         if cpu.scheduled {
             return;
@@ -96,6 +97,7 @@ impl Simulator {
         }
         let ipi = core::mem::take(&mut cpu.ipi);
         let vector = if ipi { None } else { cpu.irqs.pop_front() };
+        cpu.interrupted = !cpu.irqs.is_empty();
         if !ipi && vector.is_none() {
             return false;
         }
@@ -112,14 +114,14 @@ impl Simulator {
         let now = self.now;
         let cpu = self.cpu_mut(id);
         if let Wait::Spin(..) = cpu.level_state().wait {
-            let from = cpu.at;
+            let from = cpu.at();
             let until = now.max(from);
             let spun = until.since(from).0 * 1000;
-            cpu.usage.spin += spun;
+            cpu.spin_ps += spun;
             if cpu.level() == Level::Task {
-                cpu.task_usage.system_ps += spun;
+                cpu.task_spin_ps += spun;
             }
-            cpu.at = until;
+            cpu.catch_up(until);
         }
     }
 
@@ -178,7 +180,12 @@ impl Simulator {
     /// Asks the arbiter for a lock at the present time. False if it has to wait.
     fn ask(&mut self, id: CpuId, lock: LockId) -> bool {
         let slot = self.mq.lock_slot(lock);
-        let at = self.cpu(id).at;
+        let at = self.cpu(id).at();
+        if at > self.now && !self.arbiter.is_free(slot, at) {
+            // Not free after all: then the order of arrival matters.
+            self.schedule(id);
+            return false;
+        }
         if self.arbiter.is_free(slot, at) {
             self.arbiter.take(slot);
             self.acquire(id, lock, self.costs.cycles.lock_free);
@@ -230,7 +237,7 @@ impl Simulator {
         self.mq.acquire(lock, &mut cpu.env);
         let price = self.costs.ps(cycles) + self.costs.words(id, &mut cpu.env.meter);
         let mode = cpu.kernel_mode();
-        let began = cpu.at;
+        let began = cpu.at();
         cpu.spend(price, mode);
         if lock.kind.irq_class().masks_irq() {
             cpu.irq_off += 1;
@@ -241,41 +248,59 @@ impl Simulator {
         state.held_count += 1;
     }
 
-    /// Executes the current label of the running level.
+    /// Executes labels of the running level until one asks for something that must wait, or the
+    /// CPU has run ahead far enough that others may be due.
     fn step_frame(&mut self, id: CpuId) {
-        self.steps += 1;
         let shared = self.sibling_runs(id);
+        let limit = (self.now + RUN_AHEAD).0 * 1000;
         let cpu = &mut self.cpus[usize::from(id.0)];
         let level = cpu.level() as usize;
-        cpu.env.now = cpu.at;
-        cpu.env.owner = u32::from(id.0) * 4 + level as u32;
-        cpu.env.need_resched = !cpu.runqueue.is_empty() && cpu.at >= cpu.slice_end;
-        cpu.env.begin_label();
-        let frame = cpu.levels[level].stack.top();
-        let (label, queue) = (frame.label(), frame.queue());
-        let next = frame.step(&self.mq, &mut cpu.env);
-        let mut pool = self.mq.queue(queue).pool.held(id);
-        let price = self.costs.label(label, id, &mut cpu.env.meter, &mut pool);
-        drop(pool);
-        let price = if shared { self.costs.shared(price) } else { price };
         let mode = cpu.kernel_mode();
-        cpu.spend(price, mode);
-        if cpu.levels[level].held_count > 0 {
-            self.note_releases(id, level);
+        cpu.env.owner = u32::from(id.0) * 4 + level as u32;
+        cpu.env.need_resched = !cpu.runqueue.is_empty() && cpu.at() >= cpu.slice_end;
+        loop {
+            self.steps += 1;
+            let cpu = &mut self.cpus[usize::from(id.0)];
+            cpu.env.now = cpu.at();
+            cpu.env.begin_label();
+            let Some(frame) = cpu.levels[level].stack.top() else { return };
+            let (label, queue) = (frame.label(), frame.queue());
+            let next = frame.step(&self.mq, &mut cpu.env);
+            let mut pool = self.mq.queue(queue).pool.held(id);
+            let price = self.costs.label(label, id, &mut cpu.env.meter, &mut pool);
+            drop(pool);
+            cpu.spend(if shared { self.costs.shared(price) } else { price }, mode);
+            let (at, releases) = (cpu.at_ps, cpu.levels[level].held_count > 0);
+            let (traced, acts) = (!cpu.env.trace.is_empty(), !cpu.env.outbox.is_empty());
+            if releases {
+                self.note_releases(id, level);
+            }
+            if traced {
+                self.note_trace(id);
+            }
+            if acts {
+                self.drain_outbox(id);
+            }
+            let stack = &mut self.cpus[usize::from(id.0)].levels[level].stack;
+            match next {
+                Next::Step => {}
+                Next::Done => stack.pop(),
+                Next::Call(call) => stack.push(call.into()),
+                next => {
+                    self.follow(id, queue, next);
+                    return;
+                }
+            }
+            if at >= limit {
+                return;
+            }
         }
-        if !self.cpu(id).env.trace.is_empty() {
-            self.note_trace(id);
-        }
-        if !self.cpu(id).env.outbox.is_empty() {
-            self.drain_outbox(id);
-        }
-        self.follow(id, queue, next);
     }
 
     /// Locks that the label released are free as of the CPU's time.
     fn note_releases(&mut self, id: CpuId, level: usize) {
         let cpu = &mut self.cpus[usize::from(id.0)];
-        let at = cpu.at;
+        let at = cpu.at();
         let mut kept = 0;
         for index in 0..cpu.levels[level].held_count {
             let (lock, since) = cpu.levels[level].held[index].take().expect("counted");
@@ -299,10 +324,8 @@ impl Simulator {
     /// Does what the path asks for.
     fn follow(&mut self, id: CpuId, queue: u8, next: Next) {
         match next {
-            Next::Step => {}
+            Next::Step | Next::Done | Next::Call(_) => unreachable!("done where it is stepped"),
             Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
-            Next::Call(frame) => self.cpu_mut(id).level_state().stack.push(frame),
-            Next::Done => self.cpu_mut(id).level_state().stack.pop(),
             Next::Submit { rq, last } => self.submit(id, queue, rq, last),
             Next::Budget => {
                 let mut token = None;
@@ -343,6 +366,12 @@ impl Simulator {
 
     /// The machine's time for a CPU: its own, which is never behind.
     pub(super) fn at(&self, id: CpuId) -> SimTime {
-        self.cpu(id).at.max(self.now)
+        self.cpu(id).at().max(self.now)
     }
+}
+
+/// Locks that everybody wants: asked for in exact order of time. The others are held for so short
+/// that a CPU may take them while it runs ahead, if they are free.
+fn is_exact(lock: LockId) -> bool {
+    matches!(lock.kind, LockKind::Elevator | LockKind::Dispatch)
 }

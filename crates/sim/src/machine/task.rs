@@ -103,7 +103,7 @@ impl Simulator {
         } else {
             queue.push_back(task);
         }
-        let at = self.cpu(waker).at.max(self.now);
+        let at = self.cpu(waker).at().max(self.now);
         if target == waker && !self.cpu(waker).is_idle() {
             return;
         }
@@ -137,14 +137,15 @@ impl Simulator {
         t.cpu = cpu;
         let context = t.context.take().expect("a task that is off the CPU has its frames");
         let c = &mut self.cpus[usize::from(cpu.0)];
-        c.levels[Level::Task as usize] = context;
+        let idle = core::mem::replace(&mut c.levels[Level::Task as usize], context);
+        self.spare_level = Some(idle);
         c.env.plug = t.plug;
         c.env.task = blkmq::tags::WaiterId(task.0);
         c.current = Some(task);
-        c.task_usage = TaskUsage::default();
-        c.usage.switches += 1;
+        c.switches += 1;
+        c.begin_task_usage();
         c.spend(cost, Mode::System);
-        c.slice_end = c.at + SLICE;
+        c.slice_end = c.at() + SLICE;
         true
     }
 
@@ -153,11 +154,11 @@ impl Simulator {
         let c = &mut self.cpus[usize::from(cpu.0)];
         let task = c.current.take().expect("a task is running");
         let level = &mut c.levels[Level::Task as usize];
-        let context = core::mem::replace(level, LevelState::default());
+        let context = core::mem::replace(level, self.spare_level.take().unwrap_or_default());
         assert_eq!(context.held_count, 0, "a task left its CPU with a spin lock");
         let t = &mut self.tasks[task.index()];
         t.plug = core::mem::take(&mut c.env.plug);
-        t.usage.add(core::mem::take(&mut c.task_usage));
+        t.usage.add(c.task_usage());
         t.context = Some(context);
         task
     }
@@ -178,7 +179,7 @@ impl Simulator {
         self.tasks[task.index()].woken = false;
         let generation = self.tasks[task.index()].generation;
         self.sleep_current(cpu);
-        let until = until.max(self.cpu(cpu).at);
+        let until = until.max(self.cpu(cpu).at());
         self.events.push(until.max(self.now), class::CPU, Event::Resume(task, generation));
     }
 
@@ -196,7 +197,7 @@ impl Simulator {
         let c = self.cpu(cpu);
         let Some(&first) = c.runqueue.front() else { return false };
         let running_worker = c.current.is_some_and(|task| self.tasks[task.index()].worker);
-        c.at >= c.slice_end || (self.tasks[first.index()].worker && !running_worker)
+        c.at() >= c.slice_end || (self.tasks[first.index()].worker && !running_worker)
     }
 
     /// Puts the running task behind the others.

@@ -4,9 +4,9 @@
 
 use super::{At, SubmitPath, identity_map};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
-use crate::path::plug::PlugPath;
+use crate::path::plug::Unplug;
 use crate::path::run::call_run;
-use crate::path::{Frame, Next, lock};
+use crate::path::{Call, Next, lock};
 use crate::queue::{BlkMq, LockKind, WORDS_MAX};
 use crate::request::Place;
 use crate::sbitmap::{Get, GetStep, WAIT_QUEUES};
@@ -47,7 +47,7 @@ impl SubmitPath {
             }
             At::WaitSleep => {
                 if !cpu.plug.list.is_empty() {
-                    return Next::Call(Frame::Plug(PlugPath::flush(self.queue, true)));
+                    return Next::Call(Call::Unplug { queue: self.queue, why: Unplug::Schedule });
                 }
                 self.at = At::WaitWoken;
                 Next::Park

@@ -1,0 +1,351 @@
+//! A captured process: submits its bios when the capture did, or when their turn comes.
+//!
+//! Has no cost of its own: what the process did between two bios is in the captured times. Not
+//! here: where the arrivals come from, which is `replay.rs`.
+
+use std::sync::Arc;
+
+use blkmq::env::Slab;
+use blkmq::path::{Frame, Plug, PlugPath, SubmitPath};
+use blkmq::request::{Bio, CpuId, Op, RequestId};
+use blkmq::time::{Duration, SimTime};
+
+use super::cpu::{LevelState, Mode, TaskUsage};
+use super::task::{Program, State, Task, TaskId, Turn};
+use super::{Event, Simulator, class};
+use crate::device::{AnyDevice, CapturedCounts, CapturedDevice, DeviceSetup};
+use crate::plan::Plan;
+use crate::profile::MachineProfile;
+use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
+
+/// How long a process waits when all bios of the plan are alive.
+const NO_BIO: Duration = Duration::from_millis(1);
+
+/// What a replay needs beside the tasks.
+#[derive(Debug)]
+pub(super) struct Replay {
+    // Settings.
+    arrivals: Arc<Arrivals>,
+    pace: Pace,
+
+    // State.
+    /// By arrival.
+    times: Vec<Times>,
+    /// Task of each stream.
+    tasks: Vec<TaskId>,
+    /// Stream of each arrival.
+    stream_of: Vec<u32>,
+    /// Completion times by stream, in order; as large as they get.
+    done: Vec<Vec<SimTime>>,
+    /// Bios submitted and not ended.
+    alive: usize,
+}
+
+/// A captured process.
+#[derive(Clone, Debug)]
+pub(super) struct ReplayTask {
+    stream: usize,
+    /// Next step.
+    next: usize,
+    /// When the last step was done, here and in the capture.
+    last: SimTime,
+    last_captured: SimTime,
+    submitted: u32,
+    /// Completions that it sleeps for; 0: it does not.
+    waiting_for: u32,
+    /// The plug is being flushed.
+    unplugging: bool,
+}
+
+impl ReplayTask {
+    pub(super) fn in_flight(&self, done: usize) -> u32 {
+        self.submitted - done as u32
+    }
+}
+
+impl Simulator {
+    /// A machine about to replay `arrivals`. `captured`: the device is that of the capture, behind
+    /// the driver of the plan.
+    pub fn replaying(
+        plan: &Plan,
+        profile: &MachineProfile,
+        arrivals: &Arc<Arrivals>,
+        pace: Pace,
+        captured: bool,
+    ) -> Result<Simulator, String> {
+        let mut simulator = Simulator::new(plan, profile)?;
+        if captured {
+            if matches!(simulator.device, AnyDevice::Faulty(_)) {
+                return Err("a captured device has no faults to inject".to_string());
+            }
+            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, &[]));
+            simulator.device = AnyDevice::Captured(Box::new(device));
+        }
+        let mut replay = Replay {
+            times: vec![Times::NEVER; arrivals.ios.len()],
+            tasks: Vec::new(),
+            stream_of: vec![0; arrivals.ios.len()],
+            done: Vec::new(),
+            alive: 0,
+            arrivals: Arc::clone(arrivals),
+            pace,
+        };
+        for (index, stream) in arrivals.streams.iter().enumerate() {
+            let task = TaskId(simulator.tasks.len() as u32);
+            let first = stream.steps.iter().find_map(|step| match step.kind {
+                StepKind::Submit(io) => Some(arrivals.ios[io as usize].cpu),
+                StepKind::Plug | StepKind::Unplug => None,
+            });
+            let cpu = CpuId(first.unwrap_or(0) % plan.machine.cpus);
+            simulator.tasks.push(replay_task(index, cpu));
+            replay.tasks.push(task);
+            replay.done.push(Vec::with_capacity(stream.submits as usize));
+            for step in &stream.steps {
+                if let StepKind::Submit(io) = step.kind {
+                    replay.stream_of[io as usize] = index as u32;
+                }
+            }
+        }
+        simulator.replay = Some(Box::new(replay));
+        Ok(simulator)
+    }
+
+    /// Times of every arrival so far, by its index; empty if nothing is replayed.
+    pub fn replayed(&self) -> &[Times] {
+        self.replay.as_ref().map_or(&[], |replay| replay.times.as_slice())
+    }
+
+    /// How the captured device found its times, if it is the device.
+    pub fn captured_counts(&self) -> Option<CapturedCounts> {
+        match &self.device {
+            AnyDevice::Captured(device) => Some(device.counts()),
+            AnyDevice::Sound(_) | AnyDevice::Faulty(_) => None,
+        }
+    }
+
+    /// Wakes every captured process for its first step.
+    pub(super) fn start_replay(&mut self) {
+        let Some(replay) = &self.replay else { return };
+        for (stream, &task) in replay.arrivals.streams.iter().zip(&replay.tasks) {
+            let at = stream.steps.first().map_or(SimTime::ZERO, |step| step.at);
+            let generation = self.tasks[task.index()].generation;
+            self.events.push(at, class::CPU, Event::Resume(task, generation));
+            self.running_tasks += 1;
+        }
+    }
+
+    /// Who waits for how many I/Os, for stall reports.
+    pub(super) fn replay_waits(&self, process: &ReplayTask) -> Option<(String, u32)> {
+        let replay = self.replay.as_ref()?;
+        let stream = &replay.arrivals.streams[process.stream];
+        let count = process.in_flight(replay.done[process.stream].len());
+        (count > 0).then(|| (format!("{} (pid {})", stream.name, stream.pid), count))
+    }
+
+    /// One step of a captured process.
+    pub(super) fn replay_turn(&mut self, id: CpuId, task: TaskId, p: &mut ReplayTask) -> Turn {
+        if p.unplugging {
+            p.unplugging = false;
+            self.cpu_mut(id).env.plug = Plug::default();
+        }
+        let replay = self.replay.as_deref().expect("only a replay has captured processes");
+        let done = &replay.done[p.stream];
+        let Some(&step) = replay.arrivals.streams[p.stream].steps.get(p.next) else {
+            if done.len() as u32 == p.submitted {
+                return Turn::Exit;
+            }
+            return self.replay_sleep(id, p, p.submitted);
+        };
+        let at = self.at(id);
+        let due = match due(replay, p, &step) {
+            Due::At(due) => due,
+            Due::Completions(count) => return self.replay_sleep(id, p, count),
+        };
+        if due > at {
+            return Turn::Pause(due);
+        }
+        match step.kind {
+            StepKind::Plug => {
+                if !self.cpu(id).env.plug.active {
+                    self.cpu_mut(id).env.plug.start(1);
+                }
+            }
+            StepKind::Unplug => self.replay_unplug(id, p, false),
+            StepKind::Submit(index) => {
+                if let Some(turn) = self.replay_submit(id, task, p, index) {
+                    return turn;
+                }
+            }
+        }
+        p.next += 1;
+        p.last = at;
+        p.last_captured = step.at;
+        Turn::Again
+    }
+
+    /// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed.
+    fn replay_sleep(&mut self, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
+        let plug = self.cpu(id).env.plug;
+        if plug.active && !plug.is_empty() {
+            let path = PlugPath::flush(plug.queue, true);
+            self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
+            return Turn::Again;
+        }
+        p.waiting_for = count;
+        Turn::Sleep
+    }
+
+    fn replay_unplug(&mut self, id: CpuId, p: &mut ReplayTask, from_schedule: bool) {
+        let plug = self.cpu(id).env.plug;
+        if plug.active && !plug.is_empty() {
+            let path = PlugPath::flush(plug.queue, from_schedule);
+            self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
+        }
+        p.unplugging = true;
+    }
+
+    /// Submits an arrival; a turn instead if that has to wait.
+    fn replay_submit(
+        &mut self,
+        id: CpuId,
+        task: TaskId,
+        p: &mut ReplayTask,
+        index: u32,
+    ) -> Option<Turn> {
+        let at = self.at(id);
+        let replay = self.replay.as_deref_mut().expect("only a replay has captured processes");
+        let arrival = replay.arrivals.ios[index as usize];
+        let cpu = CpuId(arrival.cpu % self.plan.machine.cpus);
+        if cpu != id && !self.cpus[usize::from(id.0)].env.plug.active {
+            let t = &mut self.tasks[task.index()];
+            t.allowed[0] = cpu;
+            t.cpu = cpu;
+            return Some(Turn::Pause(at));
+        }
+        let limits = &self.plan.queue.limits;
+        if replay.alive + pieces(&arrival.op, arrival.sectors.0, limits) > self.bio_limit() {
+            return Some(Turn::Pause(at + NO_BIO));
+        }
+        let replay = self.replay.as_deref_mut().expect("checked above");
+        replay.alive += pieces(&arrival.op, arrival.sectors.0, &self.plan.queue.limits);
+        replay.times[index as usize].queued = at;
+        p.submitted += 1;
+        let mut bio = Bio::default();
+        bio.op = arrival.op;
+        bio.flags = arrival.flags;
+        bio.sector = arrival.sector;
+        bio.sectors = arrival.sectors;
+        bio.segments = match arrival.op {
+            Op::Discard => 1,
+            _ => arrival.sectors.0.div_ceil(8).min(u32::from(u16::MAX)) as u16,
+        };
+        bio.ioprio = arrival.ioprio;
+        bio.owner = index;
+        let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
+        let bio = bio.expect("as many bios as the limit says");
+        let path = SubmitPath::new(0, bio);
+        self.cpu_mut(id).level_state().stack.push(Frame::Submit(path));
+        None
+    }
+
+    fn bio_limit(&self) -> usize {
+        self.plan.capacity.bios as usize
+    }
+
+    /// The driver got a request: so it got its bios.
+    pub(super) fn replay_issued(&mut self, id: CpuId, rq: RequestId, at: SimTime) {
+        let Some(replay) = self.replay.as_deref_mut() else { return };
+        let pool = self.mq.queue(0).pool.held(id);
+        for bio in pool.bios_of(rq) {
+            let bio = pool.bio(bio);
+            let arrival = replay.arrivals.ios[bio.owner as usize];
+            let times = &mut replay.times[bio.owner as usize];
+            // Of several pieces the first; of several attempts the last.
+            let whole = bio.sectors == arrival.sectors;
+            if whole || times.issued == SimTime::NEVER {
+                times.issued = at;
+            }
+        }
+    }
+
+    /// The block layer has ended an arrival.
+    pub(super) fn replay_done(&mut self, id: CpuId, index: u32) {
+        let at = self.at(id);
+        let replay = self.replay.as_deref_mut().expect("only a replay has arrivals");
+        let arrival = replay.arrivals.ios[index as usize];
+        replay.times[index as usize].completed = at;
+        replay.alive -= pieces(&arrival.op, arrival.sectors.0, &self.plan.queue.limits);
+        let stream = replay.stream_of[index as usize] as usize;
+        replay.done[stream].push(at);
+        let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);
+        let price = self.costs.ps(self.costs.cycles.aio_complete);
+        self.spend(id, price);
+        let t = &mut self.tasks[task.index()];
+        let Program::Replay(p) = &mut t.program else {
+            // It runs, and looks for itself before it sleeps.
+            return;
+        };
+        if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
+            p.waiting_for = 0;
+            let price = self.costs.ps(self.costs.cycles.wake);
+            self.spend_as(id, price, Mode::System);
+            self.wake(task, id);
+        }
+    }
+}
+
+/// When a step is due.
+enum Due {
+    At(SimTime),
+    /// Not before so many completions of the process.
+    Completions(u32),
+}
+
+fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
+    match (replay.pace, step.kind) {
+        // A plug has no time of its own: it starts with its first bio.
+        (_, StepKind::Plug) => Due::At(SimTime::ZERO),
+        (Pace::Open, _) => Due::At(step.at),
+        (Pace::Closed, StepKind::Unplug) => Due::At(p.last + step.at.since(p.last_captured)),
+        (Pace::Closed, StepKind::Submit(_)) => {
+            let Some(last) = step.after.checked_sub(1) else { return Due::At(step.at) };
+            match replay.done[p.stream].get(last as usize) {
+                Some(&done) => Due::At(done + step.think),
+                None => Due::Completions(step.after),
+            }
+        }
+    }
+}
+
+/// Bios that an I/O can become.
+fn pieces(op: &Op, sectors: u32, limits: &blkmq::rules::QueueLimits) -> usize {
+    let most = match op {
+        Op::Discard => limits.max_discard_sectors,
+        _ => limits.max_sectors.min(u32::from(limits.max_segments).saturating_mul(8)),
+    };
+    if most == 0 { 1 } else { sectors.div_ceil(most).max(1) as usize }
+}
+
+fn replay_task(stream: usize, cpu: CpuId) -> Task {
+    let program = ReplayTask {
+        stream,
+        next: 0,
+        last: SimTime::ZERO,
+        last_captured: SimTime::ZERO,
+        submitted: 0,
+        waiting_for: 0,
+        unplugging: false,
+    };
+    Task {
+        program: Program::Replay(Box::new(program)),
+        state: State::Sleeping,
+        context: Some(LevelState::default()),
+        plug: Plug::default(),
+        cpu,
+        allowed: vec![cpu],
+        generation: 0,
+        woken: false,
+        worker: false,
+        usage: TaskUsage::default(),
+    }
+}
