@@ -3,6 +3,7 @@
 //! The map: `event_queue` orders what happens, `rng` draws what is random.
 #![forbid(unsafe_code)]
 
+pub mod conform;
 pub mod device;
 pub mod event_queue;
 pub mod plan;

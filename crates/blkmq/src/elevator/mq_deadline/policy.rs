@@ -5,6 +5,7 @@
 //! `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
 //! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod impose;
 mod merge;
 mod state;
 

@@ -1,0 +1,41 @@
+//! A decision from outside: what a kernel did where this model would have done something else.
+//!
+//! Not part of the algorithm. A comparison with a recorded kernel goes on from the kernel's
+//! choice, so that one difference does not show as many.
+
+use super::{Direction, MqDeadline, level_of};
+use crate::request::{RequestId, RequestPool};
+
+impl MqDeadline {
+    /// Dispatches `rq` whatever the rules say, and leaves the state as if they had said it: as
+    /// the next request of the running batch where it could be one, else as the first of a new
+    /// one. Panics unless `rq` is queued here.
+    pub fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+        let at_head = self
+            .at_head
+            .iter_mut()
+            .find(|list| list.iter(pool).any(|queued| queued == rq));
+        if let Some(list) = at_head {
+            list.remove(pool, rq);
+            return self.start(pool, rq);
+        }
+        let level = level_of(pool[rq].ioprio);
+        let dir = pool[rq].op.direction();
+        let goes_on = dir == self.last_dir
+            && self.batching < self.settings.fifo_batch
+            && self.next_in_sector_order(pool, level, dir) == Some(rq);
+        if !goes_on {
+            if dir == Direction::Write {
+                self.starved = 0;
+            } else if !self.levels[level].fifo[Direction::Write as usize].is_empty() {
+                self.starved = self.starved.wrapping_add(1);
+            }
+            self.last_dir = dir;
+            self.batching = 0;
+        }
+        self.batching += 1;
+        self.remember_position(pool, level, rq);
+        self.remove(pool, level, rq);
+        self.start(pool, rq)
+    }
+}

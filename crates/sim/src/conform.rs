@@ -1,0 +1,156 @@
+//! Does the reference scheduler decide as a kernel did? A capture's insertions, merges and
+//! completions go to the model, and each dispatch is compared.
+//!
+//! * mode `calls`: a dispatch is one call of dd_dispatch_request() (kprobes; empty ones count)
+//! * mode `records`: a dispatch is one `D` of blktrace; when the decision was made is inferred
+//!
+//! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
+//! imposed, so that each miss counts once. No clock, no printing. Read next: `conform/calls.rs`.
+
+mod calls;
+mod event;
+mod ledger;
+mod model;
+mod replay;
+mod setup;
+mod verdict;
+
+use blkmq::rules::Rules;
+use trace::capture::CaptureDir;
+
+pub use verdict::{Divergence, Verdict};
+
+use setup::Setup;
+use verdict::Judge;
+
+/// What counts as a dispatch, and which part of a capture is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The probes of `ftrace.txt`: one call of the scheduler's dispatch function.
+    Calls,
+    /// The records of blktrace: one `D`.
+    Records,
+}
+
+impl Mode {
+    /// The name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Calls => "calls",
+            Mode::Records => "records",
+        }
+    }
+
+    /// The mode of this name.
+    pub fn by_name(name: &str) -> Option<Mode> {
+        [Mode::Calls, Mode::Records]
+            .into_iter()
+            .find(|mode| mode.name() == name)
+    }
+}
+
+/// How to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What counts as a dispatch.
+    pub mode: Mode,
+    /// Name of one traced device (`nullb0`). Default: all that were traced, each on its own.
+    pub trace_device: Option<String>,
+    /// Rules to apply. Default: those of the kernel that `meta.txt` names.
+    pub rules: Option<Rules>,
+}
+
+/// Why there is no verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of the capture is missing or damaged.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+    /// The capture's scheduler has no reference here.
+    #[error("{device}: scheduler {scheduler} is not modelled yet; none and mq-deadline are")]
+    NotModelled {
+        /// Device.
+        device: String,
+        /// queue/scheduler.
+        scheduler: String,
+    },
+    /// No rules for the capture's kernel.
+    #[error("no rules for kernel {kernel}; name the nearest of {}", known_rules())]
+    Kernel {
+        /// First two numbers of its release.
+        kernel: String,
+    },
+    /// A setting of `queue.txt` makes no sense.
+    #[error("queue.txt: {device}: {field}: {what}")]
+    Setting {
+        /// Device.
+        device: String,
+        /// File below /sys/block/DEVICE.
+        field: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The mode asked for needs what this capture does not have.
+    #[error("{capture}: {what}")]
+    Unfit {
+        /// Name of the capture.
+        capture: String,
+        /// What is missing and what would do.
+        what: String,
+    },
+    /// The events of the capture contradict each other.
+    #[error("{capture}: {device}: event {index} at {time}: {what}")]
+    Contradiction {
+        /// Name of the capture.
+        capture: String,
+        /// Device.
+        device: String,
+        /// Number of the event of this device, first 1.
+        index: usize,
+        /// When, seconds of the capture's clock.
+        time: blkmq::time::SimTime,
+        /// What cannot be.
+        what: String,
+    },
+}
+
+fn known_rules() -> String {
+    Rules::PRESETS.map(|rules| rules.name).join(", ")
+}
+
+/// Compares a capture with the reference.
+pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
+    let capture = name_of(dir);
+    let devices: Vec<String> = match &options.trace_device {
+        Some(name) => vec![dir.queue(Some(name))?.name.clone()],
+        None => dir
+            .devices
+            .iter()
+            .map(|device| device.name.clone())
+            .collect(),
+    };
+    let mut setups = Vec::new();
+    for device in &devices {
+        setups.push(Setup::read(dir, device, options.rules)?);
+    }
+    let Some(first) = setups.first() else {
+        let what = "queue.txt names no device".to_owned();
+        return Err(Error::Unfit { capture, what });
+    };
+    let mut judge = Judge::new(&capture, first, options.mode);
+    match options.mode {
+        Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
+        Mode::Records => {
+            let what = "mode records is not built yet; mode calls is".to_owned();
+            return Err(Error::Unfit { capture, what });
+        }
+    }
+    Ok(judge.verdict())
+}
+
+fn name_of(dir: &CaptureDir) -> String {
+    let path = std::fs::canonicalize(&dir.path).unwrap_or_else(|_| dir.path.clone());
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}

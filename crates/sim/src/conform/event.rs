@@ -1,0 +1,406 @@
+//! One stream of events for both modes, whichever of the two traces it was read from.
+//!
+//! Only what a comparison needs survives. Not here: what belongs to which request (`ledger.rs`).
+//! Formats: `trace::blktrace`, `trace::ftrace`.
+
+use std::collections::BTreeMap;
+
+use blkmq::request::{IoClass, IoPrio, Op, OpFlags, Sector, Sectors};
+use blkmq::time::{Jiffies, SimTime};
+use trace::blktrace::{self, Action, Categories, DeviceChoice, Reader};
+use trace::capture::CaptureDir;
+use trace::ftrace::{self, DeviceNumber, IoPriority, Probe, Record};
+
+use super::Error;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Q: a bio enters.
+    Queue,
+    /// G: a bio has a request of its own.
+    Get,
+    /// M or F: a bio joined a request, at its front or at its end.
+    BioMerge { front: bool },
+    /// M: a whole request joined another one.
+    RequestMerge,
+    /// X: the front part of a bio was cut off; the rest begins at this sector (low 32 bits).
+    Split { rest: u64 },
+    /// P: first request in an empty plug.
+    Plug,
+    /// U or UT: a plug lets go of so many requests.
+    Unplug { count: u32, sleeps: bool },
+    /// I: in the scheduler, or in a software queue.
+    Insert,
+    /// D: with the driver.
+    Issue,
+    /// R: taken back from the driver.
+    Requeue,
+    /// C: completed, as far as the length goes.
+    Complete { failed: bool },
+    /// Probe: a request reaches the scheduler's insertion; I or M follows.
+    Arrive { rq: u64, at: Jiffies },
+    /// Probe: dd_dispatch_request() is entered.
+    Ask { at: Jiffies },
+    /// Probe: dd_dispatch_request() returns.
+    Answer { rq: Option<u64>, at: Jiffies },
+    /// Probe: dd_finish_request().
+    Finish { rq: u64 },
+}
+
+/// One event of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) time: SimTime,
+    pub(super) cpu: u16,
+    pub(super) pid: u32,
+    pub(super) kind: Kind,
+    pub(super) op: Op,
+    pub(super) flags: OpFlags,
+    pub(super) sector: Sector,
+    pub(super) sectors: Sectors,
+    /// Priority, where the event tells.
+    pub(super) ioprio: Option<IoPrio>,
+}
+
+impl Event {
+    /// Same direction, start and length.
+    pub(super) fn same_range(&self, other: &Event) -> bool {
+        self.op.direction() == other.op.direction()
+            && self.sector == other.sector
+            && self.sectors == other.sectors
+    }
+}
+
+/// A whole trace of one device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Events {
+    pub(super) list: Vec<Event>,
+    /// Names of tasks, where the trace tells.
+    pub(super) names: BTreeMap<u32, String>,
+}
+
+/// Opens the binary trace of `device`.
+fn reader_of(dir: &CaptureDir, device: &str) -> Result<Reader, Error> {
+    let files: Vec<_> = dir
+        .devices
+        .iter()
+        .filter(|traced| traced.name == device)
+        .flat_map(|traced| traced.blktrace.values().cloned())
+        .collect();
+    if files.is_empty() {
+        let what = format!("no {device}.blktrace.N here; mode records needs them");
+        return Err(Error::Trace(trace::Error::input(&dir.path, what)));
+    }
+    let options = blktrace::Options {
+        device: DeviceChoice::Named(device.to_owned()),
+        ..blktrace::Options::default()
+    };
+    Ok(Reader::open(&files, options)?)
+}
+
+/// Reads the binary trace of `device`.
+pub(super) fn of_blktrace(dir: &CaptureDir, device: &str) -> Result<Events, Error> {
+    let mut reader = reader_of(dir, device)?;
+    let mut events = Events::default();
+    while let Some(event) = reader.next()? {
+        if let Some(name) = reader.process_name(event.pid) {
+            let name = || name.to_owned();
+            events.names.entry(event.pid).or_insert_with(name);
+        }
+        events.list.extend(from_record(&event));
+    }
+    Ok(events)
+}
+
+fn from_record(event: &blktrace::Event) -> Option<Event> {
+    let of_request = event.categories.any(Categories::FS);
+    let kind = match event.action {
+        Action::Queue => Kind::Queue,
+        Action::GetRequest => Kind::Get,
+        Action::BackMerge if of_request => Kind::RequestMerge,
+        Action::BackMerge => Kind::BioMerge { front: false },
+        Action::FrontMerge => Kind::BioMerge { front: true },
+        Action::Split => Kind::Split { rest: event.extra },
+        Action::Plug => Kind::Plug,
+        Action::Unplug | Action::UnplugTimer => Kind::Unplug {
+            count: event.extra as u32,
+            sleeps: event.action == Action::UnplugTimer,
+        },
+        Action::Insert => Kind::Insert,
+        Action::Issue => Kind::Issue,
+        Action::Requeue => Kind::Requeue,
+        Action::Complete => Kind::Complete {
+            failed: event.error != 0,
+        },
+        _ => return None,
+    };
+    if event.categories.any(Categories::PC) {
+        return None;
+    }
+    let set = |bit| event.categories.any(bit);
+    let op = if set(Categories::DISCARD) {
+        Op::Discard
+    } else if set(Categories::WRITE) {
+        Op::Write
+    } else if set(Categories::FLUSH) && of_request {
+        Op::Flush
+    } else {
+        Op::Read
+    };
+    Some(Event {
+        time: event.time,
+        cpu: event.cpu as u16,
+        pid: event.pid,
+        kind,
+        op,
+        flags: OpFlags {
+            sync: set(Categories::SYNC),
+            meta: set(Categories::META),
+            rahead: set(Categories::AHEAD),
+            preflush: set(Categories::FLUSH) && op != Op::Flush,
+            fua: set(Categories::FUA),
+            ..OpFlags::default()
+        },
+        sector: Sector(event.sector),
+        sectors: Sectors(event.bytes >> 9),
+        ioprio: None,
+    })
+}
+
+/// Reads the text trace: the events of each device, and probes with the device they belong to.
+pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<BTreeMap<DeviceNumber, Events>, Error> {
+    let records = dir.ftrace()?.collect::<Result<Vec<Record>, _>>()?;
+    let owners = owners_of_probes(&records);
+    let mut devices: BTreeMap<DeviceNumber, Events> = BTreeMap::new();
+    for (record, owner) in records.iter().zip(owners) {
+        let Some((device, event)) = from_line(record, owner) else {
+            continue;
+        };
+        let events = devices.entry(device).or_default();
+        if event.kind == Kind::Queue {
+            let name = || record.task.clone();
+            events.names.entry(event.pid).or_insert_with(name);
+        }
+        events.list.push(event);
+    }
+    Ok(devices)
+}
+
+/// Device of each probe. Probes name none: that of a request is told by the `block_rq_insert` (or
+/// merge) that follows its insertion on the same CPU; an empty answer has a device only if there
+/// is but one. An entry belongs to the answer that follows it.
+fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
+    let mut all: Vec<DeviceNumber> = records
+        .iter()
+        .filter_map(|r| Some(shape(&r.event)?.0))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    let only = if let [only] = all[..] {
+        Some(only)
+    } else {
+        None
+    };
+    let mut owners = vec![only; records.len()];
+    if only.is_some() {
+        return owners;
+    }
+    let mut of_request: BTreeMap<u64, DeviceNumber> = BTreeMap::new();
+    let mut arriving: BTreeMap<u16, (usize, u64)> = BTreeMap::new();
+    let mut asking: BTreeMap<u16, usize> = BTreeMap::new();
+    for (index, record) in records.iter().enumerate() {
+        match &record.event {
+            ftrace::Event::Probe(Probe::Insert(rq)) => {
+                arriving.insert(record.cpu, (index, rq.rq));
+            }
+            ftrace::Event::RequestInsert(rq) | ftrace::Event::RequestMerge(rq) => {
+                if let Some((probe, address)) = arriving.remove(&record.cpu) {
+                    owners[probe] = Some(rq.device);
+                    of_request.insert(address, rq.device);
+                }
+            }
+            ftrace::Event::Probe(Probe::DispatchEntry { .. }) => {
+                asking.insert(record.cpu, index);
+            }
+            ftrace::Event::Probe(Probe::DeadlineReturn { chosen, .. }) => {
+                owners[index] = chosen.and_then(|(rq, ..)| of_request.get(&rq).copied());
+                if let Some(entry) = asking.remove(&record.cpu) {
+                    owners[entry] = owners[index];
+                }
+            }
+            ftrace::Event::Probe(Probe::Finish { rq }) => {
+                owners[index] = of_request.get(rq).copied();
+            }
+            _ => {}
+        }
+    }
+    owners
+}
+
+/// Device, kind, rwbs, sector and sectors of a block event.
+fn shape(event: &ftrace::Event) -> Option<(DeviceNumber, Kind, &str, u64, u32)> {
+    use ftrace::Event as E;
+    Some(match event {
+        E::BioQueue(b) => (b.device, Kind::Queue, &b.rwbs, b.sector, b.sectors),
+        E::GetRequest(b) => (b.device, Kind::Get, &b.rwbs, b.sector, b.sectors),
+        E::BioBackMerge(b) => {
+            let kind = Kind::BioMerge { front: false };
+            (b.device, kind, &b.rwbs, b.sector, b.sectors)
+        }
+        E::BioFrontMerge(b) => {
+            let kind = Kind::BioMerge { front: true };
+            (b.device, kind, &b.rwbs, b.sector, b.sectors)
+        }
+        E::RequestMerge(r) => (r.device, Kind::RequestMerge, &r.rwbs, r.sector, r.sectors),
+        E::RequestInsert(r) => (r.device, Kind::Insert, &r.rwbs, r.sector, r.sectors),
+        E::RequestIssue(r) => (r.device, Kind::Issue, &r.rwbs, r.sector, r.sectors),
+        E::RequestRequeue(d) => (d.device, Kind::Requeue, &d.rwbs, d.sector, d.sectors),
+        E::RequestComplete(d) => {
+            let failed = d.error != 0;
+            (
+                d.device,
+                Kind::Complete { failed },
+                &d.rwbs,
+                d.sector,
+                d.sectors,
+            )
+        }
+        E::Split {
+            device,
+            rwbs,
+            sector,
+            new_sector,
+            ..
+        } => {
+            let length = new_sector.saturating_sub(*sector) as u32;
+            (
+                *device,
+                Kind::Split { rest: *new_sector },
+                rwbs,
+                *sector,
+                length,
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumber, Event)> {
+    let mut event = Event {
+        time: record.at,
+        cpu: record.cpu,
+        pid: record.pid,
+        kind: Kind::Queue,
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(0),
+        sectors: Sectors(0),
+        ioprio: None,
+    };
+    if let Some((device, kind, rwbs, sector, sectors)) = shape(&record.event) {
+        event.kind = kind;
+        (event.op, event.flags) = op_of_rwbs(rwbs);
+        event.sector = Sector(sector);
+        event.sectors = Sectors(sectors);
+        return Some((device, event));
+    }
+    match &record.event {
+        ftrace::Event::Probe(probe) => {
+            fill_from_probe(&mut event, probe)?;
+            Some((owner?, event))
+        }
+        // Plug events name no device: a plug that turns to another one is let go first.
+        ftrace::Event::Plug(_) => {
+            event.kind = Kind::Plug;
+            Some((owner?, event))
+        }
+        ftrace::Event::Unplug { count, .. } => {
+            event.kind = Kind::Unplug {
+                count: *count,
+                sleeps: false,
+            };
+            Some((owner?, event))
+        }
+        _ => None,
+    }
+}
+
+fn fill_from_probe(event: &mut Event, probe: &Probe) -> Option<()> {
+    match *probe {
+        Probe::Insert(rq) => {
+            let at = Jiffies(rq.jiffies);
+            event.kind = Kind::Arrive { rq: rq.rq, at };
+            event.sector = Sector(rq.sector);
+            event.sectors = Sectors(rq.bytes >> 9);
+            event.ioprio = Some(ioprio(rq.priority));
+        }
+        Probe::DispatchEntry { jiffies } => {
+            let at = Jiffies(jiffies);
+            event.kind = Kind::Ask { at };
+        }
+        Probe::DeadlineReturn { chosen, jiffies } => {
+            let at = Jiffies(jiffies);
+            event.kind = Kind::Answer {
+                rq: chosen.map(|(rq, ..)| rq),
+                at,
+            };
+            event.sector = Sector(chosen.map_or(0, |(_, sector, _)| sector));
+        }
+        Probe::Finish { rq } => event.kind = Kind::Finish { rq },
+        Probe::DispatchReturn(_) => return None,
+    }
+    Some(())
+}
+
+/// Operation and switches from the kernel's letters.
+fn op_of_rwbs(rwbs: &str) -> (Op, OpFlags) {
+    let mut letters = rwbs.chars().peekable();
+    let mut flags = OpFlags::default();
+    // A first F is a preflush, unless it is the flush operation itself (FN, FF).
+    let first = letters.peek() == Some(&'F');
+    if first {
+        letters.next();
+    }
+    let op = match letters.next() {
+        Some('W') => Op::Write,
+        Some('D') => Op::Discard,
+        Some('R') => Op::Read,
+        _ if first => Op::Flush,
+        _ => Op::Read,
+    };
+    flags.preflush = first && op != Op::Flush;
+    for letter in letters {
+        match letter {
+            'F' => flags.fua = true,
+            'A' => flags.rahead = true,
+            'S' => flags.sync = true,
+            'M' => flags.meta = true,
+            _ => {}
+        }
+    }
+    (op, flags)
+}
+
+/// A priority as the block layer's model knows it: hints do not count.
+pub(super) fn ioprio(raw: IoPriority) -> IoPrio {
+    let class = match raw.class {
+        1 => IoClass::RealTime,
+        2 => IoClass::BestEffort,
+        3 => IoClass::Idle,
+        _ => IoClass::None,
+    };
+    IoPrio {
+        class,
+        level: raw.level,
+    }
+}
+
+/// The first record of a device's trace.
+pub(super) fn first_record(dir: &CaptureDir, device: &str) -> Result<blktrace::Event, Error> {
+    let mut reader = reader_of(dir, device)?;
+    reader.next()?.ok_or_else(|| {
+        let what = format!("the trace of {device} has no events");
+        Error::Trace(trace::Error::input(&dir.path, what))
+    })
+}

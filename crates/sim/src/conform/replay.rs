@@ -1,0 +1,267 @@
+//! The kernel's side and the model's side of one device, kept in step event by event.
+//!
+//! Everything but the decision itself: allocation, plugs, merging, insertion, completion. Modes
+//! add when the scheduler is asked. Read next: `calls.rs`.
+
+use std::collections::BTreeMap;
+
+use blkmq::elevator::completed_level;
+use blkmq::request::{IoPrio, RequestId};
+use blkmq::rules::FlushData;
+use blkmq::time::Jiffies;
+
+use super::Error;
+use super::event::{Event, Kind};
+use super::ledger::{At, Ledger, bio_of};
+use super::model::{Model, Outcome, Step};
+use super::setup::Setup;
+use super::verdict::Judge;
+
+/// Most slots that are taken without asking how many requests the queue can hold.
+const SLOTS: usize = 4096;
+
+/// One device under replay.
+#[derive(Debug)]
+pub(super) struct Replay<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) ledger: Ledger,
+    pub(super) model: Model,
+    /// Steps since the oldest question that has no answer yet; empty while there is none.
+    pub(super) log: Vec<Step>,
+    /// Steps are kept: somebody has asked and waits.
+    pub(super) logging: bool,
+    /// Priority that a task's requests had last.
+    priorities: BTreeMap<u32, IoPrio>,
+    /// Absorbed requests of the model that the trace has not shown yet.
+    owed: u32,
+}
+
+impl<'a> Replay<'a> {
+    /// Idle, with room for what the events need.
+    pub(super) fn new(setup: &'a Setup, events: &[Event]) -> Replay<'a> {
+        let count = |kind| events.iter().filter(|e| e.kind == kind).count();
+        let maps = setup.hctxs.len() + 1;
+        let bound = SLOTS.max(maps * setup.nr_requests as usize + 64);
+        let requests = (count(Kind::Get) + count(Kind::Insert) + 1).min(bound);
+        let bios = bios_at_once(events);
+        Replay {
+            setup,
+            ledger: Ledger::new(requests),
+            model: Model::new(setup, requests, bios),
+            log: Vec::new(),
+            logging: false,
+            priorities: BTreeMap::new(),
+            owed: 0,
+        }
+    }
+
+    /// Takes a step and keeps it while somebody waits for an answer.
+    pub(super) fn apply(&mut self, step: Step) -> Outcome {
+        let outcome = self.model.apply(&step);
+        if self.logging {
+            self.log.push(step);
+        }
+        outcome
+    }
+
+    /// G: a bio gets a request.
+    pub(super) fn get(&mut self, event: &Event) -> Result<RequestId, String> {
+        let ioprio = event.ioprio.unwrap_or_else(|| self.priority_of(event.pid));
+        let bio = bio_of(event, ioprio);
+        self.apply(Step::BioRefused { bio: bio.clone() });
+        let open = self.ledger.open(event, ioprio);
+        let rq = open.ok_or("more requests at once than the queue has tags")?;
+        self.apply(Step::Create { rq, bio });
+        Ok(rq)
+    }
+
+    /// Priority of a task's latest request.
+    fn priority_of(&self, pid: u32) -> IoPrio {
+        self.priorities.get(&pid).copied().unwrap_or_default()
+    }
+
+    /// M or F of a bio: in the task's plug, or in the scheduler.
+    pub(super) fn bio_merge(&mut self, event: &Event, front: bool, judge: &mut Judge) {
+        let ioprio = event.ioprio.unwrap_or_else(|| self.priority_of(event.pid));
+        let bio = bio_of(event, ioprio);
+        if let Some(rq) = self.ledger.in_plug(event, front, &self.setup.limits) {
+            self.ledger.grow(rq, event, front);
+            self.apply(Step::PlugMerge { rq, bio, front });
+            return;
+        }
+        match self.ledger.queued_beside(event, front) {
+            Some(rq) => self.ledger.grow(rq, event, front),
+            None => judge.note("a bio merged with nothing that the trace shows"),
+        }
+        match self.apply(Step::BioMerge { bio }) {
+            Outcome::MergeDiffers => judge.note("the model would not have merged a bio"),
+            Outcome::Agreed { emptied } => self.owed += emptied.len() as u32,
+            Outcome::Chose(_) => unreachable!("a merge chooses nothing"),
+        }
+    }
+
+    /// I, or M of a request that was just allocated: it reaches the scheduler.
+    pub(super) fn insert(
+        &mut self,
+        event: &Event,
+        arrival: Option<(u64, IoPrio)>,
+        now: Jiffies,
+        judge: &mut Judge,
+    ) -> Result<(), String> {
+        let rq = match self.ledger.fresh(event) {
+            Some(rq) => rq,
+            None => self.get(event)?,
+        };
+        let entry = self.ledger.entry_mut(rq);
+        if let Some((address, ioprio)) = arrival {
+            entry.rq = Some(address);
+            entry.ioprio = ioprio;
+        }
+        let (ioprio, pid) = (entry.ioprio, entry.pid);
+        // v6.12 sends the data of a flush sequence, once it is its turn, to the head.
+        let head = entry.flush
+            && entry.flags.preflush
+            && self.setup.rules.flush_data == FlushData::Scheduler;
+        if arrival.is_some() {
+            self.priorities.insert(pid, ioprio);
+            self.apply(Step::Priority { rq, ioprio });
+        }
+        let absorbed = event.kind == Kind::RequestMerge;
+        let outcome = self.apply(Step::Insert {
+            rq,
+            head,
+            now,
+            absorbed,
+        });
+        match outcome {
+            Outcome::Agreed { emptied } => self.owed += emptied.len() as u32,
+            Outcome::MergeDiffers => judge.note("the model would have merged a request otherwise"),
+            Outcome::Chose(_) => unreachable!("an insertion chooses nothing"),
+        }
+        if absorbed {
+            self.absorb(event, judge);
+        } else {
+            let age = self.ledger.next_age();
+            let entry = self.ledger.entry_mut(rq);
+            entry.at = At::Queued;
+            entry.age = age;
+        }
+        Ok(())
+    }
+
+    /// M of a request: a fresh one, or one that its neighbour swallowed after a bio merge.
+    pub(super) fn request_merge(
+        &mut self,
+        event: &Event,
+        arrival: Option<(u64, IoPrio)>,
+        now: Jiffies,
+        judge: &mut Judge,
+    ) -> Result<(), String> {
+        if self.ledger.fresh(event).is_some() {
+            return self.insert(event, arrival, now, judge);
+        }
+        self.absorb(event, judge);
+        Ok(())
+    }
+
+    /// The kernel's side of a request merge: the length goes to the request before.
+    fn absorb(&mut self, event: &Event, judge: &mut Judge) {
+        let gone = self
+            .ledger
+            .fresh(event)
+            .or_else(|| self.ledger.oldest(At::Queued, |e| e.is(event)));
+        let Some(gone) = gone else {
+            judge.note("a request merged that the trace does not show");
+            return;
+        };
+        if self.owed == 0 {
+            judge.note("the model would not have merged two requests");
+        } else {
+            self.owed -= 1;
+        }
+        self.ledger.close(gone);
+        let survivor = self
+            .ledger
+            .oldest(At::Queued, |e| e.op == event.op && e.end() == event.sector);
+        match survivor {
+            Some(rq) => self.ledger.grow(rq, event, false),
+            None => judge.note("a request merged with nothing that the trace shows"),
+        }
+    }
+
+    /// C: true if a request of the scheduler has left the device with this event.
+    pub(super) fn complete(&mut self, event: &Event) -> Option<RequestId> {
+        match self.ledger.completing(event) {
+            Some(rq) => self.ledger.complete(rq, event.sectors).then_some(rq),
+            // A bare flush never goes to the device itself.
+            None => self.ledger.oldest(At::Fresh, |e| e.flush && e.is(event)),
+        }
+    }
+
+    /// The scheduler is told that a request is done, and the slot is free. The level that counts
+    /// it, if it was in the scheduler.
+    pub(super) fn finish(&mut self, rq: RequestId) -> Option<usize> {
+        let level = completed_level(&self.model.pool[rq]);
+        self.apply(Step::Finish { rq });
+        self.ledger.close(rq);
+        level
+    }
+
+    /// D: with the driver.
+    pub(super) fn issue(&mut self, event: &Event) {
+        let chosen = self.ledger.oldest(At::Chosen, |e| e.is(event));
+        if let Some(rq) = chosen.or_else(|| self.ledger.fresh(event)) {
+            self.ledger.entry_mut(rq).at = At::Issued;
+        }
+    }
+
+    /// R: back from the driver, to be offered again.
+    pub(super) fn requeue(&mut self, event: &Event) {
+        if let Some(rq) = self.ledger.oldest(At::Issued, |e| e.is(event)) {
+            self.ledger.entry_mut(rq).at = At::Chosen;
+        }
+    }
+
+    /// An error that names the event.
+    pub(super) fn contradiction(
+        &self,
+        capture: &str,
+        index: usize,
+        event: &Event,
+        what: String,
+    ) -> Error {
+        Error::Contradiction {
+            capture: capture.to_owned(),
+            device: self.setup.device.clone(),
+            index: index + 1,
+            time: event.time,
+            what,
+        }
+    }
+}
+
+/// Bios that wait in plugs and in the scheduler at once, from above: the sectors that were
+/// submitted and not issued, over the length of the shortest bio.
+fn bios_at_once(events: &[Event]) -> usize {
+    let queued = |e: &&Event| matches!(e.kind, Kind::Queue) && e.sectors.0 > 0;
+    let shortest = events.iter().filter(queued).map(|e| e.sectors.0).min();
+    let shortest = u64::from(shortest.unwrap_or(1));
+    let (mut waiting, mut most) = (0_u64, 0_u64);
+    let mut empty = 0;
+    for event in events {
+        let sectors = u64::from(event.sectors.0);
+        match event.kind {
+            Kind::Queue => waiting += sectors,
+            Kind::Issue => waiting = waiting.saturating_sub(sectors),
+            Kind::Requeue => waiting += sectors,
+            Kind::Get if sectors == 0 => empty += 1,
+            _ => {}
+        }
+        most = most.max(waiting);
+    }
+    let splits = events
+        .iter()
+        .filter(|e| matches!(e.kind, Kind::Split { .. }))
+        .count();
+    (most / shortest) as usize + empty + splits + 64
+}

@@ -1,0 +1,180 @@
+//! What a capture says about its device: kernel rules, limits, tunables, tags.
+//!
+//! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
+
+use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use trace::capture::CaptureDir;
+use trace::meta::Meta;
+use trace::queue_txt::DeviceQueue;
+
+use super::Error;
+
+/// Ticks a second of the kernels that captures are made with (Debian 6.1 and 6.12).
+pub(super) const HZ: u32 = 250;
+
+/// Schedulers that have a reference here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheduler {
+    None,
+    MqDeadline,
+}
+
+/// A hardware queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hctx {
+    /// Driver tags.
+    pub(super) tags: u32,
+    /// CPUs that submit to it.
+    pub(super) cpus: Vec<u16>,
+}
+
+/// One device of a capture.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) device: String,
+    pub(super) rules: Rules,
+    pub(super) scheduler: Scheduler,
+    pub(super) deadline: MqDeadlineSettings,
+    pub(super) limits: QueueLimits,
+    pub(super) nomerges: NoMerges,
+    pub(super) nr_requests: u32,
+    pub(super) hctxs: Vec<Hctx>,
+    /// All hardware queues draw from one map of driver tags.
+    pub(super) hctx_shared: bool,
+    /// Several devices draw from one tag set.
+    pub(super) queue_shared: bool,
+    /// Requests the device takes at once before the scheduler is asked (SCSI); none: no budget.
+    pub(super) budget: Option<u32>,
+}
+
+impl Setup {
+    /// Reads what is known of `device`.
+    pub(super) fn read(
+        dir: &CaptureDir,
+        device: &str,
+        rules: Option<Rules>,
+    ) -> Result<Setup, Error> {
+        let queue = dir.queue(Some(device))?;
+        let rules = match rules {
+            Some(rules) => rules,
+            None => rules_of(&dir.meta)?,
+        };
+        let scheduler = match queue.scheduler()? {
+            "none" => Scheduler::None,
+            "mq-deadline" => Scheduler::MqDeadline,
+            other => {
+                return Err(Error::NotModelled {
+                    device: device.to_owned(),
+                    scheduler: other.to_owned(),
+                });
+            }
+        };
+        let nr_requests = positive(queue, "nr_requests")?;
+        let scsi = dir.meta.device.module == "scsi_debug";
+        let parameter = |name: &str| -> Option<u32> {
+            let text = dir.meta.device.parameters.get(name)?;
+            text.parse().ok()
+        };
+        Ok(Setup {
+            device: device.to_owned(),
+            scheduler,
+            deadline: deadline_settings(queue, nr_requests)?,
+            limits: limits(queue)?,
+            nomerges: match queue.number("nomerges")? {
+                0 => NoMerges::All,
+                1 => NoMerges::Simple,
+                _ => NoMerges::Never,
+            },
+            nr_requests,
+            hctxs: hctxs(queue),
+            hctx_shared: scsi && parameter("host_max_queue").is_some_and(|depth| depth > 0),
+            queue_shared: !scsi && parameter("shared_tags") == Some(1) && dir.devices.len() > 1,
+            budget: scsi.then(|| parameter("max_queue").unwrap_or(SCSI_DEBUG_MAX_QUEUE)),
+            rules,
+        })
+    }
+
+    /// The hardware queue of a CPU. A CPU nobody names goes to the first.
+    pub(super) fn hctx_of(&self, cpu: u16) -> usize {
+        let takes = |hctx: &Hctx| hctx.cpus.contains(&cpu);
+        self.hctxs.iter().position(takes).unwrap_or(0)
+    }
+}
+
+/// Default of scsi_debug's max_queue.
+const SCSI_DEBUG_MAX_QUEUE: u32 = 192;
+
+fn rules_of(meta: &Meta) -> Result<Rules, Error> {
+    let kernel = meta.kernel.to_string();
+    Rules::by_name(&kernel).ok_or(Error::Kernel { kernel })
+}
+
+fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
+    let value = queue.number(name)?;
+    u32::try_from(value)
+        .ok()
+        .filter(|&value| value > 0)
+        .ok_or_else(|| Error::Setting {
+            device: queue.name.clone(),
+            field: format!("queue/{name}"),
+            what: format!("{value}, expected a positive number"),
+        })
+}
+
+fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
+    let small = |name: &str| -> Result<u32, Error> {
+        Ok(queue.number(name)?.clamp(0, i64::from(u32::MAX)) as u32)
+    };
+    Ok(QueueLimits {
+        max_sectors: positive(queue, "max_sectors_kb")?.saturating_mul(2),
+        max_segments: positive(queue, "max_segments")?.min(u32::from(u16::MAX)) as u16,
+        chunk_sectors: small("chunk_sectors")?,
+        max_discard_sectors: (queue.number("discard_max_bytes")? / 512)
+            .clamp(0, i64::from(u32::MAX)) as u32,
+        max_discard_segments: small("max_discard_segments")?.clamp(1, u32::from(u16::MAX)) as u16,
+        write_cache: queue.attribute("write_cache")? == "write back",
+        fua: queue.number("fua")? != 0,
+    })
+}
+
+/// Tunables as sysfs showed them; one that this kernel does not have keeps its default.
+fn deadline_settings(queue: &DeviceQueue, nr_requests: u32) -> Result<MqDeadlineSettings, Error> {
+    let mut settings = MqDeadlineSettings::defaults(HZ, nr_requests);
+    for name in MqDeadlineSettings::ATTRIBUTES {
+        let Some(value) = queue.tunable(name)? else {
+            continue;
+        };
+        settings
+            .store(name, &value.to_string())
+            .map_err(|bad| Error::Setting {
+                device: queue.name.clone(),
+                field: format!("queue/iosched/{name}"),
+                what: bad.to_string(),
+            })?;
+    }
+    Ok(settings)
+}
+
+/// The hardware queues that serve interrupt-driven I/O: a poll queue, which lists CPUs again, is
+/// left out.
+fn hctxs(queue: &DeviceQueue) -> Vec<Hctx> {
+    let mut hctxs: Vec<Hctx> = Vec::new();
+    for state in &queue.hctxs {
+        let again = |cpu: &u16| hctxs.iter().any(|hctx| hctx.cpus.contains(cpu));
+        if state.cpus.iter().any(again) {
+            continue;
+        }
+        hctxs.push(Hctx {
+            tags: state.tags,
+            cpus: state.cpus.clone(),
+        });
+    }
+    if hctxs.is_empty() {
+        hctxs.push(Hctx {
+            tags: 1,
+            cpus: Vec::new(),
+        });
+    }
+    hctxs
+}

@@ -1,0 +1,200 @@
+//! What came of a comparison, as text and as JSON.
+//!
+//! `Judge` collects while the replay runs, `Verdict` is what callers see.
+
+use std::fmt;
+
+use blkmq::time::SimTime;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use super::Mode;
+use super::setup::{Scheduler, Setup};
+
+/// The result of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Name of the capture's folder.
+    pub capture: String,
+    /// Name of the rules that were applied.
+    pub rules: String,
+    /// queue/scheduler.
+    pub scheduler: String,
+    /// What counted as a dispatch.
+    pub mode: Mode,
+    /// Dispatches of the kernel.
+    pub total: u64,
+    /// Those that the model predicted.
+    pub predicted: u64,
+    /// The first that it did not.
+    pub first_divergence: Option<Divergence>,
+    /// All that it did not, the first included. Not in the JSON.
+    pub divergences: Vec<Divergence>,
+    /// What could not be explained but decides nothing by itself. Not in the JSON.
+    pub notes: Vec<String>,
+}
+
+impl Verdict {
+    /// Every dispatch was predicted.
+    pub fn conforms(&self) -> bool {
+        self.predicted == self.total
+    }
+}
+
+/// A dispatch that the model did not predict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// Which dispatch of its device, first 1.
+    pub index: u64,
+    /// Device.
+    pub device: String,
+    /// When, since the first event of the trace.
+    pub time: SimTime,
+    /// What the kernel did: direction, sector and length, or nothing.
+    pub kernel: String,
+    /// What the model would have done.
+    pub model: String,
+    /// Both queues as they were just before.
+    pub text: String,
+}
+
+/// Seconds as a number; queue states as lines.
+impl Serialize for Divergence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Divergence", 6)?;
+        object.serialize_field("index", &self.index)?;
+        object.serialize_field("device", &self.device)?;
+        object.serialize_field("time", &self.time.to_string())?;
+        object.serialize_field("kernel", &self.kernel)?;
+        object.serialize_field("model", &self.model)?;
+        object.serialize_field("text", &self.text)?;
+        object.end()
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Verdict", 7)?;
+        object.serialize_field("capture", &self.capture)?;
+        object.serialize_field("rules", &self.rules)?;
+        object.serialize_field("scheduler", &self.scheduler)?;
+        object.serialize_field("mode", self.mode.name())?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("first_divergence", &self.first_divergence)?;
+        object.end()
+    }
+}
+
+/// Notes first, then the first divergence with both queues, last the count.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} under rules {}, mode {}",
+            self.capture,
+            self.scheduler,
+            self.rules,
+            self.mode.name()
+        )?;
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        if let Some(first) = &self.first_divergence {
+            writeln!(
+                f,
+                "first divergence: dispatch {} of {} at {}",
+                first.index, first.device, first.time
+            )?;
+            writeln!(f, "kernel: {}", first.kernel)?;
+            writeln!(f, "model:  {}", first.model)?;
+            writeln!(f, "{}", first.text.trim_end())?;
+        }
+        write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
+    }
+}
+
+/// Counts as the replay goes on.
+#[derive(Debug)]
+pub(super) struct Judge {
+    verdict: Verdict,
+    device: String,
+    of_device: u64,
+    genesis: SimTime,
+    counted: Vec<(String, u64)>,
+}
+
+impl Judge {
+    pub(super) fn new(capture: &str, setup: &Setup, mode: Mode) -> Judge {
+        Judge {
+            verdict: Verdict {
+                capture: capture.to_owned(),
+                rules: setup.rules.name.to_owned(),
+                scheduler: match setup.scheduler {
+                    Scheduler::None => "none".to_owned(),
+                    Scheduler::MqDeadline => "mq-deadline".to_owned(),
+                },
+                mode,
+                total: 0,
+                predicted: 0,
+                first_divergence: None,
+                divergences: Vec::new(),
+                notes: Vec::new(),
+            },
+            device: setup.device.clone(),
+            of_device: 0,
+            genesis: SimTime::ZERO,
+            counted: Vec::new(),
+        }
+    }
+
+    /// The dispatches that follow are those of `device`, whose trace begins at `genesis`.
+    pub(super) fn start(&mut self, device: &str, genesis: SimTime) {
+        device.clone_into(&mut self.device);
+        self.of_device = 0;
+        self.genesis = genesis;
+    }
+
+    /// The model was right.
+    pub(super) fn hit(&mut self) {
+        self.of_device += 1;
+        self.verdict.total += 1;
+        self.verdict.predicted += 1;
+    }
+
+    /// The model was wrong.
+    pub(super) fn miss(&mut self, time: SimTime, kernel: String, model: String, text: String) {
+        self.of_device += 1;
+        self.verdict.total += 1;
+        self.verdict.divergences.push(Divergence {
+            index: self.of_device,
+            device: self.device.clone(),
+            time: SimTime(time.since(self.genesis).0),
+            kernel,
+            model,
+            text,
+        });
+    }
+
+    /// Something that decides nothing, counted by kind.
+    pub(super) fn note(&mut self, what: &str) {
+        match self.counted.iter_mut().find(|(known, _)| known == what) {
+            Some((_, count)) => *count += 1,
+            None => self.counted.push((what.to_owned(), 1)),
+        }
+    }
+
+    pub(super) fn verdict(mut self) -> Verdict {
+        let verdict = &mut self.verdict;
+        verdict.first_divergence = verdict
+            .divergences
+            .iter()
+            .min_by_key(|divergence| (divergence.time, divergence.index))
+            .cloned();
+        let line = |(what, count): (String, u64)| match count {
+            1 => what,
+            _ => format!("{what} ({count} times)"),
+        };
+        verdict.notes = self.counted.into_iter().map(line).collect();
+        self.verdict
+    }
+}
