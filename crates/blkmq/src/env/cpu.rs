@@ -264,6 +264,16 @@ impl Cpu {
         self.accesses = 0;
     }
 
+    /// Accesses to shared words outside locks since the label began.
+    pub fn shared_accesses(&self) -> u32 {
+        self.accesses
+    }
+
+    /// Locks that this context holds.
+    pub fn locks_held(&self) -> u32 {
+        self.locks_held
+    }
+
     /// A random number below `n`, from the CPU's stream (kernel: get_random_u32_below()).
     pub fn random_below(&mut self, n: u32) -> u32 {
         if self.random == 0 {

@@ -6,7 +6,7 @@
 use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
-use super::{Next, Traced, jiffies, lock, trace_rq};
+use super::{Next, TagsInHand, Traced, jiffies, lock, trace_rq};
 use crate::elevator::completed_level;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -103,6 +103,16 @@ impl CompletePath {
         CompletePath {
             at: At::Finish,
             ..CompletePath::end(queue, rq, Status::Ok)
+        }
+    }
+
+    pub(super) fn tags_in_hand(&self) -> TagsInHand {
+        let bit = self.put.and_then(|put| put.bit_in_hand());
+        let of_scheduler = self.at == At::PutSched;
+        TagsInHand {
+            hctx: self.hctx,
+            driver: bit.filter(|_| !of_scheduler),
+            sched: if of_scheduler { bit } else { self.internal },
         }
     }
 

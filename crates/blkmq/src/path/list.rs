@@ -130,6 +130,11 @@ impl ListPath {
         }
     }
 
+    /// The driver tag that is being put.
+    pub(super) fn tag_in_hand(&self) -> Option<u32> {
+        self.put.and_then(|put| put.bit_in_hand())
+    }
+
     pub(super) fn step<E: Env>(
         &mut self,
         mq: &BlkMq<E>,

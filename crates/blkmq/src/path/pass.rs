@@ -122,6 +122,11 @@ impl PassPath {
         }
     }
 
+    /// The hctx whose requests the list has.
+    pub(super) fn list_hctx(&self) -> HctxId {
+        HctxId(self.hctx)
+    }
+
     /// The next label is one of the list's.
     pub(super) fn in_list(&self) -> bool {
         self.at == At::List

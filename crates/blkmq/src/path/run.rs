@@ -6,7 +6,7 @@
 use super::ctx::{CtxPath, CtxStep};
 use super::list::{ListPath, ListStep};
 use super::pass::{PassPath, PassStep};
-use super::{Call, Next, lock};
+use super::{Call, Next, TagsInHand, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -111,6 +111,18 @@ impl RunPath {
     /// The hctx that runs.
     pub fn hctx(&self) -> HctxId {
         self.hctx
+    }
+
+    pub(super) fn tags_in_hand(&self) -> Option<TagsInHand> {
+        let hctx = match self.at {
+            At::Pass => self.pass.list_hctx(),
+            _ => self.hctx,
+        };
+        self.list.tag_in_hand().map(|bit| TagsInHand {
+            hctx,
+            driver: Some(bit),
+            sched: None,
+        })
     }
 
     pub(super) fn label(&self) -> (usize, usize) {

@@ -79,6 +79,11 @@ impl Put {
         }
     }
 
+    /// The bit, while it is still taken.
+    pub fn bit_in_hand(&self) -> Option<u32> {
+        (self.at == At::Clear).then_some(self.bit)
+    }
+
     /// One step.
     pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, scan: WakeScan, cpu: &mut Cpu) -> PutStep {
         match self.at {
