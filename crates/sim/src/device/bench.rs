@@ -87,6 +87,8 @@ pub(super) struct Bench {
     slots: Vec<Slot>,
     free: Vec<Vec<u32>>,
     backlog: Vec<VecDeque<usize>>,
+    /// Slot of the oldest of each backlog, once it has been offered.
+    offered: Vec<Option<u32>>,
     wait: Vec<Wait>,
     stopped: bool,
     /// Until the next look of each hctx's poller; 0: there is none.
@@ -134,6 +136,7 @@ impl Bench {
             slots: vec![Slot::Free; requests as usize],
             free: (0..hctxs).map(slots_of).collect(),
             backlog: vec![VecDeque::new(); usize::from(hctxs)],
+            offered: vec![None; usize::from(hctxs)],
             wait: vec![Wait::No; usize::from(hctxs)],
             stopped: false,
             poll_gap_ns: vec![0; usize::from(hctxs)],
@@ -236,7 +239,7 @@ impl Bench {
     fn run_hctx(&mut self, hctx: u16) {
         let index = usize::from(hctx);
         let mut unannounced = false;
-        while !self.stopped && !self.backlog[index].is_empty() && !self.free[index].is_empty() {
+        while !self.stopped && self.can_offer(index) {
             let mut budget = None;
             if self.budgeted {
                 budget = self.device.get_budget(self.now, &mut self.out);
@@ -269,11 +272,21 @@ impl Bench {
         }
     }
 
+    fn can_offer(&self, hctx: usize) -> bool {
+        let slot = self.offered[hctx].is_some() || !self.free[hctx].is_empty();
+        slot && !self.backlog[hctx].is_empty()
+    }
+
     /// Offers the oldest of the backlog; what the device says, and the `last` it was told.
     fn offer(&mut self, hctx: u16, budget: Option<u32>) -> (Verdict, bool) {
         let index = usize::from(hctx);
         let io = *self.backlog[index].front().expect("checked by the caller");
-        let slot = *self.free[index].last().expect("checked by the caller");
+        // A refused request keeps its slot.
+        let slot = match self.offered[index] {
+            Some(slot) => slot,
+            None => self.free[index].pop().expect("checked by the caller"),
+        };
+        self.offered[index] = Some(slot);
         let polled = hctx >= self.polled_first;
         // Now and then `last` is not said though nothing follows: commit_rqs must do.
         let more = self.backlog[index].len() > 1 || self.rng.chance(1, 4);
@@ -295,7 +308,7 @@ impl Bench {
             assert_eq!(self.slots[slot as usize], Slot::Free, "slot {slot}");
             self.slots[slot as usize] = Slot::InDevice(io, self.now);
             self.in_device += 1;
-            self.free[index].pop();
+            self.offered[index] = None;
             self.backlog[index].pop_front();
             if polled {
                 self.start_polling(hctx);

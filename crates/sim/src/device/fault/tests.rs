@@ -149,6 +149,22 @@ fn one_kind_of_fault_moves_no_other() {
 }
 
 #[test]
+fn a_refused_command_keeps_its_fate() {
+    let run = |mbps: u32| {
+        let mut kind = null_blk(IrqMode::Softirq);
+        kind.mbps = mbps;
+        let mut plan = plan(DeviceKind::NullBlk(kind));
+        plan.fault.error = one_in(5);
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 3);
+        bench.run(&reads(64)).expect("drains");
+        (with_status(&bench, Status::IoError), bench.refusals)
+    };
+    let ((free, none), (limited, some)) = (run(0), run(1));
+    assert_eq!(free, limited);
+    assert!(none == 0 && some > 5, "{none}, {some}");
+}
+
+#[test]
 fn the_service_times_do_not_move_either() {
     let run = |error: Ratio| {
         let mut drive = nvme(2);
@@ -213,6 +229,8 @@ fn a_forgotten_timeout_timer_is_a_stall() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// All faults but lost completions at once: everything ends, once.
     #[test]
     fn everything_drains(

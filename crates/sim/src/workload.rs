@@ -1,0 +1,296 @@
+//! What a fio thread asks for next: operation, place, length and when at the earliest.
+//!
+//! The pure part: no clock and no queue. How many are in flight, and what submitting costs, is the
+//! task's matter. Where fio's own draws differ in kind, a comment says so.
+//! After fio's io_u.c (set_rw_ddir, get_next_block, rate_ddir) and backend.c (handle_thinktime).
+
+use crate::plan::{BlockSize, PerDirection, ThreadPlan};
+use crate::rng::Rng;
+use blkmq::request::{Op, Sector, Sectors};
+use blkmq::time::{Duration, SimTime};
+
+mod permutation;
+mod place;
+
+#[cfg(test)]
+mod tests;
+
+pub use permutation::Permutation;
+use place::Places;
+
+/// One I/O of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextIo {
+    /// Read, Write, Discard, or Flush for an fsync(2) or fdatasync(2).
+    pub op: Op,
+    /// First sector on the device; 0 of a flush.
+    pub sector: Sector,
+    /// Length; 0 of a flush.
+    pub sectors: Sectors,
+    /// Not to be issued earlier, counted from the first I/O of the stream (rate_iops).
+    pub not_before: Duration,
+}
+
+/// Reads, writes or trims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Read,
+    Write,
+    Trim,
+}
+
+/// The I/Os of one thread, in order.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    // Settings.
+    read_percent: u64,
+    trim_percent: u64,
+    block: PerDirection<BlockSize>,
+    rate_iops: PerDirection<u32>,
+    /// trimwrite: each block is trimmed, then written.
+    trims_then_writes: bool,
+    fsync: u32,
+    fdatasync: u32,
+    thinktime: Duration,
+    thinktime_blocks: u64,
+    number_ios: u64,
+    io_sectors: u64,
+    block_sectors_min: u64,
+
+    // State.
+    places: Places,
+    direction: Rng,
+    size: Rng,
+    /// Sectors issued, for the rate.
+    issued: PerDirection<u64>,
+    writes: u64,
+    /// The last one was a flush: a second one would find nothing to do.
+    flushed: bool,
+    /// The write that follows this trim.
+    trimmed: Option<(Sector, Sectors)>,
+    ios: u64,
+    /// Sectors that count towards io_bytes.
+    counted_sectors: u64,
+    /// I/Os completed, if there are pauses.
+    completed: u64,
+    /// End of the last pause.
+    paused_until: SimTime,
+}
+
+impl Stream {
+    /// The stream of a thread, from its beginning, on a device of blocks of `block_sectors`.
+    ///
+    /// Panics if the mix is not 100 percent, the region does not hold a block, or a block size is
+    /// not whole blocks of the device.
+    pub fn new(plan: &ThreadPlan, block_sectors: u32) -> Stream {
+        let mix = plan.mix;
+        let percents = [mix.read_percent, mix.write_percent, mix.trim_percent];
+        let sum: u32 = percents.iter().map(|percent| u32::from(*percent)).sum();
+        assert_eq!(sum, 100, "the mix of {}", plan.name);
+        let blocks = [plan.block.read, plan.block.write, plan.block.trim];
+        let used = blocks.iter().zip(percents).filter(|(_, p)| *p > 0);
+        let least = used.map(|(block, _)| block.min_sectors).min();
+        let least = least.expect("some kind has a share of the mix");
+        let whole = least.is_multiple_of(block_sectors.max(1));
+        assert!(whole, "{least} sectors on a device of {block_sectors}");
+        let stream = |purpose: &str| {
+            let name = format!("{purpose}/job{}.{}", plan.job, plan.clone);
+            Rng::stream(plan.random_seed, &name)
+        };
+        Stream {
+            read_percent: u64::from(mix.read_percent),
+            trim_percent: u64::from(mix.trim_percent),
+            block: plan.block,
+            rate_iops: plan.rate_iops,
+            trims_then_writes: mix.trim_percent > 0 && mix.write_percent > 0,
+            fsync: plan.fsync,
+            fdatasync: plan.fdatasync,
+            thinktime: plan.thinktime,
+            thinktime_blocks: u64::from(plan.thinktime_blocks.max(1)),
+            number_ios: plan.number_ios,
+            io_sectors: plan.io_bytes / 512,
+            block_sectors_min: u64::from(least),
+            places: Places::new(plan, stream("offset")),
+            direction: stream("direction"),
+            size: stream("size"),
+            issued: PerDirection {
+                read: 0,
+                write: 0,
+                trim: 0,
+            },
+            writes: 0,
+            flushed: true,
+            trimmed: None,
+            ios: 0,
+            counted_sectors: 0,
+            completed: 0,
+            paused_until: SimTime::ZERO,
+        }
+    }
+
+    /// The next I/O, or `None` when number_ios or io_bytes is reached. `elapsed` is the time since
+    /// the first I/O: of two directions with a rate, one that may go now goes first.
+    ///
+    /// Flushes count towards neither limit, and none follows the last write, as in fio.
+    pub fn next(&mut self, elapsed: Duration) -> Option<NextIo> {
+        if self.is_over() {
+            return None;
+        }
+        if self.flush_is_due() {
+            self.flushed = true;
+            return Some(NextIo {
+                op: Op::Flush,
+                sector: Sector(0),
+                sectors: Sectors(0),
+                not_before: Duration::ZERO,
+            });
+        }
+        let kind = self.kind(elapsed);
+        let not_before = self.open_at(kind);
+        let (sector, sectors) = self.extent(kind);
+        self.count(kind, sectors);
+        Some(NextIo {
+            op: kind.op(),
+            sector,
+            sectors,
+            not_before,
+        })
+    }
+
+    /// When this I/O may be issued: held back by a rate or by a pause. `started` is the time of
+    /// the first I/O.
+    pub fn earliest(&self, io: NextIo, started: SimTime) -> SimTime {
+        (started + io.not_before).max(self.paused_until)
+    }
+
+    /// An I/O has completed: after every `thinktime_blocks` (flushes not counted) comes a pause.
+    ///
+    /// Deviation: fio lets all that is in flight complete and then pauses. Here completions during
+    /// a pause begin it anew; one that comes later than that finds the thread at work again.
+    pub fn completed(&mut self, io: NextIo, at: SimTime) {
+        if self.thinktime == Duration::ZERO || io.op == Op::Flush {
+            return;
+        }
+        self.completed += 1;
+        if self.completed.is_multiple_of(self.thinktime_blocks) || at < self.paused_until {
+            self.paused_until = at + self.thinktime;
+        }
+    }
+
+    /// I/Os handed out, flushes not counted.
+    pub fn issued_count(&self) -> u64 {
+        self.ios
+    }
+
+    fn flush_is_due(&self) -> bool {
+        let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
+        !self.flushed && (due(self.fsync) || due(self.fdatasync))
+    }
+
+    /// A rest that does not hold a block is not used.
+    fn is_over(&self) -> bool {
+        let rest = self.io_sectors.saturating_sub(self.counted_sectors);
+        let full = self.ios >= self.number_ios || rest < self.block_sectors_min;
+        full && self.trimmed.is_none()
+    }
+
+    /// Reads or writes, and where a rate holds one back, the one that may go.
+    ///
+    /// Each is drawn on its own. fio stays with a direction until the shares demand the other,
+    /// which gives the same shares with shorter runs.
+    fn kind(&mut self, elapsed: Duration) -> Kind {
+        if self.trims_then_writes {
+            return if self.trimmed.is_some() {
+                Kind::Write
+            } else {
+                Kind::Trim
+            };
+        }
+        if self.trim_percent > 0 {
+            return Kind::Trim;
+        }
+        let (drawn, other) = match self.read_percent {
+            0 => return Kind::Write,
+            100 => return Kind::Read,
+            percent if self.direction.below(100) < percent => (Kind::Read, Kind::Write),
+            _ => (Kind::Write, Kind::Read),
+        };
+        let drawn_at = self.open_at(drawn);
+        if drawn_at > elapsed && self.open_at(other) < drawn_at {
+            other
+        } else {
+            drawn
+        }
+    }
+
+    /// When the rate allows the next of this kind. Counted in the smallest blocks since the
+    /// start, so that a stream that fell behind catches up.
+    fn open_at(&self, kind: Kind) -> Duration {
+        let rate = kind.of(&self.rate_iops);
+        if rate == 0 {
+            return Duration::ZERO;
+        }
+        let sectors_a_second = u128::from(rate) * u128::from(kind.of(&self.block).min_sectors);
+        let parts = u128::from(kind.of(&self.issued)) * 1_000_000_000;
+        Duration((parts / sectors_a_second) as u64)
+    }
+
+    fn extent(&mut self, kind: Kind) -> (Sector, Sectors) {
+        if kind == Kind::Write
+            && let Some(trimmed) = self.trimmed.take()
+        {
+            return trimmed;
+        }
+        let sectors = self.length(kind.of(&self.block));
+        let extent = self.places.next(kind as usize, sectors);
+        if self.trims_then_writes {
+            self.trimmed = Some(extent);
+        }
+        extent
+    }
+
+    fn length(&mut self, block: BlockSize) -> Sectors {
+        let steps = block.max_sectors / block.min_sectors;
+        if steps <= 1 {
+            return Sectors(block.min_sectors);
+        }
+        let step = 1 + self.size.below(u64::from(steps)) as u32;
+        Sectors(step * block.min_sectors)
+    }
+
+    fn count(&mut self, kind: Kind, sectors: Sectors) {
+        self.ios += 1;
+        let length = u64::from(sectors.0);
+        match kind {
+            Kind::Read => self.issued.read += length,
+            Kind::Write => self.issued.write += length,
+            Kind::Trim => self.issued.trim += length,
+        }
+        if kind == Kind::Write {
+            self.writes += 1;
+            self.flushed = false;
+        }
+        // Of a trimmed and written block, fio counts the write.
+        if !(self.trims_then_writes && kind == Kind::Trim) {
+            self.counted_sectors += length;
+        }
+    }
+}
+
+impl Kind {
+    fn op(self) -> Op {
+        match self {
+            Kind::Read => Op::Read,
+            Kind::Write => Op::Write,
+            Kind::Trim => Op::Discard,
+        }
+    }
+
+    fn of<T: Copy>(self, values: &PerDirection<T>) -> T {
+        match self {
+            Kind::Read => values.read,
+            Kind::Write => values.write,
+            Kind::Trim => values.trim,
+        }
+    }
+}

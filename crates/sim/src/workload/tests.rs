@@ -1,0 +1,400 @@
+//! Streams of a fio thread: order, mix, sizes, rates, flushes, ends.
+
+use super::{NextIo, Permutation, Stream};
+use crate::plan::{BlockSize, Engine, Mix, Order, PerDirection, ThreadPlan};
+use crate::rng::Rng;
+use blkmq::request::{IoPrio, Op};
+use blkmq::time::{Duration, SimTime};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const UNLIMITED: u64 = u64::MAX;
+
+fn same<T: Copy>(value: T) -> PerDirection<T> {
+    PerDirection {
+        read: value,
+        write: value,
+        trim: value,
+    }
+}
+
+fn fixed(sectors: u32) -> PerDirection<BlockSize> {
+    same(BlockSize {
+        min_sectors: sectors,
+        max_sectors: sectors,
+    })
+}
+
+/// Random reads of 4 KiB over 100 blocks from sector 1000 on.
+fn thread() -> ThreadPlan {
+    ThreadPlan {
+        name: String::from("job"),
+        job: 0,
+        clone: 3,
+        phase: 0,
+        cpus: vec![0],
+        engine: Engine::IoUring,
+        order: Order::RandomOnce,
+        mix: mix(100, 0, 0),
+        block: fixed(8),
+        first_sector: 1000,
+        region_sectors: 800,
+        iodepth: 1,
+        batch_submit: 1,
+        batch_complete_min: 1,
+        batch_complete_max: 1,
+        iodepth_low: 1,
+        polled: false,
+        fixed_buffers: false,
+        registered_files: false,
+        thread: false,
+        gtod_reduce: false,
+        priority: IoPrio::default(),
+        fsync: 0,
+        fdatasync: 0,
+        thinktime: Duration::ZERO,
+        thinktime_blocks: 1,
+        rate_iops: same(0),
+        random_seed: 7,
+        startdelay: Duration::ZERO,
+        ramp_time: Duration::ZERO,
+        runtime: Duration(u64::MAX),
+        number_ios: UNLIMITED,
+        io_bytes: UNLIMITED,
+    }
+}
+
+fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix {
+    Mix {
+        read_percent,
+        write_percent,
+        trim_percent,
+    }
+}
+
+fn take(plan: &ThreadPlan, count: usize) -> Vec<NextIo> {
+    let mut stream = Stream::new(plan, 1);
+    std::iter::from_fn(|| stream.next(Duration::ZERO))
+        .take(count)
+        .collect()
+}
+
+fn sectors_of(ios: &[NextIo]) -> Vec<u64> {
+    ios.iter().map(|io| io.sector.0).collect()
+}
+
+#[test]
+fn sequential_wraps_where_no_block_fits() {
+    let mut plan = thread();
+    plan.order = Order::Sequential;
+    plan.region_sectors = 20;
+    let ios = take(&plan, 5);
+    assert_eq!(sectors_of(&ios), [1000, 1008, 1000, 1008, 1000]);
+}
+
+#[test]
+fn each_direction_has_its_own_position() {
+    let mut plan = thread();
+    plan.order = Order::Sequential;
+    plan.mix = mix(50, 50, 0);
+    let ios = take(&plan, 60);
+    for op in [Op::Read, Op::Write] {
+        let mine: Vec<NextIo> = ios.iter().copied().filter(|io| io.op == op).collect();
+        let expected: Vec<u64> = (0..mine.len() as u64).map(|i| 1000 + 8 * i).collect();
+        assert_eq!(sectors_of(&mine), expected);
+        assert!(mine.len() > 15);
+    }
+}
+
+#[test]
+fn a_pass_hits_every_block_once_and_the_next_in_another_order() {
+    let ios = sectors_of(&take(&thread(), 200));
+    let (first, second) = ios.split_at(100);
+    let all: BTreeSet<u64> = (0..100).map(|i| 1000 + 8 * i).collect();
+    assert_eq!(first.iter().copied().collect::<BTreeSet<_>>(), all);
+    assert_eq!(second.iter().copied().collect::<BTreeSet<_>>(), all);
+    assert_ne!(first, second);
+    assert!(first.windows(2).filter(|w| w[1] == w[0] + 8).count() < 10);
+}
+
+#[test]
+fn reads_and_writes_share_a_pass() {
+    let mut plan = thread();
+    plan.mix = mix(30, 70, 0);
+    let ios = take(&plan, 100);
+    let blocks: BTreeSet<u64> = sectors_of(&ios).into_iter().collect();
+    assert_eq!(blocks.len(), 100);
+    // With blocks of different sizes each direction has its own.
+    plan.block.write.min_sectors = 16;
+    plan.block.write.max_sectors = 16;
+    let ios = take(&plan, 60);
+    let written: Vec<u64> = sectors_of(
+        &ios.into_iter()
+            .filter(|io| io.op == Op::Write)
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(written.iter().collect::<BTreeSet<_>>().len(), written.len());
+    assert!(
+        written
+            .iter()
+            .all(|sector| (sector - 1000).is_multiple_of(16))
+    );
+}
+
+#[test]
+fn without_a_map_draws_repeat() {
+    let mut plan = thread();
+    plan.order = Order::Random;
+    let blocks: BTreeSet<u64> = sectors_of(&take(&plan, 100)).into_iter().collect();
+    // 100 draws of 100 hit 63 on average.
+    assert!((50..80).contains(&blocks.len()), "{}", blocks.len());
+}
+
+#[test]
+fn shares_are_kept() {
+    let mut plan = thread();
+    plan.mix = mix(30, 70, 0);
+    let ios = take(&plan, 10_000);
+    let reads = ios.iter().filter(|io| io.op == Op::Read).count();
+    assert!((2_850..3_150).contains(&reads), "{reads}");
+}
+
+#[test]
+fn a_trimwrite_trims_each_block_and_then_writes_it() {
+    let mut plan = thread();
+    plan.mix = mix(0, 50, 50);
+    plan.io_bytes = 800 * 512;
+    let ios = take(&plan, 1000);
+    assert_eq!(ios.len(), 200, "only the writes count");
+    for pair in ios.chunks(2) {
+        assert_eq!((pair[0].op, pair[1].op), (Op::Discard, Op::Write));
+        assert_eq!(pair[0].sector, pair[1].sector);
+    }
+    plan.number_ios = 3;
+    let ios = take(&plan, 1000);
+    assert_eq!(ios.len(), 4, "a trimmed block is written all the same");
+}
+
+#[test]
+fn sizes_are_steps_of_the_smallest() {
+    let mut plan = thread();
+    plan.block = same(BlockSize {
+        min_sectors: 8,
+        max_sectors: 32,
+    });
+    let ios = take(&plan, 1000);
+    let sizes: BTreeSet<u32> = ios.iter().map(|io| io.sectors.0).collect();
+    assert_eq!(sizes, BTreeSet::from([8, 16, 24, 32]));
+    for io in &ios {
+        assert!(io.sector.0 + u64::from(io.sectors.0) <= 1800);
+    }
+}
+
+#[test]
+fn it_ends_after_number_ios_or_io_bytes() {
+    let mut plan = thread();
+    plan.number_ios = 17;
+    assert_eq!(take(&plan, 1000).len(), 17);
+    plan.number_ios = UNLIMITED;
+    plan.region_sectors = 803;
+    plan.io_bytes = 803 * 512;
+    assert_eq!(take(&plan, 1000).len(), 100, "three sectors hold no block");
+}
+
+#[test]
+fn a_flush_follows_every_third_write_but_the_last() {
+    let mut plan = thread();
+    plan.mix = mix(0, 100, 0);
+    plan.fsync = 3;
+    plan.fdatasync = 6;
+    plan.number_ios = 9;
+    let ops: String = take(&plan, 100)
+        .iter()
+        .map(|io| if io.op == Op::Flush { 'F' } else { 'W' })
+        .collect();
+    assert_eq!(ops, "WWWFWWWFWWW");
+}
+
+#[test]
+fn reads_bring_no_second_flush() {
+    let mut plan = thread();
+    plan.mix = mix(50, 50, 0);
+    plan.fsync = 1;
+    let ios = take(&plan, 400);
+    let count = |op: Op| ios.iter().filter(|io| io.op == op).count();
+    assert!(count(Op::Flush) > 50);
+    assert!(count(Op::Flush).abs_diff(count(Op::Write)) <= 1);
+}
+
+#[test]
+fn a_rate_spaces_ios_and_lets_late_ones_catch_up() {
+    let mut plan = thread();
+    plan.rate_iops = same(3_000);
+    let times: Vec<u64> = take(&plan, 7).iter().map(|io| io.not_before.0).collect();
+    assert_eq!(
+        times,
+        [
+            0, 333_333, 666_666, 1_000_000, 1_333_333, 1_666_666, 2_000_000
+        ]
+    );
+}
+
+#[test]
+fn the_direction_that_may_go_goes() {
+    let mut plan = thread();
+    plan.mix = mix(50, 50, 0);
+    plan.rate_iops.read = 10;
+    let mut stream = Stream::new(&plan, 1);
+    let mut reads = 0;
+    // In the first 100 ms the rate allows one read; writes are not limited.
+    for i in 0..1000 {
+        let elapsed = Duration(i * 90_000);
+        let io = stream.next(elapsed).expect("no end");
+        assert!(io.not_before <= elapsed);
+        reads += u32::from(io.op == Op::Read);
+    }
+    assert_eq!(reads, 1);
+}
+
+#[test]
+fn it_pauses_after_each_group() {
+    let mut plan = thread();
+    plan.thinktime = Duration(5_000);
+    plan.thinktime_blocks = 4;
+    let mut stream = Stream::new(&plan, 1);
+    let io = stream.next(Duration::ZERO).expect("no end");
+    let earliest: Vec<u64> = (1..=9)
+        .map(|i| {
+            stream.completed(io, SimTime(i * 10_000));
+            stream.earliest(io, SimTime(7)).0
+        })
+        .collect();
+    assert_eq!(
+        earliest,
+        [7, 7, 7, 45_000, 45_000, 45_000, 45_000, 85_000, 85_000]
+    );
+    // What completes in a pause begins it anew.
+    stream.completed(io, SimTime(84_000));
+    assert_eq!(stream.earliest(io, SimTime::ZERO), SimTime(89_000));
+}
+
+#[test]
+fn flushes_bring_no_pause() {
+    let mut plan = thread();
+    plan.mix = mix(0, 100, 0);
+    plan.fsync = 1;
+    plan.thinktime = Duration(5_000);
+    let mut stream = Stream::new(&plan, 1);
+    let write = stream.next(Duration::ZERO).expect("no end");
+    let flush = stream.next(Duration::ZERO).expect("no end");
+    assert_eq!(flush.op, Op::Flush);
+    stream.completed(flush, SimTime(10_000));
+    assert_eq!(stream.earliest(write, SimTime::ZERO), SimTime::ZERO);
+    stream.completed(write, SimTime(10_000));
+    assert_eq!(stream.earliest(flush, SimTime::ZERO), SimTime(15_000));
+}
+
+#[test]
+#[should_panic(expected = "9 sectors on a device of 8")]
+fn a_block_that_the_device_does_not_know_is_our_mistake() {
+    let mut plan = thread();
+    plan.block = fixed(9);
+    Stream::new(&plan, 8);
+}
+
+#[test]
+fn clones_differ_and_repeat() {
+    let plan = thread();
+    let mut clone = thread();
+    clone.clone = 4;
+    assert_ne!(take(&plan, 50), take(&clone, 50));
+    assert_eq!(take(&plan, 50), take(&plan, 50));
+}
+
+#[test]
+fn sizes_do_not_move_positions() {
+    let positions = |max_sectors: u32| {
+        let mut plan = thread();
+        plan.order = Order::Random;
+        plan.block.read.max_sectors = max_sectors;
+        sectors_of(&take(&plan, 50))
+    };
+    assert_eq!(positions(8), positions(64));
+}
+
+#[test]
+fn a_permutation_of_a_large_disk_has_no_pattern() {
+    let n = (1u64 << 31) - 5;
+    let permutation = Permutation::new(n, &mut Rng::stream(1, "test"));
+    let sample: Vec<u64> = (0..4000).map(|i| permutation.at(i)).collect();
+    assert_eq!(sample.iter().collect::<BTreeSet<_>>().len(), 4000);
+    // A quarter of them in each quarter, and no direction.
+    for quarter in 0..4 {
+        let inside = sample.iter().filter(|x| *x * 4 / n == quarter).count();
+        assert!((880..1120).contains(&inside), "{inside}");
+    }
+    let rising = sample.windows(2).filter(|w| w[0] < w[1]).count();
+    assert!((1880..2120).contains(&rising), "{rising}");
+}
+
+proptest! {
+    /// A permutation maps 0..n onto itself.
+    #[test]
+    fn a_permutation_hits_everything_once(n in 1u64..3000, seed: u64) {
+        let mut rng = Rng::stream(seed, "test");
+        let mut permutation = Permutation::new(n, &mut rng);
+        for _ in 0..2 {
+            let hit: BTreeSet<u64> = (0..n).map(|i| permutation.at(i)).collect();
+            prop_assert_eq!(hit.len() as u64, n);
+            prop_assert!(hit.last() < Some(&n));
+            permutation.renew(&mut rng);
+        }
+    }
+
+    /// Everything lies inside the region, in whole and aligned blocks, and limits are kept.
+    #[test]
+    fn streams_stay_inside(
+        order in prop::sample::select(vec![Order::Sequential, Order::RandomOnce, Order::Random]),
+        read_percent in 0u8..=100,
+        read_min in 1u32..10,
+        read_steps in 1u32..5,
+        write_min in 1u32..10,
+        write_steps in 1u32..5,
+        region_sectors in 40u64..500,
+        io_kib in prop::sample::select(vec![0u64, 50, 1000, 1 << 40]),
+        number_ios in 0u64..300,
+        fsync in 0u32..4,
+        random_seed: u64,
+    ) {
+        let mut plan = thread();
+        plan.order = order;
+        plan.mix = mix(read_percent, 100 - read_percent, 0);
+        plan.block.read = BlockSize { min_sectors: read_min, max_sectors: read_min * read_steps };
+        plan.block.write = BlockSize { min_sectors: write_min, max_sectors: write_min * write_steps };
+        plan.region_sectors = region_sectors;
+        plan.io_bytes = io_kib << 10;
+        plan.number_ios = number_ios;
+        plan.fsync = fsync;
+        plan.random_seed = random_seed;
+        let ios = take(&plan, 2000);
+        let data: Vec<&NextIo> = ios.iter().filter(|io| io.op != Op::Flush).collect();
+        prop_assert!(data.len() as u64 <= number_ios);
+        let sectors: u64 = data.iter().map(|io| u64::from(io.sectors.0)).sum();
+        let largest = u64::from((read_min * read_steps).max(write_min * write_steps));
+        prop_assert!(sectors < io_kib * 2 + largest);
+        let least = u64::from(read_min.min(write_min));
+        let complete = data.len() as u64 == number_ios || sectors + 10 > io_kib * 2;
+        prop_assert!(complete, "{} I/Os, {} sectors, least {}", data.len(), sectors, least);
+        for io in data {
+            let min = if io.op == Op::Read { read_min } else { write_min };
+            let offset = io.sector.0 - 1000;
+            prop_assert!(io.sectors.0 > 0);
+            prop_assert!(io.sectors.0.is_multiple_of(min));
+            prop_assert!(offset.is_multiple_of(u64::from(min)));
+            prop_assert!(offset + u64::from(io.sectors.0) <= region_sectors);
+        }
+        for pair in ios.windows(2) {
+            prop_assert!(pair[0].op != Op::Flush || pair[1].op != Op::Flush);
+        }
+    }
+}
