@@ -1,0 +1,149 @@
+//! The command line.
+//!
+//! Grammar only. What a value means is found out where it is used, so that an error about it
+//! reads the same whether it came from an option or from a file.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Exit codes, below the help.
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  conform: the kernel and the model differ
+    2  bad input or usage, or an output that cannot be written
+    3  the simulated run stalled: I/O is left that nothing will complete
+  130  interrupted (Ctrl-C); outputs that were asked for are not there, older ones are untouched";
+
+/// Simulator and reference model of the Linux multi-queue block layer.
+#[derive(Debug, Parser)]
+#[command(name = "blksim", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a scenario and report what happened
+    Run(Box<RunArgs>),
+    /// List the built-in scenarios and machines
+    List,
+    /// Print a built-in scenario as it is written
+    Show {
+        /// Its name, as `blksim list` tells it
+        name: String,
+    },
+    /// Compare the dispatches of a captured kernel with the model's, one by one
+    Conform(ConformArgs),
+    /// Read a blktrace capture and print counts, latencies and the speed of reading
+    ImportStats(ImportStatsArgs),
+}
+
+/// Arguments of `blksim run`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct RunArgs {
+    /// A built-in scenario (see `blksim list`), FILE.toml or FILE.fio
+    #[arg(
+        value_name = "SCENARIO",
+        required_unless_present = "fio",
+        conflicts_with = "fio"
+    )]
+    pub(crate) scenario: Option<String>,
+
+    /// Machine profile: a name that `blksim list` tells, or FILE.toml
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) machine: Option<String>,
+    /// queue/scheduler: none or mq-deadline
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheduler: Option<String>,
+    /// The device, in place of the scenario's: null_blk,irqmode=2,completion_nsec=100000
+    #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
+    pub(crate) device: Option<String>,
+    /// Kernel whose rules apply: v6.1 or v6.12
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) rules: Option<String>,
+    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of all random streams
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub(crate) seed: Option<u64>,
+    /// Measured time of each job, with fio's units: 100ms, 2s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) runtime: Option<String>,
+    /// Time before that which does not count
+    #[arg(long, value_name = "TIME")]
+    pub(crate) ramp_time: Option<String>,
+
+    /// Report as JSON, in fio's shape: to FILE, else in place of the text
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub(crate) json: Option<Option<PathBuf>>,
+    /// Report as CSV: a row for each direction of each job
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the run as binary blktrace files, one per CPU, into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
+    #[arg(last = true, value_name = "FIO OPTIONS")]
+    pub(crate) fio: Vec<String>,
+}
+
+/// Arguments of `blksim conform`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ConformArgs {
+    /// Folder of the capture: meta.txt, queue.txt, and ftrace.txt or blktrace files
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// What counts as a dispatch: `calls` of the scheduler (ftrace.txt), or D `records` of blktrace;
+    /// calls, if there is an ftrace.txt
+    #[arg(long, value_name = "calls|records")]
+    pub(crate) mode: Option<String>,
+    /// Only this device of several
+    #[arg(long, value_name = "DEV")]
+    pub(crate) trace_device: Option<String>,
+    /// Kernel whose rules apply, in place of the capture's own
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) rules: Option<String>,
+    /// JSON in place of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `blksim import-stats`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportStatsArgs {
+    /// Files <device>.blktrace.<cpu> (also .gz, .xz), a directory of them, or a `blkparse -d` dump
+    #[arg(required = true, value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+    /// JSON in place of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only this device: by name in the files' names, or by number (8,0) in a dump
+    #[arg(long, value_name = "DEV")]
+    pub(crate) trace_device: Option<String>,
+    /// Keep what comes before a damage in the middle of a file
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    /// Every warning is an error
+    #[arg(long, conflicts_with = "salvage")]
+    pub(crate) strict: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Args;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+}

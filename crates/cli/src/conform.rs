@@ -1,0 +1,50 @@
+//! `blksim conform`: does the model decide as a captured kernel did?
+
+use blkmq::rules::Rules;
+use sim::conform::{Mode, Options, run};
+use trace::capture::CaptureDir;
+
+use crate::args::ConformArgs;
+use crate::error::Error;
+use crate::{DIFFERENT, OK, output};
+
+/// Compares and prints the verdict.
+pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
+    let rules = args.rules.as_deref().map(rules).transpose()?;
+    let mode = args.mode.as_deref().map(mode).transpose()?;
+    let dir = CaptureDir::open(&args.dir)?;
+    let mode = mode.unwrap_or(if dir.files.contains_key("ftrace.txt") {
+        Mode::Calls
+    } else {
+        Mode::Records
+    });
+    let trace_device = args.trace_device.clone();
+    let verdict = run(
+        &dir,
+        &Options {
+            mode,
+            trace_device,
+            rules,
+        },
+    )?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&verdict).expect("a verdict has string keys");
+        output::print(&format!("{json}\n"))?;
+    } else {
+        output::print(&format!("{verdict}\n"))?;
+    }
+    Ok(if verdict.conforms() { OK } else { DIFFERENT })
+}
+
+fn mode(name: &str) -> Result<Mode, Error> {
+    let what = "no such mode; expected calls or records";
+    Mode::by_name(name).ok_or_else(|| Error::usage(format!("--mode {name}"), what))
+}
+
+fn rules(name: &str) -> Result<Rules, Error> {
+    Rules::by_name(name).ok_or_else(|| {
+        let known = Rules::PRESETS.map(|rules| rules.name).join(", ");
+        let what = format!("no rules of this kernel; there are {known}");
+        Error::usage(format!("--rules {name}"), what)
+    })
+}

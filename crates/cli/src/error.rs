@@ -1,0 +1,78 @@
+//! What can go wrong: one line each, with file, line or byte, field, and what would be right.
+
+use std::path::PathBuf;
+
+use sim::scenario::ScenarioError;
+
+/// Why a command could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A scenario that cannot be used. The text is the scenario's, in the words of the option.
+    #[error("{0}")]
+    Scenario(String),
+    /// A capture that cannot be used.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+    /// A capture that cannot be compared.
+    #[error(transparent)]
+    Conform(#[from] sim::conform::Error),
+    /// A file that cannot be read or is not what it should be.
+    #[error("{}: {what}", .file.display())]
+    Input {
+        /// As it was named.
+        file: PathBuf,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// Arguments that do not go together, or a name that does not exist.
+    #[error("{option}: {what}")]
+    Usage {
+        /// The argument.
+        option: String,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// An output that cannot be written.
+    #[error("{file}: cannot write: {source}; nothing was changed there")]
+    Output {
+        /// As it was named; `standard output`.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Ctrl-C.
+    #[error("interrupted; no output was written")]
+    Interrupted,
+}
+
+impl From<ScenarioError> for Error {
+    fn from(error: ScenarioError) -> Error {
+        Error::Scenario(error.to_string())
+    }
+}
+
+impl Error {
+    /// A wrong argument.
+    pub(crate) fn usage(option: impl Into<String>, what: impl Into<String>) -> Error {
+        Error::Usage {
+            option: option.into(),
+            what: what.into(),
+        }
+    }
+
+    /// A file that cannot be used.
+    pub(crate) fn input(file: impl Into<PathBuf>, what: impl Into<String>) -> Error {
+        Error::Input {
+            file: file.into(),
+            what: what.into(),
+        }
+    }
+
+    /// An output that cannot be written.
+    pub(crate) fn output(file: impl Into<String>, source: std::io::Error) -> Error {
+        Error::Output {
+            file: file.into(),
+            source,
+        }
+    }
+}

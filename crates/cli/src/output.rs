@@ -1,0 +1,126 @@
+//! Outputs: standard output, and files that appear whole or not at all.
+//!
+//! A file is written beside its place under a temporary name and renamed at the end; what was
+//! there before stays until then. Devices and pipes are written directly.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+
+/// Prints to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|source| Error::output("standard output", source))
+}
+
+/// Prints to standard error. If that fails there is nobody left to be told.
+pub(crate) fn tell(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A file to be written. Dropped without [`OutputFile::put`] it leaves nothing.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    name: String,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// `-`
+    Stdout,
+    /// A device, a pipe: there is nothing to rename.
+    Direct(File),
+    /// A regular file, and its name at the end.
+    Replace(NamedTempFile, PathBuf),
+}
+
+impl OutputFile {
+    /// Makes sure that the file can be written, before the work begins whose result it is for.
+    pub(crate) fn open(path: &Path) -> Result<OutputFile, Error> {
+        let name = path.display().to_string();
+        let place = if name == "-" {
+            Place::Stdout
+        } else {
+            place(path).map_err(|source| Error::output(&name, source))?
+        };
+        Ok(OutputFile { name, place })
+    }
+
+    /// Whether it is standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.place, Place::Stdout)
+    }
+
+    /// Writes all of it, to be kept by [`Written::keep`].
+    pub(crate) fn put(mut self, text: &str) -> Result<Written, Error> {
+        let written = match &mut self.place {
+            Place::Stdout => {
+                print(text)?;
+                Ok(())
+            }
+            Place::Direct(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
+            Place::Replace(file, _) => file
+                .write_all(text.as_bytes())
+                .and_then(|()| file.as_file().sync_all()),
+        };
+        written.map_err(|source| Error::output(&self.name, source))?;
+        Ok(Written(self))
+    }
+}
+
+/// A file that is complete but not yet in its place.
+#[derive(Debug)]
+pub(crate) struct Written(OutputFile);
+
+impl Written {
+    /// Gives it its name, replacing what was there.
+    pub(crate) fn keep(self) -> Result<(), Error> {
+        match self.0.place {
+            Place::Stdout | Place::Direct(_) => Ok(()),
+            Place::Replace(file, target) => match file.persist(target) {
+                Ok(_) => Ok(()),
+                Err(refused) => Err(Error::output(self.0.name, refused.error)),
+            },
+        }
+    }
+}
+
+fn place(path: &Path) -> std::io::Result<Place> {
+    // A link stays, what it leads to is replaced.
+    let target = match path.canonicalize() {
+        Ok(target) => target,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_path_buf(),
+        Err(error) => return Err(error),
+    };
+    let mode = match target.metadata() {
+        Ok(old) if old.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Ok(old) if !old.is_file() => {
+            return Ok(Place::Direct(OpenOptions::new().write(true).open(target)?));
+        }
+        Ok(old) => Some(old.permissions()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if target.file_name().is_none() {
+        return Err(ErrorKind::InvalidFilename.into());
+    }
+    let dir = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let temporary = tempfile::Builder::new()
+        .prefix(".blksim-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(dir)?;
+    if let Some(mode) = mode {
+        temporary.as_file().set_permissions(mode)?;
+    }
+    Ok(Place::Replace(temporary, target))
+}

@@ -1,0 +1,61 @@
+//! A progress bar of virtual time, on a terminal only.
+
+use std::io::IsTerminal as _;
+
+use blkmq::time::SimTime;
+use indicatif::{ProgressBar, ProgressStyle};
+use sim::plan::Plan;
+
+/// The bar; nothing when standard error is no terminal.
+#[derive(Debug)]
+pub(crate) struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    /// A bar for the time that the plan's threads may take; one without end if they are bounded by
+    /// a number of I/Os.
+    pub(crate) fn new(plan: &Plan) -> Progress {
+        if !std::io::stderr().is_terminal() {
+            return Progress(None);
+        }
+        let (bar, form) = match end_ms(plan) {
+            Some(end) => (
+                ProgressBar::new(end),
+                "{wide_bar} {pos}/{len} ms simulated, {eta} to go",
+            ),
+            None => (ProgressBar::new_spinner(), "{spinner} {pos} ms simulated"),
+        };
+        let style = ProgressStyle::with_template(form).expect("the template is a correct one");
+        bar.set_style(style);
+        Progress(Some(bar))
+    }
+
+    /// Virtual time reached.
+    pub(crate) fn at(&self, now: SimTime) {
+        if let Some(bar) = &self.0 {
+            bar.set_position(now.0 / 1_000_000);
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Virtual time at which the last phase is over at the latest, if every thread has a limit.
+fn end_ms(plan: &Plan) -> Option<u64> {
+    let mut phases = vec![0_u64; usize::from(plan.capacity.phases)];
+    for thread in &plan.threads {
+        let span = thread.startdelay.0.checked_add(thread.ramp_time.0)?;
+        let span = span.checked_add(thread.runtime.0)?;
+        if thread.runtime.0 == u64::MAX {
+            return None;
+        }
+        let phase = &mut phases[usize::from(thread.phase)];
+        *phase = span.max(*phase);
+    }
+    let end: u64 = phases.into_iter().fold(0, u64::saturating_add);
+    Some((end / 1_000_000).max(1))
+}

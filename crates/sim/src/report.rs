@@ -1,0 +1,398 @@
+//! A `Report`: what a run means, in figures that a reader can compare with fio's.
+//!
+//! Made once, from the plan and the record of a run; nothing here looks at a simulator or a clock,
+//! so equal runs give equal bytes. Names and shape of the JSON are fio's where fio has them.
+//! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
+
+use blkmq::rules::SchedulerKind;
+use blkmq::time::SimTime;
+use serde::Serialize;
+use serde::ser::Serializer;
+use sha2::{Digest, Sha256};
+
+use crate::machine::Stall;
+use crate::plan::{Plan, QueuePlan, ThreadPlan};
+use crate::profile::MachineProfile;
+use crate::recorder::{JobStats, LockStats, Recorder, TaskUsage, Usage};
+
+mod csv;
+mod device;
+mod direction;
+mod text;
+
+pub use device::DeviceReport;
+pub use direction::{Direction, Percentiles, Spread, Sync};
+
+/// Where a run came from: what the caller knows and the plan does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Version of the program.
+    pub version: String,
+    /// Digest of the scenario's text, see [`digest`].
+    pub scenario_hash: String,
+    /// Options that changed the scenario, and fio's if there was no file, as they were written.
+    pub options: Vec<String>,
+}
+
+/// Figures of one run.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Report {
+    /// What is needed to repeat the run, and how it ended.
+    pub blksim: RunReport,
+    /// One entry a job (a section of a fio file), its clones summed up.
+    pub jobs: Vec<JobReport>,
+    /// Time of all CPUs.
+    pub cpus: CpuReport,
+    /// Locks by kind; those never taken are left out.
+    pub locks: Vec<LockReport>,
+    /// The device.
+    pub device: DeviceReport,
+    /// Options that were accepted though they change nothing.
+    pub ignored_options: Vec<String>,
+}
+
+/// What is needed to repeat a run.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct RunReport {
+    /// Version of the program.
+    pub version: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Its one line.
+    pub description: String,
+    /// Digest of its text.
+    pub scenario_hash: String,
+    /// Options that changed it.
+    pub options: Vec<String>,
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// Kernel.
+    pub rules: &'static str,
+    /// Machine profile.
+    pub machine: String,
+    /// Digest of its text.
+    pub machine_hash: String,
+    /// CPUs in use.
+    pub cpus: u16,
+    /// Ticks a second.
+    pub hz: u32,
+    /// Scheduler.
+    pub scheduler: &'static str,
+    /// queue/nr_requests.
+    pub nr_requests: u32,
+    /// queue/iosched, by name; empty without a scheduler.
+    #[serde(serialize_with = "as_map")]
+    pub iosched: Vec<(&'static str, i64)>,
+    /// `finished`, or `stalled`: the figures are then those up to the stall.
+    pub outcome: &'static str,
+    /// Why it stalled, line by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Vec<String>>,
+    /// Virtual time from the first thread's start to the end.
+    pub simulated_ns: u64,
+    /// The part that was measured: without the ramp.
+    pub measured_ns: u64,
+    /// I/Os that ended, the ramp's included.
+    pub all_ios: u64,
+}
+
+/// Figures of one job.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct JobReport {
+    /// Its name.
+    pub jobname: String,
+    /// Its number.
+    pub groupid: usize,
+    /// Threads.
+    pub threads: u32,
+    /// I/Os that failed.
+    pub total_err: u64,
+    /// Reads.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Trims.
+    pub trim: Direction,
+    /// fsync(2) and fdatasync(2).
+    pub sync: Sync,
+    /// Measured time, ms.
+    pub job_runtime: u64,
+    /// Time of a thread in user space, mean over threads, percent of the time it ran.
+    pub usr_cpu: f64,
+    /// Time of a thread in the kernel, waiting for locks included, likewise.
+    pub sys_cpu: f64,
+    /// Times that its threads were switched in.
+    pub ctx: u64,
+}
+
+/// Time of all CPUs by mode, percent of their time; the modes add up to 100.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct CpuReport {
+    /// User space.
+    pub user: f64,
+    /// Kernel on behalf of tasks, kernel workers included, waiting for locks excluded.
+    pub system: f64,
+    /// Softirqs.
+    pub softirq: f64,
+    /// Hard interrupts.
+    pub irq: f64,
+    /// Waiting for locks, in any mode.
+    pub lock_wait: f64,
+    /// Idle.
+    pub idle: f64,
+    /// Context switches.
+    pub ctx: u64,
+    /// Time that was not idle, of all CPUs together, ns.
+    pub busy_ns: u64,
+}
+
+/// Figures of the locks of one kind.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct LockReport {
+    /// Name as the kernel's lock statistics would show it.
+    pub name: &'static str,
+    /// How often taken.
+    pub acquisitions: u64,
+    /// How often somebody had to wait.
+    pub contended: u64,
+    /// Total waiting time.
+    pub wait_ns: u64,
+    /// Total holding time.
+    pub hold_ns: u64,
+    /// Longest wait.
+    pub wait_max_ns: u64,
+    /// Longest hold.
+    pub hold_max_ns: u64,
+    /// Waiting time as a part of the time of all CPUs that was not idle, 0 to 1.
+    pub wait_share: f64,
+}
+
+impl Report {
+    /// Figures of a run that has been settled (`Simulator::settle`). `stall`: why it did not end.
+    pub fn new(
+        origin: Origin,
+        plan: &Plan,
+        profile: &MachineProfile,
+        recorder: &Recorder,
+        stall: Option<&Stall>,
+    ) -> Report {
+        let cpus = CpuReport::new(&recorder.cpus);
+        let jobs = recorder.jobs.iter().enumerate();
+        Report {
+            blksim: RunReport::new(origin, plan, profile, recorder, stall),
+            jobs: jobs
+                .map(|(index, job)| JobReport::new(index, job, plan, recorder))
+                .collect(),
+            locks: recorder
+                .locks
+                .iter()
+                .map(|lock| LockReport::new(lock, cpus.busy_ns))
+                .collect(),
+            cpus,
+            device: DeviceReport::new(plan, recorder),
+            ignored_options: plan.ignored.clone(),
+        }
+    }
+
+    /// The report as JSON, with a line feed at the end.
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self)
+            .expect("the report has string keys, and no figure is divided by zero");
+        json.push('\n');
+        json
+    }
+}
+
+impl RunReport {
+    fn new(
+        origin: Origin,
+        plan: &Plan,
+        profile: &MachineProfile,
+        recorder: &Recorder,
+        stall: Option<&Stall>,
+    ) -> RunReport {
+        RunReport {
+            version: origin.version,
+            scenario: plan.name.clone(),
+            description: plan.description.clone(),
+            scenario_hash: origin.scenario_hash,
+            options: origin.options,
+            seed: plan.seed,
+            rules: plan.queue.rules.name,
+            machine: plan.machine.profile.clone(),
+            machine_hash: profile.hash.clone(),
+            cpus: plan.machine.cpus,
+            hz: plan.machine.hz,
+            scheduler: plan.queue.scheduler.name(),
+            nr_requests: plan.queue.nr_requests,
+            iosched: iosched(&plan.queue),
+            outcome: if stall.is_some() {
+                "stalled"
+            } else {
+                "finished"
+            },
+            stall: stall.map(|stall| stall.to_string().lines().map(str::to_owned).collect()),
+            simulated_ns: recorder.until.0,
+            measured_ns: recorder.until.since(recorder.from).0,
+            all_ios: recorder.total_ios,
+        }
+    }
+
+    /// True if a scheduler runs.
+    pub fn is_scheduled(&self) -> bool {
+        self.scheduler != SchedulerKind::None.name()
+    }
+}
+
+impl JobReport {
+    fn new(index: usize, job: &JobStats, plan: &Plan, recorder: &Recorder) -> JobReport {
+        let of_job = |thread: &ThreadPlan| usize::from(thread.job) == index;
+        let ramp = plan
+            .threads
+            .iter()
+            .filter(|t| of_job(t))
+            .map(|t| t.ramp_time.0)
+            .max();
+        // A job that a stall left running has no end of its own.
+        let until = if job.until == SimTime::ZERO {
+            recorder.until
+        } else {
+            job.until
+        };
+        let span = until.since(job.from);
+        // CPU time counts from the end of the first phase's ramp, I/Os from that of their own.
+        let started = SimTime(job.from.0.saturating_sub(ramp.unwrap_or(0)));
+        let cpu_span = until.since(started.max(recorder.from));
+        let mut usage = TaskUsage::default();
+        let threads = plan.threads.iter().zip(&recorder.threads);
+        for (_, thread) in threads.filter(|(thread, _)| of_job(thread)) {
+            usage.user_ps += thread.user_ps;
+            usage.system_ps += thread.system_ps;
+            usage.switches += thread.switches;
+        }
+        let time_ps = u128::from(cpu_span.0) * 1000 * u128::from(job.threads);
+        let [read, write, trim, sync] = &job.directions;
+        JobReport {
+            jobname: job.name.clone(),
+            groupid: index,
+            threads: job.threads,
+            total_err: job
+                .directions
+                .iter()
+                .map(|direction| direction.errors)
+                .sum(),
+            read: Direction::new(read, span),
+            write: Direction::new(write, span),
+            trim: Direction::new(trim, span),
+            sync: Sync::new(sync),
+            job_runtime: span.0 / 1_000_000,
+            usr_cpu: percent(u128::from(usage.user_ps), time_ps),
+            sys_cpu: percent(u128::from(usage.system_ps), time_ps),
+            ctx: usage.switches,
+        }
+    }
+
+    /// Reads, writes and trims with their names.
+    pub fn directions(&self) -> [(&'static str, &Direction); 3] {
+        [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+        ]
+    }
+}
+
+impl CpuReport {
+    fn new(cpus: &[Usage]) -> CpuReport {
+        let sum = |of: fn(&Usage) -> u64| cpus.iter().map(|cpu| u128::from(of(cpu))).sum::<u128>();
+        let (user, system) = (sum(|cpu| cpu.user), sum(|cpu| cpu.system));
+        let (softirq, irq) = (sum(|cpu| cpu.softirq), sum(|cpu| cpu.irq));
+        let (spin, idle) = (sum(|cpu| cpu.spin), sum(|cpu| cpu.idle));
+        let busy = user + system + softirq + irq + spin;
+        let all = busy + idle;
+        CpuReport {
+            user: percent(user, all),
+            system: percent(system, all),
+            softirq: percent(softirq, all),
+            irq: percent(irq, all),
+            lock_wait: percent(spin, all),
+            idle: percent(idle, all),
+            ctx: cpus.iter().map(|cpu| cpu.switches).sum(),
+            busy_ns: (busy / 1000) as u64,
+        }
+    }
+}
+
+impl LockReport {
+    fn new(lock: &LockStats, busy_ns: u64) -> LockReport {
+        LockReport {
+            name: lock.kind.name(),
+            acquisitions: lock.acquisitions,
+            contended: lock.contended,
+            wait_ns: lock.wait.0,
+            hold_ns: lock.hold.0,
+            wait_max_ns: lock.wait_max.0,
+            hold_max_ns: lock.hold_max.0,
+            wait_share: round(ratio(u128::from(lock.wait.0), u128::from(busy_ns))),
+        }
+    }
+}
+
+/// Digest of a scenario's text: the first 16 hexadecimal digits of its SHA-256, as for profiles.
+pub fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The scheduler's attributes as sysfs shows them.
+fn iosched(queue: &QueuePlan) -> Vec<(&'static str, i64)> {
+    const MQ_DEADLINE: [&str; 7] = [
+        "read_expire",
+        "write_expire",
+        "prio_aging_expire",
+        "writes_starved",
+        "fifo_batch",
+        "front_merges",
+        "async_depth",
+    ];
+    match queue.scheduler {
+        SchedulerKind::None => Vec::new(),
+        SchedulerKind::MqDeadline => MQ_DEADLINE
+            .into_iter()
+            .filter_map(|name| Some((name, queue.mq_deadline.show(name)?)))
+            .collect(),
+    }
+}
+
+/// Pairs as a JSON object, in their order.
+fn as_map<S: Serializer, V: Serialize>(
+    list: &[(&'static str, V)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
+}
+
+/// Zero if there is nothing to divide by.
+fn ratio(part: u128, whole: u128) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn percent(part: u128, whole: u128) -> f64 {
+    round(ratio(part, whole) * 100.0)
+}
+
+/// Six digits behind the point, as fio prints.
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! A report as CSV: a header, then a row for each direction of each job that did any I/O.
+//!
+//! Rows of several runs can be put below each other: what tells runs apart stands in each row.
+//! Quoting follows RFC 4180, line ends are LF.
+
+use super::{Direction, JobReport, LockReport, Report};
+
+/// Columns of [`Report::to_csv`].
+const COLUMNS: [&str; 31] = [
+    "scenario",
+    "seed",
+    "rules",
+    "machine",
+    "cpus",
+    "scheduler",
+    "device",
+    "outcome",
+    "job",
+    "threads",
+    "direction",
+    "ios",
+    "bytes",
+    "errors",
+    "runtime_ms",
+    "iops",
+    "bw_bytes",
+    "clat_mean_ns",
+    "clat_p50_ns",
+    "clat_p99_ns",
+    "clat_p99_9_ns",
+    "clat_max_ns",
+    "usr_cpu",
+    "sys_cpu",
+    "ctx",
+    "cpu_busy",
+    "lock_wait",
+    "worst_lock",
+    "worst_lock_wait_share",
+    "device_depth_mean",
+    "device_depth_max",
+];
+
+impl Report {
+    /// The report as CSV.
+    pub fn to_csv(&self) -> String {
+        let mut csv = COLUMNS.join(",");
+        csv.push('\n');
+        for job in &self.jobs {
+            for (name, direction) in job.directions() {
+                if direction.total_ios > 0 {
+                    let row: Vec<String> = self
+                        .row(job, name, direction)
+                        .iter()
+                        .map(|cell| quoted(cell))
+                        .collect();
+                    csv.push_str(&row.join(","));
+                    csv.push('\n');
+                }
+            }
+        }
+        csv
+    }
+
+    fn row(&self, job: &JobReport, name: &str, io: &Direction) -> [String; COLUMNS.len()] {
+        let run = &self.blksim;
+        let lat = &io.clat_ns;
+        let at = |name| lat.percentile.at(name).unwrap_or(0).to_string();
+        let worst = self.worst_lock();
+        [
+            run.scenario.clone(),
+            run.seed.to_string(),
+            run.rules.to_owned(),
+            run.machine.clone(),
+            run.cpus.to_string(),
+            run.scheduler.to_owned(),
+            self.device.kind.to_owned(),
+            run.outcome.to_owned(),
+            job.jobname.clone(),
+            job.threads.to_string(),
+            name.to_owned(),
+            io.total_ios.to_string(),
+            io.io_bytes.to_string(),
+            io.errors.to_string(),
+            io.runtime.to_string(),
+            io.iops.to_string(),
+            io.bw_bytes.to_string(),
+            lat.mean.to_string(),
+            at("50.000000"),
+            at("99.000000"),
+            at("99.900000"),
+            lat.max.to_string(),
+            job.usr_cpu.to_string(),
+            job.sys_cpu.to_string(),
+            job.ctx.to_string(),
+            super::round(100.0 - self.cpus.idle).to_string(),
+            self.cpus.lock_wait.to_string(),
+            worst.map_or("", |lock| lock.name).to_owned(),
+            worst.map_or(0.0, |lock| lock.wait_share).to_string(),
+            self.device.depth_mean.to_string(),
+            self.device.depth_max.to_string(),
+        ]
+    }
+
+    /// The kind of lock that was waited for longest; the first of equals.
+    fn worst_lock(&self) -> Option<&LockReport> {
+        let waited = self.locks.iter().filter(|lock| lock.wait_ns > 0);
+        waited.reduce(|worst, lock| {
+            if lock.wait_ns > worst.wait_ns {
+                lock
+            } else {
+                worst
+            }
+        })
+    }
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}

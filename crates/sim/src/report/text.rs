@@ -1,0 +1,243 @@
+//! A report for reading: aligned, and under two screens for one job.
+
+use core::fmt;
+
+use super::{JobReport, Report, Spread};
+
+/// Percentiles shown, in rows of five.
+const SHOWN: [[&str; 5]; 2] = [
+    [
+        "1.000000",
+        "10.000000",
+        "50.000000",
+        "90.000000",
+        "95.000000",
+    ],
+    [
+        "99.000000",
+        "99.500000",
+        "99.900000",
+        "99.950000",
+        "99.990000",
+    ],
+];
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head(f)?;
+        for job in &self.jobs {
+            write_job(f, job)?;
+        }
+        self.cpus(f)?;
+        self.locks(f)?;
+        if !self.ignored_options.is_empty() {
+            writeln!(f, "\nAccepted without effect")?;
+            for option in &self.ignored_options {
+                writeln!(f, "  {option}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let run = &self.blksim;
+        write!(f, "{}", run.scenario)?;
+        if !run.description.is_empty() {
+            write!(f, ": {}", run.description)?;
+        }
+        writeln!(f)?;
+        if run.outcome != "finished" {
+            writeln!(f, "  STALLED: figures up to the stall only")?;
+        }
+        let device = &self.device;
+        let parameters: Vec<String> = device
+            .parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        writeln!(
+            f,
+            "  device     {} {} {}",
+            device.name,
+            device.kind,
+            parameters.join(" ")
+        )?;
+        let queues = if device.hw_queues == 1 {
+            "queue"
+        } else {
+            "queues"
+        };
+        let tags = if device.queue_depth == 1 {
+            "tag"
+        } else {
+            "tags"
+        };
+        let of = if device.shared_tags { "in all" } else { "each" };
+        let elevator = if run.is_scheduled() {
+            format!(
+                "scheduler {}, nr_requests {}",
+                run.scheduler, run.nr_requests
+            )
+        } else {
+            "no scheduler".to_owned()
+        };
+        writeln!(
+            f,
+            "  queue      {} hardware {queues}, {} {tags} {of}; {elevator}",
+            device.hw_queues, device.queue_depth
+        )?;
+        writeln!(
+            f,
+            "  machine    {} ({}), {} CPUs, {} Hz, kernel {}",
+            run.machine, run.machine_hash, run.cpus, run.hz, run.rules
+        )?;
+        writeln!(
+            f,
+            "  repeat     blksim {}, seed {}, scenario {}",
+            run.version, run.seed, run.scenario_hash
+        )?;
+        for options in run.options.chunks(4) {
+            writeln!(f, "             {}", options.join(" "))?;
+        }
+        writeln!(
+            f,
+            "  time       {} s simulated, {} s of it measured, {} I/Os in all",
+            seconds(run.simulated_ns),
+            seconds(run.measured_ns),
+            run.all_ios
+        )
+    }
+
+    fn cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpus = &self.cpus;
+        writeln!(
+            f,
+            "\nCPUs         user  system softirq     irq   locks    idle  switches"
+        )?;
+        writeln!(
+            f,
+            "       {:>8.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>9}",
+            cpus.user, cpus.system, cpus.softirq, cpus.irq, cpus.lock_wait, cpus.idle, cpus.ctx
+        )?;
+        writeln!(
+            f,
+            "\nRequests with the device: {:.1} on average, {} at most",
+            self.device.depth_mean, self.device.depth_max
+        )
+    }
+
+    fn locks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.locks.is_empty() {
+            return writeln!(f, "\nNo lock was taken");
+        }
+        writeln!(
+            f,
+            "\nLocks                         taken contended    wait us    hold us  \
+             longest wait    share"
+        )?;
+        for lock in &self.locks {
+            writeln!(
+                f,
+                "  {:<24} {:>8} {:>9} {:>10} {:>10} {:>10} us {:>6.2} %",
+                lock.name,
+                lock.acquisitions,
+                lock.contended,
+                lock.wait_ns / 1000,
+                lock.hold_ns / 1000,
+                micros(lock.wait_max_ns as f64),
+                lock.wait_share * 100.0
+            )?;
+        }
+        writeln!(
+            f,
+            "  (share: waiting time as a part of the CPUs' time that was not idle)"
+        )
+    }
+}
+
+fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {
+    let threads = if job.threads == 1 {
+        "thread"
+    } else {
+        "threads"
+    };
+    writeln!(
+        f,
+        "\nJob {}: {} {threads}, {} ms; a thread: user {:.1} %, system {:.1} %; {} switches",
+        job.jobname, job.threads, job.job_runtime, job.usr_cpu, job.sys_cpu, job.ctx
+    )?;
+    for (name, io) in job.directions() {
+        if io.total_ios == 0 {
+            continue;
+        }
+        let errors = match io.errors {
+            0 => String::new(),
+            count => format!(", {count} FAILED"),
+        };
+        writeln!(
+            f,
+            "  {name:<6} {} IOPS, {}/s, {} I/Os{errors}",
+            thousands(io.iops),
+            bytes(io.bw_bytes),
+            io.total_ios
+        )?;
+        write_spread(f, &io.clat_ns)?;
+    }
+    if job.sync.total_ios > 0 {
+        writeln!(f, "  sync   {} calls", job.sync.total_ios)?;
+        write_spread(f, &job.sync.lat_ns)?;
+    }
+    if job.directions().iter().all(|(_, io)| io.total_ios == 0) {
+        writeln!(f, "  no I/O ended in the measured time")?;
+    }
+    Ok(())
+}
+
+fn write_spread(f: &mut fmt::Formatter<'_>, spread: &Spread) -> fmt::Result {
+    let (min, max) = (micros(spread.min as f64), micros(spread.max as f64));
+    let (mean, deviation) = (micros(spread.mean), micros(spread.stddev));
+    writeln!(
+        f,
+        "    latency us: min {min}, mean {mean}, stddev {deviation}, max {max}"
+    )?;
+    for row in SHOWN {
+        write!(f, "   ")?;
+        for name in row {
+            let value = spread.percentile.at(name).unwrap_or(0);
+            let percent = name.trim_end_matches('0').trim_end_matches('.');
+            write!(f, " {percent:>5} %: {:>9}", micros(value as f64))?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+/// Microseconds with two digits behind the point.
+fn micros(ns: f64) -> String {
+    format!("{:.2}", ns / 1000.0)
+}
+
+/// Seconds with microseconds.
+fn seconds(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000)
+}
+
+/// `879`, `879.3 k`, `12.53 M`.
+fn thousands(value: f64) -> String {
+    match value {
+        v if v >= 1e6 => format!("{:.2} M", v / 1e6),
+        v if v >= 1e4 => format!("{:.1} k", v / 1e3),
+        v => format!("{v:.0}"),
+    }
+}
+
+fn bytes(count: u64) -> String {
+    let value = count as f64;
+    match count {
+        0x4000_0000.. => format!("{:.2} GiB", value / (1_u64 << 30) as f64),
+        0x10_0000.. => format!("{:.1} MiB", value / (1_u64 << 20) as f64),
+        _ => format!("{:.1} KiB", value / 1024.0),
+    }
+}
