@@ -8,6 +8,7 @@ use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Sta
 use blkmq::time::{Duration, SimTime};
 
 mod any;
+mod command_timers;
 pub mod fault;
 mod model;
 pub mod null_blk;

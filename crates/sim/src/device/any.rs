@@ -82,9 +82,9 @@ impl QueueLayout {
 #[derive(Debug)]
 pub enum AnyDevice {
     /// One that does what it should.
-    Sound(Model),
+    Sound(Box<Model>),
     /// One with faults.
-    Faulty(Faulty),
+    Faulty(Box<Faulty>),
 }
 
 impl AnyDevice {
@@ -92,9 +92,9 @@ impl AnyDevice {
     pub fn new(setup: &DeviceSetup<'_>) -> AnyDevice {
         let model = Model::new(setup);
         if Faulty::is_wanted(&setup.plan.fault) {
-            AnyDevice::Faulty(Faulty::new(model, setup))
+            AnyDevice::Faulty(Box::new(Faulty::new(model, setup)))
         } else {
-            AnyDevice::Sound(model)
+            AnyDevice::Sound(Box::new(model))
         }
     }
 }

@@ -4,6 +4,7 @@
 //! never kept: memory backing changes what the machine charges, not what happens here.
 //! Kernel: drivers/block/null_blk/main.c (6.1.192, 6.12.117).
 
+use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
 use super::{DeviceSetup, QueueLayout};
 use crate::plan::{IrqMode, NullBlkPlan};
@@ -29,8 +30,7 @@ pub struct NullBlk {
     layout: QueueLayout,
 
     // State.
-    /// Expiry of each slot's timer; `NEVER` where none is armed.
-    due: Vec<SimTime>,
+    timers: CommandTimers,
     /// One for each POLL hctx.
     poll_queues: Vec<PollQueue>,
     throttle: Option<Throttle>,
@@ -75,7 +75,7 @@ impl NullBlk {
             completion: plan.completion,
             throttle_point: ThrottlePoint::of(setup.rules),
             layout,
-            due: vec![SimTime::NEVER; slots],
+            timers: CommandTimers::new(setup.requests),
             poll_queues: poll_queues.collect(),
             throttle: (plan.mbps > 0).then(|| Throttle::new(plan.mbps)),
             in_flight: 0,
@@ -113,9 +113,7 @@ impl NullBlk {
             IrqMode::None => out.push(Action::End { rq, status }),
             IrqMode::Softirq => out.push(Action::Complete { rq, status }),
             IrqMode::Timer => {
-                let due = &mut self.due[rq.0 as usize];
-                assert_eq!(*due, SimTime::NEVER, "request {} was issued twice", rq.0);
-                *due = now + self.completion;
+                self.timers.arm(rq, now + self.completion);
                 self.in_flight += 1;
                 out.push(Action::Interrupt {
                     after: self.completion,
@@ -168,15 +166,13 @@ impl Device for NullBlk {
     }
 
     fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
-        let due = &mut self.due[vector as usize];
-        // The slot may have been issued again since this handler took its command.
-        if *due > now {
+        let rq = RequestId(vector);
+        if !self.timers.take(rq, now) {
             return None;
         }
-        *due = SimTime::NEVER;
         self.in_flight -= 1;
         Some(Found {
-            rq: RequestId(vector),
+            rq,
             status: Status::Ok,
             by: EndedBy::End,
         })

@@ -4,6 +4,7 @@
 //! (`scsi_debug/mid_layer.rs`), and the host-wide limit, which is that of its tags.
 //! Kernel: schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
 
+use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
 use super::{DeviceSetup, QueueLayout};
 use crate::plan::{BusyKind, ScsiDebugPlan};
@@ -31,8 +32,7 @@ pub struct ScsiDebug {
 
     // State.
     mid_layer: MidLayer,
-    /// Expiry of each slot's timer; `NEVER` where none is armed.
-    due: Vec<SimTime>,
+    timers: CommandTimers,
     /// Of each POLL hctx: when which command may be found.
     polled: Vec<BinaryHeap<Reverse<(SimTime, RequestId)>>>,
     response: Rng,
@@ -57,7 +57,7 @@ impl ScsiDebug {
             host_max_queue: plan.host_max_queue,
             layout,
             mid_layer: MidLayer::new(plan.lun_depth, setup.requests),
-            due: vec![SimTime::NEVER; slots],
+            timers: CommandTimers::new(setup.requests),
             polled: polled.collect(),
             response: Rng::stream(setup.seed, "scsi_debug/response"),
             in_flight: 0,
@@ -140,9 +140,7 @@ impl Device for ScsiDebug {
             self.polled[index].push(Reverse((now + after, rq)));
             return ACCEPTED;
         }
-        let due = &mut self.due[rq.0 as usize];
-        assert_eq!(*due, SimTime::NEVER, "request {} was issued twice", rq.0);
-        *due = now + after;
+        self.timers.arm(rq, now + after);
         out.push(Action::Interrupt {
             after,
             cpu: command.cpu,
@@ -160,14 +158,12 @@ impl Device for ScsiDebug {
     }
 
     fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
-        let due = &mut self.due[vector as usize];
-        // The slot may have been issued again since this handler took its command.
-        if *due > now {
+        let rq = RequestId(vector);
+        if !self.timers.take(rq, now) {
             return None;
         }
-        *due = SimTime::NEVER;
         self.in_flight -= 1;
-        Some(found(RequestId(vector)))
+        Some(found(rq))
     }
 
     /// Deviation: commands that are due are found in the order of their times, not of their tags.

@@ -1,10 +1,11 @@
 //! Faults: each kind on its own, over every device, and that none moves another's draws.
 
 use crate::device::bench::{Bench, Io, null_blk, nvme, plan, random_ios, reads, scsi_debug};
-use crate::device::{Action, Device};
+use crate::device::{Action, Command, Device};
 use crate::plan::{BusyKind, DeviceKind, DevicePlan, IrqMode, Ratio};
-use blkmq::request::Status;
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::rules::Rules;
+use blkmq::time::SimTime;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -42,6 +43,22 @@ fn ios(seed: u64) -> Vec<Io> {
 fn with_status(bench: &Bench, status: Status) -> BTreeSet<usize> {
     let hit = bench.ended.iter().filter(|ended| ended.status == status);
     hit.map(|ended| ended.io).collect()
+}
+
+/// A read of 4 KiB on hctx 0.
+fn read(slot: u32, last: bool) -> Command {
+    Command {
+        rq: RequestId(slot),
+        hctx: HctxId(0),
+        cpu: CpuId(0),
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(0),
+        sectors: Sectors(8),
+        polled: false,
+        last,
+        budget: None,
+    }
 }
 
 fn timer_null_blk() -> DevicePlan {
@@ -121,7 +138,7 @@ fn dev_resource_needs_a_command_that_will_be_answered() {
         // One at a time: nothing is ever in flight when the next is offered.
         let mut ios = reads(5);
         for (index, io) in ios.iter_mut().enumerate() {
-            io.at = blkmq::time::SimTime(index as u64 * 50_000_000);
+            io.at = SimTime(index as u64 * 50_000_000);
         }
         assert_eq!(bench.run(&ios), Ok(()), "seed {seed}");
     }
@@ -187,36 +204,32 @@ fn v6_1_null_blk_starts_what_it_refuses() {
     for (rules, started) in [(Rules::v6_1(), true), (Rules::v6_12(), false)] {
         let mut plan = timer_null_blk();
         plan.fault.busy = ALWAYS;
-        let command = crate::device::Command {
-            rq: blkmq::request::RequestId(0),
-            hctx: blkmq::request::HctxId(0),
-            cpu: blkmq::request::CpuId(0),
-            op: blkmq::request::Op::Read,
-            flags: blkmq::request::OpFlags::default(),
-            sector: blkmq::request::Sector(0),
-            sectors: blkmq::request::Sectors(8),
-            polled: false,
-            last: true,
-            budget: None,
-        };
         let mut bench = Bench::new(&plan, &rules, 1);
-        let reply = bench.device.queue_rq(&command, bench.now, &mut Vec::new());
+        let reply = bench
+            .device
+            .queue_rq(&read(0, true), bench.now, &mut Vec::new());
         assert_eq!(reply.started, started);
     }
 }
 
 #[test]
 fn a_swallowed_last_command_still_rings_for_those_before_it() {
-    // Both come at once; the doorbell of the first waits for the second, which times out.
-    for seed in 0..40 {
-        let mut plan = plan(DeviceKind::Nvme(nvme(4)));
-        plan.fault.timeout = one_in(2);
-        let mut bench = Bench::new(&plan, &Rules::v6_12(), seed);
-        bench.run(&reads(2)).expect("drains");
-        for ended in bench.ended.iter().filter(|e| e.status == Status::Ok) {
-            assert!(ended.at.0 < 1_000_000, "seed {seed}: {ended:?}");
-        }
-    }
+    let mut plan = plan(DeviceKind::Nvme(nvme(4)));
+    plan.fault.timeout = ALWAYS;
+    plan.fault.after_commands = 1;
+    let mut device = Bench::new(&plan, &Rules::v6_12(), 1).device;
+    let mut out = Vec::new();
+    device.queue_rq(&read(0, false), SimTime::ZERO, &mut out);
+    assert_eq!(out, [], "more was to follow");
+    device.queue_rq(&read(1, true), SimTime::ZERO, &mut out);
+    let after: Vec<u64> = out
+        .iter()
+        .map(|action| match action {
+            Action::Timer { after, .. } => after.0,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(after, [10_000, 5_000_000_000], "service, then the timeout");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! null_blk: each way to complete, the poll list, the bandwidth limit of both kernels.
 
 use crate::device::bench::{Bench, Io, null_blk, plan, random_ios, reads};
+use crate::device::command_timers::CommandTimers;
 use crate::device::{Action, Device};
 use crate::plan::{DeviceKind, DevicePlan, IrqMode, NullBlkPlan};
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Status};
@@ -57,6 +58,21 @@ fn a_handler_does_not_take_the_next_command_of_its_slot() {
     bench.run(&reads(5)).expect("drains");
     let times: Vec<u64> = bench.ended.iter().map(|ended| ended.at.0).collect();
     assert_eq!(times, [10_000, 20_000, 30_000, 40_000, 50_000]);
+}
+
+#[test]
+fn an_interrupt_is_trusted_before_the_clock() {
+    let mut timers = CommandTimers::new(1);
+    let rq = RequestId(0);
+    // Armed by a CPU whose clock is ahead of the handler's.
+    timers.arm(rq, SimTime(100));
+    assert!(timers.take(rq, SimTime(90)));
+    // Issued again before that handler looks a second time.
+    timers.arm(rq, SimTime(200));
+    assert!(!timers.take(rq, SimTime(95)));
+    assert!(timers.take(rq, SimTime(190)));
+    assert!(!timers.take(rq, SimTime(195)));
+    assert!(!timers.take(rq, SimTime(1000)), "nothing is armed");
 }
 
 #[test]

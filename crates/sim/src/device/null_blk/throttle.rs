@@ -50,6 +50,8 @@ pub(super) struct Throttle {
     bytes_left: i64,
     /// The tick's timer is armed.
     ticking: bool,
+    /// When it expires, or would have.
+    tick_at: SimTime,
 }
 
 impl Throttle {
@@ -60,6 +62,7 @@ impl Throttle {
             bytes_per_tick,
             bytes_left: bytes_per_tick,
             ticking: false,
+            tick_at: SimTime::ZERO,
         }
     }
 
@@ -86,16 +89,19 @@ impl Throttle {
     /// The timer expired.
     pub(super) fn tick(&mut self, now: SimTime, out: &mut Actions) {
         assert!(self.ticking, "a stopped timer expired");
-        if self.bytes_left == self.bytes_per_tick {
-            self.ticking = false;
-            return;
+        if now >= self.tick_at {
+            if self.bytes_left == self.bytes_per_tick {
+                self.ticking = false;
+                return;
+            }
+            self.bytes_left = self.bytes_per_tick;
+            out.push(Action::StartQueues);
+            // hrtimer_forward_now(): ticks stay on one grid, however late one was.
+            self.tick_at = SimTime((now.0 / INTERVAL.0 + 1) * INTERVAL.0);
         }
-        self.bytes_left = self.bytes_per_tick;
-        out.push(Action::StartQueues);
-        // hrtimer_forward_now(): ticks stay on one grid, however late one was.
-        let past_tick = now.0 % INTERVAL.0;
+        // Before its time only where CPUs disagree on it.
         out.push(Action::Timer {
-            after: Duration(INTERVAL.0 - past_tick),
+            after: self.tick_at.since(now),
             mark: BANDWIDTH_TICK,
         });
     }
