@@ -9,8 +9,13 @@
 
 mod calls;
 mod event;
+mod flushes;
+mod layer;
 mod ledger;
 mod model;
+mod plugs;
+mod priority;
+mod records;
 mod replay;
 mod setup;
 mod verdict;
@@ -142,8 +147,13 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     match options.mode {
         Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
         Mode::Records => {
-            let what = "mode records is not built yet; mode calls is".to_owned();
-            return Err(Error::Unfit { capture, what });
+            let mut traces = Vec::new();
+            for setup in &setups {
+                let mut events = event::of_blktrace(dir, &setup.device)?;
+                priority::fill(dir, &setup.device, &mut events)?;
+                traces.push(events);
+            }
+            records::judge(dir, &setups, traces, &mut judge)?;
         }
     }
     Ok(judge.verdict())

@@ -8,6 +8,7 @@ use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Sta
 use blkmq::time::{Duration, SimTime};
 
 mod any;
+mod captured;
 mod command_timers;
 pub mod fault;
 mod model;
@@ -19,6 +20,7 @@ pub mod scsi_debug;
 mod bench;
 
 pub use any::{AnyDevice, DeviceSetup, QueueLayout};
+pub use captured::{CapturedCounts, CapturedDevice};
 pub use model::Model;
 
 /// What queue_rq reads of a request.

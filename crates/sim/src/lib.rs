@@ -4,8 +4,14 @@
 #![forbid(unsafe_code)]
 
 pub mod conform;
+pub mod cost;
 pub mod device;
 pub mod event_queue;
+pub mod machine;
 pub mod plan;
+pub mod profile;
+pub mod recorder;
+pub mod replay;
 pub mod rng;
 pub mod scenario;
+pub mod workload;

@@ -9,6 +9,7 @@ mod cpu;
 mod effects;
 mod fio;
 mod irq;
+mod replay;
 mod setup;
 mod stall;
 mod step;
@@ -103,8 +104,12 @@ pub struct Simulator {
     progress: SimTime,
     steps: u64,
     event_count: u64,
+    /// The first phase was started.
+    begun: bool,
     /// Threads end as if their time were over.
     stopping: bool,
+    /// Captured arrivals, when they are what runs.
+    replay: Option<Box<replay::Replay>>,
 }
 
 /// How a run ended.
@@ -119,26 +124,38 @@ pub enum Outcome {
 impl Simulator {
     /// Runs to the end. `watch` is called now and then with the time; false stops the run early.
     pub fn run(&mut self, mut watch: impl FnMut(SimTime) -> bool) -> Outcome {
-        self.start_phase();
-        let mut countdown = 0_u32;
-        while let Some((time, event)) = self.events.pop() {
-            self.now = time;
-            self.event_count += 1;
-            self.handle(event);
-            countdown += 1;
-            if countdown == 1 << 16 {
-                countdown = 0;
-                if !watch(self.now) {
-                    return Outcome::Finished;
-                }
-                if self.now.since(self.progress) > NO_PROGRESS && self.anything_waits() {
-                    return Outcome::Stalled(Box::new(self.explain()));
-                }
+        loop {
+            if let Some(outcome) = self.run_some(1 << 16) {
+                return outcome;
             }
-            if self.running_tasks == 0 && !self.next_phase() {
-                break;
+            if !watch(self.now) {
+                return Outcome::Finished;
             }
         }
+    }
+
+    /// Handles up to `count` events. `None`: go on. Trace points can be taken in between.
+    pub fn run_some(&mut self, count: u32) -> Option<Outcome> {
+        if !self.begun {
+            self.begun = true;
+            self.start_phase();
+        }
+        for _ in 0..count {
+            let Some((time, event)) = self.events.pop() else {
+                return Some(self.ended());
+            };
+            self.now = self.now.max(time);
+            self.event_count += 1;
+            self.handle(event);
+            if self.running_tasks == 0 && !self.next_phase() {
+                return Some(self.ended());
+            }
+        }
+        let still = self.now.since(self.progress) > NO_PROGRESS && self.anything_waits();
+        still.then(|| Outcome::Stalled(Box::new(self.explain())))
+    }
+
+    fn ended(&self) -> Outcome {
         if self.running_tasks > 0 || self.anything_waits() {
             return Outcome::Stalled(Box::new(self.explain()));
         }

@@ -10,15 +10,14 @@ use blkmq::elevator::{DispatchTime, LEVELS};
 use blkmq::request::{IoPrio, RequestId, Sector};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
-use trace::ftrace::DeviceNumber;
 
 use super::Error;
 use super::event::{self, Event, Kind};
 use super::ledger::{At, Entry, letter};
 use super::model::{Call, Model, Outcome, Step};
-use super::replay::Replay;
+use super::replay::{Arrival, Replay};
 use super::setup::{Scheduler, Setup};
-use super::verdict::Judge;
+use super::verdict::{Judge, show_queues, show_request};
 
 /// Compares every call of every device.
 pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Result<(), Error> {
@@ -32,7 +31,7 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
     }
     let mut traces = event::of_ftrace(dir)?;
     for setup in setups {
-        let number = number_of(dir, setup, &traces)?;
+        let number = event::number_of(dir, &setup.device)?;
         let events = traces.remove(&number).unwrap_or_default().list;
         let answers = events
             .iter()
@@ -48,25 +47,6 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         Calls::new(setup, &events).run(&capture, &events, judge)?;
     }
     Ok(())
-}
-
-/// Device number of a device: the only one in the trace, or that of its blktrace records.
-fn number_of(
-    dir: &CaptureDir,
-    setup: &Setup,
-    traces: &BTreeMap<DeviceNumber, event::Events>,
-) -> Result<DeviceNumber, Error> {
-    if dir.devices.len() == 1
-        && let Some((&only, _)) = traces.iter().next()
-        && traces.len() == 1
-    {
-        return Ok(only);
-    }
-    let device = event::first_record(dir, &setup.device)?.device;
-    Ok(DeviceNumber {
-        major: device.major(),
-        minor: device.minor(),
-    })
 }
 
 /// A call that has not returned.
@@ -182,9 +162,9 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn arrival(&mut self, cpu: u16) -> (Option<(u64, IoPrio)>, Jiffies) {
+    fn arrival(&mut self, cpu: u16) -> (Option<Arrival>, Jiffies) {
         match self.arriving.remove(&cpu) {
-            Some((rq, ioprio, at)) => (Some((rq, ioprio)), at),
+            Some((rq, ioprio, at)) => (Some(Arrival { rq: Some(rq), ioprio }), at),
             None => (None, self.now),
         }
     }
@@ -433,7 +413,7 @@ impl<'a> Calls<'a> {
         let replay = &self.replay;
         let by_kernel = match (kernel, issue) {
             (None, _) => "nothing".to_owned(),
-            (Some(_), Some(d)) => format!("{} {}+{}", letter(d.op), d.sector.0, d.sectors.0),
+            (Some(_), Some(d)) => show_request(d),
             (Some(Some(rq)), None) => replay.ledger.entry(rq).to_string(),
             (Some(None), None) => format!("a request at {} that was not inserted", event.sector.0),
         };
@@ -442,12 +422,7 @@ impl<'a> Calls<'a> {
             None => "nothing".to_owned(),
             Some(rq) => show_model(&replay.model, rq),
         };
-        let mut text = String::from("kernel's queue:\n");
-        text.push_str(&replay.ledger.show_queued("  "));
-        text.push_str("model's queue:\n");
-        for line in replay.model.dd.show(&replay.model.pool).to_string().lines() {
-            text.push_str(&format!("  {line}\n"));
-        }
+        let mut text = show_queues(replay);
         let overlap = replay.log.len() - asked.from;
         text.push_str(&format!(
             "  jiffies {} at entry, {} at return; {overlap} changes in between\n",

@@ -404,3 +404,12 @@ pub(super) fn first_record(dir: &CaptureDir, device: &str) -> Result<blktrace::E
         Error::Trace(trace::Error::input(&dir.path, what))
     })
 }
+
+/// Device number of a device, from its first record.
+pub(super) fn number_of(dir: &CaptureDir, device: &str) -> Result<DeviceNumber, Error> {
+    let device = first_record(dir, device)?.device;
+    Ok(DeviceNumber {
+        major: device.major(),
+        minor: device.minor(),
+    })
+}

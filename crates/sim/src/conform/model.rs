@@ -345,6 +345,11 @@ impl Model {
         self.pool.reset(rq);
     }
 
+    /// The request is in the scheduler.
+    pub(super) fn holds(&self, rq: RequestId) -> bool {
+        self.pool[rq].place == Place::Elevator
+    }
+
     /// Requests in the scheduler, by slot.
     pub(super) fn queued(&self) -> impl Iterator<Item = RequestId> + '_ {
         let in_elevator =

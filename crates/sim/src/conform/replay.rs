@@ -20,6 +20,14 @@ use super::verdict::Judge;
 /// Most slots that are taken without asking how many requests the queue can hold.
 const SLOTS: usize = 4096;
 
+/// What a probe, or a script, knows of a request that reaches the scheduler.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Its address.
+    pub(super) rq: Option<u64>,
+    pub(super) ioprio: IoPrio,
+}
+
 /// One device under replay.
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
@@ -104,7 +112,7 @@ impl<'a> Replay<'a> {
     pub(super) fn insert(
         &mut self,
         event: &Event,
-        arrival: Option<(u64, IoPrio)>,
+        arrival: Option<Arrival>,
         now: Jiffies,
         judge: &mut Judge,
     ) -> Result<(), String> {
@@ -113,9 +121,9 @@ impl<'a> Replay<'a> {
             None => self.get(event)?,
         };
         let entry = self.ledger.entry_mut(rq);
-        if let Some((address, ioprio)) = arrival {
-            entry.rq = Some(address);
-            entry.ioprio = ioprio;
+        if let Some(arrival) = arrival {
+            entry.rq = arrival.rq;
+            entry.ioprio = arrival.ioprio;
         }
         let (ioprio, pid) = (entry.ioprio, entry.pid);
         // v6.12 sends the data of a flush sequence, once it is its turn, to the head.
@@ -153,7 +161,7 @@ impl<'a> Replay<'a> {
     pub(super) fn request_merge(
         &mut self,
         event: &Event,
-        arrival: Option<(u64, IoPrio)>,
+        arrival: Option<Arrival>,
         now: Jiffies,
         judge: &mut Judge,
     ) -> Result<(), String> {

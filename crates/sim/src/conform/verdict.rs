@@ -2,12 +2,16 @@
 //!
 //! `Judge` collects while the replay runs, `Verdict` is what callers see.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use blkmq::time::SimTime;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Mode;
+use super::event::Event;
+use super::ledger::letter;
+use super::replay::Replay;
 use super::setup::{Scheduler, Setup};
 
 /// The result of a comparison.
@@ -118,7 +122,7 @@ impl fmt::Display for Verdict {
 pub(super) struct Judge {
     verdict: Verdict,
     device: String,
-    of_device: u64,
+    indices: BTreeMap<String, u64>,
     genesis: SimTime,
     counted: Vec<(String, u64)>,
 }
@@ -141,7 +145,7 @@ impl Judge {
                 notes: Vec::new(),
             },
             device: setup.device.clone(),
-            of_device: 0,
+            indices: BTreeMap::new(),
             genesis: SimTime::ZERO,
             counted: Vec::new(),
         }
@@ -149,24 +153,32 @@ impl Judge {
 
     /// The dispatches that follow are those of `device`, whose trace begins at `genesis`.
     pub(super) fn start(&mut self, device: &str, genesis: SimTime) {
-        device.clone_into(&mut self.device);
-        self.of_device = 0;
+        if self.device != device {
+            device.clone_into(&mut self.device);
+        }
         self.genesis = genesis;
+    }
+
+    /// Number of the dispatch of the current device that is being judged, first 1.
+    fn next_index(&mut self) -> u64 {
+        let index = self.indices.entry(self.device.clone()).or_insert(0);
+        *index += 1;
+        *index
     }
 
     /// The model was right.
     pub(super) fn hit(&mut self) {
-        self.of_device += 1;
+        self.next_index();
         self.verdict.total += 1;
         self.verdict.predicted += 1;
     }
 
     /// The model was wrong.
     pub(super) fn miss(&mut self, time: SimTime, kernel: String, model: String, text: String) {
-        self.of_device += 1;
+        let index = self.next_index();
         self.verdict.total += 1;
         self.verdict.divergences.push(Divergence {
-            index: self.of_device,
+            index,
             device: self.device.clone(),
             time: SimTime(time.since(self.genesis).0),
             kernel,
@@ -197,4 +209,24 @@ impl Judge {
         verdict.notes = self.counted.into_iter().map(line).collect();
         self.verdict
     }
+}
+
+/// Direction, start and length.
+pub(super) fn show_request(event: &Event) -> String {
+    let letter = letter(event.op);
+    format!("{letter} {}+{}", event.sector.0, event.sectors.0)
+}
+
+/// Both queues: the kernel's as the trace tells it, and the model's.
+pub(super) fn show_queues(replay: &Replay<'_>) -> String {
+    let mut text = String::from("kernel's queue:\n");
+    text.push_str(&replay.ledger.show_queued("  "));
+    text.push_str("model's queue:\n");
+    let state = replay.model.dd.show(&replay.model.pool).to_string();
+    for line in state.lines() {
+        text.push_str("  ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }

@@ -2,6 +2,7 @@
 //!
 //! Holds no behaviour of its own. Read next: `model.rs`, `fault.rs`.
 
+use super::captured::CapturedDevice;
 use super::fault::Faulty;
 use super::{Actions, Command, Device, Found, Model, Reply};
 use crate::plan::{DevicePlan, Plan};
@@ -85,6 +86,8 @@ pub enum AnyDevice {
     Sound(Box<Model>),
     /// One with faults.
     Faulty(Box<Faulty>),
+    /// That of a capture: see `replay.rs`.
+    Captured(Box<CapturedDevice>),
 }
 
 impl AnyDevice {
@@ -104,6 +107,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.get_budget(now, out),
             AnyDevice::Faulty(device) => device.get_budget(now, out),
+            AnyDevice::Captured(device) => device.get_budget(now, out),
         }
     }
 
@@ -111,6 +115,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.put_budget(token),
             AnyDevice::Faulty(device) => device.put_budget(token),
+            AnyDevice::Captured(device) => device.put_budget(token),
         }
     }
 
@@ -118,6 +123,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.queue_rq(command, now, out),
             AnyDevice::Faulty(device) => device.queue_rq(command, now, out),
+            AnyDevice::Captured(device) => device.queue_rq(command, now, out),
         }
     }
 
@@ -125,6 +131,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.commit_rqs(hctx, now, out),
             AnyDevice::Faulty(device) => device.commit_rqs(hctx, now, out),
+            AnyDevice::Captured(device) => device.commit_rqs(hctx, now, out),
         }
     }
 
@@ -132,6 +139,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.timer(mark, now, out),
             AnyDevice::Faulty(device) => device.timer(mark, now, out),
+            AnyDevice::Captured(device) => device.timer(mark, now, out),
         }
     }
 
@@ -139,6 +147,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.interrupt(vector, now, out),
             AnyDevice::Faulty(device) => device.interrupt(vector, now, out),
+            AnyDevice::Captured(device) => device.interrupt(vector, now, out),
         }
     }
 
@@ -146,6 +155,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.poll(hctx, now, out),
             AnyDevice::Faulty(device) => device.poll(hctx, now, out),
+            AnyDevice::Captured(device) => device.poll(hctx, now, out),
         }
     }
 
@@ -153,6 +163,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.ended(rq, now, out),
             AnyDevice::Faulty(device) => device.ended(rq, now, out),
+            AnyDevice::Captured(device) => device.ended(rq, now, out),
         }
     }
 
@@ -160,6 +171,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.in_flight(),
             AnyDevice::Faulty(device) => device.in_flight(),
+            AnyDevice::Captured(device) => device.in_flight(),
         }
     }
 
@@ -167,6 +179,7 @@ impl Device for AnyDevice {
         match self {
             AnyDevice::Sound(device) => device.describe(),
             AnyDevice::Faulty(device) => device.describe(),
+            AnyDevice::Captured(device) => device.describe(),
         }
     }
 }

@@ -79,6 +79,8 @@ impl Simulator {
             let cpu = &mut self.cpus[usize::from(id.0)];
             cpu.env.now = at;
             self.mq.start_request(queue, rq, &mut cpu.env);
+            self.replay_issued(id, rq, at);
+            let cpu = &mut self.cpus[usize::from(id.0)];
             if reply.verdict == Verdict::Accepted {
                 self.recorder.device_depth.change(at, true);
             }

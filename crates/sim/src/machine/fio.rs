@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use blkmq::env::Slab;
 use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags, Sector, Sectors, Status};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
 use super::cpu::Mode;
@@ -69,6 +69,7 @@ pub(super) struct FioTask {
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
     draining: bool,
+    /// Drawn, but not due yet.
     held: Option<NextIo>,
     pub(super) worker: Option<TaskId>,
     pub(super) end_at: SimTime,
@@ -80,7 +81,12 @@ impl FioTask {
     pub(super) fn new(thread: usize, plan: &ThreadPlan, block_sectors: u32) -> FioTask {
         let depth = plan.iodepth as usize;
         let idle = Slot {
-            io: NextIo { op: Op::Read, sector: Sector(0), sectors: Sectors(0) },
+            io: NextIo {
+                op: Op::Read,
+                sector: Sector(0),
+                sectors: Sectors(0),
+                not_before: Duration::ZERO,
+            },
             issued: SimTime::ZERO,
             completed: SimTime::ZERO,
             status: Status::Ok,
@@ -178,29 +184,16 @@ impl Simulator {
         let next = if at >= fio.end_at || self.stopping {
             None
         } else {
-            fio.held.take().or_else(|| fio.stream.next())
+            fio.held.take().or_else(|| fio.stream.next(at.since(fio.started)))
         };
-        let Some(io) = next else {
-            fio.draining = true;
-            if !fio.prepared.is_empty() {
-                fio.stage = Stage::Enter;
-                return Turn::Again;
-            }
-            if fio.in_flight > 0 {
-                fio.stage = Stage::Reap;
-                return Turn::Again;
-            }
-            self.recorder.thread_ended(fio.thread, at.min(fio.end_at.max(fio.started)));
-            return Turn::Exit;
-        };
-        let allowed = fio.stream.earliest(io, fio.started);
-        if allowed > at && fio.prepared.is_empty() && fio.in_flight == 0 {
-            fio.held = Some(io);
-            return Turn::Pause(allowed.min(fio.end_at));
-        }
-        if allowed > at {
+        let Some(io) = next else { return self.wind_down(at, fio) };
+        let due = fio.stream.earliest(io, fio.started);
+        if due > at {
             // Paced: what is prepared goes out and completions are taken meanwhile.
             fio.held = Some(io);
+            if fio.prepared.is_empty() && fio.in_flight == 0 {
+                return Turn::Pause(due.min(fio.end_at));
+            }
             fio.stage = if fio.prepared.is_empty() { Stage::Reap } else { Stage::Enter };
             return Turn::Again;
         }
@@ -215,6 +208,21 @@ impl Simulator {
             fio.stage = Stage::Enter;
         }
         Turn::Again
+    }
+
+    /// No more I/Os: what is prepared goes out, what is in flight is waited for.
+    fn wind_down(&mut self, at: SimTime, fio: &mut FioTask) -> Turn {
+        fio.draining = true;
+        if !fio.prepared.is_empty() {
+            fio.stage = Stage::Enter;
+            return Turn::Again;
+        }
+        if fio.in_flight > 0 {
+            fio.stage = Stage::Reap;
+            return Turn::Again;
+        }
+        self.recorder.thread_ended(fio.thread, at.min(fio.end_at.max(fio.started)));
+        Turn::Exit
     }
 
     fn enter_kernel(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
@@ -271,6 +279,9 @@ impl Simulator {
 
     /// The block layer has ended an I/O.
     pub(super) fn io_done(&mut self, id: CpuId, owner: u32, status: Status) {
+        if self.replay.is_some() {
+            return self.replay_done(id, owner);
+        }
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
         let c = &self.costs.cycles;
         let Program::Fio(fio) = &self.tasks[task.index()].program else {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use blkmq::env::Slab;
-use blkmq::path::{Frame, Plug, PlugPath, SubmitPath};
+use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, CpuId, Op, RequestId};
 use blkmq::time::{Duration, SimTime};
 
@@ -39,6 +39,8 @@ pub(super) struct Replay {
     done: Vec<Vec<SimTime>>,
     /// Bios submitted and not ended.
     alive: usize,
+    /// Empty flushes that the flush machine has not served yet.
+    flushes: Vec<u32>,
 }
 
 /// A captured process.
@@ -87,6 +89,7 @@ impl Simulator {
             stream_of: vec![0; arrivals.ios.len()],
             done: Vec::new(),
             alive: 0,
+            flushes: Vec::new(),
             arrivals: Arc::clone(arrivals),
             pace,
         };
@@ -144,6 +147,7 @@ impl Simulator {
 
     /// One step of a captured process.
     pub(super) fn replay_turn(&mut self, id: CpuId, task: TaskId, p: &mut ReplayTask) -> Turn {
+        p.waiting_for = 0;
         if p.unplugging {
             p.unplugging = false;
             self.cpu_mut(id).env.plug = Plug::default();
@@ -170,7 +174,7 @@ impl Simulator {
                     self.cpu_mut(id).env.plug.start(1);
                 }
             }
-            StepKind::Unplug => self.replay_unplug(id, p, false),
+            StepKind::Unplug => self.replay_unplug(id, p),
             StepKind::Submit(index) => {
                 if let Some(turn) = self.replay_submit(id, task, p, index) {
                     return turn;
@@ -187,7 +191,7 @@ impl Simulator {
     fn replay_sleep(&mut self, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
         let plug = self.cpu(id).env.plug;
         if plug.active && !plug.is_empty() {
-            let path = PlugPath::flush(plug.queue, true);
+            let path = PlugPath::unplug(plug.queue, Unplug::Schedule);
             self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
             return Turn::Again;
         }
@@ -195,10 +199,10 @@ impl Simulator {
         Turn::Sleep
     }
 
-    fn replay_unplug(&mut self, id: CpuId, p: &mut ReplayTask, from_schedule: bool) {
+    fn replay_unplug(&mut self, id: CpuId, p: &mut ReplayTask) {
         let plug = self.cpu(id).env.plug;
         if plug.active && !plug.is_empty() {
-            let path = PlugPath::flush(plug.queue, from_schedule);
+            let path = PlugPath::unplug(plug.queue, Unplug::Finish);
             self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
         }
         p.unplugging = true;
@@ -229,6 +233,9 @@ impl Simulator {
         let replay = self.replay.as_deref_mut().expect("checked above");
         replay.alive += pieces(&arrival.op, arrival.sectors.0, &self.plan.queue.limits);
         replay.times[index as usize].queued = at;
+        if arrival.sectors.0 == 0 {
+            replay.flushes.push(index);
+        }
         p.submitted += 1;
         let mut bio = Bio::default();
         bio.op = arrival.op;
@@ -256,6 +263,12 @@ impl Simulator {
     pub(super) fn replay_issued(&mut self, id: CpuId, rq: RequestId, at: SimTime) {
         let Some(replay) = self.replay.as_deref_mut() else { return };
         let pool = self.mq.queue(0).pool.held(id);
+        if pool[rq].op == Op::Flush {
+            // One flush serves all that wait.
+            for index in replay.flushes.drain(..) {
+                replay.times[index as usize].issued = at;
+            }
+        }
         for bio in pool.bios_of(rq) {
             let bio = pool.bio(bio);
             let arrival = replay.arrivals.ios[bio.owner as usize];

@@ -64,7 +64,9 @@ impl Simulator {
             progress: SimTime::ZERO,
             steps: 0,
             event_count: 0,
+            begun: false,
             stopping: false,
+            replay: None,
         })
     }
 
@@ -97,6 +99,7 @@ impl Simulator {
             self.running_tasks += 1;
         }
         if self.phase == 0 {
+            self.start_replay();
             self.events.push(measure_from.max(now), class::TIMER, Event::Measure);
         }
     }

@@ -81,6 +81,7 @@ impl Simulator {
             Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => {
                 Some((format!("{}.{}", fio.plan.name, fio.plan.clone), fio.in_flight()))
             }
+            Program::Replay(process) => self.replay_waits(process),
             _ => None,
         });
         let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {

@@ -15,6 +15,7 @@ use super::{Event, RUN_AHEAD, Simulator, class};
 impl Simulator {
     /// Runs `cpu` as far as it gets at this point of the run.
     pub(super) fn run_cpu(&mut self, id: CpuId) {
+        self.count_spin(id);
         let now = self.now;
         let cpu = self.cpu_mut(id);
         cpu.scheduled = false;
@@ -166,6 +167,7 @@ impl Simulator {
             Program::Fio(fio) => self.fio_turn(id, task, fio),
             Program::Kworker(worker) => self.kworker_turn(id, worker),
             Program::IoWorker(worker) => self.io_worker_turn(id, worker),
+            Program::Replay(process) => self.replay_turn(id, task, process),
         };
         self.tasks[task.index()].program = program;
         match turn {

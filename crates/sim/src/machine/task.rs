@@ -10,6 +10,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{Level, LevelState, Mode, TaskUsage};
 use super::fio::FioTask;
+use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use super::{Event, Simulator, class};
 
@@ -35,6 +36,8 @@ pub(super) enum Program {
     Kworker(Kworker),
     /// io_uring's worker for submissions that would block.
     IoWorker(Box<IoWorker>),
+    /// A captured process.
+    Replay(Box<ReplayTask>),
 }
 
 /// Whether a task can run.
@@ -187,7 +190,7 @@ impl Simulator {
     pub(super) fn exit_current(&mut self, cpu: CpuId) {
         let task = self.switch_out(cpu);
         self.tasks[task.index()].state = State::Dead;
-        if matches!(self.tasks[task.index()].program, Program::Fio(_)) {
+        if matches!(self.tasks[task.index()].program, Program::Fio(_) | Program::Replay(_)) {
             self.running_tasks -= 1;
         }
     }

@@ -1,0 +1,521 @@
+//! Mode records: every `D` of blktrace under mq-deadline, with nothing but records.
+//!
+//! When the scheduler was asked is inferred from the rules of `layer.rs`. A run of a queue that
+//! ends with the driver having a request shows in the trace, at the `D` itself; one that does not
+//! (no tag is free, or the scheduler gives nothing) is taken to happen where it was caused.
+
+use blkmq::elevator::{DispatchTime, Scheduler as _};
+use blkmq::request::RequestId;
+use blkmq::time::{Jiffies, SimTime};
+use trace::capture::CaptureDir;
+
+use super::Error;
+use super::event::{Event, Events, Kind};
+use super::flushes::Flushes;
+use super::layer::{Asked, Layer, Token};
+use super::ledger::At;
+use super::model::{Call, Model, Outcome, Step};
+use super::plugs::Batches;
+use super::replay::{Arrival, Replay};
+use super::setup::{HZ, Setup};
+use super::verdict::{Judge, show_queues, show_request};
+
+/// Added to ticks since the machine's start, so that none is before tick 0: only differences count.
+const TICKS_BEFORE: Jiffies = Jiffies(1 << 32);
+/// Steps that are kept though no decision needs them any more.
+const LOG_SLACK: usize = 4096;
+
+/// The tick of an instant: the clock of blktrace and the tick start together.
+fn tick(now: SimTime) -> Jiffies {
+    TICKS_BEFORE + now.jiffies(HZ)
+}
+
+/// A decision that the trace has not shown yet.
+#[derive(Debug)]
+struct Decision {
+    token: Token,
+    rq: RequestId,
+    /// Its step in the log.
+    step: usize,
+    /// The model just before.
+    before: Model,
+}
+
+/// Decisions and the model that makes them.
+#[derive(Debug)]
+struct Desk<'a> {
+    replay: Replay<'a>,
+    decisions: Vec<Decision>,
+    tokens: u64,
+    now: SimTime,
+}
+
+impl Desk<'_> {
+    fn call(&self) -> Call {
+        Call::at(DispatchTime::at(tick(self.now)))
+    }
+
+    fn decision(&self, token: Token) -> &Decision {
+        let found = self.decisions.iter().find(|d| d.token == token);
+        found.expect("tokens of the layer are decisions that are not shown yet")
+    }
+}
+
+impl Asked for Desk<'_> {
+    fn has_work(&self) -> bool {
+        self.replay.model.dd.has_work()
+    }
+
+    fn decide(&mut self) -> Option<Token> {
+        let call = self.call();
+        let before = self.replay.model.clone();
+        let answer = self.replay.model.ask(call);
+        let step = self.replay.log.len();
+        if answer.is_some() || self.replay.logging {
+            self.replay.log.push(Step::Dispatch { call, answer });
+        }
+        let rq = answer?;
+        self.replay.logging = true;
+        let token = Token(self.tokens);
+        self.tokens += 1;
+        self.decisions.push(Decision {
+            token,
+            rq,
+            step,
+            before,
+        });
+        Some(token)
+    }
+
+    fn hctx_of(&self, token: Token) -> usize {
+        let entry = self.replay.ledger.entry(self.decision(token).rq);
+        self.replay.setup.hctx_of(entry.cpu)
+    }
+}
+
+#[derive(Debug)]
+struct Records<'a> {
+    desk: Desk<'a>,
+    layer: Layer,
+    batches: Batches,
+    flushes: Flushes,
+}
+
+/// Compares every D of every device. Devices that share tags are replayed together.
+pub(super) fn judge(
+    dir: &CaptureDir,
+    setups: &[Setup],
+    traces: Vec<Events>,
+    judge: &mut Judge,
+) -> Result<(), Error> {
+    let capture = super::name_of(dir);
+    let mut devices: Vec<Records> = Vec::new();
+    for (setup, events) in setups.iter().zip(&traces) {
+        devices.push(Records::new(setup, &events.list));
+    }
+    let mut order: Vec<(SimTime, usize, usize)> = Vec::new();
+    for (device, events) in traces.iter().enumerate() {
+        let of_device = events.list.iter().enumerate();
+        order.extend(of_device.map(|(index, event)| (event.time, device, index)));
+    }
+    order.sort();
+    for (_, device, index) in order {
+        let event = &traces[device].list[index];
+        judge.start(&setups[device].device, traces[device].list[0].time);
+        share_tags(&mut devices, device);
+        devices[device]
+            .take(event, judge)
+            .map_err(|what| {
+                let replay = &devices[device].desk.replay;
+                replay.contradiction(&capture, index, event, what)
+            })?;
+        wake_others(&mut devices, device, event.kind);
+    }
+    Ok(())
+}
+
+/// Tags that the other devices of a shared set hold.
+fn share_tags(devices: &mut [Records], device: usize) {
+    if !devices[device].desk.replay.setup.queue_shared {
+        return;
+    }
+    for map in 0..devices[device].layer.used.len() {
+        let of = |other: &Records| other.layer.used.get(map).copied().unwrap_or(0);
+        let all: u32 = devices.iter().map(of).sum();
+        let layer = &mut devices[device].layer;
+        layer.foreign[map] = all - layer.used[map];
+    }
+}
+
+/// A completion gives a shared tag back: another device may have waited for it.
+fn wake_others(devices: &mut [Records], device: usize, kind: Kind) {
+    let completed = matches!(kind, Kind::Complete { .. });
+    if !completed || !devices[device].desk.replay.setup.queue_shared {
+        return;
+    }
+    for (other, records) in devices.iter_mut().enumerate() {
+        if other != device {
+            records.layer.wake_one();
+        }
+    }
+}
+
+impl<'a> Records<'a> {
+    fn new(setup: &'a Setup, events: &[Event]) -> Records<'a> {
+        Records {
+            desk: Desk {
+                replay: Replay::new(setup, events),
+                decisions: Vec::new(),
+                tokens: 0,
+                now: SimTime::ZERO,
+            },
+            layer: Layer::new(setup),
+            batches: Batches::default(),
+            flushes: Flushes::new(setup),
+        }
+    }
+
+    fn take(&mut self, event: &Event, judge: &mut Judge) -> Result<(), String> {
+        self.delayed_runs(event);
+        self.desk.now = event.time;
+        match event.kind {
+            Kind::Get => {
+                let rq = self.desk.replay.get(event)?;
+                self.flushes.open(rq, event);
+            }
+            Kind::BioMerge { front } => self.desk.replay.bio_merge(event, front, judge),
+            Kind::Unplug { count, sleeps } => self.batches.unplug(event.pid, count, sleeps),
+            Kind::Insert => {
+                self.desk.replay.insert(event, arrival(event), tick(event.time), judge)?;
+                self.inserted(event);
+            }
+            Kind::RequestMerge => {
+                let fresh = self.desk.replay.ledger.fresh(event).is_some();
+                let now = tick(event.time);
+                self.desk.replay.request_merge(event, arrival(event), now, judge)?;
+                if fresh {
+                    self.inserted(event);
+                }
+            }
+            Kind::Issue => self.issue(event, judge),
+            Kind::Requeue => self.requeue(event),
+            Kind::Complete { .. } => self.complete(event),
+            _ => {}
+        }
+        self.settle(event.cpu);
+        self.forget();
+        if cfg!(debug_assertions) {
+            self.check();
+        }
+        Ok(())
+    }
+
+    /// Panics unless both sides hold the same requests.
+    fn check(&self) {
+        let desk = &self.desk;
+        for (rq, entry) in desk.replay.ledger.iter() {
+            let decided = desk.decisions.iter().filter(|d| d.rq == rq).count();
+            let held = desk.replay.model.holds(rq);
+            let queued = entry.at == At::Queued;
+            assert!(decided <= 1, "{entry} decided twice");
+            assert_eq!(held, queued && decided == 0, "{entry} {:?} {decided}", entry.at);
+        }
+        for rq in desk.replay.model.queued() {
+            assert!(desk.replay.ledger.is_live(rq), "{rq:?} lives in the model only");
+        }
+    }
+
+    /// A request has reached the scheduler: its queue is run once the whole batch has.
+    fn inserted(&mut self, event: &Event) {
+        if self.batches.one_in(event.pid) {
+            let hctx = self.desk.replay.setup.hctx_of(event.cpu);
+            self.layer.kick(hctx);
+        }
+    }
+
+    fn complete(&mut self, event: &Event) {
+        if let Some(hctx) = self.flushes.complete(event) {
+            self.layer.put(hctx);
+            return;
+        }
+        let Some(rq) = self.desk.replay.complete(event) else {
+            return;
+        };
+        let entry = self.desk.replay.ledger.entry(rq);
+        let hctx = self.desk.replay.setup.hctx_of(entry.cpu);
+        let had_tag = entry.at == At::Issued;
+        self.flushes.data_ended(rq);
+        self.desk.replay.finish(rq);
+        if had_tag {
+            self.layer.put(hctx);
+        }
+    }
+
+    /// Delayed runs whose tick has come before this event.
+    fn delayed_runs(&mut self, event: &Event) {
+        loop {
+            let due = self.layer.next_delayed();
+            let Some((hctx, at)) = due.filter(|&(_, at)| at <= event.time.jiffies(HZ)) else {
+                return;
+            };
+            let first = self.desk.replay.setup.hctxs[hctx].cpus.first();
+            self.desk.now = SimTime(at.0 * (1_000_000_000 / u64::from(HZ)));
+            self.layer.kick(hctx);
+            self.settle(first.copied().unwrap_or(0));
+        }
+    }
+
+    /// Runs what would leave no trace.
+    fn settle(&mut self, cpu: u16) {
+        for hctx in 0..self.layer.hctxs.len() {
+            if self.layer.hctxs[hctx].kicked && !self.would_issue(hctx) {
+                let now = self.desk.now;
+                self.layer.run(hctx, cpu, now, &mut self.desk);
+            }
+        }
+    }
+
+    /// A run of this queue now would hand a request to the driver.
+    fn would_issue(&self, hctx: usize) -> bool {
+        let budget = self.layer.budget_free();
+        if let Some(&token) = self.layer.hctxs[hctx].dispatch.first() {
+            return budget && self.layer.tag_free(self.desk.hctx_of(token));
+        }
+        if !budget || !self.desk.has_work() {
+            return false;
+        }
+        let replay = &self.desk.replay;
+        replay.model.would_choose(self.desk.call()).is_some_and(|rq| {
+            let own = replay.setup.hctx_of(replay.ledger.entry(rq).cpu);
+            self.layer.tag_free(own)
+        })
+    }
+
+    /// D: the next that the model hands over is this one.
+    fn issue(&mut self, event: &Event, judge: &mut Judge) {
+        let ledger = &self.desk.replay.ledger;
+        let queued = ledger.oldest(At::Queued, |e| e.is(event));
+        let kernel = queued.or_else(|| ledger.oldest(At::Chosen, |e| e.is(event)));
+        let Some(kernel) = kernel else {
+            self.issue_around(event, judge);
+            return;
+        };
+        let token = self.next_expected(event.cpu);
+        let agrees = token.is_some_and(|token| self.desk.decision(token).rq == kernel);
+        if agrees {
+            judge.hit();
+        } else {
+            self.report(event, token, judge);
+            match token {
+                Some(token) => self.correct(token, kernel),
+                None => self.force(kernel),
+            }
+        }
+        if let Some(token) = token {
+            self.layer.expected.retain(|&(_, other)| other != token);
+            self.desk.decisions.retain(|d| d.token != token);
+        }
+        self.desk.replay.ledger.entry_mut(kernel).at = At::Issued;
+    }
+
+    /// What the driver is expected to get next from this CPU; if that is nothing yet, a run that
+    /// was pending happens now.
+    fn next_expected(&mut self, cpu: u16) -> Option<Token> {
+        if let Some(token) = self.layer.first_expected(cpu) {
+            return Some(token);
+        }
+        let own = self.desk.replay.setup.hctx_of(cpu);
+        let serves = |hctx: &usize| self.desk.replay.setup.hctxs[*hctx].cpus.contains(&cpu);
+        let kicked = (0..self.layer.hctxs.len())
+            .filter(serves)
+            .find(|&hctx| self.layer.hctxs[hctx].kicked && self.would_issue(hctx));
+        let now = self.desk.now;
+        self.layer.run(kicked.unwrap_or(own), cpu, now, &mut self.desk);
+        self.layer.first_expected(cpu)
+    }
+
+    /// A request that the scheduler never saw.
+    fn issue_around(&mut self, event: &Event, judge: &mut Judge) {
+        let fresh = self.desk.replay.ledger.fresh(event);
+        let hctx = fresh.map_or(event.cpu, |rq| self.desk.replay.ledger.entry(rq).cpu);
+        let hctx = self.desk.replay.setup.hctx_of(hctx);
+        match self.flushes.issue(event, fresh, hctx) {
+            Ok(()) => judge.hit(),
+            Err(expected) => {
+                let text = show_queues(&self.desk.replay);
+                judge.miss(event.time, show_request(event), expected, text);
+            }
+        }
+        if let Some(rq) = fresh {
+            self.desk.replay.ledger.entry_mut(rq).at = At::Issued;
+        }
+        self.layer.take_tag(hctx);
+        self.layer.take_budget();
+    }
+
+    /// R: the driver gave it back; it waits at the head of the dispatch list and is offered again
+    /// after a while.
+    fn requeue(&mut self, event: &Event) {
+        let replay = &mut self.desk.replay;
+        let Some(rq) = replay.ledger.oldest(At::Issued, |e| e.is(event)) else {
+            return;
+        };
+        let entry = replay.ledger.entry_mut(rq);
+        entry.at = At::Chosen;
+        let hctx = replay.setup.hctx_of(entry.cpu);
+        let token = Token(self.desk.tokens);
+        self.desk.tokens += 1;
+        self.desk.decisions.push(Decision {
+            token,
+            rq,
+            step: usize::MAX,
+            before: self.desk.replay.model.clone(),
+        });
+        self.layer.refused(hctx, token, self.desk.now);
+    }
+
+    /// The kernel issued a request for which the model saw no decision.
+    fn force(&mut self, kernel: RequestId) {
+        if self.desk.replay.ledger.entry(kernel).at == At::Queued {
+            if let Some(later) = self.desk.decisions.iter().find(|d| d.rq == kernel) {
+                // It was chosen to wait, but went at once.
+                let token = later.token;
+                self.layer.withdraw(token);
+                self.desk.decisions.retain(|d| d.token != token);
+            } else {
+                let call = self.desk.call();
+                let answer = Some(kernel);
+                self.desk.replay.apply(Step::Dispatch { call, answer });
+            }
+        }
+        let cpu = self.desk.replay.ledger.entry(kernel).cpu;
+        self.layer.take_tag(self.desk.replay.setup.hctx_of(cpu));
+        self.layer.take_budget();
+    }
+
+    /// Puts the kernel's choice in the place of a decision and makes all that followed again.
+    fn correct(&mut self, token: Token, kernel: RequestId) {
+        let desk = &mut self.desk;
+        let at = desk.decisions.iter().position(|d| d.token == token);
+        let at = at.expect("the layer's tokens are decisions");
+        if desk.decisions[at].step == usize::MAX {
+            return;
+        }
+        let first = desk.decisions[at].step;
+        // A request that came after the decision: that was none, then, and one is made now.
+        let late = !desk.decisions[at].before.holds(kernel);
+        let mut void: Vec<Token> = Vec::new();
+        // What the trace has shown of later decisions stands.
+        let open = |step: usize| desk.decisions.iter().any(|d| d.step == step);
+        let later = desk.replay.log.iter().enumerate().skip(first);
+        let shown: Vec<RequestId> = later
+            .filter(|&(index, _)| !open(index))
+            .filter_map(|(_, step)| match step {
+                Step::Dispatch { answer, .. } => *answer,
+                _ => None,
+            })
+            .collect();
+        let mut model = desk.decisions[at].before.clone();
+        for index in first..desk.replay.log.len() {
+            let mut step = desk.replay.log[index].clone();
+            if let Step::Dispatch { call, answer } = &mut step {
+                let decision = desk.decisions.iter_mut().find(|d| d.step == index);
+                if let Some(decision) = decision {
+                    let wanted = if index == first { Some(kernel) } else { None };
+                    decision.before = model.clone();
+                    *answer = if late && index == first {
+                        None
+                    } else {
+                        choose(&mut model, *call, wanted, decision.rq, &shown)
+                    };
+                    match *answer {
+                        Some(rq) => decision.rq = rq,
+                        None if index > first => void.push(decision.token),
+                        None => {}
+                    }
+                    desk.replay.log[index] = step;
+                    continue;
+                }
+            }
+            let outcome = model.apply(&step);
+            debug_assert_ne!(outcome, Outcome::MergeDiffers);
+        }
+        desk.replay.model = model;
+        if late {
+            let call = desk.call();
+            let answer = Some(kernel);
+            desk.replay.apply(Step::Dispatch { call, answer });
+        }
+        for token in void {
+            self.layer.withdraw(token);
+            self.desk.decisions.retain(|d| d.token != token);
+        }
+    }
+
+    fn report(&self, event: &Event, token: Option<Token>, judge: &mut Judge) {
+        let replay = &self.desk.replay;
+        let model = match token {
+            None => "nothing".to_owned(),
+            Some(token) => replay.ledger.entry(self.desk.decision(token).rq).to_string(),
+        };
+        let mut text = show_queues(replay);
+        for (index, hctx) in self.layer.hctxs.iter().enumerate() {
+            let waiting: Vec<String> = hctx
+                .dispatch
+                .iter()
+                .map(|&t| replay.ledger.entry(self.desk.decision(t).rq).to_string())
+                .collect();
+            text.push_str(&format!(
+                "  hctx {index}: dispatch [{}] restart={} busy={}\n",
+                waiting.join(", "),
+                u8::from(hctx.restart),
+                hctx.busy
+            ));
+        }
+        judge.miss(event.time, show_request(event), model, text);
+    }
+
+    /// Drops what no open decision needs.
+    fn forget(&mut self) {
+        let desk = &mut self.desk;
+        let steps = desk.decisions.iter().map(|d| d.step);
+        let Some(first) = steps.filter(|&step| step != usize::MAX).min() else {
+            desk.replay.logging = false;
+            desk.replay.log.clear();
+            return;
+        };
+        if first > LOG_SLACK {
+            desk.replay.log.drain(..first);
+            for decision in &mut desk.decisions {
+                if decision.step != usize::MAX {
+                    decision.step -= first;
+                }
+            }
+        }
+    }
+}
+
+/// Decides anew: what is wanted, else what the model says, else as before if that can be.
+fn choose(
+    model: &mut Model,
+    call: Call,
+    wanted: Option<RequestId>,
+    before: RequestId,
+    shown: &[RequestId],
+) -> Option<RequestId> {
+    let saved = model.clone();
+    let free = model.ask(call).filter(|rq| !shown.contains(rq));
+    if free.is_some() && (wanted.is_none() || wanted == free) {
+        return free;
+    }
+    *model = saved;
+    let rq = wanted.unwrap_or(before);
+    model.holds(rq).then(|| {
+        model.impose(rq);
+        rq
+    })
+}
+
+fn arrival(event: &Event) -> Option<Arrival> {
+    event.ioprio.map(|ioprio| Arrival { rq: None, ioprio })
+}

@@ -1,0 +1,143 @@
+//! `--device captured`: takes each request and completes it after the time that the capture's
+//! device took for that place.
+//!
+//! As many at once as there are tags (and budget): the model knows how long, not why, so a
+//! scheduler that gives the real device better work is not rewarded here. Read next:
+//! `replay/services.rs`.
+
+use std::sync::Arc;
+
+use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::time::SimTime;
+
+use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Reply, Verdict};
+use crate::plan::DeviceKind;
+use crate::replay::{Arrivals, Services, Taken};
+
+/// Times that were given out, by how they were found.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CapturedCounts {
+    /// The capture has that very request's place and turn.
+    pub exact: u64,
+    /// Asked for more often than captured, or from the middle of a captured I/O.
+    pub near: u64,
+    /// Not in the capture: the mean of the direction.
+    pub mean: u64,
+}
+
+/// The device of a capture.
+#[derive(Debug)]
+pub struct CapturedDevice {
+    // Settings.
+    /// Most budget tokens out; 0: the driver has no budget.
+    budget: u32,
+    /// How its driver ends a request.
+    by: EndedBy,
+
+    // State.
+    services: Services,
+    counts: CapturedCounts,
+    /// When each slot's request completes; `NEVER` where none is with the device.
+    due: Vec<SimTime>,
+    /// Slots that hold a budget token.
+    holds: Vec<bool>,
+    tokens_out: u32,
+    in_flight: u32,
+}
+
+impl CapturedDevice {
+    /// The device of `arrivals` behind the driver of `setup`, idle.
+    pub fn new(arrivals: &Arc<Arrivals>, setup: &DeviceSetup<'_>) -> CapturedDevice {
+        let slots = setup.requests as usize;
+        CapturedDevice {
+            budget: setup.plan.budget,
+            by: match setup.plan.kind {
+                DeviceKind::NullBlk(_) => EndedBy::End,
+                DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => EndedBy::Complete,
+            },
+            services: arrivals.services.clone(),
+            counts: CapturedCounts::default(),
+            due: vec![SimTime::NEVER; slots],
+            holds: vec![false; slots],
+            tokens_out: 0,
+            in_flight: 0,
+        }
+    }
+
+    /// How the times given out were found.
+    pub fn counts(&self) -> CapturedCounts {
+        self.counts
+    }
+}
+
+impl Device for CapturedDevice {
+    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+        if self.tokens_out >= self.budget {
+            return None;
+        }
+        self.tokens_out += 1;
+        Some(0)
+    }
+
+    fn put_budget(&mut self, _token: u32) {
+        self.tokens_out -= 1;
+    }
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        let taken = self.services.take(command.op, command.sector);
+        match taken {
+            Taken::Exact(_) => self.counts.exact += 1,
+            Taken::Near(_) => self.counts.near += 1,
+            Taken::Mean(_) => self.counts.mean += 1,
+        }
+        let slot = command.rq.0 as usize;
+        assert_eq!(self.due[slot], SimTime::NEVER, "request {slot} was issued twice");
+        self.due[slot] = now + taken.time();
+        self.holds[slot] = command.budget.is_some() && self.budget > 0;
+        self.in_flight += 1;
+        out.push(Action::Interrupt { after: taken.time(), cpu: command.cpu, vector: command.rq.0 });
+        Reply { verdict: Verdict::Accepted, started: true }
+    }
+
+    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
+
+    fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
+        unreachable!("the captured device starts no timer, not even {mark}")
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
+        let due = &mut self.due[vector as usize];
+        if *due > now {
+            return None;
+        }
+        *due = SimTime::NEVER;
+        self.in_flight -= 1;
+        Some(Found { rq: RequestId(vector), status: Status::Ok, by: self.by })
+    }
+
+    fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
+        None
+    }
+
+    fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {
+        if core::mem::take(&mut self.holds[rq.0 as usize]) {
+            let was_full = self.tokens_out >= self.budget;
+            self.tokens_out -= 1;
+            if was_full {
+                // scsi_run_queue_async(): somebody may have been refused.
+                out.push(Action::RunQueues { delay: blkmq::time::Duration::ZERO });
+            }
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn describe(&self) -> String {
+        format!("captured device: {} in flight", self.in_flight)
+    }
+}
+
+#[cfg(test)]
+mod tests;

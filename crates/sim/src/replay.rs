@@ -1,0 +1,121 @@
+//! Replay: the arrivals of a capture, played into a simulated queue and compared with what the
+//! kernel did.
+//!
+//! The map: `read.rs` makes [`Arrivals`] of a capture, `priority.rs` adds what blktrace does not
+//! tell, `setup.rs` makes the scenario, `machine/replay.rs` plays, `compare.rs` puts the numbers
+//! side by side. Not here: the scheduler's decisions call by call, which is `conform.rs`.
+
+use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
+use blkmq::time::{Duration, SimTime};
+
+mod compare;
+mod plugs;
+mod priority;
+mod read;
+mod services;
+mod setup;
+
+pub use compare::{Agreement, CLOSED_LOOP, Column, Comparison, OPEN_LOOP, Spread, Times};
+pub use priority::PrioritySource;
+pub use read::ReadError;
+pub use services::{Services, Taken};
+pub use setup::{CAPTURED, Captured, SetupError, fit};
+
+/// Which event of the capture an arrival is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// Q: a bio was submitted.
+    Queue,
+    /// D: the driver got a request. Plugs and the merges of the capture are history then.
+    Issue,
+}
+
+/// When the next arrival comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// At its captured time, whatever the simulated queue does.
+    Open,
+    /// Its captured think time after as many completions of its process as it had seen in the
+    /// capture.
+    Closed,
+}
+
+/// A captured I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// Operation.
+    pub op: Op,
+    /// Switches.
+    pub flags: OpFlags,
+    /// First sector.
+    pub sector: Sector,
+    /// Length; 0 for an empty flush.
+    pub sectors: Sectors,
+    /// Priority: best effort 4, unless the capture tells another.
+    pub ioprio: IoPrio,
+    /// Task that submitted.
+    pub pid: u32,
+    /// CPU that it submitted on.
+    pub cpu: u16,
+    /// What the capture says of it. `queued` is the time of the arrival.
+    pub captured: Times,
+}
+
+/// What a process does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StepKind {
+    /// Submits the arrival of this index.
+    Submit(u32),
+    /// Starts a plug.
+    Plug,
+    /// Flushes it.
+    Unplug,
+}
+
+/// A step of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// What.
+    pub kind: StepKind,
+    /// When, as captured.
+    pub at: SimTime,
+    /// Completions of the process before, as captured.
+    pub after: u32,
+    /// Time since the last of them; since time zero if there is none.
+    pub think: Duration,
+}
+
+/// A captured process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// Its task's id.
+    pub pid: u32,
+    /// Its task's name; empty if the capture does not tell.
+    pub name: String,
+    /// What it does, in order.
+    pub steps: Vec<Step>,
+    /// Arrivals among the steps.
+    pub submits: u32,
+}
+
+/// All arrivals of one device of a capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arrivals {
+    /// What an arrival is.
+    pub point: Point,
+    /// Recorded time of the instant that is zero here: a whole second, so that ticks fall where
+    /// they fell.
+    pub base: SimTime,
+    /// In the order of arrival.
+    pub ios: Vec<Arrival>,
+    /// By process, in the order of their first step.
+    pub streams: Vec<Stream>,
+    /// How long the device took.
+    pub services: Services,
+    /// The most requests that the device had at once.
+    pub device_depth: u32,
+    /// CPUs that submitted: the highest number and one.
+    pub cpus: u16,
+    /// What of the capture is not replayed, and other things to know: counted, a sentence each.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,102 @@
+//! Priorities of arrivals, which blktrace does not carry.
+//!
+//! Best first: the script that the capture ran (it says what each I/O asked for), the scheduler's
+//! `ins` probes (a request's priority is that of its bios), the probes of the same task.
+
+use std::collections::BTreeMap;
+
+use blkmq::request::{IoClass, IoPrio, Op};
+use trace::capture::CaptureDir;
+use trace::ftrace::{Event, IoPriority, Probe};
+use trace::io_txt::{Call, IoKind};
+
+use super::{Arrival, Arrivals};
+
+/// Where the priorities of a capture came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrioritySource {
+    /// `io.txt`.
+    Script,
+    /// `ins` probes of `ftrace.txt`.
+    Probes,
+    /// Nowhere: all are best effort 4.
+    Default,
+}
+
+/// A place that an I/O asks for: direction (0 read, 1 write), first sector.
+type Place = (u8, u64);
+
+impl Arrivals {
+    /// Gives every arrival the priority that a capture folder tells for it.
+    pub fn prioritise(&mut self, capture: &CaptureDir) -> Result<PrioritySource, trace::Error> {
+        if let Some(script) = capture.io_script()? {
+            let mut asked: BTreeMap<(String, Place), Vec<IoPriority>> = BTreeMap::new();
+            for process in &script.processes {
+                for call in process.expand() {
+                    let Call::Queue(io) = call else { continue };
+                    let write = !matches!(io.kind, IoKind::Read);
+                    let place = (u8::from(write), io.sector);
+                    let priority = io.priority.unwrap_or(process.priority);
+                    asked.entry((process.name.clone(), place)).or_default().push(priority);
+                }
+            }
+            self.from_script(&asked);
+            return Ok(PrioritySource::Script);
+        }
+        if !capture.files.contains_key("ftrace.txt") {
+            return Ok(PrioritySource::Default);
+        }
+        let mut inserted: BTreeMap<Place, IoPriority> = BTreeMap::new();
+        let mut of_task: BTreeMap<u32, IoPriority> = BTreeMap::new();
+        for record in capture.ftrace()? {
+            let record = record?;
+            let Event::Probe(Probe::Insert(rq)) = record.event else { continue };
+            let write = (rq.cmd_flags & 0xff) % 2 == 1;
+            inserted.insert((u8::from(write), rq.sector), rq.priority);
+            if !record.in_interrupt() {
+                of_task.insert(record.pid, rq.priority);
+            }
+        }
+        for io in &mut self.ios {
+            let known = inserted.get(&place(io)).or_else(|| of_task.get(&io.pid));
+            if let Some(priority) = known {
+                io.ioprio = resolved(*priority);
+            }
+        }
+        let none = inserted.is_empty();
+        Ok(if none { PrioritySource::Default } else { PrioritySource::Probes })
+    }
+
+    fn from_script(&mut self, asked: &BTreeMap<(String, Place), Vec<IoPriority>>) {
+        let mut given: BTreeMap<(&str, Place), usize> = BTreeMap::new();
+        for stream in &self.streams {
+            for step in &stream.steps {
+                let super::StepKind::Submit(index) = step.kind else { continue };
+                let io = &mut self.ios[index as usize];
+                let place = place(io);
+                let Some(priorities) = asked.get(&(stream.name.clone(), place)) else { continue };
+                let number = given.entry((stream.name.as_str(), place)).or_insert(0);
+                let priority = priorities.get(*number).or(priorities.last());
+                *number += 1;
+                if let Some(priority) = priority {
+                    io.ioprio = resolved(*priority);
+                }
+            }
+        }
+    }
+}
+
+fn place(io: &Arrival) -> Place {
+    (u8::from(io.op != Op::Read), io.sector.0)
+}
+
+/// A priority of class none is that of the task, best effort 4.
+fn resolved(priority: IoPriority) -> IoPrio {
+    let class = match priority.class {
+        1 => IoClass::RealTime,
+        2 => IoClass::BestEffort,
+        3 => IoClass::Idle,
+        _ => return IoPrio { class: IoClass::BestEffort, level: 4 },
+    };
+    IoPrio { class, level: priority.level }
+}

@@ -1,0 +1,191 @@
+//! From a capture folder to the scenario that a replay runs: kernel, device, queue as captured.
+//!
+//! A folder tells all of it. Bare blktrace files tell the requests and how many were in flight;
+//! the rest is then the scenario's defaults or the user's options.
+
+use std::path::Path;
+
+use trace::capture::CaptureDir;
+use trace::queue_txt::DeviceQueue;
+
+use super::Arrivals;
+use crate::plan::Plan;
+use crate::scenario::{ProfileFacts, Scenario, ScenarioError};
+
+/// `--device` that stands for the capture's own.
+pub const CAPTURED: &str = "captured";
+
+/// Module parameters that say nothing of a single device's queue, or that the module itself did
+/// not know.
+const IGNORED: &[&str] = &["dpofua", "vpd_use_hostno", "nr_devices", "shared_tags"];
+
+/// A scenario needs a job; the arrivals take its place.
+const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
+
+/// What a capture folder tells of the traced device.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// The folder.
+    pub dir: &'a CaptureDir,
+    /// The device's section of queue.txt.
+    pub queue: &'a DeviceQueue,
+}
+
+impl<'a> Captured<'a> {
+    /// That of the traced device, the only one if `device` is none.
+    pub fn new(dir: &'a CaptureDir, device: Option<&str>) -> Result<Captured<'a>, trace::Error> {
+        Ok(Captured { dir, queue: dir.queue(device)? })
+    }
+
+    /// Scheduler that the capture was made with.
+    pub fn scheduler(&self) -> Result<&'a str, trace::Error> {
+        self.queue.scheduler()
+    }
+
+    /// Device-mapper devices have no module of their own.
+    fn is_stacked(&self) -> bool {
+        self.queue.name.starts_with("dm-")
+    }
+
+    /// `TYPE,PARAMETER=VALUE,...` of the driver, and what of it does not apply here.
+    fn device(&self, notes: &mut Vec<String>) -> String {
+        let module = &self.dir.meta.device;
+        let known = ["null_blk", "scsi_debug"].contains(&module.module.as_str());
+        if !known || self.is_stacked() {
+            let depth = self.queue.hctxs.first().map_or(64, |hctx| hctx.tags);
+            let queues = self.queue.hctxs.len().max(1);
+            notes.push(format!(
+                "the driver of {} is not modelled; {queues} hardware queues of depth {depth} \
+                 stand for it",
+                self.queue.name
+            ));
+            return bare_driver(depth, queues);
+        }
+        let mut text = module.module.clone();
+        for (parameter, value) in &module.parameters {
+            if !IGNORED.contains(&parameter.as_str()) {
+                text = format!("{text},{parameter}={value}");
+            }
+        }
+        let shared = module.parameters.get("shared_tags").is_some_and(|value| value == "1");
+        if shared && self.dir.devices.len() > 1 {
+            let others = self.dir.devices.len() - 1;
+            notes.push(format!(
+                "the tags of {} were shared with {others} other devices; here it has them alone",
+                self.queue.name
+            ));
+        }
+        text
+    }
+}
+
+/// A driver that does nothing but hand requests over: null_blk with a timer.
+fn bare_driver(depth: u32, queues: usize) -> String {
+    let depth = depth.clamp(1, 10_240);
+    format!("null_blk,irqmode=2,submit_queues={queues},poll_queues=0,hw_queue_depth={depth}")
+}
+
+impl Arrivals {
+    /// The scenario of a replay. `scheduler` and `device` are the user's; none and [`CAPTURED`]
+    /// stand for the capture's. Options of the user are for the caller to add behind this.
+    pub fn scenario(
+        &self,
+        name: &Path,
+        captured: Option<&Captured<'_>>,
+        scheduler: Option<&str>,
+        device: &str,
+        profiles: &[ProfileFacts<'_>],
+    ) -> Result<(Scenario, Vec<String>), SetupError> {
+        let mut notes = Vec::new();
+        let own_device = device == CAPTURED;
+        let device = match (own_device, captured) {
+            (false, _) => device.to_string(),
+            (true, Some(captured)) => captured.device(&mut notes),
+            (true, None) => {
+                let depth = self.device_depth;
+                notes.push(format!(
+                    "no queue.txt and meta.txt beside the trace: one hardware queue with {depth} \
+                     tags, the most requests the device had at once; kernel and scheduler are \
+                     the defaults unless --rules and --scheduler tell them"
+                ));
+                bare_driver(depth, 1)
+            }
+        };
+        let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
+        let cpus = captured.map_or(self.cpus, |c| c.dir.meta.cpus.max(self.cpus));
+        scenario = scenario.set(&format!("machine.cpus={cpus}"))?;
+        if let Some(captured) = captured {
+            scenario = queue(scenario, captured, scheduler, own_device, profiles)?;
+        } else if let Some(scheduler) = scheduler {
+            scenario = scenario.set(&format!("queue.scheduler={scheduler}"))?;
+        }
+        Ok((scenario, notes))
+    }
+}
+
+/// The queue's attributes as captured, as far as they apply.
+fn queue(
+    mut scenario: Scenario,
+    captured: &Captured<'_>,
+    scheduler: Option<&str>,
+    own_device: bool,
+    profiles: &[ProfileFacts<'_>],
+) -> Result<Scenario, SetupError> {
+    let queue = captured.queue;
+    let own = queue.scheduler()?;
+    let wanted = scheduler.unwrap_or(own);
+    let mut set = |key: &str, value: &str| -> Result<(), SetupError> {
+        let changed = scenario.clone().set(&format!("queue.{key}={value}"))?;
+        scenario = changed;
+        Ok(())
+    };
+    set("rules", &captured.dir.meta.kernel.to_string())?;
+    set("scheduler", wanted)?;
+    for attribute in ["nomerges", "rq_affinity"] {
+        set(attribute, &queue.number(attribute)?.to_string())?;
+    }
+    if wanted == own && own == "mq-deadline" {
+        for (tunable, value) in &queue.iosched {
+            set(tunable, value)?;
+        }
+    }
+    // What follows from the device is not written again: it may be shown rounded.
+    let plan = scenario.plan(profiles)?;
+    let shown = |name: &str| queue.number(name);
+    if wanted == own && own_device && shown("nr_requests")? != i64::from(plan.queue.nr_requests) {
+        let value = shown("nr_requests")?;
+        scenario = scenario.set(&format!("queue.nr_requests={value}"))?;
+    }
+    if own_device && shown("max_sectors_kb")? < i64::from(plan.queue.limits.max_sectors / 2) {
+        let value = shown("max_sectors_kb")?;
+        scenario = scenario.set(&format!("queue.max_sectors_kb={value}"))?;
+    }
+    Ok(scenario)
+}
+
+/// Why a capture's set-up cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// What the capture or an option says does not make a scenario.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A file of the capture.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+}
+
+/// Bios alive at once at most: those of a long trace would not fit into memory.
+const BIOS_MAX: usize = 1 << 20;
+
+/// Makes a plan of a scenario one of a replay: no threads, room for the arrivals.
+pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
+    plan.threads.clear();
+    let largest = arrivals.ios.iter().map(|io| io.sectors.0).max().unwrap_or(0);
+    let limits = &plan.queue.limits;
+    let most = limits.max_sectors.min(u32::from(limits.max_segments).saturating_mul(8)).max(1);
+    let pieces = largest.div_ceil(most).max(1) as usize;
+    let bios = arrivals.ios.len().saturating_mul(pieces).min(BIOS_MAX).max(2 * pieces);
+    plan.capacity.bios = bios as u32;
+    plan.capacity.waiters = arrivals.streams.len() as u32;
+    plan.capacity.phases = 1;
+}
