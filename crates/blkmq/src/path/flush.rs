@@ -4,6 +4,7 @@
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
 use super::insert::{InsertPath, ThenRun};
+use super::run::set_places;
 use super::{Call, Next, jiffies, lock};
 use crate::env::{Answer, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
@@ -217,6 +218,7 @@ impl<E: Env> Step<'_, E> {
             r.flush_seq = false;
             r.flush_step = 0;
             r.status = error;
+            r.place = Place::Path;
             out.done.push_back(self.pool, rq);
         } else if next & PREFLUSH != 0 || next & DATA == 0 {
             let pending = usize::from(self.fq.pending_idx);
@@ -227,7 +229,7 @@ impl<E: Env> Step<'_, E> {
             self.fq.pending[pending].push_back(self.pool, rq);
         } else {
             self.fq.data_in_flight += 1;
-            r.place = Place::Requeue;
+            r.place = Place::Path;
             out.data.push_front(self.pool, rq);
         }
         self.kick(out);
@@ -290,7 +292,7 @@ impl<E: Env> Step<'_, E> {
         r.flush_seq = true;
         r.ctx = lender.ctx;
         r.hctx = lender.hctx;
-        r.place = Place::Requeue;
+        r.place = Place::Path;
         r.start_time = SimTime::ZERO;
         if self.q.has_elevator() {
             r.internal_tag = lender.internal_tag;
@@ -308,10 +310,12 @@ pub(super) fn issue<E: Env>(
     queue: u8,
     cpu: &mut Cpu,
 ) {
+    set_places(q, cpu, sequence.data, Place::Requeue);
     let mut pool = q.pool.held(cpu.id);
     let mut lists = q.requeue.held(cpu);
     lists.requeue.splice_front(&mut pool, &mut sequence.data);
     if let Some(flush) = sequence.flush.take() {
+        pool[flush].place = Place::Requeue;
         match q.settings.rules.flush_data {
             FlushData::DispatchList => lists.requeue.push_back(&mut pool, flush),
             FlushData::Scheduler => lists.flush.push_back(&mut pool, flush),

@@ -3,12 +3,12 @@
 //! Kernel: blk_mq_requeue_work() (6.1.192, 6.12.117).
 
 use super::insert::{InsertPath, ThenRun};
-use super::run::call_run;
+use super::run::{call_run, set_places};
 use super::{Call, Next, lock};
 use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Op};
+use crate::request::{HctxId, Op, Place};
 use crate::rules::FlushData;
 
 /// Labels of requeue_work.
@@ -57,6 +57,8 @@ impl RequeuePath {
             }
             At::Take => {
                 let lists = core::mem::take(&mut *q.requeue.held(cpu));
+                set_places(q, cpu, lists.requeue, Place::Path);
+                set_places(q, cpu, lists.flush, Place::Path);
                 q.requeue.release(cpu);
                 self.requeue = lists.requeue;
                 self.flush = lists.flush;
@@ -75,7 +77,6 @@ impl RequeuePath {
             self.at = At::Run;
             return Next::Step;
         };
-        pool[rq].place = crate::request::Place::Path;
         let own_flush = pool[rq].op == Op::Flush;
         let to_dispatch = pool[rq].dontprep;
         if q.settings.rules.flush_data == FlushData::DispatchList && !own_flush {
