@@ -323,6 +323,24 @@ fn sizes_do_not_move_positions() {
 }
 
 #[test]
+fn an_io_allocates_nothing() {
+    for order in [Order::Sequential, Order::RandomOnce, Order::Random] {
+        let mut plan = thread();
+        plan.order = order;
+        plan.mix = mix(50, 50, 0);
+        plan.rate_iops = same(1000);
+        plan.fsync = 3;
+        let mut stream = Stream::new(&plan, 1);
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..10_000 {
+                assert!(stream.next(Duration::ZERO).is_some());
+            }
+        });
+        assert_eq!(counted.count_total, 0);
+    }
+}
+
+#[test]
 fn a_permutation_of_a_large_disk_has_no_pattern() {
     let n = (1u64 << 31) - 5;
     let permutation = Permutation::new(n, &mut Rng::stream(1, "test"));
