@@ -164,7 +164,13 @@ impl<'a> Calls<'a> {
 
     fn arrival(&mut self, cpu: u16) -> (Option<Arrival>, Jiffies) {
         match self.arriving.remove(&cpu) {
-            Some((rq, ioprio, at)) => (Some(Arrival { rq: Some(rq), ioprio }), at),
+            Some((rq, ioprio, at)) => (
+                Some(Arrival {
+                    rq: Some(rq),
+                    ioprio,
+                }),
+                at,
+            ),
             None => (None, self.now),
         }
     }

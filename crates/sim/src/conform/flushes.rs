@@ -104,7 +104,8 @@ impl Flushes {
                 any = true;
             }
         }
-        any.then_some(()).ok_or("no flush: nobody waits for one".to_owned())
+        any.then_some(())
+            .ok_or("no flush: nobody waits for one".to_owned())
     }
 
     /// C: of the flush under way? Its hardware queue then.

@@ -177,6 +177,29 @@ impl Layer {
         state.delayed = Some(delay_over(now));
     }
 
+    /// A decision is about to go to the driver, from whatever CPU.
+    pub(super) fn expects(&self, token: Token) -> bool {
+        self.expected.iter().any(|&(_, other)| other == token)
+    }
+
+    /// Two decisions change places.
+    pub(super) fn swap(&mut self, one: Token, other: Token) {
+        let swapped = |token: Token| match token {
+            token if token == one => other,
+            token if token == other => one,
+            token => token,
+        };
+        for hctx in &mut self.hctxs {
+            for token in &mut hctx.dispatch {
+                *token = swapped(*token);
+            }
+        }
+        for (_, token) in &mut self.expected {
+            *token = swapped(*token);
+        }
+        self.tagged = self.tagged.iter().map(|&token| swapped(token)).collect();
+    }
+
     /// A decision is no longer waited for: it left the dispatch list in another way.
     pub(super) fn withdraw(&mut self, token: Token) {
         for hctx in &mut self.hctxs {

@@ -72,7 +72,10 @@ fn from_script(dir: &CaptureDir, events: &mut Events) -> Result<(), Error> {
             };
             let raw: IoPriority = io.priority.unwrap_or(process.priority);
             let range = (io.sector, io.sectors, direction);
-            ranges.entry(range).or_default().push_back(event::ioprio(raw));
+            ranges
+                .entry(range)
+                .or_default()
+                .push_back(event::ioprio(raw));
         }
     }
     let mut latest: BTreeMap<u32, (Range, IoPrio)> = BTreeMap::new();

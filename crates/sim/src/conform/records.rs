@@ -123,12 +123,10 @@ pub(super) fn judge(
         let event = &traces[device].list[index];
         judge.start(&setups[device].device, traces[device].list[0].time);
         share_tags(&mut devices, device);
-        devices[device]
-            .take(event, judge)
-            .map_err(|what| {
-                let replay = &devices[device].desk.replay;
-                replay.contradiction(&capture, index, event, what)
-            })?;
+        devices[device].take(event, judge).map_err(|what| {
+            let replay = &devices[device].desk.replay;
+            replay.contradiction(&capture, index, event, what)
+        })?;
         wake_others(&mut devices, device, event.kind);
     }
     Ok(())
@@ -186,13 +184,17 @@ impl<'a> Records<'a> {
             Kind::BioMerge { front } => self.desk.replay.bio_merge(event, front, judge),
             Kind::Unplug { count, sleeps } => self.batches.unplug(event.pid, count, sleeps),
             Kind::Insert => {
-                self.desk.replay.insert(event, arrival(event), tick(event.time), judge)?;
+                self.desk
+                    .replay
+                    .insert(event, arrival(event), tick(event.time), judge)?;
                 self.inserted(event);
             }
             Kind::RequestMerge => {
                 let fresh = self.desk.replay.ledger.fresh(event).is_some();
                 let now = tick(event.time);
-                self.desk.replay.request_merge(event, arrival(event), now, judge)?;
+                self.desk
+                    .replay
+                    .request_merge(event, arrival(event), now, judge)?;
                 if fresh {
                     self.inserted(event);
                 }
@@ -204,7 +206,7 @@ impl<'a> Records<'a> {
         }
         self.settle(event.cpu);
         self.forget();
-        if cfg!(debug_assertions) {
+        if cfg!(debug_assertions) && self.desk.replay.is_settled() {
             self.check();
         }
         Ok(())
@@ -218,10 +220,18 @@ impl<'a> Records<'a> {
             let held = desk.replay.model.holds(rq);
             let queued = entry.at == At::Queued;
             assert!(decided <= 1, "{entry} decided twice");
-            assert_eq!(held, queued && decided == 0, "{entry} {:?} {decided}", entry.at);
+            assert_eq!(
+                held,
+                queued && decided == 0,
+                "{entry} {:?} {decided}",
+                entry.at
+            );
         }
         for rq in desk.replay.model.queued() {
-            assert!(desk.replay.ledger.is_live(rq), "{rq:?} lives in the model only");
+            assert!(
+                desk.replay.ledger.is_live(rq),
+                "{rq:?} lives in the model only"
+            );
         }
     }
 
@@ -285,10 +295,13 @@ impl<'a> Records<'a> {
             return false;
         }
         let replay = &self.desk.replay;
-        replay.model.would_choose(self.desk.call()).is_some_and(|rq| {
-            let own = replay.setup.hctx_of(replay.ledger.entry(rq).cpu);
-            self.layer.tag_free(own)
-        })
+        replay
+            .model
+            .would_choose(self.desk.call())
+            .is_some_and(|rq| {
+                let own = replay.setup.hctx_of(replay.ledger.entry(rq).cpu);
+                self.layer.tag_free(own)
+            })
     }
 
     /// D: the next that the model hands over is this one.
@@ -301,21 +314,69 @@ impl<'a> Records<'a> {
             return;
         };
         let token = self.next_expected(event.cpu);
-        let agrees = token.is_some_and(|token| self.desk.decision(token).rq == kernel);
-        if agrees {
+        let holder = self.holder_of(kernel);
+        // Which of several CPUs hands over first is nobody's decision.
+        let expected = token.is_some() && token == holder
+            || self.several_cpus() && holder.is_some_and(|held| self.layer.expects(held));
+        if expected {
             judge.hit();
+            self.shown(holder);
         } else {
             self.report(event, token, judge);
-            match token {
-                Some(token) => self.correct(token, kernel),
-                None => self.force(kernel),
+            match (token, holder) {
+                (Some(token), Some(held)) => {
+                    self.layer.swap(token, held);
+                    self.shown(Some(held));
+                }
+                (Some(token), None) => {
+                    self.correct(token, kernel);
+                    if let Some(held) = self.holder_of(kernel).filter(|&held| held != token) {
+                        // A decision after this one takes it, and this one took nothing.
+                        self.layer.swap(token, held);
+                        self.layer.withdraw(token);
+                        self.shown(Some(held));
+                    }
+                    self.shown(Some(token));
+                }
+                (None, Some(held)) => {
+                    self.layer.withdraw(held);
+                    self.shown(Some(held));
+                    self.account(kernel);
+                }
+                (None, None) => {
+                    let call = self.desk.call();
+                    let answer = Some(kernel);
+                    self.desk.replay.apply(Step::Dispatch { call, answer });
+                    self.account(kernel);
+                }
             }
         }
-        if let Some(token) = token {
-            self.layer.expected.retain(|&(_, other)| other != token);
-            self.desk.decisions.retain(|d| d.token != token);
-        }
         self.desk.replay.ledger.entry_mut(kernel).at = At::Issued;
+    }
+
+    fn several_cpus(&self) -> bool {
+        let cpus = self.desk.replay.setup.hctxs.iter().map(|h| h.cpus.len());
+        cpus.sum::<usize>() > 1
+    }
+
+    /// The decision that chose this request.
+    fn holder_of(&self, rq: RequestId) -> Option<Token> {
+        let found = self.desk.decisions.iter().find(|d| d.rq == rq);
+        found.map(|d| d.token)
+    }
+
+    /// A decision is in the trace now.
+    fn shown(&mut self, token: Option<Token>) {
+        let Some(token) = token else { return };
+        self.layer.expected.retain(|&(_, other)| other != token);
+        self.desk.decisions.retain(|d| d.token != token);
+    }
+
+    /// A request that the model did not hand over is with the device.
+    fn account(&mut self, kernel: RequestId) {
+        let cpu = self.desk.replay.ledger.entry(kernel).cpu;
+        self.layer.take_tag(self.desk.replay.setup.hctx_of(cpu));
+        self.layer.take_budget();
     }
 
     /// What the driver is expected to get next from this CPU; if that is nothing yet, a run that
@@ -330,7 +391,8 @@ impl<'a> Records<'a> {
             .filter(serves)
             .find(|&hctx| self.layer.hctxs[hctx].kicked && self.would_issue(hctx));
         let now = self.desk.now;
-        self.layer.run(kicked.unwrap_or(own), cpu, now, &mut self.desk);
+        self.layer
+            .run(kicked.unwrap_or(own), cpu, now, &mut self.desk);
         self.layer.first_expected(cpu)
     }
 
@@ -374,25 +436,6 @@ impl<'a> Records<'a> {
         self.layer.refused(hctx, token, self.desk.now);
     }
 
-    /// The kernel issued a request for which the model saw no decision.
-    fn force(&mut self, kernel: RequestId) {
-        if self.desk.replay.ledger.entry(kernel).at == At::Queued {
-            if let Some(later) = self.desk.decisions.iter().find(|d| d.rq == kernel) {
-                // It was chosen to wait, but went at once.
-                let token = later.token;
-                self.layer.withdraw(token);
-                self.desk.decisions.retain(|d| d.token != token);
-            } else {
-                let call = self.desk.call();
-                let answer = Some(kernel);
-                self.desk.replay.apply(Step::Dispatch { call, answer });
-            }
-        }
-        let cpu = self.desk.replay.ledger.entry(kernel).cpu;
-        self.layer.take_tag(self.desk.replay.setup.hctx_of(cpu));
-        self.layer.take_budget();
-    }
-
     /// Puts the kernel's choice in the place of a decision and makes all that followed again.
     fn correct(&mut self, token: Token, kernel: RequestId) {
         let desk = &mut self.desk;
@@ -403,7 +446,9 @@ impl<'a> Records<'a> {
         }
         let first = desk.decisions[at].step;
         // A request that came after the decision: that was none, then, and one is made now.
-        let late = !desk.decisions[at].before.holds(kernel);
+        let created = |step: &Step| matches!(step, Step::Create { rq, .. } if *rq == kernel);
+        let late = !desk.decisions[at].before.holds(kernel)
+            || desk.replay.log[first..].iter().any(created);
         let mut void: Vec<Token> = Vec::new();
         // What the trace has shown of later decisions stands.
         let open = |step: usize| desk.decisions.iter().any(|d| d.step == step);
@@ -436,12 +481,16 @@ impl<'a> Records<'a> {
                     desk.replay.log[index] = step;
                     continue;
                 }
+                // Shown already.
+                if answer.is_some_and(|rq| !model.holds(rq)) {
+                    continue;
+                }
             }
             let outcome = model.apply(&step);
             debug_assert_ne!(outcome, Outcome::MergeDiffers);
         }
         desk.replay.model = model;
-        if late {
+        if late && desk.replay.model.holds(kernel) {
             let call = desk.call();
             let answer = Some(kernel);
             desk.replay.apply(Step::Dispatch { call, answer });
@@ -456,7 +505,10 @@ impl<'a> Records<'a> {
         let replay = &self.desk.replay;
         let model = match token {
             None => "nothing".to_owned(),
-            Some(token) => replay.ledger.entry(self.desk.decision(token).rq).to_string(),
+            Some(token) => replay
+                .ledger
+                .entry(self.desk.decision(token).rq)
+                .to_string(),
         };
         let mut text = show_queues(replay);
         for (index, hctx) in self.layer.hctxs.iter().enumerate() {

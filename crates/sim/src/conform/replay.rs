@@ -41,7 +41,7 @@ pub(super) struct Replay<'a> {
     /// Priority that a task's requests had last.
     priorities: BTreeMap<u32, IoPrio>,
     /// Absorbed requests of the model that the trace has not shown yet.
-    owed: u32,
+    owed: Vec<RequestId>,
 }
 
 impl<'a> Replay<'a> {
@@ -59,7 +59,7 @@ impl<'a> Replay<'a> {
             log: Vec::new(),
             logging: false,
             priorities: BTreeMap::new(),
-            owed: 0,
+            owed: Vec::new(),
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a> Replay<'a> {
         }
         match self.apply(Step::BioMerge { bio }) {
             Outcome::MergeDiffers => judge.note("the model would not have merged a bio"),
-            Outcome::Agreed { emptied } => self.owed += emptied.len() as u32,
+            Outcome::Agreed { emptied } => self.owed.extend(emptied),
             Outcome::Chose(_) => unreachable!("a merge chooses nothing"),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Replay<'a> {
             absorbed,
         });
         match outcome {
-            Outcome::Agreed { emptied } => self.owed += emptied.len() as u32,
+            Outcome::Agreed { emptied } => self.owed.extend(emptied),
             Outcome::MergeDiffers => judge.note("the model would have merged a request otherwise"),
             Outcome::Chose(_) => unreachable!("an insertion chooses nothing"),
         }
@@ -174,19 +174,23 @@ impl<'a> Replay<'a> {
 
     /// The kernel's side of a request merge: the length goes to the request before.
     fn absorb(&mut self, event: &Event, judge: &mut Judge) {
-        let gone = self
-            .ledger
-            .fresh(event)
-            .or_else(|| self.ledger.oldest(At::Queued, |e| e.is(event)));
+        let promised = self
+            .owed
+            .iter()
+            .position(|&rq| self.ledger.entry(rq).is(event));
+        let gone = match promised {
+            Some(at) => Some(self.owed.remove(at)),
+            None => {
+                judge.note("the model would not have merged two requests");
+                let ledger = &self.ledger;
+                let queued = || ledger.oldest(At::Queued, |e| e.is(event));
+                ledger.fresh(event).or_else(queued)
+            }
+        };
         let Some(gone) = gone else {
             judge.note("a request merged that the trace does not show");
             return;
         };
-        if self.owed == 0 {
-            judge.note("the model would not have merged two requests");
-        } else {
-            self.owed -= 1;
-        }
         self.ledger.close(gone);
         let survivor = self
             .ledger
@@ -195,6 +199,11 @@ impl<'a> Replay<'a> {
             Some(rq) => self.ledger.grow(rq, event, false),
             None => judge.note("a request merged with nothing that the trace shows"),
         }
+    }
+
+    /// The kernel's side knows all that the model's side has done.
+    pub(super) fn is_settled(&self) -> bool {
+        self.owed.is_empty()
     }
 
     /// C: true if a request of the scheduler has left the device with this event.
