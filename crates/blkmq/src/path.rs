@@ -30,9 +30,7 @@ pub use submit::SubmitPath;
 
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
-use crate::request::{
-    BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors, Status,
-};
+use crate::request::{BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors, Status};
 use crate::time::Jiffies;
 
 /// What a path wants before its next label.
@@ -119,9 +117,11 @@ pub enum Call {
 impl From<Call> for Frame {
     fn from(call: Call) -> Frame {
         match call {
-            Call::Run { queue, hctx, in_background } => {
-                Frame::Run(RunPath::new(queue, hctx, in_background))
-            }
+            Call::Run {
+                queue,
+                hctx,
+                in_background,
+            } => Frame::Run(RunPath::new(queue, hctx, in_background)),
             Call::End { queue, rq, status } => {
                 Frame::Complete(CompletePath::end(queue, rq, status))
             }

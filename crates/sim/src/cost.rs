@@ -67,7 +67,13 @@ impl CostModel {
     }
 
     /// Price of a label, with what it did. Empties the meter.
-    pub fn label(&self, label: Label, cpu: CpuId, meter: &mut Meter, pool: &mut RequestPool) -> u64 {
+    pub fn label(
+        &self,
+        label: Label,
+        cpu: CpuId,
+        meter: &mut Meter,
+        pool: &mut RequestPool,
+    ) -> u64 {
         let price = self.label[usize::from(label.0)] + self.words(cpu, meter);
         let touches = &mut pool.touches;
         if touches.is_empty() {

@@ -95,7 +95,10 @@ impl CompletePath {
     ///
     /// Deviation(D3): tags of a batch go back one by one, not up to 32 in one operation.
     pub fn end_batched(queue: u8, rq: RequestId) -> CompletePath {
-        CompletePath { batched: true, ..CompletePath::end(queue, rq, Status::Ok) }
+        CompletePath {
+            batched: true,
+            ..CompletePath::end(queue, rq, Status::Ok)
+        }
     }
 
     /// blk_mq_free_request(): the request has no bios any more.
@@ -245,7 +248,11 @@ impl CompletePath {
             return Next::Done;
         };
         let status = pool[rq].status;
-        Next::Call(super::Call::End { queue: self.queue, rq, status })
+        Next::Call(super::Call::End {
+            queue: self.queue,
+            rq,
+            status,
+        })
     }
 
     fn end_bio<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
@@ -322,7 +329,11 @@ impl CompletePath {
     }
 
     fn want_restart(&mut self) -> Next {
-        if self.batched { self.after_restart() } else { self.to(At::Restart) }
+        if self.batched {
+            self.after_restart()
+        } else {
+            self.to(At::Restart)
+        }
     }
 
     fn put_tag<E: Env>(&mut self, mq: &BlkMq<E>, map: TagMap, cpu: &mut Cpu) -> Next {

@@ -238,7 +238,10 @@ impl CtxPath {
     fn take<E: Env>(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>, hctx_id: HctxId, cpu: &mut Cpu) -> CtxStep {
+        q: &RequestQueue<E>,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+    ) -> CtxStep {
         let hctx = q.hctx(hctx_id);
         let (ctx_id, kind) = hctx.ctxs[self.bit as usize];
         let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));

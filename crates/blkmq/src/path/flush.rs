@@ -127,7 +127,11 @@ impl FlushPath {
                     return Next::Done;
                 };
                 let status = pool[rq].status;
-                Next::Call(Call::End { queue: self.queue, rq, status })
+                Next::Call(Call::End {
+                    queue: self.queue,
+                    rq,
+                    status,
+                })
             }
         }
     }
@@ -157,7 +161,11 @@ impl FlushPath {
             0 => {
                 drop(pool);
                 self.at = At::End;
-                Next::Call(Call::End { queue: self.queue, rq: self.rq, status: Status::Ok })
+                Next::Call(Call::End {
+                    queue: self.queue,
+                    rq: self.rq,
+                    status: Status::Ok,
+                })
             }
             DATA => {
                 drop(pool);

@@ -204,9 +204,9 @@ pub(super) fn note_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
     cpu.meter.container_ops += visits;
     if work != q.elevator_work.peek() {
         if work {
-            q.elevator_work.set(cpu)
+            q.elevator_work.set(cpu);
         } else {
-            q.elevator_work.clear(cpu)
+            q.elevator_work.clear(cpu);
         }
     }
 }

@@ -310,7 +310,10 @@ impl PassPath {
     fn group<E: Env>(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PassStep {
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PassStep {
         if self.picked.is_empty() {
             return self.end_of_pass(cpu, q, hctx);
         }

@@ -205,18 +205,11 @@ impl RunPath {
                 let busy = hctx.dispatch_busy.read(cpu) != 0;
                 self.start_ctx(!busy)
             }
-            At::Leftovers => match self.list.step(mq, self.queue, self.hctx, cpu) {
-                ListStep::Wait(next) => next,
-                ListStep::End(moved) => {
-                    self.list = ListPath::idle();
-                    match moved {
-                        false => Next::Done,
-                        true if q.has_elevator() => self.start_pass(),
-                        true => self.start_ctx(false),
-                    }
-                }
-            },
-            At::Pass => match self.pass.step(&mut self.list, mq, self.queue, self.hctx, cpu) {
+            At::Leftovers => self.leftovers(mq, cpu),
+            At::Pass => match self
+                .pass
+                .step(&mut self.list, mq, self.queue, self.hctx, cpu)
+            {
                 PassStep::Wait(next) => next,
                 PassStep::End { again } => {
                     self.pass = PassPath::idle();
@@ -227,7 +220,10 @@ impl RunPath {
                     }
                 }
             },
-            At::Ctx => match self.ctx.step(&mut self.list, mq, self.queue, self.hctx, cpu) {
+            At::Ctx => match self
+                .ctx
+                .step(&mut self.list, mq, self.queue, self.hctx, cpu)
+            {
                 CtxStep::Wait(next) => next,
                 CtxStep::End { again } => {
                     self.ctx = CtxPath::idle();
@@ -247,6 +243,19 @@ impl RunPath {
                 self.to(At::PeekDispatch)
             }
             at => unreachable!("{at:?} is a label of the entry"),
+        }
+    }
+
+    fn leftovers<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let all = match self.list.step(mq, self.queue, self.hctx, cpu) {
+            ListStep::Wait(next) => return next,
+            ListStep::End(all) => all,
+        };
+        self.list = ListPath::idle();
+        match all {
+            false => Next::Done,
+            true if mq.queue(self.queue).has_elevator() => self.start_pass(),
+            true => self.start_ctx(false),
         }
     }
 
@@ -337,5 +346,9 @@ pub(super) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList
 
 /// A run as a call of another path.
 pub(super) fn call_run(queue: u8, hctx: HctxId, in_background: bool) -> Next {
-    Next::Call(Call::Run { queue, hctx, in_background })
+    Next::Call(Call::Run {
+        queue,
+        hctx,
+        in_background,
+    })
 }

@@ -3,19 +3,19 @@
 //! Kernel: blk_mq_submit_bio(), blk_mq_get_tag(), blk_add_rq_to_plug() (6.1.192, 6.12.117).
 //! Read next: `plug.rs`, `insert.rs`.
 
+mod merging;
 mod tagwait;
 
 use super::insert::{InsertPath, ThenRun, free_absorbed};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
 use super::{Call, Next, Traced, lock, trace_count, trace_rq};
-use crate::elevator::{BioMerge, Scheduler, TagMapSize};
+use crate::elevator::{Scheduler, TagMapSize};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction, TracePoint};
-use crate::merge::{self, BioTry, Merging, Side};
+use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, RequestId, Sectors, Status, Tag};
 use crate::rules::{FlushData, NoMerges, PlugOrder};
 use crate::sbitmap::Get;
-use crate::tags::HctxType;
 
 /// Labels of a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -246,93 +246,6 @@ impl SubmitPath {
         })
     }
 
-    /// blk_attempt_plug_merge(): only the request added last is tried.
-    fn plug_merge<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
-        if !cpu.plug.active || cpu.plug.queue != self.queue {
-            return false;
-        }
-        let Some(last) = cpu.plug.list.last() else {
-            return false;
-        };
-        let mut pool = q.pool.held(cpu.id);
-        let outcome = merge::try_bio_merge(&mut pool, last, self.bio, &q.settings.limits);
-        let traced = Traced::bio(&pool, self.bio);
-        drop(pool);
-        let BioTry::Merged(side) = outcome else {
-            return false;
-        };
-        self.trace_merge(cpu, side, traced);
-        true
-    }
-
-    fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Traced) {
-        match side {
-            Side::Back => trace_rq(cpu, self.queue, TraceAction::BackMerge, traced),
-            Side::Front => trace_rq(cpu, self.queue, TraceAction::FrontMerge, traced),
-            Side::Discard => {}
-        }
-    }
-
-    fn elevator_merge<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let merging = Merging {
-            limits: &q.settings.limits,
-            nomerges: q.settings.nomerges,
-        };
-        let mut pool = q.pool.held(cpu.id);
-        let merge = q.elevator.held(cpu).merge_bio(&mut pool, self.bio, merging);
-        let traced = Traced::bio(&pool, self.bio);
-        let BioMerge::Into { side, absorbed, .. } = merge else {
-            drop(pool);
-            super::insert::note_work(q, cpu);
-            q.elevator.release(cpu);
-            return self.to(At::Alloc);
-        };
-        let gone = absorbed.map(|rq| {
-            pool[rq].place = Place::Path;
-            Traced::rq(&pool, rq)
-        });
-        drop(pool);
-        self.trace_merge(cpu, side, traced);
-        if let Some(gone) = gone {
-            trace_rq(cpu, self.queue, TraceAction::BackMerge, gone);
-        }
-        super::insert::note_work(q, cpu);
-        q.elevator.release(cpu);
-        self.absorbed = absorbed;
-        self.to(At::Absorbed)
-    }
-
-    /// Which of a software queue's lists the bio's operation uses.
-    fn list_kind<E: Env>(&self, mq: &BlkMq<E>) -> usize {
-        let q = mq.queue(self.queue);
-        let pool = q
-            .with_pool(|pool| HctxType::of(pool.bio(self.bio).op, pool.bio(self.bio).flags.polled));
-        let counts = mq.set.counts;
-        let own = [counts.default, counts.read, counts.poll][pool as usize];
-        if own == 0 { 0 } else { pool as usize }
-    }
-
-    fn ctx_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let kind = self.list_kind(mq);
-        let q = mq.queue(self.queue);
-        let ctx = &q.ctxs[usize::from(cpu.id.0)];
-        let mut pool = q.pool.held(cpu.id);
-        let lists = ctx.lists.held(cpu);
-        let limits = &q.settings.limits;
-        let merged = merge::try_bio_merge_list(&mut pool, &lists[kind], self.bio, limits);
-        let traced = Traced::bio(&pool, self.bio);
-        drop(lists);
-        drop(pool);
-        ctx.lists.release(cpu);
-        match merged {
-            Some((_, side)) => {
-                self.trace_merge(cpu, side, traced);
-                self.to(At::Rest)
-            }
-            None => self.to(At::Alloc),
-        }
-    }
-
     /// A request allocated ahead of the same kind, or a search for a tag.
     fn alloc<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
@@ -349,7 +262,7 @@ impl SubmitPath {
             return self.to(At::Start);
         }
         drop(pool);
-        let shallow = self.limit_depth(q, op, flags);
+        let shallow = limit_depth(q, op, flags);
         let map = identity_map(mq, q, self.hctx);
         let ahead = u32::from(cpu.plug.nr_ios);
         self.batch = cpu.plug.active && ahead > 1 && shallow.is_none();
@@ -359,25 +272,6 @@ impl SubmitPath {
             Get::start(map, cpu, shallow)
         });
         self.to(At::Tag)
-    }
-
-    /// The scheduler's limit_depth; not asked for what will not enter the scheduler.
-    fn limit_depth<E: Env>(
-        &self,
-        q: &RequestQueue<E>,
-        op: Op,
-        flags: crate::request::OpFlags,
-    ) -> Option<u32> {
-        let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
-        if !q.has_elevator() || around {
-            return None;
-        }
-        let size = TagMapSize {
-            shift: q.sched[0].shift,
-            nr_requests: q.settings.nr_requests,
-        };
-        q.elevator
-            .inspect(|elevator| elevator.limit_depth(op, flags, size))
     }
 
     /// The request becomes the bio's.
@@ -397,7 +291,10 @@ impl SubmitPath {
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         if flags.is_flush() {
             self.at = At::AfterFlush;
-            return Next::Call(Call::Flush { queue: self.queue, rq });
+            return Next::Call(Call::Flush {
+                queue: self.queue,
+                rq,
+            });
         }
         self.to(At::Route)
     }
@@ -407,7 +304,10 @@ impl SubmitPath {
             if must_flush(q, cpu, self.queue) {
                 self.at = At::Plug;
                 let queue = cpu.plug.queue;
-                return Next::Call(Call::Unplug { queue, why: Unplug::Full });
+                return Next::Call(Call::Unplug {
+                    queue,
+                    why: Unplug::Full,
+                });
             }
             return self.plug(q, cpu);
         }
@@ -425,7 +325,10 @@ impl SubmitPath {
     }
 
     fn issue(&self, rq: RequestId) -> Next {
-        Next::Call(Call::Issue { queue: self.queue, rq })
+        Next::Call(Call::Issue {
+            queue: self.queue,
+            rq,
+        })
     }
 
     /// blk_add_rq_to_plug().
@@ -486,6 +389,20 @@ impl SubmitPath {
         }
         self.to(At::Rest)
     }
+}
+
+/// The scheduler's limit_depth; not asked for what will not enter the scheduler.
+fn limit_depth<E: Env>(q: &RequestQueue<E>, op: Op, flags: crate::request::OpFlags) -> Option<u32> {
+    let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
+    if !q.has_elevator() || around {
+        return None;
+    }
+    let size = TagMapSize {
+        shift: q.sched[0].shift,
+        nr_requests: q.settings.nr_requests,
+    };
+    q.elevator
+        .inspect(|elevator| elevator.limit_depth(op, flags, size))
 }
 
 /// The map whose tags identify requests: the scheduler's, or the driver's without one.

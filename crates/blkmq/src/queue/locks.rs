@@ -182,9 +182,9 @@ impl<E: Env> BlkMq<E> {
             .find(|base| base[0] as usize <= slot);
         let base = base.expect("the first queue's first lock has number 0");
         let kinds = LockKind::ALL.into_iter().zip(base);
-        let below = kinds.filter(|&(_, &first)| first as usize <= slot);
+        let mut below = kinds.filter(|&(_, &first)| first as usize <= slot);
         below
-            .last()
+            .next_back()
             .map(|(kind, _)| kind)
             .expect("base[0] is not above the slot")
     }

@@ -31,7 +31,7 @@ impl Simulator {
         let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
         let config = queue_config(plan, profile);
         let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || hints.next_u64() as u32);
-        let vectors: Vec<CpuId> = mq.queue(0).hctxs.iter().map(|hctx| vector_cpu(hctx)).collect();
+        let vectors: Vec<CpuId> = mq.queue(0).hctxs.iter().map(vector_cpu).collect();
         let device = AnyDevice::new(&DeviceSetup::of(plan, &vectors));
         let room = plan.capacity.requests as usize + 16;
         let mut states: Vec<CpuState> =

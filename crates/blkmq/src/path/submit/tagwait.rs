@@ -2,7 +2,7 @@
 //!
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
-use super::{At, SubmitPath, identity_map};
+use super::{At, SubmitPath, identity_map, limit_depth};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
@@ -47,7 +47,10 @@ impl SubmitPath {
             }
             At::WaitSleep => {
                 if !cpu.plug.list.is_empty() {
-                    return Next::Call(Call::Unplug { queue: self.queue, why: Unplug::Schedule });
+                    return Next::Call(Call::Unplug {
+                        queue: self.queue,
+                        why: Unplug::Schedule,
+                    });
                 }
                 self.at = At::WaitWoken;
                 Next::Park
@@ -100,7 +103,7 @@ impl SubmitPath {
         });
         let mut get = match self.get {
             Some(get) => get,
-            None => Get::start(map, cpu, self.limit_depth(q, op, flags)),
+            None => Get::start(map, cpu, limit_depth(q, op, flags)),
         };
         let step = get.step(map, cpu);
         self.get = Some(get);

@@ -1,0 +1,224 @@
+//! Direct issue: requests of a queue without scheduler go to the driver at once.
+//!
+//! Kernel: blk_mq_try_issue_directly(), blk_mq_try_issue_list_directly(),
+//! blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
+
+use super::{At, Mode, PlugPath};
+use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
+use crate::list::QueueList;
+use crate::path::insert::{InsertPath, ThenRun};
+use crate::path::list::requeue_bookkeeping;
+use crate::path::run::call_run;
+use crate::path::tag::{self, TagStep};
+use crate::path::{Call, Next, Traced, trace_count, trace_rq};
+use crate::queue::{BlkMq, RequestQueue};
+use crate::request::RequestId;
+use crate::rules::{PlugOrder, StoppedIssue};
+
+impl PlugPath {
+    /// Labels of direct issue.
+    pub(super) fn issue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Next => self.next_request(q, cpu),
+            At::Stopped => match q.hctx(self.hctx).stopped.test(cpu) {
+                true => self.held_up(q),
+                false => self.to(At::Quiesced),
+            },
+            At::Quiesced => match q.quiesced.test(cpu) {
+                true => self.held_up(q),
+                false if q.settings.driver_budget => {
+                    self.at = At::Budget;
+                    Next::Budget
+                }
+                false => self.want_tag(q, cpu),
+            },
+            At::Budget => match core::mem::take(&mut cpu.answer) {
+                Answer::Budget(token) => {
+                    let rq = self.rq.expect("one is being issued");
+                    q.pool.held(cpu.id)[rq].budget = Some(token);
+                    self.want_tag(q, cpu)
+                }
+                _ => self.no_resource(q, cpu),
+            },
+            At::Tag => self.tag(mq, cpu),
+            At::NoTag => self.no_resource(q, cpu),
+            At::Offer => {
+                let rq = self.rq.expect("one is being issued");
+                self.at = At::Answer;
+                Next::Submit {
+                    rq,
+                    last: self.group.is_empty(),
+                }
+            }
+            At::Answer => self.answer(q, cpu),
+            At::Refused => {
+                // The refused request is on the dispatch list: see that it gets on.
+                let only_last = self.mode == Mode::Group && !self.group.is_empty();
+                self.at = At::Issued;
+                if only_last {
+                    Next::Step
+                } else {
+                    call_run(self.queue, self.hctx, false)
+                }
+            }
+            At::Issued => self.issued(q, cpu),
+            At::BusyRead => {
+                let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
+                let refused = core::mem::take(&mut self.refused);
+                if value == 0 && !refused {
+                    return self.after_issue(q);
+                }
+                self.busy = (7 * value + if refused { 16 } else { 0 }) / 8;
+                self.to(At::BusyWrite)
+            }
+            At::BusyWrite => {
+                q.hctx(self.hctx)
+                    .dispatch_busy
+                    .write(cpu, core::mem::take(&mut self.busy));
+                self.after_issue(q)
+            }
+            at => unreachable!("{at:?} is a label of the plug"),
+        }
+    }
+
+    fn next_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let next = self.only.take().or_else(|| self.group.pop_front(&mut pool));
+        let Some(rq) = next else {
+            drop(pool);
+            return self.to(At::Issued);
+        };
+        self.rq = Some(rq);
+        self.hctx = pool[rq].hctx;
+        self.ctx = pool[rq].ctx.0;
+        drop(pool);
+        self.to(At::Stopped)
+    }
+
+    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+        let rq = self.rq.expect("one is being issued");
+        let tagged = q.pool.held(cpu.id)[rq].tag.is_some();
+        self.to(if tagged { At::Offer } else { At::Tag })
+    }
+
+    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.expect("one is being issued");
+        let mut get = self
+            .get
+            .unwrap_or_else(|| tag::start_driver(mq, self.hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, self.queue, rq, self.hctx, cpu);
+        self.get = Some(get);
+        if let TagStep::Wait(next) = step {
+            return next;
+        }
+        self.get = None;
+        if step == TagStep::Got {
+            return self.to(At::Offer);
+        }
+        self.at = At::NoTag;
+        match mq.queue(self.queue).pool.held(cpu.id)[rq].budget.take() {
+            Some(token) => Next::PutBudget(token),
+            None => Next::Step,
+        }
+    }
+
+    /// Stopped or quiesced: the request is inserted, and counts as issued.
+    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        let rq = self.rq.take().expect("one is being issued");
+        let run = match q.settings.rules.stopped_issue {
+            StoppedIssue::Insert => ThenRun::No,
+            StoppedIssue::InsertAndRun => ThenRun::Here,
+        };
+        self.at = At::Next;
+        Next::Call(Call::Insert(InsertPath::new(self.queue, rq, false, run)))
+    }
+
+    /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
+    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("one is being issued");
+        if self.mode == Mode::Single {
+            self.at = At::Next;
+            let path = InsertPath::new(self.queue, rq, false, ThenRun::Here);
+            return Next::Call(Call::Insert(path));
+        }
+        self.refuse(q, cpu, rq)
+    }
+
+    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("one was offered");
+        match core::mem::take(&mut cpu.answer) {
+            Answer::Ok => {
+                self.queued += 1;
+                self.failed = false;
+                self.to(At::Next)
+            }
+            Answer::Error(status) => {
+                self.failed = true;
+                self.at = At::Next;
+                Next::Call(Call::End {
+                    queue: self.queue,
+                    rq,
+                    status,
+                })
+            }
+            _ => {
+                let mut pool = q.pool.held(cpu.id);
+                pool[rq].budget = None;
+                requeue_bookkeeping(&mut pool, rq);
+                let traced = Traced::rq(&pool, rq);
+                drop(pool);
+                trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
+                self.refuse(q, cpu, rq)
+            }
+        }
+    }
+
+    /// The refused request keeps its driver tag and waits on the dispatch list.
+    fn refuse<E: Env>(&mut self, _q: &RequestQueue<E>, _cpu: &mut Cpu, rq: RequestId) -> Next {
+        self.refused = true;
+        self.failed = true;
+        self.at = At::Refused;
+        let path = InsertPath::bypass(self.queue, rq, false, ThenRun::No);
+        Next::Call(Call::Insert(path))
+    }
+
+    fn issued<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let queued = core::mem::take(&mut self.queued);
+        let failed = core::mem::take(&mut self.failed);
+        self.at = At::BusyRead;
+        if failed && queued > 0 && q.settings.driver_commit_rqs {
+            if self.mode == Mode::Plug {
+                trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
+            }
+            return Next::Commit(self.hctx);
+        }
+        Next::Step
+    }
+
+    /// What could not be issued goes the way of any other request.
+    fn after_issue<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        match self.mode {
+            Mode::Single => Next::Done,
+            Mode::Plug => {
+                // The list keeps its order; a stack was turned round to be issued.
+                self.rest = core::mem::take(&mut self.group);
+                self.at = At::Group;
+                let turned = q.settings.rules.plug_order == PlugOrder::Lifo
+                    && !(q.settings.driver_queue_rqs && q.settings.queue_rqs_in_order);
+                if turned {
+                    q.with_pool(|pool| {
+                        let mut back = QueueList::new();
+                        while let Some(rq) = self.rest.pop_back(pool) {
+                            back.push_back(pool, rq);
+                        }
+                        self.rest = back;
+                    });
+                }
+                Next::Step
+            }
+            Mode::Group if self.group.is_empty() => self.to(At::Group),
+            Mode::Group => self.want_ctx(),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The fixed slabs of a queue's requests and bios, and which CPU touched an entry last.
+//!
+//! Not here: what an entry means (`request.rs`), or who may touch it when.
+
+use super::{Bio, BioId, CpuId, Place, Request, RequestId, Sectors, Status};
+use crate::list::Links;
+use crate::sort::SortNode;
+use core::fmt;
+use core::ops::{Index, IndexMut};
+
+/// What one label touched, for the cost model: lines that were last touched by another CPU.
+#[derive(Clone, Debug, Default)]
+pub struct Touches {
+    /// CPUs that touched an entry last, each entry once; only the first `TOUCH_LIMIT` are kept.
+    pub remote: [CpuId; TOUCH_LIMIT],
+    /// Number of `remote` that count.
+    pub remote_count: u8,
+    /// Remote touches that did not fit.
+    pub overflow: u32,
+}
+
+/// Remote touches kept by name in one label.
+pub const TOUCH_LIMIT: usize = 16;
+
+impl Touches {
+    /// Notes that an entry last touched by `last` is now touched by `now`.
+    pub fn note(&mut self, last: CpuId, now: CpuId) {
+        if last == now {
+            return;
+        }
+        if usize::from(self.remote_count) < TOUCH_LIMIT {
+            self.remote[usize::from(self.remote_count)] = last;
+            self.remote_count += 1;
+        } else {
+            self.overflow += 1;
+        }
+    }
+
+    /// Nothing came from another CPU.
+    pub fn is_empty(&self) -> bool {
+        self.remote_count == 0
+    }
+
+    /// The remote touches that were kept.
+    pub fn remote(&self) -> &[CpuId] {
+        &self.remote[..usize::from(self.remote_count)]
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.remote_count = 0;
+        self.overflow = 0;
+    }
+}
+
+/// All requests and bios of one queue: fixed slabs, allocated once.
+///
+/// Indexing a request mutably counts as touching its cache lines.
+pub struct RequestPool {
+    pub(super) requests: Vec<Request>,
+    pub(super) bios: Vec<Bio>,
+    pub(super) free_bios: Vec<BioId>,
+    /// Links of `queuelist`: plug, ctx, dispatch, requeue, fifo.
+    pub(crate) queue_links: Vec<Links>,
+    /// Links of the merge hash.
+    pub(crate) hash_links: Vec<Links>,
+    /// Nodes of the sort trees.
+    pub(crate) sort_nodes: Vec<SortNode>,
+    pub(super) last: Vec<CpuId>,
+    /// CPU that runs the current label; set by the slab when it is borrowed.
+    pub toucher: CpuId,
+    /// What the current label touched; drained by the driver.
+    pub touches: Touches,
+}
+
+impl RequestPool {
+    /// Room for `requests` requests and `bios` bios.
+    pub fn new(requests: usize, bios: usize) -> RequestPool {
+        RequestPool {
+            requests: vec![Request::default(); requests],
+            bios: vec![Bio::default(); bios],
+            free_bios: (0..bios as u32).rev().map(BioId).collect(),
+            queue_links: vec![Links::default(); requests],
+            hash_links: vec![Links::default(); requests],
+            sort_nodes: vec![SortNode::default(); requests],
+            last: vec![CpuId::default(); requests],
+            toucher: CpuId::default(),
+            touches: Touches::default(),
+        }
+    }
+
+    /// Notes that the running CPU touches the cache lines of `rq`.
+    pub(crate) fn touch(&mut self, rq: RequestId) {
+        let slot = rq.0 as usize;
+        self.touches.note(self.last[slot], self.toucher);
+        self.last[slot] = self.toucher;
+    }
+
+    /// Number of request slots.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// True if there is no slot at all.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// All slots in order, free ones included.
+    pub fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
+        self.requests
+            .iter()
+            .enumerate()
+            .map(|(i, rq)| (RequestId(i as u32), rq))
+    }
+
+    /// Takes a bio slot and fills it. `None` when all are in use.
+    pub fn add_bio(&mut self, bio: Bio) -> Option<BioId> {
+        let id = self.free_bios.pop()?;
+        self.bios[id.0 as usize] = bio;
+        Some(id)
+    }
+
+    /// Gives a bio slot back.
+    pub fn free_bio(&mut self, id: BioId) {
+        debug_assert!(!self.free_bios.contains(&id), "bio freed twice");
+        self.free_bios.push(id);
+    }
+
+    /// Number of bios in use.
+    pub fn bios_in_use(&self) -> usize {
+        self.bios.len() - self.free_bios.len()
+    }
+
+    /// The bio.
+    pub fn bio(&self, id: BioId) -> &Bio {
+        &self.bios[id.0 as usize]
+    }
+
+    /// The bio, to change it.
+    pub fn bio_mut(&mut self, id: BioId) -> &mut Bio {
+        &mut self.bios[id.0 as usize]
+    }
+
+    /// bio_split(): cuts the first `sectors` off `bio` as a piece of its own, which never merges.
+    /// `None` when no bio slot is free. Panics if nothing would be left.
+    pub fn split_bio(&mut self, bio: BioId, sectors: Sectors) -> Option<BioId> {
+        let whole = self.bio(bio).clone();
+        assert!(
+            whole.sectors > sectors,
+            "a split leaves something on both sides"
+        );
+        let share = u64::from(whole.segments) * u64::from(sectors.0);
+        let segments = share.div_ceil(u64::from(whole.sectors.0)).max(1) as u16;
+        let mut flags = whole.flags;
+        flags.nomerge = true;
+        let front = Bio {
+            sectors,
+            segments,
+            flags,
+            parent: Some(bio),
+            pieces: 0,
+            ..whole
+        };
+        let front = self.add_bio(front)?;
+        let rest = self.bio_mut(bio);
+        rest.sector = rest.sector.end(sectors);
+        rest.sectors.0 -= sectors.0;
+        rest.segments = (rest.segments - segments.min(rest.segments)).max(1);
+        rest.pieces += 1;
+        Some(front)
+    }
+
+    /// bio_endio(): one piece has ended. The whole bio with the first error of all its pieces
+    /// when it was the last one.
+    pub fn end_piece(&mut self, piece: BioId, status: Status) -> Option<(BioId, Status)> {
+        let whole = self.bio(piece).parent.unwrap_or(piece);
+        if whole == piece {
+            self.bio_mut(whole).ended = true;
+        } else {
+            self.free_bio(piece);
+            self.bio_mut(whole).pieces -= 1;
+        }
+        let bio = self.bio_mut(whole);
+        if bio.status == Status::Ok {
+            bio.status = status;
+        }
+        (bio.ended && bio.pieces == 0).then_some((whole, bio.status))
+    }
+
+    /// Bios of `rq`, oldest address first.
+    pub fn bios_of(&self, rq: RequestId) -> impl Iterator<Item = BioId> + '_ {
+        let mut next = self[rq].bio_first;
+        core::iter::from_fn(move || {
+            let id = next?;
+            next = self.bio(id).next;
+            Some(id)
+        })
+    }
+
+    /// Makes `rq` the request of `bio` alone: operation, address, priority come from the bio.
+    pub fn bio_to_request(&mut self, rq: RequestId, bio: BioId) {
+        let b = self.bios[bio.0 as usize].clone();
+        self.bios[bio.0 as usize].next = None;
+        let r = &mut self[rq];
+        r.op = b.op;
+        r.flags = b.flags;
+        r.sector = b.sector;
+        r.sectors = b.sectors;
+        r.segments = b.segments;
+        r.ioprio = b.ioprio;
+        r.polled = b.flags.polled;
+        r.bio_first = Some(bio);
+        r.bio_last = Some(bio);
+        r.bio_count = 1;
+    }
+
+    /// Appends `bio` behind the data of `rq`.
+    pub fn append_bio(&mut self, rq: RequestId, bio: BioId) {
+        let (sectors, segments) = (self.bio(bio).sectors, self.bio(bio).segments);
+        self.bio_mut(bio).next = None;
+        match self[rq].bio_last {
+            Some(last) => self.bio_mut(last).next = Some(bio),
+            None => self[rq].bio_first = Some(bio),
+        }
+        let r = &mut self[rq];
+        r.bio_last = Some(bio);
+        r.bio_count += 1;
+        r.sectors.0 += sectors.0;
+        r.segments += segments;
+    }
+
+    /// Puts `bio` before the data of `rq`, which then starts at the bio's sector.
+    pub fn prepend_bio(&mut self, rq: RequestId, bio: BioId) {
+        let (sector, sectors, segments) = (
+            self.bio(bio).sector,
+            self.bio(bio).sectors,
+            self.bio(bio).segments,
+        );
+        let first = self[rq].bio_first;
+        self.bio_mut(bio).next = first;
+        let r = &mut self[rq];
+        if first.is_none() {
+            r.bio_last = Some(bio);
+        }
+        r.bio_first = Some(bio);
+        r.bio_count += 1;
+        r.sector = sector;
+        r.sectors.0 += sectors.0;
+        r.segments += segments;
+    }
+
+    /// Moves all bios of `absorbed` behind those of `rq` and adds its length.
+    /// `absorbed` is left without bios; the earlier start time survives.
+    pub fn absorb(&mut self, rq: RequestId, absorbed: RequestId) {
+        let gone = self[absorbed].clone();
+        if let (Some(last), Some(first)) = (self[rq].bio_last, gone.bio_first) {
+            self.bio_mut(last).next = Some(first);
+        }
+        let r = &mut self[rq];
+        r.bio_first = r.bio_first.or(gone.bio_first);
+        r.bio_last = gone.bio_last.or(r.bio_last);
+        r.bio_count += gone.bio_count;
+        r.sectors.0 += gone.sectors.0;
+        r.segments += gone.segments;
+        r.start_time = r.start_time.min(gone.start_time);
+        let a = &mut self[absorbed];
+        a.bio_first = None;
+        a.bio_last = None;
+        a.bio_count = 0;
+    }
+
+    /// Resets a slot for its next user. Panics if it is still in use.
+    pub fn reset(&mut self, rq: RequestId) {
+        let r = &mut self[rq];
+        assert_eq!(r.place, Place::Free, "request slot reused while in use");
+        *r = Request::default();
+    }
+}
+
+impl Index<RequestId> for RequestPool {
+    type Output = Request;
+    fn index(&self, id: RequestId) -> &Request {
+        &self.requests[id.0 as usize]
+    }
+}
+
+impl IndexMut<RequestId> for RequestPool {
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        self.touch(id);
+        &mut self.requests[id.0 as usize]
+    }
+}
+
+impl fmt::Debug for RequestPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let live = self.iter().filter(|(_, rq)| rq.place != Place::Free);
+        f.debug_map()
+            .entries(live.map(|(id, rq)| (id.0, rq)))
+            .finish()
+    }
+}
