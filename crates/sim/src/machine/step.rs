@@ -12,6 +12,9 @@ use super::task::{Program, Turn};
 use crate::device::Device;
 use super::{Event, RUN_AHEAD, Simulator, class};
 
+/// Turns of one CPU before the run is looked at from outside.
+const TURNS: u32 = 4096;
+
 impl Simulator {
     /// Runs `cpu` as far as it gets at this point of the run.
     pub(super) fn run_cpu(&mut self, id: CpuId) {
@@ -20,7 +23,7 @@ impl Simulator {
         let cpu = self.cpu_mut(id);
         cpu.scheduled = false;
         cpu.catch_up(now);
-        loop {
+        for _ in 0..TURNS {
             let cpu = &mut self.cpus[usize::from(id.0)];
             let level = cpu.level() as usize;
             let wait = cpu.levels[level].wait;
@@ -58,6 +61,8 @@ impl Simulator {
                 return;
             }
         }
+        // Whoever watches the run gets a look, even if no other CPU is ever due.
+        self.schedule(id);
     }
 
     /// Goes on when its time comes.
