@@ -126,3 +126,29 @@ fn a_nowait_bio_that_got_no_request_completes_with_its_errno() {
             .all(|io| io.error == 11 && io.issued.is_none())
     );
 }
+
+#[test]
+fn requests_of_a_multipath_device_live_twice() {
+    let (ios, _) = ios(&common::traces().join("mp-service-time-mq-deadline"));
+    let (upper, lower): (Vec<&Io>, Vec<&Io>) = ios.iter().partition(|io| io.device.major() == 253);
+    assert_eq!(
+        (upper.len(), lower.len()),
+        (600, 600),
+        "R884 of D2084: 1200 end well"
+    );
+    assert!(upper.iter().all(|io| io.origin == Origin::Queue));
+    // A path that is busy answers with R on the upper device.
+    let requeues: u32 = upper.iter().map(|io| io.requeues).sum();
+    assert_eq!(requeues, 884);
+    for io in lower {
+        let Origin::Remap { from, sector } = io.origin else {
+            panic!("it came from above: {io:?}");
+        };
+        assert_eq!(from, upper[0].device);
+        let fits = |above: &&&Io| {
+            let around = above.issued < io.issued && above.completed > io.completed;
+            (above.sector, above.bytes) == (sector, io.bytes) && around
+        };
+        assert_eq!(upper.iter().filter(fits).count(), 1, "{io:?}");
+    }
+}

@@ -3,7 +3,7 @@
 //! Not the merge of several files (`reader`), not the reordering inside a dump (`reorder`).
 //! The verdicts follow docs/formats.md: what is an error, what a counted warning, what neither.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use blkmq::time::SimTime;
@@ -19,6 +19,8 @@ use crate::{Error, Result};
 const BACKWARDS_NS: u64 = 1_000_000;
 /// CPUs of a dump whose event numbers are followed; more than that is a damaged file.
 const CPUS: usize = 1 << 16;
+/// Devices of a dump; each costs its reader and matcher some memory.
+const DEVICES: usize = 1024;
 
 /// Whether a file is the trace of one CPU or a dump of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +101,10 @@ pub(super) struct Stream {
     /// Last event number: of the only CPU, or of each (device, CPU) of a dump.
     last_sequence: u32,
     last_sequences: BTreeMap<(Device, u32), u32>,
+    /// The only device, or that of a dump's last event.
     device: Option<Device>,
+    /// All devices of a dump that was asked for all.
+    devices: BTreeSet<Device>,
     event: Event,
     ended: bool,
 }
@@ -120,6 +125,7 @@ impl Stream {
             last_sequence: 0,
             last_sequences: BTreeMap::new(),
             device: None,
+            devices: BTreeSet::new(),
             event: Event::new(SimTime::ZERO, Action::Unknown),
             ended: false,
         })
@@ -350,7 +356,16 @@ impl Stream {
     fn other_device(&mut self, event: &Event, shared: &mut Shared) -> Result<bool> {
         let of_dump = self.shape == Shape::Dump;
         match (&shared.options.device, self.device) {
-            (DeviceChoice::All, _) if of_dump => return Ok(true),
+            (DeviceChoice::All, _) if of_dump => {
+                self.device = Some(event.device);
+                self.devices.insert(event.device);
+                if self.devices.len() <= DEVICES {
+                    return Ok(true);
+                }
+                let what = format!("more than {DEVICES} devices in one file");
+                let offset = event.location.offset();
+                return Err(Error::binary(self.bytes.path(), offset, what));
+            }
             (DeviceChoice::Named(name), _) if of_dump => {
                 let wanted = *name == event.device.to_string();
                 shared.skipped += u64::from(!wanted);

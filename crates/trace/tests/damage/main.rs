@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use blkmq::time::SimTime;
 use trace::Error;
 use trace::blktrace::{
-    Action, Categories, Device, Event, Options, Reader, Version, Warning, Writer, WriterOptions,
+    Action, Categories, Device, DeviceChoice, Event, Options, Reader, Version, Warning, Writer,
+    WriterOptions,
 };
 
 const DEVICE: Device = Device::new(252, 0);
@@ -212,4 +213,45 @@ fn a_name_without_the_ending_means_all_its_cpus() {
     let first = reader.next().expect("good").expect("ten events");
     assert_eq!(first.device, Device::new(8, 16));
     assert_eq!(reader.files().len(), 2);
+}
+
+/// A dump is of any number of devices, if all of them were asked for; but not of thousands.
+#[test]
+fn a_dump_of_several_devices_needs_a_choice() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dump = dir.path().join("dump");
+    let mut bytes = Vec::new();
+    for minor in 0..1025_u32 {
+        write_cpus(dir.path(), "sda", Device::new(8, minor), Version::V1, 1);
+        let path = dir.path().join("sda.blktrace.0");
+        bytes.extend(std::fs::read(path).expect("it was written"));
+        if minor == 1 {
+            std::fs::write(&dump, &bytes).expect("it can be written");
+        }
+    }
+    let choose = |device: DeviceChoice| Options {
+        device,
+        ..Options::default()
+    };
+    let count = |device| {
+        let (events, reader) = read(&dump, choose(device))?;
+        Ok::<_, Error>((events, reader.skipped()))
+    };
+    let only = count(DeviceChoice::Only)
+        .expect_err("there are two")
+        .to_string();
+    assert!(
+        only.contains("device 8,1 in a trace of device 8,0; choose one, or all"),
+        "{only}"
+    );
+    assert_eq!(count(DeviceChoice::All).expect("all"), (20, 0));
+    assert_eq!(
+        count(DeviceChoice::Named("8,1".into())).expect("one"),
+        (10, 10)
+    );
+    std::fs::write(&dump, &bytes).expect("it can be written");
+    let many = count(DeviceChoice::All)
+        .expect_err("it is damaged")
+        .to_string();
+    assert!(many.contains("more than 1024 devices"), "{many}");
 }
