@@ -13,6 +13,7 @@ mod flushes;
 mod layer;
 mod ledger;
 mod model;
+mod none;
 mod plugs;
 mod priority;
 mod records;
@@ -25,7 +26,7 @@ use trace::capture::CaptureDir;
 
 pub use verdict::{Divergence, Verdict};
 
-use setup::Setup;
+use setup::{Scheduler, Setup};
 use verdict::Judge;
 
 /// What counts as a dispatch, and which part of a capture is looked at.
@@ -153,7 +154,16 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
                 priority::fill(dir, &setup.device, &mut events)?;
                 traces.push(events);
             }
-            records::judge(dir, &setups, traces, &mut judge)?;
+            let (mut scheduled, mut of_scheduled) = (Vec::new(), Vec::new());
+            for (setup, events) in setups.into_iter().zip(traces) {
+                if setup.scheduler == Scheduler::None {
+                    none::judge(&capture, &setup, &events.list, &mut judge)?;
+                } else {
+                    scheduled.push(setup);
+                    of_scheduled.push(events);
+                }
+            }
+            records::judge(&capture, &scheduled, &of_scheduled, &mut judge)?;
         }
     }
     Ok(judge.verdict())

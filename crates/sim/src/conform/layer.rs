@@ -64,7 +64,7 @@ pub(super) struct Layer {
 }
 
 /// blk_mq_update_dispatch_busy().
-fn average(busy: u32, is_busy: bool) -> u32 {
+pub(super) fn average(busy: u32, is_busy: bool) -> u32 {
     if busy == 0 && !is_busy {
         return 0;
     }

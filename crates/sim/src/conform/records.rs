@@ -7,7 +7,6 @@
 use blkmq::elevator::{DispatchTime, Scheduler as _};
 use blkmq::request::RequestId;
 use blkmq::time::{Jiffies, SimTime};
-use trace::capture::CaptureDir;
 
 use super::Error;
 use super::event::{Event, Events, Kind};
@@ -103,14 +102,13 @@ struct Records<'a> {
 
 /// Compares every D of every device. Devices that share tags are replayed together.
 pub(super) fn judge(
-    dir: &CaptureDir,
+    capture: &str,
     setups: &[Setup],
-    traces: Vec<Events>,
+    traces: &[Events],
     judge: &mut Judge,
 ) -> Result<(), Error> {
-    let capture = super::name_of(dir);
     let mut devices: Vec<Records> = Vec::new();
-    for (setup, events) in setups.iter().zip(&traces) {
+    for (setup, events) in setups.iter().zip(traces) {
         devices.push(Records::new(setup, &events.list));
     }
     let mut order: Vec<(SimTime, usize, usize)> = Vec::new();
@@ -125,7 +123,7 @@ pub(super) fn judge(
         share_tags(&mut devices, device);
         devices[device].take(event, judge).map_err(|what| {
             let replay = &devices[device].desk.replay;
-            replay.contradiction(&capture, index, event, what)
+            replay.contradiction(capture, index, event, what)
         })?;
         wake_others(&mut devices, device, event.kind);
     }
