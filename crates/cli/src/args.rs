@@ -81,8 +81,14 @@ pub(crate) struct RunArgs {
     pub(crate) ramp_time: Option<String>,
 
     /// Report as JSON, in fio's shape: to FILE, else in place of the text
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    pub(crate) json: Option<Option<PathBuf>>,
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    pub(crate) json: Option<PathBuf>,
     /// Report as CSV: a row for each direction of each job
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,

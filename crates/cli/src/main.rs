@@ -1,2 +1,59 @@
-//! The `blksim` binary.
-fn main() {}
+//! The `blksim` binary: arguments in, reports out.
+//!
+//! The only place that prints, reads arguments and knows exit codes; what things mean is decided in
+//! the libraries. Read next: `args.rs` for the commands, `run.rs` for one of them.
+#![forbid(unsafe_code)]
+
+mod args;
+mod builtin;
+mod conform;
+mod error;
+mod import_stats;
+mod interrupt;
+mod list;
+mod output;
+mod progress;
+mod run;
+mod scenario;
+mod stats_text;
+mod trace_out;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use clap::Parser as _;
+use error::Error;
+
+/// The answer is there, and it is what was hoped for.
+const OK: u8 = 0;
+/// The kernel and the model differ.
+const DIFFERENT: u8 = 1;
+/// Bad input or usage, or an output that cannot be written.
+const BAD_INPUT: u8 = 2;
+/// The simulated run stalled.
+const STALLED: u8 = 3;
+/// Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.command {
+        Command::Run(args) => run::run(&args),
+        Command::List => list::list(),
+        Command::Show { name } => list::show(&name),
+        Command::Conform(args) => conform::conform(&args),
+        Command::ImportStats(args) => import_stats::import_stats(&args),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        // The reader has seen enough (`blksim list | head -1`).
+        Err(Error::Output { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::from(OK)
+        }
+        Err(error) => {
+            output::tell(&format!("error: {error}\n"));
+            let interrupted = matches!(error, Error::Interrupted);
+            ExitCode::from(if interrupted { INTERRUPTED } else { BAD_INPUT })
+        }
+    }
+}

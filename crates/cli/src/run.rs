@@ -97,12 +97,7 @@ struct Outputs {
 
 impl Outputs {
     fn open(args: &RunArgs) -> Result<Outputs, Error> {
-        let stdout = std::path::Path::new("-");
-        let json = args
-            .json
-            .as_ref()
-            .map(|file| file.as_deref().unwrap_or(stdout));
-        let csv = args.csv.as_deref();
+        let (json, csv) = (args.json.as_deref(), args.csv.as_deref());
         if json.is_some() && json == csv {
             return Err(Error::usage(
                 "--csv",

@@ -38,7 +38,7 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     }
     for change in &changes {
         let set = scenario.set(&change.assignment);
-        scenario = set.map_err(|error| in_words_of(&changes, error))?;
+        scenario = set.map_err(|error| in_words_of(&changes, &error))?;
     }
     let facts: Vec<ProfileFacts<'_>> = profiles
         .iter()
@@ -49,7 +49,7 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         .collect();
     let plan = scenario
         .plan(&facts)
-        .map_err(|error| in_words_of(&changes, error))?;
+        .map_err(|error| in_words_of(&changes, &error))?;
     let profile = profiles
         .into_iter()
         .rfind(|profile| profile.name == plan.machine.profile);
@@ -255,7 +255,7 @@ fn key(assignment: &str) -> &str {
 
 /// `--scheduler` is written as an assignment for the scenario, which knows only those. The user
 /// reads the option back as it was given.
-fn in_words_of(changes: &[Change], error: ScenarioError) -> Error {
+fn in_words_of(changes: &[Change], error: &ScenarioError) -> Error {
     let text = error.to_string();
     for change in changes {
         let place = format!("--set {}: ", change.assignment);

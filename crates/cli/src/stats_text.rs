@@ -93,7 +93,7 @@ fn row(text: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
 pub(crate) fn json(stats: &ImportStats) -> String {
     let counts: Map<String, Value> = counts(stats)
         .into_iter()
-        .map(|(letters, count)| (letters.into(), count.into()))
+        .map(|(letters, count)| (letters, count.into()))
         .collect();
     let bios: Map<String, Value> = ours(stats)
         .into_iter()

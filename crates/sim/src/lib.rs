@@ -12,6 +12,7 @@ pub mod plan;
 pub mod profile;
 pub mod recorder;
 pub mod replay;
+pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod workload;

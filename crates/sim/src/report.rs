@@ -341,11 +341,8 @@ impl LockReport {
 /// Digest of a scenario's text: the first 16 hexadecimal digits of its SHA-256, as for profiles.
 pub fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let head = digest.first_chunk().expect("a SHA-256 has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(*head))
 }
 
 /// The scheduler's attributes as sysfs shows them.

@@ -151,10 +151,16 @@ fn figures_are_those_of_the_record() {
         cpus.lock_wait,
         cpus.idle,
     ];
-    assert_eq!(modes, [10.0, 20.0, 5.0, 2.5, 12.5, 50.0]);
+    let tenths = modes.map(|percent| (percent * 10.0) as u64);
+    assert_eq!(tenths, [100, 200, 50, 25, 125, 500]);
     assert_eq!(cpus.busy_ns, 4 * 500);
     // 500 ns waited of 2000 that were not idle.
     assert_eq!(report.locks[0].wait_share.to_bits(), 0.25_f64.to_bits());
+}
+
+#[test]
+fn a_digest_is_the_head_of_sha256() {
+    assert_eq!(digest("abc"), "ba7816bf8f01cfea");
 }
 
 #[test]

@@ -1,0 +1,260 @@
+//! Captures in and out: `blksim import-stats` and `blksim run --blktrace`.
+
+use std::path::PathBuf;
+
+use crate::place::{Place, Ran};
+use serde_json::Value;
+
+fn capture(name: &str) -> String {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../traces")
+        .join(name);
+    assert!(dir.is_dir(), "{}", dir.display());
+    dir.display().to_string()
+}
+
+fn json(ran: &Ran) -> Value {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn statistics_of_a_capture_are_btts() {
+    // traces/dd01-defaults/btt.txt.xz: Q2C and D2C, 0.000000001 s exact in count and maximum.
+    let place = Place::new();
+    let stats = json(&place.blksim(&["import-stats", "--json", &capture("dd01-defaults")]));
+    let events = stats["events"].as_u64().unwrap();
+    let sum: u64 = stats["actions"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(Value::as_u64)
+        .sum();
+    assert_eq!(sum, events, "every event has a letter");
+    for metric in ["q2c", "d2c"] {
+        let (count, max) = (&stats[metric]["count"], &stats[metric]["max_ns"]);
+        assert!(count.as_u64().unwrap() > 0, "{metric}");
+        assert!(max.as_f64().unwrap() >= stats[metric]["mean_ns"].as_f64().unwrap());
+    }
+    let again = place.blksim(&["import-stats", "--json", &capture("dd01-defaults")]);
+    assert_eq!(json(&again), stats);
+}
+
+#[test]
+fn text_tells_counts_latencies_and_speed() {
+    let ran = Place::new().blksim(&["import-stats", &capture("m2-randread-none")]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for word in ["events over", "Q2C", "D2C", "events/s", "MB/s"] {
+        assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_kernel_is_compared_with_the_model() {
+    let place = Place::new();
+    let dir = capture("dd01-defaults");
+    let ran = place.blksim(&["conform", &dir]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.trim_end().ends_with("dispatches"), "{ran:?}");
+    let verdict = json(&place.blksim(&["conform", &dir, "--mode", "calls", "--json"]));
+    assert_eq!(verdict["predicted"], verdict["total"]);
+    assert!(verdict["total"].as_u64().unwrap() > 100);
+    assert_eq!(verdict["first_divergence"], Value::Null);
+}
+
+#[test]
+fn a_kernel_that_differs_is_told_by_the_exit_code() {
+    // The capture's queue.txt with another fifo_batch: the model then decides otherwise.
+    let place = Place::new();
+    for entry in std::fs::read_dir(capture("dd01-defaults")).unwrap() {
+        let file = entry.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        let mut content = std::fs::read(file.path()).unwrap();
+        if name == "queue.txt" {
+            let text = String::from_utf8(content).unwrap();
+            let changed = text.replace("fifo_batch=16", "fifo_batch=2");
+            assert_ne!(changed, text);
+            content = changed.into_bytes();
+        }
+        place.write(&name, content);
+    }
+    let ran = place.blksim(&["conform", "."]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for words in ["first divergence", "kernel: ", "model: "] {
+        assert!(ran.stdout.contains(words), "{words}: {ran:?}");
+    }
+    let ran = place.blksim(&["conform", ".", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("first_divergence"), "{ran:?}");
+}
+
+#[test]
+fn a_capture_that_cannot_be_compared_is_told() {
+    let place = Place::new();
+    let dir = capture("dd01-defaults");
+    place.write("file", "");
+    let table: &[(&[&str], &[&str])] = &[
+        (&["absent"], &["absent"]),
+        (&["file"], &["file"]),
+        (&["."], &["meta.txt"]),
+        (
+            &[&dir, "--mode", "guess"],
+            &["--mode guess", "calls or records"],
+        ),
+        (&[&dir, "--rules", "v2.4"], &["--rules v2.4", "v6.12"]),
+        (&[&dir, "--trace-device", "sdz"], &["sdz", "nullb0"]),
+        (&[&capture("ky01-burst")], &["kyber", "not modelled"]),
+    ];
+    for (args, says) in table {
+        let ran = place.blksim(&[&["conform"], *args].concat());
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert_eq!(ran.stdout, "", "{args:?}");
+        for word in *says {
+            assert!(
+                ran.stderr.contains(word),
+                "{args:?}: no {word:?} in {ran:?}"
+            );
+        }
+    }
+}
+
+/// Writes the trace of a small run, and gives what the run itself reports.
+fn simulated(place: &Place) -> Value {
+    std::fs::create_dir(place.path("trace")).unwrap();
+    let args = [
+        "run",
+        "--json",
+        "--blktrace",
+        "trace",
+        "--set",
+        "machine.cpus=2",
+        "--scheduler",
+        "mq-deadline",
+        "--device",
+        "null_blk,irqmode=2,completion_nsec=50000,hw_queue_depth=8",
+        "--",
+        "--name=x",
+        "--rw=randrw",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=16",
+        "--number_ios=1000",
+    ];
+    json(&place.blksim(&args))
+}
+
+#[test]
+fn a_simulated_run_reads_as_a_capture() {
+    let place = Place::new();
+    let report = simulated(&place);
+    let stats = json(&place.blksim(&["import-stats", "--json", "--strict", "trace"]));
+    assert_eq!(stats["completed"], 1000);
+    assert_eq!(stats["unfinished"], 0);
+    assert_eq!(stats["q2c"]["count"], stats["actions"]["Q"]);
+    assert_eq!(stats["actions"]["D"], stats["actions"]["C"]);
+    // fio's latency is Q2C, and the way up from there.
+    let job = &report["jobs"][0];
+    let (mut sum, mut count) = (0.0, 0.0);
+    for direction in ["read", "write"] {
+        let clat = &job[direction]["clat_ns"];
+        sum += clat["mean"].as_f64().unwrap() * clat["N"].as_f64().unwrap();
+        count += clat["N"].as_f64().unwrap();
+    }
+    let (clat, q2c) = (sum / count, stats["q2c"]["mean_ns"].as_f64().unwrap());
+    assert!(q2c < clat, "Q2C {q2c}, clat {clat}");
+    assert!(q2c > clat * 0.8, "Q2C {q2c}, clat {clat}");
+}
+
+#[test]
+fn files_of_a_wider_run_are_not_mixed_in() {
+    let place = Place::new();
+    simulated(&place);
+    std::fs::write(place.path("trace").join("nullb0.blktrace.7"), b"").unwrap();
+    let ran = place.blksim(&[
+        "run",
+        "null-blk-randread",
+        "--runtime",
+        "1ms",
+        "--set",
+        "machine.cpus=2",
+        "--blktrace",
+        "trace",
+    ]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("nullb0.blktrace.7"), "{ran:?}");
+}
+
+/// The bytes of a small simulated trace, CPU 0.
+fn records() -> Vec<u8> {
+    let place = Place::new();
+    simulated(&place);
+    std::fs::read(place.path("trace").join("nullb0.blktrace.0")).unwrap()
+}
+
+#[test]
+fn damage_has_a_verdict() {
+    let good = records();
+    let place = Place::new();
+    let mut unknown = good.clone();
+    unknown[0] = 9;
+    // The first record is the wall clock note, 48 + 8 bytes.
+    let mut middle = good.clone();
+    middle[56 + 3] = 0;
+    place.write("empty.blktrace.0", b"");
+    place.write(
+        "text.blktrace.0",
+        b"this is no trace at all, but it is long enough for a record..",
+    );
+    place.write("unknown.blktrace.0", &unknown);
+    place.write("middle.blktrace.0", &middle);
+    place.write("short.blktrace.0", &good[..good.len() - 5]);
+    place.write("a.blktrace.0", &good);
+    place.write(
+        "xz.blktrace.0.xz",
+        b"\xfd7zXZ\x00 and then nothing of the kind",
+    );
+    let table: &[(&[&str], &[&str])] = &[
+        (&["absent"], &["absent"]),
+        (&["empty.blktrace.0"], &["empty.blktrace.0"]),
+        (&["text.blktrace.0"], &["text.blktrace.0: byte 0"]),
+        (
+            &["unknown.blktrace.0"],
+            &["unknown.blktrace.0: byte 0", "version"],
+        ),
+        (&["middle.blktrace.0"], &["middle.blktrace.0: byte "]),
+        (&["xz.blktrace.0.xz"], &["xz.blktrace.0.xz"]),
+        (&["."], &["several devices", "middle", "short"]),
+        (
+            &["a.blktrace.0", "--trace-device", "sdz"],
+            &["no device sdz"],
+        ),
+        (
+            &["--strict", "short.blktrace.0"],
+            &["truncated last record", "strict"],
+        ),
+        (
+            &["--strict", "--salvage", "a.blktrace.0"],
+            &["cannot be used with"],
+        ),
+        (&[], &["FILE"]),
+    ];
+    for (args, says) in table {
+        let ran = place.blksim(&[&["import-stats"], *args].concat());
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert_eq!(ran.stdout, "", "{args:?}");
+        for word in *says {
+            assert!(
+                ran.stderr.contains(word),
+                "{args:?}: no {word:?} in {ran:?}"
+            );
+        }
+    }
+    for args in [
+        &["short.blktrace.0"][..],
+        &["--salvage", "middle.blktrace.0"],
+    ] {
+        let ran = place.blksim(&[&["import-stats"], args].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stdout.contains("Warnings"), "{ran:?}");
+    }
+}

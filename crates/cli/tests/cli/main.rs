@@ -1,0 +1,7 @@
+//! The program from outside: arguments, exit codes, files.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod captures;
+mod place;
+mod run;

@@ -1,0 +1,71 @@
+//! A directory to run the program in.
+
+use std::path::Path;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// Exit code; none if a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// Standard output.
+    pub(crate) stdout: String,
+    /// Standard error.
+    pub(crate) stderr: String,
+}
+
+/// A temporary directory, removed at the end.
+#[derive(Debug)]
+pub(crate) struct Place(pub(crate) TempDir);
+
+impl Place {
+    /// An empty one.
+    pub(crate) fn new() -> Place {
+        Place(TempDir::new().unwrap())
+    }
+
+    /// Path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file in it.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    /// Runs the program there, for a minute at most.
+    pub(crate) fn blksim(&self, args: &[&str]) -> Ran {
+        run(self.0.path(), args)
+    }
+
+    /// Names of all files in it, sorted.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let mut files: Vec<String> = std::fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+fn run(dir: &Path, args: &[&str]) -> Ran {
+    let output = Command::cargo_bin("blksim")
+        .unwrap()
+        .current_dir(dir)
+        .args(args)
+        .timeout(Duration::from_mins(1))
+        .output()
+        .unwrap();
+    let ran = Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    };
+    assert!(!ran.stderr.contains("panicked"), "{args:?}: {ran:?}");
+    ran
+}
