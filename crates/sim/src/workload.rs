@@ -165,8 +165,8 @@ impl Stream {
 
     /// An I/O has completed: after every `thinktime_blocks` (flushes not counted) comes a pause.
     ///
-    /// Deviation(D6): fio lets all that is in flight complete and then pauses. Here completions during
-    /// a pause begin it anew; one that comes later than that finds the thread at work again.
+    /// Deviation(D6): fio lets all that is in flight complete and then pauses. Here completions
+    /// during a pause begin it anew; one that comes later than that finds the thread at work again.
     pub fn completed(&mut self, io: NextIo, at: SimTime) {
         if self.thinktime == Duration::ZERO || io.op == Op::Flush {
             return;

@@ -15,6 +15,12 @@ use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Between two looks of a poller that finds something.
+const POLL_GAP_MIN: Duration = Duration(60);
+
+/// A poller that would wait as long gives up.
+const POLL_GAP_MAX: Duration = Duration::from_secs(10);
+
 /// One I/O that is to happen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
@@ -92,7 +98,7 @@ pub(super) struct Bench {
     wait: Vec<Wait>,
     stopped: bool,
     /// Until the next look of each hctx's poller; 0: there is none.
-    poll_gap_ns: Vec<u64>,
+    poll_gap: Vec<Duration>,
     budgeted: bool,
     polled_first: u16,
     in_device: u32,
@@ -139,7 +145,7 @@ impl Bench {
             offered: vec![None; usize::from(hctxs)],
             wait: vec![Wait::No; usize::from(hctxs)],
             stopped: false,
-            poll_gap_ns: vec![0; usize::from(hctxs)],
+            poll_gap: vec![Duration::ZERO; usize::from(hctxs)],
             budgeted: plan.budget > 0,
             polled_first: plan.default_queues + plan.read_queues,
             in_device: 0,
@@ -207,24 +213,24 @@ impl Bench {
 
     /// One look of the poller: again soon while it finds something, else ever more slowly.
     fn poll(&mut self, hctx: u16) {
-        let gap_ns = &mut self.poll_gap_ns[usize::from(hctx)];
-        *gap_ns *= 2;
+        let gap = &mut self.poll_gap[usize::from(hctx)];
+        *gap = Duration(gap.0 * 2);
         if let Some(found) = self.device.poll(HctxId(hctx), self.now, &mut self.out) {
-            *gap_ns = 60;
+            *gap = POLL_GAP_MIN;
             self.found(found);
         }
         self.act();
-        let gap_ns = self.poll_gap_ns[usize::from(hctx)];
-        if gap_ns < 10_000_000_000 {
-            self.after(gap_ns, Event::Poll(hctx));
+        let gap = self.poll_gap[usize::from(hctx)];
+        if gap < POLL_GAP_MAX {
+            self.after(gap.0, Event::Poll(hctx));
         } else {
-            self.poll_gap_ns[usize::from(hctx)] = 0;
+            self.poll_gap[usize::from(hctx)] = Duration::ZERO;
         }
     }
 
     fn start_polling(&mut self, hctx: u16) {
-        let gap_ns = core::mem::replace(&mut self.poll_gap_ns[usize::from(hctx)], 60);
-        if gap_ns == 0 {
+        let gap = &mut self.poll_gap[usize::from(hctx)];
+        if core::mem::replace(gap, POLL_GAP_MIN) == Duration::ZERO {
             self.after(100, Event::Poll(hctx));
         }
     }

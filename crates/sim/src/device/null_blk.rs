@@ -89,7 +89,7 @@ impl NullBlk {
 
     /// queue_rq of a command with a fake timeout.
     ///
-    /// Deviation: polled ones are not answered either; the kernel puts them on the poll list.
+    /// Deviation(D7): polled ones are not answered either; the kernel puts them on the poll list.
     pub(super) fn queue_unanswered(&mut self, command: &Command, out: &mut Actions) -> Reply {
         let limited = self.throttle_point == ThrottlePoint::BeforeStart;
         if limited && !self.admit(command, out) {

@@ -140,7 +140,7 @@ impl Nvme {
 
     /// The driver takes a command that the drive will never answer.
     ///
-    /// Deviation: it uses no entry and no channel, but publishes what came before it.
+    /// Deviation(D7): it uses no entry and no channel, but publishes what came before it.
     pub(super) fn queue_unanswered(
         &mut self,
         command: &Command,

@@ -166,7 +166,7 @@ impl Device for ScsiDebug {
         Some(found(rq))
     }
 
-    /// Deviation: commands that are due are found in the order of their times, not of their tags.
+    /// Deviation(D10): those that are due are found in the order of their times, not of their tags.
     fn poll(&mut self, hctx: HctxId, now: SimTime, _out: &mut Actions) -> Option<Found> {
         let queue = &mut self.polled[self.layout.polled_index(hctx)?];
         let &Reverse((due, rq)) = queue.peek()?;

@@ -87,9 +87,11 @@ fn sectors_of(ios: &[NextIo]) -> Vec<u64> {
 fn sequential_wraps_where_no_block_fits() {
     let mut plan = thread();
     plan.order = Order::Sequential;
-    plan.region_sectors = 20;
-    let ios = take(&plan, 5);
-    assert_eq!(sectors_of(&ios), [1000, 1008, 1000, 1008, 1000]);
+    for region_sectors in [16, 20, 23] {
+        plan.region_sectors = region_sectors;
+        let ios = take(&plan, 5);
+        assert_eq!(sectors_of(&ios), [1000, 1008, 1000, 1008, 1000]);
+    }
 }
 
 #[test]
@@ -388,7 +390,8 @@ proptest! {
         plan.order = order;
         plan.mix = mix(read_percent, 100 - read_percent, 0);
         plan.block.read = BlockSize { min_sectors: read_min, max_sectors: read_min * read_steps };
-        plan.block.write = BlockSize { min_sectors: write_min, max_sectors: write_min * write_steps };
+        plan.block.write.min_sectors = write_min;
+        plan.block.write.max_sectors = write_min * write_steps;
         plan.region_sectors = region_sectors;
         plan.io_bytes = io_kib << 10;
         plan.number_ios = number_ios;

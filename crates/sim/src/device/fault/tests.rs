@@ -258,15 +258,17 @@ proptest! {
     ) {
         let mut plan = devices().swap_remove(which);
         plan.fault.busy = one_in(busy);
-        plan.fault.busy_kind = if dev_resource { BusyKind::DevResource } else { BusyKind::Resource };
+        if dev_resource {
+            plan.fault.busy_kind = BusyKind::DevResource;
+        }
         plan.fault.error = one_in(error);
         plan.fault.timeout = one_in(timeout);
         plan.fault.after_commands = after_commands;
         let rules = if v6_12 { Rules::v6_12() } else { Rules::v6_1() };
         let mut bench = Bench::new(&plan, &rules, seed);
         prop_assert_eq!(bench.run(&ios(seed)), Ok(()));
-        let first_fault = bench.ended.iter().filter(|e| e.status != Status::Ok).map(|e| e.issued).min();
-        if let Some(at) = first_fault {
+        let faults = bench.ended.iter().filter(|e| e.status != Status::Ok);
+        if let Some(at) = faults.map(|e| e.issued).min() {
             let before = bench.ended.iter().filter(|e| e.issued <= at).count();
             prop_assert!(before as u64 > after_commands);
         }

@@ -1,6 +1,6 @@
 //! A completion queue: entries in the order of completion, and when they are worth an interrupt.
 //!
-//! Deviation: entries written while an interrupt is pending or its handler runs raise none; the
+//! Deviation(D8): entries written while an interrupt is pending or its handler runs raise none; the
 //! handler finds them. A drive may raise another one, which then finds nothing.
 //! Kernel: nvme_poll_cq() in drivers/nvme/host/pci.c; coalescing: NVMe feature 08h.
 
