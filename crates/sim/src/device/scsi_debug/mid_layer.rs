@@ -127,7 +127,8 @@ impl MidLayer {
 
     /// scsi_finish_command() and scsi_end_request(). Panics if the command was not admitted.
     ///
-    /// Deviation(D9): the budget comes back after the end of the request, not right before it.
+    /// Deviation(D9): one step. The kernel gives the budget back before the end of the request and
+    /// asks for the re-run after it.
     pub(super) fn ended(&mut self, rq: RequestId, out: &mut Actions) {
         self.release(rq);
         self.host_blocked = 0;
