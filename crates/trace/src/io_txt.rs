@@ -148,15 +148,7 @@ impl IoScript {
                         return Err(lines.error("loop", "loops do not nest"));
                     }
                     in_loop = true;
-                    let action = Action::Loop {
-                        count,
-                        step_sectors,
-                        body: Vec::new(),
-                    };
-                    process.steps.push(Step {
-                        line: number,
-                        action,
-                    });
+                    process.steps.push(Step::empty_loop(number, count, step_sectors));
                 }
                 line::Line::End if !in_loop => {
                     return Err(lines.error("end", "no loop is open"));
@@ -186,6 +178,13 @@ impl IoScript {
             return Err(lines.error("proc", "no process in this script"));
         }
         Ok(IoScript { processes })
+    }
+}
+
+impl Step {
+    fn empty_loop(line: u64, count: u32, step_sectors: u64) -> Step {
+        let body = Vec::new();
+        Step { line, action: Action::Loop { count, step_sectors, body } }
     }
 }
 

@@ -52,18 +52,8 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let block_sectors = setup.block_sectors("sector_size", d.sector_size.unwrap_or(512))?;
     let size_mb = d.dev_size_mb.unwrap_or(8);
     setup.within("dev_size_mb", size_mb, 1, 1 << 24)?;
-    let ndelay = d.ndelay.unwrap_or(0);
-    setup.within("ndelay", ndelay, 0, 999_999_999)?;
-    let ticks = d.delay.unwrap_or(1);
-    setup.within("delay", u64::from(ticks), 0, 10_000_000)?;
-    let tick = 1_000_000_000 / u64::from(setup.machine.hz);
-    let delay = if ndelay > 0 {
-        ndelay
-    } else {
-        u64::from(ticks) * tick
-    };
     let kind = ScsiDebugPlan {
-        delay: Duration(delay),
+        delay: delay(setup)?,
         random: d.random.is_some_and(|switch| switch.0),
         host_max_queue,
         lun_depth: queue_depth,
@@ -100,6 +90,21 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         io_timeout: Duration::from_secs(30),
         no_sched: false,
     })
+}
+
+/// Response time of a command: ndelay, or else delay in ticks.
+fn delay(setup: &Setup<'_>) -> Result<Duration> {
+    let d = &setup.scenario.device;
+    let ndelay = d.ndelay.unwrap_or(0);
+    setup.within("ndelay", ndelay, 0, 999_999_999)?;
+    let ticks = d.delay.unwrap_or(1);
+    setup.within("delay", u64::from(ticks), 0, 10_000_000)?;
+    let tick = 1_000_000_000 / u64::from(setup.machine.hz);
+    Ok(Duration(if ndelay > 0 {
+        ndelay
+    } else {
+        u64::from(ticks) * tick
+    }))
 }
 
 /// One disk without the module's own fault injection is all that is modelled.
