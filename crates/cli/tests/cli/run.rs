@@ -274,7 +274,7 @@ fn ctrl_c_leaves_nothing() {
         .current_dir(place.0.path())
         .args([
             "run",
-            "randread",
+            "nvme-randread",
             "--runtime",
             "1h",
             "--json=report.json",
