@@ -133,7 +133,8 @@ impl<'a> Calls<'a> {
             Kind::Ask { at } => self.ask(event.cpu, at, links.answer[index]),
             Kind::Answer { rq, at } => {
                 let issue = links.issue[index].map(|issue| &events[issue]);
-                self.answer(event, rq, at, issue, judge);
+                let cut_off = index > links.last_issued;
+                self.answer(event, rq, at, issue, cut_off, judge);
             }
             Kind::Issue => self.replay.issue(event),
             Kind::Requeue => self.replay.requeue(event),
@@ -193,6 +194,7 @@ impl<'a> Calls<'a> {
         address: Option<u64>,
         at: Jiffies,
         issue: Option<&Event>,
+        cut_off: bool,
         judge: &mut Judge,
     ) {
         let asked = self.asked.remove(&event.cpu).unwrap_or_else(|| {
@@ -213,8 +215,8 @@ impl<'a> Calls<'a> {
             None => self.find(&asked, &calls, None),
             Some(Some(rq)) => self.find(&asked, &calls, Some(rq)),
         };
-        let same_shape = match (kernel, issue) {
-            (Some(Some(rq)), Some(issue)) => self.shape_agrees(rq, issue),
+        let same_shape = match kernel {
+            Some(Some(rq)) if found => self.shape_agrees(rq, event, issue, cut_off),
             _ => true,
         };
         if found && same_shape {
@@ -246,12 +248,23 @@ impl<'a> Calls<'a> {
             .or_else(|| ledger.oldest(At::Queued, |e| e.sector == start))
     }
 
-    /// The model's request, when it was chosen, was what the driver got.
-    fn shape_agrees(&self, rq: RequestId, issue: &Event) -> bool {
+    /// The model's request is the one that the driver got: same direction, start and length. At
+    /// the end of a trace that was cut off there may be no D.
+    fn shape_agrees(
+        &self,
+        rq: RequestId,
+        event: &Event,
+        issue: Option<&Event>,
+        cut_off: bool,
+    ) -> bool {
         let model = &self.replay.model.pool[rq];
-        model.op.direction() == issue.op.direction()
-            && model.sector == issue.sector
-            && model.sectors == issue.sectors
+        let issued = match issue {
+            Some(issue) => {
+                model.op.direction() == issue.op.direction() && model.sectors == issue.sectors
+            }
+            None => cut_off,
+        };
+        issued && model.sector == event.sector
     }
 
     /// Looks for a moment of the call at which the model decides as the kernel did, latest first,
@@ -420,7 +433,9 @@ impl<'a> Calls<'a> {
         let by_kernel = match (kernel, issue) {
             (None, _) => "nothing".to_owned(),
             (Some(_), Some(d)) => show_request(d),
-            (Some(Some(rq)), None) => replay.ledger.entry(rq).to_string(),
+            (Some(Some(rq)), None) => {
+                format!("{}, which the driver never got", replay.ledger.entry(rq))
+            }
             (Some(None), None) => format!("a request at {} that was not inserted", event.sector.0),
         };
         let chosen = replay.model.would_choose(calls[0]);
@@ -453,6 +468,8 @@ fn show_model(model: &Model, rq: RequestId) -> String {
 struct Links {
     /// For an answer: the D of the request it gave.
     issue: Vec<Option<usize>>,
+    /// The last answer of which there is a D.
+    last_issued: usize,
     /// For an entry: what the call returns, and the tick then.
     answer: Vec<Option<(Option<u64>, Jiffies)>>,
     /// For a C: the next event of its CPU is the finish probe.
@@ -497,8 +514,10 @@ impl Links {
             }
             last.insert(event.cpu, index);
         }
+        let last_issued = issue.iter().rposition(Option::is_some).unwrap_or(0);
         Links {
             issue,
+            last_issued,
             answer,
             finish_follows,
         }

@@ -63,15 +63,6 @@ pub(super) struct Event {
     pub(super) ioprio: Option<IoPrio>,
 }
 
-impl Event {
-    /// Same direction, start and length.
-    pub(super) fn same_range(&self, other: &Event) -> bool {
-        self.op.direction() == other.op.direction()
-            && self.sector == other.sector
-            && self.sectors == other.sectors
-    }
-}
-
 /// A whole trace of one device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {

@@ -42,6 +42,8 @@ pub(super) struct Entry {
     pub(super) rq: Option<u64>,
     /// It came with PREFLUSH or FUA.
     pub(super) flush: bool,
+    /// Its C came before its D.
+    pub(super) ended_early: bool,
     /// Sectors completed so far.
     done: u32,
 }
@@ -138,6 +140,7 @@ impl Ledger {
             age: self.next_age(),
             rq: None,
             flush: event.flags.is_flush(),
+            ended_early: false,
             done: 0,
         };
         self.slots[slot as usize] = Some(entry);

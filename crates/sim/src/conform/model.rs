@@ -111,9 +111,8 @@ impl Model {
     pub(super) fn apply(&mut self, step: &Step) -> Outcome {
         match step {
             Step::Create { rq, bio } => {
+                self.finish(*rq);
                 let id = self.add_bio(bio);
-                self.pool[*rq].place = Place::Free;
-                self.pool.reset(*rq);
                 self.pool.bio_to_request(*rq, id);
                 self.pool[*rq].place = Place::Path;
                 Outcome::agreed()
@@ -168,6 +167,9 @@ impl Model {
 
     /// Takes `rq` out as the kernel did.
     pub(super) fn impose(&mut self, rq: RequestId) {
+        if !self.holds(rq) {
+            return;
+        }
         self.dd.impose(&mut self.pool, rq);
         self.free_bios(rq);
     }
@@ -337,6 +339,8 @@ impl Model {
 
     /// finish_request(), and the slot is free.
     fn finish(&mut self, rq: RequestId) {
+        // The kernel merged it away, the model did not.
+        self.impose(rq);
         if let Some(level) = completed_level(&self.pool[rq]) {
             self.completed[level] = self.completed[level].wrapping_add(1);
         }
@@ -348,6 +352,14 @@ impl Model {
     /// The request is in the scheduler.
     pub(super) fn holds(&self, rq: RequestId) -> bool {
         self.pool[rq].place == Place::Elevator
+    }
+
+    /// Lets go of requests that the kernel does not have any more.
+    pub(super) fn keep_only(&mut self, lives: impl Fn(RequestId) -> bool) {
+        let stale: Vec<RequestId> = self.queued().filter(|&rq| !lives(rq)).collect();
+        for rq in stale {
+            self.finish(rq);
+        }
     }
 
     /// Requests in the scheduler, by slot.

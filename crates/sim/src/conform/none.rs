@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use blkmq::request::{RequestId, Sector, Sectors};
+use blkmq::request::{Op, RequestId, Sector, Sectors};
 use blkmq::rules::{DirectUnplug, FlushData, NoMerges, PlugOrder};
 
 use super::Error;
@@ -252,8 +252,10 @@ impl<'a> NoScheduler<'a> {
         let queued = self.ledger.oldest(At::Queued, |e| e.is(event));
         let waiting = queued.or_else(|| self.ledger.oldest(At::Chosen, |e| e.is(event)));
         let kernel = waiting.or_else(|| self.ledger.fresh(event));
-        let around =
-            kernel.is_none_or(|rq| self.ledger.entry(rq).at == At::Fresh && self.goes_around(rq));
+        let around = match kernel {
+            Some(rq) => self.ledger.entry(rq).at == At::Fresh && self.goes_around(rq),
+            None => event.op == Op::Flush,
+        };
         if around {
             let cpu = kernel.map_or(event.cpu, |rq| self.ledger.entry(rq).cpu);
             let hctx = self.setup.hctx_of(cpu);
@@ -278,12 +280,17 @@ impl<'a> NoScheduler<'a> {
             self.act(event);
         }
         let next = self.first_expected(event.cpu);
-        if next == kernel {
+        if next.is_some() && next == kernel {
             judge.hit();
         } else {
             let model = next.map(|rq| self.ledger.entry(rq).to_string());
             let model = model.unwrap_or_else(|| "nothing".to_owned());
             judge.miss(event.time, show_request(event), model, self.show());
+        }
+        // A range that nothing in the trace has stands for what the model hands over.
+        if let (None, Some(rq)) = (kernel, next) {
+            self.forget(rq);
+            self.ledger.entry_mut(rq).at = At::Issued;
         }
     }
 

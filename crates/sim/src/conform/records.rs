@@ -5,7 +5,7 @@
 //! (no tag is free, or the scheduler gives nothing) is taken to happen where it was caused.
 
 use blkmq::elevator::{DispatchTime, Scheduler as _};
-use blkmq::request::RequestId;
+use blkmq::request::{Op, RequestId};
 use blkmq::time::{Jiffies, SimTime};
 
 use super::Error;
@@ -13,7 +13,7 @@ use super::event::{Event, Events, Kind};
 use super::flushes::Flushes;
 use super::layer::{Asked, Layer, Token};
 use super::ledger::At;
-use super::model::{Call, Model, Outcome, Step};
+use super::model::{Call, Model, Step};
 use super::plugs::Batches;
 use super::replay::{Arrival, Replay};
 use super::setup::{HZ, Setup};
@@ -54,6 +54,15 @@ impl Desk<'_> {
         Call::at(DispatchTime::at(tick(self.now)))
     }
 
+    /// A request that only the model has (it merged otherwise) belongs to the first.
+    fn hctx_of_request(&self, rq: RequestId) -> usize {
+        let ledger = &self.replay.ledger;
+        if !ledger.is_live(rq) {
+            return 0;
+        }
+        self.replay.setup.hctx_of(ledger.entry(rq).cpu)
+    }
+
     fn decision(&self, token: Token) -> &Decision {
         let found = self.decisions.iter().find(|d| d.token == token);
         found.expect("tokens of the layer are decisions that are not shown yet")
@@ -87,8 +96,7 @@ impl Asked for Desk<'_> {
     }
 
     fn hctx_of(&self, token: Token) -> usize {
-        let entry = self.replay.ledger.entry(self.decision(token).rq);
-        self.replay.setup.hctx_of(entry.cpu)
+        self.hctx_of_request(self.decision(token).rq)
     }
 }
 
@@ -199,7 +207,7 @@ impl<'a> Records<'a> {
             }
             Kind::Issue => self.issue(event, judge),
             Kind::Requeue => self.requeue(event),
-            Kind::Complete { .. } => self.complete(event),
+            Kind::Complete { .. } => self.complete(event, judge),
             _ => {}
         }
         self.settle(event.cpu);
@@ -241,12 +249,17 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn complete(&mut self, event: &Event) {
+    fn complete(&mut self, event: &Event, judge: &mut Judge) {
         if let Some(hctx) = self.flushes.complete(event) {
             self.layer.put(hctx);
             return;
         }
         let Some(rq) = self.desk.replay.complete(event) else {
+            if let Some(early) = self.desk.replay.complete_early(event) {
+                judge.note("a request completed before the driver had it");
+                let cpu = self.desk.replay.ledger.entry(early).cpu;
+                self.layer.put(self.desk.replay.setup.hctx_of(cpu));
+            }
             return;
         };
         let entry = self.desk.replay.ledger.entry(rq);
@@ -296,10 +309,7 @@ impl<'a> Records<'a> {
         replay
             .model
             .would_choose(self.desk.call())
-            .is_some_and(|rq| {
-                let own = replay.setup.hctx_of(replay.ledger.entry(rq).cpu);
-                self.layer.tag_free(own)
-            })
+            .is_some_and(|rq| self.layer.tag_free(self.desk.hctx_of_request(rq)))
     }
 
     /// D: the next that the model hands over is this one.
@@ -322,7 +332,9 @@ impl<'a> Records<'a> {
         } else {
             self.report(event, token, judge);
             match (token, holder) {
-                (Some(token), Some(held)) => {
+                (Some(token), Some(held))
+                    if self.desk.hctx_of(token) == self.desk.hctx_of(held) =>
+                {
                     self.layer.swap(token, held);
                     self.shown(Some(held));
                 }
@@ -336,10 +348,13 @@ impl<'a> Records<'a> {
                     }
                     self.shown(Some(token));
                 }
-                (None, Some(held)) => {
-                    self.layer.withdraw(held);
+                (_, Some(held)) => {
+                    // Its tag is counted already if it was about to go.
+                    if !self.layer.expects(held) {
+                        self.layer.withdraw(held);
+                        self.account(kernel);
+                    }
                     self.shown(Some(held));
-                    self.account(kernel);
                 }
                 (None, None) => {
                     let call = self.desk.call();
@@ -349,7 +364,11 @@ impl<'a> Records<'a> {
                 }
             }
         }
-        self.desk.replay.ledger.entry_mut(kernel).at = At::Issued;
+        let entry = self.desk.replay.ledger.entry_mut(kernel);
+        entry.at = At::Issued;
+        if entry.ended_early {
+            self.desk.replay.finish(kernel);
+        }
     }
 
     fn several_cpus(&self) -> bool {
@@ -394,11 +413,15 @@ impl<'a> Records<'a> {
         self.layer.first_expected(cpu)
     }
 
-    /// A request that the scheduler never saw.
+    /// A request that is not in the scheduler.
     fn issue_around(&mut self, event: &Event, judge: &mut Judge) {
         let fresh = self.desk.replay.ledger.fresh(event);
-        let hctx = fresh.map_or(event.cpu, |rq| self.desk.replay.ledger.entry(rq).cpu);
-        let hctx = self.desk.replay.setup.hctx_of(hctx);
+        if fresh.is_none() && event.op != Op::Flush {
+            self.issue_unknown(event, judge);
+            return;
+        }
+        let cpu = fresh.map_or(event.cpu, |rq| self.desk.replay.ledger.entry(rq).cpu);
+        let hctx = self.desk.replay.setup.hctx_of(cpu);
         match self.flushes.issue(event, fresh, hctx) {
             Ok(()) => judge.hit(),
             Err(expected) => {
@@ -411,6 +434,17 @@ impl<'a> Records<'a> {
         }
         self.layer.take_tag(hctx);
         self.layer.take_budget();
+    }
+
+    /// Nothing that the trace shows is of this range: it stands for what the model hands over.
+    fn issue_unknown(&mut self, event: &Event, judge: &mut Judge) {
+        let token = self.next_expected(event.cpu);
+        self.report(event, token, judge);
+        if let Some(token) = token {
+            let rq = self.desk.decision(token).rq;
+            self.desk.replay.ledger.entry_mut(rq).at = At::Issued;
+            self.shown(Some(token));
+        }
     }
 
     /// R: the driver gave it back; it waits at the head of the dispatch list and is offered again
@@ -484,9 +518,10 @@ impl<'a> Records<'a> {
                     continue;
                 }
             }
-            let outcome = model.apply(&step);
-            debug_assert_ne!(outcome, Outcome::MergeDiffers);
+            model.apply(&step);
         }
+        let ledger = &desk.replay.ledger;
+        model.keep_only(|rq| ledger.is_live(rq));
         desk.replay.model = model;
         if late && desk.replay.model.holds(kernel) {
             let call = desk.call();

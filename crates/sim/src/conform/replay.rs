@@ -12,7 +12,7 @@ use blkmq::time::Jiffies;
 
 use super::Error;
 use super::event::{Event, Kind};
-use super::ledger::{At, Ledger, bio_of};
+use super::ledger::{At, Entry, Ledger, bio_of};
 use super::model::{Model, Outcome, Step};
 use super::setup::Setup;
 use super::verdict::Judge;
@@ -191,6 +191,9 @@ impl<'a> Replay<'a> {
             judge.note("a request merged that the trace does not show");
             return;
         };
+        if self.model.holds(gone) {
+            self.apply(Step::Finish { rq: gone });
+        }
         self.ledger.close(gone);
         let survivor = self
             .ledger
@@ -206,13 +209,21 @@ impl<'a> Replay<'a> {
         self.owed.is_empty()
     }
 
-    /// C: true if a request of the scheduler has left the device with this event.
+    /// C: the request that has left the device with this event.
     pub(super) fn complete(&mut self, event: &Event) -> Option<RequestId> {
         match self.ledger.completing(event) {
             Some(rq) => self.ledger.complete(rq, event.sectors).then_some(rq),
             // A bare flush never goes to the device itself.
             None => self.ledger.oldest(At::Fresh, |e| e.flush && e.is(event)),
         }
+    }
+
+    /// C of a request whose D is still to come: the trace contradicts itself.
+    pub(super) fn complete_early(&mut self, event: &Event) -> Option<RequestId> {
+        let early = |e: &Entry| e.is(event) && !e.ended_early;
+        let rq = self.ledger.oldest(At::Queued, early)?;
+        self.ledger.entry_mut(rq).ended_early = true;
+        Some(rq)
     }
 
     /// The scheduler is told that a request is done, and the slot is free. The level that counts
@@ -260,6 +271,16 @@ impl<'a> Replay<'a> {
 /// Bios that wait in plugs and in the scheduler at once, from above: the sectors that were
 /// submitted and not issued, over the length of the shortest bio.
 fn bios_at_once(events: &[Event]) -> usize {
+    let makes_bio = |e: &&Event| {
+        matches!(
+            e.kind,
+            Kind::Get | Kind::Insert | Kind::RequestMerge | Kind::BioMerge { .. }
+        )
+    };
+    let all = events.iter().filter(makes_bio).count() + 1;
+    if all <= 2 * SLOTS {
+        return all;
+    }
     let queued = |e: &&Event| matches!(e.kind, Kind::Queue) && e.sectors.0 > 0;
     let shortest = events.iter().filter(queued).map(|e| e.sectors.0).min();
     let shortest = u64::from(shortest.unwrap_or(1));

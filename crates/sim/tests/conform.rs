@@ -1,0 +1,427 @@
+//! The reference against captured kernels, and what must not be taken for agreement.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blkmq::rules::Rules;
+use sim::conform::{self, Error, Mode, Options, Verdict};
+use tempfile::TempDir;
+use trace::blktrace::{self, Action, Categories, Reader, Writer, WriterOptions};
+use trace::capture::CaptureDir;
+use trace::text::Lines;
+
+const DETERMINISTIC: [&str; 14] = [
+    "dd01-defaults",
+    "dd02-batch1",
+    "dd03-expiry",
+    "dd04-starved8",
+    "dd05-prio-aging",
+    "dd06-prio",
+    "dd07-merges",
+    "dd08-nofront",
+    "dd09-waves",
+    "dd10-bigsizes",
+    "dd16-asyncdepth-stale",
+    "dd21-k612-defaults",
+    "dd22-k612-prio",
+    "dd23-k612-merges",
+];
+
+const WITHOUT_SCHEDULER: [&str; 9] = [
+    "no01-burst",
+    "no02-waves",
+    "m2-mix7030-none",
+    "m2-randread-none",
+    "m2-seqmerge-none",
+    "m4-sq4-none",
+    "sd-fua-none",
+    "sd-rand-none",
+    "sd-trim-none",
+];
+
+fn traces(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../traces")
+        .join(name)
+}
+
+fn run_in(dir: &Path, mode: Mode, rules: Option<Rules>) -> Result<Verdict, Error> {
+    let options = Options {
+        mode,
+        trace_device: None,
+        rules,
+    };
+    conform::run(&CaptureDir::open(dir)?, &options)
+}
+
+fn run(name: &str, mode: Mode) -> Verdict {
+    run_in(&traces(name), mode, None).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[track_caller]
+fn assert_conforms(name: &str, mode: Mode) {
+    let verdict = run(name, mode);
+    assert!(verdict.total > 0, "{name}: nothing was compared");
+    assert!(verdict.conforms(), "{verdict}");
+    assert_eq!(verdict.first_divergence, None);
+    assert!(verdict.notes.is_empty(), "{verdict}");
+}
+
+#[test]
+fn every_call_of_the_deterministic_captures_is_predicted() {
+    for name in DETERMINISTIC {
+        assert_conforms(name, Mode::Calls);
+    }
+}
+
+#[test]
+fn every_record_of_the_deterministic_captures_is_predicted() {
+    for name in DETERMINISTIC {
+        assert_conforms(name, Mode::Records);
+    }
+}
+
+#[test]
+fn every_record_without_scheduler_is_predicted() {
+    for name in WITHOUT_SCHEDULER {
+        assert_conforms(name, Mode::Records);
+    }
+}
+
+#[test]
+fn calls_on_several_cpus_are_predicted() {
+    for name in [
+        "m2-prio-mq-deadline",
+        "m2-randread-mq-deadline",
+        "m4-shared3-mq-deadline",
+        "m4-sq4-mq-deadline",
+        "sd-fsync-mq-deadline",
+        "sd-fua-mq-deadline",
+    ] {
+        assert_conforms(name, Mode::Calls);
+    }
+}
+
+/// An empty return is a dispatch, too: there is one in this capture and none of it has a D.
+#[test]
+fn empty_calls_count() {
+    let calls = run("dd05-prio-aging", Mode::Calls);
+    let records = run("dd05-prio-aging", Mode::Records);
+    assert_eq!((calls.total, records.total), (130, 129));
+}
+
+#[test]
+fn a_kernel_does_not_follow_another_ones_rules() {
+    for (name, wrong) in [
+        ("dd01-defaults", Rules::v6_12()),
+        ("dd09-waves", Rules::v6_12()),
+        ("dd21-k612-defaults", Rules::v6_1()),
+        ("dd22-k612-prio", Rules::v6_1()),
+    ] {
+        for mode in [Mode::Calls, Mode::Records] {
+            let verdict = run_in(&traces(name), mode, Some(wrong)).unwrap();
+            assert!(!verdict.conforms(), "{name} conforms to {}", wrong.name);
+            assert_eq!(verdict.rules, wrong.name);
+        }
+    }
+    let verdict = run_in(&traces("no02-waves"), Mode::Records, Some(Rules::v6_12())).unwrap();
+    assert!(!verdict.conforms(), "plugs of 6.1 are stacks");
+}
+
+/// Other rules let calls on several CPUs diverge, whatever moment of a call is tried.
+#[test]
+fn overlapping_calls_do_not_explain_everything() {
+    for name in ["m2-randread-mq-deadline", "m4-sq4-mq-deadline"] {
+        let verdict = run_in(&traces(name), Mode::Calls, Some(Rules::v6_12())).unwrap();
+        let wrong = verdict.total - verdict.predicted;
+        assert!(wrong > verdict.total / 50, "{verdict}");
+    }
+}
+
+/// A copy of a capture, unpacked, with one text changed.
+fn changed(name: &str, file: &str, change: impl Fn(&str) -> String) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let source = CaptureDir::open(&traces(name)).unwrap();
+    for (bare, path) in &source.files {
+        if bare == file {
+            let mut lines = Lines::open(path).unwrap();
+            let mut text = String::new();
+            while lines.advance().unwrap() {
+                text.push_str(lines.line());
+                text.push('\n');
+            }
+            fs::write(copy.path().join(bare), change(&text)).unwrap();
+        } else {
+            let packed = path.file_name().unwrap();
+            fs::copy(path, copy.path().join(packed)).unwrap();
+        }
+    }
+    copy
+}
+
+#[test]
+fn a_changed_tunable_diverges() {
+    for (name, from, to) in [
+        ("dd01-defaults", "fifo_batch=16", "fifo_batch=8"),
+        ("dd04-starved8", "writes_starved=8", "writes_starved=7"),
+        ("dd03-expiry", "read_expire=20", "read_expire=60"),
+        (
+            "dd05-prio-aging",
+            "prio_aging_expire=100",
+            "prio_aging_expire=400",
+        ),
+    ] {
+        let copy = changed(name, "queue.txt", |text| {
+            assert!(text.contains(from));
+            text.replace(from, to)
+        });
+        for mode in [Mode::Calls, Mode::Records] {
+            let verdict = run_in(copy.path(), mode, None).unwrap();
+            assert!(
+                !verdict.conforms(),
+                "{name} with {to}, mode {}",
+                mode.name()
+            );
+        }
+    }
+}
+
+/// A copy of a capture with its blktrace changed: `change` sees the D events, in order.
+fn with_issues(name: &str, change: impl Fn(&mut Vec<blktrace::Event>)) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let source = CaptureDir::open(&traces(name)).unwrap();
+    for (bare, path) in &source.files {
+        if !bare.contains(".blktrace.") {
+            fs::copy(path, copy.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let device = &source.devices[0];
+    let files: Vec<&PathBuf> = device.blktrace.values().collect();
+    let mut reader = Reader::open(&files, blktrace::Options::default()).unwrap();
+    let mut events = Vec::new();
+    let mut names = Vec::new();
+    while let Some(event) = reader.next().unwrap() {
+        if let Some(name) = reader.process_name(event.pid) {
+            names.push((event.pid, name.to_owned()));
+        }
+        events.push(event);
+    }
+    let is_issue = |event: &&mut blktrace::Event| event.action == Action::Issue;
+    let mut issues: Vec<blktrace::Event> = events.iter_mut().filter(is_issue).map(|e| *e).collect();
+    change(&mut issues);
+    for (event, changed) in events.iter_mut().filter(is_issue).zip(issues) {
+        *event = changed;
+    }
+    let number = events[0].device;
+    let cpus = u32::from(source.meta.cpus);
+    let options = WriterOptions::default();
+    let mut writer = Writer::create(copy.path(), &device.name, number, cpus, options).unwrap();
+    for (pid, name) in names {
+        writer.name_process(pid, &name);
+    }
+    for event in &events {
+        writer.write(event).unwrap();
+    }
+    writer.finish().unwrap();
+    copy
+}
+
+/// Gives two D each other's request; time, CPU and task stay.
+fn swap(issues: &mut [blktrace::Event], one: usize, other: usize) {
+    let (a, b) = (issues[one], issues[other]);
+    for (to, from) in [(one, b), (other, a)] {
+        issues[to].sector = from.sector;
+        issues[to].bytes = from.bytes;
+        issues[to].categories = from.categories;
+    }
+}
+
+#[track_caller]
+fn first_miss(copy: &TempDir) -> (u64, Verdict) {
+    let verdict = run_in(copy.path(), Mode::Records, None).unwrap();
+    let first = verdict.first_divergence.clone();
+    (first.expect("the change goes unnoticed").index, verdict)
+}
+
+#[test]
+fn an_unchanged_copy_conforms() {
+    for name in ["dd09-waves", "no02-waves"] {
+        let verdict = run_in(with_issues(name, |_| {}).path(), Mode::Records, None).unwrap();
+        assert!(verdict.conforms(), "{verdict}");
+    }
+}
+
+#[test]
+fn swapped_issues_are_found_where_they_are() {
+    for (name, one, other) in [
+        ("dd01-defaults", 40, 41),
+        ("dd09-waves", 300, 305),
+        ("dd22-k612-prio", 70, 90),
+        ("no01-burst", 30, 31),
+        ("no02-waves", 17, 18),
+    ] {
+        let copy = with_issues(name, |issues| swap(issues, one, other));
+        let (index, verdict) = first_miss(&copy);
+        assert_eq!(index, one as u64 + 1, "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn a_changed_issue_is_one_miss() {
+    for (name, at) in [
+        ("dd03-expiry", 60),
+        ("dd10-bigsizes", 100),
+        ("no02-waves", 300),
+    ] {
+        let moved = with_issues(name, |issues| issues[at].sector += 8);
+        let (index, verdict) = first_miss(&moved);
+        assert_eq!(index, at as u64 + 1, "{name}: {verdict}");
+        assert_eq!(verdict.predicted + 1, verdict.total, "{name}: {verdict}");
+
+        let turned = with_issues(name, |issues| {
+            issues[at].categories.0 ^= Categories::READ.with(Categories::WRITE).0;
+        });
+        assert_eq!(first_miss(&turned).0, at as u64 + 1, "{name}");
+
+        let longer = with_issues(name, |issues| issues[at].bytes += 4096);
+        assert_eq!(first_miss(&longer).0, at as u64 + 1, "{name}");
+    }
+}
+
+/// After a miss the replay goes on from the kernel's choice: two swapped neighbours are two
+/// misses at most, and not the rest of the trace.
+#[test]
+fn misses_do_not_spread() {
+    for name in ["dd02-batch1", "dd04-starved8", "dd10-bigsizes"] {
+        let copy = with_issues(name, |issues| swap(issues, 50, 51));
+        let (_, verdict) = first_miss(&copy);
+        assert!(verdict.total - verdict.predicted <= 4, "{verdict}");
+    }
+}
+
+/// In mode calls the kernel's choice is what a call returned.
+#[test]
+fn swapped_answers_are_found_where_they_are() {
+    let copy = changed("dd02-batch1", "ftrace.txt", |text| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let answers: Vec<usize> = (0..lines.len())
+            .filter(|&i| lines[i].contains(" dd: "))
+            .collect();
+        let [one, other] = [answers[40], answers[41]];
+        let request = |line: &str| {
+            let (head, rest) = line.split_once(" rq=").unwrap();
+            let (request, tail) = rest.split_once(" ft=").unwrap();
+            [head.to_owned(), request.to_owned(), tail.to_owned()]
+        };
+        let (a, b) = (request(&lines[one]), request(&lines[other]));
+        lines[one] = format!("{} rq={} ft={}", a[0], b[1], a[2]);
+        lines[other] = format!("{} rq={} ft={}", b[0], a[1], b[2]);
+        lines.join("\n")
+    });
+    let verdict = run_in(copy.path(), Mode::Calls, None).unwrap();
+    let first = verdict.first_divergence.as_ref().expect("goes unnoticed");
+    assert_eq!(first.index, 41, "{verdict}");
+}
+
+#[test]
+fn damage_is_one_clear_error() {
+    let garbage = changed("dd01-defaults", "ftrace.txt", |text| {
+        text.replacen("prio=0x4004", "prio=often", 1)
+    });
+    let error = run_in(garbage.path(), Mode::Calls, None).unwrap_err();
+    assert!(matches!(error, Error::Trace(_)), "{error}");
+    assert!(error.to_string().contains("ftrace.txt:"), "{error}");
+
+    let negative = changed("dd01-defaults", "queue.txt", |text| {
+        text.replace("queue/nr_requests=256", "queue/nr_requests=-1")
+    });
+    let error = run_in(negative.path(), Mode::Records, None).unwrap_err();
+    assert!(error.to_string().contains("queue/nr_requests"), "{error}");
+
+    let cut = with_issues("dd01-defaults", |_| {});
+    let file = cut.path().join("nullb0.blktrace.0");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[48 * 100..48 * 101].fill(0);
+    fs::write(&file, bytes).unwrap();
+    let error = run_in(cut.path(), Mode::Records, None).unwrap_err();
+    assert!(error.to_string().contains("blktrace.0: byte"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_compared_says_so() {
+    let error = run_in(&traces("ky01-burst"), Mode::Calls, None).unwrap_err();
+    assert!(matches!(error, Error::NotModelled { .. }), "{error}");
+    assert!(
+        error.to_string().contains("kyber is not modelled yet"),
+        "{error}"
+    );
+
+    let error = run_in(&traces("bf01-seq2"), Mode::Records, None).unwrap_err();
+    assert!(
+        error.to_string().contains("bfq is not modelled yet"),
+        "{error}"
+    );
+
+    let error = run_in(&traces("no01-burst"), Mode::Calls, None).unwrap_err();
+    assert!(error.to_string().contains("mode records"), "{error}");
+
+    let error = run_in(&traces("m2-mix7030-mq-deadline"), Mode::Calls, None).unwrap_err();
+    assert!(error.to_string().contains("ftrace.txt"), "{error}");
+
+    let other = changed("dd01-defaults", "meta.txt", |text| {
+        text.replace("6.1.0-56-amd64", "5.4.0-1-amd64")
+    });
+    let error = run_in(other.path(), Mode::Calls, None).unwrap_err();
+    assert!(matches!(error, Error::Kernel { .. }), "{error}");
+}
+
+#[test]
+fn the_text_ends_with_the_count_and_shows_both_queues() {
+    let verdict = run("dd04-starved8", Mode::Calls).to_string();
+    assert_eq!(verdict.lines().last(), Some("predicted 129/129 dispatches"));
+
+    let wrong = Some(Rules::v6_12());
+    let verdict = run_in(&traces("dd04-starved8"), Mode::Calls, wrong).unwrap();
+    let text = verdict.to_string();
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("predicted ") && last.ends_with("/129 dispatches"));
+    assert!(text.contains("first divergence: dispatch "), "{text}");
+    assert!(text.contains("\nkernel's queue:\n"), "{text}");
+    assert!(text.contains("\nmodel's queue:\n"), "{text}");
+    assert!(text.contains("last_dir="), "{text}");
+}
+
+#[test]
+fn the_json_has_exactly_the_promised_fields() {
+    let keys = |verdict: &Verdict| -> Vec<String> {
+        let json = serde_json::to_value(verdict).unwrap();
+        json.as_object().unwrap().keys().cloned().collect()
+    };
+    let mut promised = vec![
+        "capture",
+        "rules",
+        "scheduler",
+        "mode",
+        "total",
+        "predicted",
+        "first_divergence",
+    ];
+    promised.sort_unstable();
+    let good = run("dd07-merges", Mode::Records);
+    let mut found = keys(&good);
+    found.sort();
+    assert_eq!(found, promised);
+    let json = serde_json::to_value(&good).unwrap();
+    assert_eq!(json["capture"], "dd07-merges");
+    assert_eq!(json["mode"], "records");
+    assert_eq!(json["scheduler"], "mq-deadline");
+    assert_eq!(json["rules"], "v6.1");
+    assert_eq!(json["total"], 22);
+    assert!(json["first_divergence"].is_null());
+
+    let wrong = Some(Rules::v6_12());
+    let bad = run_in(&traces("dd07-merges"), Mode::Records, wrong).unwrap();
+    let json = serde_json::to_value(&bad).unwrap();
+    assert!(json["first_divergence"]["index"].as_u64().unwrap() > 0);
+    assert!(json["first_divergence"]["kernel"].is_string());
+}
