@@ -1,1 +1,21 @@
-//! Placeholder until the first module lands.
+//! Exhaustive and random exploration of the block layer's step machines: can a request be lost,
+//! left for ever, or a tag leak?
+//!
+//! The same code that the simulator times, with the clock taken out: every order of steps, every
+//! answer of the device. [`exhaustive`] visits all states of a [`Config`], breadth first, so that
+//! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
+//! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
+#![forbid(unsafe_code)]
+
+mod config;
+mod fingerprint;
+mod oracle;
+mod report;
+mod search;
+mod walk;
+mod world;
+
+pub use config::{Config, Mutant, Promises, Refusal, Task};
+pub use report::{Report, Step, Verdict};
+pub use search::exhaustive;
+pub use walk::{soak, walk};

@@ -1,0 +1,220 @@
+//! What is explored: a small machine, and the choices left open.
+//!
+//! Not here: how it moves (`world.rs`). Sizes are meant to be tiny; see the table in
+//! `tests/exhaustive.rs` for what they cost.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::env::Solo;
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::request::Op;
+use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+
+/// Ticks a second; no tick passes while exploring.
+const HZ: u32 = 250;
+
+/// One queue, its device, and who uses them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Name in reports.
+    pub name: String,
+    /// Kernel.
+    pub rules: Rules,
+    /// queue/scheduler.
+    pub scheduler: SchedulerKind,
+    /// CPUs; tasks and the other contexts are spread over them.
+    pub cpus: u16,
+    /// Hardware queues, at most one a CPU.
+    pub hctxs: u16,
+    /// Driver tags of each hctx.
+    pub tags: u32,
+    /// Scheduler tags of each hctx; without a scheduler the driver's.
+    pub nr_requests: u32,
+    /// Tasks that submit.
+    pub tasks: Vec<Task>,
+    /// That many of the first tasks have submitted all they have, one after another, before the
+    /// exploration begins.
+    pub prefilled: usize,
+    /// Tasks start in order, which loses nothing when they are all alike.
+    pub in_order: bool,
+    /// Contexts that end requests; each takes any request that is in the device.
+    pub completers: u8,
+    /// Requests that the device takes at once; a further one is refused with `when_full`.
+    pub device_limit: u32,
+    /// What a full device answers; BLK_STS_DEV_RESOURCE only where `promises` allows it.
+    pub when_full: Refusal,
+    /// How often the device may refuse though it is not full: BLK_STS_RESOURCE always,
+    /// BLK_STS_DEV_RESOURCE where `promises` allows it.
+    pub refusals: u8,
+    /// When the driver answers BLK_STS_DEV_RESOURCE, which promises another run.
+    pub promises: Promises,
+    /// The 3 ms runs exist and may happen at any time; without them a stall is not only a delay.
+    pub delayed_runs: bool,
+    /// Every label is a step of its own, also those that touch nothing shared.
+    pub every_label: bool,
+    /// A defect that must be found.
+    pub mutant: Option<Mutant>,
+    /// Distinct states after which the exploration gives up.
+    pub states_max: usize,
+}
+
+/// One task: submits its bios one after another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// CPU it runs on.
+    pub cpu: u16,
+    /// How many bios.
+    pub bios: u32,
+    /// That many go through one plug, which is then flushed; 0: no plug.
+    pub plugged: u32,
+    /// What they do.
+    pub op: Op,
+    /// Each is a FUA write behind a flush.
+    pub flush: bool,
+}
+
+impl Task {
+    /// One read on `cpu`.
+    pub const fn read(cpu: u16) -> Task {
+        Task {
+            cpu,
+            bios: 1,
+            plugged: 0,
+            op: Op::Read,
+            flush: false,
+        }
+    }
+}
+
+/// How a device says no.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// BLK_STS_RESOURCE.
+    Resource,
+    /// BLK_STS_DEV_RESOURCE.
+    DevResource,
+}
+
+/// What a driver relies on when it answers BLK_STS_DEV_RESOURCE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promises {
+    /// A request of the same hctx is in flight: its end finds SCHED_RESTART.
+    SameHctx,
+    /// Any request is in flight; when one ends the driver runs the hctx that it refused. Wrong:
+    /// the end may come before the refused request is put back (SCSI before v5.10, 673235f91531).
+    AnyHctx,
+}
+
+/// One defect in the machine around the paths; each must be found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// SCHED_RESTART is set again together with the put-back, too late for a completion.
+    LateMark,
+    /// The run that the re-check after the put-back asks for does not happen.
+    NoRecheck,
+    /// A completion clears SCHED_RESTART but runs nothing.
+    NoRestartRun,
+    /// A task that waits for a tag is not woken.
+    NoWake,
+    /// A driver tag that is put stays taken.
+    LeakedTag,
+    /// The device completes a request twice.
+    CompletedTwice,
+}
+
+impl Config {
+    /// One CPU, one hctx, `tasks` reads, and room for all: the settings that others change.
+    pub fn new(name: &str, rules: Rules, scheduler: SchedulerKind, tasks: usize) -> Config {
+        Config {
+            name: name.to_owned(),
+            rules,
+            scheduler,
+            cpus: 1,
+            hctxs: 1,
+            tags: 1,
+            nr_requests: if scheduler == SchedulerKind::None {
+                1
+            } else {
+                2
+            },
+            tasks: vec![Task::read(0); tasks],
+            prefilled: 0,
+            in_order: true,
+            completers: 1,
+            device_limit: u32::MAX,
+            when_full: Refusal::DevResource,
+            refusals: 0,
+            promises: Promises::SameHctx,
+            delayed_runs: false,
+            every_label: false,
+            mutant: None,
+            states_max: 20_000_000,
+        }
+    }
+
+    /// Bios of all tasks.
+    pub fn bios(&self) -> u32 {
+        self.tasks.iter().map(|task| task.bios).sum()
+    }
+
+    /// The block layer, idle.
+    pub(crate) fn build(&self) -> BlkMq<Solo> {
+        let scheduled = self.scheduler != SchedulerKind::None;
+        let nr_requests = if scheduled {
+            self.nr_requests
+        } else {
+            self.tags
+        };
+        let elevator = match self.scheduler {
+            SchedulerKind::None => Elevator::None,
+            SchedulerKind::MqDeadline => {
+                let settings = MqDeadlineSettings::defaults(HZ, nr_requests);
+                Elevator::MqDeadline(MqDeadline::new(&self.rules, settings))
+            }
+        };
+        let config = QueueConfig {
+            settings: self.settings(nr_requests),
+            tags: TagSetConfig {
+                queue_depth: self.tags,
+                counts: HctxCounts {
+                    default: self.hctxs,
+                    read: 0,
+                    poll: 0,
+                },
+                hctx_shared: false,
+                waiters: self.tasks.len(),
+            },
+            topology: CpuTopology::flat(self.cpus),
+            elevator,
+            bios: self.bios() as usize,
+        };
+        BlkMq::new(&config, &mut || 0)
+    }
+
+    fn settings(&self, nr_requests: u32) -> QueueSettings {
+        QueueSettings {
+            rules: self.rules,
+            limits: QueueLimits {
+                max_sectors: 2560,
+                max_segments: 128,
+                chunk_sectors: 0,
+                max_discard_sectors: 0,
+                max_discard_segments: 1,
+                write_cache: true,
+                fua: false,
+            },
+            scheduler: self.scheduler,
+            nr_requests,
+            nomerges: NoMerges::Never,
+            rq_affinity: 1,
+            hz: HZ,
+            driver_queue_rqs: false,
+            queue_rqs_in_order: false,
+            driver_commit_rqs: false,
+            driver_budget: false,
+            should_merge: false,
+            slots_per_map: nr_requests,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What an exploration found.
+
+use core::fmt;
+
+use crate::world::{Choice, Fixed, Phase, World};
+use blkmq::path::Label;
+
+/// Whether everything held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// In every state, to the end.
+    Clean,
+    /// Nothing will ever run, and bios have not ended.
+    Stall(String),
+    /// An invariant is broken.
+    Broken(String),
+    /// A path's own assertion failed.
+    Panic(String),
+    /// There are more states than were allowed.
+    Unfinished,
+}
+
+impl Verdict {
+    /// One word, for tables.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Clean => "clean",
+            Verdict::Stall(_) => "stall",
+            Verdict::Broken(_) => "broken",
+            Verdict::Panic(_) => "panic",
+            Verdict::Unfinished => "unfinished",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Stall(text) | Verdict::Broken(text) | Verdict::Panic(text) => {
+                write!(f, "{}: {text}", self.word())
+            }
+            Verdict::Clean | Verdict::Unfinished => f.write_str(self.word()),
+        }
+    }
+}
+
+/// One step of a schedule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Which context moved.
+    pub who: String,
+    /// What it did: the labels that ran, or what it started or was told.
+    pub what: String,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.who, self.what)
+    }
+}
+
+/// Result of one exploration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Name of the configuration.
+    pub name: String,
+    /// Seed of a random walk.
+    pub seed: Option<u64>,
+    /// Whether everything held.
+    pub verdict: Verdict,
+    /// The first state and every (context, way) successor, also those already known.
+    pub generated: u64,
+    /// Different states.
+    pub distinct: usize,
+    /// States on the longest of the shortest schedules; of a walk, its steps.
+    pub depth: u32,
+    /// What led to the violation; a shortest one after an exhaustive exploration.
+    pub schedule: Vec<Step>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        if let Some(seed) = self.seed {
+            write!(f, "seed {seed}, ")?;
+        }
+        writeln!(
+            f,
+            "{}, {} generated, {} distinct, depth {}",
+            self.verdict, self.generated, self.distinct, self.depth
+        )?;
+        for (number, step) in self.schedule.iter().enumerate() {
+            writeln!(f, "{:>4} {step}", number + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Plays choices from the first state, draining from step `drain_from` on, and says what
+/// happened. A choice that panics is the last.
+pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -> Vec<Step> {
+    fixed.draining = false;
+    let mut world = fixed.first();
+    let mut log = Vec::new();
+    let mut steps = Vec::with_capacity(choices.len());
+    for (number, &choice) in choices.iter().enumerate() {
+        fixed.draining = number as u64 >= drain_from;
+        let before = &world.contexts[usize::from(choice.context)];
+        let who = before.name();
+        let asked = before.phase;
+        let started = before.is_idle();
+        let panicked = crate::search::guarded(|| world.apply(fixed, choice, &mut log)).is_err();
+        let what = match asked {
+            Phase::Asks { rq } => {
+                let answer = world.contexts[usize::from(choice.context)].cpu.answer;
+                format!("the device answers {answer:?} to request {}", rq.0)
+            }
+            _ if started && log.is_empty() => format!("starts{}", way_of(&world, choice)),
+            _ => log
+                .iter()
+                .map(|label: &Label| label.name())
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        steps.push(Step { who, what });
+        if panicked {
+            break;
+        }
+    }
+    steps
+}
+
+fn way_of(world: &World, choice: Choice) -> String {
+    match world.contexts[usize::from(choice.context)].role {
+        crate::world::Role::Completer(_) => format!(" with request {} of the device", choice.way),
+        _ => String::new(),
+    }
+}

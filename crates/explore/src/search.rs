@@ -1,0 +1,147 @@
+//! Every state of a configuration, breadth first.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::config::Config;
+use crate::fingerprint::{Seen, StateId, fingerprint};
+use crate::oracle;
+use crate::report::{Report, Verdict, schedule};
+use crate::world::{Choice, Fixed, World};
+
+/// How a state was first reached.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    parent: StateId,
+    choice: Choice,
+}
+
+/// Runs `act`; the text of a panic is its error.
+pub(crate) fn guarded<R>(act: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+        let owned = panic.downcast_ref::<String>().cloned();
+        text.or(owned).unwrap_or_default()
+    })
+}
+
+/// Visits every state of `config` and stops at the first violation.
+pub fn exhaustive(config: &Config) -> Report {
+    let mut search = Search::new(config);
+    let verdict = search.run();
+    let schedule = match verdict {
+        Verdict::Clean | Verdict::Unfinished => Vec::new(),
+        _ => {
+            let path = search.path();
+            schedule(&mut search.fixed, &path, u64::MAX)
+        }
+    };
+    Report {
+        name: config.name.clone(),
+        seed: None,
+        verdict,
+        generated: search.generated,
+        distinct: search.seen.len(),
+        depth: search.depth,
+        schedule,
+    }
+}
+
+#[derive(Debug)]
+struct Search {
+    fixed: Fixed,
+    seen: Seen,
+    origins: Vec<Origin>,
+    /// What led to the state that is looked at.
+    last: Option<Origin>,
+    generated: u64,
+    depth: u32,
+}
+
+impl Search {
+    fn new(config: &Config) -> Search {
+        Search {
+            fixed: Fixed::new(config),
+            seen: Seen::new(),
+            origins: Vec::new(),
+            last: None,
+            generated: 1,
+            depth: 0,
+        }
+    }
+
+    fn run(&mut self) -> Verdict {
+        let first = self.fixed.first();
+        self.seen.insert(fingerprint(&first));
+        let nowhere = Choice { context: 0, way: 0 };
+        self.origins.push(Origin {
+            parent: StateId::MAX,
+            choice: nowhere,
+        });
+        let mut scratch = first.clone();
+        let mut spare: Vec<World> = Vec::new();
+        let mut level = vec![(0, first)];
+        while !level.is_empty() {
+            self.depth += 1;
+            let mut next = Vec::new();
+            for (id, world) in level.drain(..) {
+                if let Err(verdict) = self.expand(id, &world, &mut scratch, &mut spare, &mut next) {
+                    return verdict;
+                }
+                spare.push(world);
+            }
+            level = next;
+        }
+        Verdict::Clean
+    }
+
+    /// All successors of one state.
+    fn expand(
+        &mut self,
+        id: StateId,
+        world: &World,
+        scratch: &mut World,
+        spare: &mut Vec<World>,
+        next: &mut Vec<(StateId, World)>,
+    ) -> Result<(), Verdict> {
+        self.last = Some(self.origins[id as usize]);
+        let mut choices = Vec::new();
+        world.choices(&self.fixed, &mut choices);
+        oracle::rest(world, &self.fixed, &choices)?;
+        let mut log = Vec::new();
+        for &choice in &choices {
+            scratch.clone_from(world);
+            self.generated += 1;
+            let origin = Origin { parent: id, choice };
+            self.last = Some(origin);
+            let fixed = &self.fixed;
+            guarded(|| scratch.apply(fixed, choice, &mut log)).map_err(Verdict::Panic)?;
+            let Some(new) = self.seen.insert(fingerprint(scratch)) else {
+                continue;
+            };
+            self.origins.push(origin);
+            guarded(|| oracle::check(scratch)).map_err(Verdict::Broken)??;
+            if new as usize >= self.fixed.config.states_max {
+                return Err(Verdict::Unfinished);
+            }
+            let mut kept = spare.pop().unwrap_or_else(|| scratch.clone());
+            kept.clone_from(scratch);
+            next.push((new, kept));
+        }
+        Ok(())
+    }
+
+    /// Choices from the first state to where the search stopped.
+    fn path(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let mut at = self.last;
+        while let Some(origin) = at {
+            if origin.parent == StateId::MAX {
+                break;
+            }
+            choices.push(origin.choice);
+            at = Some(self.origins[origin.parent as usize]);
+        }
+        choices.reverse();
+        choices
+    }
+}

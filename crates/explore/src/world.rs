@@ -1,0 +1,470 @@
+//! The machine as the explorer sees it: contexts that step paths, a device, work items, timers.
+//!
+//! Time stands still; whatever may happen next is a [`Choice`]. Labels that touch nothing shared,
+//! or only what nobody changes here, run together with the next one that does: they commute with
+//! every step of the others. Read next: `world/context.rs`, then `oracle.rs` for what must hold.
+
+mod context;
+mod mutant;
+
+use core::hash::{Hash, Hasher};
+
+use crate::config::{Config, Promises, Refusal, Task};
+use blkmq::env::{Answer, Effect, Solo};
+use blkmq::path::{
+    CompletePath, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
+};
+use blkmq::queue::BlkMq;
+use blkmq::request::{Bio, HctxId, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::time::Duration;
+pub(crate) use context::{Context, Phase, Role};
+use mutant::Labels;
+
+/// One thing that can happen next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Choice {
+    /// Which context moves.
+    pub(crate) context: u8,
+    /// Which of its ways.
+    pub(crate) way: u8,
+}
+
+/// When the work item of an hctx runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Pending {
+    /// Not at all.
+    No,
+    /// As soon as kblockd gets to it.
+    Now,
+    /// When a timer ends.
+    Later,
+}
+
+/// What the paths do not know.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Outside {
+    /// Requests that the device has, lowest slot first: it may complete any of them.
+    pub(crate) in_device: Vec<RequestId>,
+    /// Refusals left.
+    pub(crate) refusals: u8,
+    /// hctxs that the driver has promised to run.
+    pub(crate) promised: u64,
+    /// Work item of each hctx.
+    pub(crate) run_work: Vec<Pending>,
+    /// Work item of the requeue list.
+    pub(crate) requeue_work: bool,
+    /// Bios submitted so far.
+    pub(crate) started: u32,
+    /// Bios ended so far.
+    pub(crate) ended: u32,
+}
+
+/// A state.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) mq: BlkMq<Solo>,
+    pub(crate) contexts: Vec<Context>,
+    pub(crate) outside: Outside,
+}
+
+/// What does not change from state to state.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    pub(crate) config: Config,
+    labels: Labels,
+    /// No more bios: what is under way comes to its end.
+    pub(crate) draining: bool,
+}
+
+impl Clone for World {
+    fn clone(&self) -> World {
+        World {
+            mq: self.mq.clone(),
+            contexts: self.contexts.clone(),
+            outside: self.outside.clone(),
+        }
+    }
+
+    /// Allocates nothing once all parts have had their largest size.
+    fn clone_from(&mut self, source: &World) {
+        self.mq.clone_from(&source.mq);
+        self.contexts.clone_from(&source.contexts);
+        self.outside.in_device.clone_from(&source.outside.in_device);
+        self.outside.run_work.clone_from(&source.outside.run_work);
+        self.outside.refusals = source.outside.refusals;
+        self.outside.promised = source.outside.promised;
+        self.outside.requeue_work = source.outside.requeue_work;
+        self.outside.started = source.outside.started;
+        self.outside.ended = source.outside.ended;
+    }
+}
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mq.hash(state);
+        self.contexts.hash(state);
+        self.outside.hash(state);
+    }
+}
+
+impl Fixed {
+    pub(crate) fn new(config: &Config) -> Fixed {
+        Fixed {
+            config: config.clone(),
+            labels: Labels::new(),
+            draining: false,
+        }
+    }
+
+    /// The first state.
+    pub(crate) fn first(&self) -> World {
+        let config = &self.config;
+        let mut contexts = Vec::new();
+        let mut add = |role, cpu: u16| {
+            let number = contexts.len() as u32;
+            contexts.push(Context::new(role, cpu % config.cpus, number));
+        };
+        for (index, task) in config.tasks.iter().enumerate() {
+            add(Role::Task(index as u8), task.cpu);
+        }
+        let mq = config.build();
+        for (hctx, queue) in mq.queue(0).hctxs.iter().enumerate() {
+            add(Role::RunWork(HctxId(hctx as u16)), queue.cpumask[0].0);
+        }
+        if config.tasks.iter().any(|task| task.flush) {
+            add(Role::RequeueWork, 0);
+        }
+        for index in 0..config.completers {
+            add(Role::Completer(index), u16::from(index));
+        }
+        let mut world = World {
+            mq,
+            contexts,
+            outside: Outside {
+                in_device: Vec::new(),
+                refusals: config.refusals,
+                promised: 0,
+                run_work: vec![Pending::No; usize::from(config.hctxs)],
+                requeue_work: false,
+                started: 0,
+                ended: 0,
+            },
+        };
+        for task in 0..config.prefilled {
+            world.run_alone(self, task);
+        }
+        world
+    }
+}
+
+impl Fixed {
+    /// The task has bios left, and new ones are welcome.
+    fn wants_more(&self, task: &Task, context: &Context) -> bool {
+        context.submitted < task.bios && !self.draining
+    }
+}
+
+impl World {
+    /// Everything that can happen next, in a fixed order.
+    pub(crate) fn choices(&self, fixed: &Fixed, choices: &mut Vec<Choice>) {
+        choices.clear();
+        for (index, context) in self.contexts.iter().enumerate() {
+            let ways = match context.phase {
+                Phase::Idle => self.ways_to_start(fixed, context),
+                Phase::Ready => 1,
+                Phase::Wants(id) => u8::from(self.mq.is_free(id)),
+                Phase::Asks { rq } => self.ways_to_answer(fixed, rq),
+                Phase::Parked => u8::from(context.woken),
+            };
+            choices.extend((0..ways).map(|way| Choice {
+                context: index as u8,
+                way,
+            }));
+        }
+    }
+
+    fn ways_to_start(&self, fixed: &Fixed, context: &Context) -> u8 {
+        match context.role {
+            Role::Task(index) => {
+                let index = usize::from(index);
+                let task = &fixed.config.tasks[index];
+                let more = fixed.wants_more(task, context) || context.plug_to_flush();
+                // Tasks that are all alike start in order: nothing is lost.
+                let turn =
+                    !fixed.config.in_order || index == 0 || self.contexts[index - 1].has_started();
+                u8::from(more && turn)
+            }
+            Role::RunWork(hctx) => {
+                u8::from(self.outside.run_work[usize::from(hctx.0)] != Pending::No)
+            }
+            Role::RequeueWork => u8::from(self.outside.requeue_work),
+            Role::Completer(index) => {
+                // Idle completers are alike: the first one goes.
+                let first = self
+                    .contexts
+                    .iter()
+                    .find(|c| matches!(c.role, Role::Completer(_)) && c.phase == Phase::Idle);
+                let is_first = first.is_some_and(|c| c.role == Role::Completer(index));
+                if is_first {
+                    self.outside.in_device.len() as u8
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    /// Lets one context run as far as it gets, taking the first way each time.
+    fn run_alone(&mut self, fixed: &Fixed, index: usize) {
+        let (mut choices, mut log) = (Vec::new(), Vec::new());
+        loop {
+            self.choices(fixed, &mut choices);
+            let Some(&choice) = choices.iter().find(|c| usize::from(c.context) == index) else {
+                return;
+            };
+            self.apply(fixed, choice, &mut log);
+        }
+    }
+
+    /// Takes one choice; `log` gets the labels that ran. Panics where the paths do.
+    pub(crate) fn apply(&mut self, fixed: &Fixed, choice: Choice, log: &mut Vec<Label>) {
+        log.clear();
+        let index = usize::from(choice.context);
+        match self.contexts[index].phase {
+            Phase::Idle => {
+                if self.start(fixed, index, usize::from(choice.way)) {
+                    return;
+                }
+            }
+            Phase::Ready => {}
+            Phase::Wants(id) => {
+                let context = &mut self.contexts[index];
+                self.mq.acquire(id, &mut context.cpu);
+                context.phase = Phase::Ready;
+            }
+            Phase::Asks { rq } => {
+                self.answer(fixed, index, rq, choice.way);
+                return;
+            }
+            Phase::Parked => {
+                self.contexts[index].woken = false;
+                self.contexts[index].phase = Phase::Ready;
+            }
+        }
+        self.advance(fixed, index, log);
+    }
+
+    /// Puts a first frame on an idle context. True if that was a step of its own.
+    fn start(&mut self, fixed: &Fixed, index: usize, way: usize) -> bool {
+        let role = self.contexts[index].role;
+        let (frame, shared) = match role {
+            Role::Task(task) => (self.next_of_task(fixed, index, usize::from(task)), false),
+            Role::RunWork(hctx) => {
+                self.outside.run_work[usize::from(hctx.0)] = Pending::No;
+                (Frame::Run(RunPath::work(0, hctx)), true)
+            }
+            Role::RequeueWork => {
+                self.outside.requeue_work = false;
+                (Frame::Requeue(RequeuePath::new(0)), true)
+            }
+            Role::Completer(_) => {
+                let rq = if fixed.completes_twice() {
+                    self.outside.in_device[way]
+                } else {
+                    self.outside.in_device.remove(way)
+                };
+                self.keep_promises(fixed);
+                (Frame::Complete(CompletePath::end(0, rq, Status::Ok)), true)
+            }
+        };
+        let context = &mut self.contexts[index];
+        context.stack.push(frame);
+        context.phase = Phase::Ready;
+        shared
+    }
+
+    fn next_of_task(&mut self, fixed: &Fixed, index: usize, task: usize) -> Frame {
+        let config = fixed.config.tasks[task];
+        let context = &mut self.contexts[index];
+        let full = config.plugged > 0 && context.plugged == config.plugged;
+        if full || !fixed.wants_more(&config, context) {
+            context.plugged = 0;
+            context.cpu.plug.active = false;
+            return Frame::Plug(PlugPath::unplug(0, Unplug::Finish));
+        }
+        if config.plugged > 0 {
+            context.plugged += 1;
+            if !context.cpu.plug.active {
+                context.cpu.plug.start(1);
+            }
+        }
+        let mut bio = Bio::default();
+        bio.op = config.op;
+        bio.flags = OpFlags {
+            preflush: config.flush,
+            fua: config.flush,
+            ..OpFlags::default()
+        };
+        let number = task as u64 * 1_000_000 + u64::from(context.submitted);
+        bio.sector = Sector(number * 100);
+        bio.sectors = Sectors(8);
+        bio.segments = 1;
+        bio.owner = task as u32;
+        context.submitted += 1;
+        self.outside.started += 1;
+        let id = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
+        let id = id.expect("there is a slot for every bio");
+        Frame::Submit(SubmitPath::new(0, id))
+    }
+
+    /// The device's answer to queue_rq.
+    fn answer(&mut self, fixed: &Fixed, index: usize, rq: RequestId, way: u8) {
+        let full = self.outside.in_device.len() as u32 >= fixed.config.device_limit;
+        let answer = match way {
+            0 if full => match fixed.config.when_full {
+                Refusal::DevResource if self.may_promise(fixed, rq) => Answer::DevResource,
+                _ => Answer::Resource,
+            },
+            0 => Answer::Ok,
+            1 => Answer::Resource,
+            _ => Answer::DevResource,
+        };
+        if way > 0 {
+            self.outside.refusals -= 1;
+        }
+        if answer == Answer::DevResource && fixed.config.promises == Promises::AnyHctx {
+            self.outside.promised |= 1 << self.hctx_of(rq).0;
+        }
+        let context = &mut self.contexts[index];
+        if answer == Answer::Ok {
+            self.mq.start_request(0, rq, &mut context.cpu);
+            let at = self.outside.in_device.partition_point(|&other| other < rq);
+            self.outside.in_device.insert(at, rq);
+        }
+        context.cpu.answer = answer;
+        context.phase = Phase::Ready;
+    }
+
+    /// Ways in which the device may answer.
+    fn ways_to_answer(&self, fixed: &Fixed, rq: RequestId) -> u8 {
+        let full = self.outside.in_device.len() as u32 >= fixed.config.device_limit;
+        if full || self.outside.refusals == 0 {
+            return 1;
+        }
+        2 + u8::from(self.may_promise(fixed, rq))
+    }
+
+    fn hctx_of(&self, rq: RequestId) -> HctxId {
+        self.mq.queue(0).with_pool(|pool| pool[rq].hctx)
+    }
+
+    /// BLK_STS_DEV_RESOURCE may be answered.
+    fn may_promise(&self, fixed: &Fixed, rq: RequestId) -> bool {
+        let hctx = self.hctx_of(rq);
+        let mut in_flight = self.outside.in_device.iter();
+        in_flight
+            .any(|&other| fixed.config.promises == Promises::AnyHctx || self.hctx_of(other) == hctx)
+    }
+
+    /// A request has ended: the driver runs the hctxs that it refused.
+    fn keep_promises(&mut self, fixed: &Fixed) {
+        let promised = core::mem::take(&mut self.outside.promised);
+        for hctx in (0..fixed.config.hctxs).filter(|hctx| promised >> hctx & 1 != 0) {
+            self.kick(fixed, HctxId(hctx), Pending::Now);
+        }
+    }
+
+    /// Steps the context's labels until one has touched something shared, or it has to wait.
+    fn advance(&mut self, fixed: &Fixed, index: usize, log: &mut Vec<Label>) {
+        loop {
+            let context = &mut self.contexts[index];
+            let Some(frame) = context.stack.last_mut() else {
+                context.finish();
+                return;
+            };
+            let label = frame.label();
+            log.push(label);
+            let locked = context.cpu.locks_held() > 0;
+            context.cpu.begin_label();
+            if fixed.labels.prepares_to_wait(label) {
+                context.woken = false;
+            }
+            let next = frame.step(&self.mq, &mut context.cpu);
+            context.forget_measures();
+            let mut shared = locked || fixed.labels.sees_others(label, &context.cpu);
+            shared |= self.drain(fixed, index);
+            self.break_something(fixed, label, index);
+            let context = &mut self.contexts[index];
+            match next {
+                Next::Step | Next::Commit(_) => {}
+                Next::Call(_) if fixed.drops_call(label) => {}
+                Next::Call(callee) => context.stack.push(callee.into()),
+                Next::Done => {
+                    context.stack.pop();
+                    if context.stack.is_empty() {
+                        context.finish();
+                        return;
+                    }
+                }
+                Next::Submit { rq, .. } => {
+                    context.phase = Phase::Asks { rq };
+                    return;
+                }
+                Next::Park => {
+                    if !core::mem::take(&mut context.woken) {
+                        context.phase = Phase::Parked;
+                        return;
+                    }
+                }
+                Next::Lock(id) => {
+                    if shared || fixed.config.every_label || !self.mq.is_free(id) {
+                        context.phase = Phase::Wants(id);
+                        return;
+                    }
+                    self.mq.acquire(id, &mut context.cpu);
+                }
+                Next::Budget | Next::PutBudget(_) => {
+                    unreachable!("the explorer's driver has no budgets")
+                }
+            }
+            if shared || fixed.config.every_label {
+                return;
+            }
+        }
+    }
+
+    /// Carries out the effects of a label. True if there were any.
+    fn drain(&mut self, fixed: &Fixed, index: usize) -> bool {
+        let mut number = 0;
+        while let Some(effect) = self.contexts[index].cpu.outbox.take(number) {
+            number += 1;
+            match effect {
+                Effect::Kick { hctx, delay, .. } if delay == Duration::ZERO => {
+                    self.kick(fixed, hctx, Pending::Now);
+                }
+                Effect::Kick { hctx, .. } => self.kick(fixed, hctx, Pending::Later),
+                Effect::KickUnlessPending { hctx, .. } => {
+                    if self.outside.run_work[usize::from(hctx.0)] == Pending::No {
+                        self.kick(fixed, hctx, Pending::Later);
+                    }
+                }
+                Effect::KickRequeue { .. } => self.outside.requeue_work = true,
+                Effect::BioEnd { .. } => self.outside.ended += 1,
+                Effect::Wake(waiter) => {
+                    if !fixed.loses_wakes() {
+                        self.contexts[waiter.0 as usize].woken = true;
+                    }
+                }
+            }
+        }
+        number > 0
+    }
+
+    /// mod_delayed_work(): a later call replaces an earlier one, whichever is sooner.
+    fn kick(&mut self, fixed: &Fixed, hctx: HctxId, when: Pending) {
+        if when == Pending::Later && !fixed.config.delayed_runs {
+            return;
+        }
+        self.outside.run_work[usize::from(hctx.0)] = when;
+    }
+}

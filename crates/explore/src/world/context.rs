@@ -1,0 +1,146 @@
+//! One thread of control: a task, a work item, or the softirq that ends requests.
+
+use core::hash::{Hash, Hasher};
+
+use blkmq::env::Cpu;
+use blkmq::path::Frame;
+use blkmq::queue::LockId;
+use blkmq::request::{CpuId, HctxId, RequestId};
+use blkmq::tags::WaiterId;
+
+/// Who it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Role {
+    /// Submits bios.
+    Task(u8),
+    /// kblockd: the run_work of an hctx.
+    RunWork(HctxId),
+    /// kblockd: requeue_work.
+    RequeueWork,
+    /// Block softirq: ends requests.
+    Completer(u8),
+}
+
+/// What it can do next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Phase {
+    /// Start, if there is anything to start.
+    Idle,
+    /// Step.
+    Ready,
+    /// Step, once this lock is free.
+    Wants(LockId),
+    /// Learn what the device says.
+    Asks {
+        /// The request that was offered.
+        rq: RequestId,
+    },
+    /// Go on once it is woken.
+    Parked,
+}
+
+/// A context.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) role: Role,
+    pub(crate) phase: Phase,
+    pub(crate) stack: Vec<Frame>,
+    pub(crate) cpu: Cpu,
+    /// A wake-up has come since it prepared to wait.
+    pub(crate) woken: bool,
+    /// Bios that a task has submitted.
+    pub(crate) submitted: u32,
+    /// Bios in the plug that is open.
+    pub(crate) plugged: u32,
+}
+
+impl Context {
+    /// `number` names it as lock owner and as waiter.
+    pub(crate) fn new(role: Role, cpu: u16, number: u32) -> Context {
+        let mut cpu = Cpu::new(CpuId(cpu));
+        cpu.owner = number;
+        cpu.task = WaiterId(number);
+        Context {
+            role,
+            phase: Phase::Idle,
+            stack: Vec::with_capacity(4),
+            cpu,
+            woken: false,
+            submitted: 0,
+            plugged: 0,
+        }
+    }
+
+    /// The last frame is gone.
+    pub(crate) fn finish(&mut self) {
+        assert_eq!(self.cpu.locks_held(), 0, "a context ends with a lock");
+        self.phase = Phase::Idle;
+    }
+
+    /// A task has begun with its first bio.
+    pub(crate) fn has_started(&self) -> bool {
+        self.submitted > 0
+    }
+
+    /// A plug is open and nothing is to be added.
+    pub(crate) fn plug_to_flush(&self) -> bool {
+        self.cpu.plug.active
+    }
+
+    /// What a label touched is of no interest here.
+    pub(crate) fn forget_measures(&mut self) {
+        self.cpu.meter.clear();
+    }
+
+    /// Nothing under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
+    }
+
+    /// In the words of a schedule.
+    pub(crate) fn name(&self) -> String {
+        match self.role {
+            Role::Task(index) => format!("task {index}"),
+            Role::RunWork(hctx) => format!("run work {}", hctx.0),
+            Role::RequeueWork => "requeue work".to_owned(),
+            Role::Completer(index) => format!("completer {index}"),
+        }
+    }
+}
+
+impl Clone for Context {
+    fn clone(&self) -> Context {
+        Context {
+            role: self.role,
+            phase: self.phase,
+            stack: self.stack.clone(),
+            cpu: self.cpu.clone(),
+            woken: self.woken,
+            submitted: self.submitted,
+            plugged: self.plugged,
+        }
+    }
+
+    fn clone_from(&mut self, source: &Context) {
+        self.role = source.role;
+        self.phase = source.phase;
+        self.stack.clone_from(&source.stack);
+        self.cpu.clone_from(&source.cpu);
+        self.woken = source.woken;
+        self.submitted = source.submitted;
+        self.plugged = source.plugged;
+    }
+}
+
+/// Role and CPU do not change; the owners of locks are hashed with the locks.
+impl Hash for Context {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.phase.hash(state);
+        self.stack.hash(state);
+        self.cpu.answer.hash(state);
+        self.cpu.plug.hash(state);
+        self.woken.hash(state);
+        self.submitted.hash(state);
+        self.plugged.hash(state);
+    }
+}

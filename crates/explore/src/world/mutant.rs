@@ -1,0 +1,104 @@
+//! Defects made on purpose in the machine around the paths, and the labels they hang on.
+
+use super::{Fixed, World};
+use crate::config::Mutant;
+use blkmq::env::{Bit, Cpu, Word};
+use blkmq::path::Label;
+use blkmq::request::{HctxId, Place};
+
+/// Labels that the explorer knows by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Labels {
+    wait_add: Label,
+    put_back: Label,
+    recheck: Label,
+    clear_restart: Label,
+    put_driver: Label,
+    /// Labels that read only bits which nobody changes: nothing here stops or quiesces a queue.
+    constant: [Label; 5],
+}
+
+impl Labels {
+    pub(crate) fn new() -> Labels {
+        let named = |name: &str| {
+            let mut all = Label::all();
+            all.find(|label| label.name() == name)
+                .unwrap_or_else(|| panic!("there is no label {name}"))
+        };
+        Labels {
+            wait_add: named("submit.wait-add"),
+            put_back: named("list.put-back"),
+            recheck: named("list.restart"),
+            clear_restart: named("complete.clear-restart"),
+            put_driver: named("complete.put-driver"),
+            constant: [
+                named("run.quiesced"),
+                named("run.stopped"),
+                named("run.still-quiesced"),
+                named("plug.stopped"),
+                named("plug.quiesced"),
+            ],
+        }
+    }
+
+    /// The label that has just run touched something that others may change or see.
+    pub(crate) fn sees_others(&self, label: Label, cpu: &Cpu) -> bool {
+        cpu.shared_accesses() > 0 && !self.constant.contains(&label)
+    }
+
+    /// set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
+    pub(crate) fn prepares_to_wait(&self, label: Label) -> bool {
+        label == self.wait_add
+    }
+}
+
+impl Fixed {
+    fn has(&self, mutant: Mutant) -> bool {
+        self.config.mutant == Some(mutant)
+    }
+
+    /// The call that this label asks for does not happen.
+    pub(super) fn drops_call(&self, label: Label) -> bool {
+        (self.has(Mutant::NoRecheck) && label == self.labels.recheck)
+            || (self.has(Mutant::NoRestartRun) && label == self.labels.clear_restart)
+    }
+
+    pub(super) fn loses_wakes(&self) -> bool {
+        self.has(Mutant::NoWake)
+    }
+
+    pub(super) fn completes_twice(&self) -> bool {
+        self.has(Mutant::CompletedTwice)
+    }
+}
+
+impl World {
+    /// After a label: undoes what the mutant lacks.
+    pub(super) fn break_something(&mut self, fixed: &Fixed, label: Label, index: usize) {
+        let Some(mutant) = fixed.config.mutant else {
+            return;
+        };
+        let cpu = &mut self.contexts[index].cpu;
+        match mutant {
+            Mutant::LateMark if label == fixed.labels.put_back => {
+                cpu.begin_label();
+                self.mq.queue(0).hctxs[0].restart.set(cpu);
+            }
+            Mutant::LeakedTag if label == fixed.labels.put_driver => {
+                let word = &self.mq.set.driver_of(HctxId(0)).words[0];
+                cpu.begin_label();
+                word.cleared.fetch_and(cpu, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Requests that are somewhere between allocation and end.
+    pub(crate) fn live(&self) -> usize {
+        self.mq.queue(0).with_pool(|pool| {
+            pool.iter()
+                .filter(|(_, rq)| rq.place != Place::Free)
+                .count()
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! Verdicts and exact counts of small configurations.
+//!
+//! A count that moves means that the paths have other labels or other states than before: look at
+//! the difference before you write the new number down (`UPDATE_COUNTS=1` does).
+
+use blkmq::request::Op;
+use blkmq::rules::{Rules, SchedulerKind};
+use explore::{Config, Mutant, Promises, Report, Task, Verdict, exhaustive};
+use std::fs;
+use std::path::Path;
+
+const NONE: SchedulerKind = SchedulerKind::None;
+const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
+
+const BOTH: &[SchedulerKind] = &[NONE, DEADLINE];
+
+/// Name, schedulers, tasks, and what is special.
+type Row = (
+    &'static str,
+    &'static [SchedulerKind],
+    usize,
+    fn(&mut Config),
+);
+
+/// Explored for each kernel.
+const SMALL: &[Row] = &[
+    ("one read", BOTH, 1, |_| {}),
+    ("two reads, one tag", BOTH, 2, |_| {}),
+    ("two reads, two tags, two completers", BOTH, 2, |c| {
+        c.tags = 2;
+        c.completers = 2;
+    }),
+    ("two reads, one may be refused, 3 ms runs", BOTH, 2, |c| {
+        c.refusals = 1;
+        c.delayed_runs = true;
+    }),
+    (
+        "two reads, one may be refused, no 3 ms runs",
+        BOTH,
+        2,
+        |c| {
+            c.refusals = 1;
+        },
+    ),
+    ("three reads, two queued, one tag", BOTH, 3, |c| {
+        c.prefilled = 2;
+        c.nr_requests = 4;
+    }),
+    ("three reads queued, two tags", BOTH, 3, |c| {
+        c.prefilled = 3;
+        c.nr_requests = 4;
+        c.tags = 2;
+        c.completers = 2;
+    }),
+    ("a plug of two, two tags", BOTH, 1, |c| {
+        c.tags = 2;
+        c.tasks[0].bios = 2;
+        c.tasks[0].plugged = 2;
+    }),
+    ("a flushed FUA write", BOTH, 1, |c| flushes(c)),
+];
+
+/// These too, in release builds.
+const LARGE: &[Row] = &[
+    ("two reads, a device of one", BOTH, 2, |c| {
+        c.tags = 2;
+        c.device_limit = 1;
+    }),
+    ("two hctxs", BOTH, 2, two_hctxs),
+    ("S14: promises for others, no 3 ms runs", &[NONE], 2, |c| {
+        two_hctxs(c);
+        c.device_limit = 1;
+        c.promises = Promises::AnyHctx;
+    }),
+    (
+        "the same, promises for the own hctx, 3 ms runs",
+        &[NONE],
+        2,
+        |c| {
+            two_hctxs(c);
+            c.device_limit = 1;
+            c.delayed_runs = true;
+        },
+    ),
+    ("two flushed FUA writes, two tags", BOTH, 2, |c| {
+        c.tags = 2;
+        c.nr_requests = 4;
+        flushes(c);
+    }),
+];
+
+fn two_hctxs(config: &mut Config) {
+    config.cpus = 2;
+    config.hctxs = 2;
+    config.in_order = false;
+    config.tasks = vec![Task::read(0), Task::read(1)];
+}
+
+fn flushes(config: &mut Config) {
+    for task in &mut config.tasks {
+        task.op = Op::Write;
+        task.flush = true;
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut lines = String::new();
+    for &(name, schedulers, tasks, change) in rows {
+        for rules in Rules::PRESETS {
+            for &scheduler in schedulers {
+                let mut config = Config::new(name, rules, scheduler, tasks);
+                change(&mut config);
+                lines += &line(&config, &exhaustive(&config));
+            }
+        }
+    }
+    lines
+}
+
+fn line(config: &Config, report: &Report) -> String {
+    format!(
+        "{:<48}{:<6}{:<12}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
+        report.name,
+        config.rules.name,
+        config.scheduler.name(),
+        report.verdict.word(),
+        report.generated,
+        report.distinct,
+        report.depth
+    )
+}
+
+/// Compares with, or writes, `tests/counts/NAME.txt`.
+fn compare(name: &str, got: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
+    let path = folder.join(name);
+    if std::env::var_os("UPDATE_COUNTS").is_some() {
+        fs::write(&path, got).expect("a writable table");
+    }
+    let expected = fs::read_to_string(&path).expect("a table for each test");
+    assert_eq!(got, expected, "other counts than in {name}");
+}
+
+#[test]
+fn small_configurations() {
+    compare("small.txt", &table(SMALL));
+}
+
+#[test]
+fn larger_configurations() {
+    if cfg!(debug_assertions) {
+        println!("skipped: only in release builds");
+        return;
+    }
+    compare("large.txt", &table(LARGE));
+}
+
+/// Without the 3 ms run a refusal with RESTART set is for ever; the schedule says how.
+#[test]
+fn a_stall_comes_with_a_schedule() {
+    let mut config = Config::new("stall", Rules::v6_12(), DEADLINE, 2);
+    config.refusals = 1;
+    let report = exhaustive(&config);
+    let Verdict::Stall(why) = &report.verdict else {
+        panic!("{report}");
+    };
+    assert_eq!(
+        why,
+        "1 of 2 bios have ended, request 1 in Dispatch, RESTART of hctx 0 set"
+    );
+    let told: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
+    let refused = "run work 0: the device answers Resource to request 1";
+    assert!(told.iter().any(|step| step == refused), "{report}");
+    assert_eq!(told.len() as u32, report.depth - 1, "{report}");
+}
+
+/// What must be found, where, and how.
+const MUTANTS: &[(Mutant, SchedulerKind, &str)] = &[
+    (Mutant::LateMark, DEADLINE, "stall"),
+    (Mutant::NoRecheck, DEADLINE, "stall"),
+    (Mutant::NoRestartRun, DEADLINE, "stall"),
+    (Mutant::NoWake, NONE, "stall"),
+    (Mutant::LeakedTag, NONE, "broken"),
+    (Mutant::LeakedTag, DEADLINE, "broken"),
+    (Mutant::CompletedTwice, NONE, "broken"),
+];
+
+#[test]
+fn every_mutant_is_found() {
+    let mut found = String::new();
+    for &(mutant, scheduler, verdict) in MUTANTS {
+        let name = format!("{mutant:?}");
+        let mut config = Config::new(&name, Rules::v6_12(), scheduler, 2);
+        config.mutant = Some(mutant);
+        let report = exhaustive(&config);
+        assert_eq!(report.verdict.word(), verdict, "{report}");
+        found += &format!(
+            "{name:<16}{:<12}{:>3} steps, {}\n",
+            scheduler.name(),
+            report.schedule.len(),
+            report.verdict
+        );
+    }
+    compare("mutants.txt", &found);
+}
+
+/// Leaving out steps that touch nothing shared changes counts, never verdicts.
+#[test]
+fn fusing_labels_changes_no_verdict() {
+    for mutant in [None, Some(Mutant::NoRecheck), Some(Mutant::NoRestartRun)] {
+        for rules in Rules::PRESETS {
+            let mut config = Config::new("fused", rules, DEADLINE, 2);
+            config.prefilled = 1;
+            config.mutant = mutant;
+            let fused = exhaustive(&config);
+            config.every_label = true;
+            let each = exhaustive(&config);
+            assert_eq!(fused.verdict, each.verdict, "{mutant:?}");
+            let more = mutant.is_some() || each.distinct > fused.distinct;
+            assert!(more, "{} against {}", each.distinct, fused.distinct);
+        }
+    }
+}
