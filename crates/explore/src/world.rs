@@ -15,7 +15,7 @@ use blkmq::path::{
     CompletePath, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, HctxId, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, CpuId, HctxId, OpFlags, Place, RequestId, Sector, Sectors, Status};
 use blkmq::time::Duration;
 pub(crate) use context::{Context, Phase, Role};
 use mutant::Labels;
@@ -252,6 +252,7 @@ impl World {
             }
         }
         self.advance(fixed, index, log);
+        self.poison_free_slots();
     }
 
     /// Puts a first frame on an idle context. True if that was a step of its own.
@@ -431,6 +432,18 @@ impl World {
                 return;
             }
         }
+    }
+
+    /// Makes any use of a request that was freed a panic.
+    fn poison_free_slots(&self) {
+        self.mq.queue(0).with_pool(|pool| {
+            for slot in 0..pool.len() as u32 {
+                if pool[RequestId(slot)].place == Place::Free {
+                    pool[RequestId(slot)].hctx = HctxId(u16::MAX);
+                    pool[RequestId(slot)].ctx = CpuId(u16::MAX);
+                }
+            }
+        });
     }
 
     /// Carries out the effects of a label. True if there were any.

@@ -51,6 +51,8 @@ pub struct InsertPath {
     pub(super) at: At,
     pub(super) queue: u8,
     rq: RequestId,
+    /// Its hctx: once inserted, the request may be another's by the time the queue is run.
+    hctx: HctxId,
     head: bool,
     bypass: Option<bool>,
     run: ThenRun,
@@ -64,6 +66,7 @@ impl InsertPath {
             at: At::Route,
             queue,
             rq,
+            hctx: HctxId(0),
             head,
             bypass: None,
             run,
@@ -111,7 +114,7 @@ impl InsertPath {
                 self.to(At::Run)
             }
             At::Run => {
-                let hctx = q.pool.held(cpu.id)[self.rq].hctx;
+                let hctx = self.hctx;
                 match core::mem::replace(&mut self.run, ThenRun::No) {
                     ThenRun::No => Next::Done,
                     ThenRun::Here => call_run(self.queue, hctx, false),
@@ -130,6 +133,7 @@ impl InsertPath {
         let pool = q.pool.held(cpu.id);
         let rq = &pool[self.rq];
         let (ctx, hctx) = (rq.ctx, rq.hctx);
+        self.hctx = hctx;
         // v6.1 keeps every request of a flush sequence out of the scheduler, v6.12 only the
         // flush itself.
         let around = match q.settings.rules.flush_data {
