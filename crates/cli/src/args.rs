@@ -37,6 +37,8 @@ pub(crate) enum Command {
         /// Its name, as `blksim list` tells it
         name: String,
     },
+    /// Replay the arrivals of a blktrace capture, and compare latencies
+    Replay(Box<ReplayArgs>),
     /// Compare the dispatches of a captured kernel with the model's, one by one
     Conform(ConformArgs),
     /// Read a blktrace capture and print counts, latencies and the speed of reading
@@ -55,30 +57,21 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) scenario: Option<String>,
 
-    /// Machine profile: a name that `blksim list` tells, or FILE.toml
-    #[arg(long, value_name = "NAME|FILE.toml")]
-    pub(crate) machine: Option<String>,
     /// queue/scheduler: none or mq-deadline
     #[arg(long, value_name = "NAME")]
     pub(crate) scheduler: Option<String>,
     /// The device, in place of the scenario's: null_blk,irqmode=2,completion_nsec=100000
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
     pub(crate) device: Option<String>,
-    /// Kernel whose rules apply: v6.1 or v6.12
-    #[arg(long, value_name = "KERNEL")]
-    pub(crate) rules: Option<String>,
-    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Seed of all random streams
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    pub(crate) seed: Option<u64>,
     /// Measured time of each job, with fio's units: 100ms, 2s
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
     /// Time before that which does not count
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
+    /// What else can be changed.
+    #[command(flatten)]
+    pub(crate) tune: Tune,
 
     /// Report as JSON, in fio's shape: to FILE, else in place of the text
     #[arg(
@@ -99,6 +92,63 @@ pub(crate) struct RunArgs {
     /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
     #[arg(last = true, value_name = "FIO OPTIONS")]
     pub(crate) fio: Vec<String>,
+}
+
+/// Changes that make sense for every simulated run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tune {
+    /// Machine profile: a name that `blksim list` tells, or FILE.toml
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) machine: Option<String>,
+    /// Kernel whose rules apply: v6.1 or v6.12
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) rules: Option<String>,
+    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of all random streams
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Arguments of `blksim replay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ReplayArgs {
+    /// Folder of the capture, or its files <device>.blktrace.<cpu> (also .gz, .xz)
+    #[arg(required = true, value_name = "CAPTURE")]
+    pub(crate) capture: Vec<PathBuf>,
+    /// Only this device of several
+    #[arg(long, value_name = "DEV")]
+    pub(crate) trace_device: Option<String>,
+    /// Where the arrivals are taken from: Q (submission) or D (issue; merges are history then)
+    #[arg(long, value_name = "Q|D", default_value = "Q")]
+    pub(crate) from: String,
+    /// Every process waits for its own completions, instead of submitting at the captured times
+    #[arg(long)]
+    pub(crate) closed_loop: bool,
+    /// Schedulers to replay under, side by side: none,mq-deadline. Default: the capture's
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) scheduler: Vec<String>,
+    /// The device: null_blk,irqmode=2,..., or the capture's own with each request's captured D2C
+    #[arg(
+        long,
+        value_name = "TYPE[,PARAMETER=VALUE]...",
+        default_value = "captured"
+    )]
+    pub(crate) device: String,
+    /// What else can be changed.
+    #[command(flatten)]
+    pub(crate) tune: Tune,
+    /// JSON in place of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep what comes before a damage in the middle of a file
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    /// Every warning is an error
+    #[arg(long, conflicts_with = "salvage")]
+    pub(crate) strict: bool,
 }
 
 /// Arguments of `blksim conform`.

@@ -13,6 +13,9 @@ pub(crate) enum Error {
     /// A capture that cannot be used.
     #[error(transparent)]
     Trace(#[from] trace::Error),
+    /// A capture that cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] sim::replay::ReadError),
     /// A capture that cannot be compared.
     #[error(transparent)]
     Conform(#[from] sim::conform::Error),

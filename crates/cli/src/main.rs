@@ -6,6 +6,7 @@
 
 mod args;
 mod builtin;
+mod changes;
 mod conform;
 mod error;
 mod import_stats;
@@ -13,6 +14,7 @@ mod interrupt;
 mod list;
 mod output;
 mod progress;
+mod replay;
 mod run;
 mod scenario;
 mod stats_text;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::List => list::list(),
         Command::Show { name } => list::show(&name),
+        Command::Replay(args) => replay::replay(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::ImportStats(args) => import_stats::import_stats(&args),
     };

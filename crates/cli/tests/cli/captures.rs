@@ -118,6 +118,92 @@ fn a_capture_that_cannot_be_compared_is_told() {
     }
 }
 
+#[test]
+fn a_capture_is_replayed_side_by_side() {
+    let place = Place::new();
+    let dir = capture("dd02-batch1");
+    let args = ["replay", &dir, "--scheduler", "mq-deadline,none", "--json"];
+    let comparison = json(&place.blksim(&args));
+    assert_eq!(json(&place.blksim(&args)), comparison);
+    let columns = comparison["columns"].as_array().unwrap();
+    let names: Vec<&str> = columns
+        .iter()
+        .filter_map(|column| column["name"].as_str())
+        .collect();
+    assert_eq!(names, ["captured", "mq-deadline", "none"]);
+    let mean = |at: usize| columns[at]["q2c"]["mean_ns"].as_f64().unwrap();
+    // The captured scheduler on the captured device gives the captured latency back.
+    assert!((mean(1) / mean(0) - 1.0).abs() < 0.02, "{comparison:#}");
+    for column in columns {
+        assert_eq!(column["q2c"]["count"], comparison["ios"]);
+    }
+    let text = place.blksim(&["replay", &dir, "--closed-loop", "--from", "D"]);
+    assert_eq!(text.code, Some(0), "{text:?}");
+    for words in ["from D, closed loop", "captured", "D2C", "Closed loop: "] {
+        assert!(text.stdout.contains(words), "{words}: {}", text.stdout);
+    }
+}
+
+#[test]
+fn the_simulators_own_trace_can_be_replayed() {
+    let place = Place::new();
+    simulated(&place);
+    let args = ["replay", "trace", "--scheduler", "mq-deadline", "--json"];
+    let comparison = json(&place.blksim(&args));
+    assert_eq!(comparison["ios"], 1000);
+    let notes = comparison["columns"][1]["notes"].as_array().unwrap();
+    let told = notes
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|note| note.contains("no queue.txt"));
+    assert!(told, "what bare traces do not tell is said: {notes:?}");
+}
+
+#[test]
+fn a_capture_that_cannot_be_replayed_is_told() {
+    let place = Place::new();
+    let dir = capture("dd01-defaults");
+    place.write(
+        "bad.blktrace.0",
+        "this is no trace at all, but long enough for one record ......",
+    );
+    let table: &[(&[&str], &[&str])] = &[
+        (&["absent"], &["absent"]),
+        (&["bad.blktrace.0"], &["bad.blktrace.0: byte 0"]),
+        (&[&dir, "--from", "C"], &["--from C", "expected Q or D"]),
+        (
+            &[&dir, "--scheduler", "cfq"],
+            &["--scheduler cfq", "not modelled"],
+        ),
+        (
+            &[&dir, "--device", "floppy"],
+            &["--device floppy", "null_blk"],
+        ),
+        (&[&dir, "--rules", "v5.4"], &["--rules v5.4"]),
+        (&[&dir, "--set", "queue.fifo=1"], &["--set queue.fifo=1"]),
+        (&[&dir, "--trace-device", "sdz"], &["sdz"]),
+        (
+            &[&capture("ky01-burst")],
+            &["captured with kyber", "--scheduler none"],
+        ),
+        (
+            &[&capture("m4-shared3-mq-deadline")],
+            &["several devices", "nullb1"],
+        ),
+    ];
+    for (args, says) in table {
+        let ran = place.blksim(&[&["replay"], *args].concat());
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert_eq!(ran.stdout, "", "{args:?}");
+        for word in *says {
+            assert!(
+                ran.stderr.contains(word),
+                "{args:?}: no {word:?} in {ran:?}"
+            );
+        }
+    }
+}
+
 /// Writes the trace of a small run, and gives what the run itself reports.
 fn simulated(place: &Place) -> Value {
     std::fs::create_dir(place.path("trace")).unwrap();

@@ -1,0 +1,174 @@
+//! Options that change a scenario, and the machines it can run on.
+
+use std::path::Path;
+
+use sim::plan::Plan;
+use sim::profile::MachineProfile;
+use sim::scenario::{ProfileFacts, Scenario, ScenarioError};
+
+use crate::args::Tune;
+use crate::error::Error;
+use crate::scenario::read_text;
+
+/// Profiles to choose from.
+#[derive(Debug)]
+pub(crate) struct Machines(Vec<MachineProfile>);
+
+impl Machines {
+    /// The built-in machines, and the one of `--machine FILE.toml`.
+    pub(crate) fn of(tune: &Tune) -> Result<Machines, Error> {
+        let mut profiles = Vec::new();
+        for name in MachineProfile::names() {
+            profiles.push(MachineProfile::built_in(name).map_err(|what| Error::usage(name, what))?);
+        }
+        if let Some(file) = file(tune) {
+            let text = read_text(file)?;
+            profiles.push(MachineProfile::parse(&text).map_err(|what| in_one_line(file, &what))?);
+        }
+        Ok(Machines(profiles))
+    }
+
+    /// What a plan must know of them. A file's machine hides the built-in one of its name.
+    pub(crate) fn facts(&self) -> Vec<ProfileFacts<'_>> {
+        let newest_first = self.0.iter().rev();
+        newest_first
+            .map(|profile| ProfileFacts {
+                name: &profile.name,
+                cpus: profile.cpus(),
+            })
+            .collect()
+    }
+
+    /// The machine that a plan chose.
+    pub(crate) fn get(&self, name: &str) -> &MachineProfile {
+        let chosen = self.0.iter().rfind(|profile| profile.name == name);
+        chosen.expect("the plan chose among these")
+    }
+}
+
+/// The TOML reader draws its errors over several lines, the first with the place, the last with
+/// the reason.
+fn in_one_line(file: &Path, what: &str) -> Error {
+    let what = what.trim_end();
+    let reason = what.lines().last().unwrap_or(what);
+    let line = what
+        .strip_prefix("TOML parse error at line ")
+        .and_then(|rest| rest.split_once(','));
+    match line {
+        Some((line, _)) => Error::usage(format!("{}:{line}", file.display()), reason),
+        None => Error::input(file, what),
+    }
+}
+
+fn file(tune: &Tune) -> Option<&Path> {
+    let file = Path::new(tune.machine.as_deref()?);
+    file.extension()
+        .is_some_and(|ending| ending == "toml")
+        .then_some(file)
+}
+
+/// A change of the scenario by an option.
+#[derive(Debug)]
+struct Change {
+    /// As the user wrote it.
+    option: String,
+    /// As `Scenario::set` takes it.
+    assignment: String,
+}
+
+impl Change {
+    fn key(&self) -> &str {
+        self.assignment
+            .split_once('=')
+            .map_or(self.assignment.as_str(), |(key, _)| key)
+            .trim()
+    }
+}
+
+/// All changes, in the order of application.
+#[derive(Debug)]
+pub(crate) struct Changes(Vec<Change>);
+
+impl Changes {
+    /// Those of `tune`, and `more`: option, key and value. Two that change one value are an error.
+    pub(crate) fn of(
+        tune: &Tune,
+        machines: &Machines,
+        more: &[(&str, &str, Option<&str>)],
+    ) -> Result<Changes, Error> {
+        let mut changes = Vec::new();
+        let mut add = |option: &str, written: &str, key: &str, value: &str| {
+            let option = format!("{option} {written}");
+            changes.push(Change {
+                option,
+                assignment: format!("{key}={value}"),
+            });
+        };
+        if let Some(written) = &tune.machine {
+            let of_file = file(tune)
+                .and_then(|_| machines.0.last())
+                .map(|machine| &machine.name);
+            add(
+                "--machine",
+                written,
+                "machine.profile",
+                of_file.unwrap_or(written),
+            );
+        }
+        if let Some(rules) = &tune.rules {
+            add("--rules", rules, "queue.rules", rules);
+        }
+        if let Some(seed) = tune.seed.map(|seed| seed.to_string()) {
+            add("--seed", &seed, "seed", &seed);
+        }
+        for (option, key, value) in more {
+            if let Some(value) = value {
+                add(option, value, key, value);
+            }
+        }
+        for set in &tune.set {
+            changes.push(Change {
+                option: format!("--set {set}"),
+                assignment: set.clone(),
+            });
+        }
+        for (index, change) in changes.iter().enumerate() {
+            let key = change.key();
+            if let Some(other) = changes[..index].iter().find(|other| other.key() == key) {
+                let what = format!("{} sets {key} as well; expected one of them", other.option);
+                return Err(Error::usage(&change.option, what));
+            }
+        }
+        Ok(Changes(changes))
+    }
+
+    /// Applies all of them to a scenario, and checks the whole.
+    pub(crate) fn plan(&self, scenario: Scenario, machines: &Machines) -> Result<Plan, Error> {
+        let mut scenario = scenario;
+        for change in &self.0 {
+            let set = scenario.set(&change.assignment);
+            scenario = set.map_err(|error| self.in_own_words(&error))?;
+        }
+        scenario
+            .plan(&machines.facts())
+            .map_err(|error| self.in_own_words(&error))
+    }
+
+    /// The options as they were written.
+    pub(crate) fn options(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(|change| change.option)
+    }
+
+    /// `--scheduler` is written as an assignment for the scenario, which knows only those. The
+    /// user reads the option back as it was given.
+    fn in_own_words(&self, error: &ScenarioError) -> Error {
+        let text = error.to_string();
+        for change in &self.0 {
+            let place = format!("--set {}: ", change.assignment);
+            if let Some(rest) = text.strip_prefix(&place) {
+                return Error::Scenario(format!("{}: {rest}", change.option));
+            }
+        }
+        Error::Scenario(text)
+    }
+}

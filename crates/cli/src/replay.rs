@@ -1,0 +1,230 @@
+//! `blksim replay`: the arrivals of a capture under chosen schedulers, latencies side by side.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use sim::machine::{Outcome, Simulator};
+use sim::profile::MachineProfile;
+use sim::replay::{
+    Arrivals, CAPTURED, Captured, Comparison, Pace, Point, PrioritySource, SetupError, fit,
+};
+use trace::blktrace::{DeviceChoice, Options};
+use trace::capture::CaptureDir;
+
+use crate::args::ReplayArgs;
+use crate::changes::{Changes, Machines};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::{OK, STALLED, output};
+
+/// Replays once for each scheduler and prints the comparison.
+pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
+    let machines = Machines::of(&args.tune)?;
+    let changes = Changes::of(&args.tune, &machines, &[])?;
+    let folder = folder(&args.capture)?;
+    let captured = folder
+        .as_ref()
+        .map(|dir| Captured::new(dir, args.trace_device.as_deref()));
+    let captured = captured.transpose()?;
+    let (arrivals, unknown_priorities) = arrivals(args, folder.as_ref())?;
+    let pace = if args.closed_loop {
+        Pace::Closed
+    } else {
+        Pace::Open
+    };
+    let mut comparison = Comparison::new(&arrivals, pace);
+    if unknown_priorities {
+        comparison
+            .notes
+            .push("the capture tells no priorities: all are best effort 4".to_owned());
+    }
+    let schedulers: Vec<Option<&str>> = if args.scheduler.is_empty() {
+        vec![captured.map(|captured| captured.scheduler()).transpose()?]
+    } else {
+        args.scheduler
+            .iter()
+            .map(|name| Some(name.as_str()))
+            .collect()
+    };
+    let interrupt = Interrupt::install()?;
+    let mut machine = None;
+    for scheduler in schedulers {
+        let (scenario, mut notes) = arrivals
+            .scenario(
+                &args.capture[0],
+                captured.as_ref(),
+                scheduler,
+                &args.device,
+                &machines.facts(),
+            )
+            .map_err(|error| in_own_words(args, scheduler, &error))?;
+        let mut plan = changes.plan(scenario, &machines)?;
+        fit(&mut plan, &arrivals);
+        let profile = machines.get(&plan.machine.profile);
+        let refuse = |what| Error::input(&args.capture[0], what);
+        let own_device = args.device == CAPTURED;
+        let mut simulator =
+            Simulator::replaying(&plan, profile, &arrivals, pace, own_device).map_err(refuse)?;
+        let mut interrupted = false;
+        let outcome = simulator.run(|_| {
+            interrupted = interrupt.came();
+            !interrupted
+        });
+        if interrupted {
+            return Err(Error::Interrupted);
+        }
+        if let Outcome::Stalled(stall) = outcome {
+            output::tell(&format!("{}: {stall}", plan.queue.scheduler.name()));
+            return Ok(STALLED);
+        }
+        notes.extend(estimates(&simulator));
+        let name = plan.queue.scheduler.name().to_owned();
+        comparison.add(name, &arrivals, simulator.replayed(), notes);
+        machine = Some((profile, plan.queue.rules.name, plan.seed));
+    }
+    let (profile, rules, seed) = machine.expect("there is at least one scheduler");
+    if args.json {
+        output::print(&to_json(args, &comparison, profile, rules, seed))?;
+    } else {
+        output::print(&to_text(args, &comparison, profile, rules))?;
+    }
+    Ok(OK)
+}
+
+/// What is to be said of service times that the capture does not have.
+fn estimates(simulator: &Simulator) -> Option<String> {
+    let counts = simulator.captured_counts()?;
+    let estimated = counts.near + counts.mean;
+    (estimated > 0).then(|| {
+        format!(
+            "{estimated} of {} requests are none that the capture issued ({} of them lie in or \
+             follow one that it did); their D2C is estimated",
+            counts.exact + estimated,
+            counts.near
+        )
+    })
+}
+
+/// The capture's folder, if it is one with more in it than blktrace files.
+fn folder(capture: &[PathBuf]) -> Result<Option<CaptureDir>, Error> {
+    match capture {
+        [dir] if dir.join("meta.txt").exists() || dir.join("queue.txt").exists() => {
+            Ok(Some(CaptureDir::open(dir)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// All arrivals, and whether their priorities are unknown.
+fn arrivals(
+    args: &ReplayArgs,
+    folder: Option<&CaptureDir>,
+) -> Result<(Arc<Arrivals>, bool), Error> {
+    let point = match args.from.as_str() {
+        "Q" | "q" => Point::Queue,
+        "D" | "d" => Point::Issue,
+        other => return Err(Error::usage(format!("--from {other}"), "expected Q or D")),
+    };
+    let device = match &args.trace_device {
+        Some(name) => DeviceChoice::Named(name.clone()),
+        None => DeviceChoice::Only,
+    };
+    let options = Options {
+        device,
+        strict: args.strict,
+        salvage: args.salvage,
+        ..Options::default()
+    };
+    let mut arrivals = Arrivals::read(&args.capture, options, point)?;
+    let source = match folder {
+        Some(dir) => arrivals.prioritise(dir)?,
+        None => PrioritySource::Default,
+    };
+    Ok((Arc::new(arrivals), source == PrioritySource::Default))
+}
+
+/// What the capture tells is written into the scenario as assignments. An error about one of them
+/// names the capture, or the user's `--scheduler`.
+fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) -> Error {
+    let text = error.to_string();
+    let capture = &args.capture[0];
+    let Some(rest) = text.strip_prefix("--set ") else {
+        return Error::Scenario(text);
+    };
+    let of_scheduler = scheduler.and_then(|name| {
+        let place = format!("queue.scheduler={name}: ");
+        Some((name, rest.strip_prefix(&place)?))
+    });
+    match of_scheduler {
+        Some((name, rest)) if !args.scheduler.is_empty() => {
+            Error::Scenario(format!("--scheduler {name}: {rest}"))
+        }
+        Some((name, _)) => Error::input(
+            capture,
+            format!("captured with {name}, not modelled; expected --scheduler none,mq-deadline"),
+        ),
+        None => Error::input(capture, format!("as captured, {rest}")),
+    }
+}
+
+/// A number of things.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn to_text(
+    args: &ReplayArgs,
+    comparison: &Comparison,
+    profile: &MachineProfile,
+    rules: &str,
+) -> String {
+    let capture: Vec<String> = args
+        .capture
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    format!(
+        "{}: {} of {} from {}, {} loop\n         device {}, machine {} ({}), kernel {rules}\n\n{}",
+        capture.join(" "),
+        counted(comparison.ios, "I/O", "I/Os"),
+        counted(comparison.processes, "process", "processes"),
+        comparison.from,
+        comparison.pace,
+        args.device,
+        profile.name,
+        profile.hash,
+        comparison.text()
+    )
+}
+
+fn to_json(
+    args: &ReplayArgs,
+    comparison: &Comparison,
+    profile: &MachineProfile,
+    rules: &str,
+    seed: u64,
+) -> String {
+    let capture: Vec<String> = args
+        .capture
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let mut members = Map::new();
+    let blksim = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": seed,
+        "rules": rules,
+        "machine": profile.name,
+        "machine_hash": profile.hash,
+        "device": args.device,
+        "set": args.tune.set,
+        "capture": capture,
+    });
+    members.insert("blksim".to_owned(), blksim);
+    let figures = serde_json::to_value(comparison).expect("a comparison has string keys");
+    if let Value::Object(figures) = figures {
+        members.extend(figures);
+    }
+    format!("{:#}\n", Value::Object(members))
+}
