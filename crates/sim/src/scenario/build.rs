@@ -6,6 +6,7 @@ use blkmq::time::Duration;
 
 use super::{Result, Scenario, jobs};
 use crate::plan::{Capacity, DevicePlan, MachinePlan, Plan, QueuePlan, ThreadPlan};
+use trace::fio::FioJob;
 
 mod drivers;
 mod threads;
@@ -51,6 +52,10 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let machine = machine(scenario, profiles)?;
     let rules = rules(scenario)?;
     let (jobs, mut ignored) = jobs::jobs(scenario)?;
+    ignored.extend(jobs.iter().filter(|job| !job.direct && !names_buffering(job)).map(|job| {
+        let name = &job.name;
+        format!("job {name}: direct is not given; run as direct=1, as buffered I/O is not modelled")
+    }));
     let driver = drivers::driver(scenario, &jobs, &machine, &rules, &mut ignored)?;
     let queue = queue(scenario, &driver, rules, machine.hz)?;
     let (threads, phases) = threads::threads(scenario, &jobs, &machine, &driver, &queue.limits)?;
@@ -66,6 +71,11 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         capacity,
         ignored,
     })
+}
+
+/// The job says itself whether its I/O is buffered.
+fn names_buffering(job: &FioJob) -> bool {
+    job.setting("direct").is_some() || job.setting("buffered").is_some()
 }
 
 fn machine(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<MachinePlan> {

@@ -511,8 +511,8 @@ const BAD_TOML: &[(&str, &str)] = &[
         "dir/s.toml:3: job.0.bs: blocksize is the same option",
     ),
     (
-        "[[job]]\nrw = \"read\"",
-        "dir/s.toml:1: job.0.direct: buffered I/O is not modelled",
+        "[[job]]\nrw = \"read\"\ndirect = 0",
+        "dir/s.toml:3: job.0.direct: buffered I/O is not modelled",
     ),
     (
         "[[job]]\ndirect = 1\ncpus_allowed = \"40\"",
@@ -738,8 +738,8 @@ const BAD_FIO: &[(&str, &str)] = &[
         "j.fio:3: job.0.filename: /tmp/file is no device",
     ),
     (
-        "[j]\nfilename=/dev/nullb0\n",
-        "j.fio:1: job.0.direct: buffered I/O is not modelled",
+        "[j]\nfilename=/dev/nullb0\ndirect=0\n",
+        "j.fio:3: job.0.direct: buffered I/O is not modelled",
     ),
     (
         "[j]\nfilename=/dev/nullb0\n[k]\nfilename=/dev/nullb1\n",

@@ -120,7 +120,7 @@ impl Written<'_> {
     /// What the device or the model cannot do.
     fn possible(&self, device: &DevicePlan, limits: &QueueLimits) -> Result<()> {
         let options = self.options;
-        if !options.direct {
+        if !options.direct && super::names_buffering(options) {
             let what = "buffered I/O is not modelled; write direct=1".to_string();
             let option = if options.setting("buffered").is_some() {
                 "buffered"
