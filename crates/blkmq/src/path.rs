@@ -324,3 +324,6 @@ impl Traced {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,3 +175,6 @@ impl<E: Env> TagSet<E> {
         self.driver.iter().map(of_map).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;
