@@ -227,3 +227,6 @@ fn wake_batch(
     };
     (usable / WAIT_QUEUES as u32).clamp(1, WAKE_BATCH_MAX)
 }
+
+#[cfg(test)]
+mod tests;
