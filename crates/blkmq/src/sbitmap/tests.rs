@@ -2,7 +2,7 @@
 //! counting of wake-ups.
 
 use super::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, shift_for};
-use crate::env::{Count, Cpu, Effect, Hint, Lock, Solo};
+use crate::env::{Count, Cpu, Effect, Hint, Lock, Solo, Word};
 use crate::request::CpuId;
 use crate::rules::{ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
@@ -255,7 +255,6 @@ proptest! {
         let mut cpu = Cpu::new(CpuId(0));
         for bit in taken.into_iter().filter(|&bit| bit < depth) {
             let (word, bit) = (bit >> map.shift, bit & ((1 << map.shift) - 1));
-            use crate::env::Word;
             cpu.begin_label();
             map.words[word as usize].word.fetch_or(&mut cpu, 1 << bit);
         }

@@ -65,7 +65,7 @@ impl World for DeadlineQueue {
             "insert" => self.insert(rest),
             "bio" => self.bio(rest),
             "dispatch" => self.dispatch(rest),
-            "drain" => self.drain(),
+            "drain" => Ok(self.drain()),
             "complete" => self.complete(rest),
             "requeue" => self.requeue(rest),
             "tick" => self
@@ -250,8 +250,8 @@ impl DeadlineQueue {
             .collect())
     }
 
-    fn drain(&mut self) -> Printed {
-        Ok(core::iter::from_fn(|| self.dispatch_once(self.now)).collect())
+    fn drain(&mut self) -> Vec<String> {
+        core::iter::from_fn(|| self.dispatch_once(self.now)).collect()
     }
 
     /// One call; tells when it reset `starved`.
