@@ -107,7 +107,7 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Seed of all random streams
-    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
 }
 
@@ -158,8 +158,8 @@ pub(crate) struct ConformArgs {
     /// Folder of the capture: meta.txt, queue.txt, and ftrace.txt or blktrace files
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What counts as a dispatch: `calls` of the scheduler (ftrace.txt), or D `records` of blktrace;
-    /// calls, if there is an ftrace.txt
+    /// What counts as a dispatch: `calls` of the scheduler (ftrace.txt) or D `records` of
+    /// blktrace. Default: calls, if there is an ftrace.txt
     #[arg(long, value_name = "calls|records")]
     pub(crate) mode: Option<String>,
     /// Only this device of several
@@ -191,6 +191,15 @@ pub(crate) struct ImportStatsArgs {
     /// Every warning is an error
     #[arg(long, conflicts_with = "salvage")]
     pub(crate) strict: bool,
+}
+
+/// TOML, which scenarios are written in, has signed numbers of 64 bits.
+fn seed(text: &str) -> Result<u64, String> {
+    let seed = text
+        .parse()
+        .ok()
+        .filter(|seed| i64::try_from(*seed).is_ok());
+    seed.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
 }
 
 #[cfg(test)]

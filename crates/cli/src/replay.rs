@@ -27,18 +27,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         .as_ref()
         .map(|dir| Captured::new(dir, args.trace_device.as_deref()));
     let captured = captured.transpose()?;
-    let (arrivals, unknown_priorities) = arrivals(args, folder.as_ref())?;
-    let pace = if args.closed_loop {
-        Pace::Closed
-    } else {
-        Pace::Open
-    };
-    let mut comparison = Comparison::new(&arrivals, pace);
-    if unknown_priorities {
-        comparison
-            .notes
-            .push("the capture tells no priorities: all are best effort 4".to_owned());
-    }
+    let (arrivals, mut comparison) = arrivals(args, folder.as_ref())?;
     let schedulers: Vec<Option<&str>> = if args.scheduler.is_empty() {
         vec![captured.map(|captured| captured.scheduler()).transpose()?]
     } else {
@@ -64,8 +53,8 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         let profile = machines.get(&plan.machine.profile);
         let refuse = |what| Error::input(&args.capture[0], what);
         let own_device = args.device == CAPTURED;
-        let mut simulator =
-            Simulator::replaying(&plan, profile, &arrivals, pace, own_device).map_err(refuse)?;
+        let mut simulator = Simulator::replaying(&plan, profile, &arrivals, pace(args), own_device)
+            .map_err(refuse)?;
         let mut interrupted = false;
         let outcome = simulator.run(|_| {
             interrupted = interrupt.came();
@@ -116,11 +105,19 @@ fn folder(capture: &[PathBuf]) -> Result<Option<CaptureDir>, Error> {
     }
 }
 
-/// All arrivals, and whether their priorities are unknown.
+fn pace(args: &ReplayArgs) -> Pace {
+    if args.closed_loop {
+        Pace::Closed
+    } else {
+        Pace::Open
+    }
+}
+
+/// All arrivals, and the captured column of the comparison.
 fn arrivals(
     args: &ReplayArgs,
     folder: Option<&CaptureDir>,
-) -> Result<(Arc<Arrivals>, bool), Error> {
+) -> Result<(Arc<Arrivals>, Comparison), Error> {
     let point = match args.from.as_str() {
         "Q" | "q" => Point::Queue,
         "D" | "d" => Point::Issue,
@@ -141,7 +138,13 @@ fn arrivals(
         Some(dir) => arrivals.prioritise(dir)?,
         None => PrioritySource::Default,
     };
-    Ok((Arc::new(arrivals), source == PrioritySource::Default))
+    let mut comparison = Comparison::new(&arrivals, pace(args));
+    if source == PrioritySource::Default {
+        comparison
+            .notes
+            .push("the capture tells no priorities: all are best effort 4".to_owned());
+    }
+    Ok((Arc::new(arrivals), comparison))
 }
 
 /// What the capture tells is written into the scenario as assignments. An error about one of them
@@ -185,7 +188,7 @@ fn to_text(
         .map(|path| path.display().to_string())
         .collect();
     format!(
-        "{}: {} of {} from {}, {} loop\n         device {}, machine {} ({}), kernel {rules}\n\n{}",
+        "{}: {} of {} from {}, {} loop\n  device {}, machine {} ({}), kernel {rules}\n\n{}",
         capture.join(" "),
         counted(comparison.ios, "I/O", "I/Os"),
         counted(comparison.processes, "process", "processes"),
