@@ -208,7 +208,10 @@ mod model {
     fn clean(name: &str, rules: Rules, bound: usize, run: impl Fn() + Send + Sync + 'static) {
         match explore(bound, run) {
             Ok(count) => {
-                println!("{} {name}: clean, {count} executions at bound {bound}", rules.name);
+                println!(
+                    "{} {name}: clean, {count} executions at bound {bound}",
+                    rules.name
+                );
             }
             Err(panic) => panic!("{} {name} at bound {bound}: {panic}", rules.name),
         }

@@ -18,6 +18,7 @@ mod plugs;
 mod priority;
 mod records;
 mod replay;
+mod search;
 mod setup;
 mod verdict;
 
@@ -170,7 +171,6 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
 }
 
 fn name_of(dir: &CaptureDir) -> String {
-    let path = std::fs::canonicalize(&dir.path).unwrap_or_else(|_| dir.path.clone());
-    let name = path.file_name().unwrap_or(path.as_os_str());
+    let name = dir.path.file_name().unwrap_or(dir.path.as_os_str());
     name.to_string_lossy().into_owned()
 }

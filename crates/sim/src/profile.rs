@@ -169,15 +169,19 @@ pub enum Distance {
 }
 
 /// Profiles that are built in.
-const BUILT_IN: [(&str, &str); 1] =
-    [("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml")),
+    ("qemu-icount", include_str!("../profiles/qemu-icount.toml")),
+];
 
 impl MachineProfile {
     /// The built-in profile of this name.
     pub fn built_in(name: &str) -> Result<MachineProfile, String> {
         let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
             let known = MachineProfile::names().join(", ");
-            return Err(format!("no machine profile is named `{name}`; there are: {known}"));
+            return Err(format!(
+                "no machine profile is named `{name}`; there are: {known}"
+            ));
         };
         MachineProfile::parse(text)
     }
@@ -191,7 +195,11 @@ impl MachineProfile {
     pub fn parse(text: &str) -> Result<MachineProfile, String> {
         let mut profile: MachineProfile = toml::from_str(text).map_err(|e| e.to_string())?;
         let digest = Sha256::digest(text.as_bytes());
-        profile.hash = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        profile.hash = digest
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         profile.label_cycles()?;
         Ok(profile)
     }
@@ -228,7 +236,9 @@ impl MachineProfile {
 
     /// What CPU maps look at, for the first `cpus` CPUs.
     pub fn cpu_topology(&self, cpus: u16) -> CpuTopology {
-        CpuTopology { core: (0..cpus).map(|cpu| self.core(CpuId(cpu))).collect() }
+        CpuTopology {
+            core: (0..cpus).map(|cpu| self.core(CpuId(cpu))).collect(),
+        }
     }
 
     /// Cycles of each label, by its number. An error names a label that does not exist.
@@ -238,7 +248,9 @@ impl MachineProfile {
         let mut cycles = vec![default; Label::COUNT];
         let known: BTreeMap<String, Label> = Label::all().map(|l| (l.name(), l)).collect();
         for (name, &cost) in self.labels.iter().filter(|(name, _)| *name != "default") {
-            let label = known.get(name).ok_or(format!("labels.{name}: there is no such label"))?;
+            let label = known
+                .get(name)
+                .ok_or(format!("labels.{name}: there is no such label"))?;
             cycles[usize::from(label.0)] = cost;
         }
         Ok(cycles)

@@ -217,6 +217,12 @@ impl Depth {
 
     fn begin(&mut self, now: SimTime) {
         self.settle(now);
-        *self = Depth { count: self.count, max: self.count, from: now, changed: now, area: 0 };
+        *self = Depth {
+            count: self.count,
+            max: self.count,
+            from: now,
+            changed: now,
+            area: 0,
+        };
     }
 }

@@ -79,6 +79,8 @@ pub struct Step {
     pub kind: StepKind,
     /// When, as captured.
     pub at: SimTime,
+    /// Time before it that the process had the CPU, if it had a plug: since its last event.
+    pub busy: Duration,
     /// Completions of the process before, as captured.
     pub after: u32,
     /// Time since the last of them; since time zero if there is none.

@@ -151,7 +151,8 @@ impl Loop {
 
     fn push(&mut self, after: Duration, event: Event) {
         self.order += 1;
-        self.events.push(Reverse((self.now + after, self.order, event)));
+        self.events
+            .push(Reverse((self.now + after, self.order, event)));
     }
 }
 

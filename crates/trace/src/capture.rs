@@ -103,6 +103,11 @@ impl CaptureDir {
         })
     }
 
+    /// A small uncompressed file of text, if it is there and readable: for what is only a hint.
+    pub fn text(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.files.get(name)?).ok()
+    }
+
     /// State of a device before the run. The only device if `name` is none.
     pub fn queue(&self, name: Option<&str>) -> Result<&DeviceQueue> {
         let names = || {

@@ -148,7 +148,9 @@ impl IoScript {
                         return Err(lines.error("loop", "loops do not nest"));
                     }
                     in_loop = true;
-                    process.steps.push(Step::empty_loop(number, count, step_sectors));
+                    process
+                        .steps
+                        .push(Step::empty_loop(number, count, step_sectors));
                 }
                 line::Line::End if !in_loop => {
                     return Err(lines.error("end", "no loop is open"));
@@ -184,7 +186,14 @@ impl IoScript {
 impl Step {
     fn empty_loop(line: u64, count: u32, step_sectors: u64) -> Step {
         let body = Vec::new();
-        Step { line, action: Action::Loop { count, step_sectors, body } }
+        Step {
+            line,
+            action: Action::Loop {
+                count,
+                step_sectors,
+                body,
+            },
+        }
     }
 }
 

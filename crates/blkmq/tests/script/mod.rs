@@ -5,6 +5,7 @@
 //! here: what a command does; that is a [`World`], one file for each kind of script.
 
 mod deadline;
+mod layer;
 
 /// Line between commands and what they print.
 const RULE: &str = "----";
@@ -20,6 +21,7 @@ pub(crate) trait World {
 fn create_world(line: &str) -> Option<Result<Box<dyn World>, String>> {
     match line.split_whitespace().next()? {
         "queue" => Some(deadline::DeadlineQueue::create(line)),
+        "layer" => Some(layer::Layer::create(line)),
         _ => None,
     }
 }

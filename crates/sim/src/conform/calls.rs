@@ -228,6 +228,7 @@ impl<'a> Calls<'a> {
                 self.replay.apply(Step::Dispatch {
                     call: calls[0],
                     answer,
+                    forced: true,
                 });
             }
         }
@@ -282,7 +283,11 @@ impl<'a> Calls<'a> {
                     if steps.len() < others.len() {
                         continue;
                     }
-                    steps.push(Step::Dispatch { call, answer });
+                    steps.push(Step::Dispatch {
+                        call,
+                        answer,
+                        forced: false,
+                    });
                     if let Some(model) = self.retry(asked, &steps, place) {
                         self.accept(asked, model, steps, place, &others);
                         return true;
@@ -356,14 +361,20 @@ impl<'a> Calls<'a> {
             entered: asked.at,
             locked: at,
         });
-        Some(Step::Dispatch { call, answer })
+        Some(Step::Dispatch {
+            call,
+            answer,
+            forced: false,
+        })
     }
 
     /// The model with `steps` taken before step `place` of the log, if all decisions agree.
     fn retry(&self, asked: &Asked, steps: &[Step], place: usize) -> Option<Model> {
         let log = &self.replay.log;
         let agrees = |model: &mut Model, step: &Step| match (model.apply(step), step) {
-            (Outcome::Chose(chosen), Step::Dispatch { answer, .. }) => chosen == *answer,
+            (Outcome::Chose(chosen), Step::Dispatch { answer, forced, .. }) => {
+                *forced || chosen == *answer
+            }
             _ => true,
         };
         let mut model;

@@ -160,10 +160,11 @@ impl Layer {
         all.min_by_key(|&(_, at)| at)
     }
 
-    /// What this CPU, or else any, hands to the driver next.
-    pub(super) fn first_expected(&self, cpu: u16) -> Option<Token> {
+    /// What this CPU hands to the driver next; unless `strict`, else what any does.
+    pub(super) fn first_expected(&self, cpu: u16, strict: bool) -> Option<Token> {
         let own = self.expected.iter().find(|&&(by, _)| by == cpu);
-        own.or(self.expected.front()).map(|&(_, token)| token)
+        let any = self.expected.front().filter(|_| !strict);
+        own.or(any).map(|&(_, token)| token)
     }
 
     /// The driver refused a request: it goes to the head of the dispatch list.
@@ -180,6 +181,13 @@ impl Layer {
     /// A decision is about to go to the driver, from whatever CPU.
     pub(super) fn expects(&self, token: Token) -> bool {
         self.expected.iter().any(|&(_, other)| other == token)
+    }
+
+    /// A tag and a budget were counted for a decision that was none.
+    pub(super) fn give_back(&mut self, hctx: usize) {
+        let map = self.map(hctx);
+        self.used[map] = self.used[map].saturating_sub(1);
+        self.budget_used = self.budget_used.saturating_sub(1);
     }
 
     /// Two decisions change places.
@@ -322,7 +330,7 @@ impl Layer {
             }
             let state = &mut self.hctxs[hctx];
             state.dispatch.extend(list);
-            if !state.restart && !(no_tag && state.waits) {
+            if !state.restart && (!no_tag || !state.waits) {
                 self.kick(hctx);
             } else if no_budget {
                 state.delayed = Some(delay_over(now));

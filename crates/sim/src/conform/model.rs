@@ -61,6 +61,8 @@ pub(super) enum Step {
     Dispatch {
         call: Call,
         answer: Option<RequestId>,
+        /// No rule led to the answer: it was a miss.
+        forced: bool,
     },
     /// A request has left the device, or never needed it.
     Finish { rq: RequestId },
@@ -141,7 +143,7 @@ impl Model {
                 now,
                 absorbed,
             } => self.insert(*rq, *head, *now, *absorbed),
-            Step::Dispatch { call, answer } => self.dispatch(*call, *answer),
+            Step::Dispatch { call, answer, .. } => self.dispatch(*call, *answer),
             Step::Finish { rq } => {
                 self.finish(*rq);
                 Outcome::agreed()

@@ -31,20 +31,24 @@ fn tick(now: SimTime) -> Jiffies {
 
 /// A decision that the trace has not shown yet.
 #[derive(Debug)]
-struct Decision {
-    token: Token,
-    rq: RequestId,
-    /// Its step in the log.
-    step: usize,
+pub(super) struct Decision {
+    pub(super) token: Token,
+    pub(super) rq: RequestId,
+    /// Its step in the log; the largest number if it is in none (the driver gave it back).
+    pub(super) step: usize,
     /// The model just before.
-    before: Model,
+    pub(super) before: Model,
+    /// Made by a CPU of which the layer knows nothing: in none of its lists.
+    pub(super) unseen: bool,
 }
 
 /// Decisions and the model that makes them.
 #[derive(Debug)]
-struct Desk<'a> {
-    replay: Replay<'a>,
-    decisions: Vec<Decision>,
+pub(super) struct Desk<'a> {
+    pub(super) replay: Replay<'a>,
+    pub(super) decisions: Vec<Decision>,
+    /// With several CPUs: the model before the first step of the log, which is always kept.
+    pub(super) anchor: Option<Model>,
     tokens: u64,
     now: SimTime,
 }
@@ -52,6 +56,11 @@ struct Desk<'a> {
 impl Desk<'_> {
     fn call(&self) -> Call {
         Call::at(DispatchTime::at(tick(self.now)))
+    }
+
+    pub(super) fn new_token(&mut self) -> Token {
+        self.tokens += 1;
+        Token(self.tokens)
     }
 
     /// A request that only the model has (it merged otherwise) belongs to the first.
@@ -63,7 +72,7 @@ impl Desk<'_> {
         self.replay.setup.hctx_of(ledger.entry(rq).cpu)
     }
 
-    fn decision(&self, token: Token) -> &Decision {
+    pub(super) fn decision(&self, token: Token) -> &Decision {
         let found = self.decisions.iter().find(|d| d.token == token);
         found.expect("tokens of the layer are decisions that are not shown yet")
     }
@@ -80,17 +89,21 @@ impl Asked for Desk<'_> {
         let answer = self.replay.model.ask(call);
         let step = self.replay.log.len();
         if answer.is_some() || self.replay.logging {
-            self.replay.log.push(Step::Dispatch { call, answer });
+            self.replay.log.push(Step::Dispatch {
+                call,
+                answer,
+                forced: false,
+            });
         }
         let rq = answer?;
         self.replay.logging = true;
-        let token = Token(self.tokens);
-        self.tokens += 1;
+        let token = self.new_token();
         self.decisions.push(Decision {
             token,
             rq,
             step,
             before,
+            unseen: false,
         });
         Some(token)
     }
@@ -166,10 +179,15 @@ fn wake_others(devices: &mut [Records], device: usize, kind: Kind) {
 
 impl<'a> Records<'a> {
     fn new(setup: &'a Setup, events: &[Event]) -> Records<'a> {
+        let cpus: usize = setup.hctxs.iter().map(|hctx| hctx.cpus.len()).sum();
+        let mut replay = Replay::new(setup, events);
+        let anchor = (cpus > 1).then(|| replay.model.clone());
+        replay.logging = anchor.is_some();
         Records {
             desk: Desk {
-                replay: Replay::new(setup, events),
+                replay,
                 decisions: Vec::new(),
+                anchor,
                 tokens: 0,
                 now: SimTime::ZERO,
             },
@@ -321,14 +339,20 @@ impl<'a> Records<'a> {
             self.issue_around(event, judge);
             return;
         };
+        if self.several_cpus() && self.issue_chosen(kernel) {
+            judge.hit();
+            return;
+        }
         let token = self.next_expected(event.cpu);
         let holder = self.holder_of(kernel);
-        // Which of several CPUs hands over first is nobody's decision.
-        let expected = token.is_some() && token == holder
-            || self.several_cpus() && holder.is_some_and(|held| self.layer.expects(held));
-        if expected {
+        if token.is_some() && token == holder {
             judge.hit();
             self.shown(holder);
+        } else if self.several_cpus() && self.issue_chosen(kernel) {
+            judge.hit();
+            return;
+        } else if self.several_cpus() && self.explain(token, kernel) {
+            judge.hit();
         } else {
             self.report(event, token, judge);
             match (token, holder) {
@@ -359,11 +383,34 @@ impl<'a> Records<'a> {
                 (None, None) => {
                     let call = self.desk.call();
                     let answer = Some(kernel);
-                    self.desk.replay.apply(Step::Dispatch { call, answer });
+                    self.desk.replay.apply(Step::Dispatch {
+                        call,
+                        answer,
+                        forced: true,
+                    });
                     self.account(kernel);
                 }
             }
         }
+        self.is_issued(kernel);
+    }
+
+    /// With several CPUs: is the request one that the model has chosen? Which CPU hands over
+    /// first, and in which order several put requests on a dispatch list, is not recorded.
+    fn issue_chosen(&mut self, kernel: RequestId) -> bool {
+        let Some(held) = self.holder_of(kernel) else {
+            return false;
+        };
+        if !self.layer.expects(held) {
+            self.layer.withdraw(held);
+            self.account(kernel);
+        }
+        self.shown(Some(held));
+        self.is_issued(kernel);
+        true
+    }
+
+    fn is_issued(&mut self, kernel: RequestId) {
         let entry = self.desk.replay.ledger.entry_mut(kernel);
         entry.at = At::Issued;
         if entry.ended_early {
@@ -371,9 +418,27 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// With several CPUs neither the moment of a decision nor that of a freed tag is recorded:
+    /// looks for ones that fit the rules, and goes on from there.
+    fn explain(&mut self, token: Option<Token>, kernel: RequestId) -> bool {
+        let own = token.map_or(0, |token| self.desk.hctx_of(token));
+        let call = self.desk.call();
+        let Some(found) = self.desk.find(token, kernel, call) else {
+            return false;
+        };
+        for void in self.desk.adopt(found) {
+            self.layer.withdraw(void);
+        }
+        if let Some(token) = token {
+            self.layer.give_back(own);
+            self.shown(Some(token));
+        }
+        self.account(kernel);
+        true
+    }
+
     fn several_cpus(&self) -> bool {
-        let cpus = self.desk.replay.setup.hctxs.iter().map(|h| h.cpus.len());
-        cpus.sum::<usize>() > 1
+        self.desk.anchor.is_some()
     }
 
     /// The decision that chose this request.
@@ -399,7 +464,8 @@ impl<'a> Records<'a> {
     /// What the driver is expected to get next from this CPU; if that is nothing yet, a run that
     /// was pending happens now.
     fn next_expected(&mut self, cpu: u16) -> Option<Token> {
-        if let Some(token) = self.layer.first_expected(cpu) {
+        let strict = self.several_cpus();
+        if let Some(token) = self.layer.first_expected(cpu, strict) {
             return Some(token);
         }
         let own = self.desk.replay.setup.hctx_of(cpu);
@@ -410,7 +476,7 @@ impl<'a> Records<'a> {
         let now = self.desk.now;
         self.layer
             .run(kicked.unwrap_or(own), cpu, now, &mut self.desk);
-        self.layer.first_expected(cpu)
+        self.layer.first_expected(cpu, strict)
     }
 
     /// A request that is not in the scheduler.
@@ -457,13 +523,13 @@ impl<'a> Records<'a> {
         let entry = replay.ledger.entry_mut(rq);
         entry.at = At::Chosen;
         let hctx = replay.setup.hctx_of(entry.cpu);
-        let token = Token(self.desk.tokens);
-        self.desk.tokens += 1;
+        let token = self.desk.new_token();
         self.desk.decisions.push(Decision {
             token,
             rq,
             step: usize::MAX,
             before: self.desk.replay.model.clone(),
+            unseen: false,
         });
         self.layer.refused(hctx, token, self.desk.now);
     }
@@ -482,24 +548,21 @@ impl<'a> Records<'a> {
         let late = !desk.decisions[at].before.holds(kernel)
             || desk.replay.log[first..].iter().any(created);
         let mut void: Vec<Token> = Vec::new();
-        // What the trace has shown of later decisions stands.
-        let open = |step: usize| desk.decisions.iter().any(|d| d.step == step);
-        let later = desk.replay.log.iter().enumerate().skip(first);
-        let shown: Vec<RequestId> = later
-            .filter(|&(index, _)| !open(index))
-            .filter_map(|(_, step)| match step {
-                Step::Dispatch { answer, .. } => *answer,
-                _ => None,
-            })
-            .collect();
+        let shown = shown_after(desk, first);
         let mut model = desk.decisions[at].before.clone();
         for index in first..desk.replay.log.len() {
             let mut step = desk.replay.log[index].clone();
-            if let Step::Dispatch { call, answer } = &mut step {
+            if let Step::Dispatch {
+                call,
+                answer,
+                forced,
+            } = &mut step
+            {
                 let decision = desk.decisions.iter_mut().find(|d| d.step == index);
                 if let Some(decision) = decision {
                     let wanted = if index == first { Some(kernel) } else { None };
                     decision.before = model.clone();
+                    *forced = index == first;
                     *answer = if late && index == first {
                         None
                     } else {
@@ -526,7 +589,11 @@ impl<'a> Records<'a> {
         if late && desk.replay.model.holds(kernel) {
             let call = desk.call();
             let answer = Some(kernel);
-            desk.replay.apply(Step::Dispatch { call, answer });
+            desk.replay.apply(Step::Dispatch {
+                call,
+                answer,
+                forced: true,
+            });
         }
         for token in void {
             self.layer.withdraw(token);
@@ -562,6 +629,10 @@ impl<'a> Records<'a> {
 
     /// Drops what no open decision needs.
     fn forget(&mut self) {
+        if self.several_cpus() {
+            self.desk.trim();
+            return;
+        }
         let desk = &mut self.desk;
         let steps = desk.decisions.iter().map(|d| d.step);
         let Some(first) = steps.filter(|&step| step != usize::MAX).min() else {
@@ -603,4 +674,17 @@ fn choose(
 
 fn arrival(event: &Event) -> Option<Arrival> {
     event.ioprio.map(|ioprio| Arrival { rq: None, ioprio })
+}
+
+/// What the trace has shown of decisions from step `first` on: that stands.
+fn shown_after(desk: &Desk, first: usize) -> Vec<RequestId> {
+    let open = |step: usize| desk.decisions.iter().any(|d| d.step == step);
+    let later = desk.replay.log.iter().enumerate().skip(first);
+    later
+        .filter(|&(index, _)| !open(index))
+        .filter_map(|(_, step)| match step {
+            Step::Dispatch { answer, .. } => *answer,
+            _ => None,
+        })
+        .collect()
 }

@@ -5,10 +5,8 @@
 //! scheduler that gives the real device better work is not rewarded here. Read next:
 //! `replay/services.rs`.
 
-use std::sync::Arc;
-
 use blkmq::request::{HctxId, RequestId, Status};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 
 use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Reply, Verdict};
 use crate::plan::DeviceKind;
@@ -33,6 +31,9 @@ pub struct CapturedDevice {
     budget: u32,
     /// How its driver ends a request.
     by: EndedBy,
+    /// From the interrupt to its handler on an idle CPU: part of a captured D2C, so the interrupt
+    /// comes that much earlier.
+    lead: Duration,
 
     // State.
     services: Services,
@@ -46,8 +47,9 @@ pub struct CapturedDevice {
 }
 
 impl CapturedDevice {
-    /// The device of `arrivals` behind the driver of `setup`, idle.
-    pub fn new(arrivals: &Arc<Arrivals>, setup: &DeviceSetup<'_>) -> CapturedDevice {
+    /// The device of `arrivals` behind the driver of `setup`, idle. `lead` is the time from an
+    /// interrupt to its handler.
+    pub fn new(arrivals: &Arrivals, setup: &DeviceSetup<'_>, lead: Duration) -> CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
             budget: setup.plan.budget,
@@ -55,6 +57,7 @@ impl CapturedDevice {
                 DeviceKind::NullBlk(_) => EndedBy::End,
                 DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => EndedBy::Complete,
             },
+            lead,
             services: arrivals.services.clone(),
             counts: CapturedCounts::default(),
             due: vec![SimTime::NEVER; slots],
@@ -91,12 +94,24 @@ impl Device for CapturedDevice {
             Taken::Mean(_) => self.counts.mean += 1,
         }
         let slot = command.rq.0 as usize;
-        assert_eq!(self.due[slot], SimTime::NEVER, "request {slot} was issued twice");
-        self.due[slot] = now + taken.time();
+        assert_eq!(
+            self.due[slot],
+            SimTime::NEVER,
+            "request {slot} was issued twice"
+        );
+        let after = Duration(taken.time().0.saturating_sub(self.lead.0));
+        self.due[slot] = now + after;
         self.holds[slot] = command.budget.is_some() && self.budget > 0;
         self.in_flight += 1;
-        out.push(Action::Interrupt { after: taken.time(), cpu: command.cpu, vector: command.rq.0 });
-        Reply { verdict: Verdict::Accepted, started: true }
+        out.push(Action::Interrupt {
+            after,
+            cpu: command.cpu,
+            vector: command.rq.0,
+        });
+        Reply {
+            verdict: Verdict::Accepted,
+            started: true,
+        }
     }
 
     fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
@@ -112,7 +127,11 @@ impl Device for CapturedDevice {
         }
         *due = SimTime::NEVER;
         self.in_flight -= 1;
-        Some(Found { rq: RequestId(vector), status: Status::Ok, by: self.by })
+        Some(Found {
+            rq: RequestId(vector),
+            status: Status::Ok,
+            by: self.by,
+        })
     }
 
     fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
@@ -125,7 +144,9 @@ impl Device for CapturedDevice {
             self.tokens_out -= 1;
             if was_full {
                 // scsi_run_queue_async(): somebody may have been refused.
-                out.push(Action::RunQueues { delay: blkmq::time::Duration::ZERO });
+                out.push(Action::RunQueues {
+                    delay: Duration::ZERO,
+                });
             }
         }
     }

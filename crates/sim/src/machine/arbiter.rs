@@ -69,7 +69,10 @@ impl Arbiter {
             wait_max: 0,
             hold_max: 0,
         };
-        Arbiter { locks: vec![lock; locks], next: vec![NOBODY; contenders] }
+        Arbiter {
+            locks: vec![lock; locks],
+            next: vec![NOBODY; contenders],
+        }
     }
 
     /// True if it can be taken at `now` without waiting.

@@ -92,7 +92,10 @@ impl Stack {
     }
 
     pub(super) fn push(&mut self, frame: Frame) {
-        assert!(self.0.len() < DEPTH, "frames nest deeper than any kernel path does");
+        assert!(
+            self.0.len() < DEPTH,
+            "frames nest deeper than any kernel path does"
+        );
         self.0.push(frame);
     }
 
@@ -259,7 +262,15 @@ impl CpuState {
     pub(super) fn usage(&self) -> Usage {
         let [user, system, softirq, irq] = self.mode_ps;
         let (spin, idle, switches) = (self.spin_ps, self.idle_ps, self.switches);
-        Usage { user, system, softirq, irq, spin, idle, switches }
+        Usage {
+            user,
+            system,
+            softirq,
+            irq,
+            spin,
+            idle,
+            switches,
+        }
     }
 
     /// Measuring begins.

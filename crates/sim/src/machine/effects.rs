@@ -73,7 +73,9 @@ impl Simulator {
         self.spend(id, price);
         self.device_now = self.device_now.max(self.at(id));
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let reply = self.device.queue_rq(&command, self.device_now, &mut actions);
+        let reply = self
+            .device
+            .queue_rq(&command, self.device_now, &mut actions);
         if reply.started {
             let at = self.at(id);
             let cpu = &mut self.cpus[usize::from(id.0)];
@@ -130,10 +132,12 @@ impl Simulator {
                 Action::End { rq, status } => self.end_request(cpu, rq, status, false),
                 Action::Complete { rq, status } => self.complete_request(cpu, rq, status),
                 Action::Timer { after, mark } => {
-                    self.events.push(at + after, class::DEVICE, Event::Timer(mark));
+                    self.events
+                        .push(at + after, class::DEVICE, Event::Timer(mark));
                 }
                 Action::Interrupt { after, cpu, vector } => {
-                    self.events.push(at + after, class::INTERRUPT, Event::Interrupt(cpu, vector));
+                    self.events
+                        .push(at + after, class::INTERRUPT, Event::Interrupt(cpu, vector));
                 }
                 Action::StopQueues => self.set_stopped(cpu, true),
                 Action::StartQueues => {
@@ -177,13 +181,17 @@ impl Simulator {
             return;
         };
         self.recorder.device_depth.change(self.at(id), false);
+        self.replay_completed(id, rq);
         self.with_device(Some(id), |device, now, out| device.ended(rq, now, out));
         let path = if batched {
             CompletePath::end_batched(0, rq)
         } else {
             CompletePath::end(0, rq, status)
         };
-        self.cpu_mut(id).level_state().stack.push(Frame::Complete(path));
+        self.cpu_mut(id)
+            .level_state()
+            .stack
+            .push(Frame::Complete(path));
     }
 
     /// blk_mq_complete_request().
@@ -200,7 +208,8 @@ impl Simulator {
     }
 
     fn complete_on(&self, id: CpuId, rq: RequestId) -> CompleteOn {
-        self.mq.complete_on(0, rq, id, |a, b| self.costs.share_cache(a, b))
+        self.mq
+            .complete_on(0, rq, id, |a, b| self.costs.share_cache(a, b))
     }
 
     /// Puts a completion on a CPU's softirq list.
@@ -213,7 +222,10 @@ impl Simulator {
             return;
         }
         let c = &self.costs.cycles;
-        let (send, latency) = (self.costs.ps(c.ipi_send), self.costs.ps(c.ipi_latency) / 1000);
+        let (send, latency) = (
+            self.costs.ps(c.ipi_send),
+            self.costs.ps(c.ipi_latency) / 1000,
+        );
         if from != to {
             self.spend(from, send);
         }
@@ -228,8 +240,9 @@ impl Simulator {
             EndedBy::Complete => self.complete_request(Some(id), found.rq, found.status),
             EndedBy::Batch => match self.complete_on(id, found.rq) {
                 CompleteOn::Here => {
-                    let scheduled =
-                        self.mq.queue(0).pool.held(id)[found.rq].internal_tag.is_some();
+                    let scheduled = self.mq.queue(0).pool.held(id)[found.rq]
+                        .internal_tag
+                        .is_some();
                     if scheduled || found.status != Status::Ok {
                         self.end_request(Some(id), found.rq, found.status, false);
                     } else {
@@ -244,7 +257,9 @@ impl Simulator {
 
     /// Ends one request of the batch, last added first. False if it is empty.
     pub(super) fn end_one_of_batch(&mut self, id: CpuId) -> bool {
-        let Some(rq) = self.cpu_mut(id).batch.pop() else { return false };
+        let Some(rq) = self.cpu_mut(id).batch.pop() else {
+            return false;
+        };
         self.end_request(Some(id), rq, Status::Ok, true);
         true
     }

@@ -124,7 +124,11 @@ impl FioTask {
     /// Completions that the next look waits for.
     fn reap_min(&self) -> u32 {
         let min = self.plan.batch_complete_min.min(self.in_flight);
-        if self.draining || self.full() { min.max(1).min(self.in_flight) } else { min }
+        if self.draining || self.full() {
+            min.max(1).min(self.in_flight)
+        } else {
+            min
+        }
     }
 }
 
@@ -161,7 +165,11 @@ impl Simulator {
             Stage::Submitted => {
                 self.cpu_mut(id).env.plug = blkmq::path::Plug::default();
                 let reaps = fio.full() || fio.draining || fio.plan.batch_complete_min == 0;
-                fio.stage = if reaps && fio.in_flight > 0 { Stage::Reap } else { Stage::Prepare };
+                fio.stage = if reaps && fio.in_flight > 0 {
+                    Stage::Reap
+                } else {
+                    Stage::Prepare
+                };
                 Turn::Again
             }
             Stage::Reap => self.reap(id, fio),
@@ -184,9 +192,13 @@ impl Simulator {
         let next = if at >= fio.end_at || self.stopping {
             None
         } else {
-            fio.held.take().or_else(|| fio.stream.next(at.since(fio.started)))
+            fio.held
+                .take()
+                .or_else(|| fio.stream.next(at.since(fio.started)))
         };
-        let Some(io) = next else { return self.wind_down(at, fio) };
+        let Some(io) = next else {
+            return self.wind_down(at, fio);
+        };
         let due = fio.stream.earliest(io, fio.started);
         if due > at {
             // Paced: what is prepared goes out and completions are taken meanwhile.
@@ -194,11 +206,19 @@ impl Simulator {
             if fio.prepared.is_empty() && fio.in_flight == 0 {
                 return Turn::Pause(due.min(fio.end_at));
             }
-            fio.stage = if fio.prepared.is_empty() { Stage::Reap } else { Stage::Enter };
+            fio.stage = if fio.prepared.is_empty() {
+                Stage::Reap
+            } else {
+                Stage::Enter
+            };
             return Turn::Again;
         }
         let c = &self.costs.cycles;
-        let stamps = if fio.plan.gtod_reduce { 0 } else { c.fio_gettime };
+        let stamps = if fio.plan.gtod_reduce {
+            0
+        } else {
+            c.fio_gettime
+        };
         let price = self.costs.ps(c.fio_prepare + stamps);
         self.spend_as(id, price, Mode::User);
         let slot = fio.free.pop().expect("not more than iodepth are alive");
@@ -221,7 +241,8 @@ impl Simulator {
             fio.stage = Stage::Reap;
             return Turn::Again;
         }
-        self.recorder.thread_ended(fio.thread, at.min(fio.end_at.max(fio.started)));
+        self.recorder
+            .thread_ended(fio.thread, at.min(fio.end_at.max(fio.started)));
         Turn::Exit
     }
 
@@ -231,7 +252,11 @@ impl Simulator {
         let count = fio.prepared.len();
         if count > PLUG_THRESHOLD && fio.plan.engine != Engine::Sync {
             // io_uring announces how many come, AIO does not.
-            let announced = if fio.plan.engine == Engine::IoUring { count as u16 } else { 1 };
+            let announced = if fio.plan.engine == Engine::IoUring {
+                count as u16
+            } else {
+                1
+            };
             self.cpu_mut(id).env.plug.start(announced);
         }
         fio.issuing = count;
@@ -274,7 +299,10 @@ impl Simulator {
         let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
         let bio = bio.expect("the plan counts every bio that can be alive");
         let path = SubmitPath::new(0, bio);
-        self.cpu_mut(id).level_state().stack.push(Frame::Submit(path));
+        self.cpu_mut(id)
+            .level_state()
+            .stack
+            .push(Frame::Submit(path));
     }
 
     /// The block layer has ended an I/O.
@@ -288,7 +316,9 @@ impl Simulator {
             unreachable!("only fio threads own I/Os")
         };
         if status == Status::Again {
-            let worker = fio.worker.expect("only io_uring asks not to wait, and it has a worker");
+            let worker = fio
+                .worker
+                .expect("only io_uring asks not to wait, and it has a worker");
             if let Program::IoWorker(io_worker) = &mut self.tasks[worker.index()].program {
                 io_worker.queue.push_back(slot);
             }
@@ -333,7 +363,10 @@ impl Simulator {
             fio.stage = Stage::Woken;
             return Turn::Again;
         }
-        let take = fio.done.len().min(fio.plan.batch_complete_max.max(1) as usize);
+        let take = fio
+            .done
+            .len()
+            .min(fio.plan.batch_complete_max.max(1) as usize);
         let was_full = fio.full();
         for _ in 0..take {
             let slot = fio.done.pop_front().expect("counted");
@@ -352,14 +385,24 @@ impl Simulator {
 
     /// Nothing completed and the next I/O is not due yet: pause until it is.
     fn wait_for_pace(&mut self, id: CpuId, fio: &FioTask) -> Turn {
-        let Some(io) = fio.held else { return Turn::Again };
+        let Some(io) = fio.held else {
+            return Turn::Again;
+        };
         let allowed = fio.stream.earliest(io, fio.started).min(fio.end_at);
-        if allowed > self.at(id) { Turn::Pause(allowed) } else { Turn::Again }
+        if allowed > self.at(id) {
+            Turn::Pause(allowed)
+        } else {
+            Turn::Again
+        }
     }
 
     fn reap_one(&mut self, id: CpuId, fio: &mut FioTask, slot: u32) {
         let c = &self.costs.cycles;
-        let stamps = if fio.plan.gtod_reduce { 0 } else { c.fio_gettime };
+        let stamps = if fio.plan.gtod_reduce {
+            0
+        } else {
+            c.fio_gettime
+        };
         let user = self.costs.ps(c.fio_complete + stamps);
         if fio.plan.engine == Engine::IoUring {
             let post = self.costs.ps(c.uring_post);
@@ -388,7 +431,9 @@ impl Simulator {
         self.spend_as(id, price, Mode::System);
         let hctx = self.mq.set.hctx_for(id, Op::Read, true);
         let mut found = None;
-        self.with_device(Some(id), |device, now, out| found = device.poll(hctx, now, out));
+        self.with_device(Some(id), |device, now, out| {
+            found = device.poll(hctx, now, out);
+        });
         match found {
             Some(found) => {
                 let price = self.completion_price();
@@ -411,7 +456,10 @@ fn bio_of(fio: &FioTask, task: TaskId, slot: u32, nowait: bool) -> Bio {
     let io = fio.slots[slot as usize].io;
     let write = io.op == Op::Write;
     let is_fsync = io.op == Op::Flush;
-    let default = IoPrio { class: IoClass::BestEffort, level: 4 };
+    let default = IoPrio {
+        class: IoClass::BestEffort,
+        level: 4,
+    };
     let prio = fio.plan.priority;
     let mut bio = Bio::default();
     bio.op = if is_fsync { Op::Write } else { io.op };
@@ -425,8 +473,16 @@ fn bio_of(fio: &FioTask, task: TaskId, slot: u32, nowait: bool) -> Bio {
     bio.sector = io.sector;
     bio.sectors = io.sectors;
     // One page each, as buffers are scattered.
-    bio.segments = if io.op == Op::Discard { 1 } else { io.sectors.0.div_ceil(8) as u16 };
-    bio.ioprio = if prio.class == IoClass::None { default } else { prio };
+    bio.segments = if io.op == Op::Discard {
+        1
+    } else {
+        io.sectors.0.div_ceil(8) as u16
+    };
+    bio.ioprio = if prio.class == IoClass::None {
+        default
+    } else {
+        prio
+    };
     bio.owner = task.0 << 16 | slot;
     bio
 }

@@ -70,8 +70,12 @@ impl Simulator {
             return;
         };
         self.recorder.device_depth.change(self.at(id), false);
+        self.replay_completed(id, rq);
         self.with_device(Some(id), |device, now, out| device.ended(rq, now, out));
         let path = CompletePath::end(0, rq, status);
-        self.cpu_mut(id).level_state().stack.push(Frame::Complete(path));
+        self.cpu_mut(id)
+            .level_state()
+            .stack
+            .push(Frame::Complete(path));
     }
 }

@@ -21,6 +21,9 @@ use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
 /// How long a process waits when all bios of the plan are alive.
 const NO_BIO: Duration = Duration::from_millis(1);
 
+/// The least that a process keeps its CPU before it looks for interrupts.
+const BUSY_STEP: Duration = Duration(200);
+
 /// What a replay needs beside the tasks.
 #[derive(Debug)]
 pub(super) struct Replay {
@@ -80,7 +83,10 @@ impl Simulator {
             if matches!(simulator.device, AnyDevice::Faulty(_)) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, &[]));
+            let costs = &simulator.costs;
+            let lead = costs.ps(costs.cycles.idle_exit + costs.cycles.irq) / 1000;
+            let setup = DeviceSetup::of(plan, &[]);
+            let device = CapturedDevice::new(arrivals, &setup, Duration(lead));
             simulator.device = AnyDevice::Captured(Box::new(device));
         }
         let mut replay = Replay {
@@ -102,7 +108,9 @@ impl Simulator {
             let cpu = CpuId(first.unwrap_or(0) % plan.machine.cpus);
             simulator.tasks.push(replay_task(index, cpu));
             replay.tasks.push(task);
-            replay.done.push(Vec::with_capacity(stream.submits as usize));
+            replay
+                .done
+                .push(Vec::with_capacity(stream.submits as usize));
             for step in &stream.steps {
                 if let StepKind::Submit(io) = step.kind {
                     replay.stream_of[io as usize] = index as u32;
@@ -115,7 +123,9 @@ impl Simulator {
 
     /// Times of every arrival so far, by its index; empty if nothing is replayed.
     pub fn replayed(&self) -> &[Times] {
-        self.replay.as_ref().map_or(&[], |replay| replay.times.as_slice())
+        self.replay
+            .as_ref()
+            .map_or(&[], |replay| replay.times.as_slice())
     }
 
     /// How the captured device found its times, if it is the device.
@@ -132,7 +142,8 @@ impl Simulator {
         for (stream, &task) in replay.arrivals.streams.iter().zip(&replay.tasks) {
             let at = stream.steps.first().map_or(SimTime::ZERO, |step| step.at);
             let generation = self.tasks[task.index()].generation;
-            self.events.push(at, class::CPU, Event::Resume(task, generation));
+            self.events
+                .push(at, class::CPU, Event::Resume(task, generation));
             self.running_tasks += 1;
         }
     }
@@ -152,7 +163,10 @@ impl Simulator {
             p.unplugging = false;
             self.cpu_mut(id).env.plug = Plug::default();
         }
-        let replay = self.replay.as_deref().expect("only a replay has captured processes");
+        let replay = self
+            .replay
+            .as_deref()
+            .expect("only a replay has captured processes");
         let done = &replay.done[p.stream];
         let Some(&step) = replay.arrivals.streams[p.stream].steps.get(p.next) else {
             if done.len() as u32 == p.submitted {
@@ -166,7 +180,15 @@ impl Simulator {
             Due::Completions(count) => return self.replay_sleep(id, p, count),
         };
         if due > at {
-            return Turn::Pause(due);
+            if !self.cpu(id).env.plug.active {
+                return Turn::Pause(due);
+            }
+            let from = SimTime(due.0.saturating_sub(step.busy.0));
+            if from > at {
+                return Turn::Pause(from);
+            }
+            self.replay_busy(id, at, due);
+            return Turn::Again;
         }
         match step.kind {
             StepKind::Plug => {
@@ -185,6 +207,15 @@ impl Simulator {
         p.last = at;
         p.last_captured = step.at;
         Turn::Again
+    }
+
+    /// Keeps the CPU until `due`, or the next event: between two bios of a plug a task runs, for
+    /// its sleep would flush the plug, and others wait for the CPU.
+    fn replay_busy(&mut self, id: CpuId, at: SimTime, due: SimTime) {
+        let next = self.events.peek_time().unwrap_or(due).max(at + BUSY_STEP);
+        let until = due.min(next);
+        self.cpu_mut(id)
+            .spend(until.since(at).0 * 1000, Mode::System);
     }
 
     /// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed.
@@ -217,7 +248,10 @@ impl Simulator {
         index: u32,
     ) -> Option<Turn> {
         let at = self.at(id);
-        let replay = self.replay.as_deref_mut().expect("only a replay has captured processes");
+        let replay = self
+            .replay
+            .as_deref_mut()
+            .expect("only a replay has captured processes");
         let arrival = replay.arrivals.ios[index as usize];
         let cpu = CpuId(arrival.cpu % self.plan.machine.cpus);
         if cpu != id && !self.cpus[usize::from(id.0)].env.plug.active {
@@ -227,11 +261,11 @@ impl Simulator {
             return Some(Turn::Pause(at));
         }
         let limits = &self.plan.queue.limits;
-        if replay.alive + pieces(&arrival.op, arrival.sectors.0, limits) > self.bio_limit() {
+        if replay.alive + pieces(arrival.op, arrival.sectors.0, limits) > self.bio_limit() {
             return Some(Turn::Pause(at + NO_BIO));
         }
         let replay = self.replay.as_deref_mut().expect("checked above");
-        replay.alive += pieces(&arrival.op, arrival.sectors.0, &self.plan.queue.limits);
+        replay.alive += pieces(arrival.op, arrival.sectors.0, &self.plan.queue.limits);
         replay.times[index as usize].queued = at;
         if arrival.sectors.0 == 0 {
             replay.flushes.push(index);
@@ -251,7 +285,10 @@ impl Simulator {
         let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
         let path = SubmitPath::new(0, bio);
-        self.cpu_mut(id).level_state().stack.push(Frame::Submit(path));
+        self.cpu_mut(id)
+            .level_state()
+            .stack
+            .push(Frame::Submit(path));
         None
     }
 
@@ -261,7 +298,9 @@ impl Simulator {
 
     /// The driver got a request: so it got its bios.
     pub(super) fn replay_issued(&mut self, id: CpuId, rq: RequestId, at: SimTime) {
-        let Some(replay) = self.replay.as_deref_mut() else { return };
+        let Some(replay) = self.replay.as_deref_mut() else {
+            return;
+        };
         let pool = self.mq.queue(0).pool.held(id);
         if pool[rq].op == Op::Flush {
             // One flush serves all that wait.
@@ -281,13 +320,34 @@ impl Simulator {
         }
     }
 
+    /// A request is about to be ended (C): its bios end one after the other, but have one C.
+    pub(super) fn replay_completed(&mut self, id: CpuId, rq: RequestId) {
+        let at = self.at(id);
+        let Some(replay) = self.replay.as_deref_mut() else {
+            return;
+        };
+        let pool = self.mq.queue(0).pool.held(id);
+        // A flush sequence ends its bio when it is over.
+        if !pool[rq].flush_seq {
+            for bio in pool.bios_of(rq) {
+                replay.times[pool.bio(bio).owner as usize].completed = at;
+            }
+        }
+    }
+
     /// The block layer has ended an arrival.
     pub(super) fn replay_done(&mut self, id: CpuId, index: u32) {
         let at = self.at(id);
-        let replay = self.replay.as_deref_mut().expect("only a replay has arrivals");
+        let replay = self
+            .replay
+            .as_deref_mut()
+            .expect("only a replay has arrivals");
         let arrival = replay.arrivals.ios[index as usize];
-        replay.times[index as usize].completed = at;
-        replay.alive -= pieces(&arrival.op, arrival.sectors.0, &self.plan.queue.limits);
+        let times = &mut replay.times[index as usize];
+        if times.completed == SimTime::NEVER {
+            times.completed = at;
+        }
+        replay.alive -= pieces(arrival.op, arrival.sectors.0, &self.plan.queue.limits);
         let stream = replay.stream_of[index as usize] as usize;
         replay.done[stream].push(at);
         let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);
@@ -316,12 +376,12 @@ enum Due {
 
 fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
     match (replay.pace, step.kind) {
-        // A plug has no time of its own: it starts with its first bio.
-        (_, StepKind::Plug) => Due::At(SimTime::ZERO),
         (Pace::Open, _) => Due::At(step.at),
         (Pace::Closed, StepKind::Unplug) => Due::At(p.last + step.at.since(p.last_captured)),
-        (Pace::Closed, StepKind::Submit(_)) => {
-            let Some(last) = step.after.checked_sub(1) else { return Due::At(step.at) };
+        (Pace::Closed, StepKind::Submit(_) | StepKind::Plug) => {
+            let Some(last) = step.after.checked_sub(1) else {
+                return Due::At(step.at);
+            };
             match replay.done[p.stream].get(last as usize) {
                 Some(&done) => Due::At(done + step.think),
                 None => Due::Completions(step.after),
@@ -331,12 +391,18 @@ fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
 }
 
 /// Bios that an I/O can become.
-fn pieces(op: &Op, sectors: u32, limits: &blkmq::rules::QueueLimits) -> usize {
+fn pieces(op: Op, sectors: u32, limits: &blkmq::rules::QueueLimits) -> usize {
     let most = match op {
         Op::Discard => limits.max_discard_sectors,
-        _ => limits.max_sectors.min(u32::from(limits.max_segments).saturating_mul(8)),
+        _ => limits
+            .max_sectors
+            .min(u32::from(limits.max_segments).saturating_mul(8)),
     };
-    if most == 0 { 1 } else { sectors.div_ceil(most).max(1) as usize }
+    if most == 0 {
+        1
+    } else {
+        sectors.div_ceil(most).max(1) as usize
+    }
 }
 
 fn replay_task(stream: usize, cpu: CpuId) -> Task {

@@ -34,12 +34,15 @@ impl Simulator {
         let vectors: Vec<CpuId> = mq.queue(0).hctxs.iter().map(vector_cpu).collect();
         let device = AnyDevice::new(&DeviceSetup::of(plan, &vectors));
         let room = plan.capacity.requests as usize + 16;
-        let mut states: Vec<CpuState> =
-            (0..cpus).map(|cpu| CpuState::new(CpuId(cpu), room.min(4096))).collect();
+        let mut states: Vec<CpuState> = (0..cpus)
+            .map(|cpu| CpuState::new(CpuId(cpu), room.min(4096)))
+            .collect();
         for (cpu, state) in states.iter_mut().enumerate() {
             state.env.random = Rng::stream(plan.seed, &format!("cpu{cpu}")).next_u64() | 1;
         }
-        let siblings = (0..cpus).map(|cpu| sibling(profile, CpuId(cpu), cpus)).collect();
+        let siblings = (0..cpus)
+            .map(|cpu| sibling(profile, CpuId(cpu), cpus))
+            .collect();
         let (tasks, workers) = tasks(plan, cpus);
         let arbiter = Arbiter::new(mq.lock_count(), usize::from(cpus) * 3);
         let hctxs = mq.queue(0).hctxs.len();
@@ -84,7 +87,9 @@ impl Simulator {
         let mut measure_from = SimTime::ZERO;
         for index in 0..self.tasks.len() {
             let task = TaskId(index as u32);
-            let Program::Fio(fio) = &mut self.tasks[index].program else { continue };
+            let Program::Fio(fio) = &mut self.tasks[index].program else {
+                continue;
+            };
             if fio.plan.phase != self.phase {
                 continue;
             }
@@ -95,12 +100,14 @@ impl Simulator {
             measure_from = measure_from.max(fio.count_from);
             self.recorder.thread_started(fio.thread, fio.count_from);
             let generation = self.tasks[index].generation;
-            self.events.push(start, class::CPU, Event::Resume(task, generation));
+            self.events
+                .push(start, class::CPU, Event::Resume(task, generation));
             self.running_tasks += 1;
         }
         if self.phase == 0 {
             self.start_replay();
-            self.events.push(measure_from.max(now), class::TIMER, Event::Measure);
+            self.events
+                .push(measure_from.max(now), class::TIMER, Event::Measure);
         }
     }
 
@@ -156,7 +163,9 @@ fn vector_cpu(hctx: &blkmq::queue::HwQueue<Solo>) -> CpuId {
 }
 
 fn sibling(profile: &MachineProfile, cpu: CpuId, cpus: u16) -> Option<CpuId> {
-    (0..cpus).map(CpuId).find(|&other| profile.distance(cpu, other) == Distance::Sibling)
+    (0..cpus)
+        .map(CpuId)
+        .find(|&other| profile.distance(cpu, other) == Distance::Sibling)
 }
 
 /// Settings of the block layer that follow from the plan.
@@ -180,7 +189,11 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
         driver_commit_rqs: nvme,
         driver_budget: device.budget > 0,
         should_merge: true,
-        slots_per_map: if scheduled { queue.nr_requests } else { device.queue_depth },
+        slots_per_map: if scheduled {
+            queue.nr_requests
+        } else {
+            device.queue_depth
+        },
     };
     let elevator = match queue.scheduler {
         SchedulerKind::None => Elevator::None,
@@ -246,7 +259,11 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
     let mut workers = Vec::new();
     for cpu in 0..cpus {
         workers.push(TaskId(tasks.len() as u32));
-        tasks.push(asleep(Program::Kworker(Kworker::default()), vec![CpuId(cpu)], true));
+        tasks.push(asleep(
+            Program::Kworker(Kworker::default()),
+            vec![CpuId(cpu)],
+            true,
+        ));
     }
     (tasks, workers)
 }

@@ -54,8 +54,10 @@ impl Simulator {
     /// Somebody waits for something.
     pub(super) fn anything_waits(&self) -> bool {
         let live = |place: Place| place != Place::Free && place != Place::PlugCache;
-        let requests =
-            self.mq.queue(0).with_pool(|pool| pool.iter().any(|(_, rq)| live(rq.place)));
+        let requests = self
+            .mq
+            .queue(0)
+            .with_pool(|pool| pool.iter().any(|(_, rq)| live(rq.place)));
         requests || self.mq.queue(0).with_pool(|pool| pool.bios_in_use() > 0)
     }
 
@@ -78,9 +80,10 @@ impl Simulator {
                 .collect()
         });
         let threads = self.tasks.iter().filter_map(|task| match &task.program {
-            Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => {
-                Some((format!("{}.{}", fio.plan.name, fio.plan.clone), fio.in_flight()))
-            }
+            Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
+                format!("{}.{}", fio.plan.name, fio.plan.clone),
+                fio.in_flight(),
+            )),
             Program::Replay(process) => self.replay_waits(process),
             _ => None,
         });
@@ -119,11 +122,17 @@ const SHOWN: usize = 8;
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "stall at {} s: nothing is left to happen, but I/O is not complete", self.at)?;
+        writeln!(
+            f,
+            "stall at {} s: nothing is left to happen, but I/O is not complete",
+            self.at
+        )?;
         writeln!(f, "  last completion at {} s", self.progress)?;
         for rq in self.requests.iter().take(SHOWN) {
             let age = rq.age.0 / 1000;
-            let tag = rq.tag.map_or("no driver tag".to_owned(), |tag| format!("driver tag {tag}"));
+            let tag = rq.tag.map_or("no driver tag".to_owned(), |tag| {
+                format!("driver tag {tag}")
+            });
             writeln!(
                 f,
                 "  request {}: {:?} {}+{}, {}, hctx {}, {tag}, allocated {age} us ago",
@@ -145,7 +154,11 @@ impl fmt::Display for Stall {
             writeln!(f, "  {hctx}")?;
         }
         writeln!(f, "  device: {}", self.device)?;
-        let with_device = self.requests.iter().filter(|rq| rq.place == Place::Device).count();
+        let with_device = self
+            .requests
+            .iter()
+            .filter(|rq| rq.place == Place::Device)
+            .count();
         if with_device > 0 {
             writeln!(
                 f,

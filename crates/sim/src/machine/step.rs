@@ -9,8 +9,8 @@ use blkmq::time::SimTime;
 
 use super::cpu::{IrqStage, Level, Mode, Wait};
 use super::task::{Program, Turn};
-use crate::device::Device;
 use super::{Event, RUN_AHEAD, Simulator, class};
+use crate::device::Device;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
@@ -75,7 +75,8 @@ impl Simulator {
         cpu.scheduled = true;
         cpu.generation = cpu.generation.wrapping_add(1);
         let generation = cpu.generation;
-        self.events.push(at, class::CPU, Event::Step(id, generation));
+        self.events
+            .push(at, class::CPU, Event::Step(id, generation));
     }
 
     /// An interrupt has come: an idle or spinning CPU takes it now, a busy one at its next label.
@@ -207,14 +208,17 @@ impl Simulator {
         let who = u32::from(id.0) * 3 + level as u32;
         if self.arbiter.queue(slot, who) {
             let free_at = self.arbiter.locks[slot].free_at.max(self.now);
-            self.events.push(free_at, class::GRANT, Event::Grant(slot as u32));
+            self.events
+                .push(free_at, class::GRANT, Event::Grant(slot as u32));
         }
         false
     }
 
     /// The first in line gets the lock.
     pub(super) fn grant_first(&mut self, slot: usize) {
-        let Some(who) = self.arbiter.grant_first(slot) else { return };
+        let Some(who) = self.arbiter.grant_first(slot) else {
+            return;
+        };
         let id = CpuId((who / 3) as u16);
         let level = (who % 3) as usize;
         let now = self.now;
@@ -270,13 +274,22 @@ impl Simulator {
             let cpu = &mut self.cpus[usize::from(id.0)];
             cpu.env.now = cpu.at();
             cpu.env.begin_label();
-            let Some(frame) = cpu.levels[level].stack.top() else { return };
+            let Some(frame) = cpu.levels[level].stack.top() else {
+                return;
+            };
             let (label, queue) = (frame.label(), frame.queue());
             let next = frame.step(&self.mq, &mut cpu.env);
             let mut pool = self.mq.queue(queue).pool.held(id);
             let price = self.costs.label(label, id, &mut cpu.env.meter, &mut pool);
             drop(pool);
-            cpu.spend(if shared { self.costs.shared(price) } else { price }, mode);
+            cpu.spend(
+                if shared {
+                    self.costs.shared(price)
+                } else {
+                    price
+                },
+                mode,
+            );
             let (at, releases) = (cpu.at_ps, cpu.levels[level].held_count > 0);
             let (traced, acts) = (!cpu.env.trace.is_empty(), !cpu.env.outbox.is_empty());
             if releases {
@@ -322,7 +335,8 @@ impl Simulator {
             let slot = self.mq.lock_slot(lock);
             if self.arbiter.release(slot, at, at.since(since)) {
                 let due = at.max(self.now);
-                self.events.push(due, class::GRANT, Event::Grant(slot as u32));
+                self.events
+                    .push(due, class::GRANT, Event::Grant(slot as u32));
             }
         }
         cpu.levels[level].held_count = kept;
@@ -336,7 +350,9 @@ impl Simulator {
             Next::Submit { rq, last } => self.submit(id, queue, rq, last),
             Next::Budget => {
                 let mut token = None;
-                self.with_device(Some(id), |device, now, out| token = device.get_budget(now, out));
+                self.with_device(Some(id), |device, now, out| {
+                    token = device.get_budget(now, out);
+                });
                 let answer = token.map_or(Answer::NoBudget, Answer::Budget);
                 self.cpu_mut(id).env.answer = answer;
             }
@@ -346,7 +362,9 @@ impl Simulator {
             Next::Commit(hctx) => {
                 let price = self.costs.ps(self.costs.cycles.nvme_doorbell);
                 self.spend(id, price);
-                self.with_device(Some(id), |device, now, out| device.commit_rqs(hctx, now, out));
+                self.with_device(Some(id), |device, now, out| {
+                    device.commit_rqs(hctx, now, out);
+                });
             }
             Next::Park => self.sleep_current(id),
         }
@@ -360,13 +378,19 @@ impl Simulator {
 
     /// Spends time, longer while the sibling runs too.
     pub(super) fn spend_as(&mut self, id: CpuId, ps: u64, mode: Mode) {
-        let ps = if self.sibling_runs(id) { self.costs.shared(ps) } else { ps };
+        let ps = if self.sibling_runs(id) {
+            self.costs.shared(ps)
+        } else {
+            ps
+        };
         self.cpu_mut(id).spend(ps, mode);
     }
 
     /// The other thread of the core does real work: it neither idles nor spins.
     fn sibling_runs(&self, id: CpuId) -> bool {
-        let Some(sibling) = self.siblings[usize::from(id.0)] else { return false };
+        let Some(sibling) = self.siblings[usize::from(id.0)] else {
+            return false;
+        };
         let other = &self.cpus[usize::from(sibling.0)];
         !other.is_idle() && !matches!(other.levels[other.level() as usize].wait, Wait::Spin(..))
     }

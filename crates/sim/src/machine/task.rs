@@ -112,8 +112,14 @@ impl Simulator {
         }
         if self.cpu(target).is_idle() {
             let remote = target != waker;
-            let latency = if remote { self.costs.ps(self.costs.cycles.ipi_latency) / 1000 } else { 0 };
-            self.events.push(at + Duration(latency), class::CPU, Event::Ipi(target));
+            let cycles = if remote {
+                self.costs.cycles.ipi_latency
+            } else {
+                0
+            };
+            let latency = self.costs.ps(cycles) / 1000;
+            self.events
+                .push(at + Duration(latency), class::CPU, Event::Ipi(target));
         }
     }
 
@@ -128,17 +134,23 @@ impl Simulator {
             return t.cpu;
         }
         let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
-        idle.min_by_key(|&cpu| (self.costs.distance(t.cpu, cpu), cpu)).unwrap_or(t.cpu)
+        idle.min_by_key(|&cpu| (self.costs.distance(t.cpu, cpu), cpu))
+            .unwrap_or(t.cpu)
     }
 
     /// Puts the next runnable task on the CPU. False if there is none.
     pub(super) fn switch_in(&mut self, cpu: CpuId) -> bool {
-        let Some(task) = self.cpu_mut(cpu).runqueue.pop_front() else { return false };
+        let Some(task) = self.cpu_mut(cpu).runqueue.pop_front() else {
+            return false;
+        };
         let cost = self.costs.ps(self.costs.cycles.context_switch);
         let t = &mut self.tasks[task.index()];
         t.usage.switches += 1;
         t.cpu = cpu;
-        let context = t.context.take().expect("a task that is off the CPU has its frames");
+        let context = t
+            .context
+            .take()
+            .expect("a task that is off the CPU has its frames");
         let c = &mut self.cpus[usize::from(cpu.0)];
         let idle = core::mem::replace(&mut c.levels[Level::Task as usize], context);
         self.spare_level = Some(idle);
@@ -158,7 +170,10 @@ impl Simulator {
         let task = c.current.take().expect("a task is running");
         let level = &mut c.levels[Level::Task as usize];
         let context = core::mem::replace(level, self.spare_level.take().unwrap_or_default());
-        assert_eq!(context.held_count, 0, "a task left its CPU with a spin lock");
+        assert_eq!(
+            context.held_count, 0,
+            "a task left its CPU with a spin lock"
+        );
         let t = &mut self.tasks[task.index()];
         t.plug = core::mem::take(&mut c.env.plug);
         t.usage.add(c.task_usage());
@@ -183,14 +198,21 @@ impl Simulator {
         let generation = self.tasks[task.index()].generation;
         self.sleep_current(cpu);
         let until = until.max(self.cpu(cpu).at());
-        self.events.push(until.max(self.now), class::CPU, Event::Resume(task, generation));
+        self.events.push(
+            until.max(self.now),
+            class::CPU,
+            Event::Resume(task, generation),
+        );
     }
 
     /// The running task is over.
     pub(super) fn exit_current(&mut self, cpu: CpuId) {
         let task = self.switch_out(cpu);
         self.tasks[task.index()].state = State::Dead;
-        if matches!(self.tasks[task.index()].program, Program::Fio(_) | Program::Replay(_)) {
+        if matches!(
+            self.tasks[task.index()].program,
+            Program::Fio(_) | Program::Replay(_)
+        ) {
             self.running_tasks -= 1;
         }
     }
@@ -198,8 +220,12 @@ impl Simulator {
     /// Another task should run: its slice is over, or a worker waits.
     pub(super) fn should_yield(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
-        let Some(&first) = c.runqueue.front() else { return false };
-        let running_worker = c.current.is_some_and(|task| self.tasks[task.index()].worker);
+        let Some(&first) = c.runqueue.front() else {
+            return false;
+        };
+        let running_worker = c
+            .current
+            .is_some_and(|task| self.tasks[task.index()].worker);
         c.at() >= c.slice_end || (self.tasks[first.index()].worker && !running_worker)
     }
 

@@ -70,13 +70,21 @@ pub(super) struct IoWorker {
 
 impl IoWorker {
     pub(super) fn new(owner: TaskId, depth: usize) -> IoWorker {
-        IoWorker { owner, queue: VecDeque::with_capacity(depth) }
+        IoWorker {
+            owner,
+            queue: VecDeque::with_capacity(depth),
+        }
     }
 }
 
 impl KernelWork {
     pub(super) fn new(hctxs: usize, workers: Vec<TaskId>) -> KernelWork {
-        let idle = HctxWork { item: Item::Idle, generation: 0, next_cpu: 0, batch: WORK_BATCH };
+        let idle = HctxWork {
+            item: Item::Idle,
+            generation: 0,
+            next_cpu: 0,
+            batch: WORK_BATCH,
+        };
         KernelWork {
             hctxs: vec![idle; hctxs],
             requeue: Item::Idle,
@@ -87,7 +95,11 @@ impl KernelWork {
 
     /// Items that are not idle, for stall reports.
     pub(super) fn pending(&self) -> usize {
-        let busy = self.hctxs.iter().filter(|work| work.item != Item::Idle).count();
+        let busy = self
+            .hctxs
+            .iter()
+            .filter(|work| work.item != Item::Idle)
+            .count();
         busy + usize::from(self.requeue != Item::Idle)
     }
 }
@@ -124,7 +136,8 @@ impl Simulator {
         work.item = Item::Delayed;
         work.generation = work.generation.wrapping_add(1);
         let generation = work.generation;
-        self.events.push(due, class::TIMER, Event::Work(hctx.0, generation));
+        self.events
+            .push(due, class::TIMER, Event::Work(hctx.0, generation));
     }
 
     /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
@@ -235,8 +248,12 @@ impl Simulator {
 
     /// io_uring's worker submits the next I/O, which may block.
     pub(super) fn io_worker_turn(&mut self, id: CpuId, worker: &mut IoWorker) -> Turn {
-        let Some(slot) = worker.queue.pop_front() else { return Turn::Sleep };
-        let price = self.costs.ps(self.costs.cycles.uring_issue + self.costs.cycles.worker);
+        let Some(slot) = worker.queue.pop_front() else {
+            return Turn::Sleep;
+        };
+        let price = self
+            .costs
+            .ps(self.costs.cycles.uring_issue + self.costs.cycles.worker);
         self.spend_as(id, price, Mode::System);
         self.submit_slot(id, worker.owner, slot, false);
         Turn::Again

@@ -35,8 +35,11 @@ pub struct Times {
 
 impl Times {
     /// Nothing happened yet.
-    pub const NEVER: Times =
-        Times { queued: SimTime::NEVER, issued: SimTime::NEVER, completed: SimTime::NEVER };
+    pub const NEVER: Times = Times {
+        queued: SimTime::NEVER,
+        issued: SimTime::NEVER,
+        completed: SimTime::NEVER,
+    };
 }
 
 fn between(from: SimTime, to: SimTime) -> Option<u64> {
@@ -132,13 +135,20 @@ pub struct Comparison {
     pub limits: &'static str,
 }
 
+/// A span of a column.
+type OfColumn = fn(&Column) -> Spread;
+/// A figure of a span.
+type OfSpread = fn(Spread) -> u64;
+
 impl Comparison {
     /// With the captured column alone.
     pub fn new(arrivals: &Arrivals, pace: Pace) -> Comparison {
         let mut captured: Vec<Times> = arrivals.ios.iter().map(|io| io.captured).collect();
         if arrivals.point == Point::Issue {
             // Nothing is known of the time before D.
-            captured.iter_mut().for_each(|times| times.queued = SimTime::NEVER);
+            for times in &mut captured {
+                times.queued = SimTime::NEVER;
+            }
         }
         Comparison {
             from: match arrivals.point {
@@ -171,13 +181,22 @@ impl Comparison {
     /// As a table, with notes and limits below.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
-        let width = names.iter().map(|name| name.len()).max().unwrap_or(0).max(12);
+        let names: Vec<&str> = self
+            .columns
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
+        let width = names
+            .iter()
+            .map(|name| name.len())
+            .max()
+            .unwrap_or(0)
+            .max(12);
         line(&mut out, "", "", &names, width);
-        let spans: [(&str, fn(&Column) -> Spread); 3] =
+        let spans: [(&str, OfColumn); 3] =
             [("Q2D", |c| c.q2d), ("D2C", |c| c.d2c), ("Q2C", |c| c.q2c)];
         for (span, of) in spans {
-            let figures: [(&str, fn(Spread) -> u64); 4] = [
+            let figures: [(&str, OfSpread); 4] = [
                 ("mean", |s| s.mean_ns),
                 ("p50", |s| s.p50_ns),
                 ("p99", |s| s.p99_ns),
@@ -187,7 +206,13 @@ impl Comparison {
             let counts: Vec<String> = spreads.iter().map(|s| s.count.to_string()).collect();
             line(&mut out, span, "count", &counts, width);
             for (figure, get) in figures {
-                let cell = |s: &Spread| if s.count == 0 { "-".to_string() } else { us(get(*s)) };
+                let cell = |s: &Spread| {
+                    if s.count == 0 {
+                        "-".to_string()
+                    } else {
+                        us(get(*s))
+                    }
+                };
                 let cells: Vec<String> = spreads.iter().map(cell).collect();
                 line(&mut out, "", figure, &cells, width);
             }
@@ -247,9 +272,18 @@ fn line<T: AsRef<str>>(out: &mut String, span: &str, figure: &str, cells: &[T], 
 
 fn column(name: String, times: &[Times]) -> Column {
     let finished = || times.iter().filter(|t| t.completed != SimTime::NEVER);
-    let from = |t: &Times| if t.queued == SimTime::NEVER { t.issued } else { t.queued };
+    let from = |t: &Times| {
+        if t.queued == SimTime::NEVER {
+            t.issued
+        } else {
+            t.queued
+        }
+    };
     let first = finished().map(from).min().unwrap_or(SimTime::ZERO);
-    let last = finished().map(|t| t.completed).max().unwrap_or(SimTime::ZERO);
+    let last = finished()
+        .map(|t| t.completed)
+        .max()
+        .unwrap_or(SimTime::ZERO);
     Column {
         name,
         q2d: Spread::of(finished().filter_map(|t| between(t.queued, t.issued))),
@@ -280,7 +314,9 @@ fn agreement(arrivals: &Arrivals, times: &[Times]) -> Agreement {
         off: Spread::of(pairs().map(|(captured, simulated)| captured.abs_diff(simulated))),
         issued_in_order,
         issued,
-        late: Spread::of(late.filter_map(|(io, t)| between(arrival(io.captured, arrivals), t.queued))),
+        late: Spread::of(
+            late.filter_map(|(io, t)| between(arrival(io.captured, arrivals), t.queued)),
+        ),
     }
 }
 
@@ -305,7 +341,11 @@ fn order(arrivals: &Arrivals, times: &[Times]) -> (u64, u64) {
     };
     let captured = issued(&|i| arrivals.ios[i].captured.issued);
     let simulated = issued(&|i| times[i].issued);
-    let same = captured.iter().zip(&simulated).filter(|(a, b)| a == b).count();
+    let same = captured
+        .iter()
+        .zip(&simulated)
+        .filter(|(a, b)| a == b)
+        .count();
     (same as u64, captured.len() as u64)
 }
 

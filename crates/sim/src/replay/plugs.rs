@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use trace::blktrace::{Action, Categories, Event};
 
 /// Names a bio of the trace: its Q, its first sector, its task.
@@ -15,12 +15,12 @@ pub(super) type BioKey = (SimTime, u64, u32);
 /// A step of a process as traced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RawStep {
-    /// Q.
-    Submit(BioKey),
+    /// Q, and how long before it the process was last seen running.
+    Submit(BioKey, Duration),
     /// The plug starts before the next bio.
     Plug(SimTime),
-    /// It is flushed.
-    Unplug(SimTime),
+    /// It is flushed; how long before that the process was last seen running.
+    Unplug(SimTime, Duration),
 }
 
 /// One process.
@@ -32,6 +32,8 @@ struct Process {
     /// The last bio waits for a request: what is issued meanwhile is no flush.
     waits: bool,
     open: bool,
+    /// Its last event, interrupts on its back aside.
+    seen: SimTime,
     /// The last step is a flush; a P says that the plug went on.
     flushed: bool,
 }
@@ -51,7 +53,9 @@ impl Plugs {
             self.queue(event);
             return;
         }
-        let Some(process) = self.processes.get_mut(&event.pid) else { return };
+        let Some(process) = self.processes.get_mut(&event.pid) else {
+            return;
+        };
         let of_request = event.categories.any(Categories::FS);
         match event.action {
             Action::GetRequest | Action::BackMerge | Action::FrontMerge => process.waits = false,
@@ -61,13 +65,20 @@ impl Plugs {
             Action::Issue if of_request && !process.waits => process.unplug(event.time),
             _ => {}
         }
+        if event.action != Action::Complete {
+            process.seen = event.time;
+        }
     }
 
     fn queue(&mut self, event: &Event) {
         let known = self.processes.len();
         let process = self.processes.entry(event.pid).or_default();
         process.last = Some(process.steps.len());
-        process.steps.push(RawStep::Submit((event.time, event.sector, event.pid)));
+        let busy = event.time.since(process.seen);
+        process
+            .steps
+            .push(RawStep::Submit((event.time, event.sector, event.pid), busy));
+        process.seen = event.time;
         process.waits = true;
         process.flushed = false;
         if self.processes.len() > known {
@@ -78,7 +89,10 @@ impl Plugs {
     /// Steps of each process. A plug that the trace does not see flushed ends at `end`.
     pub(super) fn finish(mut self, end: SimTime) -> Vec<(u32, Vec<RawStep>)> {
         let take = |pid: &u32| {
-            let process = self.processes.get_mut(pid).expect("every pid in order has a process");
+            let process = self
+                .processes
+                .get_mut(pid)
+                .expect("every pid in order has a process");
             process.unplug(end);
             (*pid, std::mem::take(&mut process.steps))
         };
@@ -94,7 +108,7 @@ impl Process {
             self.flushed = false;
             self.open = true;
         } else if let (false, Some(last)) = (self.open, self.last) {
-            let RawStep::Submit((at, ..)) = self.steps[last] else {
+            let RawStep::Submit((at, ..), _) = self.steps[last] else {
                 unreachable!("last is the index of a bio")
             };
             self.steps.insert(last, RawStep::Plug(at));
@@ -105,7 +119,7 @@ impl Process {
 
     fn unplug(&mut self, at: SimTime) {
         if self.open {
-            self.steps.push(RawStep::Unplug(at));
+            self.steps.push(RawStep::Unplug(at, at.since(self.seen)));
             self.open = false;
             self.flushed = true;
         }

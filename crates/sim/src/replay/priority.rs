@@ -37,10 +37,13 @@ impl Arrivals {
                     let write = !matches!(io.kind, IoKind::Read);
                     let place = (u8::from(write), io.sector);
                     let priority = io.priority.unwrap_or(process.priority);
-                    asked.entry((process.name.clone(), place)).or_default().push(priority);
+                    asked
+                        .entry((process.name.clone(), place))
+                        .or_default()
+                        .push(priority);
                 }
             }
-            self.from_script(&asked);
+            self.take_from_script(&asked);
             return Ok(PrioritySource::Script);
         }
         if !capture.files.contains_key("ftrace.txt") {
@@ -50,7 +53,9 @@ impl Arrivals {
         let mut of_task: BTreeMap<u32, IoPriority> = BTreeMap::new();
         for record in capture.ftrace()? {
             let record = record?;
-            let Event::Probe(Probe::Insert(rq)) = record.event else { continue };
+            let Event::Probe(Probe::Insert(rq)) = record.event else {
+                continue;
+            };
             let write = (rq.cmd_flags & 0xff) % 2 == 1;
             inserted.insert((u8::from(write), rq.sector), rq.priority);
             if !record.in_interrupt() {
@@ -64,17 +69,25 @@ impl Arrivals {
             }
         }
         let none = inserted.is_empty();
-        Ok(if none { PrioritySource::Default } else { PrioritySource::Probes })
+        Ok(if none {
+            PrioritySource::Default
+        } else {
+            PrioritySource::Probes
+        })
     }
 
-    fn from_script(&mut self, asked: &BTreeMap<(String, Place), Vec<IoPriority>>) {
+    fn take_from_script(&mut self, asked: &BTreeMap<(String, Place), Vec<IoPriority>>) {
         let mut given: BTreeMap<(&str, Place), usize> = BTreeMap::new();
         for stream in &self.streams {
             for step in &stream.steps {
-                let super::StepKind::Submit(index) = step.kind else { continue };
+                let super::StepKind::Submit(index) = step.kind else {
+                    continue;
+                };
                 let io = &mut self.ios[index as usize];
                 let place = place(io);
-                let Some(priorities) = asked.get(&(stream.name.clone(), place)) else { continue };
+                let Some(priorities) = asked.get(&(stream.name.clone(), place)) else {
+                    continue;
+                };
                 let number = given.entry((stream.name.as_str(), place)).or_insert(0);
                 let priority = priorities.get(*number).or(priorities.last());
                 *number += 1;
@@ -96,7 +109,15 @@ fn resolved(priority: IoPriority) -> IoPrio {
         1 => IoClass::RealTime,
         2 => IoClass::BestEffort,
         3 => IoClass::Idle,
-        _ => return IoPrio { class: IoClass::BestEffort, level: 4 },
+        _ => {
+            return IoPrio {
+                class: IoClass::BestEffort,
+                level: 4,
+            };
+        }
     };
-    IoPrio { class, level: priority.level }
+    IoPrio {
+        class,
+        level: priority.level,
+    }
 }

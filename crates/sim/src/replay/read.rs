@@ -12,7 +12,7 @@ use trace::blktrace::{Action, Categories, Event, Options, Reader};
 use trace::matching::{Io, Matcher};
 
 use super::plugs::{BioKey, Plugs, RawStep};
-use super::{Arrival, Arrivals, Point, Services, Step, StepKind, Stream, Times};
+use super::{Arrival, Arrivals, Point, Services, Step, StepKind, Stream, Times, services};
 
 /// Why a capture cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,10 @@ pub enum ReadError {
 const EAGAIN: u16 = 11;
 
 /// Priority of a task that has none of its own: best effort 4.
-const DEFAULT_PRIO: IoPrio = IoPrio { class: IoClass::BestEffort, level: 4 };
+const DEFAULT_PRIO: IoPrio = IoPrio {
+    class: IoClass::BestEffort,
+    level: 4,
+};
 
 impl Arrivals {
     /// Reads a capture: files, a directory or a common prefix, as `trace::blktrace::Reader` does.
@@ -45,15 +48,20 @@ impl Arrivals {
     ) -> Result<Arrivals, ReadError> {
         let mut collected = collect(paths, options, point)?;
         let mut notes = core::mem::take(&mut collected.notes);
-        let services = services(&collected.ios);
+        let services = core::mem::take(&mut collected.device.services);
         let ios = arriving(collected.ios, point, &mut notes);
         let Some(first) = ios.first().and_then(|io| arrival_time(io, point)) else {
-            let file = paths.first().map_or_else(String::new, |p| p.as_ref().display().to_string());
+            let file = paths
+                .first()
+                .map_or_else(String::new, |p| p.as_ref().display().to_string());
             let what = match point {
                 Point::Queue => "no Q event, so nothing arrives; --from D replays what was issued",
                 Point::Issue => "no D event, so nothing arrives",
             };
-            return Err(ReadError::Empty { file, what: what.to_string() });
+            return Err(ReadError::Empty {
+                file,
+                what: what.to_string(),
+            });
         };
         let base = SimTime(first.0 - first.0 % 1_000_000_000);
         let steps = match point {
@@ -64,7 +72,11 @@ impl Arrivals {
         let arrivals: Vec<Arrival> = ios.iter().map(|io| arrival(io, point, base)).collect();
         let streams = streams(&steps, &keys, &arrivals, base, &collected.names);
         let placed: usize = streams.iter().map(|stream| stream.submits as usize).sum();
-        note(&mut notes, arrivals.len() - placed, "cannot be told from another and is left out");
+        note(
+            &mut notes,
+            arrivals.len() - placed,
+            "cannot be told from another and is left out",
+        );
         Ok(Arrivals {
             point,
             base,
@@ -72,7 +84,7 @@ impl Arrivals {
             streams,
             ios: arrivals,
             services,
-            device_depth: collected.depth.most.max(1),
+            device_depth: collected.device.most.max(1),
             notes,
         })
     }
@@ -81,29 +93,54 @@ impl Arrivals {
 /// Counts `count` I/Os that something is said of.
 fn note(notes: &mut Vec<String>, count: usize, what: &str) {
     if count > 0 {
-        let ios = if count == 1 { "1 I/O".to_string() } else { format!("{count} I/Os") };
+        let ios = if count == 1 {
+            "1 I/O".to_string()
+        } else {
+            format!("{count} I/Os")
+        };
         notes.push(format!("{ios}: {what}"));
     }
 }
 
-/// Requests with the device, from D, C and R of requests.
+/// What the device did: D, C and R of requests.
 #[derive(Default)]
-struct DeviceDepth {
+struct DeviceSide {
+    services: Services,
+    /// Issued and not completed, by direction and first sector: end and time of D, oldest first.
+    issued: BTreeMap<(u8, u64), Vec<(u64, SimTime)>>,
     now: u32,
     most: u32,
 }
 
-impl DeviceDepth {
+impl DeviceSide {
     fn add(&mut self, event: &Event) {
         if !event.categories.any(Categories::FS) {
             return;
         }
+        let op = operation(event.categories, event.bytes);
+        let key = (services::kind(op), event.sector);
         match event.action {
-            Action::Issue => self.now += 1,
-            Action::Complete | Action::Requeue => self.now = self.now.saturating_sub(1),
+            Action::Issue => {
+                let end = event.sector.saturating_add(u64::from(event.bytes >> 9));
+                self.issued.entry(key).or_default().push((end, event.time));
+                self.now += 1;
+                self.most = self.most.max(self.now);
+            }
+            Action::Complete | Action::Requeue => {
+                let Some(waiting) = self.issued.get_mut(&key) else {
+                    return;
+                };
+                let (end, at) = waiting.remove(0);
+                if waiting.is_empty() {
+                    self.issued.remove(&key);
+                }
+                if event.action == Action::Complete {
+                    self.services.add(op, (event.sector, end), at, event.time);
+                }
+                self.now -= 1;
+            }
             _ => {}
         }
-        self.most = self.most.max(self.now);
     }
 }
 
@@ -111,7 +148,7 @@ impl DeviceDepth {
 struct Collected {
     ios: Vec<Io>,
     plugs: Plugs,
-    depth: DeviceDepth,
+    device: DeviceSide,
     names: BTreeMap<u32, String>,
     end: SimTime,
     notes: Vec<String>,
@@ -126,19 +163,23 @@ fn collect<P: AsRef<Path>>(
     let mut reader = Reader::open(paths, options)?;
     let mut matcher = Matcher::new();
     let (mut ios, mut plugs) = (Vec::new(), Plugs::default());
-    let (mut depth, mut end) = (DeviceDepth::default(), SimTime::ZERO);
+    let (mut device, mut end) = (DeviceSide::default(), SimTime::ZERO);
     let mut flushes = 0;
     while let Some(event) = reader.next()? {
         end = end.max(event.time);
-        depth.add(&event);
+        device.add(&event);
         plugs.add(&event);
-        let issue_only = matches!(event.action, Action::Issue | Action::Complete | Action::Requeue);
+        let issue_only = matches!(
+            event.action,
+            Action::Issue | Action::Complete | Action::Requeue
+        );
         if point == Point::Queue || issue_only {
             ios.extend_from_slice(matcher.add(&event));
             flushes += usize::from(event.action == Action::Issue && event.bytes == 0);
         }
     }
     ios.extend(matcher.finish());
+    device.services.finish();
     let mut warnings = reader.warnings().clone();
     if point == Point::Queue {
         warnings.merge(&matcher.warnings());
@@ -151,29 +192,20 @@ fn collect<P: AsRef<Path>>(
     let rows = warnings.rows(reader.files());
     let mut notes = rows.iter().map(ToString::to_string).collect();
     if point == Point::Issue {
-        note(&mut notes, flushes, "a flush of the flush machine, which is not replayed from D");
+        note(
+            &mut notes,
+            flushes,
+            "a flush of the flush machine, which is not replayed from D",
+        );
     }
     Ok(Collected {
         names: names.collect(),
         ios,
         plugs,
-        depth,
+        device,
         end,
         notes,
     })
-}
-
-/// D2C of every bio that has both.
-fn services(ios: &[Io]) -> Services {
-    let mut services = Services::default();
-    for io in ios {
-        if let (Some(issued), Some(completed)) = (io.issued, io.completed) {
-            let op = if io.bytes == 0 { Op::Flush } else { operation(io) };
-            services.add(op, (io.sector, io.end()), issued, completed);
-        }
-    }
-    services.finish();
-    services
 }
 
 /// What can be replayed, in the order of arrival; the rest is counted.
@@ -190,7 +222,11 @@ fn arriving(ios: Vec<Io>, point: Point, notes: &mut Vec<String>) -> Vec<Io> {
             kept.push(io);
         }
     }
-    note(notes, again, "turned away with EAGAIN; only the second submission is replayed");
+    note(
+        notes,
+        again,
+        "turned away with EAGAIN; only the second submission is replayed",
+    );
     let why = match point {
         Point::Queue => "the trace has no Q of it, so that it is not replayed",
         Point::Issue => "the trace has no D of it, so that it is not replayed",
@@ -210,13 +246,20 @@ fn arrival_time(io: &Io, point: Point) -> Option<SimTime> {
 }
 
 fn key(io: &Io, point: Point) -> BioKey {
-    (arrival_time(io, point).unwrap_or(SimTime::NEVER), io.sector, io.pid)
+    (
+        arrival_time(io, point).unwrap_or(SimTime::NEVER),
+        io.sector,
+        io.pid,
+    )
 }
 
-fn operation(io: &Io) -> Op {
-    if io.categories.any(Categories::DISCARD) {
+/// What an event with data asks for; without data it is a flush.
+fn operation(categories: Categories, bytes: u32) -> Op {
+    if bytes == 0 {
+        Op::Flush
+    } else if categories.any(Categories::DISCARD) {
         Op::Discard
-    } else if io.is_write() || io.bytes == 0 {
+    } else if categories.any(Categories::WRITE) {
         Op::Write
     } else {
         Op::Read
@@ -225,12 +268,15 @@ fn operation(io: &Io) -> Op {
 
 fn arrival(io: &Io, point: Point, base: SimTime) -> Arrival {
     let has = |category| io.categories.any(category);
-    let relative = |time: Option<SimTime>| {
-        time.map_or(SimTime::NEVER, |time| SimTime(time.since(base).0))
-    };
+    let relative =
+        |time: Option<SimTime>| time.map_or(SimTime::NEVER, |time| SimTime(time.since(base).0));
     let queued = arrival_time(io, point);
     Arrival {
-        op: operation(io),
+        // The bio of an empty flush is a write with REQ_PREFLUSH.
+        op: match operation(io.categories, io.bytes) {
+            Op::Flush => Op::Write,
+            op => op,
+        },
         flags: OpFlags {
             sync: has(Categories::SYNC),
             meta: has(Categories::META),
@@ -261,7 +307,9 @@ fn issue_steps(ios: &[Io]) -> Vec<(u32, Vec<RawStep>)> {
         if number == processes.len() {
             processes.push((io.pid, Vec::new()));
         }
-        processes[number].1.push(RawStep::Submit(key(io, Point::Issue)));
+        processes[number]
+            .1
+            .push(RawStep::Submit(key(io, Point::Issue), Duration::ZERO));
     }
     processes
 }
@@ -283,22 +331,31 @@ fn streams(
             submits: 0,
         };
         for step in steps {
-            let (kind, at) = match *step {
-                RawStep::Plug(at) => (StepKind::Plug, at),
-                RawStep::Unplug(at) => (StepKind::Unplug, at),
-                RawStep::Submit(wanted) => {
+            let (kind, at, busy) = match *step {
+                RawStep::Plug(at) => (StepKind::Plug, at, Duration::ZERO),
+                RawStep::Unplug(at, busy) => (StepKind::Unplug, at, busy),
+                RawStep::Submit(wanted, busy) => {
                     let from = keys.partition_point(|key| *key < wanted);
-                    let same = keys[from..].iter().take_while(|key| **key == wanted).count();
+                    let same = keys[from..]
+                        .iter()
+                        .take_while(|key| **key == wanted)
+                        .count();
                     let Some(index) = (from..from + same).find(|&index| !placed[index]) else {
                         continue;
                     };
                     placed[index] = true;
                     stream.submits += 1;
-                    (StepKind::Submit(index as u32), wanted.0)
+                    (StepKind::Submit(index as u32), wanted.0, busy)
                 }
             };
             let at = SimTime(at.since(base).0);
-            stream.steps.push(Step { kind, at, after: 0, think: Duration(at.0) });
+            stream.steps.push(Step {
+                kind,
+                at,
+                busy,
+                after: 0,
+                think: Duration(at.0),
+            });
         }
         if stream.submits > 0 {
             waits(&mut stream, arrivals);

@@ -25,9 +25,9 @@ struct Service {
 /// How a time was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// The capture has a bio that starts there and was not asked for yet.
+    /// The capture has a request that starts there and was not asked for yet.
     Exact(Duration),
-    /// The place was asked for more often than the capture did, or lies within a captured bio.
+    /// The place was asked for more often than the capture did, or lies within a captured request.
     Near(Duration),
     /// The capture knows nothing of it: the mean of the direction.
     Mean(Duration),
@@ -50,7 +50,8 @@ pub struct Services {
     means: [Duration; KINDS],
 }
 
-fn kind(op: Op) -> u8 {
+/// Number of a direction.
+pub(super) fn kind(op: Op) -> u8 {
     match op {
         Op::Read => 0,
         Op::Write | Op::WriteZeroes => 1,
@@ -60,8 +61,8 @@ fn kind(op: Op) -> u8 {
 }
 
 impl Services {
-    /// Adds the service of a bio. `finish` must follow before the first `take`.
-    pub(super) fn add(&mut self, op: Op, sectors: (u64, u64), issued: SimTime, done: SimTime) {
+    /// Adds the service of a request. `finish` must follow before the first `take`.
+    pub(crate) fn add(&mut self, op: Op, sectors: (u64, u64), issued: SimTime, done: SimTime) {
         self.all.push(Service {
             kind: kind(op),
             sector: sectors.0,
@@ -73,10 +74,14 @@ impl Services {
     }
 
     /// Sorts, and computes the means.
-    pub(super) fn finish(&mut self) {
-        self.all.sort_by_key(|s| (s.kind, s.sector, s.issued, s.end));
+    pub(crate) fn finish(&mut self) {
+        self.all
+            .sort_by_key(|s| (s.kind, s.sector, s.issued, s.end));
         let mean = |wanted: Option<u8>| {
-            let of_kind = self.all.iter().filter(|s| wanted.is_none_or(|kind| s.kind == kind));
+            let of_kind = self
+                .all
+                .iter()
+                .filter(|s| wanted.is_none_or(|kind| s.kind == kind));
             let (count, total) = of_kind.fold((0_u128, 0_u128), |(count, total), s| {
                 (count + 1, total + u128::from(s.took.0))
             });
@@ -99,7 +104,9 @@ impl Services {
     /// The time of the next request for a place.
     pub fn take(&mut self, op: Op, sector: Sector) -> Taken {
         let (kind, sector) = (kind(op), sector.0);
-        let first = self.all.partition_point(|s| (s.kind, s.sector) < (kind, sector));
+        let first = self
+            .all
+            .partition_point(|s| (s.kind, s.sector) < (kind, sector));
         let same = |s: &Service| s.kind == kind && s.sector == sector;
         if self.all.get(first).is_some_and(same) {
             let number = self.all[first].given as usize;

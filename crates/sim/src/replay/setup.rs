@@ -34,12 +34,22 @@ pub struct Captured<'a> {
 impl<'a> Captured<'a> {
     /// That of the traced device, the only one if `device` is none.
     pub fn new(dir: &'a CaptureDir, device: Option<&str>) -> Result<Captured<'a>, trace::Error> {
-        Ok(Captured { dir, queue: dir.queue(device)? })
+        Ok(Captured {
+            dir,
+            queue: dir.queue(device)?,
+        })
     }
 
     /// Scheduler that the capture was made with.
     pub fn scheduler(&self) -> Result<&'a str, trace::Error> {
         self.queue.scheduler()
+    }
+
+    /// Machine profile of the machine that was captured, where the folder tells and there is one.
+    fn profile(&self) -> Option<&'static str> {
+        let text = self.dir.text("capture.json")?;
+        let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+        (json.get("mode")?.as_str()? == "icount1").then_some("qemu-icount")
     }
 
     /// Device-mapper devices have no module of their own.
@@ -67,7 +77,10 @@ impl<'a> Captured<'a> {
                 text = format!("{text},{parameter}={value}");
             }
         }
-        let shared = module.parameters.get("shared_tags").is_some_and(|value| value == "1");
+        let shared = module
+            .parameters
+            .get("shared_tags")
+            .is_some_and(|value| value == "1");
         if shared && self.dir.devices.len() > 1 {
             let others = self.dir.devices.len() - 1;
             notes.push(format!(
@@ -114,6 +127,15 @@ impl Arrivals {
         let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
         let cpus = captured.map_or(self.cpus, |c| c.dir.meta.cpus.max(self.cpus));
         scenario = scenario.set(&format!("machine.cpus={cpus}"))?;
+        if let Some(profile) = captured.and_then(Captured::profile)
+            && profiles.iter().any(|known| known.name == profile)
+        {
+            notes.push(format!(
+                "prices of machine {profile}: capture.json says that the CPU was emulated, its \
+                 clock counting instructions; --machine takes another"
+            ));
+            scenario = scenario.set(&format!("machine.profile={profile}"))?;
+        }
         if let Some(captured) = captured {
             scenario = queue(scenario, captured, scheduler, own_device, profiles)?;
         } else if let Some(scheduler) = scheduler {
@@ -180,11 +202,24 @@ const BIOS_MAX: usize = 1 << 20;
 /// Makes a plan of a scenario one of a replay: no threads, room for the arrivals.
 pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
     plan.threads.clear();
-    let largest = arrivals.ios.iter().map(|io| io.sectors.0).max().unwrap_or(0);
+    let largest = arrivals
+        .ios
+        .iter()
+        .map(|io| io.sectors.0)
+        .max()
+        .unwrap_or(0);
     let limits = &plan.queue.limits;
-    let most = limits.max_sectors.min(u32::from(limits.max_segments).saturating_mul(8)).max(1);
+    let most = limits
+        .max_sectors
+        .min(u32::from(limits.max_segments).saturating_mul(8))
+        .max(1);
     let pieces = largest.div_ceil(most).max(1) as usize;
-    let bios = arrivals.ios.len().saturating_mul(pieces).min(BIOS_MAX).max(2 * pieces);
+    let bios = arrivals
+        .ios
+        .len()
+        .saturating_mul(pieces)
+        .min(BIOS_MAX)
+        .max(2 * pieces);
     plan.capacity.bios = bios as u32;
     plan.capacity.waiters = arrivals.streams.len() as u32;
     plan.capacity.phases = 1;

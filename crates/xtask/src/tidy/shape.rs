@@ -9,8 +9,22 @@ const FUNCTION_LINES: usize = 70;
 
 /// Files that may be longer, each with its reason.
 const LONG_FILES: &[(&str, &str)] = &[
-    ("crates/trace/src/fio/options.rs", "a table: one row for each option that fio knows"),
-    ("crates/sim/src/scenario/tests.rs", "tables of refusals, one row a case"),
+    (
+        "crates/trace/src/fio/options.rs",
+        "a table: one row for each option that fio knows",
+    ),
+    (
+        "crates/sim/src/conform/calls.rs",
+        "one judge: every kind of event of a capture",
+    ),
+    (
+        "crates/sim/src/conform/records.rs",
+        "one judge: every kind of record of a capture",
+    ),
+    (
+        "crates/sim/src/scenario/tests.rs",
+        "tables of refusals, one row a case",
+    ),
 ];
 
 /// Each source says what it is before anything else; `x/tests.rs` tests `x.rs` without saying so.

@@ -1,1 +1,117 @@
+//! The captured device by itself: times, budget.
 
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors};
+use blkmq::rules::Rules;
+use blkmq::time::{Duration, SimTime};
+
+use super::{CapturedCounts, CapturedDevice};
+use crate::device::bench;
+use crate::device::{Action, Command, Device, DeviceSetup};
+use crate::plan::DevicePlan;
+use crate::replay::{Arrivals, Point, Services};
+
+fn arrivals() -> Arrivals {
+    let mut services = Services::default();
+    services.add(Op::Read, (0, 8), SimTime(0), SimTime(5000));
+    services.add(Op::Read, (8, 16), SimTime(0), SimTime(700));
+    services.finish();
+    Arrivals {
+        point: Point::Queue,
+        base: SimTime::ZERO,
+        ios: Vec::new(),
+        streams: Vec::new(),
+        services,
+        device_depth: 1,
+        cpus: 1,
+        notes: Vec::new(),
+    }
+}
+
+fn device(plan: &DevicePlan, lead: u64) -> CapturedDevice {
+    let setup = DeviceSetup {
+        plan,
+        rules: &Rules::v6_1(),
+        io_timeout: Duration::from_secs(30),
+        seed: 1,
+        vector_cpus: &[CpuId(0)],
+        requests: 4,
+    };
+    CapturedDevice::new(&arrivals(), &setup, Duration(lead))
+}
+
+fn read(rq: u32, sector: u64, budget: Option<u32>) -> Command {
+    Command {
+        rq: RequestId(rq),
+        hctx: HctxId(0),
+        cpu: CpuId(0),
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(sector),
+        sectors: Sectors(8),
+        polled: false,
+        last: true,
+        budget,
+    }
+}
+
+#[test]
+fn each_request_takes_its_captured_time_less_the_way_to_the_handler() {
+    let plan = bench::plan(crate::plan::DeviceKind::NullBlk(bench::null_blk(
+        crate::plan::IrqMode::Timer,
+    )));
+    let mut device = device(&plan, 300);
+    let mut out = Vec::new();
+    device.queue_rq(&read(0, 0, None), SimTime(1000), &mut out);
+    device.queue_rq(&read(1, 8, None), SimTime(1000), &mut out);
+    let after: Vec<u64> = out
+        .iter()
+        .map(|action| match action {
+            Action::Interrupt { after, .. } => after.0,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(after, [4700, 400]);
+    assert_eq!(device.in_flight(), 2);
+    assert!(device.interrupt(1, SimTime(1399), &mut out).is_none());
+    assert_eq!(
+        device.interrupt(1, SimTime(1400), &mut out).unwrap().rq,
+        RequestId(1)
+    );
+    assert!(
+        device.interrupt(1, SimTime(1500), &mut out).is_none(),
+        "only once"
+    );
+    assert_eq!(
+        device.counts(),
+        CapturedCounts {
+            exact: 2,
+            near: 0,
+            mean: 0
+        }
+    );
+}
+
+#[test]
+fn a_budget_is_kept_and_a_full_one_runs_the_queues_again() {
+    let mut plan = bench::scsi_debug(2);
+    plan.budget = 2;
+    let mut device = device(&plan, 0);
+    let mut out = Vec::new();
+    let first = device.get_budget(SimTime(0), &mut out);
+    let second = device.get_budget(SimTime(0), &mut out);
+    assert!(first.is_some());
+    assert!(second.is_some());
+    assert_eq!(device.get_budget(SimTime(0), &mut out), None);
+    device.queue_rq(&read(0, 0, first), SimTime(0), &mut out);
+    device.put_budget(0);
+    assert!(device.get_budget(SimTime(0), &mut out).is_some());
+    out.clear();
+    device.ended(RequestId(0), SimTime(5000), &mut out);
+    assert_eq!(
+        out,
+        [Action::RunQueues {
+            delay: Duration::ZERO
+        }]
+    );
+    assert!(device.get_budget(SimTime(5000), &mut out).is_some());
+}

@@ -1,0 +1,354 @@
+//! Scripts about the block layer around the schedulers: `layer scheduler=none ...`.
+//!
+//! One task on each CPU, a device that takes what it is offered, work items that run when told.
+//!
+//! ```text
+//! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [tags=8] [nr_requests=16]
+//!       [max_sectors=2560] [merge=1] [queue_rqs=0] [commit_rqs=0] [write_cache=0] [fua=0]
+//! bio REQUEST, REQUEST ... [cpu=N]    submit_bio()
+//! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
+//! work [timers]                       work items run, also those that a timer delays
+//! complete REQUEST, ... | all         the device is done, in this order
+//! fail REQUEST                        the same with an I/O error
+//! room N                              requests that the device takes before it is busy
+//! answer WORD ...                     to the next offers: ok, resource, dev_resource, ioerr
+//! stop N | start N | quiesce | unquiesce
+//! labels on | off                     print every label
+//! show places | pending | restart | busy | map
+//! ```
+//!
+//! A REQUEST is `OP SECTOR+SECTORS [preflush] [fua] [sync] [nowait] [nomerge]`.
+
+mod machine;
+
+use super::World;
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::env::{Answer, Bit, Count, Cpu};
+use blkmq::path::{CompletePath, Frame, PlugPath, RunPath, SubmitPath, Unplug};
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, Place, RequestId, Sector, Sectors, Status};
+use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use machine::Machine;
+
+const HZ: u32 = 250;
+const BIOS: usize = 256;
+
+type Printed = Result<Vec<String>, String>;
+
+/// A block layer with its device.
+pub(crate) struct Layer {
+    machine: Machine,
+}
+
+impl World for Layer {
+    fn command(&mut self, line: &str) -> Printed {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (rest, cpu) = take_cpu(rest.trim())?;
+        if cpu >= self.machine.tasks.len() {
+            return Err(format!("there is no CPU {cpu}"));
+        }
+        match word {
+            "bio" => self.bios(rest, cpu)?,
+            "plug" => {
+                let announced = if rest.is_empty() { 1 } else { number(rest)? };
+                self.machine.tasks[cpu].plug.start(announced);
+            }
+            "unplug" => {
+                self.machine.tasks[cpu].plug.active = false;
+                let flush = PlugPath::unplug(0, Unplug::Finish);
+                self.machine.run_task(cpu, Frame::Plug(flush))?;
+            }
+            "work" => self.machine.run_work(rest == "timers"),
+            "complete" => self.complete(rest, Status::Ok)?,
+            "fail" => self.complete(rest, Status::IoError)?,
+            "room" => self.machine.room = number(rest)?,
+            "answer" => {
+                let answers: Result<Vec<Answer>, String> =
+                    rest.split_whitespace().rev().map(answer).collect();
+                self.machine.answers = answers?;
+            }
+            "stop" | "start" | "quiesce" | "unquiesce" => self.hold(word, rest)?,
+            "labels" => self.machine.labels = rest == "on",
+            "show" => return self.show(rest),
+            _ => return Err(format!("unknown command {word:?}")),
+        }
+        Ok(core::mem::take(&mut self.machine.printed))
+    }
+}
+
+impl Layer {
+    /// `layer NAME=VALUE ...`.
+    pub(crate) fn create(line: &str) -> Result<Box<dyn World>, String> {
+        let mut values = Values::default();
+        for pair in line.split_whitespace().skip(1) {
+            values.set(pair)?;
+        }
+        let machine = Machine::new(BlkMq::new(&values.config(), &mut || 0), values.cpus);
+        Ok(Box::new(Layer { machine }))
+    }
+
+    fn bios(&mut self, list: &str, cpu: usize) -> Result<(), String> {
+        for text in list.split(',') {
+            let bio = self.parse_bio(text.trim())?;
+            let path = SubmitPath::new(0, bio);
+            self.machine.run_task(cpu, Frame::Submit(path))?;
+        }
+        Ok(())
+    }
+
+    fn parse_bio(&mut self, text: &str) -> Result<BioId, String> {
+        let mut words = text.split_whitespace();
+        let mut bio = Bio::default();
+        bio.segments = 1;
+        bio.op = match words.next() {
+            Some("r") => Op::Read,
+            Some("w") => Op::Write,
+            Some("d") => Op::Discard,
+            other => return Err(format!("unknown operation {other:?}: r, w or d")),
+        };
+        let range = words.next().and_then(|range| range.split_once('+'));
+        let (sector, sectors) = range.ok_or(format!("{text:?}: no SECTOR+SECTORS"))?;
+        bio.sector = Sector(number(sector)?);
+        bio.sectors = Sectors(number(sectors)?);
+        for word in words {
+            match word {
+                "preflush" => bio.flags.preflush = true,
+                "fua" => bio.flags.fua = true,
+                "sync" => bio.flags.sync = true,
+                "nowait" => bio.flags.nowait = true,
+                "nomerge" => bio.flags.nomerge = true,
+                _ => return Err(format!("unknown property {word:?} of a request")),
+            }
+        }
+        let queue = self.machine.mq.queue(0);
+        queue
+            .with_pool(|pool| pool.add_bio(bio))
+            .ok_or("out of bios".to_owned())
+    }
+
+    fn complete(&mut self, list: &str, status: Status) -> Result<(), String> {
+        let requests: Vec<RequestId> = if list == "all" {
+            self.machine.in_device.clone()
+        } else {
+            let found: Result<_, String> =
+                list.split(',').map(|name| self.find(name.trim())).collect();
+            found?
+        };
+        for rq in requests {
+            self.machine.in_device.retain(|&other| other != rq);
+            let end = CompletePath::end(0, rq, status);
+            self.machine.run_on(0, Frame::Complete(end));
+        }
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<RequestId, String> {
+        let named = |&&rq: &&RequestId| self.machine.name(rq) == name;
+        let found = self.machine.in_device.iter().find(named);
+        found.copied().ok_or(format!("{name} is not in the device"))
+    }
+
+    /// What a driver, or the block layer itself, does to hold requests back.
+    fn hold(&mut self, word: &str, rest: &str) -> Result<(), String> {
+        let mut cpu = Cpu::new(CpuId(0));
+        let q = self.machine.mq.queue(0);
+        let hctxs = q.hctxs.len();
+        let hctx: usize = if rest.is_empty() { 0 } else { number(rest)? };
+        if hctx >= hctxs {
+            return Err(format!("there is no hctx {hctx}"));
+        }
+        match word {
+            "stop" => q.hctxs[hctx].stopped.set(&mut cpu),
+            "start" => q.hctxs[hctx].stopped.clear(&mut cpu),
+            "quiesce" => q.quiesced.set(&mut cpu),
+            _ => q.quiesced.clear(&mut cpu),
+        }
+        let run = match word {
+            "start" => hctx..hctx + 1,
+            "unquiesce" => 0..hctxs,
+            _ => 0..0,
+        };
+        for hctx in run {
+            let path = RunPath::new(0, HctxId(hctx as u16), true);
+            self.machine.run_on(0, Frame::Run(path));
+        }
+        Ok(())
+    }
+
+    fn show(&self, what: &str) -> Printed {
+        let q = self.machine.mq.queue(0);
+        match what {
+            "pending" => Ok(self.machine.pending()),
+            "restart" => Ok(self.machine.restart()),
+            "busy" => Ok(vec![format!(
+                "dispatch_busy {}",
+                q.hctxs[0].dispatch_busy.peek()
+            )]),
+            "map" => Ok(vec![format!("{:?}", self.machine.mq.set.map[0])]),
+            "places" => {
+                let live = q.with_pool(|pool| {
+                    let live = pool.iter().filter(|(_, rq)| rq.place != Place::Free);
+                    live.map(|(id, rq)| (id, rq.place)).collect::<Vec<_>>()
+                });
+                let line = |(id, place): (RequestId, Place)| {
+                    format!(
+                        "{} {}",
+                        self.machine.name(id),
+                        format!("{place:?}").to_lowercase()
+                    )
+                };
+                Ok(live.into_iter().map(line).collect())
+            }
+            _ => Err(format!("unknown {what:?}")),
+        }
+    }
+}
+
+/// Settings of a script's layer.
+struct Values {
+    rules: Rules,
+    scheduler: SchedulerKind,
+    cpus: u16,
+    hctxs: u16,
+    tags: u32,
+    nr_requests: u32,
+    max_sectors: u32,
+    merge: bool,
+    queue_rqs: bool,
+    commit_rqs: bool,
+    write_cache: bool,
+    fua: bool,
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        Values {
+            rules: Rules::v6_12(),
+            scheduler: SchedulerKind::None,
+            cpus: 1,
+            hctxs: 1,
+            tags: 8,
+            nr_requests: 16,
+            max_sectors: 2560,
+            merge: true,
+            queue_rqs: false,
+            commit_rqs: false,
+            write_cache: false,
+            fua: false,
+        }
+    }
+}
+
+impl Values {
+    fn set(&mut self, pair: &str) -> Result<(), String> {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or(format!("{pair:?}: no NAME=VALUE"))?;
+        match name {
+            "rules" => {
+                self.rules = Rules::by_name(value).ok_or(format!("unknown rules {value:?}"))?;
+            }
+            "scheduler" => {
+                self.scheduler = match value {
+                    "none" => SchedulerKind::None,
+                    "mq-deadline" => SchedulerKind::MqDeadline,
+                    _ => return Err(format!("unknown scheduler {value:?}")),
+                }
+            }
+            "cpus" => self.cpus = number(value)?,
+            "hctxs" => self.hctxs = number(value)?,
+            "tags" => self.tags = number(value)?,
+            "nr_requests" => self.nr_requests = number(value)?,
+            "max_sectors" => self.max_sectors = number(value)?,
+            "merge" => self.merge = value != "0",
+            "queue_rqs" => self.queue_rqs = value != "0",
+            "commit_rqs" => self.commit_rqs = value != "0",
+            "write_cache" => self.write_cache = value != "0",
+            "fua" => self.fua = value != "0",
+            _ => return Err(format!("unknown setting {name:?}")),
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> QueueConfig {
+        let scheduled = self.scheduler != SchedulerKind::None;
+        let nr_requests = if scheduled {
+            self.nr_requests
+        } else {
+            self.tags
+        };
+        let settings = MqDeadlineSettings::defaults(HZ, nr_requests);
+        QueueConfig {
+            settings: self.settings(nr_requests),
+            tags: TagSetConfig {
+                queue_depth: self.tags,
+                counts: HctxCounts {
+                    default: self.hctxs,
+                    read: 0,
+                    poll: 0,
+                },
+                hctx_shared: false,
+                waiters: usize::from(self.cpus),
+            },
+            topology: CpuTopology::flat(self.cpus),
+            elevator: match self.scheduler {
+                SchedulerKind::None => Elevator::None,
+                SchedulerKind::MqDeadline => {
+                    Elevator::MqDeadline(MqDeadline::new(&self.rules, settings))
+                }
+            },
+            bios: BIOS,
+        }
+    }
+
+    fn settings(&self, nr_requests: u32) -> QueueSettings {
+        QueueSettings {
+            rules: self.rules,
+            limits: QueueLimits {
+                max_sectors: self.max_sectors,
+                max_segments: 128,
+                chunk_sectors: 0,
+                max_discard_sectors: 1 << 20,
+                max_discard_segments: 1,
+                write_cache: self.write_cache,
+                fua: self.fua,
+            },
+            scheduler: self.scheduler,
+            nr_requests,
+            nomerges: NoMerges::All,
+            rq_affinity: 1,
+            hz: HZ,
+            driver_queue_rqs: self.queue_rqs,
+            queue_rqs_in_order: self.queue_rqs,
+            driver_commit_rqs: self.commit_rqs,
+            driver_budget: false,
+            should_merge: self.merge,
+            slots_per_map: nr_requests,
+        }
+    }
+}
+
+/// Splits off `cpu=N` at the end.
+fn take_cpu(text: &str) -> Result<(&str, usize), String> {
+    match text.rsplit_once("cpu=") {
+        Some((rest, cpu)) => Ok((rest.trim(), number(cpu)?)),
+        None => Ok((text, 0)),
+    }
+}
+
+fn answer(word: &str) -> Result<Answer, String> {
+    match word {
+        "ok" => Ok(Answer::Ok),
+        "resource" => Ok(Answer::Resource),
+        "dev_resource" => Ok(Answer::DevResource),
+        "ioerr" => Ok(Answer::Error(Status::IoError)),
+        _ => Err(format!("unknown answer {word:?}")),
+    }
+}
+
+fn number<T: core::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a number of the right size"))
+}
