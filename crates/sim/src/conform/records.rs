@@ -6,7 +6,7 @@
 
 use blkmq::elevator::{DispatchTime, Scheduler as _};
 use blkmq::request::{Op, RequestId};
-use blkmq::time::{Jiffies, SimTime};
+use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::Error;
 use super::event::{Event, Events, Kind};
@@ -21,6 +21,8 @@ use super::verdict::{Judge, show_queues, show_request};
 
 /// Added to ticks since the machine's start, so that none is before tick 0: only differences count.
 const TICKS_BEFORE: Jiffies = Jiffies(1 << 32);
+/// How far a record can stand from the scheduler's look at the tick.
+const TICK_EDGE: Duration = Duration::from_micros(30);
 /// Steps that are kept though no decision needs them any more.
 const LOG_SLACK: usize = 4096;
 
@@ -40,6 +42,8 @@ pub(super) struct Decision {
     pub(super) before: Model,
     /// Made by a CPU of which the layer knows nothing: in none of its lists.
     pub(super) unseen: bool,
+    /// Time of the event at which it was made.
+    pub(super) made: SimTime,
 }
 
 /// Decisions and the model that makes them.
@@ -50,7 +54,7 @@ pub(super) struct Desk<'a> {
     /// With several CPUs: the model before the first step of the log, which is always kept.
     pub(super) anchor: Option<Model>,
     tokens: u64,
-    now: SimTime,
+    pub(super) now: SimTime,
 }
 
 impl Desk<'_> {
@@ -104,6 +108,7 @@ impl Asked for Desk<'_> {
             step,
             before,
             unseen: false,
+            made: self.now,
         });
         Some(token)
     }
@@ -351,7 +356,9 @@ impl<'a> Records<'a> {
         } else if self.several_cpus() && self.issue_chosen(kernel) {
             judge.hit();
             return;
-        } else if self.several_cpus() && self.explain(token, kernel) {
+        } else if self.several_cpus() && self.explain(token, kernel)
+            || token.is_some_and(|token| self.beside_tick(token, kernel))
+        {
             judge.hit();
         } else {
             self.report(event, token, judge);
@@ -393,6 +400,36 @@ impl<'a> Records<'a> {
             }
         }
         self.is_issued(kernel);
+    }
+
+    /// A record stands some microseconds before or after the scheduler's look at the tick: if the
+    /// tick changed around it, the decision may have been made in the other one.
+    fn beside_tick(&mut self, token: Token, kernel: RequestId) -> bool {
+        let Some(at) = self.desk.decisions.iter().position(|d| d.token == token) else {
+            return false;
+        };
+        let decision = &self.desk.decisions[at];
+        let Some(Step::Dispatch { call, .. }) = self.desk.replay.log.get(decision.step) else {
+            return false;
+        };
+        let made = call.time.entered;
+        let others = [
+            tick(SimTime(decision.made.0.saturating_sub(TICK_EDGE.0))),
+            tick(decision.made + TICK_EDGE),
+        ];
+        let fits = others.into_iter().find(|&other| {
+            let call = Call::at(DispatchTime::at(other));
+            other != made && decision.before.would_choose(call) == Some(kernel)
+        });
+        let Some(other) = fits else { return false };
+        let step = decision.step;
+        if let Step::Dispatch { call, .. } = &mut self.desk.replay.log[step] {
+            *call = Call::at(DispatchTime::at(other));
+        }
+        self.correct(token, kernel);
+        let holder = self.holder_of(kernel);
+        self.shown(holder);
+        holder == Some(token)
     }
 
     /// With several CPUs: is the request one that the model has chosen? Which CPU hands over
@@ -530,6 +567,7 @@ impl<'a> Records<'a> {
             step: usize::MAX,
             before: self.desk.replay.model.clone(),
             unseen: false,
+            made: self.desk.now,
         });
         self.layer.refused(hctx, token, self.desk.now);
     }

@@ -217,6 +217,7 @@ impl Desk<'_> {
                         step: log.len(),
                         before,
                         unseen: true,
+                        made: self.now,
                     });
                 }
                 (
