@@ -8,10 +8,12 @@
 //! imposed, so that each miss counts once. No clock, no printing. Read next: `conform/calls.rs`.
 
 mod calls;
+mod desk;
 mod event;
 mod flushes;
 mod layer;
 mod ledger;
+mod links;
 mod model;
 mod none;
 mod plugs;

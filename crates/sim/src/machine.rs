@@ -147,7 +147,8 @@ impl Simulator {
             self.now = self.now.max(time);
             self.event_count += 1;
             self.handle(event);
-            if self.running_tasks == 0 && !self.next_phase() {
+            // The last thread may have ended while its last request is still being ended.
+            if self.running_tasks == 0 && !self.next_phase() && !self.anything_waits() {
                 return Some(self.ended());
             }
         }

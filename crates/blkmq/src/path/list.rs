@@ -322,7 +322,8 @@ impl ListPath {
         match core::mem::take(&mut cpu.answer) {
             Answer::Ok => {
                 self.queued += 1;
-                self.failed = false;
+                // v6.1 counts every error of the list, v6.12 looks at the last answer.
+                self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
                 self.wait(At::Head)
             }
             Answer::Error(status) => {

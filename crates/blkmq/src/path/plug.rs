@@ -13,7 +13,7 @@ use crate::elevator::InsertAt;
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, RequestId};
+use crate::request::{HctxId, Place, RequestId, Status};
 use crate::rules::{DirectUnplug, PlugOrder};
 use crate::sbitmap::Get;
 
@@ -146,6 +146,18 @@ enum Mode {
     Group,
 }
 
+/// What the driver said to a request that was issued directly.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+enum Outcome {
+    /// It has it.
+    #[default]
+    Taken,
+    /// BLK_STS_RESOURCE or BLK_STS_DEV_RESOURCE.
+    Refused,
+    /// An error to end it with.
+    Failed(Status),
+}
+
 /// A plug flush, or direct issue of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PlugPath {
@@ -166,7 +178,7 @@ pub struct PlugPath {
     get: Option<Get>,
     queued: u32,
     failed: bool,
-    refused: bool,
+    outcome: Outcome,
     busy: i32,
 }
 
@@ -190,7 +202,7 @@ impl PlugPath {
             get: None,
             queued: 0,
             failed: false,
-            refused: false,
+            outcome: Outcome::Taken,
             busy: 0,
         }
     }

@@ -304,6 +304,9 @@ impl RunPath {
     fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
         if self.in_background || !here {
+            if q.hctx(self.hctx).stopped.test(cpu) {
+                return Next::Done;
+            }
             let (queue, hctx) = (self.queue, self.hctx);
             cpu.outbox.push(Effect::Kick {
                 queue,

@@ -4,119 +4,20 @@
 //! ends with the driver having a request shows in the trace, at the `D` itself; one that does not
 //! (no tag is free, or the scheduler gives nothing) is taken to happen where it was caused.
 
-use blkmq::elevator::{DispatchTime, Scheduler as _};
 use blkmq::request::{Op, RequestId};
-use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::time::SimTime;
 
 use super::Error;
+use super::desk::{Decision, Desk, tick};
 use super::event::{Event, Events, Kind};
 use super::flushes::Flushes;
 use super::layer::{Asked, Layer, Token};
 use super::ledger::At;
-use super::model::{Call, Model, Step};
+use super::model::Step;
 use super::plugs::Batches;
-use super::replay::{Arrival, Replay};
+use super::replay::Arrival;
 use super::setup::{HZ, Setup};
 use super::verdict::{Judge, show_queues, show_request};
-
-/// Added to ticks since the machine's start, so that none is before tick 0: only differences count.
-const TICKS_BEFORE: Jiffies = Jiffies(1 << 32);
-/// How far a record can stand from the scheduler's look at the tick.
-const TICK_EDGE: Duration = Duration::from_micros(30);
-/// Steps that are kept though no decision needs them any more.
-const LOG_SLACK: usize = 4096;
-
-/// The tick of an instant: the clock of blktrace and the tick start together.
-fn tick(now: SimTime) -> Jiffies {
-    TICKS_BEFORE + now.jiffies(HZ)
-}
-
-/// A decision that the trace has not shown yet.
-#[derive(Debug)]
-pub(super) struct Decision {
-    pub(super) token: Token,
-    pub(super) rq: RequestId,
-    /// Its step in the log; the largest number if it is in none (the driver gave it back).
-    pub(super) step: usize,
-    /// The model just before.
-    pub(super) before: Model,
-    /// Made by a CPU of which the layer knows nothing: in none of its lists.
-    pub(super) unseen: bool,
-    /// Time of the event at which it was made.
-    pub(super) made: SimTime,
-}
-
-/// Decisions and the model that makes them.
-#[derive(Debug)]
-pub(super) struct Desk<'a> {
-    pub(super) replay: Replay<'a>,
-    pub(super) decisions: Vec<Decision>,
-    /// With several CPUs: the model before the first step of the log, which is always kept.
-    pub(super) anchor: Option<Model>,
-    tokens: u64,
-    pub(super) now: SimTime,
-}
-
-impl Desk<'_> {
-    fn call(&self) -> Call {
-        Call::at(DispatchTime::at(tick(self.now)))
-    }
-
-    pub(super) fn new_token(&mut self) -> Token {
-        self.tokens += 1;
-        Token(self.tokens)
-    }
-
-    /// A request that only the model has (it merged otherwise) belongs to the first.
-    fn hctx_of_request(&self, rq: RequestId) -> usize {
-        let ledger = &self.replay.ledger;
-        if !ledger.is_live(rq) {
-            return 0;
-        }
-        self.replay.setup.hctx_of(ledger.entry(rq).cpu)
-    }
-
-    pub(super) fn decision(&self, token: Token) -> &Decision {
-        let found = self.decisions.iter().find(|d| d.token == token);
-        found.expect("tokens of the layer are decisions that are not shown yet")
-    }
-}
-
-impl Asked for Desk<'_> {
-    fn has_work(&self) -> bool {
-        self.replay.model.dd.has_work()
-    }
-
-    fn decide(&mut self) -> Option<Token> {
-        let call = self.call();
-        let before = self.replay.model.clone();
-        let answer = self.replay.model.ask(call);
-        let step = self.replay.log.len();
-        if answer.is_some() || self.replay.logging {
-            self.replay.log.push(Step::Dispatch {
-                call,
-                answer,
-                forced: false,
-            });
-        }
-        let rq = answer?;
-        self.replay.logging = true;
-        let token = self.new_token();
-        self.decisions.push(Decision {
-            token,
-            rq,
-            step,
-            before,
-            unseen: false,
-            made: self.now,
-        });
-        Some(token)
-    }
-
-    fn hctx_of(&self, token: Token) -> usize {
-        self.hctx_of_request(self.decision(token).rq)
-    }
-}
 
 #[derive(Debug)]
 struct Records<'a> {
@@ -184,18 +85,8 @@ fn wake_others(devices: &mut [Records], device: usize, kind: Kind) {
 
 impl<'a> Records<'a> {
     fn new(setup: &'a Setup, events: &[Event]) -> Records<'a> {
-        let cpus: usize = setup.hctxs.iter().map(|hctx| hctx.cpus.len()).sum();
-        let mut replay = Replay::new(setup, events);
-        let anchor = (cpus > 1).then(|| replay.model.clone());
-        replay.logging = anchor.is_some();
         Records {
-            desk: Desk {
-                replay,
-                decisions: Vec::new(),
-                anchor,
-                tokens: 0,
-                now: SimTime::ZERO,
-            },
+            desk: Desk::new(setup, events),
             layer: Layer::new(setup),
             batches: Batches::default(),
             flushes: Flushes::new(setup),
@@ -234,7 +125,7 @@ impl<'a> Records<'a> {
             _ => {}
         }
         self.settle(event.cpu);
-        self.forget();
+        self.desk.forget();
         if cfg!(debug_assertions) && self.desk.replay.is_settled() {
             self.check();
         }
@@ -402,34 +293,21 @@ impl<'a> Records<'a> {
         self.is_issued(kernel);
     }
 
-    /// A record stands some microseconds before or after the scheduler's look at the tick: if the
-    /// tick changed around it, the decision may have been made in the other one.
+    /// The decision was made in the tick beside that of its record.
     fn beside_tick(&mut self, token: Token, kernel: RequestId) -> bool {
-        let Some(at) = self.desk.decisions.iter().position(|d| d.token == token) else {
+        if !self.desk.move_tick(token, kernel) {
             return false;
-        };
-        let decision = &self.desk.decisions[at];
-        let Some(Step::Dispatch { call, .. }) = self.desk.replay.log.get(decision.step) else {
-            return false;
-        };
-        let made = call.time.entered;
-        let others = [
-            tick(SimTime(decision.made.0.saturating_sub(TICK_EDGE.0))),
-            tick(decision.made + TICK_EDGE),
-        ];
-        let fits = others.into_iter().find(|&other| {
-            let call = Call::at(DispatchTime::at(other));
-            other != made && decision.before.would_choose(call) == Some(kernel)
-        });
-        let Some(other) = fits else { return false };
-        let step = decision.step;
-        if let Step::Dispatch { call, .. } = &mut self.desk.replay.log[step] {
-            *call = Call::at(DispatchTime::at(other));
         }
         self.correct(token, kernel);
-        let holder = self.holder_of(kernel);
-        self.shown(holder);
-        holder == Some(token)
+        self.shown(Some(token));
+        true
+    }
+
+    /// The kernel's choice takes the place of a decision.
+    fn correct(&mut self, token: Token, kernel: RequestId) {
+        for void in self.desk.correct(token, kernel) {
+            self.layer.withdraw(void);
+        }
     }
 
     /// With several CPUs: is the request one that the model has chosen? Which CPU hands over
@@ -572,73 +450,6 @@ impl<'a> Records<'a> {
         self.layer.refused(hctx, token, self.desk.now);
     }
 
-    /// Puts the kernel's choice in the place of a decision and makes all that followed again.
-    fn correct(&mut self, token: Token, kernel: RequestId) {
-        let desk = &mut self.desk;
-        let at = desk.decisions.iter().position(|d| d.token == token);
-        let at = at.expect("the layer's tokens are decisions");
-        if desk.decisions[at].step == usize::MAX {
-            return;
-        }
-        let first = desk.decisions[at].step;
-        // A request that came after the decision: that was none, then, and one is made now.
-        let created = |step: &Step| matches!(step, Step::Create { rq, .. } if *rq == kernel);
-        let late = !desk.decisions[at].before.holds(kernel)
-            || desk.replay.log[first..].iter().any(created);
-        let mut void: Vec<Token> = Vec::new();
-        let shown = shown_after(desk, first);
-        let mut model = desk.decisions[at].before.clone();
-        for index in first..desk.replay.log.len() {
-            let mut step = desk.replay.log[index].clone();
-            if let Step::Dispatch {
-                call,
-                answer,
-                forced,
-            } = &mut step
-            {
-                let decision = desk.decisions.iter_mut().find(|d| d.step == index);
-                if let Some(decision) = decision {
-                    let wanted = if index == first { Some(kernel) } else { None };
-                    decision.before = model.clone();
-                    *forced = index == first;
-                    *answer = if late && index == first {
-                        None
-                    } else {
-                        choose(&mut model, *call, wanted, decision.rq, &shown)
-                    };
-                    match *answer {
-                        Some(rq) => decision.rq = rq,
-                        None if index > first => void.push(decision.token),
-                        None => {}
-                    }
-                    desk.replay.log[index] = step;
-                    continue;
-                }
-                // Shown already.
-                if answer.is_some_and(|rq| !model.holds(rq)) {
-                    continue;
-                }
-            }
-            model.apply(&step);
-        }
-        let ledger = &desk.replay.ledger;
-        model.keep_only(|rq| ledger.is_live(rq));
-        desk.replay.model = model;
-        if late && desk.replay.model.holds(kernel) {
-            let call = desk.call();
-            let answer = Some(kernel);
-            desk.replay.apply(Step::Dispatch {
-                call,
-                answer,
-                forced: true,
-            });
-        }
-        for token in void {
-            self.layer.withdraw(token);
-            self.desk.decisions.retain(|d| d.token != token);
-        }
-    }
-
     fn report(&self, event: &Event, token: Option<Token>, judge: &mut Judge) {
         let replay = &self.desk.replay;
         let model = match token {
@@ -664,65 +475,8 @@ impl<'a> Records<'a> {
         }
         judge.miss(event.time, show_request(event), model, text);
     }
-
-    /// Drops what no open decision needs.
-    fn forget(&mut self) {
-        if self.several_cpus() {
-            self.desk.trim();
-            return;
-        }
-        let desk = &mut self.desk;
-        let steps = desk.decisions.iter().map(|d| d.step);
-        let Some(first) = steps.filter(|&step| step != usize::MAX).min() else {
-            desk.replay.logging = false;
-            desk.replay.log.clear();
-            return;
-        };
-        if first > LOG_SLACK {
-            desk.replay.log.drain(..first);
-            for decision in &mut desk.decisions {
-                if decision.step != usize::MAX {
-                    decision.step -= first;
-                }
-            }
-        }
-    }
-}
-
-/// Decides anew: what is wanted, else what the model says, else as before if that can be.
-fn choose(
-    model: &mut Model,
-    call: Call,
-    wanted: Option<RequestId>,
-    before: RequestId,
-    shown: &[RequestId],
-) -> Option<RequestId> {
-    let saved = model.clone();
-    let free = model.ask(call).filter(|rq| !shown.contains(rq));
-    if free.is_some() && (wanted.is_none() || wanted == free) {
-        return free;
-    }
-    *model = saved;
-    let rq = wanted.unwrap_or(before);
-    model.holds(rq).then(|| {
-        model.impose(rq);
-        rq
-    })
 }
 
 fn arrival(event: &Event) -> Option<Arrival> {
     event.ioprio.map(|ioprio| Arrival { rq: None, ioprio })
-}
-
-/// What the trace has shown of decisions from step `first` on: that stands.
-fn shown_after(desk: &Desk, first: usize) -> Vec<RequestId> {
-    let open = |step: usize| desk.decisions.iter().any(|d| d.step == step);
-    let later = desk.replay.log.iter().enumerate().skip(first);
-    later
-        .filter(|&(index, _)| !open(index))
-        .filter_map(|(_, step)| match step {
-            Step::Dispatch { answer, .. } => *answer,
-            _ => None,
-        })
-        .collect()
 }

@@ -7,9 +7,9 @@
 
 use blkmq::request::RequestId;
 
+use super::desk::{Decision, Desk};
 use super::layer::Token;
 use super::model::{Call, Model, Step};
-use super::records::{Decision, Desk};
 
 /// Open decisions that may turn out to have been made later, at most.
 const MOVED_MOST: usize = 6;

@@ -1,13 +1,15 @@
 //! `--device captured`: takes each request and completes it after the time that the capture's
 //! device took for that place.
 //!
-//! As many at once as there are tags (and budget): the model knows how long, not why, so a
+//! A captured D2C contains the way from the interrupt to its handler, which must cost nothing
+//! more. As many at once as there are tags (and budget): the model knows how long, not why, so a
 //! scheduler that gives the real device better work is not rewarded here. Read next:
 //! `replay/services.rs`.
 
 use blkmq::request::{HctxId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
+use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Reply, Verdict};
 use crate::plan::DeviceKind;
 use crate::replay::{Arrivals, Services, Taken};
@@ -31,15 +33,11 @@ pub struct CapturedDevice {
     budget: u32,
     /// How its driver ends a request.
     by: EndedBy,
-    /// From the interrupt to its handler on an idle CPU: part of a captured D2C, so the interrupt
-    /// comes that much earlier.
-    lead: Duration,
 
     // State.
     services: Services,
     counts: CapturedCounts,
-    /// When each slot's request completes; `NEVER` where none is with the device.
-    due: Vec<SimTime>,
+    timers: CommandTimers,
     /// Slots that hold a budget token.
     holds: Vec<bool>,
     tokens_out: u32,
@@ -47,9 +45,8 @@ pub struct CapturedDevice {
 }
 
 impl CapturedDevice {
-    /// The device of `arrivals` behind the driver of `setup`, idle. `lead` is the time from an
-    /// interrupt to its handler.
-    pub fn new(arrivals: &Arrivals, setup: &DeviceSetup<'_>, lead: Duration) -> CapturedDevice {
+    /// The device of `arrivals` behind the driver of `setup`, idle.
+    pub fn new(arrivals: &Arrivals, setup: &DeviceSetup<'_>) -> CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
             budget: setup.plan.budget,
@@ -57,10 +54,9 @@ impl CapturedDevice {
                 DeviceKind::NullBlk(_) => EndedBy::End,
                 DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => EndedBy::Complete,
             },
-            lead,
             services: arrivals.services.clone(),
             counts: CapturedCounts::default(),
-            due: vec![SimTime::NEVER; slots],
+            timers: CommandTimers::new(setup.requests),
             holds: vec![false; slots],
             tokens_out: 0,
             in_flight: 0,
@@ -93,18 +89,11 @@ impl Device for CapturedDevice {
             Taken::Near(_) => self.counts.near += 1,
             Taken::Mean(_) => self.counts.mean += 1,
         }
-        let slot = command.rq.0 as usize;
-        assert_eq!(
-            self.due[slot],
-            SimTime::NEVER,
-            "request {slot} was issued twice"
-        );
-        let after = Duration(taken.time().0.saturating_sub(self.lead.0));
-        self.due[slot] = now + after;
-        self.holds[slot] = command.budget.is_some() && self.budget > 0;
+        self.timers.arm(command.rq, now + taken.time());
+        self.holds[command.rq.0 as usize] = command.budget.is_some() && self.budget > 0;
         self.in_flight += 1;
         out.push(Action::Interrupt {
-            after,
+            after: taken.time(),
             cpu: command.cpu,
             vector: command.rq.0,
         });
@@ -121,14 +110,13 @@ impl Device for CapturedDevice {
     }
 
     fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
-        let due = &mut self.due[vector as usize];
-        if *due > now {
+        let rq = RequestId(vector);
+        if !self.timers.take(rq, now) {
             return None;
         }
-        *due = SimTime::NEVER;
         self.in_flight -= 1;
         Some(Found {
-            rq: RequestId(vector),
+            rq,
             status: Status::Ok,
             by: self.by,
         })

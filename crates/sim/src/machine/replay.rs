@@ -83,10 +83,11 @@ impl Simulator {
             if matches!(simulator.device, AnyDevice::Faulty(_)) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let costs = &simulator.costs;
-            let lead = costs.ps(costs.cycles.idle_exit + costs.cycles.irq) / 1000;
-            let setup = DeviceSetup::of(plan, &[]);
-            let device = CapturedDevice::new(arrivals, &setup, Duration(lead));
+            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, &[]));
+            // Captured times of arrivals and completions contain the way out of idle and into the
+            // interrupt.
+            simulator.costs.cycles.idle_exit = 0;
+            simulator.costs.cycles.irq = 0;
             simulator.device = AnyDevice::Captured(Box::new(device));
         }
         let mut replay = Replay {

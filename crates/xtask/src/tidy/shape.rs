@@ -14,14 +14,6 @@ const LONG_FILES: &[(&str, &str)] = &[
         "a table: one row for each option that fio knows",
     ),
     (
-        "crates/sim/src/conform/calls.rs",
-        "one judge: every kind of event of a capture",
-    ),
-    (
-        "crates/sim/src/conform/records.rs",
-        "one judge: every kind of record of a capture",
-    ),
-    (
         "crates/sim/src/scenario/tests.rs",
         "tables of refusals, one row a case",
     ),

@@ -3,7 +3,7 @@
 //! Kernel: blk_mq_try_issue_directly(), blk_mq_try_issue_list_directly(),
 //! blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
-use super::{At, Mode, PlugPath};
+use super::{At, Mode, Outcome, PlugPath};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::insert::{InsertPath, ThenRun};
@@ -13,7 +13,7 @@ use crate::path::tag::{self, TagStep};
 use crate::path::{Call, Next, Traced, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::RequestId;
-use crate::rules::{PlugOrder, StoppedIssue};
+use crate::rules::{LastHint, PlugOrder, StoppedIssue};
 
 impl PlugPath {
     /// Labels of direct issue.
@@ -39,10 +39,10 @@ impl PlugPath {
                     q.pool.held(cpu.id)[rq].budget = Some(token);
                     self.want_tag(q, cpu)
                 }
-                _ => self.no_resource(q, cpu),
+                _ => self.no_resource(),
             },
             At::Tag => self.tag(mq, cpu),
-            At::NoTag => self.no_resource(q, cpu),
+            At::NoTag => self.no_resource(),
             At::Offer => {
                 let rq = self.rq.expect("one is being issued");
                 self.at = At::Answer;
@@ -51,9 +51,10 @@ impl PlugPath {
                     last: self.group.is_empty(),
                 }
             }
-            At::Answer => self.answer(q, cpu),
+            At::Answer => self.answer(cpu),
             At::Refused => {
-                // The refused request is on the dispatch list: see that it gets on.
+                // The refused request is on the dispatch list: see that it gets on. With more of
+                // the group left, the run after their insertion does that.
                 let only_last = self.mode == Mode::Group && !self.group.is_empty();
                 self.at = At::Issued;
                 if only_last {
@@ -65,18 +66,17 @@ impl PlugPath {
             At::Issued => self.issued(q, cpu),
             At::BusyRead => {
                 let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
-                let refused = core::mem::take(&mut self.refused);
+                let refused = self.outcome == Outcome::Refused;
                 if value == 0 && !refused {
-                    return self.after_issue(q);
+                    return self.settle(q, cpu);
                 }
                 self.busy = (7 * value + if refused { 16 } else { 0 }) / 8;
                 self.to(At::BusyWrite)
             }
             At::BusyWrite => {
-                q.hctx(self.hctx)
-                    .dispatch_busy
-                    .write(cpu, core::mem::take(&mut self.busy));
-                self.after_issue(q)
+                let busy = core::mem::take(&mut self.busy);
+                q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
+                self.settle(q, cpu)
             }
             at => unreachable!("{at:?} is a label of the plug"),
         }
@@ -84,11 +84,21 @@ impl PlugPath {
 
     fn next_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
-        let next = self.only.take().or_else(|| self.group.pop_front(&mut pool));
-        let Some(rq) = next else {
+        let Some(rq) = self.only.take().or_else(|| self.group.first()) else {
             drop(pool);
             return self.to(At::Issued);
         };
+        let elsewhere = pool[rq].hctx != self.hctx;
+        if self.mode == Mode::Plug && elsewhere && self.queued > 0 && q.settings.driver_commit_rqs {
+            // On to the next hctx: the last one's driver has heard that more will come.
+            drop(pool);
+            let queued = core::mem::take(&mut self.queued);
+            trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
+            return Next::Commit(self.hctx);
+        }
+        if self.mode != Mode::Single {
+            self.group.pop_front(&mut pool);
+        }
         self.rq = Some(rq);
         self.hctx = pool[rq].hctx;
         self.ctx = pool[rq].ctx.0;
@@ -130,30 +140,43 @@ impl PlugPath {
             StoppedIssue::Insert => ThenRun::No,
             StoppedIssue::InsertAndRun => ThenRun::Here,
         };
+        self.queued += 1;
         self.at = At::Next;
         Next::Call(Call::Insert(InsertPath::new(self.queue, rq, false, run)))
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
-    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn no_resource(&mut self) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         if self.mode == Mode::Single {
             self.at = At::Next;
             let path = InsertPath::new(self.queue, rq, false, ThenRun::Here);
             return Next::Call(Call::Insert(path));
         }
-        self.refuse(q, cpu, rq)
+        self.refuse(rq)
     }
 
-    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn answer(&mut self, cpu: &mut Cpu) -> Next {
+        self.outcome = match core::mem::take(&mut cpu.answer) {
+            Answer::Ok => Outcome::Taken,
+            Answer::Error(status) => Outcome::Failed(status),
+            _ => Outcome::Refused,
+        };
+        // What the device says about itself is noted first, request by request.
+        self.at = At::BusyRead;
+        Next::Step
+    }
+
+    /// What the driver's answer means for the request.
+    fn settle<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one was offered");
-        match core::mem::take(&mut cpu.answer) {
-            Answer::Ok => {
+        match core::mem::take(&mut self.outcome) {
+            Outcome::Taken => {
                 self.queued += 1;
-                self.failed = false;
+                self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
                 self.to(At::Next)
             }
-            Answer::Error(status) => {
+            Outcome::Failed(status) => {
                 self.failed = true;
                 self.at = At::Next;
                 Next::Call(Call::End {
@@ -162,38 +185,40 @@ impl PlugPath {
                     status,
                 })
             }
-            _ => {
+            Outcome::Refused => {
                 let mut pool = q.pool.held(cpu.id);
                 pool[rq].budget = None;
                 requeue_bookkeeping(&mut pool, rq);
                 let traced = Traced::rq(&pool, rq);
                 drop(pool);
                 trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
-                self.refuse(q, cpu, rq)
+                self.refuse(rq)
             }
         }
     }
 
     /// The refused request keeps its driver tag and waits on the dispatch list.
-    fn refuse<E: Env>(&mut self, _q: &RequestQueue<E>, _cpu: &mut Cpu, rq: RequestId) -> Next {
-        self.refused = true;
+    fn refuse(&mut self, rq: RequestId) -> Next {
         self.failed = true;
         self.at = At::Refused;
         let path = InsertPath::bypass(self.queue, rq, false, ThenRun::No);
         Next::Call(Call::Insert(path))
     }
 
+    /// A list that ended early: the driver hears that no more comes. v6.1 says so for a plug even
+    /// if nothing was queued, and traces nothing for a group.
     fn issued<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let queued = core::mem::take(&mut self.queued);
-        let failed = core::mem::take(&mut self.failed);
-        self.at = At::BusyRead;
-        if failed && queued > 0 && q.settings.driver_commit_rqs {
-            if self.mode == Mode::Plug {
-                trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
-            }
-            return Next::Commit(self.hctx);
+        let early = core::mem::take(&mut self.failed) && self.mode != Mode::Single;
+        let old = q.settings.rules.last_hint == LastHint::TagAhead;
+        let speaks = queued > 0 || (old && self.mode == Mode::Plug);
+        if !early || !speaks || !q.settings.driver_commit_rqs {
+            return self.after_issue(q);
         }
-        Next::Step
+        if !old || self.mode == Mode::Plug {
+            trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
+        }
+        Next::Commit(self.hctx)
     }
 
     /// What could not be issued goes the way of any other request.

@@ -113,9 +113,9 @@ impl Machine {
             .run_work
             .iter()
             .enumerate()
-            .filter_map(|(hctx, when)| when.map(|delay| kick(hctx, delay)))
+            .filter_map(|(hctx, when)| when.map(|delay| format!("pending {}", due(hctx, delay))))
             .collect();
-        lines.extend(self.requeue_work.then(|| "kick requeue".to_owned()));
+        lines.extend(self.requeue_work.then(|| "pending requeue".to_owned()));
         lines
     }
 
@@ -170,7 +170,12 @@ impl Machine {
             }
         } else {
             let name = self.name(rq);
-            self.print(format!("refused {name}"));
+            let verb = if matches!(answer, Answer::Error(_)) {
+                "failed"
+            } else {
+                "refused"
+            };
+            self.print(format!("{verb} {name}"));
         }
         cpu.answer = answer;
     }
@@ -218,7 +223,7 @@ impl Machine {
     fn kick(&mut self, hctx: HctxId, delay: Duration) {
         let hctx = usize::from(hctx.0);
         self.run_work[hctx] = Some(delay);
-        self.print(kick(hctx, delay));
+        self.print(format!("kick {}", due(hctx, delay)));
     }
 
     fn print(&mut self, line: String) {
@@ -250,10 +255,10 @@ fn context(cpu: u16, owner: u32) -> Cpu {
     context
 }
 
-fn kick(hctx: usize, delay: Duration) -> String {
+fn due(hctx: usize, delay: Duration) -> String {
     match delay.0 / 1_000_000 {
-        0 => format!("kick {hctx}"),
-        ms => format!("kick {hctx} after {ms}ms"),
+        0 => hctx.to_string(),
+        ms => format!("{hctx} after {ms}ms"),
     }
 }
 
