@@ -73,7 +73,22 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) tune: Tune,
 
-    /// Report as JSON, in fio's shape: to FILE, else in place of the text
+    /// Where reports go.
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+    /// Write the run as binary blktrace files, one per CPU, into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blktrace: Option<PathBuf>,
+
+    /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
+    #[arg(last = true, value_name = "FIO OPTIONS")]
+    pub(crate) fio: Vec<String>,
+}
+
+/// Reports of a simulated run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Report as JSON (of a run in fio's shape): to FILE, else in place of the text
     #[arg(
         long,
         value_name = "FILE",
@@ -82,16 +97,9 @@ pub(crate) struct RunArgs {
         default_missing_value = "-"
     )]
     pub(crate) json: Option<PathBuf>,
-    /// Report as CSV: a row for each direction of each job
+    /// Report as CSV: a row for each direction of each job, or of a replay for each column
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write the run as binary blktrace files, one per CPU, into this directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) blktrace: Option<PathBuf>,
-
-    /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
-    #[arg(last = true, value_name = "FIO OPTIONS")]
-    pub(crate) fio: Vec<String>,
 }
 
 /// Changes that make sense for every simulated run.
@@ -140,9 +148,9 @@ pub(crate) struct ReplayArgs {
     /// What else can be changed.
     #[command(flatten)]
     pub(crate) tune: Tune,
-    /// JSON in place of the text
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Where reports go.
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
     /// Keep what comes before a damage in the middle of a file
     #[arg(long)]
     pub(crate) salvage: bool,

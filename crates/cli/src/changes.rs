@@ -143,15 +143,19 @@ impl Changes {
     }
 
     /// Applies all of them to a scenario, and checks the whole.
-    pub(crate) fn plan(&self, scenario: Scenario, machines: &Machines) -> Result<Plan, Error> {
-        let mut scenario = scenario;
+    pub(crate) fn apply(
+        &self,
+        mut scenario: Scenario,
+        machines: &Machines,
+    ) -> Result<(Scenario, Plan), Error> {
         for change in &self.0 {
             let set = scenario.set(&change.assignment);
             scenario = set.map_err(|error| self.in_own_words(&error))?;
         }
-        scenario
+        let plan = scenario
             .plan(&machines.facts())
-            .map_err(|error| self.in_own_words(&error))
+            .map_err(|error| self.in_own_words(&error))?;
+        Ok((scenario, plan))
     }
 
     /// The options as they were written.

@@ -14,11 +14,13 @@ use trace::capture::CaptureDir;
 
 use crate::args::ReplayArgs;
 use crate::changes::{Changes, Machines};
+use crate::drive::drive;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
+use crate::outputs::{Outputs, Reported};
 use crate::{OK, STALLED, output};
 
-/// Replays once for each scheduler and prints the comparison.
+/// Replays once for each scheduler and reports the comparison.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     let machines = Machines::of(&args.tune)?;
     let changes = Changes::of(&args.tune, &machines, &[])?;
@@ -36,6 +38,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
             .map(|name| Some(name.as_str()))
             .collect()
     };
+    let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
     let mut machine = None;
     for scheduler in schedulers {
@@ -48,21 +51,14 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
                 &machines.facts(),
             )
             .map_err(|error| in_own_words(args, scheduler, &error))?;
-        let mut plan = changes.plan(scenario, &machines)?;
+        let (_, mut plan) = changes.apply(scenario, &machines)?;
         fit(&mut plan, &arrivals);
         let profile = machines.get(&plan.machine.profile);
         let refuse = |what| Error::input(&args.capture[0], what);
         let own_device = args.device == CAPTURED;
         let mut simulator = Simulator::replaying(&plan, profile, &arrivals, pace(args), own_device)
             .map_err(refuse)?;
-        let mut interrupted = false;
-        let outcome = simulator.run(|_| {
-            interrupted = interrupt.came();
-            !interrupted
-        });
-        if interrupted {
-            return Err(Error::Interrupted);
-        }
+        let outcome = drive(&mut simulator, &interrupt, |_| Ok(()))?;
         if let Outcome::Stalled(stall) = outcome {
             output::tell(&format!("{}: {stall}", plan.queue.scheduler.name()));
             return Ok(STALLED);
@@ -73,11 +69,14 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         machine = Some((profile, plan.queue.rules.name, plan.seed));
     }
     let (profile, rules, seed) = machine.expect("there is at least one scheduler");
-    if args.json {
-        output::print(&to_json(args, &comparison, profile, rules, seed))?;
-    } else {
-        output::print(&to_text(args, &comparison, profile, rules))?;
-    }
+    let report = ReplayReport {
+        args,
+        comparison,
+        profile,
+        rules,
+        seed,
+    };
+    outputs.write(&report, &interrupt, || Ok(()))?;
     Ok(OK)
 }
 
@@ -176,58 +175,71 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn to_text(
-    args: &ReplayArgs,
-    comparison: &Comparison,
-    profile: &MachineProfile,
-    rules: &str,
-) -> String {
-    let capture: Vec<String> = args
-        .capture
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    format!(
-        "{}: {} of {} from {}, {} loop\n  device {}, machine {} ({}), kernel {rules}\n\n{}",
-        capture.join(" "),
-        counted(comparison.ios, "I/O", "I/Os"),
-        counted(comparison.processes, "process", "processes"),
-        comparison.from,
-        comparison.pace,
-        args.device,
-        profile.name,
-        profile.hash,
-        comparison.text()
-    )
+/// A comparison, and what repeats it.
+#[derive(Debug)]
+struct ReplayReport<'a> {
+    args: &'a ReplayArgs,
+    comparison: Comparison,
+    profile: &'a MachineProfile,
+    rules: &'static str,
+    seed: u64,
 }
 
-fn to_json(
-    args: &ReplayArgs,
-    comparison: &Comparison,
-    profile: &MachineProfile,
-    rules: &str,
-    seed: u64,
-) -> String {
-    let capture: Vec<String> = args
-        .capture
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let mut members = Map::new();
-    let blksim = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "seed": seed,
-        "rules": rules,
-        "machine": profile.name,
-        "machine_hash": profile.hash,
-        "device": args.device,
-        "set": args.tune.set,
-        "capture": capture,
-    });
-    members.insert("blksim".to_owned(), blksim);
-    let figures = serde_json::to_value(comparison).expect("a comparison has string keys");
-    if let Value::Object(figures) = figures {
-        members.extend(figures);
+impl ReplayReport<'_> {
+    fn capture(&self) -> Vec<String> {
+        let paths = self.args.capture.iter();
+        paths.map(|path| path.display().to_string()).collect()
     }
-    format!("{:#}\n", Value::Object(members))
+}
+
+impl Reported for ReplayReport<'_> {
+    fn text(&self) -> String {
+        let (comparison, profile) = (&self.comparison, self.profile);
+        format!(
+            "{}: {} of {} from {}, {} loop\n  device {}, machine {} ({}), kernel {}\n\n{}",
+            self.capture().join(" "),
+            counted(comparison.ios, "I/O", "I/Os"),
+            counted(comparison.processes, "process", "processes"),
+            comparison.from,
+            comparison.pace,
+            self.args.device,
+            profile.name,
+            profile.hash,
+            self.rules,
+            comparison.text()
+        )
+    }
+
+    fn json(&self) -> String {
+        let mut members = Map::new();
+        let blksim = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "seed": self.seed,
+            "rules": self.rules,
+            "machine": self.profile.name,
+            "machine_hash": self.profile.hash,
+            "device": self.args.device,
+            "set": self.args.tune.set,
+            "capture": self.capture(),
+        });
+        members.insert("blksim".to_owned(), blksim);
+        let figures = serde_json::to_value(&self.comparison);
+        if let Value::Object(figures) = figures.expect("a comparison has string keys") {
+            members.extend(figures);
+        }
+        format!("{:#}\n", Value::Object(members))
+    }
+
+    /// What tells runs apart stands in each row, so that rows can be put below each other.
+    fn csv(&self) -> String {
+        let cells = [
+            self.capture().join(" "),
+            self.seed.to_string(),
+            self.rules.to_owned(),
+            self.profile.name.clone(),
+            self.args.device.clone(),
+        ];
+        self.comparison
+            .to_csv(&["capture", "seed", "rules", "machine", "device"], &cells)
+    }
 }

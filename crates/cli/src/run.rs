@@ -7,9 +7,11 @@ use sim::machine::{Outcome, Simulator};
 use sim::report::Report;
 
 use crate::args::RunArgs;
+use crate::drive::drive;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::output::{self, OutputFile};
+use crate::output;
+use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
 use crate::scenario::{Prepared, prepare};
 use crate::trace_out::TraceOut;
@@ -21,44 +23,37 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         plan,
         profile,
         origin,
+        written,
     } = prepare(args)?;
-    let outputs = Outputs::open(args)?;
+    let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
     let mut simulator = Simulator::new(&plan, &profile)
         .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;
-    let trace = args
-        .blktrace
-        .as_deref()
-        .map(|dir| TraceOut::create(dir, &plan))
-        .transpose()?;
-    if trace.is_some() {
-        simulator.trace();
-    }
+    let mut trace = match &args.blktrace {
+        Some(dir) => Some(TraceOut::create(dir, &plan, &written, &mut simulator)?),
+        None => None,
+    };
     let progress = Progress::new(&plan);
     let started = now();
-    let mut interrupted = false;
-    let outcome = simulator.run(|now| {
-        progress.at(now);
-        interrupted = interrupt.came();
-        !interrupted
+    let outcome = drive(&mut simulator, &interrupt, |simulator| {
+        progress.at(simulator.now());
+        trace
+            .as_mut()
+            .map_or(Ok(()), |trace| trace.drain(simulator))
     });
     let taken = started.elapsed();
     progress.finish();
-    if interrupted {
-        return Err(Error::Interrupted);
-    }
+    let outcome = outcome?;
     simulator.settle();
     let stall = match &outcome {
         Outcome::Finished => None,
         Outcome::Stalled(stall) => Some(stall.as_ref()),
     };
     let report = Report::new(origin, &plan, &profile, simulator.recorder(), stall);
-    if let Some(mut trace) = trace {
-        trace.write(&simulator.take_trace(), &interrupt)?;
-        interrupt.check()?;
-        trace.finish()?;
+    if let Some(trace) = &mut trace {
+        trace.complete(&mut simulator)?;
     }
-    outputs.write(&report, &interrupt)?;
+    outputs.write(&report, &interrupt, || trace.map_or(Ok(()), TraceOut::keep))?;
     if std::io::stderr().is_terminal() {
         let (steps, events) = simulator.work_done();
         let seconds = taken.as_secs_f64().max(1e-9);
@@ -86,50 +81,16 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Where reports go.
-#[derive(Debug)]
-struct Outputs {
-    json: Option<OutputFile>,
-    csv: Option<OutputFile>,
-    /// Nothing else goes to standard output.
-    text: bool,
-}
-
-impl Outputs {
-    fn open(args: &RunArgs) -> Result<Outputs, Error> {
-        let (json, csv) = (args.json.as_deref(), args.csv.as_deref());
-        if json.is_some() && json == csv {
-            return Err(Error::usage(
-                "--csv",
-                "--json goes to the same place; expected another",
-            ));
-        }
-        let json = json.map(OutputFile::open).transpose()?;
-        let csv = csv.map(OutputFile::open).transpose()?;
-        let text = ![&json, &csv]
-            .into_iter()
-            .flatten()
-            .any(OutputFile::is_stdout);
-        Ok(Outputs { json, csv, text })
+impl Reported for Report {
+    fn text(&self) -> String {
+        self.to_string()
     }
 
-    /// Writes all of them, then gives them their names.
-    fn write(self, report: &Report, interrupt: &Interrupt) -> Result<(), Error> {
-        let json = self
-            .json
-            .map(|file| file.put(&report.to_json()))
-            .transpose()?;
-        let csv = self
-            .csv
-            .map(|file| file.put(&report.to_csv()))
-            .transpose()?;
-        if self.text {
-            output::print(&report.to_string())?;
-        }
-        interrupt.check()?;
-        for file in [json, csv].into_iter().flatten() {
-            file.keep()?;
-        }
-        Ok(())
+    fn json(&self) -> String {
+        self.to_json()
+    }
+
+    fn csv(&self) -> String {
+        self.to_csv()
     }
 }

@@ -13,6 +13,7 @@ use crate::args::RunArgs;
 use crate::builtin;
 use crate::changes::{Changes, Machines};
 use crate::error::Error;
+use crate::trace_out::Written;
 
 /// Longest file that is read as a scenario or a profile. The longest sensible one is far shorter;
 /// `/dev/zero` is far longer.
@@ -27,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) profile: MachineProfile,
     /// For the report.
     pub(crate) origin: Origin,
+    /// For the folder of `--blktrace`.
+    pub(crate) written: Written,
 }
 
 /// Reads, changes and checks what the arguments ask for.
@@ -45,7 +48,7 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     if let Some(device) = &args.device {
         scenario = scenario.set_device(device)?;
     }
-    let plan = changes.plan(scenario, &machines)?;
+    let (scenario, plan) = changes.apply(scenario, &machines)?;
     let mut options: Vec<String> = args
         .device
         .iter()
@@ -55,6 +58,10 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     if !args.fio.is_empty() {
         options.push(format!("-- {}", args.fio.join(" ")));
     }
+    let written = Written {
+        parameters: scenario.module_parameters(),
+        arguments: args.scenario.iter().chain(&options).cloned().collect(),
+    };
     let origin = Origin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scenario_hash: digest(&text),
@@ -65,6 +72,7 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         plan,
         profile,
         origin,
+        written,
     })
 }
 

@@ -3,88 +3,124 @@
 //! Maps trace points of the block layer to events; the bytes are `trace::blktrace::Writer`'s.
 //! Kernel: __blk_add_trace() and its callers in kernel/trace/blktrace.c (v6.12).
 
-use std::path::Path;
+mod folder;
+
+use std::path::{Path, PathBuf};
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op, Status};
 use blkmq::time::SimTime;
+use sim::machine::Simulator;
 use sim::plan::{DeviceKind, Engine, Plan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
 
 use crate::error::Error;
-use crate::interrupt::Interrupt;
+use crate::output::{OutputFile, Written as WrittenFile};
+
+pub(crate) use folder::Written;
 
 /// Process id of the first task.
 const FIRST_PID: u32 = 1000;
-/// Events between two looks at Ctrl-C.
-const CHECK_EVERY: usize = 1 << 16;
+/// Trace points that the simulator gathers before they are written.
+const GATHERED: usize = 1 << 14;
 
-/// The files being written. Dropped without `finish` it leaves nothing.
+/// The files being written. Dropped without [`TraceOut::keep`] it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct TraceOut {
     writer: Writer,
     device: Device,
+    /// meta.txt and queue.txt.
+    texts: [WrittenFile; 2],
+    /// Dropped last: then the directory is empty again.
+    made: Made,
+}
+
+/// A directory that this run made, removed again unless there is something in it.
+#[derive(Debug)]
+struct Made(Option<PathBuf>);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(dir) = &self.0 {
+            // Fails where files are in it: then it is wanted.
+            let _ = std::fs::remove_dir(dir);
+        }
+    }
 }
 
 impl TraceOut {
-    /// Starts the files. The directory is made if it is not there; files of the device that this
-    /// run would not replace are an error, since they would be read as part of it.
-    pub(crate) fn create(dir: &Path, plan: &Plan) -> Result<TraceOut, Error> {
+    /// Starts the files, and the recording. The directory is made if it is not there; files that
+    /// this run would not replace are an error, since they would be read as part of it.
+    pub(crate) fn create(
+        dir: &Path,
+        plan: &Plan,
+        written: &Written,
+        simulator: &mut Simulator,
+    ) -> Result<TraceOut, Error> {
         let refuse = |source| Error::output(dir.display().to_string(), source);
-        if !dir.exists() {
+        let made = if dir.exists() {
+            Made(None)
+        } else {
             std::fs::create_dir(dir).map_err(refuse)?;
-        }
-        let name = &plan.device.name;
-        for entry in std::fs::read_dir(dir).map_err(refuse)? {
-            let path = entry.map_err(refuse)?.path();
-            let file = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let cpu = file
-                .strip_prefix(&format!("{name}.blktrace."))
-                .map(str::parse::<u16>);
-            if cpu.is_some_and(|cpu| {
-                cpu.is_ok_and(|cpu| cpu >= plan.machine.cpus) || file.ends_with('z')
-            }) {
-                let what = "is of another run with more CPUs, and would be read as part of this \
-                            one; remove it or name another directory";
-                return Err(Error::input(path, what));
-            }
-        }
+            Made(Some(dir.to_path_buf()))
+        };
+        folder::check(dir, plan)?;
+        let text = |name: &str, text: &str| OutputFile::open(&dir.join(name))?.put(text);
+        let texts = [
+            text("meta.txt", &folder::meta(plan, written))?,
+            text("queue.txt", &folder::queue(plan, simulator))?,
+        ];
         let device = number(plan);
         let cpus = u32::from(plan.machine.cpus);
+        let name = &plan.device.name;
         let mut writer = Writer::create(dir, name, device, cpus, WriterOptions::default())?;
         for (index, name) in task_names(plan).iter().enumerate() {
             writer.name_process(FIRST_PID + index as u32, name);
         }
-        Ok(TraceOut { writer, device })
+        simulator.trace();
+        Ok(TraceOut {
+            writer,
+            device,
+            texts,
+            made,
+        })
     }
 
-    /// Writes events, which are in order of time for each CPU.
-    pub(crate) fn write(
-        &mut self,
-        points: &[(SimTime, CpuId, u32, TracePoint)],
-        interrupt: &Interrupt,
-    ) -> Result<(), Error> {
-        for chunk in points.chunks(CHECK_EVERY) {
-            for &(time, cpu, task, point) in chunk {
-                let mut event = event(time, &point);
-                event.cpu = u32::from(cpu.0);
-                // Task 0 is the idle task.
-                event.pid = if task == 0 { 0 } else { FIRST_PID + task - 1 };
-                event.device = self.device;
-                self.writer.write(&event)?;
-            }
-            interrupt.check()?;
+    /// Writes what the simulator gathered, once it is worth while.
+    pub(crate) fn drain(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
+        if simulator.recorder().trace.len() < GATHERED {
+            return Ok(());
+        }
+        self.write(&simulator.take_trace())
+    }
+
+    /// Writes the rest, so that only the names are missing.
+    pub(crate) fn complete(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
+        self.write(&simulator.take_trace())?;
+        Ok(self.writer.flush()?)
+    }
+
+    /// Writes points, which are in order of time for each CPU.
+    fn write(&mut self, points: &[(SimTime, CpuId, u32, TracePoint)]) -> Result<(), Error> {
+        for &(time, cpu, task, point) in points {
+            let mut event = event(time, &point);
+            event.cpu = u32::from(cpu.0);
+            // Task 0 is the idle task.
+            event.pid = if task == 0 { 0 } else { FIRST_PID + task - 1 };
+            event.device = self.device;
+            self.writer.write(&event)?;
         }
         Ok(())
     }
 
     /// Gives the files their names.
-    pub(crate) fn finish(self) -> Result<(), Error> {
-        Ok(self.writer.finish()?)
+    pub(crate) fn keep(mut self) -> Result<(), Error> {
+        self.writer.finish()?;
+        for text in self.texts {
+            text.keep()?;
+        }
+        self.made.0 = None;
+        Ok(())
     }
 }
 

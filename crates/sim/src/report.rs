@@ -20,6 +20,8 @@ mod device;
 mod direction;
 mod text;
 
+pub(crate) use csv::quoted;
+
 pub use device::DeviceReport;
 pub use direction::{Direction, Percentiles, Spread, Sync};
 

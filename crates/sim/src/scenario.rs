@@ -99,6 +99,21 @@ impl Scenario {
         build::plan(self, profiles)
     }
 
+    /// Parameters of the device's module as they are written, by name. Not `type`, not faults.
+    pub fn module_parameters(&self) -> Vec<(String, String)> {
+        let device = self.source.table.get("device").and_then(Value::as_table);
+        let written = device.into_iter().flatten();
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            Value::Boolean(on) => u8::from(*on).to_string(),
+            other => other.to_string(),
+        };
+        written
+            .filter(|(name, value)| *name != "type" && !value.is_table())
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect()
+    }
+
     /// Name: the file's stem.
     pub fn name(&self) -> &str {
         &self.source.name

@@ -13,7 +13,7 @@ fn capture(name: &str) -> String {
     dir.display().to_string()
 }
 
-fn json(ran: &Ran) -> Value {
+pub(crate) fn json(ran: &Ran) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     serde_json::from_str(&ran.stdout).unwrap()
 }
@@ -145,10 +145,59 @@ fn a_capture_is_replayed_side_by_side() {
 }
 
 #[test]
-fn the_simulators_own_trace_can_be_replayed() {
+fn a_replay_is_written_into_files() {
+    let place = Place::new();
+    let dir = capture("dd02-batch1");
+    let args = ["replay", &dir, "--scheduler", "mq-deadline,none"];
+    let files = ["--json=replay.json", "--csv=replay.csv"];
+    let both = place.blksim(&[&args[..], &files].concat());
+    assert_eq!(both.code, Some(0), "{both:?}");
+    assert!(
+        both.stdout.contains("Open loop"),
+        "the text is still printed"
+    );
+    assert_eq!(place.files(), ["replay.csv", "replay.json"]);
+    let told = place.blksim(&[&args[..], &["--json"]].concat()).stdout;
+    let written = std::fs::read_to_string(place.path("replay.json")).unwrap();
+    assert_eq!(written, told);
+    let csv = std::fs::read_to_string(place.path("replay.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+    let cell = |row: usize, name: &str| {
+        let at = rows[0].iter().position(|title| *title == name);
+        rows[row][at.unwrap_or_else(|| panic!("{name}: {csv}"))]
+    };
+    let comparison: Value = serde_json::from_str(&told).unwrap();
+    for row in 1..4 {
+        let column = &comparison["columns"][row - 1];
+        assert_eq!(column["name"], cell(row, "column"));
+        let mean = column["q2c"]["mean_ns"].to_string();
+        assert_eq!(mean, cell(row, "q2c_mean_ns"));
+    }
+    for args in [
+        &["--json=absent/x"][..],
+        &["--csv=/dev/full"],
+        &["--json", "--csv=-"],
+    ] {
+        let ran = place.blksim(&[&["replay", &dir], args].concat());
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert_eq!(ran.stdout, "");
+    }
+    assert_eq!(place.files(), ["replay.csv", "replay.json"]);
+}
+
+#[test]
+fn bare_files_can_be_replayed() {
     let place = Place::new();
     simulated(&place);
-    let args = ["replay", "trace", "--scheduler", "mq-deadline", "--json"];
+    let files = ["trace/nullb0.blktrace.0", "trace/nullb0.blktrace.1"];
+    let args = [
+        &["replay"],
+        &files[..],
+        &["--scheduler", "mq-deadline", "--json"],
+    ]
+    .concat();
     let comparison = json(&place.blksim(&args));
     assert_eq!(comparison["ios"], 1000);
     let notes = comparison["columns"][1]["notes"].as_array().unwrap();
@@ -205,8 +254,7 @@ fn a_capture_that_cannot_be_replayed_is_told() {
 }
 
 /// Writes the trace of a small run, and gives what the run itself reports.
-fn simulated(place: &Place) -> Value {
-    std::fs::create_dir(place.path("trace")).unwrap();
+pub(crate) fn simulated(place: &Place) -> Value {
     let args = [
         "run",
         "--json",
@@ -249,25 +297,6 @@ fn a_simulated_run_reads_as_a_capture() {
     let (clat, q2c) = (sum / count, stats["q2c"]["mean_ns"].as_f64().unwrap());
     assert!(q2c < clat, "Q2C {q2c}, clat {clat}");
     assert!(q2c > clat * 0.8, "Q2C {q2c}, clat {clat}");
-}
-
-#[test]
-fn files_of_a_wider_run_are_not_mixed_in() {
-    let place = Place::new();
-    simulated(&place);
-    std::fs::write(place.path("trace").join("nullb0.blktrace.7"), b"").unwrap();
-    let ran = place.blksim(&[
-        "run",
-        "null-blk-randread",
-        "--runtime",
-        "1ms",
-        "--set",
-        "machine.cpus=2",
-        "--blktrace",
-        "trace",
-    ]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("nullb0.blktrace.7"), "{ran:?}");
 }
 
 /// The bytes of a small simulated trace, CPU 0.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod blktrace;
 mod captures;
 mod place;
 mod run;

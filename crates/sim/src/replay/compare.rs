@@ -234,6 +234,45 @@ impl Comparison {
         out
     }
 
+    /// As CSV: a header, then a row for each column of the comparison. `names` and `cells` go
+    /// before the rest in each row. Quoted as in RFC 4180. Panics if they are not as many.
+    pub fn to_csv(&self, names: &[&str], cells: &[String]) -> String {
+        assert_eq!(names.len(), cells.len());
+        let mut header: Vec<String> = names.iter().map(ToString::to_string).collect();
+        header.extend(["from", "pace", "column"].map(str::to_string));
+        for span in ["q2d", "d2c", "q2c", "late"] {
+            let figures = ["count", "mean_ns", "p50_ns", "p99_ns", "max_ns"];
+            header.extend(figures.map(|figure| format!("{span}_{figure}")));
+        }
+        header.extend(
+            ["elapsed_ns", "mean_off_ppm", "issued_in_order", "issued"].map(str::to_string),
+        );
+        let mut csv = header.join(",") + "\n";
+        for column in &self.columns {
+            let mut row: Vec<String> = cells.to_vec();
+            row.extend([self.from, self.pace, &column.name].map(str::to_string));
+            let agreement = column.agreement;
+            let late = agreement.map_or_else(Spread::default, |a| a.late);
+            for s in [column.q2d, column.d2c, column.q2c, late] {
+                let figures = [s.count, s.mean_ns, s.p50_ns, s.p99_ns, s.max_ns];
+                row.extend(figures.map(|figure| figure.to_string()));
+            }
+            row.push(column.elapsed_ns.to_string());
+            row.extend(match agreement {
+                Some(a) => [
+                    a.mean_off_ppm.to_string(),
+                    a.issued_in_order.to_string(),
+                    a.issued.to_string(),
+                ],
+                None => Default::default(),
+            });
+            let row: Vec<String> = row.iter().map(|cell| crate::report::quoted(cell)).collect();
+            csv.push_str(&row.join(","));
+            csv.push('\n');
+        }
+        csv
+    }
+
     fn all_notes(&self, out: &mut String) {
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");

@@ -114,7 +114,8 @@ impl Report {
     }
 }
 
-fn quoted(cell: &str) -> String {
+/// A cell as it stands in a file.
+pub(crate) fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -203,12 +203,18 @@ impl Writer {
         self.put(event.cpu, &event, code, cgroup, pdu)
     }
 
-    /// Completes all files and gives them their names, replacing older ones.
-    pub fn finish(mut self) -> Result<()> {
+    /// Hands everything written so far to the system, so that a full disk is noticed here.
+    pub fn flush(&mut self) -> Result<()> {
         for output in &mut self.outputs {
             let io = |source| Error::io(&output.partial, output.offset, source);
             output.file.flush().map_err(io)?;
         }
+        Ok(())
+    }
+
+    /// Completes all files and gives them their names, replacing older ones.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
         for output in &self.outputs {
             std::fs::rename(&output.partial, &output.path)
                 .map_err(|source| Error::io(&output.path, output.offset, source))?;

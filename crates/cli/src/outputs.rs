@@ -1,0 +1,65 @@
+//! Where the reports of a command go: text, JSON and CSV.
+
+use crate::args::ReportArgs;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::output::{self, OutputFile};
+
+/// What can be reported, each in a form of its own.
+pub(crate) trait Reported {
+    /// For people.
+    fn text(&self) -> String;
+    /// One JSON value and a line feed.
+    fn json(&self) -> String;
+    /// A header and rows.
+    fn csv(&self) -> String;
+}
+
+/// The outputs that were asked for.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    json: Option<OutputFile>,
+    csv: Option<OutputFile>,
+    /// Nothing else goes to standard output.
+    text: bool,
+}
+
+impl Outputs {
+    /// Makes sure that all of them can be written.
+    pub(crate) fn open(args: &ReportArgs) -> Result<Outputs, Error> {
+        let (json, csv) = (args.json.as_deref(), args.csv.as_deref());
+        if json.is_some() && json == csv {
+            return Err(Error::usage(
+                "--csv",
+                "--json goes to the same place; expected another",
+            ));
+        }
+        let json = json.map(OutputFile::open).transpose()?;
+        let csv = csv.map(OutputFile::open).transpose()?;
+        let text = ![&json, &csv]
+            .into_iter()
+            .flatten()
+            .any(OutputFile::is_stdout);
+        Ok(Outputs { json, csv, text })
+    }
+
+    /// Writes all of them, then `before` does its part, then they get their names.
+    pub(crate) fn write(
+        self,
+        report: &impl Reported,
+        interrupt: &Interrupt,
+        before: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let json = self.json.map(|file| file.put(&report.json())).transpose()?;
+        let csv = self.csv.map(|file| file.put(&report.csv())).transpose()?;
+        if self.text {
+            output::print(&report.text())?;
+        }
+        interrupt.check()?;
+        before()?;
+        for file in [json, csv].into_iter().flatten() {
+            file.keep()?;
+        }
+        Ok(())
+    }
+}

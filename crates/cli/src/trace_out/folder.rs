@@ -1,0 +1,175 @@
+//! The texts beside a simulated trace: with them the directory is a capture folder like those of
+//! real kernels, for `replay` and `conform`.
+//!
+//! Keys and their order are those of /sys/block/DEVICE/queue (block/blk-sysfs.c, v6.12); only what
+//! a reader of captures uses is written. Read next: docs/formats.md, section 3.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::request::CpuId;
+use blkmq::rules::{NoMerges, SchedulerKind};
+use sim::machine::Simulator;
+use sim::plan::{DeviceKind, Plan};
+
+use crate::error::Error;
+
+/// Begins the command in meta.txt; says whether a folder may be written over.
+const COMMAND: &str = "cmd=blksim run ";
+
+/// What the plan no longer knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// Parameters of the device's module, as the scenario has them.
+    pub(crate) parameters: Vec<(String, String)>,
+    /// The command's arguments.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// meta.txt: kernel, machine, device and command.
+pub(super) fn meta(plan: &Plan, written: &Written) -> String {
+    let kernel = plan.queue.rules.name.trim_start_matches('v');
+    let version = env!("CARGO_PKG_VERSION");
+    let module = match plan.device.kind {
+        DeviceKind::NullBlk(_) => "null_blk",
+        DeviceKind::Nvme(_) => "nvme",
+        DeviceKind::ScsiDebug(_) => "scsi_debug",
+    };
+    let parameters: String = written
+        .parameters
+        .iter()
+        .map(|(name, value)| format!(" {name}={value}"))
+        .collect();
+    let arguments: Vec<String> = written
+        .arguments
+        .iter()
+        .map(|argument| argument.replace(char::is_control, " "))
+        .collect();
+    format!(
+        "uname=Linux simulated {kernel} blksim {version}, HZ={}\ncpus={}\n\
+         device={module}{parameters}\n\
+         {COMMAND}{}\n",
+        plan.machine.hz,
+        plan.machine.cpus,
+        arguments.join(" ")
+    )
+}
+
+/// queue.txt: the device's section.
+pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
+    let (queue, device) = (&plan.queue, &plan.device);
+    let limits = &queue.limits;
+    let other = match queue.scheduler {
+        SchedulerKind::None => "mq-deadline",
+        SchedulerKind::MqDeadline => "none",
+    };
+    let nomerges = match queue.nomerges {
+        NoMerges::All => 0,
+        NoMerges::Simple => 1,
+        NoMerges::Never => 2,
+    };
+    let cache = if limits.write_cache {
+        "write back"
+    } else {
+        "write through"
+    };
+    let mut text = format!("== {} size {}\n", device.name, device.sectors);
+    let mut put = |name: &str, value: &dyn std::fmt::Display| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "queue/{name}={value}");
+    };
+    put("chunk_sectors", &limits.chunk_sectors);
+    put(
+        "discard_max_bytes",
+        &(u64::from(limits.max_discard_sectors) * 512),
+    );
+    put("fua", &u8::from(limits.fua));
+    put("io_timeout", &(queue.io_timeout.0 / 1_000_000));
+    put("logical_block_size", &(device.block_sectors * 512));
+    put("max_discard_segments", &limits.max_discard_segments);
+    put("max_sectors_kb", &(limits.max_sectors / 2));
+    put("max_segments", &limits.max_segments);
+    put("nomerges", &nomerges);
+    put("nr_requests", &queue.nr_requests);
+    put("rotational", &u8::from(device.rotational));
+    put("rq_affinity", &queue.rq_affinity);
+    put(
+        "scheduler",
+        &format_args!("[{}] {other}", queue.scheduler.name()),
+    );
+    put("write_cache", &cache);
+    if queue.scheduler == SchedulerKind::MqDeadline {
+        for name in MqDeadlineSettings::ATTRIBUTES {
+            if let Some(value) = queue.mq_deadline.show(name) {
+                put(&format!("iosched/{name}"), &value);
+            }
+        }
+    }
+    for (index, hctx) in simulator.block_layer().queue(0).hctxs.iter().enumerate() {
+        let cpus: Vec<String> = hctx
+            .cpumask
+            .iter()
+            .map(|CpuId(cpu)| cpu.to_string())
+            .collect();
+        let _ = writeln!(
+            text,
+            "mq/{index}: tags={} cpus={}",
+            device.queue_depth,
+            cpus.join(", ")
+        );
+    }
+    text
+}
+
+/// An error if `dir` holds files that this run would not replace and that would be read as part of
+/// it, or a capture that it would destroy.
+pub(super) fn check(dir: &Path, plan: &Plan) -> Result<(), Error> {
+    let refuse = |source| Error::output(dir.display().to_string(), source);
+    for entry in std::fs::read_dir(dir).map_err(refuse)? {
+        let path = entry.map_err(refuse)?.path();
+        let file = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let Some(what) = objection(&path, &file, plan) else {
+            continue;
+        };
+        let advice = "remove it or name another directory";
+        return Err(Error::input(path, format!("{what}; {advice}")));
+    }
+    Ok(())
+}
+
+fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
+    const ELSE: &str = "belongs to another capture, and would be read as part of this one";
+    let bare = file
+        .strip_suffix(".xz")
+        .or_else(|| file.strip_suffix(".gz"))
+        .unwrap_or(file);
+    if ["ftrace.txt", "queue_after.txt", "capture.json"].contains(&bare) {
+        return Some(ELSE);
+    }
+    if ["meta.txt", "queue.txt"].contains(&bare) {
+        if bare != file {
+            return Some(ELSE);
+        }
+        // queue.txt is ours if meta.txt is.
+        let meta = std::fs::read_to_string(path.with_file_name("meta.txt")).unwrap_or_default();
+        let ours = meta.lines().any(|line| line.starts_with(COMMAND));
+        return (!ours).then_some("belongs to a capture that this one would destroy");
+    }
+    let (device, cpu) = bare.rsplit_once(".blktrace.")?;
+    let cpu: u16 = cpu.parse().ok()?;
+    if device.starts_with('.') {
+        return None;
+    }
+    if device == plan.device.name && cpu < plan.machine.cpus && bare == file {
+        return path.is_dir().then_some("is a directory");
+    }
+    if device == plan.device.name && bare == file {
+        return Some("is of another run with more CPUs, and would be read as part of this one");
+    }
+    Some(ELSE)
+}

@@ -1,0 +1,194 @@
+//! `run --blktrace DIR`: a folder that replay and conform take, written whole or not at all.
+
+use std::process::{Command, Stdio};
+
+use crate::captures::{json, simulated};
+use crate::place::{Place, Ran};
+
+/// Runs `script` in a shell, where `$BLKSIM` is the program.
+fn shell(place: &Place, script: &str) -> Ran {
+    let output = Command::new("sh")
+        .current_dir(place.0.path())
+        .env("BLKSIM", env!("CARGO_BIN_EXE_blksim"))
+        .args(["-c", script])
+        .output()
+        .unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn a_run_is_a_capture_that_the_model_predicts() {
+    for scenario in [
+        "null-blk-timer",
+        "seq-merge",
+        "scsi-limits",
+        "nvme-randread",
+    ] {
+        for rules in ["v6.1", "v6.12"] {
+            let place = Place::new();
+            let args = ["run", scenario, "--rules", rules, "--blktrace", "trace"];
+            let args = [&args[..], &["--set", "job.number_ios=400"]].concat();
+            let ran = place.blksim(&args);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let replayed = json(&place.blksim(&["replay", "trace", "--json"]));
+            assert_eq!(replayed["blksim"]["rules"], rules);
+            let off = replayed["columns"][1]["agreement"]["mean_off_ppm"].as_i64();
+            assert!(off.unwrap().abs() < 20_000, "{scenario}: {replayed:#}");
+            let verdict = place.blksim(&["conform", "trace", "--mode", "records", "--json"]);
+            assert_eq!(verdict.code, Some(0), "{scenario}, {rules}: {verdict:?}");
+            let verdict = json(&verdict);
+            assert_eq!(verdict["rules"], rules);
+            assert_eq!(verdict["predicted"], verdict["total"]);
+            assert!(verdict["total"].as_u64().unwrap() > 20, "{verdict:#}");
+        }
+    }
+}
+
+#[test]
+fn settings_of_the_run_are_in_its_folder() {
+    let place = Place::new();
+    let ran = place.blksim(&[
+        "run",
+        "write-starvation",
+        "--runtime",
+        "2ms",
+        "--set",
+        "queue.fifo_batch=3",
+        "--set",
+        "queue.nr_requests=24",
+        "--device",
+        "null_blk,irqmode=2,submit_queues=2,hw_queue_depth=9,fault.error=1/2",
+        "--set",
+        "machine.cpus=3",
+        "--blktrace",
+        "trace",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let read = |name: &str| std::fs::read_to_string(place.path("trace").join(name)).unwrap();
+    let (meta, queue) = (read("meta.txt"), read("queue.txt"));
+    for line in [
+        "cpus=3",
+        "device=null_blk hw_queue_depth=9 irqmode=2 submit_queues=2",
+    ] {
+        assert!(meta.lines().any(|told| told == line), "{line}: {meta}");
+    }
+    for line in [
+        "queue/iosched/fifo_batch=3",
+        "queue/nr_requests=24",
+        "queue/scheduler=[mq-deadline] none",
+        "mq/1: tags=9 cpus=2",
+    ] {
+        assert!(queue.lines().any(|told| told == line), "{line}: {queue}");
+    }
+}
+
+#[test]
+fn no_other_capture_is_mixed_in_or_destroyed() {
+    for (file, content, says) in [
+        ("meta.txt", "cmd=fio --name=x\n", "would destroy"),
+        ("queue.txt", "== nullb0 size 8\n", "would destroy"),
+        ("ftrace.txt.xz", "", "belongs to another capture"),
+        ("sda.blktrace.0", "", "belongs to another capture"),
+        ("nullb0.blktrace.0.gz", "", "belongs to another capture"),
+        ("nullb0.blktrace.7", "", "more CPUs"),
+    ] {
+        let place = Place::new();
+        std::fs::create_dir(place.path("trace")).unwrap();
+        std::fs::write(place.path("trace").join(file), content).unwrap();
+        let ran = place.blksim(&[
+            "run",
+            "null-blk-randread",
+            "--set",
+            "machine.cpus=2",
+            "--blktrace",
+            "trace",
+        ]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(file), "{ran:?}");
+        assert!(ran.stderr.contains(says), "{ran:?}");
+        let left: Vec<_> = std::fs::read_dir(place.path("trace")).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
+#[test]
+fn a_second_run_replaces_the_first() {
+    let place = Place::new();
+    simulated(&place);
+    let first = std::fs::read(place.path("trace").join("nullb0.blktrace.0")).unwrap();
+    simulated(&place);
+    let second = std::fs::read(place.path("trace").join("nullb0.blktrace.0")).unwrap();
+    assert_eq!(first, second);
+}
+
+/// 70 MB of records: they do not fit into the address space that the run has.
+#[test]
+fn the_trace_is_written_while_the_run_goes_on() {
+    let place = Place::new();
+    let run = "exec \"$BLKSIM\" run mq-deadline-scaling --runtime 300ms --blktrace trace";
+    let ran = shell(&place, &format!("ulimit -v 100000; {run}"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let written: u64 = std::fs::read_dir(place.path("trace"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(written > 60 << 20, "{written}");
+}
+
+/// A limit on the size of files stands for a full disk.
+#[test]
+fn a_full_disk_leaves_nothing() {
+    for (dir, left) in [("new", &[][..]), ("old", &["old"])] {
+        let place = Place::new();
+        std::fs::create_dir(place.path("old")).unwrap();
+        let run = "exec \"$BLKSIM\" run null-blk-randread --json=report.json --blktrace";
+        let ran = shell(
+            &place,
+            &format!("trap '' XFSZ; ulimit -f 1000; {run} {dir}"),
+        );
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("nullb0.blktrace."), "{ran:?}");
+        assert!(ran.stderr.contains("File too large"), "{ran:?}");
+        assert_eq!(ran.stdout, "");
+        let files = place.files();
+        assert!(left.iter().all(|file| files.contains(&(*file).to_owned())));
+        assert!(!files.contains(&"report.json".to_owned()), "{files:?}");
+        assert_eq!(std::fs::read_dir(place.path("old")).unwrap().count(), 0);
+        assert!(!place.path("new").exists());
+    }
+}
+
+/// One thread on a device that answers at once: no event ever comes from elsewhere.
+#[test]
+fn ctrl_c_is_heard_by_a_single_thread() {
+    let place = Place::new();
+    // It passes the signal on, and kills what does not end: 137.
+    let mut child = Command::new("timeout")
+        .current_dir(place.0.path())
+        .args(["-s", "KILL", "20", env!("CARGO_BIN_EXE_blksim"), "run"])
+        .args(["--device", "null_blk,irqmode=0", "--json=report.json"])
+        .args(["--blktrace", "trace", "--set", "machine.cpus=1"])
+        .args(["--", "--name=x", "--rw=randread", "--direct=1"])
+        .args(["--time_based", "--runtime=1h"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let partial = place.path("trace").join(".nullb0.blktrace.0.partial");
+    let grows = || partial.metadata().is_ok_and(|file| file.len() > 1 << 20);
+    while !grows() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(place.files(), [""; 0]);
+}
