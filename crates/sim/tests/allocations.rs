@@ -4,10 +4,16 @@
 //! warm up outside of `measure`, do the steady work inside, compare with zero.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
+
 use allocation_counter::measure;
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use sim::event_queue::EventQueue;
+use sim::machine::{Outcome, Simulator};
+use sim::plan::Plan;
+use sim::profile::MachineProfile;
 use sim::rng::Rng;
+use sim::scenario::{ProfileFacts, Scenario};
 
 /// Pops one event and pushes it back a random step later, `count` times.
 fn hold(queue: &mut EventQueue<u32>, rng: &mut Rng, count: u32) {
@@ -64,4 +70,114 @@ fn a_queue_of_the_right_capacity_allocates_nothing_at_all() {
         filled(&mut queue);
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
+}
+
+/// The plan of a built-in scenario, changed by assignments, on the default machine.
+fn plan(name: &str, set: &[&str]) -> (Plan, MachineProfile) {
+    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/scenarios");
+    let file = dir.join(format!("{name}.toml"));
+    let mut scenario = Scenario::from_toml(&file, &std::fs::read_to_string(&file).unwrap());
+    for assignment in set {
+        scenario = scenario.and_then(|scenario| scenario.set(assignment));
+    }
+    let facts = ProfileFacts {
+        name: &profile.name,
+        cpus: profile.cpus(),
+    };
+    (scenario.unwrap().plan(&[facts]).unwrap(), profile)
+}
+
+/// Scenarios and what is changed in them.
+type Runs = &'static [(&'static str, &'static [&'static str])];
+
+/// Threads that seldom sleep: contention, tags and software queues, interrupts, budgets and
+/// restarts, merging in the plug and at insertion, polling.
+const RUNS: Runs = &[
+    ("mq-deadline-scaling", &["queue.scheduler=none"]),
+    ("nvme-polled", &[]),
+    ("nvme-coalescing", &[]),
+    ("scsi-limits", &["machine.cpus=32"]),
+    ("seq-merge", &[]),
+    ("seq-merge", &["queue.scheduler=mq-deadline"]),
+];
+
+/// Threads and workers that sleep and wake: flushes, waiting for tags, kblockd. They still allocate
+/// now and then (docs/model.md, known defects).
+const SLEEPING: Runs = &[
+    ("mq-deadline-scaling", &[]),
+    ("mq-deadline-scaling", &["queue.rules=v6.1"]),
+    ("nvme-randread", &[]),
+    ("nvme-randread", &["queue.scheduler=mq-deadline"]),
+    ("scsi-limits", &["queue.scheduler=mq-deadline"]),
+    ("fsync-flush", &[]),
+    ("mixed-prio", &[]),
+    ("write-starvation", &[]),
+    ("trim", &[]),
+];
+
+/// A run that does not end by itself in the time that is measured here.
+fn endless(name: &str, set: &[&str]) -> Simulator {
+    let (mut plan, profile) = plan(name, set);
+    for thread in &mut plan.threads {
+        (thread.ramp_time, thread.runtime) = (Duration(0), Duration::from_secs(3600));
+        (thread.number_ios, thread.io_bytes) = (u64::MAX, u64::MAX);
+    }
+    Simulator::new(&plan, &profile).unwrap()
+}
+
+/// Runs until `ios` more have ended.
+fn run(simulator: &mut Simulator, ios: u64) {
+    let end = simulator.recorder().total_ios + ios;
+    while simulator.recorder().total_ios < end {
+        assert!(simulator.run_some(16).is_none(), "it ended");
+    }
+}
+
+/// I/Os before which buffers may still grow to what the run needs.
+const WARM_UP: u64 = 20_000;
+/// I/Os that are watched.
+const STEADY: u64 = 20_000;
+
+#[test]
+fn a_warm_simulator_allocates_nothing() {
+    let mut wrong = Vec::new();
+    for (name, set) in RUNS {
+        let mut simulator = endless(name, set);
+        run(&mut simulator, WARM_UP);
+        let counted = measure(|| run(&mut simulator, STEADY));
+        if counted.count_total > 0 {
+            wrong.push(format!("{name} {set:?}: {counted:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Largest number of bytes that a whole run holds at once.
+fn peak(name: &str, set: &[&str], runtime: Duration) -> u64 {
+    let (mut plan, profile) = plan(name, set);
+    for thread in &mut plan.threads {
+        (thread.ramp_time, thread.runtime) = (Duration(0), runtime);
+        (thread.number_ios, thread.io_bytes) = (u64::MAX, u64::MAX);
+    }
+    let counted = measure(|| {
+        let mut simulator = Simulator::new(&plan, &profile).unwrap();
+        let outcome = simulator.run(|_| true);
+        assert!(matches!(outcome, Outcome::Finished));
+        simulator.settle();
+    });
+    counted.bytes_max
+}
+
+#[test]
+fn memory_does_not_grow_with_the_length_of_a_run() {
+    let mut wrong = Vec::new();
+    for (name, set) in RUNS.iter().chain(SLEEPING) {
+        let short = peak(name, set, Duration::from_millis(20));
+        let long = peak(name, set, Duration::from_millis(80));
+        if long.abs_diff(short) > 4096 {
+            wrong.push(format!("{name} {set:?}: {short} bytes, then {long}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
