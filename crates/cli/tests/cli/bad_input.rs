@@ -282,6 +282,24 @@ const FIO_JOBS: &[(&str, &str, &[&str])] = &[
         "/tmp/file",
         &["bad.fio:3", "filename", "/tmp/file"],
     ),
+    (
+        "/dev/nullb0",
+        "/dev/nullb0/../../tmp/x",
+        &["bad.fio:3", "filename", "no device that is modelled"],
+    ),
+    (
+        "number_ios=10",
+        "thinktime=99999999999999999999",
+        &["bad.fio:5", "thinktime", "64 bits"],
+    ),
+    (
+        "number_ios=10",
+        "number_ios=0",
+        &["bad.fio:5", "number_ios"],
+    ),
+    ("number_ios=10", "runtime=-1", &["bad.fio:5", "runtime"]),
+    ("number_ios=10", "size=99999999t", &["bad.fio:5", "size"]),
+    ("number_ios=10", "numjobs=0", &["bad.fio:5", "numjobs"]),
     (GOOD_FIO, "", &["bad.fio", "no job"]),
 ];
 

@@ -166,6 +166,14 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     Ok(())
 }
 
+/// Options that divide up what is in flight.
+const DEPTH_OPTIONS: [&str; 4] = [
+    "iodepth_batch",
+    "iodepth_batch_complete_min",
+    "iodepth_batch_complete_max",
+    "iodepth_low",
+];
+
 /// Defaults that depend on other options, as fio's fixup_options() has them, and options that the
 /// others leave without effect.
 fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
@@ -183,6 +191,14 @@ fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
             );
         }
         job.iodepth = 1;
+        for option in DEPTH_OPTIONS {
+            idle(job, option, "a synchronous ioengine has one I/O in flight");
+        }
+    }
+    if !job.rw.write {
+        for option in ["fsync", "fdatasync"] {
+            idle(job, option, "it counts writes, and rw has none");
+        }
     }
     if !(job.rw.read && job.rw.write) {
         for option in ["rwmixread", "rwmixwrite"] {

@@ -263,6 +263,18 @@ fn what_changes_nothing_is_listed() {
 }
 
 #[test]
+fn options_that_others_leave_without_effect_are_told() {
+    let names = |text: &str| -> Vec<String> {
+        let ignored = args(text).unwrap().ignored;
+        ignored.into_iter().map(|i| i.option).collect()
+    };
+    let told = names("--name=j --rw=read --fsync=2 --iodepth_batch=2 --iodepth_low=1");
+    assert_eq!(told, ["fsync", "iodepth_batch", "iodepth_low"]);
+    let of_use = "--name=j --rw=rw --ioengine=libaio --iodepth=4 --fsync=2 --iodepth_batch=2";
+    assert_eq!(names(of_use), [""; 0]);
+}
+
+#[test]
 fn bad_files() {
     let cases = [
         ("", "j.fio: no job in it"),

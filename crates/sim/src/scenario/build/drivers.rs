@@ -128,6 +128,10 @@ fn kind_and_name(
     }
     let of_name = |name: &str| {
         let bare = name.strip_prefix("/dev/")?;
+        // It becomes the name of files and a word of texts.
+        if !bare.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return None;
+        }
         ["nullb", "nvme", "sd"]
             .into_iter()
             .zip(["null_blk", "nvme", "scsi_debug"])
