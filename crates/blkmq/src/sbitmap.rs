@@ -12,7 +12,7 @@ pub use put::{Put, PutStep};
 
 use core::fmt::Debug;
 
-use crate::env::{Count, Cpu, Env, Hint, Lock, Word, solo_value};
+use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Word, solo_value};
 use crate::request::CpuId;
 use crate::rules::ShallowDepth;
 use crate::tags::Waiter;
@@ -52,7 +52,7 @@ pub struct Sbitmap<E: Env> {
     pub shallow_rule: ShallowDepth,
     hints: Vec<E::Hint>,
     /// Wait queues.
-    pub wait: Vec<E::Lock<WaitQueue>>,
+    pub wait: Vec<WaitState<E>>,
     /// Waiting entries of all queues.
     pub ws_active: E::Count,
     /// Next queue to wake.
@@ -69,6 +69,42 @@ solo_value!(Sbitmap {
     shift, depth, round_robin, shallow_rule, wake_batch;
     words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt
 });
+
+/// A wait queue and what is seen of it without its lock (sbq_wait_state).
+#[derive(Debug)]
+pub struct WaitState<E: Env> {
+    /// The queue under the lock of its wait_queue_head.
+    pub queue: E::Lock<WaitQueue>,
+    /// waitqueue_active(): somebody stands in it.
+    pub active: E::Bit,
+}
+
+solo_value!(WaitState { ; queue, active });
+
+impl<E: Env> WaitState<E> {
+    fn new(waiters: usize) -> WaitState<E> {
+        let entries = Vec::with_capacity(waiters);
+        WaitState {
+            queue: E::Lock::new(WaitQueue { entries }),
+            active: E::Bit::new(false),
+        }
+    }
+
+    /// Changes the entries under the lock, which the caller has been granted and keeps.
+    pub(crate) fn edit<R>(&self, cpu: &mut Cpu, by: impl FnOnce(&mut Vec<Waiter>) -> R) -> R {
+        let mut queue = self.queue.held(cpu);
+        let before = !queue.entries.is_empty();
+        let result = by(&mut queue.entries);
+        let after = !queue.entries.is_empty();
+        drop(queue);
+        match (before, after) {
+            (false, true) => self.active.set(cpu),
+            (true, false) => self.active.clear(cpu),
+            _ => {}
+        }
+        result
+    }
+}
 
 /// Entries of one wait queue. Tasks wait exclusively at the tail, hctxs stand at the head.
 #[derive(PartialEq, Eq, Hash, Debug, Default)]
@@ -131,13 +167,7 @@ impl<E: Env> Sbitmap<E> {
             round_robin: false,
             shallow_rule: rule,
             hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
-            wait: (0..WAIT_QUEUES)
-                .map(|_| {
-                    E::Lock::new(WaitQueue {
-                        entries: Vec::with_capacity(waiters),
-                    })
-                })
-                .collect(),
+            wait: (0..WAIT_QUEUES).map(|_| WaitState::new(waiters)).collect(),
             ws_active: E::Count::new(0),
             wake_index: E::Count::new(0),
             completion_cnt: E::Count::new(0),

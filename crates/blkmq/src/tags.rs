@@ -169,7 +169,7 @@ impl<E: Env> TagSet<E> {
         let of_map = |map: &Sbitmap<E>| {
             map.wait
                 .iter()
-                .map(|ws| ws.inspect(|q| q.entries.len()))
+                .map(|ws| ws.queue.inspect(|q| q.entries.len()))
                 .sum::<usize>()
         };
         self.driver.iter().map(of_map).sum()

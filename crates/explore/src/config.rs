@@ -49,6 +49,8 @@ pub struct Config {
     pub refusals: u8,
     /// When the driver answers BLK_STS_DEV_RESOURCE, which promises another run.
     pub promises: Promises,
+    /// A task that was woken goes on where the scheduler likes, not only where it slept.
+    pub migrates: bool,
     /// The 3 ms runs exist and may happen at any time; without them a stall is not only a delay.
     pub delayed_runs: bool,
     /// Every label is a step of its own, also those that touch nothing shared.
@@ -146,6 +148,7 @@ impl Config {
             when_full: Refusal::DevResource,
             refusals: 0,
             promises: Promises::SameHctx,
+            migrates: false,
             delayed_runs: false,
             every_label: false,
             mutant: None,

@@ -22,6 +22,8 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     if let Some(text) = q.with_pool(|pool| {
         tags(world, pool)
             .or_else(|| words(q))
+            .or_else(|| lines(&world.mq.set.driver))
+            .or_else(|| lines(&q.sched))
             .or_else(|| places(world, pool))
     }) {
         return broken(text);
@@ -129,6 +131,16 @@ fn words(q: &RequestQueue<Solo>) -> Option<String> {
     let work = q.elevator.inspect(Scheduler::has_work);
     let differs = q.elevator.is_free() && work != q.elevator_work.peek();
     differs.then(|| "the scheduler and the word of has_work differ".to_owned())
+}
+
+/// Lines of tasks at tag maps against what a waker reads of them, while nobody holds the lock.
+fn lines(maps: &[Sbitmap<Solo>]) -> Option<String> {
+    let mut all = maps.iter().flat_map(|map| &map.wait);
+    let differs = all.any(|ws| {
+        let anybody = ws.queue.inspect(|queue| !queue.entries.is_empty());
+        ws.queue.is_free() && anybody != ws.active.peek()
+    });
+    differs.then(|| "a wait queue and its word differ".to_owned())
 }
 
 /// Where requests are, against where they say they are.
@@ -243,7 +255,7 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
             || map
                 .wait
                 .iter()
-                .any(|ws| ws.inspect(|w| !w.entries.is_empty()))
+                .any(|ws| ws.queue.inspect(|w| !w.entries.is_empty()))
         {
             return broken("somebody is still said to wait for a tag");
         }

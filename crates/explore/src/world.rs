@@ -174,7 +174,9 @@ impl World {
                 Phase::Ready => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
                 Phase::Asks { rq } => self.ways_to_answer(fixed, rq),
-                Phase::Parked => u8::from(context.woken),
+                Phase::Parked if !context.woken => 0,
+                Phase::Parked if fixed.config.migrates => fixed.config.cpus as u8,
+                Phase::Parked => 1,
             };
             choices.extend((0..ways).map(|way| Choice {
                 context: index as u8,
@@ -247,8 +249,12 @@ impl World {
                 return;
             }
             Phase::Parked => {
-                self.contexts[index].woken = false;
-                self.contexts[index].phase = Phase::Ready;
+                let context = &mut self.contexts[index];
+                context.woken = false;
+                context.phase = Phase::Ready;
+                if fixed.config.migrates {
+                    context.cpu.id = CpuId(u16::from(choice.way));
+                }
             }
         }
         self.advance(fixed, index, log);

@@ -58,6 +58,10 @@ const SMALL: &[Row] = &[
         c.tasks[0].plugged = 2;
     }),
     ("a flushed FUA write", BOTH, 1, |c| flushes(c)),
+    ("two wait for a tag and may migrate", &[NONE], 3, |c| {
+        two_hctxs(c);
+        migrating(c);
+    }),
 ];
 
 /// These too, in release builds.
@@ -94,6 +98,14 @@ fn two_hctxs(config: &mut Config) {
     config.hctxs = 2;
     config.in_order = false;
     config.tasks = vec![Task::read(0), Task::read(1)];
+}
+
+/// A read in the device has the tag that two others of its CPU wait for.
+fn migrating(config: &mut Config) {
+    config.tasks = vec![Task::read(0); 3];
+    config.prefilled = 1;
+    config.in_order = true;
+    config.migrates = true;
 }
 
 fn flushes(config: &mut Config) {

@@ -15,7 +15,7 @@ use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, RequestId, Sectors, Status, Tag};
 use crate::rules::{FlushData, NoMerges, PlugOrder};
-use crate::sbitmap::Get;
+use crate::sbitmap::{Get, Put};
 
 /// Labels of a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,6 +52,8 @@ pub(super) enum At {
     WaitLeave,
     /// Count the entry out.
     WaitUncount,
+    /// On a CPU of another hctx now: wake another waiter of the old one.
+    WaitPassOn,
     /// Make it the bio's request.
     Start,
     /// The flush machine has had it.
@@ -83,6 +85,7 @@ pub(super) const LABELS: &[&str] = &[
     "wait-woken",
     "wait-leave",
     "wait-uncount",
+    "wait-pass-on",
     "start",
     "after-flush",
     "route",
@@ -105,7 +108,9 @@ pub struct SubmitPath {
     batch: bool,
     ws: u32,
     waiting: bool,
-    bit: u32,
+    /// The hctx at whose tags it waited before it came to another CPU.
+    left: HctxId,
+    put: Option<Put>,
     rq: Option<RequestId>,
     absorbed: Option<RequestId>,
 }
@@ -124,7 +129,8 @@ impl SubmitPath {
             batch: false,
             ws: 0,
             waiting: false,
-            bit: 0,
+            left: HctxId(0),
+            put: None,
             rq: None,
             absorbed: None,
         }
@@ -163,7 +169,8 @@ impl SubmitPath {
             | At::WaitSleep
             | At::WaitWoken
             | At::WaitLeave
-            | At::WaitUncount => self.tag_wait(mq, cpu),
+            | At::WaitUncount
+            | At::WaitPassOn => self.tag_wait(mq, cpu),
             At::Start => self.start(mq, cpu),
             At::AfterFlush => match core::mem::take(&mut cpu.answer) {
                 Answer::GoOn => self.to(At::Route),
@@ -350,12 +357,7 @@ impl SubmitPath {
     /// Takes the slot of the tag that was found.
     fn adopt<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, bit: u32) -> RequestId {
         let q = mq.queue(self.queue);
-        let index = if q.has_elevator() {
-            q.sched_index(self.hctx)
-        } else {
-            mq.set.driver_index(self.hctx)
-        };
-        let rq = q.slot(index, bit);
+        let rq = q.slot(identity_index(mq, q, self.hctx), bit);
         let mut pool = q.pool.held(cpu.id);
         pool.reset(rq);
         let r = &mut pool[rq];
@@ -415,6 +417,15 @@ fn identity_map<'a, E: Env>(
         q.sched_of(hctx)
     } else {
         mq.set.driver_of(hctx)
+    }
+}
+
+/// Which map of its kind that is.
+fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> usize {
+    if q.has_elevator() {
+        q.sched_index(hctx)
+    } else {
+        mq.set.driver_index(hctx)
     }
 }
 

@@ -41,6 +41,7 @@ macro_rules! variants {
 fn labels_are_the_names_of_the_variants_in_order() {
     variants!(submit: Enter, ElevatorMerge, Absorbed, CtxPending, CtxMerge, Alloc, Tag, WaitRun,
         WaitRetry, WaitAdd, WaitCount, WaitLast, WaitSleep, WaitWoken, WaitLeave, WaitUncount,
+        WaitPassOn,
         Start, AfterFlush, Route, Plug, Busy, Rest);
     variants!(plug: Take, Group, Elevator, Absorbed, Busy, Ctx, Run, Next, Stopped, Quiesced,
         Budget, Tag, NoTag, Offer, Answer, Refused, Issued, BusyRead, BusyWrite, Cached);

@@ -199,7 +199,9 @@ impl<E: Env> BlkMq<E> {
                 .acquire(cpu);
         };
         let wait = |maps: &Vec<Sbitmap<E>>, cpu: &mut Cpu| {
-            maps[at / WAIT_QUEUES].wait[at % WAIT_QUEUES].acquire(cpu);
+            maps[at / WAIT_QUEUES].wait[at % WAIT_QUEUES]
+                .queue
+                .acquire(cpu);
         };
         match id.kind {
             LockKind::Elevator => q.elevator.acquire(cpu),
@@ -224,7 +226,10 @@ impl<E: Env> BlkMq<E> {
                 .swap
                 .is_free()
         };
-        let wait = |maps: &Vec<Sbitmap<E>>| maps[at / WAIT_QUEUES].wait[at % WAIT_QUEUES].is_free();
+        let wait = |maps: &Vec<Sbitmap<E>>| {
+            let map = &maps[at / WAIT_QUEUES];
+            map.wait[at % WAIT_QUEUES].queue.is_free()
+        };
         match id.kind {
             LockKind::Elevator => q.elevator.is_free(),
             LockKind::Dispatch => q.hctxs[at].dispatch.is_free(),

@@ -2,7 +2,7 @@
 //! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up().
 
 use super::{Sbitmap, WAIT_QUEUES};
-use crate::env::{Count, Cpu, Effect, Env, Lock, Word};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::request::CpuId;
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
@@ -25,6 +25,8 @@ enum At {
     Promise,
     /// Which queue is next?
     Index,
+    /// Does anybody stand in wait queue `queue`?
+    Peek,
     /// Under the lock of wait queue `queue`: wake.
     Wake,
     /// Store the next queue.
@@ -127,6 +129,12 @@ impl Put {
             At::Index => {
                 self.queue = map.wake_index.read(cpu) as u32;
                 self.left = map.wake_batch;
+                self.to(At::Peek)
+            }
+            At::Peek => {
+                if !map.wait[self.queue as usize].active.test(cpu) {
+                    return self.next_queue(scan, 0);
+                }
                 self.at = At::Wake;
                 PutStep::Lock(self.queue)
             }
@@ -150,10 +158,10 @@ impl Put {
         scan: WakeScan,
         cpu: &mut Cpu,
     ) -> PutStep {
-        let lock = &map.wait[self.queue as usize];
+        let state = &map.wait[self.queue as usize];
         let mut woken = 0;
         while woken < self.left {
-            let Some(waiter) = pop_first(&mut lock.held(cpu).entries) else {
+            let Some(waiter) = state.edit(cpu, pop_first) else {
                 break;
             };
             match waiter {
@@ -172,7 +180,12 @@ impl Put {
                 }
             }
         }
-        lock.release(cpu);
+        state.queue.release(cpu);
+        self.next_queue(scan, woken)
+    }
+
+    /// `woken` of the queue at hand: on to the next one, or enough.
+    fn next_queue(&mut self, scan: WakeScan, woken: u32) -> PutStep {
         self.left -= woken;
         self.looked += 1;
         self.queue = (self.queue + 1) % WAIT_QUEUES as u32;
@@ -183,7 +196,7 @@ impl Put {
         if spent || self.looked == WAIT_QUEUES as u32 {
             return self.to(At::Store);
         }
-        PutStep::Lock(self.queue)
+        self.to(At::Peek)
     }
 }
 

@@ -2,7 +2,7 @@
 //! counting of wake-ups.
 
 use super::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, shift_for};
-use crate::env::{Count, Cpu, Effect, Hint, Lock, Solo, Word};
+use crate::env::{Bit, Count, Cpu, Effect, Hint, Lock, Solo, Word};
 use crate::request::CpuId;
 use crate::rules::{ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
@@ -48,7 +48,7 @@ fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, mut free: Put) -> Vec
         }
         match step {
             PutStep::Step => {}
-            PutStep::Lock(ws) => map.wait[ws as usize].acquire(cpu),
+            PutStep::Lock(ws) => map.wait[ws as usize].queue.acquire(cpu),
             PutStep::Done => return woken,
         }
     }
@@ -317,10 +317,10 @@ proptest! {
 /// Puts tasks into wait queues and counts them.
 fn line_up(map: &Sbitmap<Solo>, cpu: &mut Cpu, tasks: impl IntoIterator<Item = (usize, u32)>) {
     for (queue, task) in tasks {
-        map.wait[queue].acquire(cpu);
+        map.wait[queue].queue.acquire(cpu);
         let waiter = Waiter::Task(WaiterId(task));
-        map.wait[queue].held(cpu).entries.push(waiter);
-        map.wait[queue].release(cpu);
+        map.wait[queue].edit(cpu, |entries| entries.push(waiter));
+        map.wait[queue].queue.release(cpu);
         cpu.begin_label();
         map.ws_active.add(cpu, 1);
     }
@@ -377,6 +377,32 @@ fn the_reach_of_one_batch() {
     }
 }
 
+/// A waker takes the lock of no queue in which nobody stands.
+#[test]
+fn empty_queues_are_passed_without_their_lock() {
+    let map = map(8, ShallowDepth::Total, None);
+    let mut cpu = Cpu::new(CpuId(0));
+    line_up(&map, &mut cpu, [(2, 5), (6, 7)]);
+    cpu.begin_label();
+    map.wake_index.write(&mut cpu, 1);
+    let mut wake = Put::wake(1);
+    let mut locked = Vec::new();
+    loop {
+        cpu.begin_label();
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu) {
+            PutStep::Step => {}
+            PutStep::Lock(queue) => {
+                locked.push(queue);
+                map.wait[queue as usize].queue.acquire(&mut cpu);
+            }
+            PutStep::Done => break,
+        }
+    }
+    assert_eq!(locked, [2]);
+    assert!(!map.wait[2].active.peek() && map.wait[6].active.peek());
+    assert_eq!(map.wake_index.peek(), 3);
+}
+
 /// An hctx on a queue is woken in passing and does not use the batch up.
 #[test]
 fn an_hctx_that_waits_does_not_count_as_woken() {
@@ -387,9 +413,9 @@ fn an_hctx_that_waits_does_not_count_as_woken() {
         queue: 0,
         hctx: crate::request::HctxId(3),
     };
-    map.wait[0].acquire(&mut cpu);
-    map.wait[0].held(&mut cpu).entries.push(entry);
-    map.wait[0].release(&mut cpu);
+    map.wait[0].queue.acquire(&mut cpu);
+    map.wait[0].edit(&mut cpu, |entries| entries.push(entry));
+    map.wait[0].queue.release(&mut cpu);
     cpu.begin_label();
     map.ws_active.add(&mut cpu, 1);
     let woken = put(&map, WakeScan::FirstQueue, &mut cpu, Put::wake(1));

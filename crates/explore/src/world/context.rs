@@ -132,10 +132,11 @@ impl Clone for Context {
     }
 }
 
-/// Role and CPU do not change; the owners of locks are hashed with the locks.
+/// The role does not change; the owners of locks are hashed with the locks.
 impl Hash for Context {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.phase.hash(state);
+        self.cpu.id.hash(state);
         self.stack.hash(state);
         self.cpu.answer.hash(state);
         self.cpu.plug.hash(state);

@@ -2,14 +2,15 @@
 //!
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
-use super::{At, SubmitPath, identity_map, limit_depth};
+use super::{At, SubmitPath, identity_index, identity_map, limit_depth};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
+use crate::path::tag::{self, TagMap};
 use crate::path::{Call, Next, lock};
 use crate::queue::{BlkMq, LockKind, WORDS_MAX};
-use crate::request::Place;
-use crate::sbitmap::{Get, GetStep, WAIT_QUEUES};
+use crate::request::{HctxId, Place};
+use crate::sbitmap::{Get, GetStep, Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 impl SubmitPath {
@@ -27,12 +28,12 @@ impl SubmitPath {
                 // A task that was woken by somebody else's entry may stand here already.
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
                 let waiter = Waiter::Task(cpu.task);
-                let mut queue = ws.held(cpu);
-                if !queue.entries.contains(&waiter) {
-                    queue.entries.push(waiter);
-                }
-                drop(queue);
-                ws.release(cpu);
+                ws.edit(cpu, |entries| {
+                    if !entries.contains(&waiter) {
+                        entries.push(waiter);
+                    }
+                });
+                ws.queue.release(cpu);
                 self.to(At::WaitCount)
             }
             At::WaitCount => {
@@ -59,11 +60,12 @@ impl SubmitPath {
             At::WaitLeave => {
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
                 let waiter = Waiter::Task(cpu.task);
-                ws.held(cpu).entries.retain(|&entry| entry != waiter);
-                ws.release(cpu);
+                ws.edit(cpu, |entries| entries.retain(|&entry| entry != waiter));
+                ws.queue.release(cpu);
                 self.to(At::WaitUncount)
             }
             At::WaitUncount => self.uncount(mq, cpu),
+            At::WaitPassOn => self.pass_on(mq, cpu),
             at => unreachable!("{at:?} does not wait for a tag"),
         }
     }
@@ -81,9 +83,30 @@ impl SubmitPath {
             let bio = pool.bio(self.bio);
             (bio.op, bio.flags.polled)
         });
-        // Deviation(D2): a task that wakes on a CPU of another hctx does not pass its wake-up on.
+        let left = self.hctx;
         self.hctx = mq.set.hctx_for(cpu.id, op, polled);
         self.choose_queue(mq);
+        if identity_index(mq, q, left) == identity_index(mq, q, self.hctx) {
+            return self.to(At::WaitRun);
+        }
+        // It was woken for a tag of a map that it will not ask: the next in line there shall.
+        self.left = left;
+        self.put = Some(Put::wake(1));
+        self.to(At::WaitPassOn)
+    }
+
+    /// The wake-up goes to somebody else who waits where this task waited.
+    fn pass_on<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let map = match mq.queue(self.queue).has_elevator() {
+            true => TagMap::Sched(self.left),
+            false => TagMap::Driver(self.left),
+        };
+        let put = self.put.as_mut().expect("a wake-up is passed on");
+        if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
+            return next;
+        }
+        self.put = None;
+        self.left = HctxId(0);
         self.to(At::WaitRun)
     }
 
@@ -107,10 +130,10 @@ impl SubmitPath {
         };
         let step = get.step(map, cpu);
         self.get = Some(get);
-        let (kind, index) = if q.has_elevator() {
-            (LockKind::SchedSwap, q.sched_index(self.hctx))
-        } else {
-            (LockKind::DriverSwap, mq.set.driver_index(self.hctx))
+        let index = identity_index(mq, q, self.hctx);
+        let kind = match q.has_elevator() {
+            true => LockKind::SchedSwap,
+            false => LockKind::DriverSwap,
         };
         match step {
             GetStep::Step => Next::Step,
@@ -146,10 +169,10 @@ impl SubmitPath {
 
     fn wait_lock<E: Env>(&self, mq: &BlkMq<E>) -> Next {
         let q = mq.queue(self.queue);
-        let (kind, index) = if q.has_elevator() {
-            (LockKind::SchedWait, q.sched_index(self.hctx))
-        } else {
-            (LockKind::DriverWait, mq.set.driver_index(self.hctx))
+        let index = identity_index(mq, q, self.hctx);
+        let kind = match q.has_elevator() {
+            true => LockKind::SchedWait,
+            false => LockKind::DriverWait,
         };
         lock(self.queue, kind, (index * WAIT_QUEUES) as u32 + self.ws)
     }
