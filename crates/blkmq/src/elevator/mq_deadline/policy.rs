@@ -289,6 +289,18 @@ impl MqDeadline {
         self.index.remove(pool, rq);
     }
 
+    /// A request from a head list: from the global one it moves the position (v6.12).
+    fn start_from_head(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+        if self.head_insert == HeadInsert::Global {
+            let level = level_of(pool[rq].ioprio);
+            let dir = pool[rq].op.direction() as usize;
+            if let Position::Latest(sector) = &mut self.levels[level].position[dir] {
+                *sector = pool[rq].sector;
+            }
+        }
+        self.start(pool, rq)
+    }
+
     /// Hands `rq`, which is on no list any more, to the path. It will never merge again.
     fn start(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
         let level = level_of(pool[rq].ioprio);
@@ -366,12 +378,7 @@ impl Scheduler for MqDeadline {
         if self.head_insert == HeadInsert::Global
             && let Some(rq) = self.at_head[0].pop_front(pool)
         {
-            let level = level_of(pool[rq].ioprio);
-            let dir = pool[rq].op.direction() as usize;
-            if let Position::Latest(sector) = &mut self.levels[level].position[dir] {
-                *sector = pool[rq].sector;
-            }
-            return Some(self.start(pool, rq));
+            return Some(self.start_from_head(pool, rq));
         }
         self.dispatch_aged(pool, now, completed)
             .or_else(|| self.dispatch_by_priority(pool, now, completed))

@@ -17,7 +17,7 @@ impl MqDeadline {
             .find(|list| list.iter(pool).any(|queued| queued == rq));
         if let Some(list) = at_head {
             list.remove(pool, rq);
-            return self.start(pool, rq);
+            return self.start_from_head(pool, rq);
         }
         let level = level_of(pool[rq].ioprio);
         let dir = pool[rq].op.direction();

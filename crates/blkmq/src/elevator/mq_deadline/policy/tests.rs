@@ -344,6 +344,69 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A choice that the rules made themselves leaves the same state when it is imposed.
+    #[test]
+    fn imposing_what_the_rules_choose_is_dispatching(
+        rules in prop::sample::select(&Rules::PRESETS[..]),
+        fifo_batch in 1i32..5,
+        actions in prop::collection::vec(action(), 0..150),
+    ) {
+        let mut queue = Queue::new(&rules, 1);
+        queue.apply(&Action::Store("fifo_batch", fifo_batch));
+        for action in &actions {
+            let mut action = action.clone();
+            match &mut action {
+                // Levels withhold requests for reasons that a choice does not tell.
+                Action::Submit(shape) | Action::Insert(shape, _) => shape.class = IoClass::None,
+                Action::Store(..) => continue,
+                Action::Dispatch => {
+                    let (mut dd, mut pool) = (queue.dd.clone(), queue.pool.clone());
+                    if queue.dispatch() {
+                        let rq = *queue.in_device.last().expect("one was dispatched");
+                        prop_assert_eq!(dd.impose(&mut pool, rq), rq);
+                        pool[rq].place = Place::Device;
+                        prop_assert_eq!(&dd, &queue.dd);
+                        prop_assert_eq!(&pool, &queue.pool);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            queue.apply(&action);
+        }
+    }
+}
+
+/// What the rules would not have chosen begins a batch, from which they go on.
+#[test]
+fn an_imposed_request_begins_a_batch() {
+    let mut queue = queue_of_reads(&[8, 16, 24, 32]);
+    let slot = |queue: &Queue, sector: u64| {
+        let mut all = queue.pool.iter();
+        let found = all.find(|(_, rq)| rq.sector == Sector(sector) && rq.place != Place::Free);
+        found.expect("a request of this sector").0
+    };
+    assert!(queue.dispatch());
+    assert_eq!(
+        (queue.in_device[0], queue.dd.batching),
+        (slot(&queue, 8), 1)
+    );
+    let skipping = slot(&queue, 24);
+    assert_eq!(queue.dd.impose(&mut queue.pool, skipping), skipping);
+    assert!(queue.pool[skipping].started);
+    queue.pool[skipping].place = Place::Device;
+    queue.check();
+    assert_eq!(queue.dd.batching, 1, "a new batch");
+    assert!(queue.dispatch());
+    assert_eq!(
+        queue.in_device[1],
+        slot(&queue, 32),
+        "behind the imposed one"
+    );
+    assert_eq!((queue.dd.batching, queue.dd.starved()), (2, 0));
+}
+
 /// One read of each listed sector, inserted.
 fn queue_of_reads(sectors: &[u64]) -> Queue {
     let mut queue = Queue::new(&Rules::v6_12(), 1);
