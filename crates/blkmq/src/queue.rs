@@ -107,6 +107,8 @@ pub struct HwQueue<E: Env> {
     pub restart: E::Bit,
     /// BLK_MQ_S_STOPPED.
     pub stopped: E::Bit,
+    /// dispatch_wait stands in a wait queue of the driver tags.
+    pub dispatch_wait: E::Bit,
     /// dispatch_busy: moving average of "had to stop".
     pub dispatch_busy: E::Count,
     /// dispatch_from: next ctx of the round robin.
@@ -121,8 +123,8 @@ pub struct HwQueue<E: Env> {
 
 solo_value!(HwQueue {
     cpumask, ctxs, flush_rq;
-    dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_busy, dispatch_from,
-    wait_index, flush
+    dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_wait, dispatch_busy,
+    dispatch_from, wait_index, flush
 });
 
 /// State of the flush machine of one hctx.
@@ -285,6 +287,7 @@ impl<E: Env> HwQueue<E> {
             ctx_map: (0..words).map(|_| E::Word::new(0)).collect(),
             restart: E::Bit::new(false),
             stopped: E::Bit::new(false),
+            dispatch_wait: E::Bit::new(false),
             dispatch_busy: E::Count::new(0),
             dispatch_from: E::Hint::new(0),
             wait_index: E::Hint::new(0),

@@ -119,16 +119,10 @@ impl<E: Env> TagSet<E> {
         };
         let cpus = topology.cpus();
         let shallow = rules.shallow_depth;
-        let mut one = || {
-            Sbitmap::new(
-                config.queue_depth,
-                cpus,
-                shallow,
-                None,
-                config.waiters,
-                &mut *hint,
-            )
-        };
+        // Hctxs that share a map stand in its lines, too.
+        let in_line =
+            config.waiters + usize::from(counts.total()) * usize::from(config.hctx_shared);
+        let mut one = || Sbitmap::new(config.queue_depth, cpus, shallow, None, in_line, &mut *hint);
         let default = map_queues(topology, counts.default, 0, rules.cpu_map);
         let of_type = |count: u16, first: u16| match count {
             0 => default.clone(),

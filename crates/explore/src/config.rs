@@ -29,6 +29,8 @@ pub struct Config {
     pub hctxs: u16,
     /// Driver tags of each hctx.
     pub tags: u32,
+    /// All hctxs draw from one map of driver tags, and one of scheduler tags.
+    pub shared_tags: bool,
     /// Scheduler tags of each hctx; without a scheduler the driver's.
     pub nr_requests: u32,
     /// Tasks that submit.
@@ -119,6 +121,10 @@ pub enum Mutant {
     NoRestartRun,
     /// A task that waits for a tag is not woken.
     NoWake,
+    /// Wakers do not see that somebody stands in line for a tag.
+    UnseenLine,
+    /// An hctx forgets that it stands in line for a tag of a shared map.
+    ForgottenLine,
     /// A driver tag that is put stays taken.
     LeakedTag,
     /// The device completes a request twice.
@@ -135,6 +141,7 @@ impl Config {
             cpus: 1,
             hctxs: 1,
             tags: 1,
+            shared_tags: false,
             nr_requests: if scheduler == SchedulerKind::None {
                 1
             } else {
@@ -185,7 +192,7 @@ impl Config {
                     read: 0,
                     poll: 0,
                 },
-                hctx_shared: false,
+                hctx_shared: self.shared_tags,
                 waiters: self.tasks.len(),
             },
             topology: CpuTopology::flat(self.cpus),

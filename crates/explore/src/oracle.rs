@@ -12,8 +12,9 @@ use crate::world::{Choice, Context, Fixed, Phase, Role, World};
 use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Count, Lock, Solo, Word};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{Place, Request, RequestId, RequestPool};
-use blkmq::sbitmap::Sbitmap;
+use blkmq::request::{HctxId, Place, Request, RequestId, RequestPool};
+use blkmq::sbitmap::{Sbitmap, WaitState};
+use blkmq::tags::Waiter;
 
 /// Invariants of every state. Panics of the structures' own checks are left to the caller.
 pub(crate) fn check(world: &World) -> Result<(), Verdict> {
@@ -24,6 +25,7 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
             .or_else(|| words(q))
             .or_else(|| lines(&world.mq.set.driver))
             .or_else(|| lines(&q.sched))
+            .or_else(|| hctxs_in_line(world))
             .or_else(|| places(world, pool))
     }) {
         return broken(text);
@@ -143,6 +145,28 @@ fn lines(maps: &[Sbitmap<Solo>]) -> Option<String> {
     differs.then(|| "a wait queue and its word differ".to_owned())
 }
 
+/// Hctxs in the lines of driver tags against the word of each, while nobody holds a line's lock.
+fn hctxs_in_line(world: &World) -> Option<String> {
+    let lines = || world.mq.set.driver.iter().flat_map(|map| &map.wait);
+    if !lines().all(|ws| ws.queue.is_free()) {
+        return None;
+    }
+    let mut hctxs = (0..).zip(&world.mq.queue(0).hctxs);
+    hctxs.find_map(|(number, hctx)| {
+        let entry = Waiter::Hctx {
+            queue: 0,
+            hctx: HctxId(number),
+        };
+        let in_line = |ws: &WaitState<Solo>| {
+            ws.queue
+                .inspect(|queue| queue.entries.iter().filter(|&&e| e == entry).count())
+        };
+        let count: usize = lines().map(in_line).sum();
+        (count != usize::from(hctx.dispatch_wait.peek()))
+            .then(|| format!("hctx {number} stands in {count} lines, its word says otherwise"))
+    })
+}
+
 /// Where requests are, against where they say they are.
 fn places(world: &World, pool: &RequestPool) -> Option<String> {
     let q = world.mq.queue(0);
@@ -251,12 +275,19 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
     }
     let q = world.mq.queue(0);
     for map in world.mq.set.driver.iter().chain(&q.sched) {
-        if map.ws_active.peek() != 0
-            || map
-                .wait
-                .iter()
-                .any(|ws| ws.queue.inspect(|w| !w.entries.is_empty()))
-        {
+        let (mut tasks, mut hctxs) = (0, 0);
+        for ws in &map.wait {
+            ws.queue.inspect(|queue| {
+                for entry in &queue.entries {
+                    match entry {
+                        Waiter::Task(_) => tasks += 1,
+                        // It may stand there until the next tag comes back, and ask for none.
+                        Waiter::Hctx { .. } => hctxs += 1,
+                    }
+                }
+            });
+        }
+        if tasks > 0 || map.ws_active.peek() != hctxs {
             return broken("somebody is still said to wait for a tag");
         }
     }

@@ -71,6 +71,11 @@ const LARGE: &[Row] = &[
         c.device_limit = 1;
     }),
     ("two hctxs", BOTH, 2, two_hctxs),
+    ("two hctxs, one tag for both", &[DEADLINE], 2, |c| {
+        two_hctxs(c);
+        c.shared_tags = true;
+        c.prefilled = 1;
+    }),
     ("S14: promises for others, no 3 ms runs", &[NONE], 2, |c| {
         two_hctxs(c);
         c.device_limit = 1;
@@ -192,6 +197,8 @@ const MUTANTS: &[(Mutant, SchedulerKind, &str)] = &[
     (Mutant::NoRecheck, DEADLINE, "stall"),
     (Mutant::NoRestartRun, DEADLINE, "stall"),
     (Mutant::NoWake, NONE, "stall"),
+    (Mutant::UnseenLine, NONE, "broken"),
+    (Mutant::ForgottenLine, DEADLINE, "broken"),
     (Mutant::LeakedTag, NONE, "broken"),
     (Mutant::LeakedTag, DEADLINE, "broken"),
     (Mutant::CompletedTwice, NONE, "broken"),
@@ -204,6 +211,10 @@ fn every_mutant_is_found() {
         let name = format!("{mutant:?}");
         let mut config = Config::new(&name, Rules::v6_12(), scheduler, 2);
         config.mutant = Some(mutant);
+        if mutant == Mutant::ForgottenLine {
+            two_hctxs(&mut config);
+            config.shared_tags = true;
+        }
         let report = exhaustive(&config);
         assert_eq!(report.verdict.word(), verdict, "{report}");
         found += &format!(

@@ -4,16 +4,13 @@
 //! (6.1.192, 6.12.117).
 
 use super::list::{ListPath, ListStep};
-use super::run::set_places;
+use super::pass::BUDGET_DELAY;
+use super::run::{PullStep, set_places};
 use super::{Next, lock};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place};
-use crate::time::Duration;
-
-/// BLK_MQ_BUDGET_DELAY.
-const BUDGET_DELAY: Duration = Duration::from_millis(3);
 
 /// Labels of emptying software queues.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,17 +58,6 @@ pub(super) struct CtxPath {
     token: Option<u32>,
 }
 
-/// Outcome of one step.
-pub(super) enum CtxStep {
-    /// Do this, then step again.
-    Wait(Next),
-    /// Over; `again`: the dispatch list filled meanwhile.
-    End {
-        /// Serve the dispatch list first, then come back.
-        again: bool,
-    },
-}
-
 impl CtxPath {
     pub(super) fn idle() -> CtxPath {
         CtxPath::new(true)
@@ -102,7 +88,7 @@ impl CtxPath {
         queue: u8,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> CtxStep {
+    ) -> PullStep {
         let q = mq.queue(queue);
         let hctx = q.hctx(hctx_id);
         match self.at {
@@ -110,7 +96,7 @@ impl CtxPath {
             At::Splice => self.take(list, q, hctx_id, cpu),
             At::PeekDispatch => {
                 if hctx.dispatch_pending.test(cpu) {
-                    return CtxStep::End { again: true };
+                    return PullStep::End { again: true };
                 }
                 self.looked = 0;
                 self.wait(At::Any)
@@ -120,16 +106,16 @@ impl CtxPath {
                 let any = hctx.ctx_map[word].load(cpu) != 0;
                 self.looked += 1;
                 if !any && (self.looked as usize) < hctx.ctx_map.len() {
-                    return CtxStep::Wait(Next::Step);
+                    return PullStep::Wait(Next::Step);
                 }
                 self.looked = 0;
                 if !any {
-                    return CtxStep::End { again: false };
+                    return PullStep::End { again: false };
                 }
                 self.bit = hctx.dispatch_from.get();
                 if q.settings.driver_budget {
                     self.at = At::Budget;
-                    return CtxStep::Wait(Next::Budget);
+                    return PullStep::Wait(Next::Budget);
                 }
                 self.wait(At::Find)
             }
@@ -138,7 +124,7 @@ impl CtxPath {
                     self.token = Some(token);
                     self.wait(At::Find)
                 }
-                _ => CtxStep::End { again: false },
+                _ => PullStep::End { again: false },
             },
             At::Find => self.find(q, queue, hctx_id, cpu),
             At::Dequeue => self.take(list, q, hctx_id, cpu),
@@ -148,14 +134,14 @@ impl CtxPath {
                     hctx: hctx_id,
                     delay: BUDGET_DELAY,
                 });
-                CtxStep::End { again: false }
+                PullStep::End { again: false }
             }
             At::List => match list.step(mq, queue, hctx_id, cpu) {
-                ListStep::Wait(next) => CtxStep::Wait(next),
+                ListStep::Wait(next) => PullStep::Wait(next),
                 ListStep::End(moved) => {
                     *list = ListPath::idle();
                     if self.all || !moved {
-                        return CtxStep::End { again: false };
+                        return PullStep::End { again: false };
                     }
                     self.wait(At::PeekDispatch)
                 }
@@ -163,9 +149,9 @@ impl CtxPath {
         }
     }
 
-    fn wait(&mut self, at: At) -> CtxStep {
+    fn wait(&mut self, at: At) -> PullStep {
         self.at = at;
-        CtxStep::Wait(Next::Step)
+        PullStep::Wait(Next::Step)
     }
 
     /// Next ctx with requests, in bit order; at the end the list goes to the driver.
@@ -176,13 +162,13 @@ impl CtxPath {
         queue: u8,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> CtxStep {
+    ) -> PullStep {
         let hctx = q.hctx(hctx_id);
         let word = (self.bit / 64) as usize;
         if word >= hctx.ctx_map.len() {
             self.bit = 0;
             if self.taken.is_empty() {
-                return CtxStep::End { again: false };
+                return PullStep::End { again: false };
             }
             let taken = core::mem::take(&mut self.taken);
             *list = ListPath::new(taken, true);
@@ -191,12 +177,12 @@ impl CtxPath {
         let rest = hctx.ctx_map[word].load(cpu) >> (self.bit % 64);
         if rest == 0 {
             self.bit = (word as u32 + 1) * 64;
-            return CtxStep::Wait(Next::Step);
+            return PullStep::Wait(Next::Step);
         }
         self.bit += rest.trailing_zeros();
         self.at = At::Splice;
         let (ctx, _) = hctx.ctxs[self.bit as usize];
-        CtxStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)))
+        PullStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)))
     }
 
     /// Next ctx with requests at or after `dispatch_from`, going round once.
@@ -206,7 +192,7 @@ impl CtxPath {
         queue: u8,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> CtxStep {
+    ) -> PullStep {
         let hctx = q.hctx(hctx_id);
         let count = hctx.ctxs.len() as u32;
         if self.looked >= count {
@@ -214,8 +200,8 @@ impl CtxPath {
             self.bit = 0;
             self.at = At::Withheld;
             return match self.token.take() {
-                Some(token) => CtxStep::Wait(Next::PutBudget(token)),
-                None => CtxStep::Wait(Next::Step),
+                Some(token) => PullStep::Wait(Next::PutBudget(token)),
+                None => PullStep::Wait(Next::Step),
             };
         }
         let word = hctx.ctx_map[(self.bit / 64) as usize].load(cpu);
@@ -227,11 +213,11 @@ impl CtxPath {
             self.looked += skip;
             self.at = At::Dequeue;
             let (ctx, _) = hctx.ctxs[self.bit as usize];
-            return CtxStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)));
+            return PullStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)));
         }
         self.looked += until_word_end;
         self.bit = (self.bit + until_word_end) % count;
-        CtxStep::Wait(Next::Step)
+        PullStep::Wait(Next::Step)
     }
 
     /// Under ctx->lock: all requests of the ctx, or the oldest.
@@ -241,7 +227,7 @@ impl CtxPath {
         q: &RequestQueue<E>,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> CtxStep {
+    ) -> PullStep {
         let hctx = q.hctx(hctx_id);
         let (ctx_id, kind) = hctx.ctxs[self.bit as usize];
         let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
@@ -272,7 +258,7 @@ impl CtxPath {
         hctx_id: HctxId,
         cpu: &mut Cpu,
         mut taken: QueueList,
-    ) -> CtxStep {
+    ) -> PullStep {
         let mut pool = q.pool.held(cpu.id);
         if self.all {
             self.taken.splice_back(&mut pool, &mut taken);

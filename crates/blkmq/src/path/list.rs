@@ -1,9 +1,10 @@
 //! Handing a list of requests to the driver until it is empty or something is missing.
 //!
-//! Kernel: blk_mq_dispatch_rq_list(), blk_mq_mark_tag_wait() (6.1.192, 6.12.117). Read next:
-//! `run.rs`, which calls this.
+//! Kernel: blk_mq_dispatch_rq_list() (6.1.192, 6.12.117). Read next: `list/tags.rs`, then `run.rs`,
+//! which calls this.
 
-use super::tag::{self, TagMap, TagStep};
+mod tags;
+
 use super::{Call, Next, Traced, lock, trace_count, trace_rq};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
@@ -28,7 +29,11 @@ pub(super) enum At {
     Tag,
     /// Set SCHED_RESTART, as all tags are taken.
     TagRestart,
-    /// Try once more.
+    /// Tags of several hctxs: does this one stand in line for a tag?
+    TagInLine,
+    /// Under the wait queue's lock: stand in line.
+    TagLine,
+    /// Try once more; in line under the same lock.
     TagRetry,
     /// Unlink the head and offer it.
     Offer,
@@ -48,6 +53,8 @@ pub(super) enum At {
     PutBack,
     /// Will a completion run this hctx?
     Restart,
+    /// Tags of several hctxs: will a tag that comes back?
+    StillInLine,
     /// Read the moving average.
     BusyRead,
     /// Write the moving average.
@@ -59,6 +66,8 @@ pub(super) const LABELS: &[&str] = &[
     "budget",
     "tag",
     "tag-restart",
+    "tag-in-line",
+    "tag-line",
     "tag-retry",
     "offer",
     "tag-ahead",
@@ -69,6 +78,7 @@ pub(super) const LABELS: &[&str] = &[
     "rest",
     "put-back",
     "restart",
+    "still-in-line",
     "busy-read",
     "busy-write",
 ];
@@ -80,8 +90,10 @@ enum Stop {
     No,
     /// No budget, or BLK_STS_RESOURCE: nobody else promises a run.
     NeedsResource,
-    /// BLK_STS_DEV_RESOURCE or no driver tag: a completion brings the next run.
+    /// BLK_STS_DEV_RESOURCE: a completion brings the next run.
     Waits,
+    /// No driver tag: a completion brings the next run, or the tag if the hctx stands in line.
+    NoTag,
 }
 
 /// A list on its way to the driver.
@@ -93,6 +105,8 @@ pub(super) struct ListPath {
     rq: Option<RequestId>,
     get: Option<Get>,
     put: Option<Put>,
+    /// Wait queue that it stands in while it tries once more.
+    line: Option<u32>,
     ahead: bool,
     queued: u32,
     failed: bool,
@@ -122,6 +136,7 @@ impl ListPath {
             rq: None,
             get: None,
             put: None,
+            line: None,
             ahead: false,
             queued: 0,
             failed: false,
@@ -161,6 +176,8 @@ impl ListPath {
                 E::mb(cpu);
                 self.wait(At::TagRetry)
             }
+            At::TagInLine => self.tag_in_line(mq, queue, hctx_id, cpu),
+            At::TagLine => self.tag_line(mq, queue, hctx_id, cpu),
             At::Offer => self.offer(q, cpu),
             At::TagAhead => self.tag_ahead(mq, queue, hctx_id, cpu),
             At::Answer => self.answer(q, queue, cpu),
@@ -181,7 +198,17 @@ impl ListPath {
                 E::mb(cpu);
                 self.wait(At::Restart)
             }
-            At::Restart => self.restart(q, queue, hctx_id, cpu),
+            At::Restart => {
+                let marked = hctx.restart.test(cpu);
+                if marked && self.stop == Stop::NoTag && mq.set.hctx_shared {
+                    return self.wait(At::StillInLine);
+                }
+                self.restart(marked, queue, hctx_id, cpu)
+            }
+            At::StillInLine => {
+                let in_line = hctx.dispatch_wait.test(cpu);
+                self.restart(in_line, queue, hctx_id, cpu)
+            }
             At::BusyRead => self.busy_read(hctx.dispatch_busy.read(cpu)),
             At::BusyWrite => {
                 hctx.dispatch_busy.write(cpu, self.busy);
@@ -230,43 +257,6 @@ impl ListPath {
         self.start_put(q, cpu, rq, At::PutTag)
     }
 
-    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
-        let rq = self.list.first().expect("the head asked for the tag");
-        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
-        let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
-        self.get = Some(get);
-        match step {
-            TagStep::Wait(next) => ListStep::Wait(next),
-            TagStep::Got => {
-                self.get = None;
-                self.wait(At::Offer)
-            }
-            TagStep::Full if self.at == At::Tag => {
-                self.get = None;
-                self.wait(At::TagRestart)
-            }
-            TagStep::Full => {
-                self.get = None;
-                self.stop = Stop::Waits;
-                self.give_budget_back(mq.queue(queue), cpu, rq)
-            }
-        }
-    }
-
-    /// The budget of a request that found no tag.
-    fn give_budget_back<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        cpu: &mut Cpu,
-        rq: RequestId,
-    ) -> ListStep {
-        self.at = At::Commit;
-        match q.pool.held(cpu.id)[rq].budget.take() {
-            Some(token) => ListStep::Wait(Next::PutBudget(token)),
-            None => ListStep::Wait(Next::Step),
-        }
-    }
-
     fn offer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
         let mut pool = q.pool.held(cpu.id);
         let rq = self
@@ -286,29 +276,6 @@ impl ListPath {
         }
         drop(pool);
         self.wait(At::TagAhead)
-    }
-
-    /// v6.1: `last` means that the next request gets no driver tag; a tag it gets, it keeps.
-    fn tag_ahead<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        queue: u8,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> ListStep {
-        let next = self.list.first().expect("offer saw one more");
-        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
-        let step = tag::step_driver(&mut get, mq, queue, next, hctx, cpu);
-        self.get = Some(get);
-        let got = match step {
-            TagStep::Wait(next) => return ListStep::Wait(next),
-            TagStep::Got => true,
-            TagStep::Full => false,
-        };
-        self.get = None;
-        self.ahead = got;
-        let rq = self.rq.expect("offer took one off the list");
-        self.submit(rq, !got)
     }
 
     fn submit(&mut self, rq: RequestId, last: bool) -> ListStep {
@@ -362,51 +329,6 @@ impl ListPath {
         self.start_put(q, cpu, rq, At::PutTag)
     }
 
-    fn start_put<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        cpu: &mut Cpu,
-        rq: RequestId,
-        at: At,
-    ) -> ListStep {
-        let mut pool = q.pool.held(cpu.id);
-        let scheduled = pool[rq].internal_tag.is_some();
-        match pool[rq].tag {
-            Some(tag) if scheduled => {
-                let owner = pool[rq].ctx;
-                pool[rq].tag = None;
-                self.put = Some(Put::one(tag.0, owner));
-                drop(pool);
-                self.wait(at)
-            }
-            _ => {
-                drop(pool);
-                self.after_put(q, cpu, at)
-            }
-        }
-    }
-
-    fn put<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
-        let put = self.put.as_mut().expect("a tag is being put");
-        match tag::step_put(put, mq, queue, TagMap::Driver(hctx), cpu) {
-            Some(next) => ListStep::Wait(next),
-            None => {
-                self.put = None;
-                self.after_put(mq.queue(queue), cpu, self.at)
-            }
-        }
-    }
-
-    fn after_put<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu, at: At) -> ListStep {
-        if at == At::PutTag && core::mem::take(&mut self.ahead) {
-            let head = self.list.first().expect("the refused request is the head");
-            let next = self.list.next(&q.pool.held(cpu.id), head);
-            let next = next.expect("a tag was taken for the one behind the head");
-            return self.start_put(q, cpu, next, At::PutAhead);
-        }
-        self.wait(At::Commit)
-    }
-
     fn commit<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
@@ -452,16 +374,10 @@ impl ListPath {
         ListStep::Wait(lock(queue, LockKind::Dispatch, u32::from(hctx.0)))
     }
 
-    fn restart<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        queue: u8,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> ListStep {
-        let marked = q.hctx(hctx).restart.test(cpu);
+    /// `promised`: somebody else will run the hctx.
+    fn restart(&mut self, promised: bool, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
         self.at = At::BusyRead;
-        if !marked {
+        if !promised {
             return ListStep::Wait(call_run(queue, hctx, true));
         }
         if self.stop == Stop::NeedsResource {
@@ -474,14 +390,15 @@ impl ListPath {
         ListStep::Wait(Next::Step)
     }
 
-    /// blk_mq_update_dispatch_busy(): weight 8, factor 4.
+    /// The moving average, where it changes.
     fn busy_read(&mut self, value: i32) -> ListStep {
-        let stopped = self.stop != Stop::No;
-        if value == 0 && !stopped {
-            return ListStep::End(true);
+        match busy_after(value, self.stop != Stop::No) {
+            None => ListStep::End(true),
+            Some(busy) => {
+                self.busy = busy;
+                self.wait(At::BusyWrite)
+            }
         }
-        self.busy = (7 * value + if stopped { 16 } else { 0 }) / 8;
-        self.wait(At::BusyWrite)
     }
 }
 
@@ -489,4 +406,11 @@ impl ListPath {
 pub(super) fn requeue_bookkeeping(pool: &mut RequestPool, rq: RequestId) {
     pool[rq].in_flight = false;
     pool[rq].place = Place::Path;
+}
+
+/// blk_mq_update_dispatch_busy(), weight 8, factor 4: what `dispatch_busy` becomes after an attempt
+/// that had to stop or not. `None`: it is not written.
+pub(super) fn busy_after(value: i32, stopped: bool) -> Option<i32> {
+    let changes = value != 0 || stopped;
+    changes.then(|| (7 * value + if stopped { 16 } else { 0 }) / 8)
 }

@@ -3,6 +3,7 @@
 //! Kernel: blk_mq_do_dispatch_sched(), __blk_mq_do_dispatch_sched() (6.1.192, 6.12.117).
 
 use super::list::{ListPath, ListStep};
+use super::run::PullStep;
 use super::tag::{self, TagStep};
 use super::{Next, jiffies, lock};
 use crate::elevator::{DispatchTime, Scheduler};
@@ -14,7 +15,7 @@ use crate::sbitmap::Get;
 use crate::time::{Duration, Jiffies, SimTime};
 
 /// BLK_MQ_BUDGET_DELAY.
-const BUDGET_DELAY: Duration = Duration::from_millis(3);
+pub(super) const BUDGET_DELAY: Duration = Duration::from_millis(3);
 /// Longest time in one go (HZ ticks).
 const SLICE: Duration = Duration::from_secs(1);
 
@@ -88,17 +89,6 @@ impl core::hash::Hash for Began {
     fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
 }
 
-/// Outcome of one step.
-pub(super) enum PassStep {
-    /// Do this, then step again.
-    Wait(Next),
-    /// Over; `again`: the dispatch list filled meanwhile.
-    End {
-        /// Serve the dispatch list first, then come back.
-        again: bool,
-    },
-}
-
 impl PassPath {
     pub(super) fn idle() -> PassPath {
         PassPath::new()
@@ -140,7 +130,7 @@ impl PassPath {
         queue: u8,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> PassStep {
+    ) -> PullStep {
         let q = mq.queue(queue);
         match self.at {
             At::Busy => {
@@ -160,7 +150,7 @@ impl PassPath {
                 }
                 if q.settings.driver_budget {
                     self.at = At::Budget;
-                    return PassStep::Wait(Next::Budget);
+                    return PullStep::Wait(Next::Budget);
                 }
                 self.ask(q, queue, cpu)
             }
@@ -176,7 +166,7 @@ impl PassPath {
             At::DelayRuns => self.delay_runs(mq, queue, cpu),
             At::Group => self.group(list, q, hctx, cpu),
             At::List => match list.step(mq, queue, HctxId(self.hctx), cpu) {
-                ListStep::Wait(next) => PassStep::Wait(next),
+                ListStep::Wait(next) => PullStep::Wait(next),
                 ListStep::End(all) => {
                     *list = ListPath::idle();
                     self.moved |= all;
@@ -186,19 +176,19 @@ impl PassPath {
         }
     }
 
-    fn wait(&mut self, at: At) -> PassStep {
+    fn wait(&mut self, at: At) -> PullStep {
         self.at = at;
-        PassStep::Wait(Next::Step)
+        PullStep::Wait(Next::Step)
     }
 
     /// dd_dispatch_request() reads the clock before it takes its lock.
-    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &Cpu) -> PassStep {
+    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &Cpu) -> PullStep {
         self.asked = jiffies(q, cpu);
         self.at = At::Pick;
-        PassStep::Wait(lock(queue, LockKind::Elevator, 0))
+        PullStep::Wait(lock(queue, LockKind::Elevator, 0))
     }
 
-    fn pick<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PassStep {
+    fn pick<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PullStep {
         let now = jiffies(q, cpu);
         let asked = core::mem::take(&mut self.asked);
         let completed = core::array::from_fn(|level| q.completed[level].read(cpu) as u32);
@@ -225,7 +215,7 @@ impl PassPath {
             return match self.token.take() {
                 Some(token) => {
                     self.at = self.after_pull();
-                    PassStep::Wait(Next::PutBudget(token))
+                    PullStep::Wait(Next::PutBudget(token))
                 }
                 None => self.pulled(),
             };
@@ -240,14 +230,14 @@ impl PassPath {
         self.wait(At::Tag)
     }
 
-    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PassStep {
+    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
         let rq = self.rq.expect("one was picked");
         let hctx = mq.queue(queue).pool.held(cpu.id)[rq].hctx;
         let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
         let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
         self.get = Some(get);
         if let TagStep::Wait(next) = step {
-            return PassStep::Wait(next);
+            return PullStep::Wait(next);
         }
         self.get = None;
         self.rq = None;
@@ -259,7 +249,7 @@ impl PassPath {
         }
     }
 
-    fn next_pull(&mut self) -> PassStep {
+    fn next_pull(&mut self) -> PullStep {
         if self.picked.len() as u32 == self.max {
             self.pulled()
         } else {
@@ -268,7 +258,7 @@ impl PassPath {
     }
 
     /// No more is pulled in this pass.
-    fn pulled(&mut self) -> PassStep {
+    fn pulled(&mut self) -> PullStep {
         let at = self.after_pull();
         self.wait(at)
     }
@@ -284,7 +274,7 @@ impl PassPath {
 
     /// blk_mq_delay_run_hw_queues(): the current CPU's hctx and those with leftovers, except
     /// those whose run is pending anyway. One hctx a label.
-    fn delay_runs<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PassStep {
+    fn delay_runs<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
         let q = mq.queue(queue);
         let current = mq.set.hctx_for(cpu.id, Op::Write, false);
         let next = self.hctx.wrapping_add(1);
@@ -303,7 +293,7 @@ impl PassPath {
                 delay: BUDGET_DELAY,
             });
         }
-        PassStep::Wait(Next::Step)
+        PullStep::Wait(Next::Step)
     }
 
     /// The requests of the lowest hctx among those picked, in order; or the end of the pass.
@@ -313,7 +303,7 @@ impl PassPath {
         q: &RequestQueue<E>,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> PassStep {
+    ) -> PullStep {
         if self.picked.is_empty() {
             return self.end_of_pass(cpu, q, hctx);
         }
@@ -347,13 +337,13 @@ impl PassPath {
         cpu: &mut Cpu,
         q: &RequestQueue<E>,
         hctx: HctxId,
-    ) -> PassStep {
+    ) -> PullStep {
         self.hctx = 0;
         if self.busy {
-            return PassStep::End { again: true };
+            return PullStep::End { again: true };
         }
         if !core::mem::take(&mut self.moved) {
-            return PassStep::End { again: false };
+            return PullStep::End { again: false };
         }
         let began = self.began.0.unwrap_or(cpu.now);
         if cpu.need_resched || cpu.now.since(began) >= SLICE {
@@ -363,7 +353,7 @@ impl PassPath {
                 hctx,
                 delay: Duration::ZERO,
             });
-            return PassStep::End { again: false };
+            return PullStep::End { again: false };
         }
         self.wait(At::Busy)
     }

@@ -3,9 +3,9 @@
 //!
 //! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
 
-use super::ctx::{CtxPath, CtxStep};
+use super::ctx::CtxPath;
 use super::list::{ListPath, ListStep};
-use super::pass::{PassPath, PassStep};
+use super::pass::PassPath;
 use super::{Call, Next, TagsInHand, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
@@ -82,6 +82,17 @@ pub struct RunPath {
     list: ListPath,
     pass: PassPath,
     ctx: CtxPath,
+}
+
+/// Outcome of one step of `pass.rs` or `ctx.rs`.
+pub(super) enum PullStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// Over; `again`: the dispatch list filled meanwhile.
+    End {
+        /// Serve the dispatch list first, then come back.
+        again: bool,
+    },
 }
 
 impl RunPath {
@@ -206,34 +217,7 @@ impl RunPath {
                 self.start_ctx(!busy)
             }
             At::Leftovers => self.leftovers(mq, cpu),
-            At::Pass => match self
-                .pass
-                .step(&mut self.list, mq, self.queue, self.hctx, cpu)
-            {
-                PassStep::Wait(next) => next,
-                PassStep::End { again } => {
-                    self.pass = PassPath::idle();
-                    if again {
-                        self.to(At::Again)
-                    } else {
-                        Next::Done
-                    }
-                }
-            },
-            At::Ctx => match self
-                .ctx
-                .step(&mut self.list, mq, self.queue, self.hctx, cpu)
-            {
-                CtxStep::Wait(next) => next,
-                CtxStep::End { again } => {
-                    self.ctx = CtxPath::idle();
-                    if again {
-                        self.to(At::Again)
-                    } else {
-                        Next::Done
-                    }
-                }
-            },
+            At::Pass | At::Ctx => self.pull(mq, cpu),
             At::Again => {
                 if self.second {
                     *self = RunPath::new(self.queue, self.hctx, true);
@@ -243,6 +227,26 @@ impl RunPath {
                 self.to(At::PeekDispatch)
             }
             at => unreachable!("{at:?} is a label of the entry"),
+        }
+    }
+
+    /// One step of pulling requests from the scheduler or from the software queues.
+    fn pull<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let (queue, hctx, list) = (self.queue, self.hctx, &mut self.list);
+        let step = match self.at {
+            At::Pass => self.pass.step(list, mq, queue, hctx, cpu),
+            _ => self.ctx.step(list, mq, queue, hctx, cpu),
+        };
+        let again = match step {
+            PullStep::Wait(next) => return next,
+            PullStep::End { again } => again,
+        };
+        self.pass = PassPath::idle();
+        self.ctx = CtxPath::idle();
+        if again {
+            self.to(At::Again)
+        } else {
+            Next::Done
         }
     }
 

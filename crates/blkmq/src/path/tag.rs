@@ -3,7 +3,7 @@
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
 use super::{Next, lock};
-use crate::env::{Cpu, Env, Slab};
+use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{HctxId, RequestId, Tag};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, WAIT_QUEUES};
@@ -77,7 +77,8 @@ pub(super) fn step_put<E: Env>(
         ),
         TagMap::Sched(hctx) => (q.sched_of(hctx), LockKind::SchedWait, q.sched_index(hctx)),
     };
-    match put.step(tags, q.settings.rules.wake_scan, cpu) {
+    let out = |cpu: &mut Cpu, queue: u8, hctx| mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
+    match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
         PutStep::Step => Some(Next::Step),
         PutStep::Lock(ws) => Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws)),
         PutStep::Done => None,

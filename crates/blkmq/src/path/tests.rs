@@ -49,8 +49,8 @@ fn labels_are_the_names_of_the_variants_in_order() {
     variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, Recheck, Enter, Stopped,
         StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx, Again);
     variants!(pass: Busy, HasWork, PeekDispatch, Budget, Pick, Tag, DelayRuns, Group, List);
-    variants!(list: Head, Budget, Tag, TagRestart, TagRetry, Offer, TagAhead, Answer, PutTag,
-        PutAhead, Commit, Rest, PutBack, Restart, BusyRead, BusyWrite);
+    variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, Offer, TagAhead,
+        Answer, PutTag, PutAhead, Commit, Rest, PutBack, Restart, StillInLine, BusyRead, BusyWrite);
     variants!(ctx: Scan, Splice, PeekDispatch, Any, Budget, Find, Dequeue, Withheld, List);
     variants!(complete: End, EndBio, Finish, Tags, PutDriver, PutSched, Restart, ClearRestart,
         PutSequence, FlushLock, Requeue, EndSequences);

@@ -3,7 +3,7 @@
 
 use super::{Sbitmap, WAIT_QUEUES};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
-use crate::request::CpuId;
+use crate::request::{CpuId, HctxId};
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
 use crate::time::Duration;
@@ -86,8 +86,14 @@ impl Put {
         (self.at == At::Clear).then_some(self.bit)
     }
 
-    /// One step.
-    pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, scan: WakeScan, cpu: &mut Cpu) -> PutStep {
+    /// One step. `out` hears of an hctx that was taken out of its line, still under the lock.
+    pub fn step<E: Env>(
+        &mut self,
+        map: &Sbitmap<E>,
+        scan: WakeScan,
+        cpu: &mut Cpu,
+        out: impl FnMut(&mut Cpu, u8, HctxId),
+    ) -> PutStep {
         match self.at {
             At::Clear => {
                 E::mb(cpu);
@@ -138,7 +144,7 @@ impl Put {
                 self.at = At::Wake;
                 PutStep::Lock(self.queue)
             }
-            At::Wake => self.wake_one_queue(map, scan, cpu),
+            At::Wake => self.wake_one_queue(map, scan, cpu, out),
             At::Store => {
                 map.wake_index.write(cpu, self.queue as i32);
                 PutStep::Done
@@ -157,6 +163,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
+        mut out: impl FnMut(&mut Cpu, u8, HctxId),
     ) -> PutStep {
         let state = &map.wait[self.queue as usize];
         let mut woken = 0;
@@ -171,6 +178,7 @@ impl Put {
                     cpu.outbox.push(Effect::Wake(task));
                 }
                 Waiter::Hctx { queue, hctx } => {
+                    out(cpu, queue, hctx);
                     map.ws_active.add(cpu, -1);
                     cpu.outbox.push(Effect::Kick {
                         queue,

@@ -36,7 +36,7 @@ fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, mut free: Put) -> Vec
     let mut woken = Vec::new();
     for _ in 0..10_000 {
         cpu.begin_label();
-        let step = free.step(map, scan, cpu);
+        let step = free.step(map, scan, cpu, |_, _, _| {});
         let mut index = 0;
         while let Some(effect) = cpu.outbox.take(index) {
             index += 1;
@@ -389,7 +389,7 @@ fn empty_queues_are_passed_without_their_lock() {
     let mut locked = Vec::new();
     loop {
         cpu.begin_label();
-        match wake.step(&map, WakeScan::UntilSpent, &mut cpu) {
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _, _| {}) {
             PutStep::Step => {}
             PutStep::Lock(queue) => {
                 locked.push(queue);

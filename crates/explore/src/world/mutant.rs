@@ -10,6 +10,7 @@ use blkmq::request::{HctxId, Place};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Labels {
     wait_add: Label,
+    tag_line: Label,
     put_back: Label,
     recheck: Label,
     clear_restart: Label,
@@ -27,6 +28,7 @@ impl Labels {
         };
         Labels {
             wait_add: named("submit.wait-add"),
+            tag_line: named("list.tag-line"),
             put_back: named("list.put-back"),
             recheck: named("list.restart"),
             clear_restart: named("complete.clear-restart"),
@@ -88,6 +90,18 @@ impl World {
                 let word = &self.mq.set.driver_of(HctxId(0)).words[0];
                 cpu.begin_label();
                 word.cleared.fetch_and(cpu, 0);
+            }
+            Mutant::UnseenLine if label == fixed.labels.wait_add => {
+                for ws in &self.mq.set.driver_of(HctxId(0)).wait {
+                    cpu.begin_label();
+                    ws.active.clear(cpu);
+                }
+            }
+            Mutant::ForgottenLine if label == fixed.labels.tag_line => {
+                for hctx in &self.mq.queue(0).hctxs {
+                    cpu.begin_label();
+                    hctx.dispatch_wait.clear(cpu);
+                }
             }
             _ => {}
         }

@@ -7,7 +7,7 @@ use super::{At, Mode, Outcome, PlugPath};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::insert::{InsertPath, ThenRun};
-use crate::path::list::requeue_bookkeeping;
+use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::run::call_run;
 use crate::path::tag::{self, TagStep};
 use crate::path::{Call, Next, Traced, trace_count, trace_rq};
@@ -67,10 +67,10 @@ impl PlugPath {
             At::BusyRead => {
                 let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
                 let refused = self.outcome == Outcome::Refused;
-                if value == 0 && !refused {
+                let Some(busy) = busy_after(value, refused) else {
                     return self.settle(q, cpu);
-                }
-                self.busy = (7 * value + if refused { 16 } else { 0 }) / 8;
+                };
+                self.busy = busy;
                 self.to(At::BusyWrite)
             }
             At::BusyWrite => {

@@ -1,0 +1,209 @@
+//! Driver tags of a dispatch list: for its head, for the one behind it, and back.
+//!
+//! Kernel: blk_mq_get_driver_tag(), blk_mq_mark_tag_wait(), blk_mq_put_driver_tag() in
+//! block/blk-mq.c (6.1.192, 6.12.117).
+
+use super::{At, ListPath, ListStep, Stop};
+use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab};
+use crate::path::tag::{self, TagMap, TagStep};
+use crate::path::{Next, lock};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, RequestId};
+use crate::sbitmap::{Put, WAIT_QUEUES};
+use crate::tags::Waiter;
+
+impl ListPath {
+    /// One step towards the head's driver tag.
+    pub(super) fn tag<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let rq = self.list.first().expect("the head asked for the tag");
+        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
+        self.get = Some(get);
+        let got = match step {
+            TagStep::Wait(next) => return ListStep::Wait(next),
+            TagStep::Got => true,
+            TagStep::Full => false,
+        };
+        self.get = None;
+        self.leave_line(mq, queue, hctx, cpu, got);
+        match (got, self.at) {
+            (true, _) => self.wait(At::Offer),
+            (false, At::Tag) if mq.set.hctx_shared => self.wait(At::TagInLine),
+            (false, At::Tag) => self.wait(At::TagRestart),
+            _ => self.no_tag(mq.queue(queue), cpu),
+        }
+    }
+
+    /// Whoever gives a tag of a shared map back looks at the SCHED_RESTART of its own hctx only, so
+    /// that this hctx has to stand in line for a tag, once.
+    pub(super) fn tag_in_line<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let q = mq.queue(queue);
+        if q.hctx(hctx).dispatch_wait.test(cpu) {
+            return self.no_tag(q, cpu);
+        }
+        let index = &q.hctx(hctx).wait_index;
+        let line = index.get();
+        index.put((line + 1) % WAIT_QUEUES as u32);
+        self.line = Some(line);
+        self.at = At::TagLine;
+        let map = (mq.set.driver_index(hctx) * WAIT_QUEUES) as u32;
+        ListStep::Wait(lock(queue, LockKind::DriverWait, map + line))
+    }
+
+    /// Under the wait queue's lock, which is kept for the last try.
+    ///
+    /// Deviation(D11): whether an hctx stands in line is one bit, without `dispatch_wait_lock`.
+    pub(super) fn tag_line<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let q = mq.queue(queue);
+        let map = mq.set.driver_of(hctx);
+        let ws = &map.wait[self.line.expect("a line was chosen") as usize];
+        if q.hctx(hctx).dispatch_wait.test_and_set(cpu) {
+            // Another run of the hctx was faster.
+            self.line = None;
+            ws.queue.release(cpu);
+            return self.no_tag(q, cpu);
+        }
+        map.ws_active.add(cpu, 1);
+        ws.edit(cpu, |entries| {
+            entries.insert(0, Waiter::Hctx { queue, hctx });
+        });
+        // Pairs with the barrier between freeing a tag and looking for waiters.
+        E::mb(cpu);
+        self.wait(At::TagRetry)
+    }
+
+    /// After the last try: with a tag the hctx leaves the line, so that the wake-up is another's.
+    fn leave_line<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+        got: bool,
+    ) {
+        let Some(line) = self.line.take() else {
+            return;
+        };
+        let map = mq.set.driver_of(hctx);
+        let ws = &map.wait[line as usize];
+        if got {
+            let waiter = Waiter::Hctx { queue, hctx };
+            ws.edit(cpu, |entries| entries.retain(|&entry| entry != waiter));
+            mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
+            map.ws_active.add(cpu, -1);
+        }
+        ws.queue.release(cpu);
+    }
+
+    fn no_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+        self.stop = Stop::NoTag;
+        let rq = self.list.first().expect("the head asked for the tag");
+        self.give_budget_back(q, cpu, rq)
+    }
+
+    /// The budget of a request that found no tag.
+    fn give_budget_back<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        rq: RequestId,
+    ) -> ListStep {
+        self.at = At::Commit;
+        match q.pool.held(cpu.id)[rq].budget.take() {
+            Some(token) => ListStep::Wait(Next::PutBudget(token)),
+            None => ListStep::Wait(Next::Step),
+        }
+    }
+
+    /// v6.1: `last` means that the next request gets no driver tag; a tag it gets, it keeps.
+    pub(super) fn tag_ahead<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let next = self.list.first().expect("offer saw one more");
+        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
+        let step = tag::step_driver(&mut get, mq, queue, next, hctx, cpu);
+        self.get = Some(get);
+        let got = match step {
+            TagStep::Wait(next) => return ListStep::Wait(next),
+            TagStep::Got => true,
+            TagStep::Full => false,
+        };
+        self.get = None;
+        self.ahead = got;
+        let rq = self.rq.expect("offer took one off the list");
+        self.submit(rq, !got)
+    }
+
+    pub(super) fn start_put<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        rq: RequestId,
+        at: At,
+    ) -> ListStep {
+        let mut pool = q.pool.held(cpu.id);
+        let scheduled = pool[rq].internal_tag.is_some();
+        match pool[rq].tag {
+            Some(tag) if scheduled => {
+                let owner = pool[rq].ctx;
+                pool[rq].tag = None;
+                self.put = Some(Put::one(tag.0, owner));
+                drop(pool);
+                self.wait(at)
+            }
+            _ => {
+                drop(pool);
+                self.after_put(q, cpu, at)
+            }
+        }
+    }
+
+    pub(super) fn put<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let put = self.put.as_mut().expect("a tag is being put");
+        match tag::step_put(put, mq, queue, TagMap::Driver(hctx), cpu) {
+            Some(next) => ListStep::Wait(next),
+            None => {
+                self.put = None;
+                self.after_put(mq.queue(queue), cpu, self.at)
+            }
+        }
+    }
+
+    fn after_put<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu, at: At) -> ListStep {
+        if at == At::PutTag && core::mem::take(&mut self.ahead) {
+            let head = self.list.first().expect("the refused request is the head");
+            let next = self.list.next(&q.pool.held(cpu.id), head);
+            let next = next.expect("a tag was taken for the one behind the head");
+            return self.start_put(q, cpu, next, At::PutAhead);
+        }
+        self.wait(At::Commit)
+    }
+}

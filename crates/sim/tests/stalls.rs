@@ -1,0 +1,186 @@
+//! Small random scenarios: no run stalls as long as the device answers every command.
+//!
+//! `STALLS_COUNT` and `STALLS_SEED` choose others; a failure prints the scenario, which
+//! `blksim run FILE.toml` repeats.
+
+use sim::machine::{Outcome, Simulator};
+use sim::profile::MachineProfile;
+use sim::rng::Rng;
+use sim::scenario::{ProfileFacts, Scenario};
+use std::path::Path;
+
+const PROFILE: &str = "ryzen-7950x";
+
+/// One of `choices`.
+fn one<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+    choices[rng.below(choices.len() as u64) as usize]
+}
+
+/// A number from 1 to `most`.
+fn up_to(rng: &mut Rng, most: u64) -> u64 {
+    1 + rng.below(most)
+}
+
+/// The device's table. Answers how many polled queues it has, and whether it takes trims.
+fn device(rng: &mut Rng, text: &mut String) -> (u64, bool) {
+    let depth = up_to(rng, 8);
+    let queues = up_to(rng, 4);
+    let polled = u64::from(rng.chance(1, 4));
+    match rng.below(3) {
+        0 => {
+            let trims = rng.chance(1, 2);
+            *text += &format!(
+                "[device]\ntype = \"null_blk\"\nsubmit_queues = {queues}\nirqmode = {}\n\
+                 hw_queue_depth = {depth}\npoll_queues = {polled}\nshared_tag_bitmap = {}\n",
+                rng.below(3),
+                rng.below(2)
+            );
+            if trims {
+                *text += "memory_backed = 1\ndiscard = 1\n";
+                *text += one(rng, &["", "cache_size = 1\n", "cache_size = 1\nfua = 0\n"]);
+            }
+            *text += one(rng, &["", "", "mbps = 100\n"]);
+            (polled, trims)
+        }
+        1 => {
+            *text += &format!(
+                "[device]\ntype = \"nvme\"\nio_queue_depth = {}\nnr_queues = {}\nwrite_queues = {}\n\
+                 poll_queues = {polled}\nvolatile_cache = {}\nchannels = {}\n",
+                depth + 1,
+                queues + polled,
+                rng.below(2),
+                rng.below(2),
+                up_to(rng, 4)
+            );
+            *text += one(rng, &["", "coalesce_threshold = 3\ncoalesce_time = 1\n"]);
+            (polled, true)
+        }
+        _ => {
+            let polled = polled.min(queues - 1);
+            *text += &format!(
+                "[device]\ntype = \"scsi_debug\"\ndev_size_mb = 64\nsubmit_queues = {queues}\n\
+                 poll_queues = {polled}\nndelay = {}\nmax_queue = {depth}\nrandom = {}\nlbpu = 1\n",
+                one(rng, &[1_000, 20_000, 300_000]),
+                rng.below(2)
+            );
+            *text += &format!("host_max_queue = {}\n", one(rng, &[0, depth]));
+            (polled, true)
+        }
+    }
+}
+
+fn faults(rng: &mut Rng, text: &mut String) {
+    *text += "[device.fault]\n";
+    for name in ["busy", "error", "timeout"] {
+        let chance = one(rng, &["0", "0", "1/50", "1/5", "1/2"]);
+        if name != "timeout" || chance != "1/2" {
+            *text += &format!("{name} = \"{chance}\"\n");
+        }
+    }
+    *text += one(rng, &["busy_status = \"dev_resource\"\n", ""]);
+}
+
+fn job(rng: &mut Rng, text: &mut String, polled: u64, trims: bool) {
+    let polls = polled > 0 && rng.chance(1, 2);
+    let rw = match rng.below(6) {
+        0 if trims => "randtrim",
+        0 | 1 => "randrw",
+        2 => "randwrite",
+        3 => "write",
+        4 => "read",
+        _ => "randread",
+    };
+    let engine = if polls {
+        "io_uring"
+    } else {
+        one(rng, &["io_uring", "libaio", "psync", "sync"])
+    };
+    let depth = up_to(rng, 16);
+    *text += &format!(
+        "[[job]]\nrw = \"{rw}\"\nbs = \"{}\"\nioengine = \"{engine}\"\nnumjobs = {}\ndirect = 1\n\
+         size = \"16m\"\nnumber_ios = {}\nthread = 1\n",
+        one(rng, &["4k", "16k", "64k"]),
+        up_to(rng, 8),
+        up_to(rng, 40),
+    );
+    if engine == "io_uring" || engine == "libaio" {
+        let (submit, complete) = (up_to(rng, depth), up_to(rng, depth));
+        *text += &format!(
+            "iodepth = {depth}\niodepth_batch = {submit}\niodepth_batch_complete_min = {complete}\n"
+        );
+    }
+    if polls {
+        *text += "hipri = 1\n";
+    }
+    // A ring that polls takes no fsync: its thread would sleep for a tag that only it can find.
+    if !polls && rw != "randtrim" && rw != "read" && rw != "randread" {
+        *text += one(rng, &["", "fsync = 2\n", "fdatasync = 3\n"]);
+    }
+}
+
+/// A scenario as a user would write it.
+fn scenario(seed: u64) -> String {
+    let mut rng = Rng::stream(seed, "stalls");
+    let rng = &mut rng;
+    let mut text = format!(
+        "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\ncpus = {}\n[queue]\nrules = \"{}\"\n\
+         scheduler = \"{}\"\nio_timeout = 5\nnomerges = {}\nrq_affinity = {}\n",
+        up_to(rng, 8),
+        one(rng, &["v6.1", "v6.12"]),
+        one(rng, &["none", "mq-deadline"]),
+        rng.below(3),
+        rng.below(3),
+    );
+    let (polled, trims) = device(rng, &mut text);
+    faults(rng, &mut text);
+    for _ in 0..up_to(rng, 2) {
+        job(rng, &mut text, polled, trims);
+    }
+    text
+}
+
+/// From the environment, or `default`.
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// What became of a scenario; `None` if no plan can be made of it.
+fn outcome(text: &str, profile: &MachineProfile) -> Option<Result<u64, String>> {
+    let facts = [ProfileFacts {
+        name: PROFILE,
+        cpus: profile.cpus(),
+    }];
+    let scenario = Scenario::from_toml(Path::new("random.toml"), text);
+    let plan = match scenario.and_then(|scenario| scenario.plan(&facts)) {
+        Ok(plan) => plan,
+        Err(why) if std::env::var_os("STALLS_REFUSED").is_some() => panic!("{why}\n{text}"),
+        Err(_) => return None,
+    };
+    let mut simulator = Simulator::new(&plan, profile).expect("a machine of this plan");
+    Some(match simulator.run(|_| true) {
+        Outcome::Finished => Ok(simulator.work_done().1),
+        Outcome::Stalled(stall) => Err(format!("{stall}")),
+    })
+}
+
+#[test]
+fn nothing_stalls_while_the_device_answers() {
+    let profile = MachineProfile::built_in(PROFILE).expect("the profile of the published runs");
+    let (first, count) = (setting("STALLS_SEED", 1), setting("STALLS_COUNT", 300));
+    let (mut run, mut stalls) = (0, Vec::new());
+    for seed in first..first + count {
+        let text = scenario(seed);
+        match outcome(&text, &profile) {
+            None => {}
+            Some(Ok(_)) => run += 1,
+            Some(Err(stall)) => stalls.push(format!("{text}\n{stall}")),
+        }
+    }
+    assert!(
+        stalls.is_empty(),
+        "{} of {count} stall:\n{}",
+        stalls.len(),
+        stalls[..stalls.len().min(3)].join("\n\n")
+    );
+    assert!(run * 2 > count, "only {run} of {count} scenarios can run");
+}
