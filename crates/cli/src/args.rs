@@ -176,9 +176,15 @@ pub(crate) struct ConformArgs {
     /// Kernel whose rules apply, in place of the capture's own
     #[arg(long, value_name = "KERNEL")]
     pub(crate) rules: Option<String>,
-    /// JSON in place of the text
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Verdict as JSON: to FILE, else in place of the text
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Arguments of `blksim import-stats`.

@@ -6,6 +6,7 @@ use trace::capture::CaptureDir;
 
 use crate::args::ConformArgs;
 use crate::error::Error;
+use crate::output::OutputFile;
 use crate::{DIFFERENT, OK, output};
 
 /// Compares and prints the verdict.
@@ -13,6 +14,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
     let rules = args.rules.as_deref().map(rules).transpose()?;
     let mode = args.mode.as_deref().map(mode).transpose()?;
     let dir = CaptureDir::open(&args.dir)?;
+    let json = args.json.as_deref().map(OutputFile::open).transpose()?;
     let mode = mode.unwrap_or(if dir.files.contains_key("ftrace.txt") {
         Mode::Calls
     } else {
@@ -27,10 +29,13 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
             rules,
         },
     )?;
-    if args.json {
-        let json = serde_json::to_string_pretty(&verdict).expect("a verdict has string keys");
-        output::print(&format!("{json}\n"))?;
-    } else {
+    // The text goes to standard output unless the JSON does.
+    let in_place = json.as_ref().is_some_and(OutputFile::is_stdout);
+    if let Some(file) = json {
+        let text = serde_json::to_string_pretty(&verdict).expect("a verdict has string keys");
+        file.put(&format!("{text}\n"))?.keep()?;
+    }
+    if !in_place {
         output::print(&format!("{verdict}\n"))?;
     }
     Ok(if verdict.conforms() { OK } else { DIFFERENT })

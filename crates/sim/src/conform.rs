@@ -27,6 +27,7 @@ mod verdict;
 use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 
+pub use event::Place;
 pub use verdict::{Divergence, Verdict};
 
 use setup::{Scheduler, Setup};
@@ -109,14 +110,14 @@ pub enum Error {
         what: String,
     },
     /// The events of the capture contradict each other.
-    #[error("{capture}: {device}: event {index} at {time}: {what}")]
+    #[error("{capture}: {device}: {place} at {time}: {what}")]
     Contradiction {
         /// Name of the capture.
         capture: String,
         /// Device.
         device: String,
-        /// Number of the event of this device, first 1.
-        index: usize,
+        /// Line of `ftrace.txt`, or which event of this device's blktrace, first 1.
+        place: Place,
         /// When, seconds of the capture's clock.
         time: blkmq::time::SimTime,
         /// What cannot be.
@@ -139,9 +140,10 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
             .map(|device| device.name.clone())
             .collect(),
     };
+    let hz = setup::hz_of(dir)?;
     let mut setups = Vec::new();
     for device in &devices {
-        setups.push(Setup::read(dir, device, options.rules)?);
+        setups.push(Setup::read(dir, device, options.rules, hz)?);
     }
     let Some(first) = setups.first() else {
         let what = "queue.txt names no device".to_owned();

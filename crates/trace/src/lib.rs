@@ -13,6 +13,7 @@ mod import;
 pub mod io_txt;
 pub mod matching;
 pub mod meta;
+pub mod priorities;
 pub mod queue_txt;
 pub mod text;
 

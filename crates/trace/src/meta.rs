@@ -15,6 +15,8 @@ pub struct Meta {
     pub uname: String,
     /// The kernel's version out of it.
     pub kernel: KernelVersion,
+    /// Ticks a second, if uname names them (`HZ=N`); real kernels do not.
+    pub hz: Option<u32>,
     /// CPUs of the machine.
     pub cpus: u16,
     /// Kernel command line; empty if not told.
@@ -117,8 +119,16 @@ impl Meta {
         let (line, uname) = given.need("uname")?;
         let kernel = kernel_version(&uname)
             .ok_or_else(|| given.error(line, "uname", format!("no kernel release in `{uname}`")))?;
+        let hz = hertz(&uname).map_err(|found| {
+            given.error(
+                line,
+                "uname",
+                format!("`{found}`, expected HZ=1 to HZ=1200"),
+            )
+        })?;
         Ok(Meta {
             kernel,
+            hz,
             uname,
             cpus: given.number("cpus")?,
             cmdline: given
@@ -171,6 +181,17 @@ fn kernel_version(uname: &str) -> Option<KernelVersion> {
         major: numbers.next()?.parse().ok()?,
         minor: numbers.next()?.parse().ok()?,
     })
+}
+
+/// Ticks a second, where uname tells (`HZ=1000`, as simulated runs write it).
+fn hertz(uname: &str) -> std::result::Result<Option<u32>, &str> {
+    let mut words = uname.split([' ', ',']);
+    let Some(word) = words.find(|word| word.starts_with("HZ=")) else {
+        return Ok(None);
+    };
+    let number = word["HZ=".len()..].parse().ok();
+    let possible = number.filter(|hz| (1..=1200).contains(hz));
+    possible.map(Some).ok_or(word)
 }
 
 fn module_line(given: &Given) -> Result<ModuleLine> {

@@ -60,6 +60,12 @@ fn a_kernel_is_compared_with_the_model() {
     assert_eq!(verdict["predicted"], verdict["total"]);
     assert!(verdict["total"].as_u64().unwrap() > 100);
     assert_eq!(verdict["first_divergence"], Value::Null);
+    // To a file, the text stays.
+    let ran = place.blksim(&["conform", &dir, "--mode", "calls", "--json=verdict.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.trim_end().ends_with("dispatches"), "{ran:?}");
+    let written = std::fs::read_to_string(place.path("verdict.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), verdict);
 }
 
 #[test]

@@ -4,5 +4,6 @@
 mod bad_input;
 mod blktrace;
 mod captures;
+mod conform_round_trip;
 mod place;
 mod run;

@@ -95,13 +95,16 @@ impl<'a> Calls<'a> {
     fn run(&mut self, capture: &str, events: &[Event], judge: &mut Judge) -> Result<(), Error> {
         let links = Links::new(events);
         for (index, event) in events.iter().enumerate() {
+            event
+                .check()
+                .map_err(|what| self.replay.contradiction(capture, event, what))?;
             if let Kind::Arrive { at, .. } | Kind::Ask { at } | Kind::Answer { at, .. } = event.kind
             {
                 self.now = self.now.max(at);
             }
             self.late.remove(&event.cpu);
             self.take(index, event, events, &links, judge)
-                .map_err(|what| self.replay.contradiction(capture, index, event, what))?;
+                .map_err(|what| self.replay.contradiction(capture, event, what))?;
         }
         Ok(())
     }
@@ -114,11 +117,12 @@ impl<'a> Calls<'a> {
         links: &Links,
         judge: &mut Judge,
     ) -> Result<(), String> {
+        self.replay.overdue(event, judge);
         match event.kind {
             Kind::Get => {
                 self.replay.get(event)?;
             }
-            Kind::BioMerge { front } => self.replay.bio_merge(event, front, judge),
+            Kind::BioMerge { front } => self.replay.bio_merge(event, front, judge)?,
             Kind::Arrive { rq, at } => {
                 let ioprio = event.ioprio.unwrap_or_default();
                 self.arriving.insert(event.cpu, (rq, ioprio, at));
@@ -154,6 +158,9 @@ impl<'a> Calls<'a> {
                 }
             }
             Kind::Queue | Kind::Split { .. } | Kind::Plug | Kind::Unplug { .. } => {}
+        }
+        if self.asked.is_empty() {
+            self.replay.resync(self.now, |_| false);
         }
         Ok(())
     }
@@ -224,6 +231,7 @@ impl<'a> Calls<'a> {
             judge.hit();
         } else {
             self.report(event, &asked, kernel, issue, &calls, judge);
+            self.replay.has_differed();
             if !found {
                 let answer = kernel.flatten();
                 self.replay.apply(Step::Dispatch {

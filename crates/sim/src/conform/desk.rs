@@ -11,7 +11,7 @@ use super::event::Event;
 use super::layer::{Asked, Token};
 use super::model::{Call, Model, Step};
 use super::replay::Replay;
-use super::setup::{HZ, Setup};
+use super::setup::Setup;
 
 /// Added to ticks since the machine's start, so that none is before tick 0: only differences count.
 const TICKS_BEFORE: Jiffies = Jiffies(1 << 32);
@@ -19,11 +19,6 @@ const TICKS_BEFORE: Jiffies = Jiffies(1 << 32);
 const TICK_EDGE: Duration = Duration::from_micros(30);
 /// Steps that are kept though no decision needs them any more.
 const LOG_SLACK: usize = 4096;
-
-/// The tick of an instant: the clock of blktrace and the tick start together.
-pub(super) fn tick(now: SimTime) -> Jiffies {
-    TICKS_BEFORE + now.jiffies(HZ)
-}
 
 /// A decision that the trace has not shown yet.
 #[derive(Debug)]
@@ -66,8 +61,13 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// The tick of an instant: the clock of blktrace and the tick start together.
+    pub(super) fn tick(&self, now: SimTime) -> Jiffies {
+        TICKS_BEFORE + now.jiffies(self.replay.setup.hz)
+    }
+
     pub(super) fn call(&self) -> Call {
-        Call::at(DispatchTime::at(tick(self.now)))
+        Call::at(DispatchTime::at(self.tick(self.now)))
     }
 
     pub(super) fn new_token(&mut self) -> Token {
@@ -134,11 +134,11 @@ impl Desk<'_> {
         let Some(decision) = self.decisions.iter().find(|d| d.token == token) else {
             return false;
         };
+        let before = SimTime(decision.made.0.saturating_sub(TICK_EDGE.0));
+        let others = [self.tick(before), self.tick(decision.made + TICK_EDGE)];
         let Some(Step::Dispatch { call, .. }) = self.replay.log.get_mut(decision.step) else {
             return false;
         };
-        let before = SimTime(decision.made.0.saturating_sub(TICK_EDGE.0));
-        let others = [tick(before), tick(decision.made + TICK_EDGE)];
         let calls = others.map(|other| Call::at(DispatchTime::at(other)));
         let fits =
             |other: &Call| other != call && decision.before.would_choose(*other) == Some(kernel);

@@ -4,6 +4,7 @@
 //! Formats: `trace::blktrace`, `trace::ftrace`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use blkmq::request::{IoClass, IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Jiffies, SimTime};
@@ -12,6 +13,7 @@ use trace::capture::CaptureDir;
 use trace::ftrace::{self, DeviceNumber, IoPriority, Probe, Record};
 
 use super::Error;
+use super::ledger::LONGEST;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +50,31 @@ pub(super) enum Kind {
     Finish { rq: u64 },
 }
 
+/// Where an event stands in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of `ftrace.txt`, first 1.
+    Line(u64),
+    /// Which event of a device's blktrace, in order of time, first 1.
+    Event(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "ftrace.txt:{line}"),
+            Place::Event(number) => write!(f, "event {number} of its blktrace"),
+        }
+    }
+}
+
+/// Ticks beyond this are no count since the start of a machine.
+const TICKS_MOST: u64 = 1 << 60;
+
 /// One event of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
+    pub(super) place: Place,
     pub(super) time: SimTime,
     pub(super) cpu: u16,
     pub(super) pid: u32,
@@ -61,6 +85,40 @@ pub(super) struct Event {
     pub(super) sectors: Sectors,
     /// Priority, where the event tells.
     pub(super) ioprio: Option<IoPrio>,
+}
+
+impl Event {
+    /// Numbers with which nothing can be reckoned.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (sector, sectors) = (self.sector.0, self.sectors.0);
+        if sectors > LONGEST {
+            return Err(format!("{sectors} sectors, more than a request can have"));
+        }
+        if sector.checked_add(u64::from(sectors)).is_none() {
+            return Err(format!(
+                "{sectors} sectors from {sector} on end beyond any device"
+            ));
+        }
+        let (Kind::Arrive { at, .. } | Kind::Ask { at } | Kind::Answer { at, .. }) = self.kind
+        else {
+            return Ok(());
+        };
+        if at.0 > TICKS_MOST {
+            return Err(format!("tick {} is out of reach", at.0));
+        }
+        Ok(())
+    }
+
+    /// An error that names this event.
+    pub(super) fn contradiction(&self, capture: &str, device: &str, what: String) -> Error {
+        Error::Contradiction {
+            capture: capture.to_owned(),
+            device: device.to_owned(),
+            place: self.place,
+            time: self.time,
+            what,
+        }
+    }
 }
 
 /// A whole trace of one device.
@@ -94,17 +152,19 @@ fn reader_of(dir: &CaptureDir, device: &str) -> Result<Reader, Error> {
 pub(super) fn of_blktrace(dir: &CaptureDir, device: &str) -> Result<Events, Error> {
     let mut reader = reader_of(dir, device)?;
     let mut events = Events::default();
+    let mut number = 0;
     while let Some(event) = reader.next()? {
+        number += 1;
         if let Some(name) = reader.process_name(event.pid) {
             let name = || name.to_owned();
             events.names.entry(event.pid).or_insert_with(name);
         }
-        events.list.extend(from_record(&event));
+        events.list.extend(from_record(number, &event));
     }
     Ok(events)
 }
 
-fn from_record(event: &blktrace::Event) -> Option<Event> {
+fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {
     let of_request = event.categories.any(Categories::FS);
     let kind = match event.action {
         Action::Queue => Kind::Queue,
@@ -140,6 +200,7 @@ fn from_record(event: &blktrace::Event) -> Option<Event> {
         Op::Read
     };
     Some(Event {
+        place: Place::Event(number),
         time: event.time,
         cpu: event.cpu as u16,
         pid: event.pid,
@@ -279,6 +340,7 @@ fn shape(event: &ftrace::Event) -> Option<(DeviceNumber, Kind, &str, u64, u32)> 
 
 fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumber, Event)> {
     let mut event = Event {
+        place: Place::Line(record.line),
         time: record.at,
         cpu: record.cpu,
         pid: record.pid,

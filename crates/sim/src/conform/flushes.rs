@@ -1,8 +1,9 @@
 //! Requests that go around the scheduler: flushes, and the data of flush sequences where the
 //! kernel keeps it out.
 //!
-//! A sequence is: flush before, data, flush after, as far as the device needs them. One flush is
-//! under way at a time and serves all that wait. Kernel: block/blk-flush.c (6.1.192, 6.12.117).
+//! A sequence is: flush before, data, flush after, as far as the device needs them. Each hardware
+//! queue has one flush under way at a time, which serves all of this queue that wait.
+//! Kernel: block/blk-flush.c (6.1.192, 6.12.117).
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,8 @@ enum At {
 #[derive(Clone, Copy, Debug)]
 struct Sequence {
     at: At,
+    /// Hardware queue of the task that began it.
+    hctx: usize,
     has_data: bool,
     flush_after: bool,
 }
@@ -37,8 +40,8 @@ pub(super) struct Flushes {
     write_cache: bool,
     fua: bool,
     live: BTreeMap<u32, Sequence>,
-    /// Hardware queue of the flush under way.
-    under_way: Option<usize>,
+    /// Hardware queues whose flush is under way, in the order of their D.
+    under_way: Vec<usize>,
 }
 
 impl Flushes {
@@ -47,12 +50,12 @@ impl Flushes {
             write_cache: setup.limits.write_cache,
             fua: setup.limits.fua,
             live: BTreeMap::new(),
-            under_way: None,
+            under_way: Vec::new(),
         }
     }
 
     /// G of a request with PREFLUSH or FUA: its sequence begins.
-    pub(super) fn open(&mut self, rq: RequestId, event: &Event) {
+    pub(super) fn open(&mut self, rq: RequestId, event: &Event, hctx: usize) {
         if !event.flags.is_flush() {
             self.live.remove(&rq.0);
             return;
@@ -65,6 +68,7 @@ impl Flushes {
         };
         let sequence = Sequence {
             at,
+            hctx,
             has_data: event.sectors.0 > 0,
             flush_after: event.flags.fua && self.write_cache && !self.fua,
         };
@@ -92,29 +96,44 @@ impl Flushes {
         }
     }
 
-    fn issue_flush(&mut self, hctx: usize) -> Result<(), String> {
-        if self.under_way.is_some() {
-            return Err("no second flush while one is under way".to_owned());
-        }
-        self.under_way = Some(hctx);
-        let mut any = false;
-        for sequence in self.live.values_mut() {
+    /// The flush of this CPU's hardware queue, or if that has none to send, of another one: a
+    /// worker can run it elsewhere.
+    fn issue_flush(&mut self, own: usize) -> Result<(), String> {
+        let waits = |of: &Sequence| matches!(of.at, At::Waits { .. });
+        let mut ready: Vec<usize> = self
+            .live
+            .values()
+            .filter(|sequence| waits(sequence) && !self.under_way.contains(&sequence.hctx))
+            .map(|sequence| sequence.hctx)
+            .collect();
+        ready.sort_unstable();
+        let Some(&first) = ready.iter().find(|&&hctx| hctx == own).or(ready.first()) else {
+            // It is with the device all the same.
+            self.under_way.push(own);
+            return Err(if self.live.values().any(waits) {
+                "no second flush while one is under way".to_owned()
+            } else {
+                "no flush: nobody waits for one".to_owned()
+            });
+        };
+        self.under_way.push(first);
+        for sequence in self.live.values_mut().filter(|of| of.hctx == first) {
             if let At::Waits { after } = sequence.at {
                 sequence.at = At::Flushing { after };
-                any = true;
             }
         }
-        any.then_some(())
-            .ok_or("no flush: nobody waits for one".to_owned())
+        Ok(())
     }
 
-    /// C: of the flush under way? Its hardware queue then.
-    pub(super) fn complete(&mut self, event: &Event) -> Option<usize> {
-        if event.op != Op::Flush {
+    /// C: of a flush under way? Its hardware queue then: that of this CPU, else the oldest.
+    pub(super) fn complete(&mut self, event: &Event, own: usize) -> Option<usize> {
+        if event.op != Op::Flush || self.under_way.is_empty() {
             return None;
         }
-        let hctx = self.under_way.take()?;
+        let at = self.under_way.iter().position(|&hctx| hctx == own);
+        let hctx = self.under_way.remove(at.unwrap_or(0));
         self.live.retain(|_, sequence| match sequence.at {
+            At::Flushing { .. } if sequence.hctx != hctx => true,
             At::Flushing { after: false } => {
                 sequence.at = At::Ready;
                 sequence.has_data

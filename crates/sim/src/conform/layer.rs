@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use blkmq::time::{Jiffies, SimTime};
 
-use super::setup::{HZ, Setup};
+use super::setup::Setup;
 
 /// Number of a decision of the scheduler; the request behind it may be corrected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,6 +57,7 @@ pub(super) struct Layer {
     budget: Option<u32>,
     budget_used: u32,
     nr_requests: u32,
+    hz: u32,
     /// Decisions that hold a driver tag and are not with the driver.
     tagged: BTreeSet<Token>,
     /// Decisions that the driver gets next, in order, with the CPU that hands them over.
@@ -73,8 +74,8 @@ pub(super) fn average(busy: u32, is_busy: bool) -> u32 {
 
 /// When a delay of 3 ms from `now` is over: one tick, and one more because a timer must not be
 /// early by any part of the tick it was set in.
-fn delay_over(now: SimTime) -> Jiffies {
-    now.jiffies(HZ) + Jiffies::from_millis(3, HZ) + Jiffies(1)
+fn delay_over(now: SimTime, hz: u32) -> Jiffies {
+    now.jiffies(hz) + Jiffies::from_millis(3, hz) + Jiffies(1)
 }
 
 impl Layer {
@@ -95,6 +96,7 @@ impl Layer {
             budget: setup.budget,
             budget_used: 0,
             nr_requests: setup.nr_requests,
+            hz: setup.hz,
             tagged: BTreeSet::new(),
             expected: VecDeque::new(),
         }
@@ -175,7 +177,7 @@ impl Layer {
         let state = &mut self.hctxs[hctx];
         state.dispatch.insert(0, token);
         state.busy = average(state.busy, true);
-        state.delayed = Some(delay_over(now));
+        state.delayed = Some(delay_over(now, self.hz));
     }
 
     /// A decision is about to go to the driver, from whatever CPU.
@@ -188,6 +190,17 @@ impl Layer {
         let map = self.map(hctx);
         self.used[map] = self.used[map].saturating_sub(1);
         self.budget_used = self.budget_used.saturating_sub(1);
+    }
+
+    /// A decision that was none: what was counted for it is free again.
+    pub(super) fn cancel(&mut self, token: Token, hctx: usize) {
+        if self.expects(token) {
+            self.give_back(hctx);
+        } else if self.tagged.remove(&token) {
+            let map = self.map(hctx);
+            self.used[map] = self.used[map].saturating_sub(1);
+        }
+        self.withdraw(token);
     }
 
     /// Two decisions change places.
@@ -333,7 +346,7 @@ impl Layer {
             if !state.restart && (!no_tag || !state.waits) {
                 self.kick(hctx);
             } else if no_budget {
-                state.delayed = Some(delay_over(now));
+                state.delayed = Some(delay_over(now, self.hz));
             }
         }
         let state = &mut self.hctxs[hctx];
@@ -354,10 +367,11 @@ impl Layer {
     /// blk_mq_delay_run_hw_queues() where the scheduler orders the whole queue: the CPU's own
     /// hardware queue and those with leftovers.
     fn delay_runs(&mut self, own: usize, now: SimTime) {
+        let hz = self.hz;
         for (index, hctx) in self.hctxs.iter_mut().enumerate() {
             let runs = index == own || !hctx.dispatch.is_empty();
             if runs && !hctx.kicked && hctx.delayed.is_none() {
-                hctx.delayed = Some(delay_over(now));
+                hctx.delayed = Some(delay_over(now, hz));
             }
         }
     }

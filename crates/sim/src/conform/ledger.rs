@@ -10,6 +10,9 @@ use blkmq::rules::QueueLimits;
 
 use super::event::Event;
 
+/// Sectors of the longest request: the kernel counts its bytes in 32 bits.
+pub(super) const LONGEST: u32 = u32::MAX >> 9;
+
 /// Where the kernel has a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
@@ -51,6 +54,18 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn end(&self) -> Sector {
         self.sector.end(self.sectors)
+    }
+
+    /// Its range and priority as one bio, one segment long: how many it has is not recorded.
+    pub(super) fn as_bio(&self) -> Bio {
+        let mut bio = Bio::default();
+        bio.op = self.op;
+        bio.flags = self.flags;
+        bio.sector = self.sector;
+        bio.sectors = self.sectors;
+        bio.segments = 1;
+        bio.ioprio = self.ioprio;
+        bio
     }
 
     pub(super) fn is(&self, event: &Event) -> bool {
@@ -194,18 +209,26 @@ impl Ledger {
         } else {
             last.end() == event.sector
         };
-        let fits =
-            last.sectors.0 + event.sectors.0 <= limits.max_sectors.max(limits.max_discard_sectors);
+        let most = limits.max_sectors.max(limits.max_discard_sectors);
+        let fits = last.sectors.0.saturating_add(event.sectors.0) <= most;
         (touches && fits && last.op == event.op && !last.flush).then_some(id)
     }
 
-    /// A bio joined `id` on this side.
-    pub(super) fn grow(&mut self, id: RequestId, event: &Event, front: bool) {
+    /// A bio or a request joined `id` on this side. The error says why that cannot be.
+    pub(super) fn grow(&mut self, id: RequestId, event: &Event, front: bool) -> Result<(), String> {
         let entry = self.entry_mut(id);
+        let sectors = entry.sectors.0.saturating_add(event.sectors.0);
+        if sectors > LONGEST {
+            let more = event.sectors.0;
+            return Err(format!(
+                "{entry} takes {more} sectors more than a request can have"
+            ));
+        }
         if front {
             entry.sector = event.sector;
         }
-        entry.sectors.0 += event.sectors.0;
+        entry.sectors.0 = sectors;
+        Ok(())
     }
 
     /// A queued request that a bio of this event can have joined.
@@ -223,8 +246,8 @@ impl Ledger {
     /// Notes that `sectors` more completed; true if that was all.
     pub(super) fn complete(&mut self, id: RequestId, sectors: Sectors) -> bool {
         let entry = self.entry_mut(id);
-        entry.done += sectors.0;
-        entry.done >= entry.sectors.0
+        entry.done = entry.sectors.0.min(entry.done + sectors.0);
+        entry.done == entry.sectors.0
     }
 
     /// The issued request that a completion is about. After a part has completed the rest starts
@@ -233,7 +256,7 @@ impl Ledger {
         self.oldest(At::Issued, |e| {
             e.op.direction() == event.op.direction()
                 && e.sector.0 + u64::from(e.done) == event.sector.0
-                && e.done + event.sectors.0 <= e.sectors.0
+                && event.sectors.0 <= e.sectors.0 - e.done
         })
     }
 

@@ -12,6 +12,7 @@ use blkmq::request::{Bio, BioId, IoPrio, Op, Place, RequestId, RequestPool, Sect
 use blkmq::rules::{NoMerges, QueueLimits};
 use blkmq::time::Jiffies;
 
+use super::ledger::Entry;
 use super::setup::Setup;
 
 /// What a call of the scheduler reads outside its lock.
@@ -66,6 +67,15 @@ pub(super) enum Step {
     },
     /// A request has left the device, or never needed it.
     Finish { rq: RequestId },
+    /// The kernel's scheduler does not hold this request: another one has its sectors.
+    TakeOut { rq: RequestId },
+    /// The kernel's scheduler holds this request, with the range and priority of `bio`.
+    PutIn {
+        rq: RequestId,
+        bio: Bio,
+        head: bool,
+        now: Jiffies,
+    },
 }
 
 /// What the model made of a step.
@@ -73,7 +83,8 @@ pub(super) enum Step {
 pub(super) enum Outcome {
     /// As in the kernel. Requests that merging emptied have left the model.
     Agreed { emptied: Vec<RequestId> },
-    /// The model would not have merged, or would have: the kernel's way was taken.
+    /// The model would not have merged, or would have. It did not follow the kernel, except that
+    /// an insertion is one, and a request that the kernel absorbed is gone.
     MergeDiffers,
     /// The model chose so; its state is as if the kernel had been right.
     Chose(Option<RequestId>),
@@ -127,6 +138,9 @@ impl Model {
                 Outcome::agreed()
             }
             Step::PlugMerge { rq, bio, front } => {
+                // How many segments there are is not recorded: no more than can be counted.
+                let most = u16::MAX - bio.segments;
+                self.pool[*rq].segments = self.pool[*rq].segments.min(most);
                 let id = self.add_bio(bio);
                 if *front {
                     self.pool.prepend_bio(*rq, id);
@@ -146,6 +160,14 @@ impl Model {
             Step::Dispatch { call, answer, .. } => self.dispatch(*call, *answer),
             Step::Finish { rq } => {
                 self.finish(*rq);
+                Outcome::agreed()
+            }
+            Step::TakeOut { rq } => {
+                self.take_out(*rq);
+                Outcome::agreed()
+            }
+            Step::PutIn { rq, bio, head, now } => {
+                self.put_in(*rq, bio, *head, *now);
                 Outcome::agreed()
             }
         }
@@ -202,7 +224,7 @@ impl Model {
             *self = before;
         }
         if absorbed {
-            self.append_anyway(rq);
+            self.finish(rq);
         } else {
             self.insert_as(rq, head, now, NoMerges::Never);
         }
@@ -236,24 +258,6 @@ impl Model {
         emptied
     }
 
-    /// The kernel merged `rq` for a reason that the trace does not tell: its length goes to the
-    /// request that it touches, if there is one.
-    fn append_anyway(&mut self, rq: RequestId) {
-        let start = self.pool[rq].sector;
-        let direction = self.pool[rq].op.direction();
-        let target = self.queued().find(|&queued| {
-            let other = &self.pool[queued];
-            other.end() == start && other.op.direction() == direction
-        });
-        if let Some(target) = target {
-            self.pool.absorb(target, rq);
-        } else {
-            self.free_bios(rq);
-        }
-        self.pool[rq].place = Place::Free;
-        self.pool.reset(rq);
-    }
-
     fn merge(&mut self, bio: &Bio) -> Outcome {
         // A merge is not traced with its priority: that of the task if it fits, else any that
         // a queued request has.
@@ -276,7 +280,6 @@ impl Model {
             }
             *self = before;
         }
-        self.join_anyway(bio);
         Outcome::MergeDiffers
     }
 
@@ -294,25 +297,6 @@ impl Model {
                 None
             }
             BioMerge::Into { absorbed, .. } => Some(absorbed.into_iter().collect()),
-        }
-    }
-
-    /// As `append_anyway`, for a bio.
-    fn join_anyway(&mut self, bio: &Bio) {
-        let fits = |rq: &RequestId| {
-            let other = &self.pool[*rq];
-            other.op == bio.op
-                && (other.end() == bio.sector || bio.sector.end(bio.sectors) == other.sector)
-        };
-        let Some(rq) = self.queued().find(fits) else {
-            return;
-        };
-        let front = self.pool[rq].end() != bio.sector;
-        let id = self.add_bio(bio);
-        if front {
-            self.pool.prepend_bio(rq, id);
-        } else {
-            self.pool.append_bio(rq, id);
         }
     }
 
@@ -351,9 +335,41 @@ impl Model {
         self.pool.reset(rq);
     }
 
+    /// Forgets a request that another one has swallowed.
+    fn take_out(&mut self, rq: RequestId) {
+        if self.holds(rq) {
+            self.dd.withdraw(&mut self.pool, rq);
+        }
+        self.finish(rq);
+    }
+
+    /// Makes the scheduler hold `rq` with this range. One that it holds already stays where it
+    /// is in the fifo.
+    fn put_in(&mut self, rq: RequestId, bio: &Bio, head: bool, now: Jiffies) {
+        let alike = self.pool[rq].op == bio.op && self.pool[rq].ioprio == bio.ioprio;
+        if self.holds(rq) && alike {
+            self.dd.reshape(&mut self.pool, rq, bio.sector, bio.sectors);
+            return;
+        }
+        self.take_out(rq);
+        let id = self.add_bio(bio);
+        self.pool.bio_to_request(rq, id);
+        self.pool[rq].place = Place::Path;
+        self.insert_as(rq, head, now, NoMerges::Never);
+    }
+
     /// The request is in the scheduler.
     pub(super) fn holds(&self, rq: RequestId) -> bool {
         self.pool[rq].place == Place::Elevator
+    }
+
+    /// The request is in the scheduler, as the kernel has it.
+    pub(super) fn holds_as(&self, rq: RequestId, entry: &Entry) -> bool {
+        let request = &self.pool[rq];
+        self.holds(rq)
+            && request.op == entry.op
+            && request.sector == entry.sector
+            && request.sectors == entry.sectors
     }
 
     /// Lets go of requests that the kernel does not have any more.

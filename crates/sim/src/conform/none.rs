@@ -72,15 +72,9 @@ pub(super) fn judge(
     };
     judge.start(&setup.device, first.time);
     let mut none = NoScheduler::new(setup, events);
-    for (index, event) in events.iter().enumerate() {
+    for event in events {
         none.take(event, judge)
-            .map_err(|what| Error::Contradiction {
-                capture: capture.to_owned(),
-                device: setup.device.clone(),
-                index: index + 1,
-                time: event.time,
-                what,
-            })?;
+            .map_err(|what| event.contradiction(capture, &setup.device, what))?;
     }
     Ok(())
 }
@@ -101,6 +95,7 @@ impl<'a> NoScheduler<'a> {
     }
 
     fn take(&mut self, event: &Event, judge: &mut Judge) -> Result<(), String> {
+        event.check()?;
         match event.kind {
             Kind::Queue => {
                 self.task(event.pid).waits = Some((event.sector, event.sectors));
@@ -111,7 +106,7 @@ impl<'a> NoScheduler<'a> {
                 task.plug.extend(task.fresh.take());
             }
             Kind::Unplug { sleeps, .. } => self.unplug(event, sleeps),
-            Kind::BioMerge { front } => self.bio_merge(event, front, judge),
+            Kind::BioMerge { front } => self.bio_merge(event, front, judge)?,
             Kind::Insert => self.insert(event)?,
             Kind::Issue => self.issue(event, judge),
             Kind::Requeue => self.requeue(event),
@@ -143,7 +138,7 @@ impl<'a> NoScheduler<'a> {
         let ioprio = event.ioprio.unwrap_or_default();
         let open = self.ledger.open(event, ioprio);
         let rq = open.ok_or("more requests at once than were allocated")?;
-        self.flushes.open(rq, event);
+        self.flushes.open(rq, event, self.setup.hctx_of(event.cpu));
         if self.goes_around(rq) {
             return Ok(());
         }
@@ -208,13 +203,14 @@ impl<'a> NoScheduler<'a> {
         rest
     }
 
-    fn bio_merge(&mut self, event: &Event, front: bool, judge: &mut Judge) {
+    fn bio_merge(&mut self, event: &Event, front: bool, judge: &mut Judge) -> Result<(), String> {
         let limits = &self.setup.limits;
         let plugged = self.ledger.in_plug(event, front, limits);
         match plugged.or_else(|| self.ledger.queued_beside(event, front)) {
-            Some(rq) => self.ledger.grow(rq, event, front),
+            Some(rq) => self.ledger.grow(rq, event, front)?,
             _ => judge.note("a bio merged with nothing that the trace shows"),
         }
+        Ok(())
     }
 
     fn insert(&mut self, event: &Event) -> Result<(), String> {
@@ -405,7 +401,8 @@ impl<'a> NoScheduler<'a> {
     }
 
     fn complete(&mut self, event: &Event) {
-        if self.flushes.complete(event).is_some() {
+        let own = self.setup.hctx_of(event.cpu);
+        if self.flushes.complete(event, own).is_some() {
             self.in_device = self.in_device.saturating_sub(1);
             return;
         }

@@ -1,6 +1,7 @@
 //! Priorities for mode records: blktrace has none.
 //!
-//! Best first: the insertion probes of `ftrace.txt`, the I/O script, nothing.
+//! Best first: the insertion probes of `ftrace.txt`, the I/O script, what `priorities.txt` of a
+//! simulated run says of a task, nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,11 +22,24 @@ fn range(event: &Event) -> Range {
 
 /// Fills in the priorities of a device's events as far as the capture tells them.
 pub(super) fn fill(dir: &CaptureDir, device: &str, events: &mut Events) -> Result<(), Error> {
+    if let Some(file) = dir.files.get("priorities.txt") {
+        of_tasks(&trace::priorities::open(file)?, events);
+    }
     from_script(dir, events)?;
     if dir.files.contains_key("ftrace.txt") {
         from_probes(dir, device, events)?;
     }
     Ok(())
+}
+
+/// All I/O of a task has the task's priority.
+fn of_tasks(priorities: &BTreeMap<u32, IoPriority>, events: &mut Events) {
+    for event in &mut events.list {
+        let of_bio = matches!(event.kind, Kind::Queue | Kind::Get | Kind::BioMerge { .. });
+        if of_bio && let Some(&raw) = priorities.get(&event.pid) {
+            event.ioprio = Some(event::ioprio(raw));
+        }
+    }
 }
 
 /// Insertions in the order of their probes: a request of some range is inserted once at a time.
@@ -94,10 +108,8 @@ fn from_script(dir: &CaptureDir, events: &mut Events) -> Result<(), Error> {
                 }
             }
             Kind::Get | Kind::BioMerge { .. } => {
-                event.ioprio = latest
-                    .get(&event.pid)
-                    .filter(|(of, _)| *of == range)
-                    .map(|&(_, ioprio)| ioprio);
+                let known = latest.get(&event.pid).filter(|(of, _)| *of == range);
+                event.ioprio = known.map(|&(_, ioprio)| ioprio).or(event.ioprio);
             }
             _ => {}
         }

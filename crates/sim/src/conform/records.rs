@@ -7,8 +7,10 @@
 use blkmq::request::{Op, RequestId};
 use blkmq::time::SimTime;
 
+mod sides;
+
 use super::Error;
-use super::desk::{Decision, Desk, tick};
+use super::desk::{Decision, Desk};
 use super::event::{Event, Events, Kind};
 use super::flushes::Flushes;
 use super::layer::{Asked, Layer, Token};
@@ -16,7 +18,7 @@ use super::ledger::At;
 use super::model::Step;
 use super::plugs::Batches;
 use super::replay::Arrival;
-use super::setup::{HZ, Setup};
+use super::setup::Setup;
 use super::verdict::{Judge, show_queues, show_request};
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ pub(super) fn judge(
         share_tags(&mut devices, device);
         devices[device].take(event, judge).map_err(|what| {
             let replay = &devices[device].desk.replay;
-            replay.contradiction(capture, index, event, what)
+            replay.contradiction(capture, event, what)
         })?;
         wake_others(&mut devices, device, event.kind);
     }
@@ -94,24 +96,26 @@ impl<'a> Records<'a> {
     }
 
     fn take(&mut self, event: &Event, judge: &mut Judge) -> Result<(), String> {
+        event.check()?;
         self.delayed_runs(event);
         self.desk.now = event.time;
+        self.desk.replay.overdue(event, judge);
         match event.kind {
             Kind::Get => {
                 let rq = self.desk.replay.get(event)?;
-                self.flushes.open(rq, event);
+                let hctx = self.desk.replay.setup.hctx_of(event.cpu);
+                self.flushes.open(rq, event, hctx);
             }
-            Kind::BioMerge { front } => self.desk.replay.bio_merge(event, front, judge),
+            Kind::BioMerge { front } => self.desk.replay.bio_merge(event, front, judge)?,
             Kind::Unplug { count, sleeps } => self.batches.unplug(event.pid, count, sleeps),
             Kind::Insert => {
-                self.desk
-                    .replay
-                    .insert(event, arrival(event), tick(event.time), judge)?;
+                let now = self.desk.tick(event.time);
+                self.desk.replay.insert(event, arrival(event), now, judge)?;
                 self.inserted(event);
             }
             Kind::RequestMerge => {
                 let fresh = self.desk.replay.ledger.fresh(event).is_some();
-                let now = tick(event.time);
+                let now = self.desk.tick(event.time);
                 self.desk
                     .replay
                     .request_merge(event, arrival(event), now, judge)?;
@@ -124,35 +128,13 @@ impl<'a> Records<'a> {
             Kind::Complete { .. } => self.complete(event, judge),
             _ => {}
         }
+        self.resync();
         self.settle(event.cpu);
         self.desk.forget();
         if cfg!(debug_assertions) && self.desk.replay.is_settled() {
             self.check();
         }
         Ok(())
-    }
-
-    /// Panics unless both sides hold the same requests.
-    fn check(&self) {
-        let desk = &self.desk;
-        for (rq, entry) in desk.replay.ledger.iter() {
-            let decided = desk.decisions.iter().filter(|d| d.rq == rq).count();
-            let held = desk.replay.model.holds(rq);
-            let queued = entry.at == At::Queued;
-            assert!(decided <= 1, "{entry} decided twice");
-            assert_eq!(
-                held,
-                queued && decided == 0,
-                "{entry} {:?} {decided}",
-                entry.at
-            );
-        }
-        for rq in desk.replay.model.queued() {
-            assert!(
-                desk.replay.ledger.is_live(rq),
-                "{rq:?} lives in the model only"
-            );
-        }
     }
 
     /// A request has reached the scheduler: its queue is run once the whole batch has.
@@ -164,7 +146,8 @@ impl<'a> Records<'a> {
     }
 
     fn complete(&mut self, event: &Event, judge: &mut Judge) {
-        if let Some(hctx) = self.flushes.complete(event) {
+        let own = self.desk.replay.setup.hctx_of(event.cpu);
+        if let Some(hctx) = self.flushes.complete(event, own) {
             self.layer.put(hctx);
             return;
         }
@@ -188,13 +171,14 @@ impl<'a> Records<'a> {
 
     /// Delayed runs whose tick has come before this event.
     fn delayed_runs(&mut self, event: &Event) {
+        let hz = self.desk.replay.setup.hz;
         loop {
             let due = self.layer.next_delayed();
-            let Some((hctx, at)) = due.filter(|&(_, at)| at <= event.time.jiffies(HZ)) else {
+            let Some((hctx, at)) = due.filter(|&(_, at)| at <= event.time.jiffies(hz)) else {
                 return;
             };
             let first = self.desk.replay.setup.hctxs[hctx].cpus.first();
-            self.desk.now = SimTime(at.0 * (1_000_000_000 / u64::from(HZ)));
+            self.desk.now = SimTime(at.0 * (1_000_000_000 / u64::from(hz)));
             self.layer.kick(hctx);
             self.settle(first.copied().unwrap_or(0));
         }
@@ -450,7 +434,8 @@ impl<'a> Records<'a> {
         self.layer.refused(hctx, token, self.desk.now);
     }
 
-    fn report(&self, event: &Event, token: Option<Token>, judge: &mut Judge) {
+    fn report(&mut self, event: &Event, token: Option<Token>, judge: &mut Judge) {
+        self.desk.replay.has_differed();
         let replay = &self.desk.replay;
         let model = match token {
             None => "nothing".to_owned(),

@@ -40,8 +40,11 @@ pub(super) struct Replay<'a> {
     pub(super) logging: bool,
     /// Priority that a task's requests had last.
     priorities: BTreeMap<u32, IoPrio>,
-    /// Absorbed requests of the model that the trace has not shown yet.
-    owed: Vec<RequestId>,
+    /// Requests that the model's merging emptied, with the task that merged: the trace shows it
+    /// next.
+    owed: Vec<(u32, RequestId)>,
+    /// Merging, or what a decision took, may have left the two sides with different requests.
+    differs: bool,
 }
 
 impl<'a> Replay<'a> {
@@ -60,6 +63,7 @@ impl<'a> Replay<'a> {
             logging: false,
             priorities: BTreeMap::new(),
             owed: Vec::new(),
+            differs: false,
         }
     }
 
@@ -89,23 +93,88 @@ impl<'a> Replay<'a> {
     }
 
     /// M or F of a bio: in the task's plug, or in the scheduler.
-    pub(super) fn bio_merge(&mut self, event: &Event, front: bool, judge: &mut Judge) {
+    pub(super) fn bio_merge(
+        &mut self,
+        event: &Event,
+        front: bool,
+        judge: &mut Judge,
+    ) -> Result<(), String> {
         let ioprio = event.ioprio.unwrap_or_else(|| self.priority_of(event.pid));
         let bio = bio_of(event, ioprio);
         if let Some(rq) = self.ledger.in_plug(event, front, &self.setup.limits) {
-            self.ledger.grow(rq, event, front);
+            self.ledger.grow(rq, event, front)?;
             self.apply(Step::PlugMerge { rq, bio, front });
-            return;
+            return Ok(());
         }
         match self.ledger.queued_beside(event, front) {
-            Some(rq) => self.ledger.grow(rq, event, front),
-            None => judge.note("a bio merged with nothing that the trace shows"),
+            Some(rq) => self.ledger.grow(rq, event, front)?,
+            None => self.note("a bio merged with nothing that the trace shows", judge),
         }
         match self.apply(Step::BioMerge { bio }) {
-            Outcome::MergeDiffers => judge.note("the model would not have merged a bio"),
-            Outcome::Agreed { emptied } => self.owed.extend(emptied),
+            Outcome::MergeDiffers => self.note("the model would not have merged a bio", judge),
+            Outcome::Agreed { emptied } => self.owes(event.pid, emptied),
             Outcome::Chose(_) => unreachable!("a merge chooses nothing"),
         }
+        Ok(())
+    }
+
+    fn owes(&mut self, pid: u32, emptied: Vec<RequestId>) {
+        self.owed.extend(emptied.into_iter().map(|rq| (pid, rq)));
+    }
+
+    /// The two sides differ, though no dispatch has.
+    fn note(&mut self, what: &str, judge: &mut Judge) {
+        judge.note(what);
+        self.differs = true;
+    }
+
+    /// The two sides may hold different requests from here on.
+    pub(super) fn has_differed(&mut self) {
+        self.differs = true;
+    }
+
+    /// A merge of requests is traced right behind the merge of the bio that closed the gap. If
+    /// the task does something else, the kernel did not merge them.
+    pub(super) fn overdue(&mut self, event: &Event, judge: &mut Judge) {
+        let by_task = matches!(
+            event.kind,
+            Kind::Queue | Kind::Get | Kind::BioMerge { .. } | Kind::Insert | Kind::Unplug { .. }
+        );
+        if by_task && self.owed.iter().any(|&(pid, _)| pid == event.pid) {
+            self.owed.retain(|&(pid, _)| pid != event.pid);
+            self.note("the model would have merged two requests", judge);
+        }
+    }
+
+    /// After a difference the model goes on from what the kernel's scheduler holds. `chosen` are
+    /// requests that the model gave out and the trace has not shown.
+    pub(super) fn resync(&mut self, now: Jiffies, chosen: impl Fn(RequestId) -> bool) {
+        if !self.differs || !self.is_settled() {
+            return;
+        }
+        self.differs = false;
+        let ledger = &self.ledger;
+        let queued =
+            |rq: RequestId| ledger.is_live(rq) && ledger.entry(rq).at == At::Queued && !chosen(rq);
+        let stray: Vec<RequestId> = self.model.queued().filter(|&rq| !queued(rq)).collect();
+        let missing: Vec<RequestId> = ledger
+            .iter()
+            .filter(|&(rq, entry)| queued(rq) && !self.model.holds_as(rq, entry))
+            .map(|(rq, _)| rq)
+            .collect();
+        for rq in stray {
+            self.apply(Step::TakeOut { rq });
+        }
+        for rq in missing {
+            let entry = self.ledger.entry(rq);
+            let (bio, head) = (entry.as_bio(), self.goes_to_head(entry));
+            self.apply(Step::PutIn { rq, bio, head, now });
+        }
+    }
+
+    /// v6.12 sends the data of a flush sequence, once it is its turn, to the head.
+    fn goes_to_head(&self, entry: &Entry) -> bool {
+        entry.flush && entry.flags.preflush && self.setup.rules.flush_data == FlushData::Scheduler
     }
 
     /// I, or M of a request that was just allocated: it reaches the scheduler.
@@ -126,10 +195,7 @@ impl<'a> Replay<'a> {
             entry.ioprio = arrival.ioprio;
         }
         let (ioprio, pid) = (entry.ioprio, entry.pid);
-        // v6.12 sends the data of a flush sequence, once it is its turn, to the head.
-        let head = entry.flush
-            && entry.flags.preflush
-            && self.setup.rules.flush_data == FlushData::Scheduler;
+        let head = self.goes_to_head(self.ledger.entry(rq));
         if arrival.is_some() {
             self.priorities.insert(pid, ioprio);
             self.apply(Step::Priority { rq, ioprio });
@@ -142,12 +208,14 @@ impl<'a> Replay<'a> {
             absorbed,
         });
         match outcome {
-            Outcome::Agreed { emptied } => self.owed.extend(emptied),
-            Outcome::MergeDiffers => judge.note("the model would have merged a request otherwise"),
+            Outcome::Agreed { emptied } => self.owes(event.pid, emptied),
+            Outcome::MergeDiffers => {
+                self.note("the model would have merged a request otherwise", judge);
+            }
             Outcome::Chose(_) => unreachable!("an insertion chooses nothing"),
         }
         if absorbed {
-            self.absorb(event, judge);
+            self.absorb(event, Some(rq), judge)?;
         } else {
             let age = self.ledger.next_age();
             let entry = self.ledger.entry_mut(rq);
@@ -168,40 +236,49 @@ impl<'a> Replay<'a> {
         if self.ledger.fresh(event).is_some() {
             return self.insert(event, arrival, now, judge);
         }
-        self.absorb(event, judge);
-        Ok(())
+        self.absorb(event, None, judge)
     }
 
-    /// The kernel's side of a request merge: the length goes to the request before.
-    fn absorb(&mut self, event: &Event, judge: &mut Judge) {
-        let promised = self
-            .owed
-            .iter()
-            .position(|&rq| self.ledger.entry(rq).is(event));
+    /// The kernel's side of a request merge: the length goes to the request before. `arrived` is
+    /// the request if it was just allocated.
+    fn absorb(
+        &mut self,
+        event: &Event,
+        arrived: Option<RequestId>,
+        judge: &mut Judge,
+    ) -> Result<(), String> {
+        let is = |rq: RequestId| self.ledger.is_live(rq) && self.ledger.entry(rq).is(event);
+        let promised = self.owed.iter().position(|&(_, rq)| is(rq));
         let gone = match promised {
-            Some(at) => Some(self.owed.remove(at)),
+            Some(at) => Some(self.owed.remove(at).1),
             None => {
-                judge.note("the model would not have merged two requests");
-                let ledger = &self.ledger;
-                let queued = || ledger.oldest(At::Queued, |e| e.is(event));
-                ledger.fresh(event).or_else(queued)
+                self.note("the model would not have merged two requests", judge);
+                let queued = || self.ledger.oldest(At::Queued, |e| e.is(event));
+                arrived.or_else(queued)
             }
         };
         let Some(gone) = gone else {
-            judge.note("a request merged that the trace does not show");
-            return;
+            self.note("a request merged that the trace does not show", judge);
+            return Ok(());
         };
         if self.model.holds(gone) {
-            self.apply(Step::Finish { rq: gone });
+            self.apply(Step::TakeOut { rq: gone });
         }
-        self.ledger.close(gone);
+        self.close(gone);
         let survivor = self
             .ledger
             .oldest(At::Queued, |e| e.op == event.op && e.end() == event.sector);
         match survivor {
-            Some(rq) => self.ledger.grow(rq, event, false),
-            None => judge.note("a request merged with nothing that the trace shows"),
+            Some(rq) => self.ledger.grow(rq, event, false)?,
+            None => self.note("a request merged with nothing that the trace shows", judge),
         }
+        Ok(())
+    }
+
+    /// The slot is free; nothing is expected of its request any more.
+    fn close(&mut self, rq: RequestId) {
+        self.ledger.close(rq);
+        self.owed.retain(|&(_, other)| other != rq);
     }
 
     /// The kernel's side knows all that the model's side has done.
@@ -231,7 +308,7 @@ impl<'a> Replay<'a> {
     pub(super) fn finish(&mut self, rq: RequestId) -> Option<usize> {
         let level = completed_level(&self.model.pool[rq]);
         self.apply(Step::Finish { rq });
-        self.ledger.close(rq);
+        self.close(rq);
         level
     }
 
@@ -251,20 +328,8 @@ impl<'a> Replay<'a> {
     }
 
     /// An error that names the event.
-    pub(super) fn contradiction(
-        &self,
-        capture: &str,
-        index: usize,
-        event: &Event,
-        what: String,
-    ) -> Error {
-        Error::Contradiction {
-            capture: capture.to_owned(),
-            device: self.setup.device.clone(),
-            index: index + 1,
-            time: event.time,
-            what,
-        }
+    pub(super) fn contradiction(&self, capture: &str, event: &Event, what: String) -> Error {
+        event.contradiction(capture, &self.setup.device, what)
     }
 }
 

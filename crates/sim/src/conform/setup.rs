@@ -5,13 +5,19 @@
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use trace::capture::CaptureDir;
+use trace::ftrace::{self, Probe};
 use trace::meta::Meta;
 use trace::queue_txt::DeviceQueue;
 
 use super::Error;
+use super::ledger::LONGEST;
 
-/// Ticks a second of the kernels that captures are made with (Debian 6.1 and 6.12).
-pub(super) const HZ: u32 = 250;
+/// Ticks a second where the capture tells nothing: Debian's and most distributions'.
+const HZ: u32 = 250;
+/// What kernels are built with: CONFIG_HZ.
+const HZ_KNOWN: [u32; 4] = [100, 250, 300, 1000];
+/// Ticks between two probes that tell HZ well enough.
+const TICKS_ENOUGH: u64 = 20;
 
 /// Schedulers that have a reference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub(super) struct Hctx {
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) device: String,
+    /// Ticks a second.
+    pub(super) hz: u32,
     pub(super) rules: Rules,
     pub(super) scheduler: Scheduler,
     pub(super) deadline: MqDeadlineSettings,
@@ -54,6 +62,7 @@ impl Setup {
         dir: &CaptureDir,
         device: &str,
         rules: Option<Rules>,
+        hz: u32,
     ) -> Result<Setup, Error> {
         let queue = dir.queue(Some(device))?;
         let rules = match rules {
@@ -78,8 +87,9 @@ impl Setup {
         };
         Ok(Setup {
             device: device.to_owned(),
+            hz,
             scheduler,
-            deadline: deadline_settings(queue, nr_requests)?,
+            deadline: deadline_settings(queue, nr_requests, hz)?,
             limits: limits(queue)?,
             nomerges: match queue.number("nomerges")? {
                 0 => NoMerges::All,
@@ -90,7 +100,13 @@ impl Setup {
             hctxs: hctxs(queue),
             hctx_shared: scsi && parameter("host_max_queue").is_some_and(|depth| depth > 0),
             queue_shared: !scsi && parameter("shared_tags") == Some(1) && dir.devices.len() > 1,
-            budget: scsi.then(|| parameter("max_queue").unwrap_or(SCSI_DEBUG_MAX_QUEUE)),
+            // scsi_debug_init(): host_max_queue overrides max_queue.
+            budget: scsi.then(|| {
+                let of_host = parameter("host_max_queue").filter(|&depth| depth > 0);
+                of_host
+                    .or(parameter("max_queue"))
+                    .unwrap_or(SCSI_DEBUG_MAX_QUEUE)
+            }),
             rules,
         })
     }
@@ -110,6 +126,36 @@ fn rules_of(meta: &Meta) -> Result<Rules, Error> {
     Rules::by_name(&kernel).ok_or(Error::Kernel { kernel })
 }
 
+/// Ticks a second of the captured kernel: as meta.txt says, else as the probes of ftrace.txt
+/// count, else the usual.
+pub(super) fn hz_of(dir: &CaptureDir) -> Result<u32, Error> {
+    if let Some(hz) = dir.meta.hz {
+        return Ok(hz);
+    }
+    if !dir.files.contains_key("ftrace.txt") {
+        return Ok(HZ);
+    }
+    let mut ends: Option<[(u64, u64); 2]> = None;
+    for record in dir.ftrace()? {
+        let record = record?;
+        if let ftrace::Event::Probe(Probe::DispatchEntry { jiffies }) = record.event {
+            let here = (record.at.0, jiffies);
+            ends = Some([ends.map_or(here, |[first, _]| first), here]);
+        }
+    }
+    let Some([first, last]) = ends else {
+        return Ok(HZ);
+    };
+    let ticks = last.1.saturating_sub(first.1);
+    let nanoseconds = last.0.saturating_sub(first.0);
+    if ticks < TICKS_ENOUGH || nanoseconds == 0 {
+        return Ok(HZ);
+    }
+    let expected = |hz: u32| u128::from(nanoseconds) * u128::from(hz) / 1_000_000_000;
+    let nearest = |hz: &u32| expected(*hz).abs_diff(u128::from(ticks));
+    Ok(HZ_KNOWN.into_iter().min_by_key(nearest).unwrap_or(HZ))
+}
+
 fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
     let value = queue.number(name)?;
     u32::try_from(value)
@@ -127,7 +173,9 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
         Ok(queue.number(name)?.clamp(0, i64::from(u32::MAX)) as u32)
     };
     Ok(QueueLimits {
-        max_sectors: positive(queue, "max_sectors_kb")?.saturating_mul(2),
+        max_sectors: positive(queue, "max_sectors_kb")?
+            .saturating_mul(2)
+            .min(LONGEST),
         max_segments: positive(queue, "max_segments")?.min(u32::from(u16::MAX)) as u16,
         chunk_sectors: small("chunk_sectors")?,
         max_discard_sectors: (queue.number("discard_max_bytes")? / 512)
@@ -139,8 +187,12 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
 }
 
 /// Tunables as sysfs showed them; one that this kernel does not have keeps its default.
-fn deadline_settings(queue: &DeviceQueue, nr_requests: u32) -> Result<MqDeadlineSettings, Error> {
-    let mut settings = MqDeadlineSettings::defaults(HZ, nr_requests);
+fn deadline_settings(
+    queue: &DeviceQueue,
+    nr_requests: u32,
+    hz: u32,
+) -> Result<MqDeadlineSettings, Error> {
+    let mut settings = MqDeadlineSettings::defaults(hz, nr_requests);
     for name in MqDeadlineSettings::ATTRIBUTES {
         let Some(value) = queue.tunable(name)? else {
             continue;

@@ -46,6 +46,18 @@ fn both_kinds_of_command() {
 }
 
 #[test]
+fn ticks_a_second() {
+    let rest = "cpus=1\ndevice=null_blk\ncmd=blksim run x\n";
+    let of = |uname: &str| read(&format!("uname=Linux s 6.1 {uname}\n{rest}"));
+    assert_eq!(of("blksim 0.1.0, HZ=1000").unwrap().hz, Some(1000));
+    assert_eq!(of("#1 SMP").unwrap().hz, None);
+    for bad in ["HZ=0", "HZ=1201", "HZ=", "HZ=often"] {
+        let error = of(bad).unwrap_err().to_string();
+        assert!(error.contains(bad) && error.contains("uname"), "{error}");
+    }
+}
+
+#[test]
 fn bad_files() {
     let cases = [
         (String::new(), "m:0: uname: missing"),

@@ -3,8 +3,8 @@
 //! Not part of the algorithm. A comparison with a recorded kernel goes on from the kernel's
 //! choice, so that one difference does not show as many.
 
-use super::{Direction, MqDeadline, level_of};
-use crate::request::{RequestId, RequestPool};
+use super::{Direction, MqDeadline, Place, Sector, level_of};
+use crate::request::{RequestId, RequestPool, Sectors};
 
 impl MqDeadline {
     /// Dispatches `rq` whatever the rules say, and leaves the state as if they had said it: as
@@ -37,5 +37,51 @@ impl MqDeadline {
         self.remember_position(pool, level, rq);
         self.remove(pool, level, rq);
         self.start(pool, rq)
+    }
+}
+
+impl MqDeadline {
+    /// Takes `rq` out as if it had never been dispatched: no batch and no position is begun.
+    /// Panics unless `rq` is queued here.
+    pub fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        let at_head = self
+            .at_head
+            .iter_mut()
+            .find(|list| list.iter(pool).any(|queued| queued == rq));
+        if let Some(list) = at_head {
+            list.remove(pool, rq);
+        } else {
+            let level = level_of(pool[rq].ioprio);
+            self.remove(pool, level, rq);
+        }
+        pool[rq].place = Place::Path;
+    }
+
+    /// Gives a queued request the range that it has in the kernel after merges that this model
+    /// would not have made, or made otherwise. It keeps its deadline and its place in the fifo.
+    /// Panics unless `rq` is queued here.
+    pub fn reshape(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
+        let at_head = self
+            .at_head
+            .iter()
+            .any(|list| list.iter(pool).any(|queued| queued == rq));
+        let (level, dir) = (level_of(pool[rq].ioprio), pool[rq].op.direction() as usize);
+        if !at_head {
+            self.levels[level].sort[dir].remove(pool, rq);
+        }
+        pool[rq].sector = sector;
+        pool[rq].sectors = sectors;
+        if !at_head {
+            self.levels[level].sort[dir].insert(pool, rq, sector);
+            if pool[rq].is_mergeable() {
+                self.index.rehash(pool, rq);
+            }
+        }
     }
 }

@@ -1,0 +1,239 @@
+//! The simulator's own traces as captures: on one CPU every dispatch follows from the records.
+//!
+//! Workloads, tunables and devices that no captured kernel of `traces/` had.
+
+use crate::place::Place;
+
+const NULL_BLK: &str =
+    "null_blk,irqmode=2,completion_nsec=200000,hw_queue_depth=1,submit_queues=1,gb=1";
+const NULL_BLK_4: &str = "null_blk,irqmode=2,completion_nsec=100000,hw_queue_depth=4";
+const SCSI: &str = "scsi_debug,ndelay=300000,max_queue=3,dev_size_mb=256";
+const SCSI_HOST: &str = "scsi_debug,ndelay=300000,max_queue=3,host_max_queue=2,dev_size_mb=256";
+const SCSI_TRIM: &str = "scsi_debug,ndelay=300000,max_queue=3,dev_size_mb=256,lbpu=1";
+
+/// One run: rules, scheduler, device, settings, fio jobs.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+);
+
+const CASES: &[Case] = &[
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=randrw --iodepth=32",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=randrw --iodepth=32",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK,
+        &["queue.fifo_batch=1", "queue.writes_starved=4"],
+        "--name=a --rw=randrw --iodepth=64 --iodepth_batch=16",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK,
+        &[
+            "queue.fifo_batch=32",
+            "queue.read_expire=4",
+            "queue.writes_starved=1",
+        ],
+        "--name=a --rw=randrw --rwmixread=70 --iodepth=64 --iodepth_batch=16",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK,
+        &[
+            "queue.fifo_batch=2",
+            "queue.read_expire=8",
+            "queue.write_expire=12",
+        ],
+        "--name=a --rw=randrw --iodepth=64 --iodepth_batch=16",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK,
+        &[
+            "machine.hz=1000",
+            "queue.read_expire=2",
+            "queue.write_expire=3",
+        ],
+        "--name=a --rw=randrw --iodepth=64 --iodepth_batch=16",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK,
+        &["queue.front_merges=0"],
+        "--name=a --rw=write --iodepth=64 --iodepth_batch=4 --name=b --rw=read --iodepth=16",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK,
+        &["queue.nomerges=2"],
+        "--name=a --rw=write --iodepth=64 --iodepth_batch=4",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK_4,
+        &["queue.nr_requests=8", "queue.async_depth=2"],
+        "--name=a --rw=randrw --iodepth=32",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK_4,
+        &[],
+        "--name=a --rw=randrw --iodepth=8 --numjobs=3",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        SCSI,
+        &[],
+        "--name=a --rw=randwrite --iodepth=16 --fsync=3",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        SCSI,
+        &[],
+        "--name=a --rw=randwrite --iodepth=16 --fsync=3 --name=b --rw=randread --iodepth=4",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        SCSI_HOST,
+        &[],
+        "--name=a --rw=randrw --iodepth=32",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        SCSI_TRIM,
+        &[],
+        "--name=a --rw=randtrim --iodepth=16 --name=b --rw=randread --iodepth=8",
+    ),
+    (
+        "v6.1",
+        "none",
+        NULL_BLK_4,
+        &[],
+        "--name=a --rw=randrw --iodepth=32 --iodepth_batch=8",
+    ),
+    (
+        "v6.12",
+        "none",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=read --iodepth=64 --iodepth_batch=16",
+    ),
+    (
+        "v6.1",
+        "none",
+        SCSI,
+        &[],
+        "--name=a --rw=randwrite --iodepth=16 --fsync=3",
+    ),
+];
+
+/// Runs a case and compares it: the last line of the verdict.
+fn verdict(place: &Place, case: &Case, jobs: &str) -> String {
+    let (rules, scheduler, device, settings, _) = case;
+    let mut args = vec![
+        "run",
+        "--rules",
+        rules,
+        "--scheduler",
+        scheduler,
+        "--device",
+        device,
+    ];
+    args.extend(["--set", "machine.cpus=1", "--blktrace", "run"]);
+    // Else the depth follows from the device's, and the scheduler has little to choose from.
+    if *scheduler != "none" && !settings.iter().any(|of| of.contains("nr_requests")) {
+        args.extend(["--set", "queue.nr_requests=64"]);
+    }
+    for setting in *settings {
+        args.extend(["--set", setting]);
+    }
+    args.extend([
+        "--",
+        "--direct=1",
+        "--size=100m",
+        "--ioengine=libaio",
+        "--number_ios=200",
+    ]);
+    args.extend(["--bs=4k"]);
+    args.extend(jobs.split(' '));
+    let ran = place.blksim(&args);
+    assert_eq!(ran.code, Some(0), "{case:?}: {ran:?}");
+    let ran = place.blksim(&["conform", "run", "--mode", "records"]);
+    assert_eq!(ran.code, Some(0), "{case:?}: {ran:?}");
+    ran.stdout.lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn every_dispatch_of_a_simulated_run_is_predicted() {
+    for case in CASES {
+        let place = Place::new();
+        let last = verdict(&place, case, case.4);
+        let (_, counts) = last.split_once(' ').expect("predicted N/M dispatches");
+        let (predicted, total) = counts.split_once('/').expect("N/M");
+        assert_eq!(Some(predicted), total.split(' ').next(), "{case:?}: {last}");
+        assert!(predicted.parse::<u32>().unwrap() > 20, "{case:?}: {last}");
+    }
+}
+
+#[test]
+fn priorities_of_tasks_decide() {
+    let place = Place::new();
+    let jobs = "--name=rt --prioclass=1 --rw=randread --iodepth=16 --name=idle --prioclass=3 \
+                --rw=randread --iodepth=16";
+    let settings = [
+        "--set",
+        "machine.cpus=1",
+        "--set",
+        "queue.prio_aging_expire=8",
+    ];
+    let mut args = vec!["run", "--scheduler", "mq-deadline", "--device", NULL_BLK];
+    args.extend(["--blktrace", "run", "--set", "queue.nr_requests=64"]);
+    args.extend(settings);
+    args.extend([
+        "--",
+        "--direct=1",
+        "--size=100m",
+        "--ioengine=libaio",
+        "--number_ios=200",
+    ]);
+    args.extend(["--bs=4k"]);
+    args.extend(jobs.split_whitespace());
+    assert_eq!(place.blksim(&args).code, Some(0));
+    place.write("run/priorities.txt", "1000 1 0\n1001 3 0\n");
+    let ran = place.blksim(&["conform", "run", "--mode", "records"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    place.write("run/priorities.txt", "1000 3 0\n1001 1 0\n");
+    let ran = place.blksim(&["conform", "run", "--mode", "records"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    place.write("run/priorities.txt", "1000 3\n");
+    let ran = place.blksim(&["conform", "run", "--mode", "records"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("priorities.txt:1"), "{ran:?}");
+}

@@ -1,0 +1,34 @@
+use std::io::Cursor;
+use std::path::Path;
+
+use super::read;
+use crate::text::Lines;
+
+fn lines(text: &str) -> Lines {
+    let bytes = Cursor::new(text.to_owned().into_bytes());
+    Lines::new(Path::new("priorities.txt"), Box::new(bytes))
+}
+
+#[test]
+fn a_line_a_task() {
+    let found = read(lines("# run\n\n1000 1 0\n1001 3 7\n")).unwrap();
+    let of = |pid: u32| (found[&pid].class, found[&pid].level);
+    assert_eq!((of(1000), of(1001), found.len()), ((1, 0), (3, 7), 2));
+}
+
+#[test]
+fn errors_name_line_and_field() {
+    for (text, want) in [
+        ("1000 1\n", "line"),
+        ("1000 1 0 2\n", "line"),
+        ("x 1 0\n", "PID"),
+        ("1 4 0\n", "CLASS"),
+        ("1 2 8\n", "LEVEL"),
+        ("1 2 -1\n", "LEVEL"),
+        ("1 2 0\n1 2 1\n", "twice"),
+    ] {
+        let error = read(lines(text)).unwrap_err().to_string();
+        assert!(error.contains("priorities.txt:"), "{error}");
+        assert!(error.contains(want), "{text}: {error}");
+    }
+}
