@@ -40,6 +40,9 @@ pub(super) struct Flushes {
     write_cache: bool,
     fua: bool,
     live: BTreeMap<u32, Sequence>,
+    /// Hardware queues whose flush is on its way to the device: it serves those that waited when
+    /// it was sent off, not those that came until its D.
+    kicked: Vec<usize>,
     /// Hardware queues whose flush is under way, in the order of their D.
     under_way: Vec<usize>,
 }
@@ -50,6 +53,7 @@ impl Flushes {
             write_cache: setup.limits.write_cache,
             fua: setup.limits.fua,
             live: BTreeMap::new(),
+            kicked: Vec::new(),
             under_way: Vec::new(),
         }
     }
@@ -73,6 +77,29 @@ impl Flushes {
             flush_after: event.flags.fua && self.write_cache && !self.fua,
         };
         self.live.insert(rq.0, sequence);
+        self.kick(hctx);
+    }
+
+    /// blk_kick_flush(): sends a flush off unless one is under way, or data that may need one, too.
+    fn kick(&mut self, hctx: usize) {
+        let data = |of: &Sequence| of.hctx == hctx && of.at == At::Data;
+        if !self.under_way.contains(&hctx) && !self.live.values().any(data) {
+            self.send_off(hctx);
+        }
+    }
+
+    fn send_off(&mut self, hctx: usize) {
+        if self.kicked.contains(&hctx) {
+            return;
+        }
+        for sequence in self.live.values_mut().filter(|of| of.hctx == hctx) {
+            if let At::Waits { after } = sequence.at {
+                sequence.at = At::Flushing { after };
+                if !self.kicked.contains(&hctx) {
+                    self.kicked.push(hctx);
+                }
+            }
+        }
     }
 
     /// D of a request that was in no scheduler. The error says what was expected instead.
@@ -100,29 +127,29 @@ impl Flushes {
     /// worker can run it elsewhere.
     fn issue_flush(&mut self, own: usize) -> Result<(), String> {
         let waits = |of: &Sequence| matches!(of.at, At::Waits { .. });
-        let mut ready: Vec<usize> = self
-            .live
-            .values()
-            .filter(|sequence| waits(sequence) && !self.under_way.contains(&sequence.hctx))
-            .map(|sequence| sequence.hctx)
-            .collect();
-        ready.sort_unstable();
-        let Some(&first) = ready.iter().find(|&&hctx| hctx == own).or(ready.first()) else {
-            // It is with the device all the same.
-            self.under_way.push(own);
-            return Err(if self.live.values().any(waits) {
-                "no second flush while one is under way".to_owned()
-            } else {
-                "no flush: nobody waits for one".to_owned()
-            });
-        };
-        self.under_way.push(first);
-        for sequence in self.live.values_mut().filter(|of| of.hctx == first) {
-            if let At::Waits { after } = sequence.at {
-                sequence.at = At::Flushing { after };
+        // Data in flight holds a flush back for five seconds at most.
+        if self.kicked.is_empty() {
+            let ready = |of: &&Sequence| waits(of) && !self.under_way.contains(&of.hctx);
+            if let Some(hctx) = self.live.values().find(ready).map(|of| of.hctx) {
+                self.send_off(hctx);
             }
         }
-        Ok(())
+        let at = self
+            .kicked
+            .iter()
+            .position(|&hctx| hctx == own)
+            .unwrap_or(0);
+        if at < self.kicked.len() {
+            self.under_way.push(self.kicked.remove(at));
+            return Ok(());
+        }
+        // It is with the device all the same.
+        self.under_way.push(own);
+        Err(if self.live.values().any(waits) {
+            "no second flush while one is under way".to_owned()
+        } else {
+            "no flush: nobody waits for one".to_owned()
+        })
     }
 
     /// C: of a flush under way? Its hardware queue then: that of this CPU, else the oldest.
@@ -141,6 +168,7 @@ impl Flushes {
             At::Flushing { after: true } => false,
             _ => true,
         });
+        self.kick(hctx);
         Some(hctx)
     }
 
@@ -149,10 +177,12 @@ impl Flushes {
         let Some(sequence) = self.live.get_mut(&rq.0) else {
             return;
         };
+        let hctx = sequence.hctx;
         if sequence.flush_after {
             sequence.at = At::Waits { after: true };
         } else {
             self.live.remove(&rq.0);
         }
+        self.kick(hctx);
     }
 }
