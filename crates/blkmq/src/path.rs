@@ -167,18 +167,39 @@ impl Frame {
         }
     }
 
+    /// Executes labels until one wants something of its driver, or `after` says stop. `after` is
+    /// called behind each label, with its name, and answers whether to go on to the next.
+    ///
+    /// The same as [`Frame::step`] again and again, for a driver that has nothing to do between
+    /// two labels but account for them.
+    pub fn drive<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        cpu: &mut Cpu,
+        after: impl FnMut(Label, &mut Cpu) -> bool,
+    ) -> Next {
+        match self {
+            Frame::Submit(path) => drive(path, mq, cpu, after),
+            Frame::Plug(path) => drive(path, mq, cpu, after),
+            Frame::Insert(path) => drive(path, mq, cpu, after),
+            Frame::Run(path) => drive(path, mq, cpu, after),
+            Frame::Complete(path) => drive(path, mq, cpu, after),
+            Frame::Flush(path) => drive(path, mq, cpu, after),
+            Frame::Requeue(path) => drive(path, mq, cpu, after),
+        }
+    }
+
     /// The label that the next step executes.
     pub fn label(&self) -> Label {
-        let (base, at) = match self {
-            Frame::Submit(path) => (0, path.at as usize),
-            Frame::Plug(path) => (1, path.at as usize),
-            Frame::Insert(path) => (2, path.at as usize),
+        match self {
+            Frame::Submit(path) => path.label(),
+            Frame::Plug(path) => path.label(),
+            Frame::Insert(path) => path.label(),
             Frame::Run(path) => path.label(),
-            Frame::Complete(path) => (7, path.at as usize),
-            Frame::Flush(path) => (8, path.at as usize),
-            Frame::Requeue(path) => (9, path.at as usize),
-        };
-        Label((LABEL_BASE[base] + at) as u8)
+            Frame::Complete(path) => path.label(),
+            Frame::Flush(path) => path.label(),
+            Frame::Requeue(path) => path.label(),
+        }
     }
 
     /// Number of the queue it works on.
@@ -192,6 +213,57 @@ impl Frame {
             Frame::Flush(path) => path.queue,
             Frame::Requeue(path) => path.queue,
         }
+    }
+}
+
+/// What all paths have in common.
+trait Path {
+    /// The label that the next step executes.
+    fn label(&self) -> Label;
+    /// Executes it.
+    fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next;
+}
+
+fn drive<E: Env, P: Path>(
+    path: &mut P,
+    mq: &BlkMq<E>,
+    cpu: &mut Cpu,
+    mut after: impl FnMut(Label, &mut Cpu) -> bool,
+) -> Next {
+    loop {
+        let label = path.label();
+        let next = path.step(mq, cpu);
+        let goes_on = after(label, cpu);
+        if !goes_on || next != Next::Step {
+            return next;
+        }
+    }
+}
+
+/// Implements [`Path`] for a path whose `At` numbers labels of one group.
+macro_rules! path {
+    ($($path:ty: $group:literal),*) => {
+        $(impl Path for $path {
+            fn label(&self) -> Label {
+                Label((LABEL_BASE[$group] + self.at as usize) as u8)
+            }
+            #[inline(always)]
+            fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+                self.step(mq, cpu)
+            }
+        })*
+    };
+}
+
+path!(SubmitPath: 0, PlugPath: 1, InsertPath: 2, CompletePath: 7, FlushPath: 8, RequeuePath: 9);
+
+impl Path for RunPath {
+    fn label(&self) -> Label {
+        let (group, at) = self.group_and_label();
+        Label((LABEL_BASE[group] + at) as u8)
+    }
+    fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        self.step(mq, cpu)
     }
 }
 

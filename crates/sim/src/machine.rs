@@ -13,6 +13,7 @@ mod replay;
 mod setup;
 mod stall;
 mod step;
+mod stretch;
 mod task;
 mod work;
 
@@ -104,6 +105,8 @@ pub struct Simulator {
     progress: SimTime,
     steps: u64,
     event_count: u64,
+    /// Events and stretches so far.
+    turns: u64,
     /// The first phase was started.
     begun: bool,
     /// Threads end as if their time were over.
@@ -125,7 +128,7 @@ impl Simulator {
     /// Runs to the end. `watch` is called now and then with the time; false stops the run early.
     pub fn run(&mut self, mut watch: impl FnMut(SimTime) -> bool) -> Outcome {
         loop {
-            if let Some(outcome) = self.run_some(1 << 16) {
+            if let Some(outcome) = self.run_some(1 << 18) {
                 return outcome;
             }
             if !watch(self.now) {
@@ -134,18 +137,21 @@ impl Simulator {
         }
     }
 
-    /// Handles up to `count` events. `None`: go on. Trace points can be taken in between.
+    /// Goes on for about `count` turns: events, and stretches of labels between them. `None`: go
+    /// on. Trace points can be taken in between.
     pub fn run_some(&mut self, count: u32) -> Option<Outcome> {
         if !self.begun {
             self.begun = true;
             self.start_phase();
         }
-        for _ in 0..count {
+        let until = self.turns + u64::from(count);
+        while self.turns < until {
             let Some((time, event)) = self.events.pop() else {
                 return Some(self.ended());
             };
             self.now = self.now.max(time);
             self.event_count += 1;
+            self.turns += 1;
             self.handle(event);
             // The last thread may have ended while its last request is still being ended.
             if self.running_tasks == 0 && !self.next_phase() && !self.anything_waits() {

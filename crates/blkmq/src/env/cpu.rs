@@ -264,6 +264,11 @@ impl Cpu {
         self.accesses = 0;
     }
 
+    /// The label left nothing for the driver: no effects, no trace points.
+    pub fn is_quiet(&self) -> bool {
+        self.outbox.is_empty() && self.trace.is_empty()
+    }
+
     /// Accesses to shared words outside locks since the label began.
     pub fn shared_accesses(&self) -> u32 {
         self.accesses

@@ -136,7 +136,7 @@ impl RunPath {
         })
     }
 
-    pub(super) fn label(&self) -> (usize, usize) {
+    pub(super) fn group_and_label(&self) -> (usize, usize) {
         match self.at {
             At::Leftovers => (5, self.list.at as usize),
             At::Pass if self.pass.in_list() => (5, self.list.at as usize),

@@ -1,5 +1,7 @@
 //! Locks: granted in the order of arrival, with statistics.
 //!
+//! A CPU that runs ahead of the others stands in line as of the time when it asks, which may be
+//! later than the present: whoever asks for an earlier time goes before it.
 //! Kernel: kernel/locking/qspinlock.c (queue order is arrival order, blind to distance).
 
 use blkmq::env::Solo;
@@ -34,6 +36,17 @@ pub(super) struct Arbiter {
     pub(super) locks: Vec<LockState>,
     /// The contender behind this one in its queue.
     next: Vec<Contender>,
+    /// When each contender asked; valid while it stands in line.
+    asked: Vec<SimTime>,
+}
+
+/// A lock that was granted to the first in line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    /// Who got it.
+    pub(super) who: Contender,
+    /// How long it waited; none if the lock was free when it was asked for.
+    pub(super) waited: Option<Duration>,
 }
 
 /// Account of all locks of one kind.
@@ -72,6 +85,7 @@ impl Arbiter {
         Arbiter {
             locks: vec![lock; locks],
             next: vec![NOBODY; contenders],
+            asked: vec![SimTime::ZERO; contenders],
         }
     }
 
@@ -89,51 +103,62 @@ impl Arbiter {
         l.acquisitions += 1;
     }
 
-    /// Stands in line. True if the line was empty and the lock is only waiting for its time: the
-    /// caller then schedules a grant for `free_at`.
-    pub(super) fn queue(&mut self, lock: usize, who: Contender) -> bool {
-        self.next[who as usize] = NOBODY;
+    /// Stands in line as of `at`. The time for which the caller then schedules a grant, if nobody
+    /// holds the lock and nobody asked for an earlier time.
+    pub(super) fn queue(&mut self, lock: usize, who: Contender, at: SimTime) -> Option<SimTime> {
+        self.asked[who as usize] = at;
         let l = &mut self.locks[lock];
-        l.contended += 1;
-        let first = l.head == NOBODY;
-        if first {
-            l.head = who;
-        } else {
-            self.next[l.tail as usize] = who;
+        let mut before = l.tail;
+        if l.head == NOBODY || self.asked[l.head as usize] > at {
+            before = NOBODY;
+        } else if self.asked[before as usize] > at {
+            before = l.head;
+            while self.asked[self.next[before as usize] as usize] <= at {
+                before = self.next[before as usize];
+            }
         }
-        l.tail = who;
-        first && !l.taken
+        let behind = if before == NOBODY {
+            core::mem::replace(&mut l.head, who)
+        } else {
+            core::mem::replace(&mut self.next[before as usize], who)
+        };
+        self.next[who as usize] = behind;
+        if behind == NOBODY {
+            l.tail = who;
+        }
+        (before == NOBODY && !l.taken).then(|| l.free_at.max(at))
     }
 
-    /// The first in line takes the lock, if it is free. `None`: nobody waits, or it was taken.
-    pub(super) fn grant_first(&mut self, lock: usize) -> Option<Contender> {
+    /// The first in line takes the lock at `now`, if it is free and was asked for by then.
+    pub(super) fn grant_first(&mut self, lock: usize, now: SimTime) -> Option<Grant> {
         let l = &mut self.locks[lock];
-        if l.taken || l.head == NOBODY {
+        if l.taken || l.head == NOBODY || self.asked[l.head as usize] > now {
             return None;
         }
         let who = l.head;
         l.head = self.next[who as usize];
         l.taken = true;
         l.acquisitions += 1;
-        Some(who)
+        let time = now.since(self.asked[who as usize]);
+        let waited = (time.0 > 0).then_some(time);
+        if let Some(time) = waited {
+            l.contended += 1;
+            l.wait += time.0;
+            l.wait_max = l.wait_max.max(time.0);
+        }
+        Some(Grant { who, waited })
     }
 
-    /// Free again as of `at`. True if somebody waits: the caller then schedules a grant.
-    pub(super) fn release(&mut self, lock: usize, at: SimTime, held: Duration) -> bool {
+    /// Free again as of `at`. The time for which the caller then schedules a grant, if somebody
+    /// waits.
+    pub(super) fn release(&mut self, lock: usize, at: SimTime, held: Duration) -> Option<SimTime> {
         let l = &mut self.locks[lock];
         assert!(l.taken, "a free lock was released");
         l.taken = false;
         l.free_at = at;
         l.hold += held.0;
         l.hold_max = l.hold_max.max(held.0);
-        l.head != NOBODY
-    }
-
-    /// Counts a wait that ended.
-    pub(super) fn waited(&mut self, lock: usize, time: Duration) {
-        let l = &mut self.locks[lock];
-        l.wait += time.0;
-        l.wait_max = l.wait_max.max(time.0);
+        (l.head != NOBODY).then(|| at.max(self.asked[l.head as usize]))
     }
 
     /// Accounts by kind, in the kinds' order; kinds never taken are left out.

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use blkmq::env::Cpu;
+use blkmq::env::{Cpu, Solo};
 use blkmq::path::Frame;
-use blkmq::queue::LockId;
+use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, RequestId, Status};
 use blkmq::time::SimTime;
 
@@ -87,10 +87,6 @@ impl Default for Stack {
 }
 
 impl Stack {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(super) fn push(&mut self, frame: Frame) {
         assert!(
             self.0.len() < DEPTH,
@@ -115,8 +111,8 @@ pub(super) enum Wait {
     None,
     /// It will ask when its time comes.
     Ask(LockId),
-    /// It spins.
-    Spin(LockId, SimTime),
+    /// It spins, or will as of its own time.
+    Spin(LockId),
     /// It got the lock while an interrupt was being handled.
     Got(LockId),
 }
@@ -124,12 +120,19 @@ pub(super) enum Wait {
 /// Locks that one level holds at most.
 pub(super) const HELD_MAX: usize = 4;
 
+/// Fills what no lock has used yet.
+const NO_LOCK: LockId = LockId {
+    queue: 0,
+    kind: LockKind::Elevator,
+    index: 0,
+};
+
 /// One level of a CPU. The frames of the task level belong to the task.
 #[derive(Clone, Debug)]
 pub(super) struct LevelState {
     pub(super) stack: Stack,
     pub(super) wait: Wait,
-    pub(super) held: [Option<(LockId, SimTime)>; HELD_MAX],
+    held: [(LockId, SimTime); HELD_MAX],
     pub(super) held_count: usize,
 }
 
@@ -138,7 +141,7 @@ impl Default for LevelState {
         LevelState {
             stack: Stack::default(),
             wait: Wait::None,
-            held: [None; HELD_MAX],
+            held: [(NO_LOCK, SimTime::ZERO); HELD_MAX],
             held_count: 0,
         }
     }
@@ -256,6 +259,40 @@ impl CpuState {
     pub(super) fn spend(&mut self, ps: u64, mode: Mode) {
         self.at_ps += ps;
         self.mode_ps[mode as usize] += ps;
+    }
+
+    /// Counts time that the clock has moved on by already.
+    pub(super) fn count(&mut self, ps: u64, mode: Mode) {
+        self.mode_ps[mode as usize] += ps;
+    }
+
+    /// Notes a lock that a level holds as of `since`.
+    pub(super) fn hold(&mut self, level: usize, lock: LockId, since: SimTime) {
+        if lock.kind.irq_class().masks_irq() {
+            self.irq_off += 1;
+        }
+        let state = &mut self.levels[level];
+        state.wait = Wait::None;
+        state.held[state.held_count] = (lock, since);
+        state.held_count += 1;
+    }
+
+    /// Forgets one lock that the last label of a level released. `None` when there is none left.
+    pub(super) fn released(
+        &mut self,
+        level: usize,
+        mq: &BlkMq<Solo>,
+    ) -> Option<(LockId, SimTime)> {
+        let state = &mut self.levels[level];
+        let mut held = state.held[..state.held_count].iter();
+        let index = held.position(|&(lock, _)| mq.is_free(lock))?;
+        let released = state.held[index];
+        state.held_count -= 1;
+        state.held.copy_within(index + 1..=state.held_count, index);
+        if released.0.kind.irq_class().masks_irq() {
+            self.irq_off -= 1;
+        }
+        Some(released)
     }
 
     /// Time by mode since measuring began.

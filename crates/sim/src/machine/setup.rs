@@ -67,6 +67,7 @@ impl Simulator {
             progress: SimTime::ZERO,
             steps: 0,
             event_count: 0,
+            turns: 0,
             begun: false,
             stopping: false,
             replay: None,

@@ -1,15 +1,17 @@
-//! Running a CPU: one label or one step of a program after another, until it must wait or others
-//! are due first.
+//! Running a CPU: stretches of labels, steps of programs, interrupts and what paths ask for, until
+//! it must wait or others are due first.
+//!
+//! Read next: `stretch.rs`, the loop that everything spends its time in.
 
-use blkmq::env::{Answer, Slab};
+use blkmq::env::Answer;
 use blkmq::path::Next;
-use blkmq::queue::{LockId, LockKind};
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
 use super::cpu::{IrqStage, Level, Mode, Wait};
+use super::stretch::Stop;
 use super::task::{Program, Turn};
-use super::{Event, RUN_AHEAD, Simulator, class};
+use super::{Event, Simulator, class};
 use crate::device::Device;
 
 /// Turns of one CPU before the run is looked at from outside.
@@ -24,45 +26,36 @@ impl Simulator {
         cpu.scheduled = false;
         cpu.catch_up(now);
         for _ in 0..TURNS {
-            let cpu = &mut self.cpus[usize::from(id.0)];
-            let level = cpu.level() as usize;
-            let wait = cpu.levels[level].wait;
-            let at = cpu.at();
-            if at > self.now {
-                let asks = matches!(wait, Wait::Ask(lock) if is_exact(lock));
-                let others_first = self.events.peek_time().is_some_and(|next| next <= at);
-                if !others_first {
-                    self.now = at;
-                } else if asks || at.since(self.now) >= RUN_AHEAD {
-                    self.schedule(id);
-                    return;
-                }
-            }
-            if self.cpus[usize::from(id.0)].interrupted && self.take_interrupt(id) {
-                continue;
-            }
-            match wait {
-                Wait::Ask(lock) => {
-                    if self.ask(id, lock) {
-                        continue;
+            self.turns += 1;
+            match self.stretch(id) {
+                Stop::Later => break,
+                Stop::Waits => return,
+                Stop::Interrupt => self.take_interrupt(id),
+                Stop::Turn => {
+                    if !self.turn(id) {
+                        return;
                     }
-                    return;
                 }
-                Wait::Spin(..) => return,
-                Wait::Got(lock) => {
-                    self.acquire(id, lock, self.costs.cycles.lock_handoff);
-                    continue;
+                Stop::Effects { queue, next } => {
+                    self.effects(id);
+                    self.follow(id, queue, next);
                 }
-                Wait::None => {}
-            }
-            if !self.cpus[usize::from(id.0)].levels[level].stack.is_empty() {
-                self.step_frame(id);
-            } else if !self.turn(id) {
-                return;
             }
         }
         // Whoever watches the run gets a look, even if no other CPU is ever due.
         self.schedule(id);
+    }
+
+    /// What the last label left for the machine to do.
+    fn effects(&mut self, id: CpuId) {
+        let env = &self.cpu(id).env;
+        let (traced, acts) = (!env.trace.is_empty(), !env.outbox.is_empty());
+        if traced {
+            self.note_trace(id);
+        }
+        if acts {
+            self.drain_outbox(id);
+        }
     }
 
     /// Goes on when its time comes.
@@ -97,23 +90,19 @@ impl Simulator {
     }
 
     /// Between labels: enters a pending interrupt or, behind it, the softirq.
-    fn take_interrupt(&mut self, id: CpuId) -> bool {
+    fn take_interrupt(&mut self, id: CpuId) {
         let cpu = self.cpu_mut(id);
-        if cpu.level() == Level::Hardirq || cpu.irq_off > 0 {
-            return false;
-        }
         let ipi = core::mem::take(&mut cpu.ipi);
         let vector = if ipi { None } else { cpu.irqs.pop_front() };
         cpu.interrupted = !cpu.irqs.is_empty();
         if !ipi && vector.is_none() {
-            return false;
+            return;
         }
         self.count_spin(id);
         let price = self.costs.ps(self.costs.cycles.irq);
         let cpu = self.cpu_mut(id);
         cpu.irq = vector.map_or(IrqStage::Exit, IrqStage::Look);
         cpu.spend(price, Mode::Irq);
-        true
     }
 
     /// Spinning time up to the present of the CPU, before something interrupts it.
@@ -185,167 +174,12 @@ impl Simulator {
         true
     }
 
-    /// Asks the arbiter for a lock at the present time. False if it has to wait.
-    fn ask(&mut self, id: CpuId, lock: LockId) -> bool {
-        let slot = self.mq.lock_slot(lock);
-        let at = self.cpu(id).at();
-        if at > self.now && !self.arbiter.is_free(slot, at) {
-            // Not free after all: then the order of arrival matters.
-            self.schedule(id);
-            return false;
-        }
-        if self.arbiter.is_free(slot, at) {
-            self.arbiter.take(slot);
-            self.acquire(id, lock, self.costs.cycles.lock_free);
-            return true;
-        }
-        let cpu = self.cpu_mut(id);
-        let level = cpu.level();
-        cpu.level_state().wait = Wait::Spin(lock, at);
-        if lock.kind.irq_class().masks_irq() {
-            cpu.irq_off += 1;
-        }
-        let who = u32::from(id.0) * 3 + level as u32;
-        if self.arbiter.queue(slot, who) {
-            let free_at = self.arbiter.locks[slot].free_at.max(self.now);
-            self.events
-                .push(free_at, class::GRANT, Event::Grant(slot as u32));
-        }
-        false
-    }
-
-    /// The first in line gets the lock.
-    pub(super) fn grant_first(&mut self, slot: usize) {
-        let Some(who) = self.arbiter.grant_first(slot) else {
-            return;
-        };
-        let id = CpuId((who / 3) as u16);
-        let level = (who % 3) as usize;
-        let now = self.now;
-        let cpu = self.cpu_mut(id);
-        let Wait::Spin(lock, asked) = cpu.levels[level].wait else {
-            unreachable!("only a spinning level stands in line")
-        };
-        self.arbiter.waited(slot, now.since(asked));
-        let cpu = self.cpu_mut(id);
-        if lock.kind.irq_class().masks_irq() {
-            cpu.irq_off -= 1;
-        }
-        if cpu.level() as usize != level {
-            cpu.levels[level].wait = Wait::Got(lock);
-            return;
-        }
-        self.count_spin(id);
-        self.acquire(id, lock, self.costs.cycles.lock_handoff);
-        self.run_cpu(id);
-    }
-
-    /// The grant takes effect: the lock is this level's from now on.
-    fn acquire(&mut self, id: CpuId, lock: LockId, cycles: u64) {
-        let cpu = &mut self.cpus[usize::from(id.0)];
-        let level = cpu.level() as usize;
-        cpu.env.owner = u32::from(id.0) * 4 + level as u32;
-        self.mq.acquire(lock, &mut cpu.env);
-        let price = self.costs.ps(cycles) + self.costs.words(id, &mut cpu.env.meter);
-        let mode = cpu.kernel_mode();
-        let began = cpu.at();
-        cpu.spend(price, mode);
-        if lock.kind.irq_class().masks_irq() {
-            cpu.irq_off += 1;
-        }
-        let state = &mut cpu.levels[level];
-        state.wait = Wait::None;
-        state.held[state.held_count] = Some((lock, began));
-        state.held_count += 1;
-    }
-
-    /// Executes labels of the running level until one asks for something that must wait, or the
-    /// CPU has run ahead far enough that others may be due.
-    fn step_frame(&mut self, id: CpuId) {
-        let shared = self.sibling_runs(id);
-        let limit = (self.now + RUN_AHEAD).0 * 1000;
-        let cpu = &mut self.cpus[usize::from(id.0)];
-        let level = cpu.level() as usize;
-        let mode = cpu.kernel_mode();
-        cpu.env.owner = u32::from(id.0) * 4 + level as u32;
-        cpu.env.need_resched = !cpu.runqueue.is_empty() && cpu.at() >= cpu.slice_end;
-        loop {
-            self.steps += 1;
-            let cpu = &mut self.cpus[usize::from(id.0)];
-            cpu.env.now = cpu.at();
-            cpu.env.begin_label();
-            let Some(frame) = cpu.levels[level].stack.top() else {
-                return;
-            };
-            let (label, queue) = (frame.label(), frame.queue());
-            let next = frame.step(&self.mq, &mut cpu.env);
-            let mut pool = self.mq.queue(queue).pool.held(id);
-            let price = self.costs.label(label, id, &mut cpu.env.meter, &mut pool);
-            drop(pool);
-            cpu.spend(
-                if shared {
-                    self.costs.shared(price)
-                } else {
-                    price
-                },
-                mode,
-            );
-            let (at, releases) = (cpu.at_ps, cpu.levels[level].held_count > 0);
-            let (traced, acts) = (!cpu.env.trace.is_empty(), !cpu.env.outbox.is_empty());
-            if releases {
-                self.note_releases(id, level);
-            }
-            if traced {
-                self.note_trace(id);
-            }
-            if acts {
-                self.drain_outbox(id);
-            }
-            let stack = &mut self.cpus[usize::from(id.0)].levels[level].stack;
-            match next {
-                Next::Step => {}
-                Next::Done => stack.pop(),
-                Next::Call(call) => stack.push(call.into()),
-                next => {
-                    self.follow(id, queue, next);
-                    return;
-                }
-            }
-            if at >= limit {
-                return;
-            }
-        }
-    }
-
-    /// Locks that the label released are free as of the CPU's time.
-    fn note_releases(&mut self, id: CpuId, level: usize) {
-        let cpu = &mut self.cpus[usize::from(id.0)];
-        let at = cpu.at();
-        let mut kept = 0;
-        for index in 0..cpu.levels[level].held_count {
-            let (lock, since) = cpu.levels[level].held[index].take().expect("counted");
-            if !self.mq.is_free(lock) {
-                cpu.levels[level].held[kept] = Some((lock, since));
-                kept += 1;
-                continue;
-            }
-            if lock.kind.irq_class().masks_irq() {
-                cpu.irq_off -= 1;
-            }
-            let slot = self.mq.lock_slot(lock);
-            if self.arbiter.release(slot, at, at.since(since)) {
-                let due = at.max(self.now);
-                self.events
-                    .push(due, class::GRANT, Event::Grant(slot as u32));
-            }
-        }
-        cpu.levels[level].held_count = kept;
-    }
-
     /// Does what the path asks for.
     fn follow(&mut self, id: CpuId, queue: u8, next: Next) {
         match next {
-            Next::Step | Next::Done | Next::Call(_) => unreachable!("done where it is stepped"),
+            Next::Step => {}
+            Next::Done => self.cpu_mut(id).level_state().stack.pop(),
+            Next::Call(call) => self.cpu_mut(id).level_state().stack.push(call.into()),
             Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
             Next::Submit { rq, last } => self.submit(id, queue, rq, last),
             Next::Budget => {
@@ -387,7 +221,7 @@ impl Simulator {
     }
 
     /// The other thread of the core does real work: it neither idles nor spins.
-    fn sibling_runs(&self, id: CpuId) -> bool {
+    pub(super) fn sibling_runs(&self, id: CpuId) -> bool {
         let Some(sibling) = self.siblings[usize::from(id.0)] else {
             return false;
         };
@@ -399,10 +233,4 @@ impl Simulator {
     pub(super) fn at(&self, id: CpuId) -> SimTime {
         self.cpu(id).at().max(self.now)
     }
-}
-
-/// Locks that everybody wants: asked for in exact order of time. The others are held for so short
-/// that a CPU may take them while it runs ahead, if they are free.
-fn is_exact(lock: LockId) -> bool {
-    matches!(lock.kind, LockKind::Elevator | LockKind::Dispatch)
 }
