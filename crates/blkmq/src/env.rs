@@ -10,8 +10,10 @@ mod solo;
 mod threads;
 mod value;
 
-pub use cpu::{Answer, Cpu, Effect, Line, Meter, OUTBOX_LIMIT, Outbox, TraceAction, TracePoint};
-pub use solo::Solo;
+pub use cpu::{
+    Answer, Cpu, Effect, Line, Meter, OUTBOX_LIMIT, Outbox, Tariff, TraceAction, TracePoint,
+};
+pub use solo::{Solo, SoloSlab};
 pub use threads::Threads;
 pub(crate) use value::solo_value;
 

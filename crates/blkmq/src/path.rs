@@ -167,25 +167,19 @@ impl Frame {
         }
     }
 
-    /// Executes labels until one wants something of its driver, or `after` says stop. `after` is
-    /// called behind each label, with its name, and answers whether to go on to the next.
+    /// Executes labels until one wants something of its driver, or the toll says stop.
     ///
     /// The same as [`Frame::step`] again and again, for a driver that has nothing to do between
     /// two labels but account for them.
-    pub fn drive<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        cpu: &mut Cpu,
-        after: impl FnMut(Label, &mut Cpu) -> bool,
-    ) -> Next {
+    pub fn drive<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
         match self {
-            Frame::Submit(path) => drive(path, mq, cpu, after),
-            Frame::Plug(path) => drive(path, mq, cpu, after),
-            Frame::Insert(path) => drive(path, mq, cpu, after),
-            Frame::Run(path) => drive(path, mq, cpu, after),
-            Frame::Complete(path) => drive(path, mq, cpu, after),
-            Frame::Flush(path) => drive(path, mq, cpu, after),
-            Frame::Requeue(path) => drive(path, mq, cpu, after),
+            Frame::Submit(path) => drive(path, mq, cpu, toll),
+            Frame::Plug(path) => drive(path, mq, cpu, toll),
+            Frame::Insert(path) => drive(path, mq, cpu, toll),
+            Frame::Run(path) => drive(path, mq, cpu, toll),
+            Frame::Complete(path) => drive(path, mq, cpu, toll),
+            Frame::Flush(path) => drive(path, mq, cpu, toll),
+            Frame::Requeue(path) => drive(path, mq, cpu, toll),
         }
     }
 
@@ -224,17 +218,23 @@ trait Path {
     fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next;
 }
 
-fn drive<E: Env, P: Path>(
-    path: &mut P,
+/// What a driver does behind each label of [`Frame::drive`].
+pub trait Toll {
+    /// Accounts for a label that was executed. False: no other label for now.
+    fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool;
+}
+
+fn drive<E: Env>(
+    path: &mut impl Path,
     mq: &BlkMq<E>,
     cpu: &mut Cpu,
-    mut after: impl FnMut(Label, &mut Cpu) -> bool,
+    toll: &mut impl Toll,
 ) -> Next {
     loop {
         let label = path.label();
         let next = path.step(mq, cpu);
-        let goes_on = after(label, cpu);
-        if !goes_on || next != Next::Step {
+        let goes_on = toll.after(label, cpu);
+        if !goes_on || !matches!(next, Next::Step) {
             return next;
         }
     }
@@ -247,7 +247,7 @@ macro_rules! path {
             fn label(&self) -> Label {
                 Label((LABEL_BASE[$group] + self.at as usize) as u8)
             }
-            #[inline(always)]
+            #[inline]
             fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
                 self.step(mq, cpu)
             }

@@ -7,7 +7,7 @@ mod value;
 
 mod pool;
 
-pub use pool::{RequestPool, TOUCH_LIMIT, Touches};
+pub use pool::{Moves, RequestPool};
 
 use crate::time::{Jiffies, SimTime};
 

@@ -2,16 +2,17 @@
 //!
 //! Computed from a profile; no number of its own. Remote cache lines cost their transfer time.
 
-use blkmq::env::Meter;
+use blkmq::env::Tariff;
 use blkmq::path::Label;
-use blkmq::request::{CpuId, RequestPool};
+use blkmq::request::{CpuId, Moves};
 
 use crate::profile::{Cycles, Distance, MachineProfile};
 
 /// Prices in picoseconds.
 #[derive(Clone, Debug)]
 pub struct CostModel {
-    label: Vec<u64>,
+    /// By number of the label; the rest is not used.
+    label: Box<[u64; 256]>,
     atomic: u64,
     container_op: u64,
     lines_per_request: u64,
@@ -32,8 +33,12 @@ impl CostModel {
         let ps = |cycles: u64| cycles * ps_per_kilocycle / 1000;
         let t = profile.transfer_ps;
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
+        let mut label = Box::new([0; 256]);
+        for (price, cycles) in label.iter_mut().zip(profile.label_cycles()?) {
+            *price = ps(cycles);
+        }
         Ok(CostModel {
-            label: profile.label_cycles()?.into_iter().map(ps).collect(),
+            label,
             atomic: ps(profile.cycles.atomic),
             container_op: ps(profile.cycles.container_op),
             lines_per_request: profile.cycles.lines_per_request,
@@ -47,6 +52,7 @@ impl CostModel {
     }
 
     /// Picoseconds of so many cycles.
+    #[inline]
     pub fn ps(&self, cycles: u64) -> u64 {
         cycles * self.ps_per_kilocycle / 1000
     }
@@ -66,44 +72,34 @@ impl CostModel {
         ps * self.shared_percent / 100
     }
 
-    /// Price of a label, with what it did. Empties the meter.
-    pub fn label(
-        &self,
-        label: Label,
-        cpu: CpuId,
-        meter: &mut Meter,
-        pool: &mut RequestPool,
-    ) -> u64 {
-        let price = self.label[usize::from(label.0)] + self.words(cpu, meter);
-        let touches = &mut pool.touches;
-        if touches.is_empty() {
-            return price;
-        }
-        let row = usize::from(cpu.0) * self.cpus;
-        let mut lines = 0;
-        for from in touches.remote() {
-            lines += self.transfer[self.distance[row + usize::from(from.0)] as usize];
-        }
-        lines += u64::from(touches.overflow) * self.transfer[Distance::Die as usize];
-        touches.clear();
-        price + lines * self.lines_per_request
+    /// Price of a label itself, without what it did.
+    #[inline]
+    pub fn label(&self, label: Label) -> u64 {
+        self.label[usize::from(label.0)]
     }
 
-    /// Price of the shared words and locks a label touched. Empties the meter.
-    pub fn words(&self, cpu: CpuId, meter: &mut Meter) -> u64 {
-        let mut price = u64::from(meter.atomics) * self.atomic
-            + u64::from(meter.container_ops) * self.container_op;
-        meter.atomics = 0;
-        meter.container_ops = 0;
-        if meter.touches.is_empty() {
-            return price;
+    /// Prices of what labels do on `cpu`.
+    pub fn tariff(&self, cpu: CpuId) -> Tariff {
+        Tariff {
+            atomic: self.atomic,
+            container_op: self.container_op,
+            line_from: self.lines_to(cpu).collect(),
         }
-        let row = usize::from(cpu.0) * self.cpus;
-        for from in meter.touches.remote() {
-            price += self.transfer[self.distance[row + usize::from(from.0)] as usize];
+    }
+
+    /// Prices of moving requests between CPUs.
+    pub fn moves(&self) -> Moves {
+        let cpus = (0..self.cpus as u16).map(CpuId);
+        let lines = cpus.flat_map(|cpu| self.lines_to(cpu));
+        Moves {
+            prices: lines.map(|line| line * self.lines_per_request).collect(),
+            cpus: self.cpus,
         }
-        price += u64::from(meter.touches.overflow) * self.transfer[Distance::Die as usize];
-        meter.touches.clear();
-        price
+    }
+
+    /// Price of a cache line on `cpu` from each CPU.
+    fn lines_to(&self, cpu: CpuId) -> impl Iterator<Item = u64> + '_ {
+        let from = (0..self.cpus as u16).map(CpuId);
+        from.map(move |from| self.transfer[self.distance(cpu, from) as usize])
     }
 }

@@ -133,6 +133,12 @@ impl<E: Copy> EventQueue<E> {
         (self.next != u64::MAX).then_some(SimTime(self.next))
     }
 
+    /// Time of the earliest event, `SimTime::NEVER` if there is none.
+    #[inline]
+    pub fn next_time(&self) -> SimTime {
+        SimTime(self.next)
+    }
+
     /// Number of pending events.
     pub fn len(&self) -> usize {
         self.count

@@ -19,31 +19,29 @@ pub struct Solo;
 #[derive(Clone, Debug)]
 pub struct SoloCell<T: Copy> {
     value: Cell<T>,
-    line: Cell<Line>,
+    line: Line,
 }
 
 impl<T: Copy> SoloCell<T> {
     fn with(value: T) -> SoloCell<T> {
         SoloCell {
             value: Cell::new(value),
-            line: Cell::new(Line::default()),
+            line: Line::default(),
         }
     }
 
+    #[inline]
     fn get(&self, cpu: &mut Cpu) -> T {
         cpu.note_access();
-        let mut line = self.line.get();
-        line.read(cpu.id, &mut cpu.meter);
-        self.line.set(line);
+        self.line.read(cpu);
         self.value.get()
     }
 
+    #[inline]
     fn change(&self, cpu: &mut Cpu, change: impl FnOnce(T) -> T) -> T {
         cpu.note_access();
-        let mut line = self.line.get();
-        line.write(cpu.id, &mut cpu.meter);
-        self.line.set(line);
-        cpu.meter.atomics += 1;
+        self.line.write(cpu);
+        cpu.meter.atomic();
         let before = self.value.get();
         self.value.set(change(before));
         before
@@ -198,8 +196,8 @@ impl Hint for SoloHint {
 pub struct SoloLock<T> {
     value: RefCell<T>,
     owner: Cell<Option<u32>>,
-    word: Cell<Line>,
-    data: Cell<Line>,
+    word: Line,
+    data: Line,
 }
 
 /// Copying into an existing lock reuses what its value has allocated.
@@ -261,14 +259,6 @@ impl<T: Hash> Hash for SoloLock<T> {
     }
 }
 
-impl<T> SoloLock<T> {
-    fn touch(line: &Cell<Line>, cpu: &mut Cpu) {
-        let mut copy = line.get();
-        copy.write(cpu.id, &mut cpu.meter);
-        line.set(copy);
-    }
-}
-
 impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     type Held<'a> = SoloHeld<'a, T>;
 
@@ -276,8 +266,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
         SoloLock {
             value: RefCell::new(value),
             owner: Cell::new(None),
-            word: Cell::new(Line::default()),
-            data: Cell::new(Line::default()),
+            word: Line::default(),
+            data: Line::default(),
         }
     }
 
@@ -290,9 +280,9 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             self.owner.get().is_none(),
             "the driver granted a lock that is taken"
         );
-        SoloLock::<T>::touch(&self.word, cpu);
+        self.word.write(cpu);
         self.owner.set(Some(cpu.owner));
-        cpu.meter.atomics += 1;
+        cpu.meter.atomic();
         cpu.locks_held += 1;
     }
 
@@ -311,7 +301,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             Some(cpu.owner),
             "guarded data used without its lock"
         );
-        SoloLock::<T>::touch(&self.data, cpu);
+        self.data.write(cpu);
         SoloHeld {
             value: self.value.borrow_mut(),
             _cpu: core::marker::PhantomData,
@@ -361,6 +351,7 @@ impl<T: Toucher + fmt::Debug + 'static> Slab<T> for SoloSlab<T> {
         SoloSlab(RefCell::new(value))
     }
 
+    #[inline]
     fn held(&self, toucher: CpuId) -> RefMut<'_, T> {
         let mut held = self.0.borrow_mut();
         held.touched_by(toucher);

@@ -205,7 +205,7 @@ pub(super) fn note_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
     let mut elevator = q.elevator.held(cpu);
     let (work, visits) = (elevator.has_work(), elevator.take_visits());
     drop(elevator);
-    cpu.meter.container_ops += visits;
+    cpu.meter.container_ops(visits);
     if work != q.elevator_work.peek() {
         if work {
             q.elevator_work.set(cpu);

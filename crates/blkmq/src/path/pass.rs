@@ -205,7 +205,7 @@ impl PassPath {
         let more = elevator.has_work();
         let visits = elevator.take_visits();
         drop(elevator);
-        cpu.meter.container_ops += visits;
+        cpu.meter.container_ops(visits);
         if !more && q.elevator_work.peek() {
             q.elevator_work.clear(cpu);
         }
@@ -233,9 +233,11 @@ impl PassPath {
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
         let rq = self.rq.expect("one was picked");
         let hctx = mq.queue(queue).pool.held(cpu.id)[rq].hctx;
-        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
-        let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
-        self.get = Some(get);
+        let get = match &mut self.get {
+            Some(get) => get,
+            none => none.insert(tag::start_driver(mq, hctx, cpu)),
+        };
+        let step = tag::step_driver(get, mq, queue, rq, hctx, cpu);
         if let TagStep::Wait(next) = step {
             return PullStep::Wait(next);
         }

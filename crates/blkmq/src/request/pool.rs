@@ -8,49 +8,13 @@ use crate::sort::SortNode;
 use core::fmt;
 use core::ops::{Index, IndexMut};
 
-/// What one label touched, for the cost model: lines that were last touched by another CPU.
+/// What it costs when the cache lines of a request move from one CPU to another, picoseconds.
 #[derive(Clone, Debug, Default)]
-pub struct Touches {
-    /// CPUs that touched an entry last, each entry once; only the first `TOUCH_LIMIT` are kept.
-    pub remote: [CpuId; TOUCH_LIMIT],
-    /// Number of `remote` that count.
-    pub remote_count: u8,
-    /// Remote touches that did not fit.
-    pub overflow: u32,
-}
-
-/// Remote touches kept by name in one label.
-pub const TOUCH_LIMIT: usize = 16;
-
-impl Touches {
-    /// Notes that an entry last touched by `last` is now touched by `now`.
-    pub fn note(&mut self, last: CpuId, now: CpuId) {
-        if last == now {
-            return;
-        }
-        if usize::from(self.remote_count) < TOUCH_LIMIT {
-            self.remote[usize::from(self.remote_count)] = last;
-            self.remote_count += 1;
-        } else {
-            self.overflow += 1;
-        }
-    }
-
-    /// Nothing came from another CPU.
-    pub fn is_empty(&self) -> bool {
-        self.remote_count == 0
-    }
-
-    /// The remote touches that were kept.
-    pub fn remote(&self) -> &[CpuId] {
-        &self.remote[..usize::from(self.remote_count)]
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.remote_count = 0;
-        self.overflow = 0;
-    }
+pub struct Moves {
+    /// From CPU `a` to CPU `b` at `b * cpus + a`. Empty: moving costs nothing.
+    pub prices: Vec<u64>,
+    /// Number of CPUs.
+    pub cpus: usize,
 }
 
 /// All requests and bios of one queue: fixed slabs, allocated once.
@@ -69,8 +33,10 @@ pub struct RequestPool {
     pub(super) last: Vec<CpuId>,
     /// CPU that runs the current label; set by the slab when it is borrowed.
     pub toucher: CpuId,
-    /// What the current label touched; drained by the driver.
-    pub touches: Touches,
+    /// Prices of moving entries between CPUs.
+    pub moves: Moves,
+    /// Picoseconds that have come up for moved entries; taken by the driver.
+    pub(super) moved_ps: u64,
 }
 
 impl RequestPool {
@@ -85,15 +51,26 @@ impl RequestPool {
             sort_nodes: vec![SortNode::default(); requests],
             last: vec![CpuId::default(); requests],
             toucher: CpuId::default(),
-            touches: Touches::default(),
+            moves: Moves::default(),
+            moved_ps: 0,
         }
     }
 
     /// Notes that the running CPU touches the cache lines of `rq`.
+    #[inline]
     pub(crate) fn touch(&mut self, rq: RequestId) {
-        let slot = rq.0 as usize;
-        self.touches.note(self.last[slot], self.toucher);
-        self.last[slot] = self.toucher;
+        let last = &mut self.last[rq.0 as usize];
+        if *last != self.toucher {
+            let from = usize::from(core::mem::replace(last, self.toucher).0);
+            let at = usize::from(self.toucher.0) * self.moves.cpus + from;
+            self.moved_ps += self.moves.prices.get(at).copied().unwrap_or(0);
+        }
+    }
+
+    /// Takes the picoseconds that have come up for moved entries since the last call.
+    #[inline]
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.moved_ps)
     }
 
     /// Number of request slots.
@@ -280,12 +257,14 @@ impl RequestPool {
 
 impl Index<RequestId> for RequestPool {
     type Output = Request;
+    #[inline]
     fn index(&self, id: RequestId) -> &Request {
         &self.requests[id.0 as usize]
     }
 }
 
 impl IndexMut<RequestId> for RequestPool {
+    #[inline]
     fn index_mut(&mut self, id: RequestId) -> &mut Request {
         self.touch(id);
         &mut self.requests[id.0 as usize]

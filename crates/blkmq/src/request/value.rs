@@ -17,7 +17,8 @@ impl Clone for RequestPool {
             sort_nodes: self.sort_nodes.clone(),
             last: self.last.clone(),
             toucher: self.toucher,
-            touches: self.touches.clone(),
+            moves: self.moves.clone(),
+            moved_ps: self.moved_ps,
         }
     }
 
@@ -30,7 +31,8 @@ impl Clone for RequestPool {
         self.sort_nodes.clone_from(&source.sort_nodes);
         self.last.clone_from(&source.last);
         self.toucher = source.toucher;
-        self.touches.clone_from(&source.touches);
+        self.moves.clone_from(&source.moves);
+        self.moved_ps = source.moved_ps;
     }
 }
 

@@ -162,7 +162,7 @@ impl Simulator {
             }
         }
         env.begin_label();
-        env.meter.clear();
+        env.meter.take();
     }
 
     fn run_queues(&mut self, cpu: Option<CpuId>, delay: blkmq::time::Duration) {

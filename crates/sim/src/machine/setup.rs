@@ -39,6 +39,10 @@ impl Simulator {
             .collect();
         for (cpu, state) in states.iter_mut().enumerate() {
             state.env.random = Rng::stream(plan.seed, &format!("cpu{cpu}")).next_u64() | 1;
+            state.env.meter.tariff = costs.tariff(CpuId(cpu as u16));
+        }
+        for queue in &mq.queues {
+            queue.with_pool(|pool| pool.moves = costs.moves());
         }
         let siblings = (0..cpus)
             .map(|cpu| sibling(profile, CpuId(cpu), cpus))
