@@ -222,6 +222,8 @@ trait Path {
 pub trait Toll {
     /// Accounts for a label that was executed. False: no other label for now.
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool;
+    /// The next label wants this lock. True if it was acquired for this CPU.
+    fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
 }
 
 fn drive<E: Env>(
@@ -233,9 +235,13 @@ fn drive<E: Env>(
     loop {
         let label = path.label();
         let next = path.step(mq, cpu);
-        let goes_on = toll.after(label, cpu);
-        if !goes_on || !matches!(next, Next::Step) {
+        if !toll.after(label, cpu) {
             return next;
+        }
+        match next {
+            Next::Step => {}
+            Next::Lock(lock) if toll.lock(lock, cpu) => {}
+            next => return next,
         }
     }
 }

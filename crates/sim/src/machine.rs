@@ -43,7 +43,7 @@ use work::KernelWork;
 /// Locks, device answers, interrupts and wake-ups happen in exact order of time. Other words are
 /// accessed at most this much too early as others see it: every run is still an interleaving of
 /// whole labels. See docs/decisions/0002.
-const RUN_AHEAD: Duration = Duration(200);
+const RUN_AHEAD: Duration = Duration(500);
 
 /// Without any progress for so long, the run has stalled even if timers still fire.
 const NO_PROGRESS: Duration = Duration::from_secs(300);

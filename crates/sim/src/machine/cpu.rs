@@ -120,20 +120,55 @@ pub(super) enum Wait {
 /// Locks that one level holds at most.
 pub(super) const HELD_MAX: usize = 4;
 
-/// Fills what no lock has used yet.
-const NO_LOCK: LockId = LockId {
-    queue: 0,
-    kind: LockKind::Elevator,
-    index: 0,
-};
+/// Locks that one level holds, and since when.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    locks: [(LockId, SimTime); HELD_MAX],
+    count: usize,
+}
+
+impl Default for Held {
+    fn default() -> Held {
+        // Fills the room that no lock has used yet.
+        let none = LockId {
+            queue: 0,
+            kind: LockKind::Elevator,
+            index: 0,
+        };
+        Held {
+            locks: [(none, SimTime::ZERO); HELD_MAX],
+            count: 0,
+        }
+    }
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn add(&mut self, lock: LockId, since: SimTime) {
+        self.locks[self.count] = (lock, since);
+        self.count += 1;
+    }
+
+    /// Forgets one lock that nobody owns any more. `None` when there is none left.
+    pub(super) fn take_free(&mut self, mq: &BlkMq<Solo>) -> Option<(LockId, SimTime)> {
+        let mut held = self.locks[..self.count].iter();
+        let index = held.position(|&(lock, _)| mq.is_free(lock))?;
+        let free = self.locks[index];
+        self.count -= 1;
+        self.locks.copy_within(index + 1..=self.count, index);
+        Some(free)
+    }
+}
 
 /// One level of a CPU. The frames of the task level belong to the task.
 #[derive(Clone, Debug)]
 pub(super) struct LevelState {
     pub(super) stack: Stack,
     pub(super) wait: Wait,
-    held: [(LockId, SimTime); HELD_MAX],
-    pub(super) held_count: usize,
+    pub(super) held: Held,
 }
 
 impl Default for LevelState {
@@ -141,8 +176,7 @@ impl Default for LevelState {
         LevelState {
             stack: Stack::default(),
             wait: Wait::None,
-            held: [(NO_LOCK, SimTime::ZERO); HELD_MAX],
-            held_count: 0,
+            held: Held::default(),
         }
     }
 }
@@ -264,35 +298,6 @@ impl CpuState {
     /// Counts time that the clock has moved on by already.
     pub(super) fn count(&mut self, ps: u64, mode: Mode) {
         self.mode_ps[mode as usize] += ps;
-    }
-
-    /// Notes a lock that a level holds as of `since`.
-    pub(super) fn hold(&mut self, level: usize, lock: LockId, since: SimTime) {
-        if lock.kind.irq_class().masks_irq() {
-            self.irq_off += 1;
-        }
-        let state = &mut self.levels[level];
-        state.wait = Wait::None;
-        state.held[state.held_count] = (lock, since);
-        state.held_count += 1;
-    }
-
-    /// Forgets one lock that the last label of a level released. `None` when there is none left.
-    pub(super) fn released(
-        &mut self,
-        level: usize,
-        mq: &BlkMq<Solo>,
-    ) -> Option<(LockId, SimTime)> {
-        let state = &mut self.levels[level];
-        let mut held = state.held[..state.held_count].iter();
-        let index = held.position(|&(lock, _)| mq.is_free(lock))?;
-        let released = state.held[index];
-        state.held_count -= 1;
-        state.held.copy_within(index + 1..=state.held_count, index);
-        if released.0.kind.irq_class().masks_irq() {
-            self.irq_off -= 1;
-        }
-        Some(released)
     }
 
     /// Time by mode since measuring began.

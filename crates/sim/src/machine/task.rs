@@ -126,9 +126,10 @@ impl Simulator {
     /// The CPU it ran on if that is idle, else an idle one near it, else the one it ran on.
     fn choose_cpu(&self, task: TaskId) -> CpuId {
         let t = &self.tasks[task.index()];
+        // idle_cpu(): the idle task is current, also while an interrupt runs on top of it.
         let free = |cpu: CpuId| {
             let state = self.cpu(cpu);
-            state.is_idle() && state.runqueue.is_empty()
+            state.current.is_none() && state.runqueue.is_empty()
         };
         if t.worker || free(t.cpu) || t.allowed.len() == 1 {
             return t.cpu;
@@ -170,8 +171,8 @@ impl Simulator {
         let task = c.current.take().expect("a task is running");
         let level = &mut c.levels[Level::Task as usize];
         let context = core::mem::replace(level, self.spare_level.take().unwrap_or_default());
-        assert_eq!(
-            context.held_count, 0,
+        assert!(
+            context.held.is_empty(),
             "a task left its CPU with a spin lock"
         );
         let t = &mut self.tasks[task.index()];

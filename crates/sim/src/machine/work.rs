@@ -113,11 +113,11 @@ impl Simulator {
         }
         let price = self.costs.ps(self.costs.cycles.queue_work);
         match self.work.hctxs[index].item {
+            Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
             Item::Running(_) => {
                 self.work.hctxs[index].item = Item::Running(Some(delay));
                 return;
             }
-            Item::Delayed | Item::Queued(_) if unless => return,
             Item::Queued(_) if delay.0 == 0 => return,
             Item::Queued(cpu) => {
                 self.work.queues[usize::from(cpu.0)].retain(|&job| job != Job::Hctx(hctx.0));
