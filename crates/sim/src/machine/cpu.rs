@@ -87,6 +87,10 @@ impl Default for Stack {
 }
 
 impl Stack {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn push(&mut self, frame: Frame) {
         assert!(
             self.0.len() < DEPTH,
@@ -123,20 +127,32 @@ pub(super) const HELD_MAX: usize = 4;
 /// Locks that one level holds, and since when.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    locks: [(LockId, SimTime); HELD_MAX],
+    locks: [HeldLock; HELD_MAX],
     count: usize,
+}
+
+/// A lock, its dense number, and when it was granted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldLock {
+    pub(super) lock: LockId,
+    pub(super) slot: u32,
+    pub(super) since: SimTime,
 }
 
 impl Default for Held {
     fn default() -> Held {
         // Fills the room that no lock has used yet.
-        let none = LockId {
-            queue: 0,
-            kind: LockKind::Elevator,
-            index: 0,
+        let none = HeldLock {
+            lock: LockId {
+                queue: 0,
+                kind: LockKind::Elevator,
+                index: 0,
+            },
+            slot: 0,
+            since: SimTime::ZERO,
         };
         Held {
-            locks: [(none, SimTime::ZERO); HELD_MAX],
+            locks: [none; HELD_MAX],
             count: 0,
         }
     }
@@ -147,19 +163,25 @@ impl Held {
         self.count == 0
     }
 
-    pub(super) fn add(&mut self, lock: LockId, since: SimTime) {
-        self.locks[self.count] = (lock, since);
+    #[inline]
+    pub(super) fn add(&mut self, held: HeldLock) {
+        self.locks[self.count] = held;
         self.count += 1;
     }
 
     /// Forgets one lock that nobody owns any more. `None` when there is none left.
-    pub(super) fn take_free(&mut self, mq: &BlkMq<Solo>) -> Option<(LockId, SimTime)> {
-        let mut held = self.locks[..self.count].iter();
-        let index = held.position(|&(lock, _)| mq.is_free(lock))?;
-        let free = self.locks[index];
-        self.count -= 1;
-        self.locks.copy_within(index + 1..=self.count, index);
-        Some(free)
+    #[inline]
+    pub(super) fn take_free(&mut self, mq: &BlkMq<Solo>) -> Option<HeldLock> {
+        // The one taken last is the one released first, but for hand-over-hand.
+        for index in (0..self.count).rev() {
+            let held = self.locks[index];
+            if mq.is_free(held.lock) {
+                self.count -= 1;
+                self.locks[index] = self.locks[self.count];
+                return Some(held);
+            }
+        }
+        None
     }
 }
 

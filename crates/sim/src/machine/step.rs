@@ -10,12 +10,15 @@ use blkmq::time::SimTime;
 
 use super::cpu::{IrqStage, Level, Mode, Wait};
 use super::stretch::Stop;
-use super::task::{Program, Turn};
-use super::{Event, Simulator, class};
+use super::fio::FioTask;
+use super::task::{Program, TaskId, Turn};
+use super::{Event, RUN_AHEAD, Simulator, class};
 use crate::device::Device;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
+/// Steps of a fio thread in one turn.
+const FIO_TURNS: u32 = 64;
 
 impl Simulator {
     /// Runs `cpu` as far as it gets at this point of the run.
@@ -109,7 +112,7 @@ impl Simulator {
     pub(super) fn count_spin(&mut self, id: CpuId) {
         let now = self.now;
         let cpu = self.cpu_mut(id);
-        if let Wait::Spin(..) = cpu.level_state().wait {
+        if matches!(cpu.level_state().wait, Wait::Spin(_)) {
             let from = cpu.at();
             let until = now.max(from);
             let spun = until.since(from).0 * 1000;
@@ -159,7 +162,7 @@ impl Simulator {
             Program::Kworker(super::work::Kworker::default()),
         );
         let turn = match &mut program {
-            Program::Fio(fio) => self.fio_turn(id, task, fio),
+            Program::Fio(fio) => self.fio_turns(id, task, fio),
             Program::Kworker(worker) => self.kworker_turn(id, worker),
             Program::IoWorker(worker) => self.io_worker_turn(id, worker),
             Program::Replay(process) => self.replay_turn(id, task, process),
@@ -172,6 +175,22 @@ impl Simulator {
             Turn::Exit => self.exit_current(id),
         }
         true
+    }
+
+    /// Steps of a fio thread, until one starts a path or the CPU has run ahead far enough.
+    fn fio_turns(&mut self, id: CpuId, task: TaskId, fio: &mut FioTask) -> Turn {
+        let limit = self.now + RUN_AHEAD;
+        for _ in 0..FIO_TURNS {
+            let turn = self.fio_turn(id, task, fio);
+            let cpu = self.cpu(id);
+            let quiet = cpu.levels[Level::Task as usize].stack.is_empty()
+                && !cpu.interrupted
+                && !cpu.softirq_raised;
+            if !matches!(turn, Turn::Again) || !quiet || cpu.at() >= limit {
+                return turn;
+            }
+        }
+        Turn::Again
     }
 
     /// Does what the path asks for.

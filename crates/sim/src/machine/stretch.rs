@@ -10,7 +10,7 @@ use blkmq::request::{CpuId, RequestPool};
 use blkmq::time::SimTime;
 
 use super::arbiter::Arbiter;
-use super::cpu::{CpuState, Held, Level, LevelState, Stack, Wait};
+use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Stack, Wait};
 use super::{Event, RUN_AHEAD, Simulator, class};
 use crate::cost::CostModel;
 use crate::event_queue::EventQueue;
@@ -108,7 +108,11 @@ impl Simulator {
         let mode = cpu.kernel_mode();
         cpu.spend(price, mode);
         cpu.irq_off += u32::from(lock.kind.irq_class().masks_irq());
-        cpu.levels[level].held.add(lock, since);
+        cpu.levels[level].held.add(HeldLock {
+            lock,
+            slot: slot as u32,
+            since,
+        });
         cpu.levels[level].wait = Wait::None;
         self.run_cpu(id);
     }
@@ -165,7 +169,8 @@ impl Lane<'_> {
                 }
                 Wait::Spin(_) => return Stop::Waits,
                 Wait::Got(lock) => {
-                    self.acquire(lock, self.costs.cycles.lock_handoff, env);
+                    let slot = self.mq.lock_slot(lock);
+                    self.acquire(lock, slot, self.costs.cycles.lock_handoff, env);
                     *wait = Wait::None;
                 }
             }
@@ -222,10 +227,14 @@ impl Lane<'_> {
     }
 
     /// The grant takes effect: the lock is the running level's from now on.
-    fn acquire(&mut self, lock: LockId, cycles: u64, env: &mut Cpu) {
+    fn acquire(&mut self, lock: LockId, slot: usize, cycles: u64, env: &mut Cpu) {
         let since = SimTime(self.at_ps / 1000);
         self.at_ps += acquire(self.mq, self.costs, lock, cycles, env);
-        self.held.add(lock, since);
+        self.held.add(HeldLock {
+            lock,
+            slot: slot as u32,
+            since,
+        });
         if lock.kind.irq_class().masks_irq() {
             *self.irq_off += 1;
         }
@@ -234,15 +243,17 @@ impl Lane<'_> {
 
     /// The label released locks: they are free as of the CPU's time.
     fn release(&mut self, env: &Cpu) {
+        let released = self.locks - env.locks_held();
         self.locks = env.locks_held();
         let at = SimTime(self.at_ps / 1000);
-        while let Some((lock, since)) = self.held.take_free(self.mq) {
+        for _ in 0..released {
+            let free = self.held.take_free(self.mq);
+            let HeldLock { lock, slot, since } = free.expect("as many are free as were released");
             if lock.kind.irq_class().masks_irq() {
                 *self.irq_off -= 1;
             }
-            let slot = self.mq.lock_slot(lock);
-            if let Some(due) = self.arbiter.release(slot, at, at.since(since)) {
-                self.grant_at(due, slot);
+            if let Some(due) = self.arbiter.release(slot as usize, at, at.since(since)) {
+                self.grant_at(due, slot as usize);
             }
         }
     }
@@ -284,7 +295,7 @@ impl Toll for Lane<'_> {
             *self.now = at;
         }
         self.arbiter.take(slot);
-        self.acquire(lock, self.costs.cycles.lock_free, cpu);
+        self.acquire(lock, slot, self.costs.cycles.lock_free, cpu);
         cpu.now = SimTime(self.at_ps / 1000);
         true
     }
