@@ -140,7 +140,14 @@ impl LockTable {
                 first
             }));
         }
-        let mut stride = [0; LockKind::ALL.len()];
+        // Driver tags belong to the set: every queue means the same lock.
+        let first: [u32; LockKind::ALL.len()] = base[0];
+        for numbers in &mut base {
+            for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
+                numbers[kind as usize] = first[kind as usize];
+            }
+        }
+        let mut stride = [WORDS_MAX; LockKind::ALL.len()];
         stride[LockKind::DriverSwap as usize] = driver_words;
         stride[LockKind::SchedSwap as usize] = sched_words;
         LockTable {
@@ -160,16 +167,8 @@ impl<E: Env> BlkMq<E> {
     /// Dense number of a lock, below `lock_count`.
     pub fn lock_slot(&self, id: LockId) -> usize {
         let kind = id.kind as usize;
-        let index = match self.locks.stride[kind] {
-            0 => id.index,
-            stride => id.index / WORDS_MAX * stride + id.index % WORDS_MAX,
-        };
-        // Driver tags belong to the set: every queue means the same lock.
-        let queue = match id.kind {
-            LockKind::DriverSwap | LockKind::DriverWait => 0,
-            _ => usize::from(id.queue),
-        };
-        (self.locks.base[queue][kind] + index) as usize
+        let index = id.index / WORDS_MAX * self.locks.stride[kind] + id.index % WORDS_MAX;
+        (self.locks.base[usize::from(id.queue)][kind] + index) as usize
     }
 
     /// Kind of the lock with this dense number, for reports.
@@ -182,9 +181,9 @@ impl<E: Env> BlkMq<E> {
             .find(|base| base[0] as usize <= slot);
         let base = base.expect("the first queue's first lock has number 0");
         let kinds = LockKind::ALL.into_iter().zip(base);
-        let mut below = kinds.filter(|&(_, &first)| first as usize <= slot);
+        let below = kinds.filter(|&(_, &first)| first as usize <= slot);
         below
-            .next_back()
+            .max_by_key(|&(_, &first)| first)
             .map(|(kind, _)| kind)
             .expect("base[0] is not above the slot")
     }

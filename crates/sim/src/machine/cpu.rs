@@ -169,19 +169,19 @@ impl Held {
         self.count += 1;
     }
 
-    /// Forgets one lock that nobody owns any more. `None` when there is none left.
+    /// Forgets one lock that nobody owns any more. Panics if there is none.
     #[inline]
-    pub(super) fn take_free(&mut self, mq: &BlkMq<Solo>) -> Option<HeldLock> {
-        // The one taken last is the one released first, but for hand-over-hand.
-        for index in (0..self.count).rev() {
-            let held = self.locks[index];
-            if mq.is_free(held.lock) {
-                self.count -= 1;
-                self.locks[index] = self.locks[self.count];
-                return Some(held);
-            }
+    pub(super) fn take_free(&mut self, mq: &BlkMq<Solo>) -> HeldLock {
+        self.count -= 1;
+        if self.count == 0 {
+            return self.locks[0];
         }
-        None
+        let held = self.locks[..=self.count].iter();
+        let index = held.rev().position(|held| mq.is_free(held.lock));
+        let index = self.count - index.expect("a lock was released");
+        let free = self.locks[index];
+        self.locks[index] = self.locks[self.count];
+        free
     }
 }
 
@@ -240,6 +240,8 @@ pub(super) struct CpuState {
     pub(super) softirq_raised: bool,
     /// Completions of the interrupt's batch, last added first.
     pub(super) batch: Vec<RequestId>,
+    /// The other thread of the core did real work when this CPU was last run.
+    pub(super) shared: bool,
     /// Locks held with interrupts off.
     pub(super) irq_off: u32,
     pub(super) current: Option<TaskId>,
@@ -271,6 +273,7 @@ impl CpuState {
             softirq_list: VecDeque::with_capacity(room),
             softirq_raised: false,
             batch: Vec::with_capacity(room),
+            shared: false,
             irq_off: 0,
             current: None,
             runqueue: VecDeque::with_capacity(room),
@@ -320,6 +323,22 @@ impl CpuState {
     /// Counts time that the clock has moved on by already.
     pub(super) fn count(&mut self, ps: u64, mode: Mode) {
         self.mode_ps[mode as usize] += ps;
+    }
+
+    /// Counts spinning up to `now`, if the running level spins.
+    pub(super) fn count_spin(&mut self, now: SimTime) {
+        let level = self.level();
+        if !matches!(self.levels[level as usize].wait, Wait::Spin(_)) {
+            return;
+        }
+        let from = self.at();
+        let until = now.max(from);
+        let spun = until.since(from).0 * 1000;
+        self.spin_ps += spun;
+        if level == Level::Task {
+            self.task_spin_ps += spun;
+        }
+        self.catch_up(until);
     }
 
     /// Time by mode since measuring began.

@@ -23,9 +23,10 @@ const FIO_TURNS: u32 = 64;
 impl Simulator {
     /// Runs `cpu` as far as it gets at this point of the run.
     pub(super) fn run_cpu(&mut self, id: CpuId) {
-        self.count_spin(id);
-        let now = self.now;
+        let (now, shared) = (self.now, self.sibling_runs(id));
         let cpu = self.cpu_mut(id);
+        cpu.shared = shared;
+        cpu.count_spin(now);
         cpu.scheduled = false;
         cpu.catch_up(now);
         for _ in 0..TURNS {
@@ -101,27 +102,11 @@ impl Simulator {
         if !ipi && vector.is_none() {
             return;
         }
-        self.count_spin(id);
-        let price = self.costs.ps(self.costs.cycles.irq);
+        let (now, price) = (self.now, self.costs.ps(self.costs.cycles.irq));
         let cpu = self.cpu_mut(id);
+        cpu.count_spin(now);
         cpu.irq = vector.map_or(IrqStage::Exit, IrqStage::Look);
         cpu.spend(price, Mode::Irq);
-    }
-
-    /// Spinning time up to the present of the CPU, before something interrupts it.
-    pub(super) fn count_spin(&mut self, id: CpuId) {
-        let now = self.now;
-        let cpu = self.cpu_mut(id);
-        if matches!(cpu.level_state().wait, Wait::Spin(_)) {
-            let from = cpu.at();
-            let until = now.max(from);
-            let spun = until.since(from).0 * 1000;
-            cpu.spin_ps += spun;
-            if cpu.level() == Level::Task {
-                cpu.task_spin_ps += spun;
-            }
-            cpu.catch_up(until);
-        }
     }
 
     /// Between frames: what the running level does next. False if nothing is left to do.
@@ -231,12 +216,13 @@ impl Simulator {
 
     /// Spends time, longer while the sibling runs too.
     pub(super) fn spend_as(&mut self, id: CpuId, ps: u64, mode: Mode) {
-        let ps = if self.sibling_runs(id) {
+        let cpu = &mut self.cpus[usize::from(id.0)];
+        let ps = if cpu.shared {
             self.costs.shared(ps)
         } else {
             ps
         };
-        self.cpu_mut(id).spend(ps, mode);
+        cpu.spend(ps, mode);
     }
 
     /// The other thread of the core does real work: it neither idles nor spins.

@@ -38,7 +38,6 @@ impl Simulator {
     /// Labels of the running level until one asks for something that must wait, or the CPU has
     /// run ahead far enough that others may be due.
     pub(super) fn stretch(&mut self, id: CpuId) -> Stop {
-        let shared = self.sibling_runs(id);
         let cpu = &mut self.cpus[usize::from(id.0)];
         let level = cpu.level();
         let mode = cpu.kernel_mode();
@@ -57,7 +56,7 @@ impl Simulator {
             at_ps: began,
             limit: (self.now + RUN_AHEAD).0 * 1000,
             locks: env.locks_held(),
-            shared,
+            shared: cpu.shared,
             steps: 0,
             irq_off,
             held,
@@ -94,7 +93,7 @@ impl Simulator {
             cpu.levels[level].wait = Wait::Got(lock);
             return;
         }
-        self.count_spin(id);
+        cpu.count_spin(self.now);
         let c = &self.costs.cycles;
         let cycles = if grant.waited.is_some() {
             c.lock_handoff
@@ -150,29 +149,29 @@ impl Lane<'_> {
         level: Level,
         cut: bool,
     ) -> Stop {
+        let asked = match *wait {
+            Wait::None => None,
+            Wait::Ask(lock) => Some(lock),
+            Wait::Spin(_) if cut && *self.irq_off == 0 => return Stop::Interrupt,
+            Wait::Spin(_) => return Stop::Waits,
+            Wait::Got(lock) => {
+                let slot = self.mq.lock_slot(lock);
+                self.acquire(lock, slot, self.costs.cycles.lock_handoff, env);
+                None
+            }
+        };
+        *wait = Wait::None;
+        if let Some(lock) = asked {
+            if let Some(stop) = self.ask(lock, env, wait, level, cut) {
+                return stop;
+            }
+        }
         loop {
             if self.at_ps >= self.limit && !self.may_go_on() {
                 return Stop::Later;
             }
             if cut && *self.irq_off == 0 {
                 return Stop::Interrupt;
-            }
-            match *wait {
-                Wait::None => {}
-                Wait::Ask(lock) => {
-                    if !self.lock(lock, env) {
-                        *wait = Wait::Spin(lock);
-                        self.stand_in_line(lock, env.id, level);
-                        return Stop::Waits;
-                    }
-                    *wait = Wait::None;
-                }
-                Wait::Spin(_) => return Stop::Waits,
-                Wait::Got(lock) => {
-                    let slot = self.mq.lock_slot(lock);
-                    self.acquire(lock, slot, self.costs.cycles.lock_handoff, env);
-                    *wait = Wait::None;
-                }
             }
             let Some(frame) = stack.top() else {
                 return Stop::Turn;
@@ -188,13 +187,42 @@ impl Lane<'_> {
                 Next::Step => {}
                 Next::Done => stack.pop(),
                 Next::Call(call) => stack.push(call.into()),
-                Next::Lock(lock) => *wait = Wait::Ask(lock),
+                Next::Lock(lock) => {
+                    if let Some(stop) = self.ask(lock, env, wait, level, cut) {
+                        return stop;
+                    }
+                }
                 next => {
                     let queue = frame.queue();
                     return Stop::Effects { queue, next };
                 }
             }
         }
+    }
+
+    /// Asks for a lock when its time has come. `None`: it was granted at once.
+    fn ask(
+        &mut self,
+        lock: LockId,
+        env: &mut Cpu,
+        wait: &mut Wait,
+        level: Level,
+        cut: bool,
+    ) -> Option<Stop> {
+        *wait = Wait::Ask(lock);
+        if self.at_ps >= self.limit && !self.may_go_on() {
+            return Some(Stop::Later);
+        }
+        if cut && *self.irq_off == 0 {
+            return Some(Stop::Interrupt);
+        }
+        if !self.lock(lock, env) {
+            *wait = Wait::Spin(lock);
+            self.stand_in_line(lock, env.id, level);
+            return Some(Stop::Waits);
+        }
+        *wait = Wait::None;
+        None
     }
 
     /// The limit is reached: goes on if nothing is due before, and the clock moves on with it.
@@ -247,8 +275,7 @@ impl Lane<'_> {
         self.locks = env.locks_held();
         let at = SimTime(self.at_ps / 1000);
         for _ in 0..released {
-            let free = self.held.take_free(self.mq);
-            let HeldLock { lock, slot, since } = free.expect("as many are free as were released");
+            let HeldLock { lock, slot, since } = self.held.take_free(self.mq);
             if lock.kind.irq_class().masks_irq() {
                 *self.irq_off -= 1;
             }
