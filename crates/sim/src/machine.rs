@@ -95,8 +95,8 @@ pub struct Simulator {
     device_now: SimTime,
     /// Buffers for the device's actions; calls nest.
     spare_actions: Vec<Actions>,
-    /// An idle level, put in place of a task's while the task is off its CPU.
-    spare_level: Option<LevelState>,
+    /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
+    spare_levels: Vec<LevelState>,
     costs: CostModel,
     recorder: Recorder,
     plan: Plan,

@@ -102,8 +102,7 @@ const RUNS: Runs = &[
     ("seq-merge", &["queue.scheduler=mq-deadline"]),
 ];
 
-/// Threads and workers that sleep and wake: flushes, waiting for tags, kblockd. They still allocate
-/// now and then (docs/model.md, known defects).
+/// Threads and workers that sleep and wake: flushes, waiting for tags, kblockd.
 const SLEEPING: Runs = &[
     ("mq-deadline-scaling", &[]),
     ("mq-deadline-scaling", &["queue.rules=v6.1"]),
@@ -142,7 +141,7 @@ const STEADY: u64 = 20_000;
 #[test]
 fn a_warm_simulator_allocates_nothing() {
     let mut wrong = Vec::new();
-    for (name, set) in RUNS {
+    for (name, set) in RUNS.iter().chain(SLEEPING) {
         let mut simulator = endless(name, set);
         run(&mut simulator, WARM_UP);
         let counted = measure(|| run(&mut simulator, STEADY));

@@ -62,7 +62,7 @@ impl Simulator {
             device,
             device_now: SimTime::ZERO,
             spare_actions: Vec::new(),
-            spare_level: None,
+            spare_levels: Vec::with_capacity(usize::from(cpus)),
             costs,
             recorder: Recorder::new(plan),
             plan: plan.clone(),

@@ -154,7 +154,7 @@ impl Simulator {
             .expect("a task that is off the CPU has its frames");
         let c = &mut self.cpus[usize::from(cpu.0)];
         let idle = core::mem::replace(&mut c.levels[Level::Task as usize], context);
-        self.spare_level = Some(idle);
+        self.spare_levels.push(idle);
         c.env.plug = t.plug;
         c.env.task = blkmq::tags::WaiterId(task.0);
         c.current = Some(task);
@@ -170,7 +170,7 @@ impl Simulator {
         let c = &mut self.cpus[usize::from(cpu.0)];
         let task = c.current.take().expect("a task is running");
         let level = &mut c.levels[Level::Task as usize];
-        let context = core::mem::replace(level, self.spare_level.take().unwrap_or_default());
+        let context = core::mem::replace(level, self.spare_levels.pop().unwrap_or_default());
         assert!(
             context.held.is_empty(),
             "a task left its CPU with a spin lock"

@@ -88,7 +88,10 @@ impl KernelWork {
         KernelWork {
             hctxs: vec![idle; hctxs],
             requeue: Item::Idle,
-            queues: vec![VecDeque::with_capacity(hctxs + 1); workers.len()],
+            // `vec!` would copy one, and a copy has no room.
+            queues: (0..workers.len())
+                .map(|_| VecDeque::with_capacity(hctxs + 1))
+                .collect(),
             workers,
         }
     }
