@@ -98,7 +98,7 @@ impl Steady {
             .expect("requests are queued");
         self.completed[1] += 1;
         self.insert(rq);
-        self.pool.touches.clear();
+        self.pool.take_moved();
         rq
     }
 }

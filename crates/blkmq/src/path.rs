@@ -226,12 +226,7 @@ pub trait Toll {
     fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
 }
 
-fn drive<E: Env>(
-    path: &mut impl Path,
-    mq: &BlkMq<E>,
-    cpu: &mut Cpu,
-    toll: &mut impl Toll,
-) -> Next {
+fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
     loop {
         let label = path.label();
         let next = path.step(mq, cpu);

@@ -157,9 +157,11 @@ impl Simulator {
             if self.running_tasks == 0 && !self.next_phase() && !self.anything_waits() {
                 return Some(self.ended());
             }
+            if self.now.since(self.progress) > NO_PROGRESS && self.anything_waits() {
+                return Some(Outcome::Stalled(Box::new(self.explain())));
+            }
         }
-        let still = self.now.since(self.progress) > NO_PROGRESS && self.anything_waits();
-        still.then(|| Outcome::Stalled(Box::new(self.explain())))
+        None
     }
 
     fn ended(&self) -> Outcome {

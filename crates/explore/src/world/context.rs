@@ -89,7 +89,7 @@ impl Context {
 
     /// What a label touched is of no interest here.
     pub(crate) fn forget_measures(&mut self) {
-        self.cpu.meter.clear();
+        self.cpu.meter.take();
     }
 
     /// Nothing under way.

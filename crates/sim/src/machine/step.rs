@@ -9,8 +9,8 @@ use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
 use super::cpu::{IrqStage, Level, Mode, Wait};
-use super::stretch::Stop;
 use super::fio::FioTask;
+use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
 use super::{Event, RUN_AHEAD, Simulator, class};
 use crate::device::Device;

@@ -161,10 +161,10 @@ impl Lane<'_> {
             }
         };
         *wait = Wait::None;
-        if let Some(lock) = asked {
-            if let Some(stop) = self.ask(lock, env, wait, level, cut) {
-                return stop;
-            }
+        if let Some(lock) = asked
+            && let Some(stop) = self.ask(lock, env, wait, level, cut)
+        {
+            return stop;
         }
         loop {
             if self.at_ps >= self.limit && !self.may_go_on() {
