@@ -22,9 +22,11 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> ListStep {
         let rq = self.list.first().expect("the head asked for the tag");
-        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
-        let step = tag::step_driver(&mut get, mq, queue, rq, hctx, cpu);
-        self.get = Some(get);
+        let get = match &mut self.get {
+            Some(get) => get,
+            none => none.insert(tag::start_driver(mq, hctx, cpu)),
+        };
+        let step = tag::step_driver(get, mq, queue, rq, hctx, cpu);
         let got = match step {
             TagStep::Wait(next) => return ListStep::Wait(next),
             TagStep::Got => true,
@@ -142,9 +144,11 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> ListStep {
         let next = self.list.first().expect("offer saw one more");
-        let mut get = self.get.unwrap_or_else(|| tag::start_driver(mq, hctx, cpu));
-        let step = tag::step_driver(&mut get, mq, queue, next, hctx, cpu);
-        self.get = Some(get);
+        let get = match &mut self.get {
+            Some(get) => get,
+            none => none.insert(tag::start_driver(mq, hctx, cpu)),
+        };
+        let step = tag::step_driver(get, mq, queue, next, hctx, cpu);
         let got = match step {
             TagStep::Wait(next) => return ListStep::Wait(next),
             TagStep::Got => true,

@@ -114,11 +114,11 @@ impl PlugPath {
 
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
-        let mut get = self
-            .get
-            .unwrap_or_else(|| tag::start_driver(mq, self.hctx, cpu));
-        let step = tag::step_driver(&mut get, mq, self.queue, rq, self.hctx, cpu);
-        self.get = Some(get);
+        let get = match &mut self.get {
+            Some(get) => get,
+            none => none.insert(tag::start_driver(mq, self.hctx, cpu)),
+        };
+        let step = tag::step_driver(get, mq, self.queue, rq, self.hctx, cpu);
         if let TagStep::Wait(next) = step {
             return next;
         }
