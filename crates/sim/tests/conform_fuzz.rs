@@ -185,7 +185,7 @@ impl Source {
     fn with_changed_lines(&self, rng: &mut Rng, to: &TempDir) -> Option<CaptureDir> {
         let mut lines = self.ftrace.clone()?;
         mutate(rng, &mut lines, |rng, line, other| {
-            alter_line(rng, line, other)
+            alter_line(rng, line, other);
         });
         let mut dir = self.dir.clone();
         let file = to.path().join("ftrace.txt");
@@ -235,7 +235,7 @@ impl Source {
         let mut dir = self.dir.clone();
         let mut lines = lines_of(&self.dir.files["queue.txt"]);
         mutate(rng, &mut lines, |rng, line, other| {
-            alter_line(rng, line, other)
+            alter_line(rng, line, other);
         });
         let file = to.path().join("queue.txt");
         fs::write(&file, lines.join("\n") + "\n").unwrap();
