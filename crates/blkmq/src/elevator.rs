@@ -2,7 +2,7 @@
 //!
 //! These are the *policies*: plain data, `&mut self` stands for holding the scheduler's lock.
 //! Which lock that is, which words are read without it and where another CPU gets in is said in
-//! `shared.rs` beside each policy. Not here: `none`, which keeps requests in software queues.
+//! `path/` (docs/decisions/0005). Not here: `none`, which keeps requests in software queues.
 //! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
 pub mod mq_deadline;

@@ -196,6 +196,14 @@ impl Frame {
         }
     }
 
+    /// The request that it is about to end, as long as its first label has not run.
+    pub fn ends(&self) -> Option<RequestId> {
+        match self {
+            Frame::Complete(path) => path.about_to_end(),
+            _ => None,
+        }
+    }
+
     /// Number of the queue it works on.
     pub fn queue(&self) -> u8 {
         match self {

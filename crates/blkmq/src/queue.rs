@@ -15,10 +15,13 @@ use crate::elevator::Elevator;
 use crate::env::{Bit, Count, Env, Hint, Lock, Slab, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, RequestId, RequestPool};
-use crate::rules::{SchedulerKind, ShallowDepth};
+use crate::rules::SchedulerKind;
 use crate::sbitmap::Sbitmap;
 use crate::tags::{TagSet, cpus_of};
 use crate::time::Jiffies;
+
+/// Most scheduler tags (MAX_SCHED_RQ).
+const MAX_SCHED_RQ: u32 = 2048;
 
 /// One tag set and the queues that share it.
 #[derive(Debug)]
@@ -146,7 +149,13 @@ impl<E: Env> BlkMq<E> {
     /// One queue on its own tag set. `hint` draws first allocation hints.
     pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq<E> {
         let rules = &config.settings.rules;
-        let set = TagSet::new(&config.tags, &config.topology, rules, hint);
+        let mut set = TagSet::new(&config.tags, &config.topology, rules, hint);
+        if config.settings.scheduler == SchedulerKind::None {
+            // queue/nr_requests is the depth of the driver tags then.
+            for map in &mut set.driver {
+                map.shrink(config.settings.nr_requests, None);
+            }
+        }
         let queue = RequestQueue::new(0, config, &set, hint);
         let queues = vec![queue];
         let locks = locks::LockTable::new(&set, &queues);
@@ -177,17 +186,19 @@ impl<E: Env> RequestQueue<E> {
         };
         let tagged = maps as u32 * per_map;
         let cpus = config.topology.cpus();
+        // A map that all hctxs share has room for every value of nr_requests; others are made
+        // anew when it grows.
+        let made_for = match set.hctx_shared {
+            true => settings.nr_requests.max(MAX_SCHED_RQ),
+            false => settings.nr_requests.max(settings.nr_requests_first),
+        };
         let sched_map = |hint: &mut dyn FnMut() -> u32| {
             let rule = settings.rules.shallow_depth;
             // mq-deadline sets min_shallow_depth to 1 (v6.1, v6.12).
-            Sbitmap::new(
-                settings.nr_requests,
-                cpus,
-                rule,
-                Some(1),
-                config.tags.waiters,
-                hint,
-            )
+            let shallow = Some(1);
+            let mut map = Sbitmap::new(made_for, cpus, rule, shallow, config.tags.waiters, hint);
+            map.shrink(settings.nr_requests, shallow);
+            map
         };
         let sched_count = if scheduled { maps } else { 0 };
         let hctxs = (0..hctx_count as u16)
@@ -237,17 +248,6 @@ impl<E: Env> RequestQueue<E> {
     /// The slot of the request that holds bit `bit` of the map that identifies requests.
     pub fn slot(&self, map: usize, bit: u32) -> RequestId {
         RequestId(map as u32 * self.settings.slots_per_map + bit)
-    }
-
-    /// Depth of a shallow allocation as the tag map wants it: per word, or for the whole map.
-    pub fn shallow(&self, total: u32) -> u32 {
-        match self.settings.rules.shallow_depth {
-            ShallowDepth::Total => total,
-            ShallowDepth::PerWord => {
-                let shift = self.sched[0].shift;
-                ((u64::from(total) << shift).div_ceil(u64::from(self.settings.nr_requests))) as u32
-            }
-        }
     }
 
     /// Looks at the pool while nothing runs.
@@ -300,14 +300,7 @@ impl<E: Env> HwQueue<E> {
 /// CPUs that map to `hctx` and the type by which they do. An hctx serves one type of its own, and
 /// the default ones stand in for types that have none.
 fn hctx_ctxs<E: Env>(set: &TagSet<E>, hctx: HctxId) -> Vec<(CpuId, u8)> {
-    let counts = set.counts;
-    let kind = if hctx.0 < counts.default {
-        0
-    } else if hctx.0 < counts.default + counts.read {
-        1
-    } else {
-        2
-    };
+    let kind = set.kind_of(hctx) as u8;
     cpus_of(&set.map[usize::from(kind)], hctx)
         .into_iter()
         .map(|cpu| (cpu, kind))

@@ -19,6 +19,9 @@ pub struct Sector(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Sectors(pub u32);
 
+/// Sectors of a page of memory (PAGE_SIZE on x86).
+pub const PAGE_SECTORS: u32 = 8;
+
 /// A CPU of the modelled machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CpuId(pub u16);
@@ -159,8 +162,11 @@ pub struct Bio {
     pub sector: Sector,
     /// Length.
     pub sectors: Sectors,
-    /// Physical segments of the data; counts against max_segments.
+    /// Physical segments of the data; counts against max_segments. More than one: each is (part
+    /// of) a page of its own. More than fit are told as `u16::MAX`.
     pub segments: u16,
+    /// Sectors by which the data begins behind the start of its first page.
+    pub page_offset: u8,
     /// Priority, already resolved to that of the task.
     pub ioprio: IoPrio,
     /// The submitter's own mark, handed back at the end.
@@ -175,6 +181,24 @@ pub struct Bio {
     pub(crate) ended: bool,
     /// First error of any piece.
     pub(crate) status: Status,
+}
+
+impl Bio {
+    /// Says that each page of its data is a segment of its own, as pages of user memory are
+    /// scattered.
+    pub fn scatter(&mut self) {
+        let pages = self.sectors.0.div_ceil(PAGE_SECTORS);
+        self.segments = u16::try_from(pages).unwrap_or(u16::MAX);
+    }
+
+    /// Segments of a part that begins `offset` sectors behind the start of a page.
+    pub(crate) fn segments_of(&self, offset: u8, part: Sectors) -> u16 {
+        if self.segments <= 1 {
+            return self.segments;
+        }
+        let pages = (u32::from(offset) + part.0).div_ceil(PAGE_SECTORS);
+        u16::try_from(pages).unwrap_or(u16::MAX)
+    }
 }
 
 /// Where a live request is. Exactly one place at any time; asserted by every container.

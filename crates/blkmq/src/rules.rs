@@ -3,6 +3,8 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
 
+use crate::request::{Op, PAGE_SECTORS};
+
 /// Behaviour axes of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rules {
@@ -12,7 +14,7 @@ pub struct Rules {
     pub plug_order: PlugOrder,
     /// Whether the direct flush of a plug traces U.
     pub direct_unplug: DirectUnplug,
-    /// Which of several same-queue requests in a plug a bio is offered to.
+    /// Which way the data of a flush sequence goes.
     pub flush_data: FlushData,
     /// How mq-deadline finds the next request of a batch.
     pub batch_position: BatchPosition,
@@ -34,8 +36,22 @@ pub struct Rules {
     pub cpu_map: CpuMap,
     /// What direct issue does on a stopped or quiesced queue.
     pub stopped_issue: StoppedIssue,
-    /// Whether merging per ctx needs the driver's SHOULD_MERGE flag.
+    /// Direct issue of a single request that finds no budget or no driver tag.
+    pub starved_issue: StarvedIssue,
+    /// A run of an hctx whose driver may sleep (BLK_MQ_F_BLOCKING).
+    pub blocking_run: BlockingRun,
+    /// A request allocated ahead, when the bio that would have had it is merged.
+    pub spare_request: SpareRequest,
+    /// When mq-deadline frees the requests that an insertion merged away.
+    pub merged_free: MergedFree,
+    /// null_blk has queue_rqs: it takes a whole plug.
     pub null_blk_queue_rqs: bool,
+    /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
+    pub null_blk_fua: bool,
+    /// NVME_MAX_SEGS: most segments of an NVMe command.
+    pub nvme_max_segments: u16,
+    /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
+    pub nvme_max_kb: u32,
 }
 
 /// Order in which a plug hands out its requests.
@@ -142,7 +158,8 @@ pub enum SingleCtx {
 pub enum CpuMap {
     /// CPU c to queue c mod n, siblings following their first (v6.1).
     Interleaved,
-    /// Contiguous groups of near-equal size, siblings together (v6.12).
+    /// Contiguous groups of near-equal size, siblings together (v6.12; of interrupt vectors in
+    /// both).
     Grouped,
 }
 
@@ -153,6 +170,42 @@ pub enum StoppedIssue {
     Insert,
     /// Inserts and runs the queue (v6.12 stable).
     InsertAndRun,
+}
+
+/// Direct issue of a single request without budget or driver tag.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StarvedIssue {
+    /// Inserts it and runs the queue here (v6.1).
+    RunHere,
+    /// Inserts it and runs the queue, in kblockd if the request is REQ_NOWAIT (v6.12).
+    NowaitInBackground,
+}
+
+/// A run of an hctx with BLK_MQ_F_BLOCKING.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockingRun {
+    /// Always in kblockd (v6.1).
+    InBackground,
+    /// Where it is called, which may sleep (v6.12).
+    Here,
+}
+
+/// A request allocated ahead whose bio is merged.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SpareRequest {
+    /// Is freed (v6.1).
+    Freed,
+    /// Goes back to the plug (v6.12).
+    Kept,
+}
+
+/// Requests that mq-deadline's insertion merged away.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MergedFree {
+    /// Freed under dd->lock (v6.1).
+    UnderLock,
+    /// Freed after it is dropped (v6.12).
+    Unlocked,
 }
 
 impl Rules {
@@ -173,7 +226,14 @@ impl Rules {
             single_ctx: SingleCtx::AlwaysHere,
             cpu_map: CpuMap::Interleaved,
             stopped_issue: StoppedIssue::Insert,
+            starved_issue: StarvedIssue::RunHere,
+            blocking_run: BlockingRun::InBackground,
+            spare_request: SpareRequest::Freed,
+            merged_free: MergedFree::UnderLock,
             null_blk_queue_rqs: false,
+            null_blk_fua: false,
+            nvme_max_segments: 127,
+            nvme_max_kb: 4096,
         }
     }
 
@@ -194,7 +254,14 @@ impl Rules {
             single_ctx: SingleCtx::OnlyOnItsCpu,
             cpu_map: CpuMap::Grouped,
             stopped_issue: StoppedIssue::InsertAndRun,
+            starved_issue: StarvedIssue::NowaitInBackground,
+            blocking_run: BlockingRun::Here,
+            spare_request: SpareRequest::Kept,
+            merged_free: MergedFree::Unlocked,
             null_blk_queue_rqs: true,
+            null_blk_fua: true,
+            nvme_max_segments: 128,
+            nvme_max_kb: 8192,
         }
     }
 
@@ -246,6 +313,28 @@ pub struct QueueLimits {
     pub write_cache: bool,
     /// The device takes FUA writes itself.
     pub fua: bool,
+}
+
+impl QueueLimits {
+    /// Most bios that one of so many sectors can become by splitting, itself included.
+    pub fn parts_max(&self, op: Op, sectors: u32) -> u32 {
+        let most = match op {
+            Op::Discard => self.max_discard_sectors,
+            _ => {
+                // A part may begin in the middle of a page.
+                let whole =
+                    self.max_sectors.is_multiple_of(PAGE_SECTORS) && self.chunk_sectors == 0;
+                let lost = if whole { 0 } else { PAGE_SECTORS - 1 };
+                let pages = u32::from(self.max_segments) * PAGE_SECTORS;
+                self.max_sectors.min(pages.saturating_sub(lost).max(1))
+            }
+        };
+        let parts = if most == 0 { 1 } else { sectors.div_ceil(most) };
+        match self.chunk_sectors {
+            0 => parts.max(1),
+            chunk => parts + sectors.div_ceil(chunk) + 1,
+        }
+    }
 }
 
 /// queue/nomerges.

@@ -176,6 +176,21 @@ impl<E: Env> Sbitmap<E> {
         }
     }
 
+    /// sbitmap_queue_resize(): the words keep their size, whatever would suit the new depth. Panics
+    /// if the map is in use, or has fewer bits.
+    pub fn shrink(&mut self, depth: u32, min_shallow: Option<u32>) {
+        assert!(depth > 0, "a tag map without tags");
+        assert!(depth <= self.depth, "a map only shrinks");
+        assert_eq!(self.busy_count(), 0, "a map shrinks while it is not used");
+        let per_word = 1 << self.shift;
+        let count = depth.div_ceil(per_word);
+        self.words.truncate(count as usize);
+        let last = self.words.last_mut().expect("at least one word is left");
+        last.depth = depth - (count - 1) * per_word;
+        self.depth = depth;
+        self.wake_batch = wake_batch(depth, count, per_word, self.shallow_rule, min_shallow);
+    }
+
     /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.
     /// Kernel: __map_depth_with_shallow() (v6.12), sbitmap_get_shallow() (v6.1).
     pub fn word_depth(&self, index: usize, shallow: Option<u32>) -> u32 {

@@ -10,7 +10,7 @@ pub use cpumap::{CpuTopology, map_queues};
 
 use crate::env::{Env, Lock, solo_value};
 use crate::request::{CpuId, HctxId, Op};
-use crate::rules::Rules;
+use crate::rules::{CpuMap, Rules};
 use crate::sbitmap::Sbitmap;
 
 /// A task, as wait queues know it. The driver gives out the numbers.
@@ -99,6 +99,9 @@ pub struct TagSetConfig {
     pub counts: HctxCounts,
     /// One map for all hctxs (scsi host_tagset, null_blk shared_tag_bitmap).
     pub hctx_shared: bool,
+    /// Interrupt vectors, spread over the CPUs, decide the maps of default and read queues
+    /// (blk_mq_pci_map_queues).
+    pub vectors: bool,
     /// Most tasks that can wait at once.
     pub waiters: usize,
 }
@@ -123,13 +126,17 @@ impl<E: Env> TagSet<E> {
         let in_line =
             config.waiters + usize::from(counts.total()) * usize::from(config.hctx_shared);
         let mut one = || Sbitmap::new(config.queue_depth, cpus, shallow, None, in_line, &mut *hint);
-        let default = map_queues(topology, counts.default, 0, rules.cpu_map);
-        let of_type = |count: u16, first: u16| match count {
-            0 => default.clone(),
-            count => map_queues(topology, count, first, rules.cpu_map),
+        let interrupts = match config.vectors {
+            true => CpuMap::Grouped,
+            false => rules.cpu_map,
         };
-        let read = of_type(counts.read, counts.default);
-        let poll = of_type(counts.poll, counts.default + counts.read);
+        let default = map_queues(topology, counts.default, 0, interrupts);
+        let of_type = |count: u16, first: u16, rule: CpuMap| match count {
+            0 => default.clone(),
+            count => map_queues(topology, count, first, rule),
+        };
+        let read = of_type(counts.read, counts.default, interrupts);
+        let poll = of_type(counts.poll, counts.default + counts.read, rules.cpu_map);
         TagSet {
             queue_depth: config.queue_depth,
             counts,
@@ -156,6 +163,17 @@ impl<E: Env> TagSet<E> {
     /// The hctx that an operation of `cpu` goes to (blk_mq_map_queue).
     pub fn hctx_for(&self, cpu: CpuId, op: Op, polled: bool) -> HctxId {
         self.map[HctxType::of(op, polled) as usize][usize::from(cpu.0)]
+    }
+
+    /// Type of an hctx.
+    pub fn kind_of(&self, hctx: HctxId) -> HctxType {
+        if hctx.0 < self.counts.default {
+            HctxType::Default
+        } else if hctx.0 < self.counts.default + self.counts.read {
+            HctxType::Read
+        } else {
+            HctxType::Poll
+        }
     }
 
     /// Waiting entries of all maps, for reports.

@@ -193,6 +193,7 @@ impl Config {
                     poll: 0,
                 },
                 hctx_shared: self.shared_tags,
+                vectors: false,
                 waiters: self.tasks.len(),
             },
             topology: CpuTopology::flat(self.cpus),
@@ -216,6 +217,7 @@ impl Config {
             },
             scheduler: self.scheduler,
             nr_requests,
+            nr_requests_first: nr_requests,
             nomerges: NoMerges::Never,
             rq_affinity: 1,
             hz: HZ,
@@ -223,6 +225,7 @@ impl Config {
             queue_rqs_in_order: false,
             driver_commit_rqs: false,
             driver_budget: false,
+            blocking: false,
             should_merge: false,
             slots_per_map: nr_requests,
         }

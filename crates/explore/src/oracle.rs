@@ -8,7 +8,7 @@
 //! * at the end nothing is left.
 
 use crate::report::Verdict;
-use crate::world::{Choice, Context, Fixed, Phase, Role, World};
+use crate::world::{Choice, Fixed, Phase, Role, World};
 use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Count, Lock, Solo, Word};
 use blkmq::queue::RequestQueue;
@@ -236,10 +236,10 @@ fn misplaced(world: &World, id: RequestId, rq: &Request, there: Option<Place>) -
     })
 }
 
-/// A completer holds this request.
-fn ends(world: &World, _id: RequestId) -> bool {
-    let busy = |c: &&Context| matches!(c.role, Role::Completer(_)) && !c.is_idle();
-    world.contexts.iter().find(busy).is_some()
+/// A completer has taken this request and not done its first label.
+fn ends(world: &World, id: RequestId) -> bool {
+    let mut frames = world.contexts.iter().flat_map(|context| &context.stack);
+    frames.any(|frame| frame.ends() == Some(id))
 }
 
 /// Invariants of a state at rest: `choices` is all that can happen in it.

@@ -58,6 +58,8 @@ pub struct QueuePlan {
     pub scheduler: SchedulerKind,
     /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
     pub nr_requests: u32,
+    /// What it was before it was written: the default.
+    pub nr_requests_first: u32,
     /// queue/nomerges.
     pub nomerges: NoMerges,
     /// queue/rq_affinity: 0, 1 or 2.

@@ -10,7 +10,7 @@ use super::{Next, TagsInHand, Traced, jiffies, lock, trace_rq};
 use crate::elevator::completed_level;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, RequestId, Status};
+use crate::request::{CpuId, HctxId, Place, Request, RequestId, Status};
 use crate::sbitmap::Put;
 
 /// Labels of a completion.
@@ -109,6 +109,10 @@ impl CompletePath {
         }
     }
 
+    pub(super) fn about_to_end(&self) -> Option<RequestId> {
+        (self.at == At::End).then_some(self.rq)
+    }
+
     pub(super) fn tags_in_hand(&self) -> TagsInHand {
         let bit = self.put.and_then(|put| put.bit_in_hand());
         let of_scheduler = self.at == At::PutSched;
@@ -167,6 +171,7 @@ impl CompletePath {
         self.owner = rq.ctx;
         let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
         let sequence = rq.flush_seq;
+        let counts = counted_level(rq);
         let traced = Traced::rq(&pool, self.rq);
         if sequence && !own_flush {
             // The data was transferred: what a later trace shows has no length left.
@@ -177,7 +182,16 @@ impl CompletePath {
         if !sequence && !own_flush {
             return self.to(At::EndBio);
         }
+        if counts.is_some() {
+            return self.to(At::Finish);
+        }
+        self.end_part(q, cpu)
+    }
+
+    /// The end_io of a flush, or of the data of a sequence.
+    fn end_part<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
+        let own_flush = self.rq == q.hctx(self.hctx).flush_rq;
         let rq = &mut pool[self.rq];
         let has_own_tag = q.has_elevator();
         if own_flush {
@@ -285,13 +299,18 @@ impl CompletePath {
     }
 
     fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let level = {
-            let pool = q.pool.held(cpu.id);
-            let rq = &pool[self.rq];
-            completed_level(rq).filter(|_| rq.use_sched)
-        };
+        let mut pool = q.pool.held(cpu.id);
+        let (level, sequence) = (counted_level(&pool[self.rq]), pool[self.rq].flush_seq);
+        if sequence && level.is_some() {
+            // Data of a sequence that a flush follows is ended twice, and counts once.
+            pool[self.rq].use_sched = false;
+        }
+        drop(pool);
         if let Some(level) = level {
             q.completed[level].add(cpu, 1);
+        }
+        if sequence {
+            return self.end_part(q, cpu);
         }
         self.to(At::Tags)
     }
@@ -356,4 +375,9 @@ impl CompletePath {
             self.to(At::EndSequences)
         }
     }
+}
+
+/// Level that finish_request counts the request in, as long as it has not.
+fn counted_level(rq: &Request) -> Option<usize> {
+    completed_level(rq).filter(|_| rq.use_sched)
 }

@@ -29,7 +29,7 @@ pub(super) enum At {
     Find,
     /// Under ctx->lock: take its oldest request.
     Dequeue,
-    /// Nothing was found after all.
+    /// Nothing was found after all: run again later, one hctx a label.
     Withheld,
     /// `dispatch_rq_list`.
     List,
@@ -128,14 +128,7 @@ impl CtxPath {
             },
             At::Find => self.find(q, queue, hctx_id, cpu),
             At::Dequeue => self.take(list, q, hctx_id, cpu),
-            At::Withheld => {
-                cpu.outbox.push(Effect::KickUnlessPending {
-                    queue,
-                    hctx: hctx_id,
-                    delay: BUDGET_DELAY,
-                });
-                PullStep::End { again: false }
-            }
+            At::Withheld => self.withheld(q, queue, cpu),
             At::List => match list.step(mq, queue, hctx_id, cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
                 ListStep::End(moved) => {
@@ -147,6 +140,21 @@ impl CtxPath {
                 }
             },
         }
+    }
+
+    /// blk_mq_delay_run_hw_queues(): the budget in hand may have held any hctx of the queue back.
+    fn withheld<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
+        cpu.outbox.push(Effect::KickUnlessPending {
+            queue,
+            hctx: HctxId(self.bit as u16),
+            delay: BUDGET_DELAY,
+        });
+        self.bit += 1;
+        if (self.bit as usize) < q.hctxs.len() {
+            return PullStep::Wait(Next::Step);
+        }
+        self.bit = 0;
+        PullStep::End { again: false }
     }
 
     fn wait(&mut self, at: At) -> PullStep {
@@ -284,3 +292,6 @@ impl CtxPath {
         self.wait(At::List)
     }
 }
+
+#[cfg(test)]
+mod tests;

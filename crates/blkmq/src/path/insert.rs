@@ -12,7 +12,7 @@ use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, RequestId};
-use crate::rules::FlushData;
+use crate::rules::{FlushData, MergedFree};
 use crate::tags::HctxType;
 
 /// Labels of an insertion.
@@ -22,6 +22,8 @@ pub(super) enum At {
     Route,
     /// Under the scheduler's lock.
     Elevator,
+    /// Still under it: free what was absorbed (v6.1).
+    AbsorbedLocked,
     /// Free what was absorbed.
     Absorbed,
     /// Under ctx->lock.
@@ -32,7 +34,15 @@ pub(super) enum At {
     Run,
 }
 
-pub(super) const LABELS: &[&str] = &["route", "elevator", "absorbed", "ctx", "dispatch", "run"];
+pub(super) const LABELS: &[&str] = &[
+    "route",
+    "elevator",
+    "absorbed-locked",
+    "absorbed",
+    "ctx",
+    "dispatch",
+    "run",
+];
 
 /// What to do once the request is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,9 +105,18 @@ impl InsertPath {
                 };
                 let mut list = QueueList::new();
                 list.push_back(&mut q.pool.held(cpu.id), rq);
-                insert_elevator(q, &mut list, at, &mut self.absorbed, cpu);
-                self.to(At::Absorbed)
+                match insert_elevator(q, &mut list, at, &mut self.absorbed, cpu) {
+                    Inserted::All => self.to(At::Absorbed),
+                    Inserted::UpToMerge => self.to(At::AbsorbedLocked),
+                }
             }
+            At::AbsorbedLocked => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => free_absorbed(self.queue, gone),
+                None => {
+                    leave_elevator(q, cpu);
+                    self.to(At::Run)
+                }
+            },
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => free_absorbed(self.queue, gone),
                 None => self.to(At::Run),
@@ -158,6 +177,15 @@ pub(super) fn free_absorbed(queue: u8, rq: RequestId) -> Next {
     Next::Call(Call::Free { queue, rq })
 }
 
+/// What an insertion into the scheduler did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Inserted {
+    /// The list is in, and the lock dropped.
+    All,
+    /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
+    UpToMerge,
+}
+
 /// Under the scheduler's lock: inserts the list in order and releases. Absorbed requests go to
 /// `absorbed`.
 pub(super) fn insert_elevator<E: Env>(
@@ -166,7 +194,7 @@ pub(super) fn insert_elevator<E: Env>(
     at: InsertAt,
     absorbed: &mut QueueList,
     cpu: &mut Cpu,
-) {
+) -> Inserted {
     let now = jiffies(q, cpu);
     loop {
         let mut pool = q.pool.held(cpu.id);
@@ -193,9 +221,18 @@ pub(super) fn insert_elevator<E: Env>(
                     absorbed.push_back(&mut pool, rq);
                     trace_rq(cpu, q.id, TraceAction::BackMerge, traced);
                 }
+                if q.settings.rules.merged_free == MergedFree::UnderLock {
+                    return Inserted::UpToMerge;
+                }
             }
         }
     }
+    leave_elevator(q, cpu);
+    Inserted::All
+}
+
+/// Drops the scheduler's lock.
+pub(super) fn leave_elevator<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
     note_work(q, cpu);
     q.elevator.release(cpu);
 }

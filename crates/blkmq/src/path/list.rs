@@ -5,7 +5,7 @@
 
 mod tags;
 
-use super::{Call, Next, Traced, lock, trace_count, trace_rq};
+use super::{Call, Next, lock, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::run::{call_run, set_places};
@@ -110,6 +110,7 @@ pub(super) struct ListPath {
     ahead: bool,
     queued: u32,
     failed: bool,
+    refused: bool,
     stop: Stop,
     busy: i32,
 }
@@ -140,6 +141,7 @@ impl ListPath {
             ahead: false,
             queued: 0,
             failed: false,
+            refused: false,
             stop: Stop::No,
             busy: 0,
         }
@@ -166,7 +168,7 @@ impl ListPath {
                     self.set_budget(q, cpu, token);
                     self.want_tag(q, cpu)
                 }
-                _ => self.put_head_tag(q, cpu),
+                _ => self.put_head_tag(q, queue, cpu),
             },
             At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
             At::TagRestart => {
@@ -250,11 +252,11 @@ impl ListPath {
     }
 
     /// No budget: the head keeps no driver tag either.
-    fn put_head_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+    fn put_head_tag<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> ListStep {
         cpu.answer = Answer::None;
         self.stop = Stop::NeedsResource;
         let rq = self.list.first().expect("the head asked for the budget");
-        self.start_put(q, cpu, rq, At::PutTag)
+        self.start_put(q, queue, cpu, rq, At::PutTag)
     }
 
     fn offer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
@@ -322,11 +324,14 @@ impl ListPath {
         let mut pool = q.pool.held(cpu.id);
         self.list.push_front(&mut pool, rq);
         pool[rq].budget = None;
-        requeue_bookkeeping(&mut pool, rq);
-        let traced = Traced::rq(&pool, rq);
+        self.refused = true;
+        let next = self.list.next(&pool, rq);
         drop(pool);
-        trace_rq(cpu, queue, TraceAction::Requeue, traced);
-        self.start_put(q, cpu, rq, At::PutTag)
+        if core::mem::take(&mut self.ahead) {
+            let next = next.expect("a tag was taken for the one behind the head");
+            return self.start_put(q, queue, cpu, next, At::PutAhead);
+        }
+        self.start_put(q, queue, cpu, rq, At::PutTag)
     }
 
     fn commit<E: Env>(

@@ -5,8 +5,9 @@
 //! blk_mq_try_issue_list_directly(), blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
 mod issue;
+mod whole;
 
-use super::insert::{self, free_absorbed};
+use super::insert::{self, Inserted, free_absorbed};
 use super::run::call_run;
 use super::{Next, lock, trace_count};
 use crate::elevator::InsertAt;
@@ -76,6 +77,8 @@ pub(super) enum At {
     Group,
     /// Under the scheduler's lock: insert the group.
     Elevator,
+    /// Still under it: free what was absorbed, then insert the others (v6.1).
+    AbsorbedLocked,
     /// Free what was absorbed.
     Absorbed,
     /// Is the hctx busy?
@@ -84,6 +87,12 @@ pub(super) enum At {
     Ctx,
     /// Run the group's hctx.
     Run,
+    /// queue_rqs: is the queue quiesced?
+    WholeQuiesced,
+    /// queue_rqs: offer the next request.
+    WholeOffer,
+    /// queue_rqs: what did the driver say?
+    WholeAnswer,
     /// Direct issue: next request.
     Next,
     /// Is its hctx stopped?
@@ -116,10 +125,14 @@ pub(super) const LABELS: &[&str] = &[
     "take",
     "group",
     "elevator",
+    "absorbed-locked",
     "absorbed",
     "busy",
     "ctx",
     "run",
+    "whole-quiesced",
+    "whole-offer",
+    "whole-answer",
     "next",
     "stopped",
     "quiesced",
@@ -140,7 +153,7 @@ pub(super) const LABELS: &[&str] = &[
 enum Mode {
     /// One request without plug.
     Single,
-    /// The whole plug (blk_mq_plug_issue_direct, or queue_rqs).
+    /// The whole plug (blk_mq_plug_issue_direct), or what queue_rqs left of it.
     Plug,
     /// One group (blk_mq_try_issue_list_directly).
     Group,
@@ -225,9 +238,15 @@ impl PlugPath {
             At::Group => self.next_group(q, cpu),
             At::Elevator => {
                 let (group, absorbed) = (&mut self.group, &mut self.absorbed);
-                insert::insert_elevator(q, group, InsertAt::Sorted, absorbed, cpu);
-                self.to(At::Absorbed)
+                match insert::insert_elevator(q, group, InsertAt::Sorted, absorbed, cpu) {
+                    Inserted::All => self.to(At::Absorbed),
+                    Inserted::UpToMerge => self.to(At::AbsorbedLocked),
+                }
             }
+            At::AbsorbedLocked => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => free_absorbed(self.queue, gone),
+                None => self.to(At::Elevator),
+            },
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => free_absorbed(self.queue, gone),
                 None => self.to(At::Run),
@@ -248,6 +267,7 @@ impl PlugPath {
                 self.at = At::Group;
                 call_run(self.queue, self.hctx, self.from_schedule)
             }
+            At::WholeQuiesced | At::WholeOffer | At::WholeAnswer => self.whole(q, cpu),
             At::Cached => self.free_cached(q, cpu),
             _ => self.issue(mq, cpu),
         }
@@ -300,7 +320,10 @@ impl PlugPath {
                 self.group.len() as u64,
             );
         }
-        self.to(At::Next)
+        self.to(match settings.driver_queue_rqs {
+            true => At::WholeQuiesced,
+            false => At::Next,
+        })
     }
 
     /// All requests of one hctx and ctx, oldest first; the group of the newest request first

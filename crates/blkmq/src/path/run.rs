@@ -11,7 +11,7 @@ use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place};
-use crate::rules::EmptyRun;
+use crate::rules::{BlockingRun, EmptyRun};
 use crate::time::Duration;
 
 /// Labels of a run.
@@ -290,6 +290,8 @@ impl RunPath {
     }
 
     /// Under queue_lock, which quiescing takes too: the same look once more.
+    ///
+    /// Deviation(D12): its words are read as one step, though the lock guards none of them.
     fn recheck<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         let quiesced = q.quiesced.test(cpu);
@@ -307,7 +309,9 @@ impl RunPath {
 
     fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
-        if self.in_background || !here {
+        let may_sleep =
+            q.settings.blocking && q.settings.rules.blocking_run == BlockingRun::InBackground;
+        if self.in_background || may_sleep || !here {
             if q.hctx(self.hctx).stopped.test(cpu) {
                 return Next::Done;
             }

@@ -3,6 +3,7 @@
 //! Kernel: blk_mq_submit_bio(), blk_mq_get_tag(), blk_add_rq_to_plug() (6.1.192, 6.12.117).
 //! Read next: `plug.rs`, `insert.rs`.
 
+mod entry;
 mod merging;
 mod tagwait;
 
@@ -13,9 +14,10 @@ use crate::elevator::{Scheduler, TagMapSize};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{BioId, HctxId, Op, Place, RequestId, Sectors, Status, Tag};
+use crate::request::{BioId, HctxId, Op, Place, RequestId, Status, Tag};
 use crate::rules::{FlushData, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
+use entry::Split;
 
 /// Labels of a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,7 +26,7 @@ pub(super) enum At {
     Enter,
     /// Under the scheduler's lock: try to merge.
     ElevatorMerge,
-    /// Free what merging absorbed.
+    /// Free what merging absorbed, or made superfluous.
     Absorbed,
     /// Has this CPU's software queue requests?
     CtxPending,
@@ -113,6 +115,8 @@ pub struct SubmitPath {
     put: Option<Put>,
     rq: Option<RequestId>,
     absorbed: Option<RequestId>,
+    /// Allocated ahead, and to be freed as the bio needs it no more (v6.1).
+    spare: Option<RequestId>,
 }
 
 impl SubmitPath {
@@ -133,6 +137,7 @@ impl SubmitPath {
             put: None,
             rq: None,
             absorbed: None,
+            spare: None,
         }
     }
 
@@ -140,10 +145,13 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => self.enter(mq, cpu),
-            At::ElevatorMerge => self.elevator_merge(q, cpu),
+            At::ElevatorMerge => self.elevator_merge(mq, cpu),
             At::Absorbed => {
-                self.at = At::Rest;
-                match self.absorbed.take() {
+                let gone = self.absorbed.take().or_else(|| self.spare.take());
+                if self.spare.is_none() {
+                    self.at = At::Rest;
+                }
+                match gone {
                     Some(gone) => free_absorbed(self.queue, gone),
                     None => Next::Step,
                 }
@@ -212,25 +220,24 @@ impl SubmitPath {
 
     fn enter<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        let mut pool = q.pool.held(cpu.id);
         if !self.traced {
-            let traced = Traced::bio(&pool, self.bio);
-            drop(pool);
+            if self.without_flush(q, cpu) {
+                return self.to(At::Rest);
+            }
+            let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
-            pool = q.pool.held(cpu.id);
             self.traced = true;
         }
+        let split = self.split(q, cpu);
+        if split == Some(Split::WouldBlock) {
+            self.drop_spare(mq, cpu);
+            self.would_block(q, cpu);
+            return self.to(At::Absorbed);
+        }
+        let pool = q.pool.held(cpu.id);
         let bio = pool.bio(self.bio);
         self.hctx = mq.set.hctx_for(cpu.id, bio.op, bio.flags.polled);
-        if let Some(front) = longest_part(q, bio) {
-            let Some(part) = pool.split_bio(self.bio, front) else {
-                unreachable!("the plan reserves bio slots for every split");
-            };
-            self.rest = Some(core::mem::replace(&mut self.bio, part));
-            let remainder = pool.bio(self.rest.expect("just set")).sector;
-            let traced = Traced::bio(&pool, part);
-            drop(pool);
-            cpu.emit(split_point(self.queue, traced, remainder.0));
+        if split.is_some() {
             return self.to(At::Alloc);
         }
         let tries = q.settings.nomerges != NoMerges::Never;
@@ -240,7 +247,7 @@ impl SubmitPath {
         }
         drop(pool);
         if self.plug_merge(q, cpu) {
-            return self.to(At::Rest);
+            return self.merged(mq, cpu);
         }
         if q.has_elevator() {
             self.at = At::ElevatorMerge;
@@ -256,23 +263,25 @@ impl SubmitPath {
     /// A request allocated ahead of the same kind, or a search for a tag.
     fn alloc<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        let mut pool = q.pool.held(cpu.id);
-        let bio = pool.bio(self.bio);
-        let (op, flags) = (bio.op, bio.flags);
-        let cached = cpu.plug.cached.first().filter(|&rq| {
-            cpu.plug.queue == self.queue && pool[rq].hctx == self.hctx && !flags.is_flush()
-        });
-        if let Some(rq) = cached {
-            cpu.plug.cached.remove(&mut pool, rq);
-            drop(pool);
+        if let Some(rq) = self.take_spare(mq, cpu) {
+            // Perhaps of another CPU's hctx, where the task was when it was allocated.
+            self.hctx = q.pool.held(cpu.id)[rq].hctx;
             self.rq = Some(rq);
             return self.to(At::Start);
         }
-        drop(pool);
+        let (op, flags) = {
+            let pool = q.pool.held(cpu.id);
+            let bio = pool.bio(self.bio);
+            (bio.op, bio.flags)
+        };
         let shallow = limit_depth(q, op, flags);
         let map = identity_map(mq, q, self.hctx);
-        let ahead = u32::from(cpu.plug.nr_ios);
-        self.batch = cpu.plug.active && ahead > 1 && shallow.is_none();
+        // Once asked for, whatever comes of it.
+        let ahead = match cpu.plug.active {
+            true => u32::from(core::mem::replace(&mut cpu.plug.nr_ios, 1)),
+            false => 1,
+        };
+        self.batch = ahead > 1 && shallow.is_none();
         self.get = Some(if self.batch {
             Get::batch(map, cpu, ahead)
         } else {
@@ -427,20 +436,6 @@ fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> u
     } else {
         mq.set.driver_index(hctx)
     }
-}
-
-/// Length of the first part if the bio is longer than a request may be.
-fn longest_part<E: Env>(q: &RequestQueue<E>, bio: &crate::request::Bio) -> Option<Sectors> {
-    let limits = &q.settings.limits;
-    let mut most = match bio.op {
-        Op::Discard => limits.max_discard_sectors,
-        _ => limits.max_sectors,
-    };
-    if limits.chunk_sectors > 0 {
-        let chunk = u64::from(limits.chunk_sectors);
-        most = most.min((chunk - bio.sector.0 % chunk) as u32);
-    }
-    (bio.sectors.0 > most && most > 0).then_some(Sectors(most))
 }
 
 /// Whether the plug is flushed before it takes one more request of `queue`.

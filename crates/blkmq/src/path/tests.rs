@@ -43,9 +43,10 @@ fn labels_are_the_names_of_the_variants_in_order() {
         WaitRetry, WaitAdd, WaitCount, WaitLast, WaitSleep, WaitWoken, WaitLeave, WaitUncount,
         WaitPassOn,
         Start, AfterFlush, Route, Plug, Busy, Rest);
-    variants!(plug: Take, Group, Elevator, Absorbed, Busy, Ctx, Run, Next, Stopped, Quiesced,
-        Budget, Tag, NoTag, Offer, Answer, Refused, Issued, BusyRead, BusyWrite, Cached);
-    variants!(insert: Route, Elevator, Absorbed, Ctx, Dispatch, Run);
+    variants!(plug: Take, Group, Elevator, AbsorbedLocked, Absorbed, Busy, Ctx, Run,
+        WholeQuiesced, WholeOffer, WholeAnswer, Next, Stopped, Quiesced, Budget, Tag, NoTag, Offer,
+        Answer, Refused, Issued, BusyRead, BusyWrite, Cached);
+    variants!(insert: Route, Elevator, AbsorbedLocked, Absorbed, Ctx, Dispatch, Run);
     variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, Recheck, Enter, Stopped,
         StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx, Again);
     variants!(pass: Busy, HasWork, PeekDispatch, Budget, Pick, Tag, DelayRuns, Group, List);

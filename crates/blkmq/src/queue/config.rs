@@ -15,6 +15,8 @@ pub struct QueueSettings {
     pub scheduler: SchedulerKind,
     /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
     pub nr_requests: u32,
+    /// What it was at first: tag maps were made for it, and resized when it was written.
+    pub nr_requests_first: u32,
     /// queue/nomerges.
     pub nomerges: NoMerges,
     /// queue/rq_affinity: 0, 1 (SAME_COMP) or 2 (SAME_FORCE too).
@@ -29,6 +31,8 @@ pub struct QueueSettings {
     pub driver_commit_rqs: bool,
     /// The driver has get_budget.
     pub driver_budget: bool,
+    /// queue_rq may sleep (BLK_MQ_F_BLOCKING).
+    pub blocking: bool,
     /// BLK_MQ_F_SHOULD_MERGE.
     pub should_merge: bool,
     /// Slots of the pool for each map of identifying tags.

@@ -40,6 +40,7 @@ fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> Queu
             },
             scheduler,
             nr_requests,
+            nr_requests_first: nr_requests,
             nomerges: NoMerges::All,
             rq_affinity: 1,
             hz: 250,
@@ -47,6 +48,7 @@ fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> Queu
             queue_rqs_in_order: false,
             driver_commit_rqs: false,
             driver_budget: false,
+            blocking: false,
             should_merge: true,
             slots_per_map: nr_requests,
         },
@@ -58,6 +60,7 @@ fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> Queu
                 poll: 0,
             },
             hctx_shared: false,
+            vectors: false,
             waiters: 4,
         },
         topology: CpuTopology::flat(cpus),
@@ -180,4 +183,35 @@ fn the_driver_acquires_exactly_the_lock_that_was_named() {
             );
         }
     }
+}
+
+/// The shift of the scheduler's tag map when nr_requests was `first` and is `now`.
+fn shift(first: u32, now: u32, shared: bool) -> (u32, u32) {
+    let mut config = config(SchedulerKind::MqDeadline, 2, 2, 64);
+    config.settings.nr_requests_first = first;
+    config.settings.nr_requests = now;
+    config.settings.slots_per_map = now;
+    config.tags.hctx_shared = shared;
+    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let map = &mq.queue(0).sched[0];
+    (map.shift, map.depth)
+}
+
+#[test]
+fn a_tag_map_keeps_its_words_when_nr_requests_shrinks_and_is_made_anew_when_it_grows() {
+    assert_eq!(shift(128, 128, false), (5, 128));
+    assert_eq!(shift(128, 16, false), (5, 16));
+    assert_eq!(shift(16, 128, false), (5, 128));
+    assert_eq!(shift(16, 16, false), (2, 16));
+    // A map of all hctxs was made for 2048.
+    assert_eq!(shift(128, 16, true), (6, 16));
+}
+
+#[test]
+fn without_a_scheduler_nr_requests_is_the_depth_of_the_driver_tags() {
+    let mut config = config(SchedulerKind::None, 1, 1, 128);
+    config.settings.nr_requests = 8;
+    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let map = &mq.set.driver[0];
+    assert_eq!((map.shift, map.depth, map.words.len()), (5, 8, 1));
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: what an entry means (`request.rs`), or who may touch it when.
 
-use super::{Bio, BioId, CpuId, Place, Request, RequestId, Sectors, Status};
+use super::{Bio, BioId, CpuId, PAGE_SECTORS, Place, Request, RequestId, Sectors, Status};
 use crate::list::Links;
 use crate::sort::SortNode;
 use core::fmt;
@@ -127,13 +127,11 @@ impl RequestPool {
             whole.sectors > sectors,
             "a split leaves something on both sides"
         );
-        let share = u64::from(whole.segments) * u64::from(sectors.0);
-        let segments = share.div_ceil(u64::from(whole.sectors.0)).max(1) as u16;
         let mut flags = whole.flags;
         flags.nomerge = true;
         let front = Bio {
             sectors,
-            segments,
+            segments: whole.segments_of(whole.page_offset, sectors),
             flags,
             parent: Some(bio),
             pieces: 0,
@@ -143,7 +141,10 @@ impl RequestPool {
         let rest = self.bio_mut(bio);
         rest.sector = rest.sector.end(sectors);
         rest.sectors.0 -= sectors.0;
-        rest.segments = (rest.segments - segments.min(rest.segments)).max(1);
+        if whole.segments > 1 {
+            rest.page_offset = ((u32::from(whole.page_offset) + sectors.0) % PAGE_SECTORS) as u8;
+        }
+        rest.segments = whole.segments_of(rest.page_offset, rest.sectors);
         rest.pieces += 1;
         Some(front)
     }

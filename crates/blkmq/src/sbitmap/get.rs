@@ -182,7 +182,10 @@ impl Get {
         if self.tried < map.words.len() as u32 {
             return GetStep::Step;
         }
-        map.hint_after(cpu, self.hint, None);
+        // A batch that finds no run leaves the hint alone (__sbitmap_queue_get_batch).
+        if self.run == 0 {
+            map.hint_after(cpu, self.hint, None);
+        }
         GetStep::Full
     }
 }

@@ -250,9 +250,12 @@ proptest! {
         depth in 4..200_u32,
         taken in prop::collection::vec(0..200_u32, 0..40),
         count in 2..33_u32,
+        hint in 0..200_u32,
     ) {
         let map = map(depth, ShallowDepth::Total, None);
         let mut cpu = Cpu::new(CpuId(0));
+        let hint = hint % depth;
+        map.hint_freed(cpu.id, hint);
         for bit in taken.into_iter().filter(|&bit| bit < depth) {
             let (word, bit) = (bit >> map.shift, bit & ((1 << map.shift) - 1));
             cpu.begin_label();
@@ -265,6 +268,12 @@ proptest! {
                 prop_assert!(bits != 0);
                 prop_assert!(!before[first as usize], "a run starts with a free bit");
                 prop_assert_eq!(first >> map.shift, (first + count - 1) >> map.shift);
+                let after = match first + count {
+                    end if end - 1 != hint => hint,
+                    end if end >= depth - 1 => 0,
+                    end => end,
+                };
+                prop_assert_eq!(map.hints[0].get(), after);
                 for bit in 0..depth {
                     let here = bit.wrapping_sub(first);
                     let got = here < count && bits >> here & 1 != 0;
@@ -273,6 +282,7 @@ proptest! {
                 }
             }
             GetStep::Full => {
+                prop_assert_eq!(map.hints[0].get(), hint, "found nothing, learnt nothing");
                 // No word has room for the run behind its first free bit.
                 for (index, word) in map.words.iter().enumerate() {
                     let base = (index as u32) << map.shift;
@@ -448,4 +458,25 @@ fn a_bit_is_given_back_once() {
         &mut cpu,
         Put::one(bit, CpuId(0)),
     );
+}
+
+/// sbitmap_queue_resize(): words keep their size, so that fewer of them are left.
+#[test]
+fn a_map_that_shrinks_keeps_the_size_of_its_words() {
+    let mut map = map(256, ShallowDepth::PerWord, Some(1));
+    map.shrink(100, Some(1));
+    assert_eq!((map.shift, map.words.len(), map.depth), (6, 2, 100));
+    assert_eq!((map.words[0].depth, map.words[1].depth), (64, 36));
+    assert_eq!(map.wake_batch, 1);
+    let mut cpu = Cpu::new(CpuId(0));
+    let mut taken = std::collections::BTreeSet::new();
+    loop {
+        let search = Get::start(&map, &mut cpu, None);
+        match get(&map, &mut cpu, search) {
+            GetStep::Got(bit) => assert!(taken.insert(bit) && bit < 100),
+            GetStep::Full => break,
+            other => panic!("a plain search ends with {other:?}"),
+        }
+    }
+    assert_eq!(taken.len(), 100);
 }

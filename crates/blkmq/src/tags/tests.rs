@@ -1,8 +1,9 @@
 //! Default maps of CPUs to queues, against tables made by hand from the kernel's rules.
 
-use super::{CpuTopology, HctxType, map_queues};
+use super::{CpuTopology, HctxCounts, HctxType, TagSet, TagSetConfig, map_queues};
+use crate::env::Solo;
 use crate::request::{HctxId, Op};
-use crate::rules::CpuMap;
+use crate::rules::{CpuMap, Rules};
 
 fn map(core: &[u16], count: u16, rule: CpuMap) -> Vec<u16> {
     let topology = CpuTopology {
@@ -92,4 +93,29 @@ fn a_poll_wish_goes_before_the_operation() {
     assert_eq!(HctxType::of(Op::Flush, false), HctxType::Default);
     assert_eq!(HctxType::of(Op::Read, true), HctxType::Poll);
     assert_eq!(HctxType::of(Op::Write, true), HctxType::Poll);
+}
+
+/// NVMe under v6.1: the affinity of interrupt vectors decides, and polled queues have none.
+#[test]
+fn vectors_decide_the_maps_of_queues_that_interrupt() {
+    let map = |vectors: bool, rules: &Rules| {
+        let config = TagSetConfig {
+            queue_depth: 4,
+            counts: HctxCounts {
+                default: 2,
+                read: 2,
+                poll: 2,
+            },
+            hctx_shared: false,
+            vectors,
+            waiters: 1,
+        };
+        let set: TagSet<Solo> = TagSet::new(&config, &CpuTopology::flat(4), rules, &mut || 0);
+        set.map
+            .map(|of_type| of_type.iter().map(|hctx| hctx.0).collect::<Vec<u16>>())
+    };
+    let (old, new) = (Rules::v6_1(), Rules::v6_12());
+    assert_eq!(map(true, &old), [[0, 0, 1, 1], [2, 2, 3, 3], [4, 5, 4, 5]]);
+    assert_eq!(map(false, &old), [[0, 1, 0, 1], [2, 3, 2, 3], [4, 5, 4, 5]]);
+    assert_eq!(map(true, &new), [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]]);
 }

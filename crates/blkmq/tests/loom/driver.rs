@@ -99,6 +99,7 @@ impl<E: Env> Machine<E> {
                     poll: 0,
                 },
                 hctx_shared: false,
+                vectors: false,
                 waiters: 2,
             },
             topology: CpuTopology::flat(2),
@@ -233,6 +234,7 @@ fn queue_settings(setup: Setup, nr_requests: u32) -> QueueSettings {
         },
         scheduler: setup.scheduler,
         nr_requests,
+        nr_requests_first: nr_requests,
         nomerges: NoMerges::Never,
         rq_affinity: 1,
         hz: 250,
@@ -240,6 +242,7 @@ fn queue_settings(setup: Setup, nr_requests: u32) -> QueueSettings {
         queue_rqs_in_order: false,
         driver_commit_rqs: false,
         driver_budget: false,
+        blocking: false,
         should_merge: false,
         slots_per_map: nr_requests,
     }

@@ -5,19 +5,23 @@
 //! ```text
 //! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [tags=8] [nr_requests=16]
 //!       [max_sectors=2560] [merge=1] [queue_rqs=0] [commit_rqs=0] [write_cache=0] [fua=0]
+//!       [host_tags=0] [max_segments=128] [budget=0]
+//!       [blocking=0]
 //! bio REQUEST, REQUEST ... [cpu=N]    submit_bio()
 //! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
 //! work [timers]                       work items run, also those that a timer delays
 //! complete REQUEST, ... | all         the device is done, in this order
 //! fail REQUEST                        the same with an I/O error
+//! budgets N                           that get_budget has left
 //! room N                              requests that the device takes before it is busy
 //! answer WORD ...                     to the next offers: ok, resource, dev_resource, ioerr
 //! stop N | start N | quiesce | unquiesce
 //! labels on | off                     print every label
-//! show places | pending | restart | busy | map
+//! show places | pending | restart | line | busy | map | completed
 //! ```
 //!
-//! A REQUEST is `OP SECTOR+SECTORS [preflush] [fua] [sync] [nowait] [nomerge]`.
+//! A REQUEST is `OP SECTOR+SECTORS [preflush] [fua] [sync] [nowait] [nomerge] [pages]`: with
+//! `pages` each page of its data is a segment.
 
 mod machine;
 
@@ -63,6 +67,7 @@ impl World for Layer {
             "work" => self.machine.run_work(rest == "timers"),
             "complete" => self.complete(rest, Status::Ok)?,
             "fail" => self.complete(rest, Status::IoError)?,
+            "budgets" => self.machine.budgets = number(rest)?,
             "room" => self.machine.room = number(rest)?,
             "answer" => {
                 let answers: Result<Vec<Answer>, String> =
@@ -85,7 +90,8 @@ impl Layer {
         for pair in line.split_whitespace().skip(1) {
             values.set(pair)?;
         }
-        let machine = Machine::new(BlkMq::new(&values.config(), &mut || 0), values.cpus);
+        let mut machine = Machine::new(BlkMq::new(&values.config(), &mut || 0), values.cpus);
+        machine.budgets = values.budget;
         Ok(Box::new(Layer { machine }))
     }
 
@@ -119,6 +125,7 @@ impl Layer {
                 "sync" => bio.flags.sync = true,
                 "nowait" => bio.flags.nowait = true,
                 "nomerge" => bio.flags.nomerge = true,
+                "pages" => bio.scatter(),
                 _ => return Err(format!("unknown property {word:?} of a request")),
             }
         }
@@ -138,6 +145,7 @@ impl Layer {
         };
         for rq in requests {
             self.machine.in_device.retain(|&other| other != rq);
+            self.machine.give_budget_back(rq);
             let end = CompletePath::end(0, rq, status);
             self.machine.run_on(0, Frame::Complete(end));
         }
@@ -182,9 +190,14 @@ impl Layer {
         match what {
             "pending" => Ok(self.machine.pending()),
             "restart" => Ok(self.machine.restart()),
+            "line" => Ok(self.machine.line()),
             "busy" => Ok(vec![format!(
                 "dispatch_busy {}",
                 q.hctxs[0].dispatch_busy.peek()
+            )]),
+            "completed" => Ok(vec![format!(
+                "completed {:?}",
+                q.completed.each_ref().map(Count::peek)
             )]),
             "map" => Ok(vec![format!("{:?}", self.machine.mq.set.map[0])]),
             "places" => {
@@ -220,6 +233,10 @@ struct Values {
     commit_rqs: bool,
     write_cache: bool,
     fua: bool,
+    host_tags: bool,
+    max_segments: u16,
+    budget: u32,
+    blocking: bool,
 }
 
 impl Default for Values {
@@ -237,6 +254,10 @@ impl Default for Values {
             commit_rqs: false,
             write_cache: false,
             fua: false,
+            host_tags: false,
+            max_segments: 128,
+            budget: 0,
+            blocking: false,
         }
     }
 }
@@ -267,6 +288,10 @@ impl Values {
             "commit_rqs" => self.commit_rqs = value != "0",
             "write_cache" => self.write_cache = value != "0",
             "fua" => self.fua = value != "0",
+            "budget" => self.budget = number(value)?,
+            "blocking" => self.blocking = value != "0",
+            "max_segments" => self.max_segments = number(value)?,
+            "host_tags" => self.host_tags = value != "0",
             _ => return Err(format!("unknown setting {name:?}")),
         }
         Ok(())
@@ -289,7 +314,8 @@ impl Values {
                     read: 0,
                     poll: 0,
                 },
-                hctx_shared: false,
+                hctx_shared: self.host_tags,
+                vectors: false,
                 waiters: usize::from(self.cpus),
             },
             topology: CpuTopology::flat(self.cpus),
@@ -308,7 +334,7 @@ impl Values {
             rules: self.rules,
             limits: QueueLimits {
                 max_sectors: self.max_sectors,
-                max_segments: 128,
+                max_segments: self.max_segments,
                 chunk_sectors: 0,
                 max_discard_sectors: 1 << 20,
                 max_discard_segments: 1,
@@ -317,13 +343,15 @@ impl Values {
             },
             scheduler: self.scheduler,
             nr_requests,
+            nr_requests_first: nr_requests,
             nomerges: NoMerges::All,
             rq_affinity: 1,
             hz: HZ,
             driver_queue_rqs: self.queue_rqs,
             queue_rqs_in_order: self.queue_rqs,
             driver_commit_rqs: self.commit_rqs,
-            driver_budget: false,
+            driver_budget: self.budget > 0,
+            blocking: self.blocking,
             should_merge: self.merge,
             slots_per_map: nr_requests,
         }

@@ -240,10 +240,11 @@ impl Simulator {
             EndedBy::Complete => self.complete_request(Some(id), found.rq, found.status),
             EndedBy::Batch => match self.complete_on(id, found.rq) {
                 CompleteOn::Here => {
-                    let scheduled = self.mq.queue(0).pool.held(id)[found.rq]
-                        .internal_tag
-                        .is_some();
-                    if scheduled || found.status != Status::Ok {
+                    let alone = {
+                        let pool = self.mq.queue(0).pool.held(id);
+                        pool[found.rq].internal_tag.is_some() || pool[found.rq].flush_seq
+                    };
+                    if alone || found.status != Status::Ok {
                         self.end_request(Some(id), found.rq, found.status, false);
                     } else {
                         self.cpu_mut(id).batch.push(found.rq);

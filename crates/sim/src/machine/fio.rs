@@ -472,12 +472,11 @@ fn bio_of(fio: &FioTask, task: TaskId, slot: u32, nowait: bool) -> Bio {
     };
     bio.sector = io.sector;
     bio.sectors = io.sectors;
-    // One page each, as buffers are scattered.
-    bio.segments = if io.op == Op::Discard {
-        1
+    if io.op == Op::Discard {
+        bio.segments = 1;
     } else {
-        io.sectors.0.div_ceil(8) as u16
-    };
+        bio.scatter();
+    }
     bio.ioprio = if prio.class == IoClass::None {
         default
     } else {

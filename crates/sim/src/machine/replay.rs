@@ -262,11 +262,11 @@ impl Simulator {
             return Some(Turn::Pause(at));
         }
         let limits = &self.plan.queue.limits;
-        if replay.alive + pieces(arrival.op, arrival.sectors.0, limits) > self.bio_limit() {
+        if replay.alive + parts(limits, arrival.op, arrival.sectors.0) > self.bio_limit() {
             return Some(Turn::Pause(at + NO_BIO));
         }
         let replay = self.replay.as_deref_mut().expect("checked above");
-        replay.alive += pieces(arrival.op, arrival.sectors.0, &self.plan.queue.limits);
+        replay.alive += parts(&self.plan.queue.limits, arrival.op, arrival.sectors.0);
         replay.times[index as usize].queued = at;
         if arrival.sectors.0 == 0 {
             replay.flushes.push(index);
@@ -277,10 +277,11 @@ impl Simulator {
         bio.flags = arrival.flags;
         bio.sector = arrival.sector;
         bio.sectors = arrival.sectors;
-        bio.segments = match arrival.op {
-            Op::Discard => 1,
-            _ => arrival.sectors.0.div_ceil(8).min(u32::from(u16::MAX)) as u16,
-        };
+        if arrival.op == Op::Discard {
+            bio.segments = 1;
+        } else {
+            bio.scatter();
+        }
         bio.ioprio = arrival.ioprio;
         bio.owner = index;
         let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
@@ -348,7 +349,7 @@ impl Simulator {
         if times.completed == SimTime::NEVER {
             times.completed = at;
         }
-        replay.alive -= pieces(arrival.op, arrival.sectors.0, &self.plan.queue.limits);
+        replay.alive -= parts(&self.plan.queue.limits, arrival.op, arrival.sectors.0);
         let stream = replay.stream_of[index as usize] as usize;
         replay.done[stream].push(at);
         let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);
@@ -392,18 +393,8 @@ fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
 }
 
 /// Bios that an I/O can become.
-fn pieces(op: Op, sectors: u32, limits: &blkmq::rules::QueueLimits) -> usize {
-    let most = match op {
-        Op::Discard => limits.max_discard_sectors,
-        _ => limits
-            .max_sectors
-            .min(u32::from(limits.max_segments).saturating_mul(8)),
-    };
-    if most == 0 {
-        1
-    } else {
-        sectors.div_ceil(most).max(1) as usize
-    }
+fn parts(limits: &blkmq::rules::QueueLimits, op: Op, sectors: u32) -> usize {
+    limits.parts_max(op, sectors) as usize
 }
 
 fn replay_task(stream: usize, cpu: CpuId) -> Task {

@@ -186,6 +186,7 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
         limits: queue.limits,
         scheduler: queue.scheduler,
         nr_requests: queue.nr_requests,
+        nr_requests_first: queue.nr_requests_first,
         nomerges: queue.nomerges,
         rq_affinity: queue.rq_affinity,
         hz: plan.machine.hz,
@@ -193,6 +194,7 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
         queue_rqs_in_order: nvme,
         driver_commit_rqs: nvme,
         driver_budget: device.budget > 0,
+        blocking: matches!(device.kind, DeviceKind::NullBlk(plan) if plan.blocking),
         should_merge: true,
         slots_per_map: if scheduled {
             queue.nr_requests
@@ -216,6 +218,7 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
                 poll: device.poll_queues,
             },
             hctx_shared: device.hctx_shared,
+            vectors: nvme,
             waiters: plan.capacity.waiters as usize + 64,
         },
         topology: profile.cpu_topology(plan.machine.cpus),

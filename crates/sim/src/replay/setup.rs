@@ -8,7 +8,7 @@ use std::path::Path;
 use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
-use super::Arrivals;
+use super::{Arrival, Arrivals};
 use crate::plan::Plan;
 use crate::scenario::{ProfileFacts, Scenario, ScenarioError};
 
@@ -202,18 +202,9 @@ const BIOS_MAX: usize = 1 << 20;
 /// Makes a plan of a scenario one of a replay: no threads, room for the arrivals.
 pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
     plan.threads.clear();
-    let largest = arrivals
-        .ios
-        .iter()
-        .map(|io| io.sectors.0)
-        .max()
-        .unwrap_or(0);
     let limits = &plan.queue.limits;
-    let most = limits
-        .max_sectors
-        .min(u32::from(limits.max_segments).saturating_mul(8))
-        .max(1);
-    let pieces = largest.div_ceil(most).max(1) as usize;
+    let parts = |io: &Arrival| limits.parts_max(io.op, io.sectors.0) as usize;
+    let pieces = arrivals.ios.iter().map(parts).max().unwrap_or(1);
     let bios = arrivals
         .ios
         .len()

@@ -157,6 +157,7 @@ fn queue(scenario: &Scenario, driver: &Driver, rules: Rules, hz: u32) -> Result<
         rules,
         scheduler,
         nr_requests,
+        nr_requests_first: before,
         nomerges,
         rq_affinity,
         limits: limits(scenario, driver)?,

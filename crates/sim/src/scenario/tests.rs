@@ -773,3 +773,38 @@ fn bad_fio_files() {
         assert!(got.starts_with(want), "{text}\n  {got}");
     }
 }
+
+/// NVME_MAX_SEGS and NVME_MAX_KB_SZ by kernel; null_blk of v6.1 has no `fua`.
+#[test]
+fn limits_and_parameters_of_each_kernel() {
+    let nvme = |rules: &str| {
+        let text = format!("[device]\ntype = \"nvme\"\n[queue]\nrules = \"{rules}\"\n{JOB}");
+        plan(&text).unwrap().queue.limits
+    };
+    assert_eq!(
+        (nvme("v6.1").max_segments, nvme("v6.12").max_segments),
+        (127, 128)
+    );
+    let null_blk = |rules: &str| {
+        let device = "[device]\ntype = \"null_blk\"\nmemory_backed = 1\ncache_size = 1\nfua = 0\n";
+        format!("{device}[queue]\nrules = \"{rules}\"\n{JOB}")
+    };
+    assert!(!plan(&null_blk("v6.12")).unwrap().queue.limits.fua);
+    let told = error(&null_blk("v6.1"));
+    assert!(
+        told.contains("null_blk of v6.1 has no such parameter"),
+        "{told}"
+    );
+}
+
+/// Pages are segments: a thread of 1 MiB reads has three bios in flight on an NVMe drive of v6.1.
+#[test]
+fn bios_in_flight_count_the_splits_at_segments() {
+    let bios = |rules: &str, size: &str| {
+        let job = format!("[[job]]\nrw = \"randread\"\ndirect = 1\nbs = \"{size}\"\n");
+        let text = format!("[device]\ntype = \"nvme\"\n[queue]\nrules = \"{rules}\"\n{job}");
+        plan(&text).unwrap().capacity.bios
+    };
+    assert_eq!(bios("v6.1", "1m") - bios("v6.1", "4k"), 2);
+    assert_eq!(bios("v6.12", "1m") - bios("v6.12", "4k"), 1);
+}

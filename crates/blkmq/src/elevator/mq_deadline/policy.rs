@@ -1,6 +1,6 @@
 //! The algorithm of mq-deadline. Holding `&mut MqDeadline` is holding `dd->lock`.
 //!
-//! Not here: locks, the lock-free probes and the counts of finished requests (`shared.rs`);
+//! Not here: locks, the lock-free probes and the counts of finished requests (`path/`);
 //! tags; zoned devices. Read: [`MqDeadline::dispatch`], then `select` below it; merging is in
 //! `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
 //! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).

@@ -3,10 +3,10 @@
 //! Kernel: blk_mq_get_driver_tag(), blk_mq_mark_tag_wait(), blk_mq_put_driver_tag() in
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
-use super::{At, ListPath, ListStep, Stop};
-use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab};
+use super::{At, ListPath, ListStep, Stop, requeue_bookkeeping};
+use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap, TagStep};
-use crate::path::{Next, lock};
+use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, RequestId};
 use crate::sbitmap::{Put, WAIT_QUEUES};
@@ -163,6 +163,7 @@ impl ListPath {
     pub(super) fn start_put<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
+        queue: u8,
         cpu: &mut Cpu,
         rq: RequestId,
         at: At,
@@ -179,7 +180,7 @@ impl ListPath {
             }
             _ => {
                 drop(pool);
-                self.after_put(q, cpu, at)
+                self.after_put(q, queue, cpu, at)
             }
         }
     }
@@ -196,17 +197,29 @@ impl ListPath {
             Some(next) => ListStep::Wait(next),
             None => {
                 self.put = None;
-                self.after_put(mq.queue(queue), cpu, self.at)
+                self.after_put(mq.queue(queue), queue, cpu, self.at)
             }
         }
     }
 
-    fn after_put<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu, at: At) -> ListStep {
-        if at == At::PutTag && core::mem::take(&mut self.ahead) {
-            let head = self.list.first().expect("the refused request is the head");
-            let next = self.list.next(&q.pool.held(cpu.id), head);
-            let next = next.expect("a tag was taken for the one behind the head");
-            return self.start_put(q, cpu, next, At::PutAhead);
+    /// v6.1: the tag taken ahead went back first. __blk_mq_requeue_request() traces R last.
+    fn after_put<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        cpu: &mut Cpu,
+        at: At,
+    ) -> ListStep {
+        let head = self.list.first().expect("the refused request is the head");
+        if at == At::PutAhead {
+            return self.start_put(q, queue, cpu, head, At::PutTag);
+        }
+        if core::mem::take(&mut self.refused) {
+            let mut pool = q.pool.held(cpu.id);
+            requeue_bookkeeping(&mut pool, head);
+            let traced = Traced::rq(&pool, head);
+            drop(pool);
+            trace_rq(cpu, queue, TraceAction::Requeue, traced);
         }
         self.wait(At::Commit)
     }

@@ -13,7 +13,7 @@ use crate::path::tag::{self, TagStep};
 use crate::path::{Call, Next, Traced, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::RequestId;
-use crate::rules::{LastHint, PlugOrder, StoppedIssue};
+use crate::rules::{LastHint, PlugOrder, StarvedIssue, StoppedIssue};
 
 impl PlugPath {
     /// Labels of direct issue.
@@ -39,10 +39,10 @@ impl PlugPath {
                     q.pool.held(cpu.id)[rq].budget = Some(token);
                     self.want_tag(q, cpu)
                 }
-                _ => self.no_resource(),
+                _ => self.no_resource(q),
             },
             At::Tag => self.tag(mq, cpu),
-            At::NoTag => self.no_resource(),
+            At::NoTag => self.no_resource(q),
             At::Offer => {
                 let rq = self.rq.expect("one is being issued");
                 self.at = At::Answer;
@@ -146,11 +146,16 @@ impl PlugPath {
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
-    fn no_resource(&mut self) -> Next {
+    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         if self.mode == Mode::Single {
             self.at = At::Next;
-            let path = InsertPath::new(self.queue, rq, false, ThenRun::Here);
+            let nowait = q.with_pool(|pool| pool[rq].flags.nowait);
+            let run = match q.settings.rules.starved_issue {
+                StarvedIssue::NowaitInBackground if nowait => ThenRun::Background,
+                _ => ThenRun::Here,
+            };
+            let path = InsertPath::new(self.queue, rq, false, run);
             return Next::Call(Call::Insert(path));
         }
         self.refuse(rq)

@@ -10,6 +10,7 @@ use crate::merge::{self, BioTry, Merging, Side};
 use crate::path::{Next, Traced, insert, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::Place;
+use crate::rules::SpareRequest;
 use crate::tags::HctxType;
 
 impl SubmitPath {
@@ -32,6 +33,50 @@ impl SubmitPath {
         true
     }
 
+    /// The bio needs no request any more. v6.1 took one that was allocated ahead before it knew.
+    pub(super) fn merged<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        self.drop_spare(mq, cpu);
+        self.to(match self.spare {
+            Some(_) => At::Absorbed,
+            None => At::Rest,
+        })
+    }
+
+    /// Notes what is to be freed, while the bio is still known to be there.
+    pub(super) fn drop_spare<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) {
+        let q = mq.queue(self.queue);
+        if q.settings.rules.spare_request == SpareRequest::Freed {
+            self.spare = self.take_spare(mq, cpu);
+        }
+        if let Some(rq) = self.spare {
+            q.pool.held(cpu.id)[rq].place = Place::Path;
+        }
+    }
+
+    /// Takes the next request that was allocated ahead, if the bio may have it: of a fitting type
+    /// of hctx, and for a flush as the bio is or is not (blk_mq_get_cached_request).
+    pub(super) fn take_spare<E: Env>(
+        &self,
+        mq: &BlkMq<E>,
+        cpu: &mut Cpu,
+    ) -> Option<crate::request::RequestId> {
+        let rq = cpu.plug.cached.first()?;
+        if cpu.plug.queue != self.queue {
+            return None;
+        }
+        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
+        let bio = pool.bio(self.bio);
+        let polled = bio.flags.polled && mq.set.counts.poll > 0;
+        let wanted = HctxType::of(bio.op, polled);
+        let has = mq.set.kind_of(pool[rq].hctx);
+        let fits = wanted == has || (wanted, has) == (HctxType::Read, HctxType::Default);
+        if !fits || pool[rq].flags.is_flush() != bio.flags.is_flush() {
+            return None;
+        }
+        cpu.plug.cached.remove(&mut pool, rq);
+        Some(rq)
+    }
+
     fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Traced) {
         match side {
             Side::Back => trace_rq(cpu, self.queue, TraceAction::BackMerge, traced),
@@ -40,7 +85,8 @@ impl SubmitPath {
         }
     }
 
-    pub(super) fn elevator_merge<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn elevator_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
         let merging = Merging {
             limits: &q.settings.limits,
             nomerges: q.settings.nomerges,
@@ -66,6 +112,7 @@ impl SubmitPath {
         insert::note_work(q, cpu);
         q.elevator.release(cpu);
         self.absorbed = absorbed;
+        self.drop_spare(mq, cpu);
         self.to(At::Absorbed)
     }
 
@@ -94,7 +141,7 @@ impl SubmitPath {
         match merged {
             Some((_, side)) => {
                 self.trace_merge(cpu, side, traced);
-                self.to(At::Rest)
+                self.merged(mq, cpu)
             }
             None => self.to(At::Alloc),
         }

@@ -203,8 +203,8 @@ impl SubmitPath {
     fn adopt_run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, first: u32, bits: u64) {
         let q = mq.queue(self.queue);
         self.batch = false;
-        cpu.plug.nr_ios = 1;
         cpu.plug.queue = self.queue;
+        let flags = q.with_pool(|pool| pool.bio(self.bio).flags);
         let mut left = bits;
         while left != 0 {
             let bit = left.trailing_zeros();
@@ -216,6 +216,7 @@ impl SubmitPath {
             }
             let mut pool = q.pool.held(cpu.id);
             pool[rq].place = Place::PlugCache;
+            pool[rq].flags = flags;
             cpu.plug.cached.push_front(&mut pool, rq);
         }
     }

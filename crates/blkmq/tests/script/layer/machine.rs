@@ -28,6 +28,8 @@ pub(super) struct Machine {
     pub(super) in_device: Vec<RequestId>,
     /// Requests that the device takes.
     pub(super) room: usize,
+    /// That get_budget has left.
+    pub(super) budgets: u32,
     /// Answers to the next offers, the next one last.
     pub(super) answers: Vec<Answer>,
     /// Print the labels of paths, too.
@@ -46,6 +48,7 @@ impl Machine {
             requeue_work: false,
             in_device: Vec::new(),
             room: usize::MAX,
+            budgets: 0,
             answers: Vec::new(),
             labels: false,
             printed: Vec::new(),
@@ -144,9 +147,21 @@ impl Machine {
                 Next::Done => {
                     stack.pop();
                 }
-                Next::Budget | Next::PutBudget(_) => unreachable!("the device has no budgets"),
+                Next::Budget if self.budgets == 0 => cpu.answer = Answer::NoBudget,
+                Next::Budget => {
+                    self.budgets -= 1;
+                    cpu.answer = Answer::Budget(0);
+                }
+                Next::PutBudget(_) => self.budgets += 1,
             }
         }
+    }
+
+    /// The device is done with a request.
+    pub(super) fn give_budget_back(&mut self, rq: RequestId) {
+        let q = self.mq.queue(0);
+        let held = q.with_pool(|pool| pool[rq].budget.take());
+        self.budgets += u32::from(held.is_some());
     }
 
     /// queue_rq.
@@ -235,6 +250,13 @@ impl Machine {
         self.mq
             .queue(0)
             .with_pool(|pool| address(pool[rq].op, pool[rq].sector, pool[rq].sectors))
+    }
+
+    /// hctxs that stand in line for a tag.
+    pub(super) fn line(&self) -> Vec<String> {
+        let hctxs = self.mq.queue(0).hctxs.iter().enumerate();
+        let waits = hctxs.filter(|(_, hctx)| hctx.dispatch_wait.peek());
+        waits.map(|(number, _)| format!("line {number}")).collect()
     }
 
     /// RESTART bits.

@@ -1,6 +1,6 @@
 //! From fio jobs to the threads of a plan.
 
-use blkmq::request::{IoClass, IoPrio};
+use blkmq::request::{IoClass, IoPrio, Op};
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 use trace::fio::{CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
@@ -18,16 +18,10 @@ const BIOS_MAX: u64 = 1 << 24;
 /// Bios that a thread has in flight at most: its depth, each I/O cut up at the queue's limits, and
 /// one flush.
 pub(super) fn bios_in_flight(thread: &ThreadPlan, limits: &QueueLimits) -> u64 {
-    let pieces = |size: BlockSize, most: u32| {
-        if most == 0 {
-            1
-        } else {
-            u64::from(size.max_sectors.div_ceil(most)).max(1)
-        }
-    };
-    let per_io = pieces(thread.block.read, limits.max_sectors)
-        .max(pieces(thread.block.write, limits.max_sectors))
-        .max(pieces(thread.block.trim, limits.max_discard_sectors));
+    let parts = |op: Op, size: BlockSize| u64::from(limits.parts_max(op, size.max_sectors));
+    let per_io = parts(Op::Read, thread.block.read)
+        .max(parts(Op::Write, thread.block.write))
+        .max(parts(Op::Discard, thread.block.trim));
     u64::from(thread.iodepth) * per_io + 1
 }
 

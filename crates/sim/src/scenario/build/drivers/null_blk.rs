@@ -45,6 +45,10 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     )?;
     let (max_hw_sectors, max_sectors) = max_sectors(setup, block_sectors)?;
     let write_cache = d.cache_size.unwrap_or(0) > 0;
+    if d.fua.is_some() && !setup.rules.null_blk_fua {
+        let what = format!("null_blk of {} has no such parameter", setup.rules.name);
+        return setup.error("fua", what);
+    }
     Ok(Driver {
         plan: DevicePlan {
             kind: DeviceKind::NullBlk(model(setup)?),

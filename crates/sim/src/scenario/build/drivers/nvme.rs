@@ -40,10 +40,10 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let (default_queues, read_queues, poll_queues) = queues(setup)?;
     let write_cache = d.volatile_cache.is_some_and(|switch| switch.0);
     let hw_kb = match d.mdts_kb.unwrap_or(0) {
-        0 => driver_limit_kb(setup),
+        0 => setup.rules.nvme_max_kb,
         told => {
             setup.within("mdts_kb", u64::from(told), 4, 1 << 20)?;
-            told.min(driver_limit_kb(setup))
+            told.min(setup.rules.nvme_max_kb)
         }
     };
     let max_hw_sectors = hw_kb * 2;
@@ -65,7 +65,8 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         },
         limits: QueueLimits {
             max_sectors: max_hw_sectors.min(DEFAULT_CAP),
-            max_segments: (max_hw_sectors / 8 + 1).min(127) as u16,
+            max_segments: (max_hw_sectors / 8 + 1).min(u32::from(setup.rules.nvme_max_segments))
+                as u16,
             chunk_sectors: 0,
             max_discard_sectors: u32::MAX,
             max_discard_segments: 256,
@@ -76,15 +77,6 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         io_timeout: Duration::from_secs(30),
         no_sched: false,
     })
-}
-
-/// NVME_MAX_KB_SZ.
-fn driver_limit_kb(setup: &Setup<'_>) -> u32 {
-    if *setup.rules == blkmq::rules::Rules::v6_1() {
-        4096
-    } else {
-        8192
-    }
 }
 
 /// Default, read and poll queues: nvme_setup_irqs() and nvme_calc_irq_sets(), one vector for each

@@ -1,0 +1,83 @@
+//! What a script cannot bring about: a software queue that is empty though its bit was set.
+
+use super::{At, BUDGET_DELAY, CtxPath};
+use crate::elevator::Elevator;
+use crate::env::{Cpu, Effect, Solo};
+use crate::path::list::ListPath;
+use crate::path::run::PullStep;
+use crate::queue::{BlkMq, QueueConfig, QueueSettings};
+use crate::request::{CpuId, HctxId};
+use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
+
+fn config(hctxs: u16) -> QueueConfig {
+    QueueConfig {
+        settings: QueueSettings {
+            rules: Rules::v6_12(),
+            limits: QueueLimits {
+                max_sectors: 255,
+                max_segments: 128,
+                chunk_sectors: 0,
+                max_discard_sectors: 0,
+                max_discard_segments: 1,
+                write_cache: false,
+                fua: false,
+            },
+            scheduler: SchedulerKind::None,
+            nr_requests: 4,
+            nr_requests_first: 4,
+            nomerges: NoMerges::All,
+            rq_affinity: 1,
+            hz: 250,
+            driver_queue_rqs: false,
+            queue_rqs_in_order: false,
+            driver_commit_rqs: false,
+            driver_budget: true,
+            blocking: false,
+            should_merge: true,
+            slots_per_map: 4,
+        },
+        tags: TagSetConfig {
+            queue_depth: 4,
+            counts: HctxCounts {
+                default: hctxs,
+                read: 0,
+                poll: 0,
+            },
+            hctx_shared: false,
+            vectors: false,
+            waiters: 1,
+        },
+        topology: CpuTopology::flat(hctxs),
+        elevator: Elevator::None,
+        bios: 1,
+    }
+}
+
+/// blk_mq_delay_run_hw_queues(): the budget that goes back may have held any hctx up.
+#[test]
+fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
+    let mq: BlkMq<Solo> = BlkMq::new(&config(20), &mut || 0);
+    let mut path = CtxPath::new(false);
+    path.at = At::Withheld;
+    let (mut list, mut cpu) = (ListPath::idle(), Cpu::new(CpuId(3)));
+    let mut kicked = Vec::new();
+    loop {
+        cpu.begin_label();
+        let step = path.step(&mut list, &mq, 0, HctxId(3), &mut cpu);
+        let mut index = 0;
+        while let Some(effect) = cpu.outbox.take(index) {
+            index += 1;
+            let Effect::KickUnlessPending { hctx, delay, .. } = effect else {
+                panic!("{effect:?}");
+            };
+            assert_eq!(delay, BUDGET_DELAY);
+            kicked.push(hctx.0);
+        }
+        if matches!(step, PullStep::End { again: false }) {
+            break;
+        }
+    }
+    assert_eq!(kicked, (0..20).collect::<Vec<u16>>());
+    assert_eq!(path.bit, 0, "as it began");
+}

@@ -1,0 +1,93 @@
+//! What happens to a bio before anything is done with it: flushes that mean nothing are taken off,
+//! and what is longer than a request may be is split.
+//!
+//! Kernel: submit_bio_noacct() in block/blk-core.c, __bio_split_to_limits(), bio_split_rw_at(),
+//! get_max_io_size() in block/blk-merge.c (6.1.192, 6.12.117).
+
+use super::{SubmitPath, split_point};
+use crate::env::{Cpu, Effect, Env, Slab};
+use crate::path::Traced;
+use crate::queue::RequestQueue;
+use crate::request::{Bio, Op, PAGE_SECTORS, Sectors, Status};
+use crate::rules::QueueLimits;
+
+impl SubmitPath {
+    /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
+    /// flush has ended then, before any trace point. True if it has.
+    pub(super) fn without_flush<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
+        if q.settings.limits.write_cache {
+            return false;
+        }
+        let mut pool = q.pool.held(cpu.id);
+        if !pool.bio(self.bio).flags.is_flush() {
+            return false;
+        }
+        let bio = pool.bio_mut(self.bio);
+        bio.flags.preflush = false;
+        bio.flags.fua = false;
+        if bio.sectors.0 > 0 {
+            return false;
+        }
+        let ended = pool.end_piece(self.bio, Status::Ok);
+        drop(pool);
+        if let Some((bio, status)) = ended {
+            cpu.outbox.push(Effect::BioEnd {
+                queue: self.queue,
+                bio,
+                status,
+            });
+        }
+        true
+    }
+
+    /// Splits a bio that is longer than a request may be: its first part goes on, the rest follows
+    /// it. `None` if nothing had to be done. Trace X.
+    pub(super) fn split<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Option<Split> {
+        let mut pool = q.pool.held(cpu.id);
+        let bio = pool.bio(self.bio);
+        let front = longest_part(&q.settings.limits, bio)?;
+        if matches!(bio.op, Op::Read | Op::Write) {
+            if bio.flags.nowait {
+                return Some(Split::WouldBlock);
+            }
+            // Parts are not polled for: bio_clear_polled().
+            pool.bio_mut(self.bio).flags.polled = false;
+        }
+        let Some(part) = pool.split_bio(self.bio, front) else {
+            unreachable!("the plan reserves bio slots for every split");
+        };
+        let rest = core::mem::replace(&mut self.bio, part);
+        self.rest = Some(rest);
+        let remainder = pool.bio(rest).sector;
+        let traced = Traced::bio(&pool, part);
+        drop(pool);
+        cpu.emit(split_point(self.queue, traced, remainder.0));
+        Some(Split::Done)
+    }
+}
+
+/// What came of a split.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Split {
+    /// The path goes on with the first part.
+    Done,
+    /// The bio may not wait, so it may not be split: it ends with EAGAIN.
+    WouldBlock,
+}
+
+/// Length of the first part if the bio is longer than a request may be.
+fn longest_part(limits: &QueueLimits, bio: &Bio) -> Option<Sectors> {
+    let mut most = match bio.op {
+        Op::Discard => limits.max_discard_sectors,
+        _ => limits.max_sectors,
+    };
+    if limits.chunk_sectors > 0 {
+        let chunk = u64::from(limits.chunk_sectors);
+        most = most.min((chunk - bio.sector.0 % chunk) as u32);
+    }
+    if bio.segments > limits.max_segments {
+        let pages = u32::from(limits.max_segments) * PAGE_SECTORS;
+        most = most.min(pages - u32::from(bio.page_offset));
+    }
+    (bio.sectors.0 > most && most > 0).then_some(Sectors(most))
+}
