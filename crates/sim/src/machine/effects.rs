@@ -265,3 +265,6 @@ impl Simulator {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

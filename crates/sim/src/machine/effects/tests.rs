@@ -1,0 +1,50 @@
+//! What an interrupt handler may put into its batch.
+
+use std::path::Path;
+
+use blkmq::env::Slab;
+use blkmq::request::{CpuId, HctxId, Place, RequestId, Status, Tag};
+
+use crate::device::{EndedBy, Found};
+use crate::machine::Simulator;
+use crate::profile::MachineProfile;
+use crate::scenario::{ProfileFacts, Scenario};
+
+fn simulator() -> Simulator {
+    let profile = MachineProfile::built_in("ryzen-7950x").expect("a built-in profile");
+    let text = "[device]\ntype = \"nvme\"\n[[job]]\nrw = \"write\"\ndirect = 1\n";
+    let facts = [ProfileFacts {
+        name: "ryzen-7950x",
+        cpus: profile.cpus(),
+    }];
+    let scenario = Scenario::from_toml(Path::new("s.toml"), text).expect("a scenario");
+    let plan = scenario.plan(&facts).expect("a plan");
+    Simulator::new(&plan, &profile).expect("a machine of this plan")
+}
+
+/// blk_mq_add_to_batch() refuses what has an end_io: parts of a flush sequence.
+#[test]
+fn parts_of_a_flush_sequence_are_no_batch() {
+    let cpu = CpuId(0);
+    for (flush_seq, batched) in [(false, 1), (true, 0)] {
+        let mut simulator = simulator();
+        let rq = RequestId(0);
+        {
+            let mut pool = simulator.mq.queue(0).pool.held(cpu);
+            pool[rq].place = Place::Device;
+            pool[rq].tag = Some(Tag(0));
+            pool[rq].ctx = cpu;
+            pool[rq].hctx = HctxId(0);
+            pool[rq].flush_seq = flush_seq;
+        }
+        let now = simulator.now;
+        simulator.recorder.device_depth.change(now, true);
+        let found = Found {
+            rq,
+            status: Status::Ok,
+            by: EndedBy::Batch,
+        };
+        simulator.end_found(cpu, found);
+        assert_eq!(simulator.cpu(cpu).batch.len(), batched, "{flush_seq}");
+    }
+}
