@@ -2,11 +2,18 @@
 //!
 //! Computed from a profile; no number of its own. Remote cache lines cost their transfer time.
 
+mod spent;
+mod step;
+
+pub use spent::{Component, Spent, Sum};
+pub use step::{Cycles, Step};
+
 use blkmq::env::Tariff;
 use blkmq::path::Label;
 use blkmq::request::{CpuId, Moves};
+use blkmq::time::Duration;
 
-use crate::profile::{Cycles, Distance, MachineProfile};
+use crate::profile::{Distance, MachineProfile};
 
 /// Prices in picoseconds.
 #[derive(Clone, Debug)]
@@ -20,9 +27,7 @@ pub struct CostModel {
     distance: Vec<Distance>,
     cpus: usize,
     shared_percent: u64,
-    ps_per_kilocycle: u64,
-    /// Costs of steps outside the block layer, cycles.
-    pub cycles: Cycles,
+    step: [u64; Step::ALL.len()],
 }
 
 impl CostModel {
@@ -46,15 +51,24 @@ impl CostModel {
             distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
             cpus: usize::from(cpus),
             shared_percent: profile.smt.shared_percent,
-            ps_per_kilocycle,
-            cycles: profile.cycles.clone(),
+            step: core::array::from_fn(|step| ps(profile.cycles.of(Step::ALL[step]))),
         })
     }
 
-    /// Picoseconds of so many cycles.
+    /// Price of a step, picoseconds.
     #[inline]
-    pub fn ps(&self, cycles: u64) -> u64 {
-        cycles * self.ps_per_kilocycle / 1000
+    pub fn step(&self, step: Step) -> u64 {
+        self.step[step as usize]
+    }
+
+    /// A step that is a delay, not work.
+    pub fn delay(&self, step: Step) -> Duration {
+        Duration(self.step(step) / 1000)
+    }
+
+    /// From now on a step costs nothing.
+    pub fn set_free(&mut self, step: Step) {
+        self.step[step as usize] = 0;
     }
 
     /// How far two CPUs are apart.

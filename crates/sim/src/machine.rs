@@ -27,7 +27,7 @@ use blkmq::queue::BlkMq;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Spent};
 use crate::device::Device;
 use crate::device::{Actions, AnyDevice};
 use crate::event_queue::EventQueue;
@@ -98,6 +98,8 @@ pub struct Simulator {
     /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
     spare_levels: Vec<LevelState>,
     costs: CostModel,
+    /// Where CPU time went.
+    spent: Spent,
     recorder: Recorder,
     plan: Plan,
     running_tasks: usize,
@@ -216,6 +218,11 @@ impl Simulator {
         &self.recorder
     }
 
+    /// Where CPU time went since measuring began.
+    pub fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
     /// The block layer, for reports and checks.
     pub fn block_layer(&self) -> &BlkMq<Solo> {
         &self.mq
@@ -239,7 +246,8 @@ impl Simulator {
         }
         let locks = self.arbiter.stats(&self.mq);
         let (cpus, threads) = (self.cpus_usage(), self.threads_usage());
-        self.recorder.finish(now, cpus, threads, locks);
+        let spent = self.spent.clone();
+        self.recorder.finish(now, cpus, threads, locks, spent);
     }
 
     /// Takes the trace points recorded since the last call: time, CPU, task, point.

@@ -11,6 +11,8 @@ use blkmq::tags::CpuTopology;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+pub use crate::cost::Cycles;
+
 /// A machine: facts and prices.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,86 +73,6 @@ pub struct Transfer {
 pub struct Smt {
     /// Time of a step while the sibling runs too, percent of the time alone.
     pub shared_percent: u64,
-}
-
-/// Costs outside the block layer's labels, cycles.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cycles {
-    /// An atomic read-modify-write on a line that is here.
-    pub atomic: u64,
-    /// A node of a tree, list or hash visited.
-    pub container_op: u64,
-    /// Cache lines that one touched request stands for.
-    pub lines_per_request: u64,
-    /// Taking a free lock.
-    pub lock_free: u64,
-    /// Handing a lock to a waiter, beyond the lines that move.
-    pub lock_handoff: u64,
-    /// fio prepares one I/O.
-    pub fio_prepare: u64,
-    /// fio handles one completion.
-    pub fio_complete: u64,
-    /// fio's time stamps of one I/O, unless gtod_reduce.
-    pub fio_gettime: u64,
-    /// System call entry and exit.
-    pub syscall: u64,
-    /// io_uring issues one request.
-    pub uring_issue: u64,
-    /// io_uring completes one request, on the completing CPU.
-    pub uring_complete: u64,
-    /// io_uring posts one completion, on the task's CPU.
-    pub uring_post: u64,
-    /// io_uring looks whether it must wait.
-    pub uring_wait: u64,
-    /// io_submit(2) issues one request.
-    pub aio_issue: u64,
-    /// AIO completes one request.
-    pub aio_complete: u64,
-    /// read(2) or write(2) above the block layer.
-    pub sync_issue: u64,
-    /// Its completion.
-    pub sync_complete: u64,
-    /// Pinning the pages of a buffer that is not registered.
-    pub pin_pages: u64,
-    /// Looking up a file that is not registered.
-    pub file_lookup: u64,
-    /// Setting up and freeing a bio, block device included.
-    pub bio: u64,
-    /// Handing work to another task on this CPU or another.
-    pub wake: u64,
-    /// From the interrupt that wakes an idle CPU to its first instruction.
-    pub idle_exit: u64,
-    /// Switching tasks.
-    pub context_switch: u64,
-    /// Sending an interrupt to another CPU, on the sender.
-    pub ipi_send: u64,
-    /// From sending to arrival.
-    pub ipi_latency: u64,
-    /// Entry and exit of a hard interrupt.
-    pub irq: u64,
-    /// Entry and exit of a softirq.
-    pub softirq: u64,
-    /// Queueing a work item.
-    pub queue_work: u64,
-    /// A worker takes a work item.
-    pub worker: u64,
-    /// queue_rq of null_blk.
-    pub null_blk_queue_rq: u64,
-    /// Starting the timer of a null_blk or scsi_debug command.
-    pub hrtimer_start: u64,
-    /// queue_rq of NVMe, without doorbell.
-    pub nvme_queue_rq: u64,
-    /// Writing a doorbell.
-    pub nvme_doorbell: u64,
-    /// Handling one completion entry.
-    pub nvme_completion: u64,
-    /// One look at an empty completion queue.
-    pub nvme_poll: u64,
-    /// queue_rq of SCSI and queuecommand of scsi_debug.
-    pub scsi_queue_rq: u64,
-    /// SCSI's completion of one command.
-    pub scsi_completion: u64,
 }
 
 /// How far two CPUs are apart.

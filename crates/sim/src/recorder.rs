@@ -7,6 +7,7 @@ use blkmq::request::{CpuId, Op, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
+use crate::cost::Spent;
 pub use crate::machine::{LockStats, TaskUsage, Usage};
 use crate::plan::Plan;
 
@@ -92,6 +93,8 @@ pub struct Recorder {
     pub threads: Vec<TaskUsage>,
     /// Locks by kind.
     pub locks: Vec<LockStats>,
+    /// Where CPU time went, waiting for locks aside.
+    pub spent: Spent,
     /// Requests with the device.
     pub device_depth: Depth,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
@@ -126,6 +129,7 @@ impl Recorder {
             cpus: Vec::new(),
             threads: Vec::new(),
             locks: Vec::new(),
+            spent: Spent::default(),
             device_depth: Depth::default(),
             trace: Vec::new(),
         }
@@ -172,12 +176,14 @@ impl Recorder {
         cpus: Vec<Usage>,
         threads: Vec<TaskUsage>,
         locks: Vec<LockStats>,
+        spent: Spent,
     ) {
         self.until = now;
         self.device_depth.settle(now);
         self.cpus = cpus;
         self.threads = threads;
         self.locks = locks;
+        self.spent = spent;
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::ser::Serializer;
 use sha2::{Digest, Sha256};
 
+use crate::cost::Component;
 use crate::machine::Stall;
 use crate::plan::{Plan, QueuePlan, ThreadPlan};
 use crate::profile::MachineProfile;
@@ -45,6 +46,8 @@ pub struct Report {
     pub jobs: Vec<JobReport>,
     /// Time of all CPUs.
     pub cpus: CpuReport,
+    /// Work of all CPUs by component; those without any are left out.
+    pub work: Vec<WorkReport>,
     /// Locks by kind; those never taken are left out.
     pub locks: Vec<LockReport>,
     /// The device.
@@ -148,6 +151,35 @@ pub struct CpuReport {
     pub busy_ns: u64,
 }
 
+/// What one component of the kernel, or the user, did on all CPUs. Waiting is not in it.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct WorkReport {
+    /// Its name.
+    pub component: &'static str,
+    /// Its time.
+    pub ns: u64,
+    /// The same in clock cycles, for each I/O that was measured.
+    pub cycles_per_io: f64,
+}
+
+impl WorkReport {
+    fn all(recorder: &Recorder, clock_mhz: u64) -> Vec<WorkReport> {
+        let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
+        let ios: u64 = directions.map(|direction| direction.ios).sum();
+        let times = Component::ALL
+            .into_iter()
+            .zip(recorder.spent.by_component());
+        times
+            .filter(|&(_, ps)| ps > 0)
+            .map(|(component, ps)| WorkReport {
+                component: component.name(),
+                ns: ps / 1000,
+                cycles_per_io: ps as f64 * clock_mhz as f64 / 1e6 / ios.max(1) as f64,
+            })
+            .collect()
+    }
+}
+
 /// Figures of the locks of one kind.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct LockReport {
@@ -185,6 +217,7 @@ impl Report {
             jobs: jobs
                 .map(|(index, job)| JobReport::new(index, job, plan, recorder))
                 .collect(),
+            work: WorkReport::all(recorder, profile.clock_mhz),
             locks: recorder
                 .locks
                 .iter()

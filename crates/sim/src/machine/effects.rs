@@ -8,6 +8,7 @@ use blkmq::time::SimTime;
 
 use super::task::TaskId;
 use super::{Event, Simulator, class};
+use crate::cost::Step;
 use crate::device::{Action, Actions, AnyDevice, Command, Device, EndedBy, Found, Verdict};
 use crate::plan::DeviceKind;
 
@@ -23,8 +24,7 @@ impl Simulator {
                 Effect::KickRequeue { .. } => self.kick_requeue(id),
                 Effect::BioEnd { queue, bio, status } => self.bio_end(id, queue, bio, status),
                 Effect::Wake(WaiterId(task)) => {
-                    let price = self.costs.ps(self.costs.cycles.wake);
-                    self.spend(id, price);
+                    self.charge(id, Step::Wake);
                     self.wake(TaskId(task), id);
                 }
             }
@@ -69,8 +69,7 @@ impl Simulator {
                 budget: r.budget,
             }
         };
-        let price = self.queue_rq_price(last);
-        self.spend(id, price);
+        self.charge_queue_rq(id, last);
         self.device_now = self.device_now.max(self.at(id));
         let mut actions = self.spare_actions.pop().unwrap_or_default();
         let reply = self
@@ -99,17 +98,27 @@ impl Simulator {
         self.act(Some(id), actions);
     }
 
-    fn queue_rq_price(&self, last: bool) -> u64 {
-        let c = &self.costs.cycles;
-        let cycles = match &self.plan.device.kind {
+    /// The driver's own work in queue_rq.
+    fn charge_queue_rq(&mut self, id: CpuId, last: bool) {
+        match &self.plan.device.kind {
             DeviceKind::NullBlk(plan) => {
                 let timer = plan.irqmode == crate::plan::IrqMode::Timer;
-                c.null_blk_queue_rq + if timer { c.hrtimer_start } else { 0 }
+                self.charge(id, Step::NullBlkQueueRq);
+                if timer {
+                    self.charge(id, Step::HrtimerStart);
+                }
             }
-            DeviceKind::Nvme(_) => c.nvme_queue_rq + if last { c.nvme_doorbell } else { 0 },
-            DeviceKind::ScsiDebug(_) => c.scsi_queue_rq + c.hrtimer_start,
-        };
-        self.costs.ps(cycles)
+            DeviceKind::Nvme(_) => {
+                self.charge(id, Step::NvmeQueueRq);
+                if last {
+                    self.charge(id, Step::NvmeDoorbell);
+                }
+            }
+            DeviceKind::ScsiDebug(_) => {
+                self.charge(id, Step::ScsiQueueRq);
+                self.charge(id, Step::HrtimerStart);
+            }
+        }
     }
 
     /// Calls the device and does what it asks for.
@@ -221,15 +230,10 @@ impl Simulator {
         if !first || (from == to && !self.cpu(to).is_idle()) {
             return;
         }
-        let c = &self.costs.cycles;
-        let (send, latency) = (
-            self.costs.ps(c.ipi_send),
-            self.costs.ps(c.ipi_latency) / 1000,
-        );
         if from != to {
-            self.spend(from, send);
+            self.charge(from, Step::IpiSend);
         }
-        let at = self.at(from) + blkmq::time::Duration(latency);
+        let at = self.at(from) + self.costs.delay(Step::IpiLatency);
         self.events.push(at, class::INTERRUPT, Event::Ipi(to));
     }
 

@@ -14,6 +14,7 @@ use blkmq::time::{Duration, SimTime};
 use super::Simulator;
 use super::cpu::Mode;
 use super::task::{Program, State, TaskId, Turn};
+use crate::cost::Step;
 use crate::device::Device;
 use crate::plan::{Engine, ThreadPlan};
 use crate::recorder::IoRecord;
@@ -146,8 +147,7 @@ impl Simulator {
                 fio.issuing -= 1;
                 let slot = fio.prepared.pop_front().expect("as many as were counted");
                 fio.in_flight += 1;
-                let price = self.issue_price(fio);
-                self.spend_as(id, price, Mode::System);
+                self.charge_issue(id, fio);
                 fio.slots[slot as usize].issued = self.at(id);
                 let nowait = fio.plan.engine == Engine::IoUring;
                 self.submit_io(id, task, fio, slot, nowait);
@@ -174,8 +174,7 @@ impl Simulator {
             }
             Stage::Reap => self.reap(id, fio),
             Stage::Woken => {
-                let price = self.costs.ps(self.costs.cycles.uring_wait);
-                self.spend_as(id, price, Mode::System);
+                self.charge_as(id, Step::UringWait, Mode::System);
                 if (fio.done.len() as u32) < fio.waiting_for {
                     return Turn::Sleep;
                 }
@@ -213,14 +212,10 @@ impl Simulator {
             };
             return Turn::Again;
         }
-        let c = &self.costs.cycles;
-        let stamps = if fio.plan.gtod_reduce {
-            0
-        } else {
-            c.fio_gettime
-        };
-        let price = self.costs.ps(c.fio_prepare + stamps);
-        self.spend_as(id, price, Mode::User);
+        self.charge_as(id, Step::FioPrepare, Mode::User);
+        if !fio.plan.gtod_reduce {
+            self.charge_as(id, Step::FioGettime, Mode::User);
+        }
         let slot = fio.free.pop().expect("not more than iodepth are alive");
         fio.slots[slot as usize].io = io;
         fio.prepared.push_back(slot);
@@ -247,8 +242,7 @@ impl Simulator {
     }
 
     fn enter_kernel(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
-        let price = self.costs.ps(self.costs.cycles.syscall);
-        self.spend_as(id, price, Mode::System);
+        self.charge_as(id, Step::Syscall, Mode::System);
         let count = fio.prepared.len();
         if count > PLUG_THRESHOLD && fio.plan.engine != Engine::Sync {
             // io_uring announces how many come, AIO does not.
@@ -264,21 +258,21 @@ impl Simulator {
         Turn::Again
     }
 
-    fn issue_price(&self, fio: &FioTask) -> u64 {
-        let c = &self.costs.cycles;
-        let mut cycles = c.bio
-            + match fio.plan.engine {
-                Engine::IoUring => c.uring_issue,
-                Engine::Libaio => c.aio_issue,
-                Engine::Sync => c.sync_issue,
-            };
+    /// The engine's work for one submission, above the block layer.
+    fn charge_issue(&mut self, id: CpuId, fio: &FioTask) {
+        let engine = match fio.plan.engine {
+            Engine::IoUring => Step::UringIssue,
+            Engine::Libaio => Step::AioIssue,
+            Engine::Sync => Step::SyncIssue,
+        };
+        self.charge_as(id, engine, Mode::System);
+        self.charge_as(id, Step::Bio, Mode::System);
         if !fio.plan.fixed_buffers {
-            cycles += c.pin_pages;
+            self.charge_as(id, Step::PinPages, Mode::System);
         }
         if !fio.plan.registered_files {
-            cycles += c.file_lookup;
+            self.charge_as(id, Step::FileLookup, Mode::System);
         }
-        self.costs.ps(cycles)
     }
 
     /// Submits an I/O of a thread from another task.
@@ -311,7 +305,6 @@ impl Simulator {
             return self.replay_done(id, owner);
         }
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
-        let c = &self.costs.cycles;
         let Program::Fio(fio) = &self.tasks[task.index()].program else {
             unreachable!("only fio threads own I/Os")
         };
@@ -322,17 +315,16 @@ impl Simulator {
             if let Program::IoWorker(io_worker) = &mut self.tasks[worker.index()].program {
                 io_worker.queue.push_back(slot);
             }
-            let price = self.costs.ps(c.wake);
-            self.spend(id, price);
+            self.charge(id, Step::Wake);
             self.wake(worker, id);
             return;
         }
-        let price = self.costs.ps(match fio.plan.engine {
-            Engine::IoUring => c.uring_complete,
-            Engine::Libaio => c.aio_complete,
-            Engine::Sync => c.sync_complete,
-        });
-        self.spend(id, price);
+        let step = match fio.plan.engine {
+            Engine::IoUring => Step::UringComplete,
+            Engine::Libaio => Step::AioComplete,
+            Engine::Sync => Step::SyncComplete,
+        };
+        self.charge(id, step);
         let at = self.at(id);
         let Program::Fio(fio) = &mut self.tasks[task.index()].program else {
             unreachable!("checked above")
@@ -343,8 +335,7 @@ impl Simulator {
         fio.done.push_back(slot);
         let enough = fio.waiting_for > 0 && fio.done.len() as u32 >= fio.waiting_for;
         if enough && self.tasks[task.index()].state == State::Sleeping {
-            let price = self.costs.ps(self.costs.cycles.wake);
-            self.spend(id, price);
+            self.charge(id, Step::Wake);
             self.wake(task, id);
         }
     }
@@ -356,9 +347,8 @@ impl Simulator {
                 fio.stage = Stage::Poll;
                 return Turn::Again;
             }
-            let c = &self.costs.cycles;
-            let price = self.costs.ps(c.syscall + c.uring_wait);
-            self.spend_as(id, price, Mode::System);
+            self.charge_as(id, Step::Syscall, Mode::System);
+            self.charge_as(id, Step::UringWait, Mode::System);
             fio.waiting_for = min;
             fio.stage = Stage::Woken;
             return Turn::Again;
@@ -397,18 +387,13 @@ impl Simulator {
     }
 
     fn reap_one(&mut self, id: CpuId, fio: &mut FioTask, slot: u32) {
-        let c = &self.costs.cycles;
-        let stamps = if fio.plan.gtod_reduce {
-            0
-        } else {
-            c.fio_gettime
-        };
-        let user = self.costs.ps(c.fio_complete + stamps);
         if fio.plan.engine == Engine::IoUring {
-            let post = self.costs.ps(c.uring_post);
-            self.spend_as(id, post, Mode::System);
+            self.charge_as(id, Step::UringPost, Mode::System);
         }
-        self.spend_as(id, user, Mode::User);
+        self.charge_as(id, Step::FioComplete, Mode::User);
+        if !fio.plan.gtod_reduce {
+            self.charge_as(id, Step::FioGettime, Mode::User);
+        }
         let now = self.at(id);
         let s = fio.slots[slot as usize];
         fio.in_flight -= 1;
@@ -427,8 +412,7 @@ impl Simulator {
 
     /// One look at the poll queue.
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
-        let price = self.costs.ps(self.costs.cycles.nvme_poll);
-        self.spend_as(id, price, Mode::System);
+        self.charge_as(id, Step::NvmePoll, Mode::System);
         let hctx = self.mq.set.hctx_for(id, Op::Read, true);
         let mut found = None;
         self.with_device(Some(id), |device, now, out| {
@@ -436,8 +420,7 @@ impl Simulator {
         });
         match found {
             Some(found) => {
-                let price = self.completion_price();
-                self.spend(id, price);
+                self.charge_completion(id);
                 self.end_found(id, found);
             }
             None => {

@@ -7,6 +7,7 @@ use blkmq::request::CpuId;
 
 use super::Simulator;
 use super::cpu::{IrqStage, Mode};
+use crate::cost::Step;
 use crate::device::Device;
 use crate::plan::DeviceKind;
 
@@ -21,8 +22,7 @@ impl Simulator {
                 });
                 match found {
                     Some(found) => {
-                        let price = self.completion_price();
-                        self.spend(id, price);
+                        self.charge_completion(id);
                         self.end_found(id, found);
                     }
                     None => self.cpu_mut(id).irq = IrqStage::Batch,
@@ -44,21 +44,19 @@ impl Simulator {
     }
 
     /// Driver's work for one completion it found.
-    pub(super) fn completion_price(&self) -> u64 {
-        let c = &self.costs.cycles;
-        self.costs.ps(match &self.plan.device.kind {
-            DeviceKind::NullBlk(_) => 0,
-            DeviceKind::Nvme(_) => c.nvme_completion,
-            DeviceKind::ScsiDebug(_) => c.scsi_completion,
-        })
+    pub(super) fn charge_completion(&mut self, id: CpuId) {
+        match &self.plan.device.kind {
+            DeviceKind::NullBlk(_) => {}
+            DeviceKind::Nvme(_) => self.charge(id, Step::NvmeCompletion),
+            DeviceKind::ScsiDebug(_) => self.charge(id, Step::ScsiCompletion),
+        }
     }
 
     pub(super) fn enter_softirq(&mut self, id: CpuId) {
-        let price = self.costs.ps(self.costs.cycles.softirq);
         let cpu = self.cpu_mut(id);
         cpu.in_softirq = true;
         cpu.softirq_raised = false;
-        cpu.spend(price, Mode::Softirq);
+        self.charge_as(id, Step::Softirq, Mode::Softirq);
     }
 
     /// The softirq ends one more request, or itself.

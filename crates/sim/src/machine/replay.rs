@@ -13,6 +13,7 @@ use blkmq::time::{Duration, SimTime};
 use super::cpu::{LevelState, Mode, TaskUsage};
 use super::task::{Program, State, Task, TaskId, Turn};
 use super::{Event, Simulator, class};
+use crate::cost::Step as Cost;
 use crate::device::{AnyDevice, CapturedCounts, CapturedDevice, DeviceSetup};
 use crate::plan::Plan;
 use crate::profile::MachineProfile;
@@ -86,8 +87,8 @@ impl Simulator {
             let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, &[]));
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
-            simulator.costs.cycles.idle_exit = 0;
-            simulator.costs.cycles.irq = 0;
+            simulator.costs.set_free(Cost::IdleExit);
+            simulator.costs.set_free(Cost::Irq);
             simulator.device = AnyDevice::Captured(Box::new(device));
         }
         let mut replay = Replay {
@@ -353,8 +354,7 @@ impl Simulator {
         let stream = replay.stream_of[index as usize] as usize;
         replay.done[stream].push(at);
         let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);
-        let price = self.costs.ps(self.costs.cycles.aio_complete);
-        self.spend(id, price);
+        self.charge(id, Cost::AioComplete);
         let t = &mut self.tasks[task.index()];
         let Program::Replay(p) = &mut t.program else {
             // It runs, and looks for itself before it sleeps.
@@ -362,8 +362,7 @@ impl Simulator {
         };
         if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
             p.waiting_for = 0;
-            let price = self.costs.ps(self.costs.cycles.wake);
-            self.spend_as(id, price, Mode::System);
+            self.charge_as(id, Cost::Wake, Mode::System);
             self.wake(task, id);
         }
     }

@@ -15,7 +15,7 @@ use super::fio::FioTask;
 use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Spent};
 use crate::device::{AnyDevice, DeviceSetup};
 use crate::event_queue::EventQueue;
 use crate::plan::{DeviceKind, Engine, Plan};
@@ -64,6 +64,7 @@ impl Simulator {
             spare_actions: Vec::new(),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
             costs,
+            spent: Spent::default(),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             mq,
@@ -136,6 +137,7 @@ impl Simulator {
             task.usage = TaskUsage::default();
         }
         self.arbiter.reset_stats();
+        self.spent.clear();
         self.recorder.begin(now);
     }
 

@@ -13,6 +13,7 @@ use super::fio::FioTask;
 use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
 use super::{Event, RUN_AHEAD, Simulator, class};
+use crate::cost::Step;
 use crate::device::Device;
 
 /// Turns of one CPU before the run is looked at from outside.
@@ -79,11 +80,10 @@ impl Simulator {
     /// An interrupt has come: an idle or spinning CPU takes it now, a busy one at its next label.
     pub(super) fn notice(&mut self, id: CpuId) {
         let now = self.now;
-        let exit = self.costs.ps(self.costs.cycles.idle_exit);
         let cpu = self.cpu_mut(id);
         if cpu.is_idle() {
             cpu.leave_idle(now);
-            cpu.spend(exit, Mode::System);
+            self.charge_as(id, Step::IdleExit, Mode::System);
             self.run_cpu(id);
             return;
         }
@@ -102,11 +102,11 @@ impl Simulator {
         if !ipi && vector.is_none() {
             return;
         }
-        let (now, price) = (self.now, self.costs.ps(self.costs.cycles.irq));
+        let now = self.now;
         let cpu = self.cpu_mut(id);
         cpu.count_spin(now);
         cpu.irq = vector.map_or(IrqStage::Exit, IrqStage::Look);
-        cpu.spend(price, Mode::Irq);
+        self.charge_as(id, Step::Irq, Mode::Irq);
     }
 
     /// Between frames: what the running level does next. False if nothing is left to do.
@@ -133,8 +133,8 @@ impl Simulator {
         };
         if self.cpu(id).softirq_raised {
             // Raised outside an interrupt: ksoftirqd gets the CPU.
-            let switch = self.costs.ps(self.costs.cycles.context_switch);
-            self.cpu_mut(id).spend(2 * switch, Mode::System);
+            self.charge_as(id, Step::ContextSwitch, Mode::System);
+            self.charge_as(id, Step::ContextSwitch, Mode::System);
             self.enter_softirq(id);
             return true;
         }
@@ -198,8 +198,7 @@ impl Simulator {
                 self.with_device(Some(id), |device, _, _| device.put_budget(token));
             }
             Next::Commit(hctx) => {
-                let price = self.costs.ps(self.costs.cycles.nvme_doorbell);
-                self.spend(id, price);
+                self.charge(id, Step::NvmeDoorbell);
                 self.with_device(Some(id), |device, now, out| {
                     device.commit_rqs(hctx, now, out);
                 });
@@ -208,21 +207,23 @@ impl Simulator {
         }
     }
 
-    /// Spends kernel time in the mode of the running level.
-    pub(super) fn spend(&mut self, id: CpuId, ps: u64) {
+    /// The kernel makes a step, in the mode of the running level.
+    pub(super) fn charge(&mut self, id: CpuId, step: Step) {
         let mode = self.cpu(id).kernel_mode();
-        self.spend_as(id, ps, mode);
+        self.charge_as(id, step, mode);
     }
 
-    /// Spends time, longer while the sibling runs too.
-    pub(super) fn spend_as(&mut self, id: CpuId, ps: u64, mode: Mode) {
+    /// A step takes its time, longer while the sibling runs too.
+    pub(super) fn charge_as(&mut self, id: CpuId, step: Step, mode: Mode) {
         let cpu = &mut self.cpus[usize::from(id.0)];
+        let price = self.costs.step(step);
         let ps = if cpu.shared {
-            self.costs.shared(ps)
+            self.costs.shared(price)
         } else {
-            ps
+            price
         };
         cpu.spend(ps, mode);
+        self.spent.step(step, ps);
     }
 
     /// The other thread of the core does real work: it neither idles nor spins.

@@ -12,7 +12,7 @@ use blkmq::time::SimTime;
 use super::arbiter::Arbiter;
 use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Stack, Wait};
 use super::{Event, RUN_AHEAD, Simulator, class};
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Spent, Step};
 use crate::event_queue::EventQueue;
 
 /// Why a stretch ended.
@@ -66,6 +66,7 @@ impl Simulator {
             mq: &self.mq,
             pool: &self.mq.queue(0).pool,
             costs: &self.costs,
+            spent: &mut self.spent,
         };
         let stop = lane.run(env, stack, wait, level, cut);
         self.steps += lane.steps;
@@ -94,16 +95,16 @@ impl Simulator {
             return;
         }
         cpu.count_spin(self.now);
-        let c = &self.costs.cycles;
-        let cycles = if grant.waited.is_some() {
-            c.lock_handoff
+        let step = if grant.waited.is_some() {
+            Step::LockHandoff
         } else {
-            c.lock_free
+            Step::LockFree
         };
         let cpu = &mut self.cpus[usize::from(id.0)];
         let since = cpu.at();
         cpu.env.owner = u32::from(id.0) * 4 + level as u32;
-        let price = acquire(&self.mq, &self.costs, lock, cycles, &mut cpu.env);
+        let price = acquire(&self.mq, &self.costs, lock, step, &mut cpu.env);
+        self.spent.step(step, price);
         let mode = cpu.kernel_mode();
         cpu.spend(price, mode);
         cpu.irq_off += u32::from(lock.kind.irq_class().masks_irq());
@@ -137,6 +138,7 @@ struct Lane<'a> {
     mq: &'a BlkMq<Solo>,
     pool: &'a SoloSlab<RequestPool>,
     costs: &'a CostModel,
+    spent: &'a mut Spent,
 }
 
 impl Lane<'_> {
@@ -156,7 +158,7 @@ impl Lane<'_> {
             Wait::Spin(_) => return Stop::Waits,
             Wait::Got(lock) => {
                 let slot = self.mq.lock_slot(lock);
-                self.acquire(lock, slot, self.costs.cycles.lock_handoff, env);
+                self.acquire(lock, slot, Step::LockHandoff, env);
                 None
             }
         };
@@ -255,9 +257,11 @@ impl Lane<'_> {
     }
 
     /// The grant takes effect: the lock is the running level's from now on.
-    fn acquire(&mut self, lock: LockId, slot: usize, cycles: u64, env: &mut Cpu) {
+    fn acquire(&mut self, lock: LockId, slot: usize, step: Step, env: &mut Cpu) {
         let since = SimTime(self.at_ps / 1000);
-        self.at_ps += acquire(self.mq, self.costs, lock, cycles, env);
+        let price = acquire(self.mq, self.costs, lock, step, env);
+        self.spent.step(step, price);
+        self.at_ps += price;
         self.held.add(HeldLock {
             lock,
             slot: slot as u32,
@@ -292,11 +296,13 @@ impl Toll for Lane<'_> {
         self.steps += 1;
         let moved = self.pool.held(cpu.id).take_moved();
         let price = self.costs.label(label) + cpu.meter.take() + moved;
-        self.at_ps += if self.shared {
+        let ps = if self.shared {
             self.costs.shared(price)
         } else {
             price
         };
+        self.at_ps += ps;
+        self.spent.label(label, ps);
         if cpu.locks_held() != self.locks {
             self.release(cpu);
         }
@@ -322,16 +328,16 @@ impl Toll for Lane<'_> {
             *self.now = at;
         }
         self.arbiter.take(slot);
-        self.acquire(lock, slot, self.costs.cycles.lock_free, cpu);
+        self.acquire(lock, slot, Step::LockFree, cpu);
         cpu.now = SimTime(self.at_ps / 1000);
         true
     }
 }
 
 /// A lock is the CPU's from now on. Picoseconds that this takes.
-fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, cycles: u64, env: &mut Cpu) -> u64 {
+fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
     mq.acquire(lock, env);
-    costs.ps(cycles) + env.meter.take()
+    costs.step(step) + env.meter.take()
 }
 
 /// Locks that everybody wants: asked for in exact order of time. The others are held for so short

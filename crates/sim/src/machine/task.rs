@@ -13,6 +13,7 @@ use super::fio::FioTask;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use super::{Event, Simulator, class};
+use crate::cost::Step;
 
 /// Time slice of a task that others wait behind.
 const SLICE: Duration = Duration::from_millis(3);
@@ -112,14 +113,13 @@ impl Simulator {
         }
         if self.cpu(target).is_idle() {
             let remote = target != waker;
-            let cycles = if remote {
-                self.costs.cycles.ipi_latency
+            let latency = if remote {
+                self.costs.delay(Step::IpiLatency)
             } else {
-                0
+                Duration::ZERO
             };
-            let latency = self.costs.ps(cycles) / 1000;
             self.events
-                .push(at + Duration(latency), class::CPU, Event::Ipi(target));
+                .push(at + latency, class::CPU, Event::Ipi(target));
         }
     }
 
@@ -144,7 +144,6 @@ impl Simulator {
         let Some(task) = self.cpu_mut(cpu).runqueue.pop_front() else {
             return false;
         };
-        let cost = self.costs.ps(self.costs.cycles.context_switch);
         let t = &mut self.tasks[task.index()];
         t.usage.switches += 1;
         t.cpu = cpu;
@@ -160,7 +159,8 @@ impl Simulator {
         c.current = Some(task);
         c.switches += 1;
         c.begin_task_usage();
-        c.spend(cost, Mode::System);
+        self.charge_as(cpu, Step::ContextSwitch, Mode::System);
+        let c = &mut self.cpus[usize::from(cpu.0)];
         c.slice_end = c.at() + SLICE;
         true
     }

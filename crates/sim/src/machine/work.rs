@@ -12,6 +12,7 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 use super::cpu::Mode;
 use super::task::{TaskId, Turn};
 use super::{Event, Simulator, class};
+use crate::cost::Step;
 
 /// BLK_MQ_CPU_WORK_BATCH.
 const WORK_BATCH: u8 = 8;
@@ -114,7 +115,6 @@ impl Simulator {
         if blkmq::env::Bit::peek(&self.mq.queue(0).hctx(hctx).stopped) {
             return;
         }
-        let price = self.costs.ps(self.costs.cycles.queue_work);
         match self.work.hctxs[index].item {
             Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
             Item::Running(_) => {
@@ -128,7 +128,7 @@ impl Simulator {
             Item::Idle | Item::Delayed => {}
         }
         if !self.cpu(from).is_idle() {
-            self.spend(from, price);
+            self.charge(from, Step::QueueWork);
         }
         if delay.0 == 0 {
             self.queue_hctx_work(from, hctx);
@@ -187,8 +187,7 @@ impl Simulator {
         self.work.queues[usize::from(target.0)].push_back(job);
         let worker = self.work.workers[usize::from(target.0)];
         if !self.cpu(from).is_idle() {
-            let price = self.costs.ps(self.costs.cycles.wake);
-            self.spend(from, price);
+            self.charge(from, Step::Wake);
         }
         self.wake(worker, from);
     }
@@ -214,8 +213,7 @@ impl Simulator {
         let Some(job) = self.work.queues[usize::from(id.0)].pop_front() else {
             return Turn::Sleep;
         };
-        let price = self.costs.ps(self.costs.cycles.worker);
-        self.spend_as(id, price, Mode::System);
+        self.charge_as(id, Step::Worker, Mode::System);
         worker.running = Some(job);
         let frame = match job {
             Job::Hctx(hctx) => {
@@ -254,10 +252,8 @@ impl Simulator {
         let Some(slot) = worker.queue.pop_front() else {
             return Turn::Sleep;
         };
-        let price = self
-            .costs
-            .ps(self.costs.cycles.uring_issue + self.costs.cycles.worker);
-        self.spend_as(id, price, Mode::System);
+        self.charge_as(id, Step::Worker, Mode::System);
+        self.charge_as(id, Step::UringIssue, Mode::System);
         self.submit_slot(id, worker.owner, slot, false);
         Turn::Again
     }

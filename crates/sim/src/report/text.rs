@@ -121,11 +121,24 @@ impl Report {
             "       {:>8.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>9}",
             cpus.user, cpus.system, cpus.softirq, cpus.irq, cpus.lock_wait, cpus.idle, cpus.ctx
         )?;
+        self.work(f)?;
         writeln!(
             f,
             "\nRequests with the device: {:.1} on average, {} at most",
             self.device.depth_mean, self.device.depth_max
         )
+    }
+
+    fn work(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.work.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\nWork, cycles an I/O (waiting for locks aside):")?;
+        for (index, work) in self.work.iter().enumerate() {
+            let lead = if index % 5 == 0 { "\n    " } else { "  " };
+            write!(f, "{lead}{} {:.0}", work.component, work.cycles_per_io)?;
+        }
+        writeln!(f)
     }
 
     fn locks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
