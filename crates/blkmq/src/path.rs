@@ -24,7 +24,7 @@ pub use flush::FlushPath;
 pub use hand::TagsInHand;
 pub use insert::InsertPath;
 pub use plug::{Plug, PlugPath, Unplug};
-pub use requeue::RequeuePath;
+pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use submit::SubmitPath;
 
@@ -151,6 +151,8 @@ pub enum Frame {
     Flush(FlushPath),
     /// requeue_work.
     Requeue(RequeuePath),
+    /// A request that its driver gives back.
+    RequeueRequest(RequeueRequest),
 }
 
 impl Frame {
@@ -164,6 +166,7 @@ impl Frame {
             Frame::Complete(path) => path.step(mq, cpu),
             Frame::Flush(path) => path.step(mq, cpu),
             Frame::Requeue(path) => path.step(mq, cpu),
+            Frame::RequeueRequest(path) => path.step(mq, cpu),
         }
     }
 
@@ -180,6 +183,7 @@ impl Frame {
             Frame::Complete(path) => drive(path, mq, cpu, toll),
             Frame::Flush(path) => drive(path, mq, cpu, toll),
             Frame::Requeue(path) => drive(path, mq, cpu, toll),
+            Frame::RequeueRequest(path) => drive(path, mq, cpu, toll),
         }
     }
 
@@ -193,6 +197,7 @@ impl Frame {
             Frame::Complete(path) => path.label(),
             Frame::Flush(path) => path.label(),
             Frame::Requeue(path) => path.label(),
+            Frame::RequeueRequest(path) => path.label(),
         }
     }
 
@@ -214,6 +219,7 @@ impl Frame {
             Frame::Complete(path) => path.queue,
             Frame::Flush(path) => path.queue,
             Frame::Requeue(path) => path.queue,
+            Frame::RequeueRequest(path) => path.queue,
         }
     }
 }
@@ -264,7 +270,10 @@ macro_rules! path {
     };
 }
 
-path!(SubmitPath: 0, PlugPath: 1, InsertPath: 2, CompletePath: 7, FlushPath: 8, RequeuePath: 9);
+path!(
+    SubmitPath: 0, PlugPath: 1, InsertPath: 2, CompletePath: 7, FlushPath: 8, RequeuePath: 9,
+    RequeueRequest: 10
+);
 
 impl Path for RunPath {
     fn label(&self) -> Label {
@@ -281,7 +290,7 @@ impl Path for RunPath {
 pub struct Label(pub u8);
 
 /// Names of the labels of each path, in the order of its `At`.
-const LABELS: [(&str, &[&str]); 10] = [
+const LABELS: [(&str, &[&str]); 11] = [
     ("submit", submit::LABELS),
     ("plug", plug::LABELS),
     ("insert", insert::LABELS),
@@ -292,6 +301,7 @@ const LABELS: [(&str, &[&str]); 10] = [
     ("complete", complete::LABELS),
     ("flush", flush::LABELS),
     ("requeue", requeue::LABELS),
+    ("requeue-request", requeue::REQUEST_LABELS),
 ];
 
 const LABEL_BASE: [usize; LABELS.len()] = {

@@ -135,7 +135,7 @@ pub enum EmptyRun {
     RecheckUnderQueueLock,
 }
 
-/// Order in which requeued requests come back.
+/// Order in which requests that a driver requeues come back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RequeueOrder {
     /// Requeued at the front, reinserted at head in list order (v6.1).

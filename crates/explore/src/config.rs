@@ -49,6 +49,8 @@ pub struct Config {
     /// How often the device may refuse though it is not full: BLK_STS_RESOURCE always,
     /// BLK_STS_DEV_RESOURCE where `promises` allows it.
     pub refusals: u8,
+    /// How often the driver may give a request back and answer BLK_STS_OK.
+    pub requeues: u8,
     /// When the driver answers BLK_STS_DEV_RESOURCE, which promises another run.
     pub promises: Promises,
     /// A task that was woken goes on where the scheduler likes, not only where it slept.
@@ -154,6 +156,7 @@ impl Config {
             device_limit: u32::MAX,
             when_full: Refusal::DevResource,
             refusals: 0,
+            requeues: 0,
             promises: Promises::SameHctx,
             migrates: false,
             delayed_runs: false,

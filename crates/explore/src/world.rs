@@ -5,12 +5,13 @@
 //! every step of the others. Read next: `world/context.rs`, then `oracle.rs` for what must hold.
 
 mod context;
+mod device;
 mod mutant;
 
 use core::hash::{Hash, Hasher};
 
-use crate::config::{Config, Promises, Refusal, Task};
-use blkmq::env::{Answer, Effect, Solo};
+use crate::config::{Config, Task};
+use blkmq::env::{Effect, Solo};
 use blkmq::path::{
     CompletePath, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
@@ -47,6 +48,8 @@ pub(crate) struct Outside {
     pub(crate) in_device: Vec<RequestId>,
     /// Refusals left.
     pub(crate) refusals: u8,
+    /// Requeues by the driver left.
+    pub(crate) requeues: u8,
     /// hctxs that the driver has promised to run.
     pub(crate) promised: u64,
     /// Work item of each hctx.
@@ -92,6 +95,7 @@ impl Clone for World {
         self.outside.in_device.clone_from(&source.outside.in_device);
         self.outside.run_work.clone_from(&source.outside.run_work);
         self.outside.refusals = source.outside.refusals;
+        self.outside.requeues = source.outside.requeues;
         self.outside.promised = source.outside.promised;
         self.outside.requeue_work = source.outside.requeue_work;
         self.outside.started = source.outside.started;
@@ -131,7 +135,7 @@ impl Fixed {
         for (hctx, queue) in mq.queue(0).hctxs.iter().enumerate() {
             add(Role::RunWork(HctxId(hctx as u16)), queue.cpumask[0].0);
         }
-        if config.tasks.iter().any(|task| task.flush) {
+        if config.requeues > 0 || config.tasks.iter().any(|task| task.flush) {
             add(Role::RequeueWork, 0);
         }
         for index in 0..config.completers {
@@ -143,6 +147,7 @@ impl Fixed {
             outside: Outside {
                 in_device: Vec::new(),
                 refusals: config.refusals,
+                requeues: config.requeues,
                 promised: 0,
                 run_work: vec![Pending::No; usize::from(config.hctxs)],
                 requeue_work: false,
@@ -322,63 +327,6 @@ impl World {
         let id = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
         let id = id.expect("there is a slot for every bio");
         Frame::Submit(SubmitPath::new(0, id))
-    }
-
-    /// The device's answer to queue_rq.
-    fn answer(&mut self, fixed: &Fixed, index: usize, rq: RequestId, way: u8) {
-        let full = self.outside.in_device.len() as u32 >= fixed.config.device_limit;
-        let answer = match way {
-            0 if full => match fixed.config.when_full {
-                Refusal::DevResource if self.may_promise(fixed, rq) => Answer::DevResource,
-                _ => Answer::Resource,
-            },
-            0 => Answer::Ok,
-            1 => Answer::Resource,
-            _ => Answer::DevResource,
-        };
-        if way > 0 {
-            self.outside.refusals -= 1;
-        }
-        if answer == Answer::DevResource && fixed.config.promises == Promises::AnyHctx {
-            self.outside.promised |= 1 << self.hctx_of(rq).0;
-        }
-        let context = &mut self.contexts[index];
-        if answer == Answer::Ok {
-            self.mq.start_request(0, rq, &mut context.cpu);
-            let at = self.outside.in_device.partition_point(|&other| other < rq);
-            self.outside.in_device.insert(at, rq);
-        }
-        context.cpu.answer = answer;
-        context.phase = Phase::Ready;
-    }
-
-    /// Ways in which the device may answer.
-    fn ways_to_answer(&self, fixed: &Fixed, rq: RequestId) -> u8 {
-        let full = self.outside.in_device.len() as u32 >= fixed.config.device_limit;
-        if full || self.outside.refusals == 0 {
-            return 1;
-        }
-        2 + u8::from(self.may_promise(fixed, rq))
-    }
-
-    fn hctx_of(&self, rq: RequestId) -> HctxId {
-        self.mq.queue(0).with_pool(|pool| pool[rq].hctx)
-    }
-
-    /// BLK_STS_DEV_RESOURCE may be answered.
-    fn may_promise(&self, fixed: &Fixed, rq: RequestId) -> bool {
-        let hctx = self.hctx_of(rq);
-        let mut in_flight = self.outside.in_device.iter();
-        in_flight
-            .any(|&other| fixed.config.promises == Promises::AnyHctx || self.hctx_of(other) == hctx)
-    }
-
-    /// A request has ended: the driver runs the hctxs that it refused.
-    fn keep_promises(&mut self, fixed: &Fixed) {
-        let promised = core::mem::take(&mut self.outside.promised);
-        for hctx in (0..fixed.config.hctxs).filter(|hctx| promised >> hctx & 1 != 0) {
-            self.kick(fixed, HctxId(hctx), Pending::Now);
-        }
     }
 
     /// Steps the context's labels until one has touched something shared, or it has to wait.

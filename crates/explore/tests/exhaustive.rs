@@ -58,6 +58,14 @@ const SMALL: &[Row] = &[
         c.tasks[0].plugged = 2;
     }),
     ("a flushed FUA write", BOTH, 1, |c| flushes(c)),
+    ("one read, two requeues", BOTH, 1, |c| c.requeues = 2),
+    ("two reads, one may be requeued", &[NONE], 2, |c| {
+        c.requeues = 1;
+    }),
+    ("a flushed FUA write, two requeues", BOTH, 1, |c| {
+        flushes(c);
+        c.requeues = 2;
+    }),
     ("two wait for a tag and may migrate", &[NONE], 3, |c| {
         two_hctxs(c);
         migrating(c);

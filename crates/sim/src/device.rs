@@ -59,6 +59,11 @@ pub enum Verdict {
     DevResource,
     /// Another error: the block layer ends the request with it.
     Error(Status),
+    /// BLK_STS_OK, but the driver called blk_mq_requeue_request() first: it will be offered again.
+    Requeued {
+        /// RQF_DONTPREP: the driver has left its own data in the request.
+        dontprep: bool,
+    },
 }
 
 /// The driver's answer and whether it called blk_mq_start_request(), which a refusal may follow.

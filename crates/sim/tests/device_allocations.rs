@@ -174,6 +174,7 @@ fn plan(kind: DeviceKind) -> DevicePlan {
             busy_kind: BusyKind::Resource,
             error: Ratio::NEVER,
             timeout: Ratio::NEVER,
+            requeue: Ratio::NEVER,
             lost_completion: Ratio::NEVER,
             after_commands: 0,
         },

@@ -71,7 +71,7 @@ fn device(rng: &mut Rng, text: &mut String) -> (u64, bool) {
 
 fn faults(rng: &mut Rng, text: &mut String) {
     *text += "[device.fault]\n";
-    for name in ["busy", "error", "timeout"] {
+    for name in ["busy", "requeue", "error", "timeout"] {
         let chance = one(rng, &["0", "0", "1/50", "1/5", "1/2"]);
         if name != "timeout" || chance != "1/2" {
             *text += &format!("{name} = \"{chance}\"\n");

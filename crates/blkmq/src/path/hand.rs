@@ -21,6 +21,14 @@ impl Frame {
         match self {
             Frame::Complete(path) => Some(path.tags_in_hand()),
             Frame::Run(path) => path.tags_in_hand(),
+            Frame::RequeueRequest(path) => {
+                let (hctx, driver) = path.tag_in_hand();
+                Some(TagsInHand {
+                    hctx,
+                    driver,
+                    sched: None,
+                })
+            }
             Frame::Submit(_)
             | Frame::Plug(_)
             | Frame::Insert(_)

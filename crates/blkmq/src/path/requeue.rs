@@ -2,6 +2,13 @@
 //!
 //! Kernel: blk_mq_requeue_work() (6.1.192, 6.12.117).
 
+mod request;
+
+#[cfg(test)]
+pub(super) use request::At as RequestAt;
+pub(super) use request::LABELS as REQUEST_LABELS;
+pub use request::RequeueRequest;
+
 use super::insert::{InsertPath, ThenRun};
 use super::run::{call_run, set_places};
 use super::{Call, Next, lock};
@@ -9,7 +16,6 @@ use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, Place};
-use crate::rules::FlushData;
 
 /// Labels of requeue_work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -77,12 +83,9 @@ impl RequeuePath {
             self.at = At::Run;
             return Next::Step;
         };
-        let own_flush = pool[rq].op == Op::Flush;
         let to_dispatch = pool[rq].dontprep;
-        if q.settings.rules.flush_data == FlushData::DispatchList && !own_flush {
-            // RQF_SOFTBARRIER was only the mark of "at head"; it is gone now.
-            pool[rq].softbarrier = false;
-        }
+        // RQF_SOFTBARRIER (v6.1) was only the mark of "at head"; it is gone now.
+        pool[rq].softbarrier = false;
         drop(pool);
         let path = if to_dispatch {
             InsertPath::bypass(self.queue, rq, false, ThenRun::No)

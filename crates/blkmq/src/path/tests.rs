@@ -1,5 +1,6 @@
 //! Names of labels against the variants they stand for.
 
+use super::requeue::RequestAt;
 use super::{Label, complete, ctx, flush, insert, list, pass, plug, requeue, run, submit};
 use core::fmt::Debug;
 use std::collections::BTreeSet;
@@ -57,6 +58,11 @@ fn labels_are_the_names_of_the_variants_in_order() {
         PutSequence, FlushLock, Requeue, EndSequences);
     variants!(flush: Policy, Start, CountData, Requeue, End);
     variants!(requeue: Start, Take, Insert, Run);
+    check(
+        "requeue-request",
+        requeue::REQUEST_LABELS,
+        &[RequestAt::Start, RequestAt::PutTag, RequestAt::Add].map(|at| (at, at as usize)),
+    );
 }
 
 #[test]
@@ -65,7 +71,7 @@ fn every_label_has_a_name_of_its_own() {
     assert_eq!(names.len(), Label::COUNT);
     assert!(names.contains("run.take-dispatch"));
     assert!(
-        names.contains("requeue.run"),
+        names.contains("requeue-request.add"),
         "the last label of the last path"
     );
 }

@@ -14,7 +14,8 @@
 //! fail REQUEST                        the same with an I/O error
 //! budgets N                           that get_budget has left
 //! room N                              requests that the device takes before it is busy
-//! answer WORD ...                     to the next offers: ok, resource, dev_resource, ioerr
+//! answer WORD ...                     to the next offers: ok, resource, dev_resource, ioerr,
+//!                                     requeue, requeue_dontprep
 //! stop N | start N | quiesce | unquiesce
 //! labels on | off                     print every label
 //! show places | pending | restart | line | busy | map | completed
@@ -34,7 +35,7 @@ use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, Place, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
-use machine::Machine;
+use machine::{Machine, Reply};
 
 const HZ: u32 = 250;
 const BIOS: usize = 256;
@@ -70,7 +71,7 @@ impl World for Layer {
             "budgets" => self.machine.budgets = number(rest)?,
             "room" => self.machine.room = number(rest)?,
             "answer" => {
-                let answers: Result<Vec<Answer>, String> =
+                let answers: Result<Vec<Reply>, String> =
                     rest.split_whitespace().rev().map(answer).collect();
                 self.machine.answers = answers?;
             }
@@ -366,14 +367,16 @@ fn take_cpu(text: &str) -> Result<(&str, usize), String> {
     }
 }
 
-fn answer(word: &str) -> Result<Answer, String> {
-    match word {
-        "ok" => Ok(Answer::Ok),
-        "resource" => Ok(Answer::Resource),
-        "dev_resource" => Ok(Answer::DevResource),
-        "ioerr" => Ok(Answer::Error(Status::IoError)),
-        _ => Err(format!("unknown answer {word:?}")),
-    }
+fn answer(word: &str) -> Result<Reply, String> {
+    Ok(Reply::Says(match word {
+        "ok" => Answer::Ok,
+        "resource" => Answer::Resource,
+        "dev_resource" => Answer::DevResource,
+        "ioerr" => Answer::Error(Status::IoError),
+        "requeue" => return Ok(Reply::Requeues(false)),
+        "requeue_dontprep" => return Ok(Reply::Requeues(true)),
+        _ => return Err(format!("unknown answer {word:?}")),
+    }))
 }
 
 fn number<T: core::str::FromStr>(text: &str) -> Result<T, String> {

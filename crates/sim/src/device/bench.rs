@@ -30,10 +30,9 @@ pub(super) struct Io {
     pub(super) sectors: u32,
 }
 
-/// One I/O that did happen.
+/// One I/O that did happen, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ended {
-    /// Index into the I/Os given.
     pub(super) io: usize,
     pub(super) issued: SimTime,
     pub(super) at: SimTime,
@@ -258,7 +257,7 @@ impl Bench {
             let verdict = self.offer(hctx, budget);
             self.wait[index] = Wait::No;
             match verdict {
-                (Verdict::Accepted, last) => unannounced = !last,
+                (Verdict::Accepted | Verdict::Requeued { .. }, last) => unannounced = !last,
                 (Verdict::DevResource, _) => {
                     self.wait[index] = Wait::Restart;
                     break;
@@ -449,6 +448,7 @@ pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
             busy_kind: BusyKind::Resource,
             error: Ratio::NEVER,
             timeout: Ratio::NEVER,
+            requeue: Ratio::NEVER,
             lost_completion: Ratio::NEVER,
             after_commands: 0,
         },

@@ -1,7 +1,7 @@
 //! `Faulty`: a device that misbehaves now and then, around one that does not.
 //!
-//! Each kind of fault is drawn from its own stream and once for each command (busy: once for each
-//! offer), so that adding one kind moves no other. Not here: what the device does with time.
+//! Each kind of fault is drawn from its own stream, once for each command (busy and requeue: once
+//! for each offer): adding one kind moves no other. Not here: what the device does with time.
 //! Kernel: struct blk_mq_ops in include/linux/blk-mq.h; blk_should_fake_timeout().
 
 use super::{Action, Actions, Command, Device, Found, Model, Reply, Verdict};
@@ -25,6 +25,7 @@ pub struct Faulty {
     // State.
     inner: Model,
     busy: Draw,
+    requeue: Draw,
     error: Draw,
     timeout: Draw,
     lost: Draw,
@@ -85,6 +86,7 @@ impl Faulty {
             layout,
             inner,
             busy: draw(plan.busy, "fault/busy"),
+            requeue: draw(plan.requeue, "fault/requeue"),
             error: draw(plan.error, "fault/error"),
             timeout: draw(plan.timeout, "fault/timeout"),
             lost: draw(plan.lost_completion, "fault/lost_completion"),
@@ -97,8 +99,9 @@ impl Faulty {
 
     /// Whether the plan has any fault.
     pub fn is_wanted(plan: &FaultPlan) -> bool {
-        let ratios = [plan.busy, plan.error, plan.timeout, plan.lost_completion];
-        ratios.iter().any(|ratio| ratio.numerator > 0)
+        let refusals = [plan.busy, plan.requeue].into_iter();
+        let mut ratios = refusals.chain([plan.error, plan.timeout, plan.lost_completion]);
+        ratios.any(|ratio| ratio.numerator > 0)
     }
 
     /// What is to become of a command that is offered, for the first time or again.
@@ -137,9 +140,14 @@ impl Faulty {
         if self.accepted < self.plan.after_commands {
             return self.pass_on(command, Fate::Answered, now, out);
         }
-        if self.busy.hits() {
+        // Both are drawn, whatever the first one says.
+        let (busy, requeue) = (self.busy.hits(), self.requeue.hits());
+        if busy {
             let busy = self.busy_kind(command.hctx);
             return self.inner.queue_busy(command, busy);
+        }
+        if requeue {
+            return self.inner.queue_requeue(command, now, out);
         }
         let fate = self.fate(command.rq);
         let reply = self.pass_on(command, fate, now, out);

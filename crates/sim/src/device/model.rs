@@ -54,6 +54,34 @@ impl Model {
         Reply { verdict, started }
     }
 
+    /// queue_rq of a driver that begins with the command and gives it back to the block layer. What
+    /// waits for a later `last` is rung for: the block layer takes the command for accepted.
+    ///
+    /// Kernel: null_queue_rq(); RQF_DONTPREP of nvme_setup_cmd() and scsi_mq_requeue_cmd().
+    pub(super) fn queue_requeue(
+        &mut self,
+        command: &Command,
+        now: SimTime,
+        out: &mut Actions,
+    ) -> Reply {
+        let started = match self {
+            Model::NullBlk(device) => device.starts_before_refusal(),
+            Model::Nvme(_) => true,
+            Model::ScsiDebug(device) => match device.give_back(command) {
+                Ok(()) => true,
+                Err(reply) => return reply,
+            },
+        };
+        if command.last {
+            self.commit_rqs(command.hctx, now, out);
+        }
+        let dontprep = matches!(self, Model::Nvme(_));
+        Reply {
+            verdict: Verdict::Requeued { dontprep },
+            started,
+        }
+    }
+
     /// queue_rq of a driver that takes the command and never answers.
     pub(super) fn queue_unanswered(
         &mut self,

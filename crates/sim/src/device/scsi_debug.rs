@@ -88,6 +88,13 @@ impl ScsiDebug {
         }
     }
 
+    /// The mid-layer starts the command and gives it back to the block layer.
+    pub(super) fn give_back(&mut self, command: &Command) -> Result<(), Reply> {
+        self.admit(command)?;
+        self.mid_layer.give_back(command.rq);
+        Ok(())
+    }
+
     /// scsi_queue_rq() up to the start of the request.
     fn admit(&mut self, command: &Command) -> Result<(), Reply> {
         let token = command.budget.expect("the mid-layer gave it a budget");

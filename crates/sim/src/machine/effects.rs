@@ -1,7 +1,7 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
 use blkmq::env::{Answer, Effect, Slab};
-use blkmq::path::{CompleteOn, CompletePath, Frame};
+use blkmq::path::{CompleteOn, CompletePath, Frame, RequeueRequest};
 use blkmq::request::{BioId, CpuId, HctxId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::SimTime;
@@ -90,12 +90,18 @@ impl Simulator {
             }
         }
         self.cpu_mut(id).env.answer = match reply.verdict {
-            Verdict::Accepted => Answer::Ok,
+            Verdict::Accepted | Verdict::Requeued { .. } => Answer::Ok,
             Verdict::Resource => Answer::Resource,
             Verdict::DevResource => Answer::DevResource,
             Verdict::Error(status) => Answer::Error(status),
         };
         self.act(Some(id), actions);
+        if let Verdict::Requeued { dontprep } = reply.verdict {
+            // Inside queue_rq: before whoever offered the request hears of it.
+            let path = RequeueRequest::new(queue, rq, dontprep);
+            let level = self.cpu_mut(id).level_state();
+            level.stack.push(Frame::RequeueRequest(path));
+        }
     }
 
     /// The driver's own work in queue_rq.

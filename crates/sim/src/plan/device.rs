@@ -151,6 +151,8 @@ pub struct FaultPlan {
     pub busy: Ratio,
     /// With which status.
     pub busy_kind: BusyKind,
+    /// queue_rq begins with the command, then calls blk_mq_requeue_request().
+    pub requeue: Ratio,
     /// The command ends with BLK_STS_IOERR.
     pub error: Ratio,
     /// The command is taken and not answered; the timeout ends it.

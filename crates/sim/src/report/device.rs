@@ -135,6 +135,7 @@ fn scsi_debug(plan: ScsiDebugPlan) -> List {
 fn faults(fault: &FaultPlan, list: &mut List) {
     let chances = [
         ("fault.busy", fault.busy),
+        ("fault.requeue", fault.requeue),
         ("fault.error", fault.error),
         ("fault.timeout", fault.timeout),
         ("fault.lost_completion", fault.lost_completion),

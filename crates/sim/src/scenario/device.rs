@@ -133,6 +133,8 @@ pub struct Fault {
     pub busy: Option<Chance>,
     /// With `resource` or `dev_resource`. Default `resource`.
     pub busy_status: Option<String>,
+    /// The driver takes the command and gives it back (blk_mq_requeue_request). Default 0.
+    pub requeue: Option<Chance>,
     /// The command fails with an I/O error. Default 0.
     pub error: Option<Chance>,
     /// The command is never answered; the timeout ends it. Default 0.

@@ -612,6 +612,10 @@ const BAD_DEVICES: &[(&str, &str)] = &[
         "device.fault.busy: a device that is always busy",
     ),
     (
+        "null_blk,fault.requeue=2/2",
+        "device.fault.requeue: a device that gives all back",
+    ),
+    (
         "null_blk,fault.busy=3/2",
         "invalid value: string \"3/2\", expected a chance",
     ),

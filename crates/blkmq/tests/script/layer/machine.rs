@@ -4,7 +4,7 @@
 //! command says so, except that a task which is woken goes on after the command.
 
 use blkmq::env::{Answer, Bit, Cpu, Effect, Solo, TraceAction, TracePoint};
-use blkmq::path::{Frame, Next, RequeuePath, RunPath};
+use blkmq::path::{Frame, Next, RequeuePath, RequeueRequest, RunPath};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
@@ -12,6 +12,15 @@ use blkmq::time::Duration;
 
 /// Owner numbers of contexts that are no tasks begin here.
 const WORKER: u32 = 1000;
+
+/// What the driver does with a request that it is offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reply {
+    /// It answers.
+    Says(Answer),
+    /// It starts the request, gives it back and answers BLK_STS_OK; true: as one with its own data.
+    Requeues(bool),
+}
 
 /// What runs, and what it printed.
 pub(super) struct Machine {
@@ -31,7 +40,7 @@ pub(super) struct Machine {
     /// That get_budget has left.
     pub(super) budgets: u32,
     /// Answers to the next offers, the next one last.
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<Reply>,
     /// Print the labels of paths, too.
     pub(super) labels: bool,
     pub(super) printed: Vec<String>,
@@ -141,7 +150,7 @@ impl Machine {
                     self.mq.acquire(id, cpu);
                 }
                 Next::Call(callee) => stack.push(callee.into()),
-                Next::Submit { rq, last } => self.offer(rq, last, cpu),
+                Next::Submit { rq, last } => stack.extend(self.offer(rq, last, cpu)),
                 Next::Commit(hctx) => self.print(format!("commit {}", hctx.0)),
                 Next::Park => return,
                 Next::Done => {
@@ -164,11 +173,20 @@ impl Machine {
         self.budgets += u32::from(held.is_some());
     }
 
-    /// queue_rq.
-    fn offer(&mut self, rq: RequestId, last: bool, cpu: &mut Cpu) {
+    /// queue_rq. Answers what the driver calls before it is back.
+    fn offer(&mut self, rq: RequestId, last: bool, cpu: &mut Cpu) -> Option<Frame> {
         let full = self.in_device.len() >= self.room;
         let natural = if full { Answer::Resource } else { Answer::Ok };
-        let answer = self.answers.pop().unwrap_or(natural);
+        let answer = match self.answers.pop() {
+            None => natural,
+            Some(Reply::Says(answer)) => answer,
+            Some(Reply::Requeues(dontprep)) => {
+                self.mq.start_request(0, rq, cpu);
+                self.give_budget_back(rq);
+                cpu.answer = Answer::Ok;
+                return Some(Frame::RequeueRequest(RequeueRequest::new(0, rq, dontprep)));
+            }
+        };
         let q = self.mq.queue(0);
         let hctx = q.with_pool(|pool| pool[rq].hctx);
         let several = q.hctxs.len() > 1;
@@ -193,6 +211,7 @@ impl Machine {
             self.print(format!("{verb} {name}"));
         }
         cpu.answer = answer;
+        None
     }
 
     /// Trace points and effects of a label.

@@ -79,6 +79,16 @@ fn busy_is_drawn_at_each_offer_and_comes_back() {
 }
 
 #[test]
+fn requeue_is_drawn_at_each_offer_and_comes_back() {
+    for mut plan in devices() {
+        plan.fault.requeue = one_in(3);
+        let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+        assert_eq!(bench.run(&ios(7)), Ok(()), "{:?}", plan.kind);
+        assert!(bench.refusals > 20, "{:?}: {}", plan.kind, bench.refusals);
+    }
+}
+
+#[test]
 fn errors_come_with_the_completion() {
     for mut plan in devices() {
         plan.fault.error = one_in(10);

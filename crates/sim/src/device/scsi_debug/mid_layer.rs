@@ -125,6 +125,11 @@ impl MidLayer {
         self.release(rq);
     }
 
+    /// scsi_mq_requeue_cmd(): all comes back. Panics if the command was not admitted.
+    pub(super) fn give_back(&mut self, rq: RequestId) {
+        self.release(rq);
+    }
+
     /// scsi_finish_command() and scsi_end_request(). Panics if the command was not admitted.
     ///
     /// Deviation(D9): one step. The kernel gives the budget back before the end of the request and

@@ -179,12 +179,15 @@ fn fault(scenario: &Scenario) -> Result<FaultPlan> {
             denominator: c.denominator,
         })
     };
-    if written
-        .busy
-        .is_some_and(|busy| busy.numerator == busy.denominator)
-    {
-        let what = "a device that is always busy never takes a command; use less than 1";
-        return Err(scenario.error("device.fault.busy", what));
+    let refusals = [
+        ("device.fault.busy", written.busy, "is always busy"),
+        ("device.fault.requeue", written.requeue, "gives all back"),
+    ];
+    for (field, chance, how) in refusals {
+        if chance.is_some_and(|c| c.numerator == c.denominator) {
+            let what = format!("a device that {how} never takes a command; use less than 1");
+            return Err(scenario.error(field, what));
+        }
     }
     let busy_kind = match written.busy_status.as_deref() {
         None | Some("resource") => BusyKind::Resource,
@@ -197,6 +200,7 @@ fn fault(scenario: &Scenario) -> Result<FaultPlan> {
     Ok(FaultPlan {
         busy: ratio(written.busy),
         busy_kind,
+        requeue: ratio(written.requeue),
         error: ratio(written.error),
         timeout: ratio(written.timeout),
         lost_completion: ratio(written.lost_completion),

@@ -1,0 +1,130 @@
+//! A driver that has taken a request gives it back: it will be offered again.
+//!
+//! The driver calls this inside queue_rq and then answers BLK_STS_OK, so that whoever offered the
+//! request counts it as taken. Not here: what becomes of it then (`requeue.rs`).
+//! Kernel: blk_mq_requeue_request() (6.1.192, 6.12.117).
+
+use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::path::tag::{self, TagMap};
+use crate::path::{Next, Traced, list, lock, trace_rq};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{CpuId, HctxId, Place, RequestId};
+use crate::rules::RequeueOrder;
+use crate::sbitmap::Put;
+
+/// Labels of a request that is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::path) enum At {
+    /// Has it a driver tag besides its identity?
+    Start,
+    /// Give that tag back.
+    PutTag,
+    /// Under requeue_lock: add it to the list.
+    Add,
+}
+
+pub(in crate::path) const LABELS: &[&str] = &["start", "put-tag", "add"];
+
+/// blk_mq_requeue_request(), with the list kicked. Leaves the CPU's answer alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RequeueRequest {
+    pub(in crate::path) at: At,
+    pub(in crate::path) queue: u8,
+    rq: RequestId,
+    hctx: HctxId,
+    dontprep: bool,
+    put: Option<Put>,
+}
+
+impl RequeueRequest {
+    /// `dontprep` (RQF_DONTPREP): the driver has put its own data into the request, so that it must
+    /// not be merged; it will go to the dispatch list. Any budget is back already.
+    pub fn new(queue: u8, rq: RequestId, dontprep: bool) -> RequeueRequest {
+        RequeueRequest {
+            at: At::Start,
+            queue,
+            rq,
+            hctx: HctxId(0),
+            dontprep,
+            put: None,
+        }
+    }
+
+    /// The driver tag that is being put, and of which hctx.
+    pub(in crate::path) fn tag_in_hand(&self) -> (HctxId, Option<u32>) {
+        (self.hctx, self.put.and_then(|put| put.bit_in_hand()))
+    }
+
+    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Start => self.start(q, cpu),
+            At::PutTag => {
+                let put = self.put.as_mut().expect("a tag is being put");
+                let map = TagMap::Driver(self.hctx);
+                match tag::step_put(put, mq, self.queue, map, cpu) {
+                    Some(next) => next,
+                    None => {
+                        self.put = None;
+                        self.returned(q, cpu)
+                    }
+                }
+            }
+            At::Add => {
+                self.add(q, cpu);
+                Next::Done
+            }
+        }
+    }
+
+    fn start<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let rq = &mut pool[self.rq];
+        let (owner, scheduled): (CpuId, bool) = (rq.ctx, rq.internal_tag.is_some());
+        self.hctx = rq.hctx;
+        // The device does not have it any more, whatever a completion that runs now looks at.
+        list::requeue_bookkeeping(&mut pool, self.rq);
+        pool[self.rq].budget = None;
+        let tag = if scheduled {
+            pool[self.rq].tag.take()
+        } else {
+            None
+        };
+        drop(pool);
+        match tag {
+            Some(tag) => {
+                self.put = Some(Put::one(tag.0, owner));
+                self.at = At::PutTag;
+                Next::Step
+            }
+            None => self.returned(q, cpu),
+        }
+    }
+
+    fn returned<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let traced = Traced::rq(&q.pool.held(cpu.id), self.rq);
+        trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
+        self.at = At::Add;
+        lock(self.queue, LockKind::Requeue, 0)
+    }
+
+    /// Under requeue_lock. Releases it.
+    fn add<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        let mut pool = q.pool.held(cpu.id);
+        let mut lists = q.requeue.held(cpu);
+        let stacked = q.settings.rules.requeue_order == RequeueOrder::Stack;
+        let rq = &mut pool[self.rq];
+        rq.place = Place::Requeue;
+        rq.dontprep |= self.dontprep;
+        rq.softbarrier = stacked;
+        if stacked {
+            lists.requeue.push_front(&mut pool, self.rq);
+        } else {
+            lists.requeue.push_back(&mut pool, self.rq);
+        }
+        drop(lists);
+        drop(pool);
+        q.requeue.release(cpu);
+        cpu.outbox.push(Effect::KickRequeue { queue: self.queue });
+    }
+}
