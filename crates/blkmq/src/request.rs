@@ -151,6 +151,19 @@ pub enum Status {
     NotSupported,
 }
 
+impl Status {
+    /// Error number as user space and traces have it (blk_status_to_errno()); 0 if all is well.
+    pub fn errno(self) -> u16 {
+        match self {
+            Status::Ok => 0,
+            Status::IoError => 5,
+            Status::Again => 11,
+            Status::NotSupported => 95,
+            Status::Timeout => 110,
+        }
+    }
+}
+
 /// One submission of a user of the block layer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Bio {

@@ -8,7 +8,7 @@ mod folder;
 use std::path::{Path, PathBuf};
 
 use blkmq::env::{TraceAction, TracePoint};
-use blkmq::request::{CpuId, Op, Status};
+use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
 use sim::plan::{DeviceKind, Engine, Plan};
@@ -29,8 +29,8 @@ const GATHERED: usize = 1 << 14;
 pub(crate) struct TraceOut {
     writer: Writer,
     device: Device,
-    /// meta.txt and queue.txt.
-    texts: [WrittenFile; 2],
+    /// meta.txt, queue.txt and priorities.txt.
+    texts: [WrittenFile; 3],
     /// Dropped last: then the directory is empty again.
     made: Made,
 }
@@ -69,6 +69,7 @@ impl TraceOut {
         let texts = [
             text("meta.txt", &folder::meta(plan, written))?,
             text("queue.txt", &folder::queue(plan, simulator))?,
+            text("priorities.txt", &folder::priorities(plan))?,
         ];
         let device = number(plan);
         let cpus = u32::from(plan.machine.cpus);
@@ -166,13 +167,7 @@ fn event(time: SimTime, point: &TracePoint) -> Event {
     event.bytes = point.sectors.0 << 9;
     event.categories = group.with(categories(point));
     event.extra = point.payload;
-    event.error = match point.status {
-        Status::Ok => 0,
-        Status::IoError => 5,
-        Status::Again => 11,
-        Status::NotSupported => 95,
-        Status::Timeout => 110,
-    };
+    event.error = point.status.errno();
     event
 }
 

@@ -183,6 +183,10 @@ pub struct ThreadPlan {
     pub thinktime_blocks: u32,
     /// Most I/Os a second; 0: no limit.
     pub rate_iops: PerDirection<u32>,
+    /// Goes on when a read fails (continue_on_error).
+    pub survives_read: bool,
+    /// Goes on when a write, trim or sync fails.
+    pub survives_write: bool,
     /// Seed of its random positions.
     pub random_seed: u64,
     /// Time from the start of its phase to its first I/O.

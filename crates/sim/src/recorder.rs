@@ -72,6 +72,10 @@ pub struct JobStats {
     pub until: SimTime,
     /// Threads.
     pub threads: u32,
+    /// Threads that a failed I/O ended.
+    pub failed_threads: u32,
+    /// How the first of those I/Os ended.
+    pub error: Status,
 }
 
 /// What is recorded during a run.
@@ -85,6 +89,8 @@ pub struct Recorder {
     pub total_ios: u64,
     /// Measuring began.
     pub from: SimTime,
+    /// It did: the run was not over before.
+    pub begun: bool,
     /// The run ended.
     pub until: SimTime,
     /// Time by mode of each CPU.
@@ -115,6 +121,8 @@ impl Recorder {
                     from: SimTime::ZERO,
                     until: SimTime::ZERO,
                     threads: 0,
+                    failed_threads: 0,
+                    error: Status::Ok,
                 });
             }
             jobs[job].threads += 1;
@@ -125,6 +133,7 @@ impl Recorder {
             job_of,
             total_ios: 0,
             from: SimTime::ZERO,
+            begun: false,
             until: SimTime::ZERO,
             cpus: Vec::new(),
             threads: Vec::new(),
@@ -145,9 +154,19 @@ impl Recorder {
         job.until = job.until.max(at);
     }
 
+    /// A failed I/O ends the thread.
+    pub(crate) fn thread_failed(&mut self, thread: usize, status: Status) {
+        let job = &mut self.jobs[self.job_of[thread]];
+        job.failed_threads += 1;
+        if job.error == Status::Ok {
+            job.error = status;
+        }
+    }
+
     /// Measuring begins.
     pub(crate) fn begin(&mut self, now: SimTime) {
         self.from = now;
+        self.begun = true;
         self.device_depth.begin(now);
     }
 

@@ -110,6 +110,10 @@ pub struct JobReport {
     pub groupid: usize,
     /// Threads.
     pub threads: u32,
+    /// Error number of the first I/O whose failure ended its thread; 0 if none did.
+    pub error: u16,
+    /// Threads that ended so.
+    pub failed_threads: u32,
     /// I/Os that failed.
     pub total_err: u64,
     /// Reads.
@@ -268,7 +272,11 @@ impl RunReport {
             },
             stall: stall.map(|stall| stall.to_string().lines().map(str::to_owned).collect()),
             simulated_ns: recorder.until.0,
-            measured_ns: recorder.until.since(recorder.from).0,
+            measured_ns: if recorder.begun {
+                recorder.until.since(recorder.from).0
+            } else {
+                0
+            },
             all_ios: recorder.total_ios,
         }
     }
@@ -311,6 +319,8 @@ impl JobReport {
             jobname: job.name.clone(),
             groupid: index,
             threads: job.threads,
+            error: job.error.errno(),
+            failed_threads: job.failed_threads,
             total_err: job
                 .directions
                 .iter()

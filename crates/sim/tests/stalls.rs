@@ -112,8 +112,8 @@ fn job(rng: &mut Rng, text: &mut String, polled: u64, trims: bool) {
     if polls {
         *text += "hipri = 1\n";
     }
-    // A ring that polls takes no fsync: its thread would sleep for a tag that only it can find.
-    if !polls && rw != "randtrim" && rw != "read" && rw != "randread" {
+    *text += one(rng, &["", "continue_on_error = \"all\"\n"]);
+    if rw != "randtrim" && rw != "read" && rw != "randread" {
         *text += one(rng, &["", "fsync = 2\n", "fdatasync = 3\n"]);
     }
 }

@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::{NoMerges, SchedulerKind};
 use sim::machine::Simulator;
-use sim::plan::{DeviceKind, Plan};
+use sim::plan::{DeviceKind, Engine, Plan};
 
+use super::FIRST_PID;
 use crate::error::Error;
 
 /// Begins the command in meta.txt; says whether a folder may be written over.
@@ -122,6 +123,25 @@ pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
     text
 }
 
+/// priorities.txt: what each fio thread, and its io_uring worker, asks for.
+pub(super) fn priorities(plan: &Plan) -> String {
+    let threads = plan.threads.iter();
+    let workers = threads.clone().filter(|t| t.engine == Engine::IoUring);
+    let mut text = String::new();
+    for (pid, thread) in (FIRST_PID..).zip(threads.chain(workers)) {
+        let IoPrio { class, level } = thread.priority;
+        let class = match class {
+            IoClass::None => 0,
+            IoClass::RealTime => 1,
+            IoClass::BestEffort => 2,
+            IoClass::Idle => 3,
+        };
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{pid} {class} {level}");
+    }
+    text
+}
+
 /// An error if `dir` holds files that this run would not replace and that would be read as part of
 /// it, or a capture that it would destroy.
 pub(super) fn check(dir: &Path, plan: &Plan) -> Result<(), Error> {
@@ -151,11 +171,11 @@ fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
     if ["ftrace.txt", "queue_after.txt", "capture.json"].contains(&bare) {
         return Some(ELSE);
     }
-    if ["meta.txt", "queue.txt"].contains(&bare) {
+    if ["meta.txt", "queue.txt", "priorities.txt"].contains(&bare) {
         if bare != file {
             return Some(ELSE);
         }
-        // queue.txt is ours if meta.txt is.
+        // The others are ours if meta.txt is.
         let meta = std::fs::read_to_string(path.with_file_name("meta.txt")).unwrap_or_default();
         let ours = meta.lines().any(|line| line.starts_with(COMMAND));
         return (!ours).then_some("belongs to a capture that this one would destroy");

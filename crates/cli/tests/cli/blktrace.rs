@@ -36,6 +36,13 @@ fn a_run_is_a_capture_that_the_model_predicts() {
             assert_eq!(ran.code, Some(0), "{ran:?}");
             let replayed = json(&place.blksim(&["replay", "trace", "--json"]));
             assert_eq!(replayed["blksim"]["rules"], rules);
+            // Its driver is known, and so is what each task asked for.
+            let notes = replayed.to_string();
+            assert!(!notes.contains("not modelled"), "{scenario}: {replayed:#}");
+            assert!(
+                !notes.contains("tells no priorities"),
+                "{scenario}: {replayed:#}"
+            );
             let off = replayed["columns"][1]["agreement"]["mean_off_ppm"].as_i64();
             assert!(off.unwrap().abs() < 20_000, "{scenario}: {replayed:#}");
             let verdict = place.blksim(&["conform", "trace", "--mode", "records", "--json"]);
@@ -91,6 +98,7 @@ fn no_other_capture_is_mixed_in_or_destroyed() {
     for (file, content, says) in [
         ("meta.txt", "cmd=fio --name=x\n", "would destroy"),
         ("queue.txt", "== nullb0 size 8\n", "would destroy"),
+        ("priorities.txt", "1000 1 0\n", "would destroy"),
         ("ftrace.txt.xz", "", "belongs to another capture"),
         ("sda.blktrace.0", "", "belongs to another capture"),
         ("nullb0.blktrace.0.gz", "", "belongs to another capture"),

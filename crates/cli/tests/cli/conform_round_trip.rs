@@ -226,10 +226,22 @@ fn priorities_of_tasks_decide() {
     args.extend(["--bs=4k"]);
     args.extend(jobs.split_whitespace());
     assert_eq!(place.blksim(&args).code, Some(0));
-    place.write("run/priorities.txt", "1000 1 0\n1001 3 0\n");
+    let written = std::fs::read_to_string(place.path("run/priorities.txt")).unwrap();
+    assert_eq!(written, "1000 1 0\n1001 3 0\n");
+    let replayed = place.blksim(&["replay", "run", "--json"]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    assert!(
+        !replayed.stdout.contains("tells no priorities"),
+        "{replayed:?}"
+    );
     let ran = place.blksim(&["conform", "run", "--mode", "records"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     place.write("run/priorities.txt", "1000 3 0\n1001 1 0\n");
+    let turned = place.blksim(&["replay", "run", "--json"]);
+    assert_ne!(
+        turned.stdout, replayed.stdout,
+        "the other task goes first now"
+    );
     let ran = place.blksim(&["conform", "run", "--mode", "records"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     place.write("run/priorities.txt", "1000 3\n");

@@ -343,3 +343,67 @@ fn a_machine_can_be_a_file() {
     };
     assert!(iops("slow.toml") * 5.0 < iops("ryzen-7950x"));
 }
+
+/// A null_blk whose commands fail, and 300 reads on it.
+const FAILING: [&str; 3] = ["run", "--device", "null_blk,irqmode=2,fault.error=1/20"];
+
+fn failing(more: &[&'static str]) -> (Value, String) {
+    let place = Place::new();
+    let fio = [
+        "--",
+        "--name=f",
+        "--rw=randread",
+        "--direct=1",
+        "--numjobs=2",
+    ];
+    let of = |reports: &[&'static str]| {
+        let args = [&FAILING, reports, &fio, &["--number_ios=300"], more].concat();
+        let ran = place.blksim(&args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    };
+    (json(&of(&["--json"]))["jobs"][0].clone(), of(&[]))
+}
+
+#[test]
+fn a_failed_io_ends_its_thread() {
+    let (job, text) = failing(&[]);
+    assert_eq!(
+        (&job["error"], &job["failed_threads"]),
+        (&5.into(), &2.into())
+    );
+    assert_eq!(job["total_err"], 2);
+    assert!(job["read"]["total_ios"].as_u64().unwrap() < 300, "{job:#}");
+    assert!(
+        text.contains("ENDED BY AN ERROR: 2 of its threads, error 5"),
+        "{text}"
+    );
+    for all in [
+        "--continue_on_error=all",
+        "--continue_on_error=read",
+        "--continue_on_error=io",
+    ] {
+        let (job, text) = failing(&[all]);
+        assert_eq!(
+            (&job["error"], &job["failed_threads"]),
+            (&0.into(), &0.into())
+        );
+        assert_eq!(job["read"]["total_ios"], 600, "{all}");
+        assert!(job["total_err"].as_u64().unwrap() > 10, "{job:#}");
+        assert!(!text.contains("ENDED BY"), "{text}");
+    }
+    let (job, _) = failing(&["--continue_on_error=write"]);
+    assert_eq!(job["failed_threads"], 2, "reads may not fail");
+}
+
+#[test]
+fn a_ramp_longer_than_the_job_measures_nothing() {
+    let place = Place::new();
+    let args = [SMALL, &["--ramp-time", "10s"]].concat();
+    let ran = place.blksim(&[&args[..], FIO].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("0.000000 s of it measured"), "{ran:?}");
+    assert!(ran.stdout.contains("the ramp was not over"), "{ran:?}");
+    let report = json(&place.blksim(&[&args[..], &["--json"], FIO].concat()).stdout);
+    assert_eq!(report["blksim"]["measured_ns"], 0);
+}

@@ -70,6 +70,8 @@ pub(super) struct FioTask {
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
     draining: bool,
+    /// An I/O failed that must not: nothing more is begun.
+    failed: bool,
     /// Drawn, but not due yet.
     held: Option<NextIo>,
     pub(super) worker: Option<TaskId>,
@@ -105,6 +107,7 @@ impl FioTask {
             done: VecDeque::with_capacity(depth),
             waiting_for: 0,
             draining: false,
+            failed: false,
             held: None,
             worker: None,
             end_at: SimTime::NEVER,
@@ -116,6 +119,15 @@ impl FioTask {
     /// I/Os submitted and not reaped, for stall reports.
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// A failed I/O of this kind does not end the thread (td_error_type()).
+    fn survives(&self, op: Op) -> bool {
+        if op == Op::Read {
+            self.plan.survives_read
+        } else {
+            self.plan.survives_write
+        }
     }
 
     fn full(&self) -> bool {
@@ -188,7 +200,7 @@ impl Simulator {
 
     fn prepare(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         let at = self.at(id);
-        let next = if at >= fio.end_at || self.stopping {
+        let next = if at >= fio.end_at || self.stopping || fio.failed {
             None
         } else {
             fio.held
@@ -399,6 +411,11 @@ impl Simulator {
         fio.in_flight -= 1;
         fio.free.push(slot);
         fio.stream.completed(s.io, s.completed);
+        let fatal = s.status != Status::Ok && !fio.survives(s.io.op);
+        if fatal && !fio.failed {
+            fio.failed = true;
+            self.recorder.thread_failed(fio.thread, s.status);
+        }
         let counts = now >= fio.count_from && now <= fio.end_at;
         self.recorder.io(&IoRecord {
             thread: fio.thread,

@@ -1,7 +1,8 @@
 //! Priorities of arrivals, which blktrace does not carry.
 //!
-//! Best first: the script that the capture ran (it says what each I/O asked for), the scheduler's
-//! `ins` probes (a request's priority is that of its bios), the probes of the same task.
+//! Best first: the script that the capture ran (it says what each I/O asked for), what
+//! `priorities.txt` of a simulated run says of a task, the scheduler's `ins` probes (a request's
+//! priority is that of its bios), the probes of the same task.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ use super::{Arrival, Arrivals};
 pub enum PrioritySource {
     /// `io.txt`.
     Script,
+    /// `priorities.txt`.
+    Tasks,
     /// `ins` probes of `ftrace.txt`.
     Probes,
     /// Nowhere: all are best effort 4.
@@ -45,6 +48,15 @@ impl Arrivals {
             }
             self.take_from_script(&asked);
             return Ok(PrioritySource::Script);
+        }
+        if let Some(file) = capture.files.get("priorities.txt") {
+            let of_task = trace::priorities::open(file)?;
+            for io in &mut self.ios {
+                if let Some(&priority) = of_task.get(&io.pid) {
+                    io.ioprio = resolved(priority);
+                }
+            }
+            return Ok(PrioritySource::Tasks);
         }
         if !capture.files.contains_key("ftrace.txt") {
             return Ok(PrioritySource::Default);

@@ -60,7 +60,7 @@ impl<'a> Captured<'a> {
     /// `TYPE,PARAMETER=VALUE,...` of the driver, and what of it does not apply here.
     fn device(&self, notes: &mut Vec<String>) -> String {
         let module = &self.dir.meta.device;
-        let known = ["null_blk", "scsi_debug"].contains(&module.module.as_str());
+        let known = ["null_blk", "nvme", "scsi_debug"].contains(&module.module.as_str());
         if !known || self.is_stacked() {
             let depth = self.queue.hctxs.first().map_or(64, |hctx| hctx.tags);
             let queues = self.queue.hctxs.len().max(1);

@@ -77,6 +77,7 @@ fn ran() -> Report {
 /// A record whose figures can be computed in the head.
 fn by_hand(plan: &Plan) -> Recorder {
     let mut recorder = Recorder::new(plan);
+    recorder.begun = true;
     recorder.until = SimTime(2_000_000_000);
     recorder.cpus = vec![
         Usage {

@@ -25,6 +25,7 @@ const SHOWN: [[&str; 5]; 2] = [
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
+        self.ramp(f)?;
         for job in &self.jobs {
             write_job(f, job)?;
         }
@@ -110,6 +111,17 @@ impl Report {
         )
     }
 
+    fn ramp(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.blksim.measured_ns > 0 {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "             the ramp was not over when the run ended: nothing was measured, and the \
+             rest is of the ramp"
+        )
+    }
+
     fn cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpus = &self.cpus;
         writeln!(
@@ -181,6 +193,13 @@ fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {
         "\nJob {}: {} {threads}, {} ms; a thread: user {:.1} %, system {:.1} %; {} switches",
         job.jobname, job.threads, job.job_runtime, job.usr_cpu, job.sys_cpu, job.ctx
     )?;
+    if job.failed_threads > 0 {
+        writeln!(
+            f,
+            "  ENDED BY AN ERROR: {} of its threads, error {}; see continue_on_error",
+            job.failed_threads, job.error
+        )?;
+    }
     for (name, io) in job.directions() {
         if io.total_ios == 0 {
             continue;

@@ -758,6 +758,22 @@ const BAD_FIO: &[(&str, &str)] = &[
         "j.fio:5: job.0.hipri: the device has no poll queues",
     ),
     (
+        "[j]\nfilename=/dev/nvme0n1\nrw=write\nioengine=io_uring\nhipri\nfdatasync=4\n",
+        "j.fio:6: fdatasync: a ring that polls (hipri) takes no sync",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\nrw=write\nioengine=io_uring\ndirect=1\nhipri\nfsync=1\n",
+        "j.fio:7: fsync: a ring that polls (hipri) takes no sync",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\nioengine=io_uring\nhipri\n",
+        "j.fio:4: job.0.hipri: the device has no poll queues",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\ndirect=0\nioengine=io_uring\nhipri\n",
+        "j.fio:5: hipri: polled I/O goes around the page cache",
+    ),
+    (
         "[j]\nfilename=/dev/sda\ndirect=1\nsize=9m\n",
         "j.fio:4: job.0.size: 18432 sectors from sector 0 on end behind sda",
     ),

@@ -55,6 +55,8 @@ fn thread() -> ThreadPlan {
         thinktime: Duration::ZERO,
         thinktime_blocks: 1,
         rate_iops: same(0),
+        survives_read: false,
+        survives_write: false,
         random_seed: 7,
         startdelay: Duration::ZERO,
         ramp_time: Duration::ZERO,

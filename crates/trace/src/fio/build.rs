@@ -7,7 +7,9 @@ use std::path::Path;
 
 use blkmq::time::Duration;
 
-use super::job::{CpusPolicy, FioEngine, FioJob, PerDirection, ReadWrite, SizeRange};
+use super::job::{
+    ContinueOnError, CpusPolicy, FioEngine, FioJob, PerDirection, ReadWrite, SizeRange,
+};
 use super::options::{Treatment, lookup, unknown};
 use super::{Ignored, Section, Setting, value};
 use crate::ftrace::IoPriority;
@@ -124,6 +126,7 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         "size" => job.size = value::size(value, kb_base)?,
         "offset" => job.offset = value::size(value, kb_base)?,
         "prioclass" | "prio" => priority(job, name, value)?,
+        "continue_on_error" => job.continue_on_error = continue_on_error(value)?,
         "rate_iops" => {
             let [read, write, trim] = value::per_direction(value, 0, |text| count(text, kb_base))?;
             job.rate_iops = PerDirection { read, write, trim };
@@ -264,6 +267,22 @@ fn read_write(text: &str) -> std::result::Result<ReadWrite, String> {
     }
     rw.random = text.starts_with("rand");
     Ok(rw)
+}
+
+/// Nothing is verified here, so `verify` allows nothing.
+fn continue_on_error(value: &str) -> std::result::Result<ContinueOnError, String> {
+    let (read, write) = match value {
+        "none" | "0" | "verify" => (false, false),
+        "read" => (true, false),
+        "write" => (false, true),
+        "io" | "all" | "1" => (true, true),
+        _ => {
+            return Err(format!(
+                "`{value}`, expected none, read, write, io, verify or all"
+            ));
+        }
+    };
+    Ok(ContinueOnError { read, write })
 }
 
 fn engine(text: &str) -> std::result::Result<FioEngine, String> {

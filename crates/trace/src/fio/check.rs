@@ -37,11 +37,20 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
             return bad(option, "is an option of ioengine=io_uring".to_string());
         }
     }
-    if job.hipri && !job.direct {
+    // A job that says neither is direct here.
+    let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
+    if job.hipri && !job.direct && says {
         return bad(
             "hipri",
             "polled I/O goes around the page cache: add direct=1".to_string(),
         );
+    }
+    // io_uring refuses the operation on a ring with IORING_SETUP_IOPOLL.
+    for (option, every) in [("fsync", job.fsync), ("fdatasync", job.fdatasync)] {
+        if job.hipri && job.rw.write && every > 0 {
+            let what = "a ring that polls (hipri) takes no sync; fio fails at the first one";
+            return bad(option, what.to_string());
+        }
     }
     if job.time_based && job.runtime.is_none() {
         return bad("time_based", "needs a runtime".to_string());

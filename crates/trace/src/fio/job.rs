@@ -22,6 +22,15 @@ pub struct ReadWrite {
     pub random: bool,
 }
 
+/// I/Os that may fail without ending their thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ContinueOnError {
+    /// Reads.
+    pub read: bool,
+    /// Writes, trims and syncs.
+    pub write: bool,
+}
+
 /// Values by direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerDirection<T> {
@@ -160,6 +169,8 @@ pub struct FioJob {
     pub cpus_allowed: Option<Vec<u16>>,
     /// Default shared.
     pub cpus_allowed_policy: CpusPolicy,
+    /// Default none.
+    pub continue_on_error: ContinueOnError,
     /// Default false.
     pub group_reporting: bool,
     /// Default false.
@@ -241,6 +252,7 @@ impl FioJob {
             stonewall: false,
             cpus_allowed: None,
             cpus_allowed_policy: CpusPolicy::Shared,
+            continue_on_error: ContinueOnError::default(),
             group_reporting: false,
             gtod_reduce: false,
             invalidate: true,

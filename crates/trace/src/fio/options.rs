@@ -94,6 +94,11 @@ const MODELLED: &[Known] = &[
         &[],
         Value("once full, reaps down to this many; default iodepth"),
     ),
+    known(
+        "continue_on_error",
+        &[],
+        Value("none, read, write, io, verify, all: I/Os that may fail; default none"),
+    ),
     known("numjobs", &[], Value("clones of the job; default 1")),
     known("thread", &[], Flag("clones are threads of one process")),
     known(
@@ -558,11 +563,6 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ("exitall", &[], "jobs end by themselves"),
     ("exit_what", &[], "jobs end by themselves"),
     ("wait_for", &[], "use stonewall"),
-    (
-        "continue_on_error",
-        &[],
-        "the model counts failed I/Os and goes on",
-    ),
     ("exec_prerun", &[], "no command is run"),
     ("exec_postrun", &[], "no command is run"),
     (

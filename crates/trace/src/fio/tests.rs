@@ -362,8 +362,12 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
         "2: fixedbufs: is an option of ioengine=io_uring",
     ),
     (
-        "--ioengine=io_uring --hipri",
-        "3: hipri: polled I/O goes around",
+        "--continue_on_error=some",
+        "2: continue_on_error: `some`, expected none, read",
+    ),
+    (
+        "--ioengine=io_uring --direct=0 --hipri",
+        "4: hipri: polled I/O goes around",
     ),
     ("--time_based", "2: time_based: needs a runtime"),
     ("--runtime=10x", "2: runtime: `10x` has an unknown unit"),

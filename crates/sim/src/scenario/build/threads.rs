@@ -184,6 +184,8 @@ impl Written<'_> {
                 write: job.rate_iops.write,
                 trim: job.rate_iops.trim,
             },
+            survives_read: job.continue_on_error.read,
+            survives_write: job.continue_on_error.write,
             random_seed: 0,
             startdelay: job.startdelay,
             ramp_time: job.ramp_time,
