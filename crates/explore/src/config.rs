@@ -230,6 +230,7 @@ impl Config {
             driver_budget: false,
             blocking: false,
             should_merge: false,
+            inline_runs: false,
             slots_per_map: nr_requests,
         }
     }

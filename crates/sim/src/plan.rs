@@ -62,6 +62,8 @@ pub struct QueuePlan {
     pub nr_requests_first: u32,
     /// queue/nomerges.
     pub nomerges: NoMerges,
+    /// A submission that inserts runs the hctx itself, not kblockd (a patched kernel).
+    pub inline_runs: bool,
     /// queue/rq_affinity: 0, 1 or 2.
     pub rq_affinity: u8,
     /// Size limits.

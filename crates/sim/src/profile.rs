@@ -91,8 +91,9 @@ pub enum Distance {
 }
 
 /// Profiles that are built in.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     ("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml")),
+    ("xeon-10c", include_str!("../profiles/xeon-10c.toml")),
     ("qemu-icount", include_str!("../profiles/qemu-icount.toml")),
 ];
 

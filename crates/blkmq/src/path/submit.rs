@@ -192,7 +192,7 @@ impl SubmitPath {
                 let waits = busy && (q.hctxs.len() == 1 || !is_sync(q, rq, cpu));
                 self.at = At::Rest;
                 if waits {
-                    self.insert(rq)
+                    self.insert(q, rq)
                 } else {
                     self.issue(rq)
                 }
@@ -330,13 +330,18 @@ impl SubmitPath {
         if q.has_elevator() {
             let rq = self.rq.take().expect("it was allocated");
             self.at = At::Rest;
-            return self.insert(rq);
+            return self.insert(q, rq);
         }
         self.to(At::Busy)
     }
 
-    fn insert(&self, rq: RequestId) -> Next {
-        let path = InsertPath::new(self.queue, rq, false, ThenRun::Background);
+    fn insert<E: Env>(&self, q: &RequestQueue<E>, rq: RequestId) -> Next {
+        let run = if q.settings.inline_runs {
+            ThenRun::Here
+        } else {
+            ThenRun::Background
+        };
+        let path = InsertPath::new(self.queue, rq, false, run);
         Next::Call(Call::Insert(path))
     }
 

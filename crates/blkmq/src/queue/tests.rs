@@ -50,6 +50,7 @@ fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> Queu
             driver_budget: false,
             blocking: false,
             should_merge: true,
+            inline_runs: false,
             slots_per_map: nr_requests,
         },
         tags: TagSetConfig {

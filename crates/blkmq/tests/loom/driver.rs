@@ -244,6 +244,7 @@ fn queue_settings(setup: Setup, nr_requests: u32) -> QueueSettings {
         driver_budget: false,
         blocking: false,
         should_merge: false,
+        inline_runs: false,
         slots_per_map: nr_requests,
     }
 }

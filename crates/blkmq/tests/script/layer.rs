@@ -354,6 +354,7 @@ impl Values {
             driver_budget: self.budget > 0,
             blocking: self.blocking,
             should_merge: self.merge,
+            inline_runs: false,
             slots_per_map: nr_requests,
         }
     }

@@ -27,13 +27,17 @@ pub enum Component {
     Tags,
     /// blk-mq, bios, the block device.
     BlkMq,
+    /// Reading the clock.
+    Clock,
+    /// Preemption counts and RCU.
+    Preempt,
     /// Task switches, wake-ups, workers and all the rest.
     Kernel,
 }
 
 impl Component {
     /// All, in order.
-    pub const ALL: [Component; 10] = [
+    pub const ALL: [Component; 12] = [
         Component::User,
         Component::Interrupt,
         Component::Syscall,
@@ -43,6 +47,8 @@ impl Component {
         Component::Scheduler,
         Component::Tags,
         Component::BlkMq,
+        Component::Clock,
+        Component::Preempt,
         Component::Kernel,
     ];
 
@@ -58,6 +64,8 @@ impl Component {
             Component::Scheduler => "scheduler",
             Component::Tags => "tags",
             Component::BlkMq => "blk-mq",
+            Component::Clock => "clock",
+            Component::Preempt => "preempt",
             Component::Kernel => "kernel",
         }
     }

@@ -100,6 +100,14 @@ steps! {
     FileLookup file_lookup Engine;
     /// Setting up and freeing a bio, block device included.
     Bio bio BlkMq;
+    /// Locks of engine and driver that one I/O takes and nobody contends for.
+    IoLocks io_locks Locks;
+    /// Reading the clock for one I/O, in the kernel.
+    ClockRead clock_read Clock;
+    /// Counting preemption and RCU sections of one I/O; much more in a kernel that checks them.
+    PreemptRcu preempt_rcu Preempt;
+    /// What else the kernel does for one I/O.
+    KernelRest kernel_rest Kernel;
     /// Handing work to another task on this CPU or another.
     Wake wake Kernel;
     /// From the interrupt that wakes an idle CPU to its first instruction.

@@ -279,6 +279,14 @@ impl Simulator {
         };
         self.charge_as(id, engine, Mode::System);
         self.charge_as(id, Step::Bio, Mode::System);
+        for step in [
+            Step::IoLocks,
+            Step::ClockRead,
+            Step::PreemptRcu,
+            Step::KernelRest,
+        ] {
+            self.charge_as(id, step, Mode::System);
+        }
         if !fio.plan.fixed_buffers {
             self.charge_as(id, Step::PinPages, Mode::System);
         }

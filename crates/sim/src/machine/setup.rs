@@ -198,6 +198,7 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
         driver_budget: device.budget > 0,
         blocking: matches!(device.kind, DeviceKind::NullBlk(plan) if plan.blocking),
         should_merge: true,
+        inline_runs: queue.inline_runs,
         slots_per_map: if scheduled {
             queue.nr_requests
         } else {

@@ -159,6 +159,7 @@ fn queue(scenario: &Scenario, driver: &Driver, rules: Rules, hz: u32) -> Result<
         nr_requests,
         nr_requests_first: before,
         nomerges,
+        inline_runs: written.inline_runs.unwrap_or(false),
         rq_affinity,
         limits: limits(scenario, driver)?,
         io_timeout,

@@ -28,6 +28,9 @@ pub struct Queue {
     pub nr_requests: Option<u32>,
     /// 0 all merges, 1 only the cheap ones, 2 none. Default 0.
     pub nomerges: Option<u8>,
+    /// true: a submission that inserts a request runs the hardware queue itself, as kernels patched
+    /// for measurements do; else kblockd does. Default false.
+    pub inline_runs: Option<bool>,
     /// 0 completes where the interrupt came, 1 on a CPU that shares a cache with the submitter's,
     /// 2 on the submitter's. Default 1.
     pub rq_affinity: Option<u8>,

@@ -35,6 +35,7 @@ fn config(hctxs: u16) -> QueueConfig {
             driver_budget: true,
             blocking: false,
             should_merge: true,
+            inline_runs: false,
             slots_per_map: 4,
         },
         tags: TagSetConfig {
