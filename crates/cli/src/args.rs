@@ -41,8 +41,22 @@ pub(crate) enum Command {
     Replay(Box<ReplayArgs>),
     /// Compare the dispatches of a captured kernel with the model's, one by one
     Conform(ConformArgs),
+    /// Fit a machine profile to measurements, and print how well it fits
+    Calibrate(CalibrateArgs),
     /// Read a blktrace capture and print counts, latencies and the speed of reading
     ImportStats(ImportStatsArgs),
+}
+
+/// Arguments of `blksim calibrate`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct CalibrateArgs {
+    /// Measurements (docs/formats.md): cycles per I/O by component, throughput
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Where the new profile goes; `--machine` of other commands takes it. Default: nowhere
+    #[arg(long, short, value_name = "FILE.toml")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// Arguments of `blksim run`.

@@ -44,6 +44,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/null-blk-randread.toml"),
     ),
     built_in(
+        "null-blk-one-thread.toml",
+        include_str!("../scenarios/null-blk-one-thread.toml"),
+    ),
+    built_in(
         "null-blk-timer.toml",
         include_str!("../scenarios/null-blk-timer.toml"),
     ),
@@ -52,12 +56,20 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/nvme-coalescing.toml"),
     ),
     built_in(
+        "nvme-one-process.toml",
+        include_str!("../scenarios/nvme-one-process.toml"),
+    ),
+    built_in(
         "nvme-polled.toml",
         include_str!("../scenarios/nvme-polled.toml"),
     ),
     built_in(
         "nvme-randread.toml",
         include_str!("../scenarios/nvme-randread.toml"),
+    ),
+    built_in(
+        "nvme-scaling.toml",
+        include_str!("../scenarios/nvme-scaling.toml"),
     ),
     built_in("randread.fio", include_str!("../scenarios/randread.fio")),
     built_in(

@@ -48,7 +48,7 @@ impl Machines {
 
 /// The TOML reader draws its errors over several lines, the first with the place, the last with
 /// the reason.
-fn in_one_line(file: &Path, what: &str) -> Error {
+pub(crate) fn in_one_line(file: &Path, what: &str) -> Error {
     let what = what.trim_end();
     let reason = what.lines().last().unwrap_or(what);
     let line = what

@@ -6,6 +6,7 @@
 
 mod args;
 mod builtin;
+mod calibrate;
 mod changes;
 mod conform;
 mod drive;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Show { name } => list::show(&name),
         Command::Replay(args) => replay::replay(&args),
         Command::Conform(args) => conform::conform(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::ImportStats(args) => import_stats::import_stats(&args),
     };
     match result {

@@ -93,6 +93,11 @@ fn read(args: &RunArgs) -> Result<(Scenario, String), Error> {
             args.fio.join("\n"),
         ));
     };
+    load(name)
+}
+
+/// The scenario of this name or file, and its text.
+pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
     let file = Path::new(name);
     let ending = file.extension().and_then(|ending| ending.to_str());
     if !matches!(ending, Some("toml" | "fio")) {

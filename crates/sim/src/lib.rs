@@ -3,6 +3,7 @@
 //! The map: `event_queue` orders what happens, `rng` draws what is random.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod conform;
 pub mod cost;
 pub mod device;

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::tags::CpuTopology;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use crate::cost::Cycles;
 
 /// A machine: facts and prices.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineProfile {
     /// Name, equal to the file's stem.
@@ -40,7 +40,7 @@ pub struct MachineProfile {
 
 /// How CPUs are laid out. CPUs are numbered socket by socket, die by die, core by core; second
 /// threads follow after all first ones, as Linux numbers them.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// Sockets.
@@ -54,7 +54,7 @@ pub struct Topology {
 }
 
 /// Transfer times by distance.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// Other thread of the core.
@@ -68,7 +68,7 @@ pub struct Transfer {
 }
 
 /// Threads of one core that run at once.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Smt {
     /// Time of a step while the sibling runs too, percent of the time alone.
@@ -125,6 +125,11 @@ impl MachineProfile {
             .collect();
         profile.label_cycles()?;
         Ok(profile)
+    }
+
+    /// The profile as a file's text; reading it gives the same profile.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a profile is plain data")
     }
 
     /// Number of CPUs.

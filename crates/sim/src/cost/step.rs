@@ -3,7 +3,7 @@
 //! A row names the step, its key in a profile's `[cycles]`, and the component that its time counts
 //! for.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Component;
 
@@ -34,8 +34,15 @@ macro_rules! steps {
             }
         }
 
+        impl Step {
+            /// The hardware's time, not code's: no measurement of work says anything about it.
+            pub fn is_delay(self) -> bool {
+                matches!(self, Step::IpiLatency | Step::IdleExit)
+            }
+        }
+
         /// Costs of the hardware and of steps outside the block layer's labels, cycles.
-        #[derive(Clone, Debug, Deserialize)]
+        #[derive(Clone, Debug, Deserialize, Serialize)]
         #[serde(deny_unknown_fields)]
         pub struct Cycles {
             /// An atomic read-modify-write on a line that is here.

@@ -1,0 +1,96 @@
+//! `blksim calibrate`: measurements in, a profile and its residuals out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use sim::calibrate::{self, Calibration, MeasuredRun, Measurements, Run};
+use sim::profile::MachineProfile;
+use sim::scenario::ProfileFacts;
+
+use crate::OK;
+use crate::args::CalibrateArgs;
+use crate::changes::in_one_line;
+use crate::error::Error;
+use crate::output::{self, OutputFile};
+use crate::scenario::{load, read_text};
+
+/// Fits and prints. The profile is written whole or not at all.
+pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
+    let text = read_text(&args.file)?;
+    let measurements = Measurements::parse(&text).map_err(|what| in_one_line(&args.file, &what))?;
+    let mut base = base(&measurements.base)?;
+    let runs = measurements
+        .runs
+        .iter()
+        .map(|run| planned(run, &base, args));
+    let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+    let output = args.output.as_deref().map(OutputFile::open).transpose()?;
+    if let Some(name) = &measurements.name {
+        base.name.clone_from(name);
+    }
+    if let Some(description) = &measurements.description {
+        base.description.clone_from(description);
+    }
+    let fitted = calibrate::calibrate(&base, &runs);
+    let fitted = fitted.map_err(|what| Error::input(&args.file, what))?;
+    output::print(&residuals(&fitted))?;
+    if let Some(output) = output {
+        let note = format!(
+            "# Made by blksim {} calibrate from {}.\n",
+            env!("CARGO_PKG_VERSION"),
+            args.file.display()
+        );
+        output.put(&(note + &fitted.profile.to_toml()))?.keep()?;
+    }
+    Ok(OK)
+}
+
+/// A built-in profile or one in a file.
+fn base(name: &str) -> Result<MachineProfile, Error> {
+    let file = Path::new(name);
+    if file.extension().is_some_and(|ending| ending == "toml") {
+        let text = read_text(file)?;
+        return MachineProfile::parse(&text).map_err(|what| in_one_line(file, &what));
+    }
+    MachineProfile::built_in(name).map_err(|what| Error::usage("base", what))
+}
+
+fn planned(run: &MeasuredRun, base: &MachineProfile, args: &CalibrateArgs) -> Result<Run, Error> {
+    let (mut scenario, _) = load(&run.scenario)?;
+    scenario = scenario.set(&format!("machine.profile={}", base.name))?;
+    for assignment in &run.set {
+        scenario = scenario.set(assignment)?;
+    }
+    let facts = ProfileFacts {
+        name: &base.name,
+        cpus: base.cpus(),
+    };
+    Ok(Run {
+        name: run.name.clone(),
+        plan: scenario.plan(&[facts])?,
+        measured: run
+            .measured()
+            .map_err(|what| Error::input(&args.file, what))?,
+    })
+}
+
+fn residuals(fitted: &Calibration) -> String {
+    let mut text = format!(
+        "{:<28} {:<10} {:>12} {:>12} {:>7}\n",
+        "run", "figure", "measured", "simulated", "ratio"
+    );
+    for residual in &fitted.residuals {
+        let ratio = residual.simulated / residual.measured;
+        let ratio = if ratio.is_finite() {
+            format!("{ratio:.3}")
+        } else {
+            "-".to_owned()
+        };
+        let _ = writeln!(
+            text,
+            "{:<28} {:<10} {:>12.0} {:>12.0} {ratio:>7}",
+            residual.run, residual.figure, residual.measured, residual.simulated
+        );
+    }
+    text
+}
