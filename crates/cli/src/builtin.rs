@@ -40,12 +40,12 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/mq-deadline-scaling.toml"),
     ),
     built_in(
-        "null-blk-randread.toml",
-        include_str!("../scenarios/null-blk-randread.toml"),
-    ),
-    built_in(
         "null-blk-one-thread.toml",
         include_str!("../scenarios/null-blk-one-thread.toml"),
+    ),
+    built_in(
+        "null-blk-randread.toml",
+        include_str!("../scenarios/null-blk-randread.toml"),
     ),
     built_in(
         "null-blk-timer.toml",

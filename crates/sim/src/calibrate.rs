@@ -3,8 +3,8 @@
 //! On one thread the work of an I/O is a sum of counts times costs, and the counts do not depend on
 //! the costs. So each component of a published or measured profile fixes one factor for the steps
 //! and labels that belong to it; within a component the weights stay those of the base profile.
-//! Cache lines, atomics and container operations are hardware facts and stay as they are. A constant
-//! that only contention shows is pinned by the throughput of one contended run.
+//! Cache lines, atomics and container operations are hardware facts and stay as they are. What only
+//! throughput shows is pinned by one run: a single constant, or one factor on all.
 //!
 //! Not here: topology and transfer times, which are facts. Read next: `measurements.rs`.
 

@@ -7,10 +7,16 @@ use blkmq::rules::SchedulerKind;
 use sim::plan::Plan;
 use sim::scenario::{ProfileFacts, Scenario};
 
-const PROFILES: &[ProfileFacts<'_>] = &[ProfileFacts {
-    name: "ryzen-7950x",
-    cpus: 32,
-}];
+const PROFILES: &[ProfileFacts<'_>] = &[
+    ProfileFacts {
+        name: "ryzen-7950x",
+        cpus: 32,
+    },
+    ProfileFacts {
+        name: "xeon-10c",
+        cpus: 10,
+    },
+];
 
 fn all() -> BTreeMap<String, (PathBuf, Plan)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/scenarios");

@@ -35,8 +35,8 @@ pub struct QueueSettings {
     pub blocking: bool,
     /// BLK_MQ_F_SHOULD_MERGE.
     pub should_merge: bool,
-    /// A submission that inserts a request runs the hctx itself. No kernel does: blk_mq_submit_bio()
-    /// leaves that run to kblockd. Measurements with a patched kernel need it.
+    /// A submission that inserts a request runs the hctx itself. No kernel does:
+    /// blk_mq_submit_bio() leaves that run to kblockd. Measurements with a patched kernel need it.
     pub inline_runs: bool,
     /// Slots of the pool for each map of identifying tags.
     pub slots_per_map: u32,
