@@ -170,6 +170,9 @@ impl WorkReport {
     fn all(recorder: &Recorder, clock_mhz: u64) -> Vec<WorkReport> {
         let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
         let ios: u64 = directions.map(|direction| direction.ios).sum();
+        if ios == 0 {
+            return Vec::new();
+        }
         let times = Component::ALL
             .into_iter()
             .zip(recorder.spent.by_component());
@@ -178,7 +181,7 @@ impl WorkReport {
             .map(|(component, ps)| WorkReport {
                 component: component.name(),
                 ns: ps / 1000,
-                cycles_per_io: ps as f64 * clock_mhz as f64 / 1e6 / ios.max(1) as f64,
+                cycles_per_io: ps as f64 * clock_mhz as f64 / 1e6 / ios as f64,
             })
             .collect()
     }
