@@ -43,8 +43,18 @@ pub(crate) enum Command {
     Conform(ConformArgs),
     /// Fit a machine profile to measurements, and print how well it fits
     Calibrate(CalibrateArgs),
+    /// Compare published tables with what the machine profiles give
+    Reproduce(ReproduceArgs),
     /// Read a blktrace capture and print counts, latencies and the speed of reading
     ImportStats(ImportStatsArgs),
+}
+
+/// Arguments of `blksim reproduce`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReproduceArgs {
+    /// Ten milliseconds of each run instead of its whole length
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 /// Arguments of `blksim calibrate`.

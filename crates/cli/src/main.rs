@@ -18,6 +18,7 @@ mod output;
 mod outputs;
 mod progress;
 mod replay;
+mod reproduce;
 mod run;
 mod scenario;
 mod stats_text;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::replay(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::ImportStats(args) => import_stats::import_stats(&args),
     };
     match result {

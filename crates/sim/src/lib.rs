@@ -14,6 +14,7 @@ pub mod profile;
 pub mod recorder;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
 pub mod rng;
 pub mod scenario;
 pub mod workload;

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod blktrace;
+mod calibrate;
 mod captures;
 mod conform_round_trip;
 mod place;

@@ -1,0 +1,180 @@
+//! Published tables: what they say, and how a simulated run compares.
+//!
+//! Not here: running; whoever runs a row hands its report over.
+
+use serde::Deserialize;
+
+use crate::report::Report;
+
+/// Throughput may be off by this part.
+const IOPS: f64 = 0.15;
+/// The ratio of two throughputs of a table may be off by this part.
+const RATIO: f64 = 0.10;
+/// Cycles per I/O may be off by this part.
+const CYCLES: f64 = 0.15;
+/// Points that the lock share may be off.
+const LOCK_POINTS: f64 = 8.0;
+/// Points that the CPU share may be off.
+const SYS_POINTS: f64 = 6.0;
+
+/// The tables that come with the program.
+const PUBLISHED: &str = include_str!("../tables/published.toml");
+
+/// All tables.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tables {
+    /// In the order of the file.
+    #[serde(rename = "table")]
+    pub tables: Vec<Table>,
+}
+
+/// One published table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Short name.
+    pub name: String,
+    /// What was measured, by whom, on which machine.
+    pub title: String,
+    /// Rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+/// One published row.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What differs from the other rows.
+    pub name: String,
+    /// The built-in scenario that is this row; none while it waits for something.
+    pub scenario: Option<String>,
+    /// Assignments as of `--set`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// What must be modelled first.
+    pub waits_for: Option<String>,
+    /// I/Os a second.
+    pub iops: f64,
+    /// Time of a thread in the kernel, percent.
+    pub sys: Option<f64>,
+    /// Waiting time of the most contended lock, percent of the time that is not idle.
+    pub lock_share: Option<f64>,
+    /// Cycles per I/O, waiting aside.
+    pub cycles: Option<f64>,
+}
+
+/// One figure, published and simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Name of the row, or of the two rows of a ratio.
+    pub row: String,
+    /// What it is.
+    pub figure: &'static str,
+    /// Published.
+    pub published: f64,
+    /// Simulated.
+    pub simulated: f64,
+    /// How far they may be apart, in words.
+    pub tolerance: String,
+    /// They are not farther apart.
+    pub within: bool,
+}
+
+/// The tables that come with the program.
+pub fn published() -> Tables {
+    toml::from_str(PUBLISHED).expect("the tables that are built in are right")
+}
+
+impl Row {
+    /// This row's figures, against the report of its run.
+    pub fn judge(&self, report: &Report) -> Vec<Figure> {
+        let mut figures = vec![part(&self.name, "IOPS", self.iops, iops(report), IOPS)];
+        if let Some(sys) = self.sys {
+            let jobs = report.jobs.first();
+            let simulated = jobs.map_or(0.0, |job| job.sys_cpu);
+            figures.push(points(&self.name, "sys %", sys, simulated, SYS_POINTS));
+        }
+        if let Some(share) = self.lock_share {
+            let shares = report.locks.iter().map(|lock| lock.wait_share * 100.0);
+            let most = shares.fold(0.0, f64::max);
+            figures.push(points(&self.name, "lock %", share, most, LOCK_POINTS));
+        }
+        if let Some(cycles) = self.cycles {
+            let work = report.work.iter().map(|work| work.cycles_per_io);
+            figures.push(part(&self.name, "cycles", cycles, work.sum(), CYCLES));
+        }
+        figures
+    }
+}
+
+/// Ratios of the throughputs of any two rows that were simulated.
+pub fn ratios(rows: &[(&Row, &Report)]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (index, (first, before)) in rows.iter().enumerate() {
+        for (second, after) in &rows[index + 1..] {
+            let name = format!("{} / {}", second.name, first.name);
+            let published = second.iops / first.iops;
+            let simulated = iops(after) / iops(before).max(1.0);
+            figures.push(part(&name, "ratio", published, simulated, RATIO));
+        }
+    }
+    figures
+}
+
+/// Throughput of all jobs.
+fn iops(report: &Report) -> f64 {
+    let jobs = report.jobs.iter();
+    jobs.map(|job| job.read.iops + job.write.iops + job.trim.iops)
+        .sum()
+}
+
+fn part(row: &str, figure: &'static str, published: f64, simulated: f64, part: f64) -> Figure {
+    Figure {
+        row: row.to_owned(),
+        figure,
+        published,
+        simulated,
+        tolerance: format!("{:.0} %", part * 100.0),
+        within: (simulated / published - 1.0).abs() <= part,
+    }
+}
+
+fn points(row: &str, figure: &'static str, published: f64, simulated: f64, points: f64) -> Figure {
+    let low = published < 50.0 && (simulated / published - 1.0).abs() > 0.30;
+    Figure {
+        row: row.to_owned(),
+        figure,
+        published,
+        simulated,
+        tolerance: format!("{points:.0} points"),
+        within: (simulated - published).abs() <= points && !low,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{part, points, published};
+
+    #[test]
+    fn tolerances_have_two_sides() {
+        let within = |published, simulated| part("a", "IOPS", published, simulated, 0.15).within;
+        assert!(within(100.0, 114.9) && within(100.0, 85.1));
+        assert!(!within(100.0, 116.0) && !within(100.0, 84.0));
+        let within = |published, simulated| points("a", "sys %", published, simulated, 6.0).within;
+        assert!(within(90.0, 96.0) && !within(90.0, 96.1) && !within(90.0, 83.9));
+        // Small shares must be near in proportion, too.
+        assert!(within(10.0, 12.9) && !within(10.0, 13.1));
+    }
+
+    #[test]
+    fn a_row_runs_or_says_what_it_waits_for() {
+        for table in published().tables {
+            for row in &table.rows {
+                assert!(row.scenario.is_some() != row.waits_for.is_some(), "{row:?}");
+                assert!(row.iops > 0.0);
+            }
+        }
+    }
+}
