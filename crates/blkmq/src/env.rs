@@ -71,6 +71,12 @@ pub trait Word: Debug {
     fn fetch_or(&self, cpu: &mut Cpu, bits: u64) -> u64;
     /// clear_bit() of the bits that are not in `mask`. Relaxed. Returns the value before.
     fn fetch_and(&self, cpu: &mut Cpu, mask: u64) -> u64;
+    /// test_and_set_bit() of the bit in `mask`: fully ordered when it sets the bit; a failed one
+    /// orders nothing. Returns whether it was set before.
+    fn test_and_set(&self, cpu: &mut Cpu, mask: u64) -> bool;
+    /// test_and_clear_bit() of the bit in `mask`: fully ordered when it clears the bit. Returns
+    /// whether it was set before.
+    fn test_and_clear(&self, cpu: &mut Cpu, mask: u64) -> bool;
     /// xchg(): fully ordered. Returns the value before.
     fn swap(&self, cpu: &mut Cpu, value: u64) -> u64;
     /// find_next_zero_bit() and test_and_set_bit_lock(), repeated on a lost race: sets the first
@@ -110,8 +116,11 @@ pub trait Lock<T>: Debug {
     fn is_free(&self) -> bool;
     /// spin_lock(), by the driver when the lock is free (`Threads` waits). Acquire.
     fn acquire(&self, cpu: &mut Cpu);
-    /// spin_trylock(): an ordinary label with two outcomes.
+    /// spin_trylock(): acquire when it succeeds; a failed one orders nothing.
     fn try_acquire(&self, cpu: &mut Cpu) -> bool;
+    /// A spin_trylock() of which the driver knows that it fails: somebody holds the lock at that
+    /// time, though its state may be further. Reads the lock's word.
+    fn try_in_vain(&self, cpu: &mut Cpu);
     /// The guarded value. Panics if this context does not own the lock.
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> Self::Held<'a>;
     /// spin_unlock(). Release. Panics if this context does not own the lock.

@@ -6,6 +6,7 @@
 
 mod complete;
 mod ctx;
+mod dd_insert;
 mod driver;
 mod flush;
 mod hand;
@@ -19,6 +20,7 @@ mod submit;
 mod tag;
 
 pub use complete::CompletePath;
+pub use dd_insert::DdInsertPath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
 pub use hand::TagsInHand;
@@ -29,6 +31,7 @@ pub use run::RunPath;
 pub use submit::SubmitPath;
 
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
+use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors, Status};
 use crate::time::Jiffies;
@@ -40,6 +43,12 @@ pub enum Next {
     Step,
     /// This lock, granted.
     Lock(LockId),
+    /// spin_trylock() of this lock: the driver puts `Answer::Locked` or `Answer::Contended` into
+    /// the CPU. An access to shared memory of its own.
+    TryLock(LockId),
+    /// Go on, no earlier than when the CPU's time has come: the next label touches a word on which
+    /// others decide right now. To a driver without a clock the same as `Step`.
+    InTime,
     /// This path run to its end first.
     Call(Call),
     /// get_budget: the driver puts `Answer::Budget` or `Answer::NoBudget` into the CPU.
@@ -98,6 +107,15 @@ pub enum Call {
     },
     /// Insertion of one request.
     Insert(InsertPath),
+    /// dd_insert_requests() of the January 2024 series.
+    DdInsert {
+        /// Number of the queue.
+        queue: u8,
+        /// The requests, in order.
+        list: QueueList,
+        /// BLK_MQ_INSERT_AT_HEAD.
+        head: bool,
+    },
     /// A flush of the running task's plug.
     Unplug {
         /// Number of the queue.
@@ -128,6 +146,9 @@ impl From<Call> for Frame {
             Call::Free { queue, rq } => Frame::Complete(CompletePath::free(queue, rq)),
             Call::Flush { queue, rq } => Frame::Flush(FlushPath::new(queue, rq)),
             Call::Insert(path) => Frame::Insert(path),
+            Call::DdInsert { queue, list, head } => {
+                Frame::DdInsert(DdInsertPath::new(queue, list, head))
+            }
             Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
             Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
         }
@@ -153,6 +174,8 @@ pub enum Frame {
     Requeue(RequeuePath),
     /// A request that its driver gives back.
     RequeueRequest(RequeueRequest),
+    /// Insertion of a list by the January 2024 series.
+    DdInsert(DdInsertPath),
 }
 
 impl Frame {
@@ -167,6 +190,7 @@ impl Frame {
             Frame::Flush(path) => path.step(mq, cpu),
             Frame::Requeue(path) => path.step(mq, cpu),
             Frame::RequeueRequest(path) => path.step(mq, cpu),
+            Frame::DdInsert(path) => path.step(mq, cpu),
         }
     }
 
@@ -184,6 +208,7 @@ impl Frame {
             Frame::Flush(path) => drive(path, mq, cpu, toll),
             Frame::Requeue(path) => drive(path, mq, cpu, toll),
             Frame::RequeueRequest(path) => drive(path, mq, cpu, toll),
+            Frame::DdInsert(path) => drive(path, mq, cpu, toll),
         }
     }
 
@@ -198,6 +223,7 @@ impl Frame {
             Frame::Flush(path) => path.label(),
             Frame::Requeue(path) => path.label(),
             Frame::RequeueRequest(path) => path.label(),
+            Frame::DdInsert(path) => path.label(),
         }
     }
 
@@ -220,6 +246,7 @@ impl Frame {
             Frame::Flush(path) => path.queue,
             Frame::Requeue(path) => path.queue,
             Frame::RequeueRequest(path) => path.queue,
+            Frame::DdInsert(path) => path.queue,
         }
     }
 }
@@ -238,6 +265,10 @@ pub trait Toll {
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool;
     /// The next label wants this lock. True if it was acquired for this CPU.
     fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
+    /// The path tries this lock. True if the answer is in the CPU.
+    fn try_lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
+    /// The next label wants to be in time. True if it is.
+    fn in_time(&mut self) -> bool;
 }
 
 fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
@@ -250,6 +281,8 @@ fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut 
         match next {
             Next::Step => {}
             Next::Lock(lock) if toll.lock(lock, cpu) => {}
+            Next::TryLock(lock) if toll.try_lock(lock, cpu) => {}
+            Next::InTime if toll.in_time() => {}
             next => return next,
         }
     }
@@ -272,7 +305,7 @@ macro_rules! path {
 
 path!(
     SubmitPath: 0, PlugPath: 1, InsertPath: 2, CompletePath: 7, FlushPath: 8, RequeuePath: 9,
-    RequeueRequest: 10
+    RequeueRequest: 10, DdInsertPath: 11
 );
 
 impl Path for RunPath {
@@ -290,7 +323,7 @@ impl Path for RunPath {
 pub struct Label(pub u8);
 
 /// Names of the labels of each path, in the order of its `At`.
-const LABELS: [(&str, &[&str]); 11] = [
+const LABELS: [(&str, &[&str]); 12] = [
     ("submit", submit::LABELS),
     ("plug", plug::LABELS),
     ("insert", insert::LABELS),
@@ -302,6 +335,7 @@ const LABELS: [(&str, &[&str]); 11] = [
     ("flush", flush::LABELS),
     ("requeue", requeue::LABELS),
     ("requeue-request", requeue::REQUEST_LABELS),
+    ("dd-insert", dd_insert::LABELS),
 ];
 
 const LABEL_BASE: [usize; LABELS.len()] = {
@@ -343,6 +377,15 @@ pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &Cpu) -> Jiffies {
 /// A lock of `queue`.
 pub(crate) fn lock(queue: u8, kind: LockKind, index: u32) -> Next {
     Next::Lock(LockId { queue, kind, index })
+}
+
+/// A try at the scheduler's lock.
+pub(crate) fn try_elevator(queue: u8) -> Next {
+    Next::TryLock(LockId {
+        queue,
+        kind: LockKind::Elevator,
+        index: 0,
+    })
 }
 
 /// A trace point of a request.

@@ -12,10 +12,11 @@ pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
 
 use crate::elevator::Elevator;
+use crate::elevator::mq_deadline::DeadlineShared;
 use crate::env::{Bit, Count, Env, Hint, Lock, Slab, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, RequestId, RequestPool};
-use crate::rules::SchedulerKind;
+use crate::rules::{Insertion, SchedulerKind};
 use crate::sbitmap::Sbitmap;
 use crate::tags::{TagSet, cpus_of};
 use crate::time::Jiffies;
@@ -56,6 +57,8 @@ pub struct RequestQueue<E: Env> {
     pub elevator: E::Lock<Elevator>,
     /// The scheduler has something to dispatch: list heads that has_work reads without the lock.
     pub elevator_work: E::Bit,
+    /// What mq-deadline shares besides its lock (January 2024 series).
+    pub dd: DeadlineShared<E>,
     /// Requests finished, by the policy's record (mq-deadline: priority level).
     pub completed: [E::Count; 3],
     /// requeue_list and flush_list under requeue_lock.
@@ -68,7 +71,7 @@ pub struct RequestQueue<E: Env> {
 
 solo_value!(RequestQueue {
     id, settings;
-    pool, ctxs, hctxs, sched, elevator, elevator_work, completed, requeue, quiesced, queue_lock
+    pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, quiesced, queue_lock
 });
 
 /// Lists under requeue_lock.
@@ -213,6 +216,7 @@ impl<E: Env> RequestQueue<E> {
             sched: (0..sched_count).map(|_| sched_map(hint)).collect(),
             elevator: E::Lock::new(config.elevator.clone()),
             elevator_work: E::Bit::new(false),
+            dd: DeadlineShared::new(&config.settings.rules.series),
             completed: core::array::from_fn(|_| E::Count::new(0)),
             requeue: E::Lock::new(RequeueLists::default()),
             quiesced: E::Bit::new(false),
@@ -224,6 +228,11 @@ impl<E: Env> RequestQueue<E> {
     /// True with a scheduler.
     pub fn has_elevator(&self) -> bool {
         self.settings.scheduler != SchedulerKind::None
+    }
+
+    /// mq-deadline's insertions go to side lists (January 2024 series, v3).
+    pub fn has_side_lists(&self) -> bool {
+        self.settings.rules.series.insertion == Insertion::SideLists
     }
 
     /// The scheduler tags that `hctx` draws from. Panics without a scheduler.

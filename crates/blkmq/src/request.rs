@@ -240,6 +240,8 @@ pub enum Place {
     Completing,
     /// A pending list of the flush machine.
     Flush,
+    /// An insertion bucket or side list of mq-deadline: not inserted yet (January 2024 series).
+    Side,
 }
 
 /// A request. Fields that two layers share; policies add theirs in `elv_priv` and `fifo_time`.

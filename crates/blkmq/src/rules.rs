@@ -3,6 +3,10 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod series;
+
+pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series};
+
 use crate::request::{Op, PAGE_SECTORS};
 
 /// Behaviour axes of one kernel.
@@ -52,6 +56,8 @@ pub struct Rules {
     pub nvme_max_segments: u16,
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
     pub nvme_max_kb: u32,
+    /// What of the January 2024 series is applied to mq-deadline; kernels have nothing of it.
+    pub series: Series,
 }
 
 /// Order in which a plug hands out its requests.
@@ -234,6 +240,7 @@ impl Rules {
             null_blk_fua: false,
             nvme_max_segments: 127,
             nvme_max_kb: 4096,
+            series: Series::STOCK,
         }
     }
 
@@ -262,7 +269,13 @@ impl Rules {
             null_blk_fua: true,
             nvme_max_segments: 128,
             nvme_max_kb: 8192,
+            series: Series::STOCK,
         }
+    }
+
+    /// These rules with another series.
+    pub const fn with_series(self, series: Series) -> Rules {
+        Rules { series, ..self }
     }
 
     /// All presets, oldest first.

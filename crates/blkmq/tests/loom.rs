@@ -1,14 +1,17 @@
 //! Whether the paths need, and have, the barriers that the kernel writes: two threads step the
 //! real paths over words of loom, which shows every value that a weak memory could show.
 //!
-//! Protocols of Documentation: S1 (SCHED_RESTART against the dispatch list) and S3 (a waiter
-//! against a freed tag). Run with `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`); without it the
-//! same threads run on the machine a few thousand times, which proves nothing about order but
-//! finds slips of the driver. Kernel: block/blk-mq-sched.c __blk_mq_sched_restart(),
-//! block/blk-mq.c blk_mq_dispatch_rq_list(), block/blk-mq-tag.c blk_mq_get_tag() (6.12.117).
+//! Protocols of Documentation: S1 (SCHED_RESTART against the dispatch list), S3 (a waiter against a
+//! freed tag) and, in `loom/series.rs`, S21 (insertion buckets that no kernel has). Run with
+//! `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`); without it the same threads run on the machine a
+//! few thousand times, which proves nothing about order but finds slips of the driver.
+//! Kernel: block/blk-mq-sched.c __blk_mq_sched_restart(), block/blk-mq.c
+//! blk_mq_dispatch_rq_list(), block/blk-mq-tag.c blk_mq_get_tag() (6.12.117).
 
 #[path = "loom/driver.rs"]
 mod driver;
+#[path = "loom/series.rs"]
+mod series;
 
 #[cfg(loom)]
 use blkmq::env::{Cpu, Toucher};
@@ -153,6 +156,7 @@ fn drain<E: Env>(machine: &Machine<E>) {
 #[test]
 fn on_real_threads_nothing_is_left() {
     for _ in 0..2_000 {
+        series::insert::<Threads>("v2-repaired");
         for rules in Rules::PRESETS {
             restart::<Threads>(restart_setup(rules, false), Flaw::None);
             restart::<Threads>(restart_setup(rules, true), Flaw::None);
@@ -275,6 +279,38 @@ mod model {
         });
         stalls("wait, no barrier in the completer", 1, || {
             wait_for_tag::<Without<{ 1 << COMPLETER }>>(Rules::v6_12());
+        });
+    }
+
+    #[test]
+    fn requests_in_buckets_are_lost_as_posted() {
+        for name in ["poc", "v1", "v2"] {
+            stalls(name, 2, move || series::insert::<Threads>(name));
+        }
+    }
+
+    #[test]
+    fn requests_in_buckets_that_are_marked_behind_the_filling_arrive() {
+        for bound in [2, 3] {
+            clean("v2-repaired", Rules::v6_12(), bound, || {
+                series::insert::<Threads>("v2-repaired");
+            });
+        }
+    }
+
+    #[test]
+    fn side_lists_and_the_gate_lose_nothing() {
+        for name in ["v3", "serialise-only"] {
+            clean(name, Rules::v6_12(), 2, move || {
+                series::insert::<Threads>(name)
+            });
+        }
+    }
+
+    #[test]
+    fn without_barriers_the_repaired_buckets_lose_requests() {
+        stalls("v2-repaired, no barriers", 2, || {
+            series::insert::<Without<{ 1 << DISPATCHER | 1 << COMPLETER }>>("v2-repaired");
         });
     }
 

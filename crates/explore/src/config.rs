@@ -33,6 +33,8 @@ pub struct Config {
     pub shared_tags: bool,
     /// Scheduler tags of each hctx; without a scheduler the driver's.
     pub nr_requests: u32,
+    /// queue/nomerges. Default none: bios that do not touch need no look for a neighbour.
+    pub nomerges: NoMerges,
     /// Tasks that submit.
     pub tasks: Vec<Task>,
     /// That many of the first tasks have submitted all they have, one after another, before the
@@ -149,6 +151,7 @@ impl Config {
             } else {
                 2
             },
+            nomerges: NoMerges::Never,
             tasks: vec![Task::read(0); tasks],
             prefilled: 0,
             in_order: true,
@@ -221,7 +224,7 @@ impl Config {
             scheduler: self.scheduler,
             nr_requests,
             nr_requests_first: nr_requests,
-            nomerges: NoMerges::Never,
+            nomerges: self.nomerges,
             rq_affinity: 1,
             hz: HZ,
             driver_queue_rqs: false,

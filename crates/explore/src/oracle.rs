@@ -130,9 +130,27 @@ fn words(q: &RequestQueue<Solo>) -> Option<String> {
             }
         }
     }
+    if let Some(text) = side_words(q) {
+        return Some(text);
+    }
     let work = q.elevator.inspect(Scheduler::has_work);
     let differs = q.elevator.is_free() && work != q.elevator_work.peek();
     differs.then(|| "the scheduler and the word of has_work differ".to_owned())
+}
+
+/// The same for buckets and side lists.
+fn side_words(q: &RequestQueue<Solo>) -> Option<String> {
+    for (number, bucket) in q.dd.buckets.iter().enumerate() {
+        let pending = bucket.list.inspect(|list| !list.is_empty());
+        if bucket.list.is_free() && pending != bucket.pending.peek() {
+            return Some(format!("bucket {number}: the list and its word differ"));
+        }
+    }
+    let pending =
+        q.dd.inserted
+            .inspect(|lists| !lists.at_head.is_empty() || !lists.at_tail.is_empty());
+    let differs = q.dd.inserted.is_free() && pending != q.dd.inserted_pending.peek();
+    differs.then(|| "the side lists and their word differ".to_owned())
 }
 
 /// Lines of tasks at tag maps against what a waker reads of them, while nobody holds the lock.
@@ -188,6 +206,16 @@ fn places(world: &World, pool: &RequestPool) -> Option<String> {
             }
         });
     }
+    for bucket in &q.dd.buckets {
+        bucket.list.inspect(|list| {
+            found.extend(list.iter(pool).map(|rq| (rq, Place::Side)));
+        });
+    }
+    q.dd.inserted.inspect(|lists| {
+        for list in [&lists.at_head, &lists.at_tail] {
+            found.extend(list.iter(pool).map(|rq| (rq, Place::Side)));
+        }
+    });
     q.requeue.inspect(|lists| {
         for list in [&lists.requeue, &lists.flush] {
             found.extend(list.iter(pool).map(|rq| (rq, Place::Requeue)));

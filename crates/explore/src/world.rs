@@ -176,7 +176,7 @@ impl World {
         for (index, context) in self.contexts.iter().enumerate() {
             let ways = match context.phase {
                 Phase::Idle => self.ways_to_start(fixed, context),
-                Phase::Ready => 1,
+                Phase::Ready | Phase::Tries(_) => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
                 Phase::Asks { rq } => self.ways_to_answer(fixed, rq),
                 Phase::Parked if !context.woken => 0,
@@ -248,6 +248,10 @@ impl World {
                 let context = &mut self.contexts[index];
                 self.mq.acquire(id, &mut context.cpu);
                 context.phase = Phase::Ready;
+            }
+            Phase::Tries(id) => {
+                self.contexts[index].try_lock(&self.mq, id);
+                return;
             }
             Phase::Asks { rq } => {
                 self.answer(fixed, index, rq, choice.way);
@@ -351,7 +355,7 @@ impl World {
             self.break_something(fixed, label, index);
             let context = &mut self.contexts[index];
             match next {
-                Next::Step | Next::Commit(_) => {}
+                Next::Step | Next::InTime | Next::Commit(_) => {}
                 Next::Call(_) if fixed.drops_call(label) => {}
                 Next::Call(callee) => context.stack.push(callee.into()),
                 Next::Done => {
@@ -377,6 +381,10 @@ impl World {
                         return;
                     }
                     self.mq.acquire(id, &mut context.cpu);
+                }
+                Next::TryLock(id) => {
+                    context.phase = Phase::Tries(id);
+                    return;
                 }
                 Next::Budget | Next::PutBudget(_) => {
                     unreachable!("the explorer's driver has no budgets")

@@ -4,7 +4,7 @@
 //! so equal runs give equal bytes. Names and shape of the JSON are fio's where fio has them.
 //! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
 
-use blkmq::rules::SchedulerKind;
+use blkmq::rules::{SchedulerKind, Series};
 use blkmq::time::SimTime;
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -73,6 +73,12 @@ pub struct RunReport {
     pub seed: u64,
     /// Kernel.
     pub rules: &'static str,
+    /// What of the January 2024 series mq-deadline has; left out for `stock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<&'static str>,
+    /// DD_CPU_BUCKETS, where the series has buckets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dd_cpu_buckets: Option<usize>,
     /// Machine profile.
     pub machine: String,
     /// Digest of its text.
@@ -196,6 +202,9 @@ pub struct LockReport {
     pub acquisitions: u64,
     /// How often somebody had to wait.
     pub contended: u64,
+    /// Try-locks that found it taken; left out where there were none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tries_failed: u64,
     /// Total waiting time.
     pub wait_ns: u64,
     /// Total holding time.
@@ -253,6 +262,7 @@ impl RunReport {
         recorder: &Recorder,
         stall: Option<&Stall>,
     ) -> RunReport {
+        let series = plan.queue.rules.series;
         RunReport {
             version: origin.version,
             scenario: plan.name.clone(),
@@ -261,6 +271,8 @@ impl RunReport {
             options: origin.options,
             seed: plan.seed,
             rules: plan.queue.rules.name,
+            series: Some(series.name).filter(|_| series != Series::STOCK),
+            dd_cpu_buckets: Some(series.bucket_count()).filter(|&count| count > 0),
             machine: plan.machine.profile.clone(),
             machine_hash: profile.hash.clone(),
             cpus: plan.machine.cpus,
@@ -281,6 +293,14 @@ impl RunReport {
                 0
             },
             all_ios: recorder.total_ios,
+        }
+    }
+
+    /// The scheduler, and what of the January 2024 series it has.
+    fn scheduler_and_series(&self) -> String {
+        match self.series {
+            Some(series) => format!("{} with series {series}", self.scheduler),
+            None => self.scheduler.to_owned(),
         }
     }
 
@@ -377,6 +397,7 @@ impl LockReport {
             name: lock.kind.name(),
             acquisitions: lock.acquisitions,
             contended: lock.contended,
+            tries_failed: lock.tries_failed,
             wait_ns: lock.wait.0,
             hold_ns: lock.hold.0,
             wait_max_ns: lock.wait_max.0,
@@ -419,6 +440,15 @@ fn as_map<S: Serializer, V: Serialize>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
+}
+
+/// For `skip_serializing_if`.
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Zero if there is nothing to divide by.

@@ -118,6 +118,19 @@ fn job(rng: &mut Rng, text: &mut String, polled: u64, trims: bool) {
     }
 }
 
+/// The January 2024 series, as far as it loses no requests.
+fn series(rng: &mut Rng) -> &'static str {
+    let all = [
+        "",
+        "series = \"v2-repaired\"\n",
+        "series = \"v2-repaired\"\ndd_cpu_buckets = 1\n",
+        "series = \"v3\"\n",
+        "series = \"serialise-only\"\n",
+        "series = \"skip-merge\"\n",
+    ];
+    one(rng, &all)
+}
+
 /// A scenario as a user would write it.
 fn scenario(seed: u64) -> String {
     let mut rng = Rng::stream(seed, "stalls");
@@ -131,6 +144,9 @@ fn scenario(seed: u64) -> String {
         rng.below(3),
         rng.below(3),
     );
+    if text.contains("mq-deadline") {
+        text += series(&mut Rng::stream(seed, "series"));
+    }
     let (polled, trims) = device(rng, &mut text);
     faults(rng, &mut text);
     for _ in 0..up_to(rng, 2) {

@@ -69,6 +69,10 @@ pub enum Answer {
     Budget(u32),
     /// get_budget gave nothing.
     NoBudget,
+    /// The try-lock got it.
+    Locked,
+    /// The try-lock did not get it.
+    Contended,
     /// The flush machine did not take the request over: it goes on as any write.
     GoOn,
 }

@@ -126,6 +126,12 @@ impl Word for SoloCell<u64> {
     fn fetch_and(&self, cpu: &mut Cpu, mask: u64) -> u64 {
         self.change(cpu, |v| v & mask)
     }
+    fn test_and_set(&self, cpu: &mut Cpu, mask: u64) -> bool {
+        self.change(cpu, |v| v | mask) & mask != 0
+    }
+    fn test_and_clear(&self, cpu: &mut Cpu, mask: u64) -> bool {
+        self.change(cpu, |v| v & !mask) & mask != 0
+    }
     fn swap(&self, cpu: &mut Cpu, value: u64) -> u64 {
         self.change(cpu, |_| value)
     }
@@ -287,12 +293,18 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     }
 
     fn try_acquire(&self, cpu: &mut Cpu) -> bool {
-        cpu.note_access();
         if !self.is_free() {
+            self.try_in_vain(cpu);
             return false;
         }
+        cpu.note_access();
         self.acquire(cpu);
         true
+    }
+
+    fn try_in_vain(&self, cpu: &mut Cpu) {
+        cpu.note_access();
+        self.word.read(cpu);
     }
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {

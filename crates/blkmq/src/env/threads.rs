@@ -87,6 +87,15 @@ impl Word for AtomicU64 {
     fn fetch_and(&self, _cpu: &mut Cpu, mask: u64) -> u64 {
         AtomicU64::fetch_and(self, mask, Relaxed)
     }
+    // A failed one must not store (seam: loom would let the store be read back).
+    fn test_and_set(&self, _cpu: &mut Cpu, mask: u64) -> bool {
+        let change = |word: u64| (word & mask == 0).then_some(word | mask);
+        self.fetch_update(SeqCst, Relaxed, change).is_err()
+    }
+    fn test_and_clear(&self, _cpu: &mut Cpu, mask: u64) -> bool {
+        let change = |word: u64| (word & mask != 0).then_some(word & !mask);
+        self.fetch_update(SeqCst, Relaxed, change).is_ok()
+    }
     fn swap(&self, _cpu: &mut Cpu, value: u64) -> u64 {
         AtomicU64::swap(self, value, SeqCst)
     }
@@ -175,6 +184,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for ThreadLock<T> {
         cpu.locks_held += 1;
         true
     }
+
+    fn try_in_vain(&self, _cpu: &mut Cpu) {}
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> MutexGuard<'a, T> {
         assert!(cpu.locks_held > 0, "guarded data used without its lock");

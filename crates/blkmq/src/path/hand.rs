@@ -33,6 +33,7 @@ impl Frame {
             | Frame::Plug(_)
             | Frame::Insert(_)
             | Frame::Flush(_)
+            | Frame::DdInsert(_)
             | Frame::Requeue(_) => None,
         }
     }

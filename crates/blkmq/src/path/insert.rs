@@ -12,7 +12,7 @@ use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, RequestId};
-use crate::rules::{FlushData, MergedFree};
+use crate::rules::{FlushData, Insertion as Route, MergedFree};
 use crate::tags::HctxType;
 
 /// Labels of an insertion.
@@ -98,11 +98,7 @@ impl InsertPath {
             At::Route => self.route(q, cpu),
             At::Elevator => {
                 let rq = self.rq;
-                let at = if self.head {
-                    InsertAt::Head
-                } else {
-                    InsertAt::Sorted
-                };
+                let at = insert_at(self.head);
                 let mut list = QueueList::new();
                 list.push_back(&mut q.pool.held(cpu.id), rq);
                 match insert_elevator(q, &mut list, at, &mut self.absorbed, cpu) {
@@ -164,6 +160,13 @@ impl InsertPath {
             return lock(self.queue, LockKind::Dispatch, u32::from(hctx.0));
         }
         if q.has_elevator() {
+            if q.settings.rules.series.insertion != Route::UnderLock {
+                drop(pool);
+                let mut list = QueueList::new();
+                list.push_back(&mut q.pool.held(cpu.id), self.rq);
+                self.at = At::Run;
+                return call_dd_insert(self.queue, list, self.head);
+            }
             self.at = At::Elevator;
             return lock(self.queue, LockKind::Elevator, 0);
         }
@@ -177,10 +180,24 @@ pub(super) fn free_absorbed(queue: u8, rq: RequestId) -> Next {
     Next::Call(Call::Free { queue, rq })
 }
 
+/// Insertion of a list by the January 2024 series.
+pub(super) fn call_dd_insert(queue: u8, list: QueueList, head: bool) -> Next {
+    Next::Call(Call::DdInsert { queue, list, head })
+}
+
+/// Where a list goes by BLK_MQ_INSERT_AT_HEAD.
+pub(super) fn insert_at(head: bool) -> InsertAt {
+    if head {
+        InsertAt::Head
+    } else {
+        InsertAt::Sorted
+    }
+}
+
 /// What an insertion into the scheduler did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Inserted {
-    /// The list is in, and the lock dropped.
+    /// The list is in.
     All,
     /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
     UpToMerge,
@@ -189,6 +206,21 @@ pub(super) enum Inserted {
 /// Under the scheduler's lock: inserts the list in order and releases. Absorbed requests go to
 /// `absorbed`.
 pub(super) fn insert_elevator<E: Env>(
+    q: &RequestQueue<E>,
+    list: &mut QueueList,
+    at: InsertAt,
+    absorbed: &mut QueueList,
+    cpu: &mut Cpu,
+) -> Inserted {
+    let inserted = insert_list(q, list, at, absorbed, cpu);
+    if inserted == Inserted::All {
+        q.elevator.release(cpu);
+    }
+    inserted
+}
+
+/// The same without the release.
+pub(super) fn insert_list<E: Env>(
     q: &RequestQueue<E>,
     list: &mut QueueList,
     at: InsertAt,
@@ -227,8 +259,20 @@ pub(super) fn insert_elevator<E: Env>(
             }
         }
     }
-    leave_elevator(q, cpu);
+    note_work(q, cpu);
     Inserted::All
+}
+
+/// The same to the end of the list, whatever the rules say of absorbed requests: the series keeps
+/// them until the lock is dropped.
+pub(super) fn insert_whole<E: Env>(
+    q: &RequestQueue<E>,
+    list: &mut QueueList,
+    at: InsertAt,
+    absorbed: &mut QueueList,
+    cpu: &mut Cpu,
+) {
+    while insert_list(q, list, at, absorbed, cpu) == Inserted::UpToMerge {}
 }
 
 /// Drops the scheduler's lock.

@@ -124,6 +124,11 @@ pub(super) enum ListStep {
 }
 
 impl ListPath {
+    /// What the pass that the list waits for keeps in it meanwhile: absorbed requests.
+    pub(super) fn kept(&mut self) -> &mut QueueList {
+        &mut self.list
+    }
+
     pub(super) fn idle() -> ListPath {
         ListPath::new(QueueList::new(), false)
     }

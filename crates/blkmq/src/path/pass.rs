@@ -2,6 +2,8 @@
 //!
 //! Kernel: blk_mq_do_dispatch_sched(), __blk_mq_do_dispatch_sched() (6.1.192, 6.12.117).
 
+mod series;
+
 use super::list::{ListPath, ListStep};
 use super::run::PullStep;
 use super::tag::{self, TagStep};
@@ -11,6 +13,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, RequestId};
+use crate::rules::DispatchGate;
 use crate::sbitmap::Get;
 use crate::time::{Duration, Jiffies, SimTime};
 
@@ -28,10 +31,24 @@ pub(super) enum At {
     HasWork,
     /// Did something land on the dispatch list meanwhile?
     PeekDispatch,
+    /// Have the side lists anything (January 2024 series, v3)?
+    HasSide,
     /// Was there a budget?
     Budget,
+    /// Is somebody else in dispatch (January 2024 series)?
+    Gate,
+    /// Enter dispatch, unless somebody was faster.
+    ShutGate,
+    /// Under the scheduler's lock: ask for that of the side lists.
+    Drain,
+    /// Under both: take them. Then insert what they had.
+    TakeSide,
     /// Under the scheduler's lock: pick one.
     Pick,
+    /// Let others dispatch, behind the unlock.
+    OpenGate,
+    /// Free what insertion from the side lists absorbed.
+    Absorbed,
     /// Take a driver tag for it.
     Tag,
     /// Nothing was picked though there is work: run again later, this hctx and others that have
@@ -47,8 +64,15 @@ pub(super) const LABELS: &[&str] = &[
     "busy",
     "has-work",
     "peek-dispatch",
+    "has-side",
     "budget",
+    "gate",
+    "shut-gate",
+    "drain",
+    "take-side",
     "pick",
+    "open-gate",
+    "absorbed",
     "tag",
     "delay-runs",
     "group",
@@ -141,6 +165,11 @@ impl PassPath {
             }
             At::HasWork => match q.elevator_work.test(cpu) {
                 true => self.wait(At::PeekDispatch),
+                false if q.has_side_lists() => self.wait(At::HasSide),
+                false => self.pulled(),
+            },
+            At::HasSide => match q.dd.inserted_pending.test(cpu) {
+                true => self.wait(At::PeekDispatch),
                 false => self.pulled(),
             },
             At::PeekDispatch => {
@@ -161,7 +190,10 @@ impl PassPath {
                 }
                 _ => self.pulled(),
             },
-            At::Pick => self.pick(q, hctx, cpu),
+            At::Gate | At::ShutGate | At::Drain | At::TakeSide | At::OpenGate | At::Absorbed => {
+                self.series(list, q, hctx, cpu)
+            }
+            At::Pick => self.pick(list, q, hctx, cpu),
             At::Tag => self.tag(mq, queue, cpu),
             At::DelayRuns => self.delay_runs(mq, queue, cpu),
             At::Group => self.group(list, q, hctx, cpu),
@@ -184,11 +216,21 @@ impl PassPath {
     /// dd_dispatch_request() reads the clock before it takes its lock.
     fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &Cpu) -> PullStep {
         self.asked = jiffies(q, cpu);
-        self.at = At::Pick;
+        if q.settings.rules.series.dispatch != DispatchGate::Open {
+            self.at = At::Gate;
+            return PullStep::Wait(Next::InTime);
+        }
+        self.at = series::under_lock(q);
         PullStep::Wait(lock(queue, LockKind::Elevator, 0))
     }
 
-    fn pick<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> PullStep {
+    fn pick<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
         let now = jiffies(q, cpu);
         let asked = core::mem::take(&mut self.asked);
         let completed = core::array::from_fn(|level| q.completed[level].read(cpu) as u32);
@@ -209,7 +251,18 @@ impl PassPath {
         if !more && q.elevator_work.peek() {
             q.elevator_work.clear(cpu);
         }
-        q.elevator.release(cpu);
+        drop(pool);
+        self.leave(list, q, hctx, picked, cpu)
+    }
+
+    /// A request was picked, or none.
+    pub(super) fn picked<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        picked: Option<RequestId>,
+        cpu: &mut Cpu,
+    ) -> PullStep {
         let Some(rq) = picked else {
             self.withheld = true;
             return match self.token.take() {
@@ -220,6 +273,7 @@ impl PassPath {
                 None => self.pulled(),
             };
         };
+        let mut pool = q.pool.held(cpu.id);
         pool[rq].budget = self.token.take();
         self.foreign |= pool[rq].hctx != hctx;
         self.picked.push_back(&mut pool, rq);

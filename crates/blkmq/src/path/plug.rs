@@ -15,7 +15,7 @@ use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, RequestId, Status};
-use crate::rules::{DirectUnplug, PlugOrder};
+use crate::rules::{DirectUnplug, Insertion, PlugOrder};
 use crate::sbitmap::Get;
 
 /// BLK_MAX_REQUEST_COUNT.
@@ -357,6 +357,11 @@ impl PlugPath {
         };
         trace_count(cpu, self.queue, action, count);
         if q.has_elevator() {
+            if q.settings.rules.series.insertion != Insertion::UnderLock {
+                self.at = At::Run;
+                let group = core::mem::take(&mut self.group);
+                return insert::call_dd_insert(self.queue, group, false);
+            }
             self.at = At::Elevator;
             return lock(self.queue, LockKind::Elevator, 0);
         }

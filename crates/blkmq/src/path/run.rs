@@ -25,6 +25,8 @@ pub(super) enum At {
     HasCtx,
     /// Has the scheduler anything?
     HasElevator,
+    /// Have the side lists anything (January 2024 series, v3)?
+    HasSide,
     /// Look again under queue_lock (v6.12).
     Recheck,
     /// Here, or on kblockd?
@@ -56,6 +58,7 @@ pub(super) const LABELS: &[&str] = &[
     "has-dispatch",
     "has-ctx",
     "has-elevator",
+    "has-side",
     "recheck",
     "enter",
     "stopped",
@@ -174,6 +177,11 @@ impl RunPath {
                 }
             }
             At::HasElevator => match q.elevator_work.test(cpu) {
+                true => self.to(At::Enter),
+                false if q.has_side_lists() => self.to(At::HasSide),
+                false => self.nothing(q),
+            },
+            At::HasSide => match q.dd.inserted_pending.test(cpu) {
                 true => self.to(At::Enter),
                 false => self.nothing(q),
             },
@@ -296,6 +304,7 @@ impl RunPath {
         let hctx = q.hctx(self.hctx);
         let quiesced = q.quiesced.test(cpu);
         let mut pending = hctx.dispatch_pending.test(cpu) || q.elevator_work.test(cpu);
+        pending = pending || (q.has_side_lists() && q.dd.inserted_pending.test(cpu));
         for word in &hctx.ctx_map {
             pending = pending || word.load(cpu) != 0;
         }

@@ -9,13 +9,13 @@ mod tagwait;
 
 use super::insert::{InsertPath, ThenRun, free_absorbed};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
-use super::{Call, Next, Traced, lock, trace_count, trace_rq};
+use super::{Call, Next, Traced, lock, trace_count, trace_rq, try_elevator};
 use crate::elevator::{Scheduler, TagMapSize};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, RequestId, Status, Tag};
-use crate::rules::{FlushData, NoMerges, PlugOrder};
+use crate::rules::{FlushData, MergeLookup, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
 
@@ -24,6 +24,8 @@ use entry::Split;
 pub(super) enum At {
     /// Trace Q, split, try the plug.
     Enter,
+    /// Was the scheduler's lock free (skip-merge)?
+    TryMerge,
     /// Under the scheduler's lock: try to merge.
     ElevatorMerge,
     /// Free what merging absorbed, or made superfluous.
@@ -72,6 +74,7 @@ pub(super) enum At {
 
 pub(super) const LABELS: &[&str] = &[
     "enter",
+    "try-merge",
     "elevator-merge",
     "absorbed",
     "ctx-pending",
@@ -145,6 +148,10 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => self.enter(mq, cpu),
+            At::TryMerge => match core::mem::take(&mut cpu.answer) {
+                Answer::Locked => self.to(At::ElevatorMerge),
+                _ => self.to(At::Alloc),
+            },
             At::ElevatorMerge => self.elevator_merge(mq, cpu),
             At::Absorbed => {
                 let gone = self.absorbed.take().or_else(|| self.spare.take());
@@ -250,6 +257,10 @@ impl SubmitPath {
             return self.merged(mq, cpu);
         }
         if q.has_elevator() {
+            if q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree {
+                self.at = At::TryMerge;
+                return try_elevator(self.queue);
+            }
             self.at = At::ElevatorMerge;
             return lock(self.queue, LockKind::Elevator, 0);
         }

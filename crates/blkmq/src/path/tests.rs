@@ -1,7 +1,9 @@
 //! Names of labels against the variants they stand for.
 
 use super::requeue::RequestAt;
-use super::{Label, complete, ctx, flush, insert, list, pass, plug, requeue, run, submit};
+use super::{
+    Label, complete, ctx, dd_insert, flush, insert, list, pass, plug, requeue, run, submit,
+};
 use core::fmt::Debug;
 use std::collections::BTreeSet;
 
@@ -40,17 +42,19 @@ macro_rules! variants {
 
 #[test]
 fn labels_are_the_names_of_the_variants_in_order() {
-    variants!(submit: Enter, ElevatorMerge, Absorbed, CtxPending, CtxMerge, Alloc, Tag, WaitRun,
-        WaitRetry, WaitAdd, WaitCount, WaitLast, WaitSleep, WaitWoken, WaitLeave, WaitUncount,
+    variants!(submit: Enter, TryMerge, ElevatorMerge, Absorbed, CtxPending, CtxMerge, Alloc, Tag,
+        WaitRun, WaitRetry, WaitAdd, WaitCount, WaitLast, WaitSleep, WaitWoken, WaitLeave,
+        WaitUncount,
         WaitPassOn,
         Start, AfterFlush, Route, Plug, Busy, Rest);
     variants!(plug: Take, Group, Elevator, AbsorbedLocked, Absorbed, Busy, Ctx, Run,
         WholeQuiesced, WholeOffer, WholeAnswer, Next, Stopped, Quiesced, Budget, Tag, NoTag, Offer,
         Answer, Refused, Issued, BusyRead, BusyWrite, Cached);
     variants!(insert: Route, Elevator, AbsorbedLocked, Absorbed, Ctx, Dispatch, Run);
-    variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, Recheck, Enter, Stopped,
+    variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, HasSide, Recheck, Enter, Stopped,
         StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx, Again);
-    variants!(pass: Busy, HasWork, PeekDispatch, Budget, Pick, Tag, DelayRuns, Group, List);
+    variants!(pass: Busy, HasWork, PeekDispatch, HasSide, Budget, Gate, ShutGate, Drain, TakeSide,
+        Pick, OpenGate, Absorbed, Tag, DelayRuns, Group, List);
     variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, Offer, TagAhead,
         Answer, PutTag, PutAhead, Commit, Rest, PutBack, Restart, StillInLine, BusyRead, BusyWrite);
     variants!(ctx: Scan, Splice, PeekDispatch, Any, Budget, Find, Dequeue, Withheld, List);
@@ -63,6 +67,8 @@ fn labels_are_the_names_of_the_variants_in_order() {
         requeue::REQUEST_LABELS,
         &[RequestAt::Start, RequestAt::PutTag, RequestAt::Add].map(|at| (at, at as usize)),
     );
+    variants!(dd_insert: Enter, Append, Note, Tried, Busy, Count, Marked, Mark, Fill, Recount,
+        Still, Begin, Insert, Filled, Claim, Look, Collect, End, Again, Unlock, LateEnd, Absorbed);
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn every_label_has_a_name_of_its_own() {
     assert_eq!(names.len(), Label::COUNT);
     assert!(names.contains("run.take-dispatch"));
     assert!(
-        names.contains("requeue-request.add"),
+        names.contains("dd-insert.absorbed"),
         "the last label of the last path"
     );
 }

@@ -30,6 +30,10 @@ pub enum LockKind {
     DriverWait,
     /// Wait queue of scheduler tags; index: map * 8 + queue.
     SchedWait,
+    /// Lock of an insertion bucket of mq-deadline (January 2024 series); index: bucket.
+    Bucket,
+    /// insert_lock of mq-deadline (January 2024 series, v3).
+    Inserted,
 }
 
 /// Words of one tag map at most (10,240 tags in words of 64).
@@ -59,7 +63,11 @@ impl LockKind {
     /// How the kernel takes it.
     pub fn irq_class(self) -> IrqClass {
         match self {
-            LockKind::Elevator | LockKind::Dispatch | LockKind::Ctx => IrqClass::Plain,
+            LockKind::Elevator
+            | LockKind::Dispatch
+            | LockKind::Ctx
+            | LockKind::Bucket
+            | LockKind::Inserted => IrqClass::Plain,
             LockKind::Requeue
             | LockKind::Queue
             | LockKind::Flush
@@ -83,11 +91,13 @@ impl LockKind {
             LockKind::SchedSwap => "scheduler tags swap_lock",
             LockKind::DriverWait => "driver tags wait_queue",
             LockKind::SchedWait => "scheduler tags wait_queue",
+            LockKind::Bucket => "dd->bucket_lists[].lock",
+            LockKind::Inserted => "dd->insert_lock",
         }
     }
 
     /// All kinds.
-    pub const ALL: [LockKind; 10] = [
+    pub const ALL: [LockKind; 12] = [
         LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
@@ -98,6 +108,8 @@ impl LockKind {
         LockKind::SchedSwap,
         LockKind::DriverWait,
         LockKind::SchedWait,
+        LockKind::Bucket,
+        LockKind::Inserted,
     ];
 }
 
@@ -133,6 +145,8 @@ impl LockTable {
                 queue.sched.len() as u32 * sched_words,
                 (set.driver.len() * WAIT_QUEUES) as u32,
                 (queue.sched.len() * WAIT_QUEUES) as u32,
+                queue.dd.buckets.len() as u32,
+                1,
             ];
             base.push(sizes.map(|size| {
                 let first = count;
@@ -156,6 +170,36 @@ impl LockTable {
             count,
         }
     }
+}
+
+/// Does something with the lock of an id: locks guard different types, so no function can name it.
+macro_rules! of_lock {
+    ($mq:expr, $id:expr, $lock:ident => $act:expr) => {{
+        let q = $mq.queue($id.queue);
+        let at = $id.index as usize;
+        let (map, word) = (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
+        let (line, queue) = (at / WAIT_QUEUES, at % WAIT_QUEUES);
+        macro_rules! with {
+            ($found:expr) => {{
+                let $lock = &$found;
+                $act
+            }};
+        }
+        match $id.kind {
+            LockKind::Elevator => with!(q.elevator),
+            LockKind::Dispatch => with!(q.hctxs[at].dispatch),
+            LockKind::Ctx => with!(q.ctxs[at].lists),
+            LockKind::Requeue => with!(q.requeue),
+            LockKind::Queue => with!(q.queue_lock),
+            LockKind::Flush => with!(q.hctxs[at].flush),
+            LockKind::DriverSwap => with!($mq.set.driver[map].words[word].swap),
+            LockKind::SchedSwap => with!(q.sched[map].words[word].swap),
+            LockKind::DriverWait => with!($mq.set.driver[line].wait[queue].queue),
+            LockKind::SchedWait => with!(q.sched[line].wait[queue].queue),
+            LockKind::Bucket => with!(q.dd.buckets[at].list),
+            LockKind::Inserted => with!(q.dd.inserted),
+        }
+    }};
 }
 
 impl<E: Env> BlkMq<E> {
@@ -190,56 +234,21 @@ impl<E: Env> BlkMq<E> {
 
     /// Acquires a lock: the driver's grant.
     pub fn acquire(&self, id: LockId, cpu: &mut Cpu) {
-        let q = self.queue(id.queue);
-        let at = id.index as usize;
-        let word = |maps: &Vec<Sbitmap<E>>, cpu: &mut Cpu| {
-            maps[at / WORDS_MAX as usize].words[at % WORDS_MAX as usize]
-                .swap
-                .acquire(cpu);
-        };
-        let wait = |maps: &Vec<Sbitmap<E>>, cpu: &mut Cpu| {
-            maps[at / WAIT_QUEUES].wait[at % WAIT_QUEUES]
-                .queue
-                .acquire(cpu);
-        };
-        match id.kind {
-            LockKind::Elevator => q.elevator.acquire(cpu),
-            LockKind::Dispatch => q.hctxs[at].dispatch.acquire(cpu),
-            LockKind::Ctx => q.ctxs[at].lists.acquire(cpu),
-            LockKind::Requeue => q.requeue.acquire(cpu),
-            LockKind::Queue => q.queue_lock.acquire(cpu),
-            LockKind::Flush => q.hctxs[at].flush.acquire(cpu),
-            LockKind::DriverSwap => word(&self.set.driver, cpu),
-            LockKind::SchedSwap => word(&q.sched, cpu),
-            LockKind::DriverWait => wait(&self.set.driver, cpu),
-            LockKind::SchedWait => wait(&q.sched, cpu),
-        }
+        of_lock!(self, id, lock => lock.acquire(cpu));
+    }
+
+    /// Tries a lock: the driver's answer to `Next::TryLock`. True if it was free and is owned now.
+    pub fn try_acquire(&self, id: LockId, cpu: &mut Cpu) -> bool {
+        of_lock!(self, id, lock => lock.try_acquire(cpu))
+    }
+
+    /// Tries a lock that somebody holds at that time (see `Lock::try_in_vain`).
+    pub fn try_in_vain(&self, id: LockId, cpu: &mut Cpu) {
+        of_lock!(self, id, lock => lock.try_in_vain(cpu));
     }
 
     /// True if nobody owns the lock.
     pub fn is_free(&self, id: LockId) -> bool {
-        let q = self.queue(id.queue);
-        let at = id.index as usize;
-        let word = |maps: &Vec<Sbitmap<E>>| {
-            maps[at / WORDS_MAX as usize].words[at % WORDS_MAX as usize]
-                .swap
-                .is_free()
-        };
-        let wait = |maps: &Vec<Sbitmap<E>>| {
-            let map = &maps[at / WAIT_QUEUES];
-            map.wait[at % WAIT_QUEUES].queue.is_free()
-        };
-        match id.kind {
-            LockKind::Elevator => q.elevator.is_free(),
-            LockKind::Dispatch => q.hctxs[at].dispatch.is_free(),
-            LockKind::Ctx => q.ctxs[at].lists.is_free(),
-            LockKind::Requeue => q.requeue.is_free(),
-            LockKind::Queue => q.queue_lock.is_free(),
-            LockKind::Flush => q.hctxs[at].flush.is_free(),
-            LockKind::DriverSwap => word(&self.set.driver),
-            LockKind::SchedSwap => word(&q.sched),
-            LockKind::DriverWait => wait(&self.set.driver),
-            LockKind::SchedWait => wait(&q.sched),
-        }
+        of_lock!(self, id, lock => lock.is_free())
     }
 }

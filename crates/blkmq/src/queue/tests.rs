@@ -5,7 +5,7 @@ use crate::elevator::Elevator;
 use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use crate::env::{Bit, Cpu, Lock, Solo};
 use crate::request::{CpuId, RequestId};
-use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use core::hash::{Hash, Hasher};
 use std::collections::BTreeSet;
@@ -143,6 +143,11 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         add(LockKind::SchedSwap, words(&queue.sched));
         add(LockKind::DriverWait, waits(mq.set.driver.len()));
         add(LockKind::SchedWait, waits(queue.sched.len()));
+        add(
+            LockKind::Bucket,
+            (0..queue.dd.buckets.len() as u32).collect(),
+        );
+        add(LockKind::Inserted, vec![0]);
     }
     locks
 }
@@ -155,7 +160,10 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
         (SchedulerKind::MqDeadline, 4, 2, 64),
         (SchedulerKind::MqDeadline, 3, 1, 1023),
     ] {
-        let mq: BlkMq<Solo> = BlkMq::new(&config(scheduler, cpus, hctxs, depth), &mut || 0);
+        let mut config = config(scheduler, cpus, hctxs, depth);
+        let rules = &mut config.settings.rules;
+        rules.series = Series::PRESETS[depth as usize % Series::PRESETS.len()];
+        let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
         let locks = all_locks(&mq);
         let mut seen = BTreeSet::new();
         for id in &locks {

@@ -172,7 +172,14 @@ impl<E: Env> Machine<E> {
             let next = frame.step(&self.mq, cpu);
             self.drain(cpu);
             match next {
-                Next::Step | Next::Commit(_) => {}
+                Next::Step | Next::InTime | Next::Commit(_) => {}
+                Next::TryLock(id) => {
+                    cpu.answer = if self.mq.try_acquire(id, cpu) {
+                        Answer::Locked
+                    } else {
+                        Answer::Contended
+                    };
+                }
                 Next::Lock(id) => self.mq.acquire(id, cpu),
                 Next::Call(_) if *forget_recheck && label.name() == "list.restart" => {}
                 Next::Call(callee) => stack.push(callee.into()),

@@ -7,6 +7,7 @@
 //!       [max_sectors=2560] [merge=1] [queue_rqs=0] [commit_rqs=0] [write_cache=0] [fua=0]
 //!       [host_tags=0] [max_segments=128] [budget=0]
 //!       [blocking=0]
+//!       [series=stock] [buckets=32]
 //! bio REQUEST, REQUEST ... [cpu=N]    submit_bio()
 //! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
 //! work [timers]                       work items run, also those that a timer delays
@@ -17,6 +18,8 @@
 //! answer WORD ...                     to the next offers: ok, resource, dev_resource, ioerr,
 //!                                     requeue, requeue_dontprep
 //! stop N | start N | quiesce | unquiesce
+//! go [cpu=N]                          a task that stopped, or waits for a lock, goes on
+//! ... until LABEL                     behind bio, unplug, go: the task stops before that label
 //! labels on | off                     print every label
 //! show places | pending | restart | line | busy | map | completed
 //! ```
@@ -33,7 +36,7 @@ use blkmq::env::{Answer, Bit, Count, Cpu};
 use blkmq::path::{CompletePath, Frame, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, Place, RequestId, Sector, Sectors, Status};
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use machine::{Machine, Reply};
 
@@ -50,11 +53,14 @@ pub(crate) struct Layer {
 impl World for Layer {
     fn command(&mut self, line: &str) -> Printed {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (rest, cpu) = take_cpu(rest.trim())?;
+        let (rest, until) = take_until(rest.trim());
+        let (rest, cpu) = take_cpu(rest)?;
         if cpu >= self.machine.tasks.len() {
             return Err(format!("there is no CPU {cpu}"));
         }
+        self.machine.until = until.map(str::to_owned);
         match word {
+            "go" => self.machine.resume(cpu)?,
             "bio" => self.bios(rest, cpu)?,
             "plug" => {
                 let announced = if rest.is_empty() { 1 } else { number(rest)? };
@@ -79,6 +85,9 @@ impl World for Layer {
             "labels" => self.machine.labels = rest == "on",
             "show" => return self.show(rest),
             _ => return Err(format!("unknown command {word:?}")),
+        }
+        if let Some(label) = self.machine.until.take() {
+            return Err(format!("nothing came to the label {label}"));
         }
         Ok(core::mem::take(&mut self.machine.printed))
     }
@@ -223,6 +232,7 @@ impl Layer {
 /// Settings of a script's layer.
 struct Values {
     rules: Rules,
+    series: Series,
     scheduler: SchedulerKind,
     cpus: u16,
     hctxs: u16,
@@ -244,6 +254,7 @@ impl Default for Values {
     fn default() -> Values {
         Values {
             rules: Rules::v6_12(),
+            series: Series::STOCK,
             scheduler: SchedulerKind::None,
             cpus: 1,
             hctxs: 1,
@@ -279,6 +290,12 @@ impl Values {
                     _ => return Err(format!("unknown scheduler {value:?}")),
                 }
             }
+            "series" => {
+                let buckets = self.series.buckets;
+                let found = Series::by_name(value).ok_or(format!("unknown series {value:?}"))?;
+                self.series = Series { buckets, ..found };
+            }
+            "buckets" => self.series.buckets = number(value)?,
             "cpus" => self.cpus = number(value)?,
             "hctxs" => self.hctxs = number(value)?,
             "tags" => self.tags = number(value)?,
@@ -332,7 +349,7 @@ impl Values {
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         QueueSettings {
-            rules: self.rules,
+            rules: self.rules.with_series(self.series),
             limits: QueueLimits {
                 max_sectors: self.max_sectors,
                 max_segments: self.max_segments,
@@ -357,6 +374,14 @@ impl Values {
             inline_runs: false,
             slots_per_map: nr_requests,
         }
+    }
+}
+
+/// Splits off `until LABEL` at the end.
+fn take_until(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once("until ") {
+        Some((rest, label)) => (rest.trim(), Some(label.trim())),
+        None => (text, None),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use core::hash::{Hash, Hasher};
 
-use blkmq::env::Cpu;
+use blkmq::env::{Answer, Cpu, Solo};
 use blkmq::path::Frame;
-use blkmq::queue::LockId;
+use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{CpuId, HctxId, RequestId};
 use blkmq::tags::WaiterId;
 
@@ -30,6 +30,8 @@ pub(crate) enum Phase {
     Ready,
     /// Step, once this lock is free.
     Wants(LockId),
+    /// Try this lock.
+    Tries(LockId),
     /// Learn what the device says.
     Asks {
         /// The request that was offered.
@@ -90,6 +92,18 @@ impl Context {
     /// What a label touched is of no interest here.
     pub(crate) fn forget_measures(&mut self) {
         self.cpu.meter.take();
+    }
+
+    /// spin_trylock(): a step of its own.
+    pub(crate) fn try_lock(&mut self, mq: &BlkMq<Solo>, id: LockId) {
+        self.cpu.begin_label();
+        self.cpu.answer = if mq.try_acquire(id, &mut self.cpu) {
+            Answer::Locked
+        } else {
+            Answer::Contended
+        };
+        self.forget_measures();
+        self.phase = Phase::Ready;
     }
 
     /// Nothing under way.

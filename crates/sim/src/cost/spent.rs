@@ -77,14 +77,19 @@ impl Component {
         let tag = at.contains("tag") || at.starts_with("wait-") || at.starts_with("put-");
         let hook = matches!(
             name.as_str(),
-            "submit.elevator-merge" | "plug.elevator" | "complete.finish" | "run.has-elevator"
+            "submit.try-merge"
+                | "submit.elevator-merge"
+                | "plug.elevator"
+                | "complete.finish"
+                | "run.has-elevator"
+                | "run.has-side"
         );
         match path {
             _ if hook => Component::Scheduler,
             "submit" | "pass" | "list" | "plug" | "complete" if tag && at != "put-back" => {
                 Component::Tags
             }
-            "pass" | "insert" => Component::Scheduler,
+            "pass" | "insert" | "dd-insert" => Component::Scheduler,
             _ => Component::BlkMq,
         }
     }

@@ -24,6 +24,7 @@ pub(super) struct LockState {
     tail: Contender,
     acquisitions: u64,
     contended: u64,
+    tries_failed: u64,
     wait: u64,
     hold: u64,
     wait_max: u64,
@@ -58,6 +59,8 @@ pub struct LockStats {
     pub acquisitions: u64,
     /// How often somebody had to wait.
     pub contended: u64,
+    /// Try-locks that found it taken.
+    pub tries_failed: u64,
     /// Total waiting time.
     pub wait: Duration,
     /// Total holding time.
@@ -77,6 +80,7 @@ impl Arbiter {
             tail: NOBODY,
             acquisitions: 0,
             contended: 0,
+            tries_failed: 0,
             wait: 0,
             hold: 0,
             wait_max: 0,
@@ -101,6 +105,19 @@ impl Arbiter {
         assert!(!l.taken, "a taken lock was granted");
         l.taken = true;
         l.acquisitions += 1;
+    }
+
+    /// spin_trylock() at `at`, the present: takes the lock unless somebody holds it or stands in
+    /// line by then.
+    pub(super) fn try_take(&mut self, lock: usize, at: SimTime) -> bool {
+        let l = &mut self.locks[lock];
+        let waited_for = l.head != NOBODY && self.asked[l.head as usize] <= at;
+        if l.taken || l.free_at > at || waited_for {
+            l.tries_failed += 1;
+            return false;
+        }
+        self.take(lock);
+        true
     }
 
     /// Stands in line as of `at`. The time for which the caller then schedules a grant, if nobody
@@ -169,6 +186,7 @@ impl Arbiter {
                 kind,
                 acquisitions: 0,
                 contended: 0,
+                tries_failed: 0,
                 wait: Duration::ZERO,
                 hold: Duration::ZERO,
                 wait_max: Duration::ZERO,
@@ -176,25 +194,26 @@ impl Arbiter {
             })
             .collect();
         for (slot, lock) in self.locks.iter().enumerate() {
-            if lock.acquisitions == 0 {
+            if lock.acquisitions == 0 && lock.tries_failed == 0 {
                 continue;
             }
             let stats = &mut all[mq.lock_kind(slot) as usize];
             stats.acquisitions += lock.acquisitions;
             stats.contended += lock.contended;
+            stats.tries_failed += lock.tries_failed;
             stats.wait += Duration(lock.wait);
             stats.hold += Duration(lock.hold);
             stats.wait_max = stats.wait_max.max(Duration(lock.wait_max));
             stats.hold_max = stats.hold_max.max(Duration(lock.hold_max));
         }
-        all.retain(|stats| stats.acquisitions > 0);
+        all.retain(|stats| stats.acquisitions > 0 || stats.tries_failed > 0);
         all
     }
 
     /// Forgets the statistics (end of the ramp).
     pub(super) fn reset_stats(&mut self) {
         for lock in &mut self.locks {
-            (lock.acquisitions, lock.contended) = (0, 0);
+            (lock.acquisitions, lock.contended, lock.tries_failed) = (0, 0, 0);
             (lock.wait, lock.hold, lock.wait_max, lock.hold_max) = (0, 0, 0, 0);
         }
     }

@@ -115,6 +115,10 @@ pub(super) enum Wait {
     None,
     /// It will ask when its time comes.
     Ask(LockId),
+    /// It will try a lock when its time comes.
+    Try(LockId),
+    /// Its next label must not come before its time.
+    Due,
     /// It spins, or will as of its own time.
     Spin(LockId),
     /// It got the lock while an interrupt was being handled.

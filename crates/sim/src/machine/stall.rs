@@ -189,5 +189,6 @@ fn place_name(place: Place) -> &'static str {
         Place::Device => "with the device",
         Place::Completing => "being ended",
         Place::Flush => "waiting for a flush",
+        Place::Side => "in a bucket or on a side list of the scheduler",
     }
 }

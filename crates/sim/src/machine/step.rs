@@ -185,6 +185,8 @@ impl Simulator {
             Next::Done => self.cpu_mut(id).level_state().stack.pop(),
             Next::Call(call) => self.cpu_mut(id).level_state().stack.push(call.into()),
             Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
+            Next::TryLock(lock) => self.cpu_mut(id).level_state().wait = Wait::Try(lock),
+            Next::InTime => self.cpu_mut(id).level_state().wait = Wait::Due,
             Next::Submit { rq, last } => self.submit(id, queue, rq, last),
             Next::Budget => {
                 let mut token = None;

@@ -3,7 +3,7 @@
 //! Everything here works on one CPU's state, so it is borrowed once. What concerns others - events,
 //! devices, tasks - ends the stretch and is done by `step.rs`. This is the simulator's hot loop.
 
-use blkmq::env::{Cpu, Slab, Solo, SoloSlab};
+use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
 use blkmq::path::{Label, Next, Toll};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, RequestPool};
@@ -151,21 +151,7 @@ impl Lane<'_> {
         level: Level,
         cut: bool,
     ) -> Stop {
-        let asked = match *wait {
-            Wait::None => None,
-            Wait::Ask(lock) => Some(lock),
-            Wait::Spin(_) if cut && *self.irq_off == 0 => return Stop::Interrupt,
-            Wait::Spin(_) => return Stop::Waits,
-            Wait::Got(lock) => {
-                let slot = self.mq.lock_slot(lock);
-                self.acquire(lock, slot, Step::LockHandoff, env);
-                None
-            }
-        };
-        *wait = Wait::None;
-        if let Some(lock) = asked
-            && let Some(stop) = self.ask(lock, env, wait, level, cut)
-        {
+        if let Some(stop) = self.pick_up(env, wait, level, cut) {
             return stop;
         }
         loop {
@@ -194,12 +180,46 @@ impl Lane<'_> {
                         return stop;
                     }
                 }
+                Next::TryLock(lock) => {
+                    if !self.try_lock(lock, env) {
+                        *wait = Wait::Try(lock);
+                        return Stop::Later;
+                    }
+                }
+                Next::InTime => {
+                    if !self.in_time() {
+                        *wait = Wait::Due;
+                        return Stop::Later;
+                    }
+                }
                 next => {
                     let queue = frame.queue();
                     return Stop::Effects { queue, next };
                 }
             }
         }
+    }
+
+    /// Goes on from what the level waited for. `None`: nothing any more.
+    #[inline]
+    fn pick_up(&mut self, env: &mut Cpu, wait: &mut Wait, level: Level, cut: bool) -> Option<Stop> {
+        match *wait {
+            Wait::None => return None,
+            Wait::Ask(lock) => return self.ask(lock, env, wait, level, cut),
+            Wait::Spin(_) | Wait::Try(_) | Wait::Due if cut && *self.irq_off == 0 => {
+                return Some(Stop::Interrupt);
+            }
+            Wait::Spin(_) => return Some(Stop::Waits),
+            Wait::Try(lock) if self.try_lock(lock, env) => {}
+            Wait::Due if self.in_time() => {}
+            Wait::Try(_) | Wait::Due => return Some(Stop::Later),
+            Wait::Got(lock) => {
+                let slot = self.mq.lock_slot(lock);
+                self.acquire(lock, slot, Step::LockHandoff, env);
+            }
+        }
+        *wait = Wait::None;
+        None
     }
 
     /// Asks for a lock when its time has come. `None`: it was granted at once.
@@ -321,15 +341,45 @@ impl Toll for Lane<'_> {
         if !self.arbiter.is_free(slot, at) {
             return false;
         }
-        if at > *self.now && is_exact(lock) {
+        if is_exact(lock) && !self.in_time() {
+            return false;
+        }
+        self.arbiter.take(slot);
+        self.acquire(lock, slot, Step::LockFree, cpu);
+        cpu.now = SimTime(self.at_ps / 1000);
+        true
+    }
+
+    fn try_lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
+        if !self.in_time() {
+            return false;
+        }
+        let slot = self.mq.lock_slot(lock);
+        let at = SimTime(self.at_ps / 1000);
+        cpu.begin_label();
+        if self.arbiter.try_take(slot, at) {
+            self.acquire(lock, slot, Step::LockFree, cpu);
+            cpu.answer = Answer::Locked;
+        } else {
+            self.mq.try_in_vain(lock, cpu);
+            let price = cpu.meter.take();
+            self.spent.step(Step::LockFree, price);
+            self.at_ps += price;
+            cpu.answer = Answer::Contended;
+        }
+        cpu.now = SimTime(self.at_ps / 1000);
+        cpu.begin_label();
+        true
+    }
+
+    fn in_time(&mut self) -> bool {
+        let at = SimTime(self.at_ps / 1000);
+        if at > *self.now {
             if self.events.next_time() <= at {
                 return false;
             }
             *self.now = at;
         }
-        self.arbiter.take(slot);
-        self.acquire(lock, slot, Step::LockFree, cpu);
-        cpu.now = SimTime(self.at_ps / 1000);
         true
     }
 }
@@ -343,5 +393,8 @@ fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &
 /// Locks that everybody wants: asked for in exact order of time. The others are held for so short
 /// that a CPU may take them while it runs ahead, if they are free.
 fn is_exact(lock: LockId) -> bool {
-    matches!(lock.kind, LockKind::Elevator | LockKind::Dispatch)
+    matches!(
+        lock.kind,
+        LockKind::Elevator | LockKind::Dispatch | LockKind::Bucket | LockKind::Inserted
+    )
 }

@@ -101,6 +101,7 @@ fn by_hand(plan: &Plan) -> Recorder {
         kind: LockKind::Elevator,
         acquisitions: 10,
         contended: 4,
+        tries_failed: 0,
         wait: Duration(500),
         hold: Duration(900),
         wait_max: Duration(300),

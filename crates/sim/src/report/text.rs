@@ -77,10 +77,8 @@ impl Report {
         };
         let of = if device.shared_tags { "in all" } else { "each" };
         let elevator = if run.is_scheduled() {
-            format!(
-                "scheduler {}, nr_requests {}",
-                run.scheduler, run.nr_requests
-            )
+            let scheduler = run.scheduler_and_series();
+            format!("scheduler {scheduler}, nr_requests {}", run.nr_requests)
         } else {
             "no scheduler".to_owned()
         };
@@ -173,6 +171,13 @@ impl Report {
                 lock.hold_ns / 1000,
                 micros(lock.wait_max_ns as f64),
                 lock.wait_share * 100.0
+            )?;
+        }
+        for lock in self.locks.iter().filter(|lock| lock.tries_failed > 0) {
+            writeln!(
+                f,
+                "  {} was tried and found taken {} times",
+                lock.name, lock.tries_failed
             )?;
         }
         writeln!(

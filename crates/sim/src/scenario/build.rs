@@ -1,7 +1,7 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
 use blkmq::time::Duration;
 
 use super::{Result, Scenario, jobs};
@@ -120,9 +120,42 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
     })
 }
 
+/// The January 2024 series, which changes mq-deadline only.
+fn series(scenario: &Scenario, scheduler: SchedulerKind) -> Result<Series> {
+    let written = &scenario.queue;
+    let name = written.series.as_deref().unwrap_or(Series::STOCK.name);
+    let mut series = Series::by_name(name).ok_or_else(|| {
+        let names = Series::PRESETS.map(|series| series.name).join(", ");
+        scenario.error(
+            "queue.series",
+            format!("no series `{name}`; there are {names}"),
+        )
+    })?;
+    if series != Series::STOCK && scheduler != SchedulerKind::MqDeadline {
+        let what = format!(
+            "{name} changes mq-deadline, but the scheduler is {}",
+            scheduler.name()
+        );
+        return Err(scenario.error("queue.series", what));
+    }
+    let Some(buckets) = written.dd_cpu_buckets else {
+        return Ok(series);
+    };
+    let what = if series.bucket_count() == 0 {
+        format!("the series {name} has no insertion buckets")
+    } else if buckets == 0 || buckets > Series::BUCKETS_MAX {
+        format!("{buckets} is not 1 to {}", Series::BUCKETS_MAX)
+    } else {
+        series.buckets = buckets;
+        return Ok(series);
+    };
+    Err(scenario.error("queue.dd_cpu_buckets", what))
+}
+
 fn queue(scenario: &Scenario, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
     let written = &scenario.queue;
     let scheduler = scheduler(scenario, driver)?;
+    let rules = rules.with_series(series(scenario, scheduler)?);
     let (nr_requests, before) = nr_requests(scenario, driver, scheduler)?;
     let mut mq_deadline = MqDeadlineSettings::defaults(hz, before);
     for (name, value) in written.iosched() {

@@ -20,6 +20,13 @@ pub struct Machine {
 pub struct Queue {
     /// Kernel: `v6.1` or `v6.12`. Default `v6.12`.
     pub rules: Option<String>,
+    /// What of the January 2024 series mq-deadline has: `stock`, `poc`, `v1`, `v2`, `v2-repaired`,
+    /// `v3`, `serialise-only` or `skip-merge`. Goes with both `rules`. Default `stock`, as kernels
+    /// have nothing of it.
+    pub series: Option<String>,
+    /// DD_CPU_BUCKETS: insertion buckets of `poc`, `v1`, `v2` and `v2-repaired`, 1 to 1024. Default
+    /// 32, as posted.
+    pub dd_cpu_buckets: Option<u16>,
     /// `none` or `mq-deadline`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,

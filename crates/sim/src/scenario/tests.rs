@@ -443,6 +443,22 @@ const BAD_TOML: &[(&str, &str)] = &[
         "dir/s.toml:2: queue.rules: no rules of a kernel `v5.4`; there are v6.1",
     ),
     (
+        "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v4\"",
+        "dir/s.toml:3: queue.series: no series `v4`; there are stock, poc, v1, v2, v2-repaired, v3,",
+    ),
+    (
+        "[queue]\nscheduler = \"none\"\nseries = \"v3\"",
+        "dir/s.toml:3: queue.series: v3 changes mq-deadline, but the scheduler is none",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v3\"\ndd_cpu_buckets = 8",
+        "dir/s.toml:4: queue.dd_cpu_buckets: the series v3 has no insertion buckets",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v2\"\ndd_cpu_buckets = 0",
+        "dir/s.toml:4: queue.dd_cpu_buckets: 0 is not 1 to 1024",
+    ),
+    (
         "[queue]\nscheduler = \"mqdeadline\"",
         "dir/s.toml:2: queue.scheduler: no scheduler `mqdeadline`; did you mean `mq-deadline`?",
     ),

@@ -5,13 +5,26 @@
 
 use blkmq::env::{Answer, Bit, Cpu, Effect, Solo, TraceAction, TracePoint};
 use blkmq::path::{Frame, Next, RequeuePath, RequeueRequest, RunPath};
-use blkmq::queue::BlkMq;
+use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
 
 /// Owner numbers of contexts that are no tasks begin here.
 const WORKER: u32 = 1000;
+
+/// How far a path came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// To its end.
+    Done,
+    /// It sleeps until it is woken.
+    Sleeps,
+    /// It was told to stop.
+    Stops,
+    /// Somebody who stopped has the lock.
+    Waits(LockId),
+}
 
 /// What the driver does with a request that it is offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +42,10 @@ pub(super) struct Machine {
     pub(super) tasks: Vec<Cpu>,
     /// Frames of tasks that sleep.
     parked: Vec<Vec<Frame>>,
+    /// Locks that tasks wait for.
+    wants: Vec<Option<LockId>>,
+    /// The next path stops before the label of this name.
+    pub(super) until: Option<String>,
     woken: Vec<usize>,
     /// When the work item of each hctx runs.
     run_work: Vec<Option<Duration>>,
@@ -52,6 +69,8 @@ impl Machine {
         Machine {
             tasks: (0..cpus).map(|cpu| context(cpu, u32::from(cpu))).collect(),
             parked: vec![Vec::new(); usize::from(cpus)],
+            wants: vec![None; usize::from(cpus)],
+            until: None,
             woken: Vec::new(),
             run_work: vec![None; hctxs],
             requeue_work: false,
@@ -75,12 +94,36 @@ impl Machine {
         Ok(())
     }
 
+    /// A task that stopped before a label goes on, or one that waits for a lock gets it.
+    pub(super) fn resume(&mut self, cpu: usize) -> Result<(), String> {
+        if let Some(lock) = self.wants[cpu] {
+            if !self.mq.is_free(lock) {
+                return Err(format!("{} is not free", lock.kind.name()));
+            }
+            self.wants[cpu] = None;
+            self.mq.acquire(lock, &mut self.tasks[cpu]);
+        }
+        let stack = core::mem::take(&mut self.parked[cpu]);
+        if stack.is_empty() {
+            return Err(format!("the task on CPU {cpu} has not stopped"));
+        }
+        self.go_on(cpu, stack);
+        self.run_woken();
+        Ok(())
+    }
+
     fn go_on(&mut self, cpu: usize, mut stack: Vec<Frame>) {
         let mut context = core::mem::replace(&mut self.tasks[cpu], Cpu::new(CpuId(0)));
-        self.run(&mut context, &mut stack);
+        let end = self.run(&mut context, &mut stack);
         self.tasks[cpu] = context;
-        if !stack.is_empty() {
-            self.print(format!("cpu {cpu} sleeps"));
+        match end {
+            End::Done => {}
+            End::Sleeps => self.print(format!("cpu {cpu} sleeps")),
+            End::Stops => self.print(format!("cpu {cpu} stops")),
+            End::Waits(lock) => {
+                self.wants[cpu] = Some(lock);
+                self.print(format!("cpu {cpu} waits for {}", lock.kind.name()));
+            }
         }
         self.parked[cpu] = stack;
     }
@@ -97,7 +140,8 @@ impl Machine {
 
     /// Runs a path that is no task's.
     pub(super) fn run_on(&mut self, cpu: u16, frame: Frame) {
-        self.run(&mut context(cpu, WORKER), &mut vec![frame]);
+        let end = self.run(&mut context(cpu, WORKER), &mut vec![frame]);
+        assert_eq!(end, End::Done, "only tasks wait and stop");
         self.run_woken();
     }
 
@@ -131,9 +175,17 @@ impl Machine {
         lines
     }
 
-    fn run(&mut self, cpu: &mut Cpu, stack: &mut Vec<Frame>) {
+    fn run(&mut self, cpu: &mut Cpu, stack: &mut Vec<Frame>) -> End {
         while let Some(frame) = stack.last_mut() {
             let label = frame.label();
+            if self
+                .until
+                .as_ref()
+                .is_some_and(|until| *until == label.name())
+            {
+                self.until = None;
+                return End::Stops;
+            }
             cpu.begin_label();
             let next = frame.step(&self.mq, cpu);
             if self.labels {
@@ -141,18 +193,21 @@ impl Machine {
             }
             self.tell(cpu);
             match next {
-                Next::Step => {}
-                Next::Lock(id) => {
-                    assert!(
-                        self.mq.is_free(id),
-                        "{id:?} is held though nothing else runs"
-                    );
-                    self.mq.acquire(id, cpu);
+                Next::Step | Next::InTime => {}
+                Next::Lock(id) if !self.mq.is_free(id) => return End::Waits(id),
+                Next::Lock(id) => self.mq.acquire(id, cpu),
+                Next::TryLock(id) => {
+                    cpu.begin_label();
+                    cpu.answer = if self.mq.try_acquire(id, cpu) {
+                        Answer::Locked
+                    } else {
+                        Answer::Contended
+                    };
                 }
                 Next::Call(callee) => stack.push(callee.into()),
                 Next::Submit { rq, last } => stack.extend(self.offer(rq, last, cpu)),
                 Next::Commit(hctx) => self.print(format!("commit {}", hctx.0)),
-                Next::Park => return,
+                Next::Park => return End::Sleeps,
                 Next::Done => {
                     stack.pop();
                 }
@@ -164,6 +219,7 @@ impl Machine {
                 Next::PutBudget(_) => self.budgets += 1,
             }
         }
+        End::Done
     }
 
     /// The device is done with a request.

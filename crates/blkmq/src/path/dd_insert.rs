@@ -1,0 +1,388 @@
+//! dd_insert_requests() of the January 2024 series: into buckets while somebody else inserts, or
+//! onto side lists.
+//!
+//! The bucket schemes differ in how the inserter learns of a filled bucket ([`BucketSignal`]).
+//! All that were posted lose requests: a CPU reads DD_INSERTING, the inserter takes its last look,
+//! the CPU fills its bucket and leaves it to an inserter that will not look again. `tests/loom.rs`
+//! and `explore` show it; [`BucketSignal::MarkAfter`] does not. Every access to a bit, a bucket or
+//! a lock is a label, also those under `dd->lock`, which does not guard them.
+
+use super::insert::{free_absorbed, insert_at, insert_whole};
+use super::run::set_places;
+use super::{Next, lock, try_elevator};
+use crate::elevator::mq_deadline::shared::{BUCKETS, INSERTING};
+use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::Place;
+use crate::rules::{BucketSignal, Insertion};
+
+/// Labels of an insertion by the series.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum At {
+    /// Buckets or side lists?
+    Enter,
+    /// Under insert_lock: append to a side list.
+    Append,
+    /// insert_seq on entry: counted (proof of concept) or read (v1).
+    Note,
+    /// Was the scheduler's lock free?
+    Tried,
+    /// Does somebody insert?
+    Busy,
+    /// v1: count before the filling.
+    Count,
+    /// v2: is DD_BUCKETS set already?
+    Marked,
+    /// Set DD_BUCKETS (v2: before the filling; ours: after it).
+    Mark,
+    /// Under the bucket's lock: fill it.
+    Fill,
+    /// v1: count after the filling; did nobody else?
+    Recount,
+    /// Does somebody insert still?
+    Still,
+    /// Under the scheduler's lock: say so.
+    Begin,
+    /// Insert the list.
+    Insert,
+    /// Was a bucket filled meanwhile?
+    Filled,
+    /// The same, and take the mark down.
+    Claim,
+    /// Has this bucket requests?
+    Look,
+    /// Under its lock, too: take them.
+    Collect,
+    /// Inserting ends.
+    End,
+    /// Was a bucket filled while it ended?
+    Again,
+    /// Release the scheduler's lock.
+    Unlock,
+    /// Proof of concept: inserting ends here.
+    LateEnd,
+    /// Free what was absorbed.
+    Absorbed,
+}
+
+pub(super) const LABELS: &[&str] = &[
+    "enter", "append", "note", "tried", "busy", "count", "marked", "mark", "fill", "recount",
+    "still", "begin", "insert", "filled", "claim", "look", "collect", "end", "again", "unlock",
+    "late-end", "absorbed",
+];
+
+/// Insertion of a list of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DdInsertPath {
+    pub(super) at: At,
+    pub(super) queue: u8,
+    head: bool,
+    list: QueueList,
+    absorbed: QueueList,
+    /// insert_seq as this path knows it.
+    seq: i32,
+    /// Own bucket while it is filled, then the one that is looked at.
+    bucket: u16,
+    /// The list went to a bucket, but its inserter may have gone: buckets first.
+    filled: bool,
+}
+
+impl DdInsertPath {
+    pub(super) fn new(queue: u8, list: QueueList, head: bool) -> DdInsertPath {
+        DdInsertPath {
+            at: At::Enter,
+            queue,
+            head,
+            list,
+            absorbed: QueueList::new(),
+            seq: 0,
+            bucket: 0,
+            filled: false,
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match q.settings.rules.series.insertion {
+            Insertion::UnderLock => unreachable!("kernels insert under the lock at once"),
+            Insertion::SideLists => self.side(q, cpu),
+            Insertion::Buckets(signal) => match self.at {
+                At::Begin
+                | At::Insert
+                | At::Filled
+                | At::Claim
+                | At::Look
+                | At::Collect
+                | At::End
+                | At::Again
+                | At::Unlock => self.inserter(q, signal, cpu),
+                _ => self.bucketer(q, signal, cpu),
+            },
+        }
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    /// The next label touches a word that decides others' way.
+    fn in_time(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::InTime
+    }
+
+    /// v3.
+    fn side<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if self.at == At::Enter {
+            self.at = At::Append;
+            return lock(self.queue, LockKind::Inserted, 0);
+        }
+        let mut list = core::mem::take(&mut self.list);
+        set_places(q, cpu, list, Place::Side);
+        let mut pool = q.pool.held(cpu.id);
+        let mut lists = q.dd.inserted.held(cpu);
+        let side = if self.head {
+            &mut lists.at_head
+        } else {
+            &mut lists.at_tail
+        };
+        side.splice_back(&mut pool, &mut list);
+        drop(lists);
+        drop(pool);
+        q.dd.inserted_pending.set(cpu);
+        q.dd.inserted.release(cpu);
+        Next::Done
+    }
+
+    /// Until the requests are in a bucket, or this path has the scheduler's lock.
+    fn bucketer<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        signal: BucketSignal,
+        cpu: &mut Cpu,
+    ) -> Next {
+        match self.at {
+            At::Enter => match signal {
+                BucketSignal::CountAtEntry | BucketSignal::CountAround => self.in_time(At::Note),
+                BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.try_lock(),
+            },
+            At::Note => {
+                self.seq = match signal {
+                    BucketSignal::CountAtEntry => q.dd.insert_seq.add_return(cpu, 1),
+                    _ => q.dd.insert_seq.read(cpu),
+                };
+                self.try_lock()
+            }
+            At::Tried => match core::mem::take(&mut cpu.answer) {
+                Answer::Locked => self.in_time(At::Begin),
+                _ => self.in_time(At::Busy),
+            },
+            At::Busy if q.dd.run_state.load(cpu) & INSERTING == 0 => self.want_lock(),
+            At::Busy => match signal {
+                BucketSignal::CountAround => self.in_time(At::Count),
+                BucketSignal::MarkBefore => self.in_time(At::Marked),
+                BucketSignal::CountAtEntry | BucketSignal::MarkAfter => self.want_bucket(q, cpu),
+            },
+            At::Count => {
+                self.seq = q.dd.insert_seq.add_return(cpu, 1);
+                self.want_bucket(q, cpu)
+            }
+            At::Marked if q.dd.run_state.load(cpu) & BUCKETS == 0 => self.in_time(At::Mark),
+            At::Marked => self.want_bucket(q, cpu),
+            At::Mark if signal == BucketSignal::MarkBefore => {
+                q.dd.run_state.fetch_or(cpu, BUCKETS);
+                self.want_bucket(q, cpu)
+            }
+            At::Mark => {
+                // The list before the mark: whoever takes the mark down finds the list. Between
+                // mark and look, and between the inserter's end and its last look, nothing is
+                // needed: all of them are accesses to one word, and those are coherent.
+                E::mb(cpu);
+                q.dd.run_state.fetch_or(cpu, BUCKETS);
+                self.in_time(At::Still)
+            }
+            At::Fill => self.fill(q, signal, cpu),
+            At::Recount => {
+                let seq = q.dd.insert_seq.add_return(cpu, 1);
+                if seq == self.seq.wrapping_add(1) {
+                    return Next::Done;
+                }
+                self.want_lock()
+            }
+            At::Still => self.still(q, signal, cpu),
+            At::LateEnd => {
+                q.dd.run_state.fetch_and(cpu, !INSERTING);
+                self.to(At::Absorbed)
+            }
+            At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => free_absorbed(self.queue, gone),
+                None => Next::Done,
+            },
+            at => unreachable!("{at:?} is the inserter's, or of the side lists"),
+        }
+    }
+
+    fn try_lock(&mut self) -> Next {
+        self.at = At::Tried;
+        try_elevator(self.queue)
+    }
+
+    fn want_lock(&mut self) -> Next {
+        self.at = At::Begin;
+        lock(self.queue, LockKind::Elevator, 0)
+    }
+
+    fn want_bucket<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+        self.bucket = q.dd.bucket_of(cpu.id) as u16;
+        self.at = At::Fill;
+        lock(self.queue, LockKind::Bucket, u32::from(self.bucket))
+    }
+
+    fn fill<E: Env>(&mut self, q: &RequestQueue<E>, signal: BucketSignal, cpu: &mut Cpu) -> Next {
+        let bucket = &q.dd.buckets[usize::from(core::mem::take(&mut self.bucket))];
+        let mut list = core::mem::take(&mut self.list);
+        set_places(q, cpu, list, Place::Side);
+        let mut pool = q.pool.held(cpu.id);
+        bucket.list.held(cpu).splice_back(&mut pool, &mut list);
+        drop(pool);
+        bucket.pending.set(cpu);
+        bucket.list.release(cpu);
+        self.in_time(match signal {
+            BucketSignal::CountAround => At::Recount,
+            BucketSignal::CountAtEntry | BucketSignal::MarkBefore => At::Still,
+            BucketSignal::MarkAfter => At::Mark,
+        })
+    }
+
+    /// Whether the inserter that was seen before the filling is there still.
+    fn still<E: Env>(&mut self, q: &RequestQueue<E>, signal: BucketSignal, cpu: &mut Cpu) -> Next {
+        if q.dd.run_state.load(cpu) & INSERTING != 0 {
+            return Next::Done;
+        }
+        // The proof of concept would find nothing new in insert_seq; v2 relies on its mark.
+        self.filled = signal == BucketSignal::CountAtEntry;
+        self.want_lock()
+    }
+}
+
+impl DdInsertPath {
+    /// Under the scheduler's lock.
+    fn inserter<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        signal: BucketSignal,
+        cpu: &mut Cpu,
+    ) -> Next {
+        match self.at {
+            At::Begin => {
+                q.dd.run_state.fetch_or(cpu, INSERTING);
+                if core::mem::take(&mut self.filled) {
+                    return self.to(At::Look);
+                }
+                self.insert_next()
+            }
+            At::Insert => {
+                let at = insert_at(self.head);
+                insert_whole(q, &mut self.list, at, &mut self.absorbed, cpu);
+                self.in_time(At::Filled)
+            }
+            At::Filled => self.look_for_mark(q, signal, cpu),
+            At::Claim => match q.dd.run_state.test_and_clear(cpu, BUCKETS) {
+                true => self.to(At::Look),
+                false => self.in_time(At::End),
+            },
+            At::Look => {
+                let index = usize::from(self.bucket);
+                if q.dd.buckets[index].pending.test(cpu) {
+                    self.at = At::Collect;
+                    return lock(self.queue, LockKind::Bucket, u32::from(self.bucket));
+                }
+                self.next_bucket(q, signal)
+            }
+            At::Collect => {
+                let bucket = &q.dd.buckets[usize::from(self.bucket)];
+                let mut found = core::mem::take(&mut *bucket.list.held(cpu));
+                bucket.pending.clear(cpu);
+                bucket.list.release(cpu);
+                set_places(q, cpu, found, Place::Path);
+                self.list.splice_back(&mut q.pool.held(cpu.id), &mut found);
+                self.next_bucket(q, signal)
+            }
+            At::End => {
+                q.dd.run_state.fetch_and(cpu, !INSERTING);
+                match signal {
+                    BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.in_time(At::Again),
+                    _ => self.to(At::Unlock),
+                }
+            }
+            At::Again => match q.dd.run_state.load(cpu) & BUCKETS != 0 {
+                true => self.in_time(At::Begin),
+                false => self.to(At::Unlock),
+            },
+            At::Unlock => {
+                q.elevator.release(cpu);
+                match signal {
+                    BucketSignal::CountAtEntry => self.in_time(At::LateEnd),
+                    _ => self.to(At::Absorbed),
+                }
+            }
+            at => unreachable!("{at:?} needs no lock"),
+        }
+    }
+
+    /// The list, if there is one, then the look for more.
+    fn insert_next(&mut self) -> Next {
+        if self.list.is_empty() {
+            return self.in_time(At::Filled);
+        }
+        self.to(At::Insert)
+    }
+
+    /// Whether anybody has filled a bucket since the last look.
+    fn look_for_mark<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        signal: BucketSignal,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let seq = match signal {
+            BucketSignal::MarkBefore | BucketSignal::MarkAfter => {
+                return match q.dd.run_state.load(cpu) & BUCKETS != 0 {
+                    true => self.in_time(At::Claim),
+                    false => self.in_time(At::End),
+                };
+            }
+            BucketSignal::CountAtEntry => q.dd.insert_seq.read(cpu),
+            // Its own count is no news.
+            BucketSignal::CountAround => q.dd.insert_seq.add_return(cpu, 1).wrapping_sub(1),
+        };
+        let news = seq != self.seq;
+        self.seq = match signal {
+            BucketSignal::CountAround => seq.wrapping_add(1),
+            _ => seq,
+        };
+        if news {
+            return self.to(At::Look);
+        }
+        self.seq = 0;
+        match signal {
+            BucketSignal::CountAtEntry => self.to(At::Unlock),
+            _ => self.in_time(At::End),
+        }
+    }
+
+    fn next_bucket<E: Env>(&mut self, q: &RequestQueue<E>, signal: BucketSignal) -> Next {
+        self.bucket += 1;
+        if usize::from(self.bucket) < q.dd.buckets.len() {
+            return self.to(At::Look);
+        }
+        self.bucket = 0;
+        let by_mark = matches!(signal, BucketSignal::MarkBefore | BucketSignal::MarkAfter);
+        if by_mark && self.list.is_empty() {
+            return self.in_time(At::End);
+        }
+        self.insert_next()
+    }
+}

@@ -1,0 +1,138 @@
+//! What the January 2024 series adds to a dispatch call: one CPU at a time, and insertion of what
+//! the side lists have.
+//!
+//! Source: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists).
+
+use super::{At, PassPath};
+use crate::elevator::mq_deadline::shared::DISPATCHING;
+use crate::env::{Bit, Cpu, Env, Lock, Slab, Word};
+use crate::list::QueueList;
+use crate::path::insert::{free_absorbed, insert_at, insert_whole};
+use crate::path::list::ListPath;
+use crate::path::run::{PullStep, set_places};
+use crate::path::{Next, lock};
+use crate::queue::{LockKind, RequestQueue};
+use crate::request::{HctxId, Place, RequestId};
+use crate::rules::DispatchGate;
+use crate::time::Jiffies;
+
+/// The first label under the scheduler's lock.
+pub(super) fn under_lock<E: Env>(q: &RequestQueue<E>) -> At {
+    if q.has_side_lists() {
+        At::Drain
+    } else {
+        At::Pick
+    }
+}
+
+impl PassPath {
+    /// Labels that no kernel has.
+    pub(super) fn series<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
+        match self.at {
+            At::Gate => {
+                if q.dd.run_state.load(cpu) & DISPATCHING != 0 {
+                    return self.turned_away(q, hctx, cpu);
+                }
+                self.at = At::ShutGate;
+                PullStep::Wait(Next::InTime)
+            }
+            At::ShutGate => {
+                if q.dd.run_state.test_and_set(cpu, DISPATCHING) {
+                    return self.turned_away(q, hctx, cpu);
+                }
+                self.at = under_lock(q);
+                PullStep::Wait(lock(q.id, LockKind::Elevator, 0))
+            }
+            At::Drain => {
+                self.at = At::TakeSide;
+                PullStep::Wait(lock(q.id, LockKind::Inserted, 0))
+            }
+            At::TakeSide => {
+                take_side(list.kept(), q, cpu);
+                self.wait(At::Pick)
+            }
+            At::OpenGate => {
+                q.dd.run_state.fetch_and(cpu, !DISPATCHING);
+                self.left(list, q, hctx, cpu)
+            }
+            At::Absorbed => {
+                let gone = list.kept().pop_front(&mut q.pool.held(cpu.id));
+                if let Some(gone) = gone {
+                    return PullStep::Wait(free_absorbed(q.id, gone));
+                }
+                let picked = self.rq.take();
+                self.picked(q, hctx, picked, cpu)
+            }
+            at => unreachable!("{at:?} is every kernel's"),
+        }
+    }
+
+    /// Somebody else dispatches: as if nothing were to be had.
+    fn turned_away<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
+        self.asked = Jiffies::default();
+        self.picked(q, hctx, None, cpu)
+    }
+
+    /// The end of a dispatch call under the scheduler's lock.
+    pub(super) fn leave<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        picked: Option<RequestId>,
+        cpu: &mut Cpu,
+    ) -> PullStep {
+        let gate = q.settings.rules.series.dispatch;
+        if gate == DispatchGate::OneAtATime {
+            q.dd.run_state.fetch_and(cpu, !DISPATCHING);
+        }
+        q.elevator.release(cpu);
+        if gate == DispatchGate::ClearedAfterUnlock {
+            self.rq = picked;
+            self.at = At::OpenGate;
+            return PullStep::Wait(Next::InTime);
+        }
+        if list.kept().is_empty() {
+            return self.picked(q, hctx, picked, cpu);
+        }
+        self.rq = picked;
+        self.wait(At::Absorbed)
+    }
+
+    /// Behind lock and gate.
+    fn left<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
+        if list.kept().is_empty() {
+            let picked = self.rq.take();
+            return self.picked(q, hctx, picked, cpu);
+        }
+        self.wait(At::Absorbed)
+    }
+}
+
+/// Both lists, in the order of the posting: first what goes to the head.
+fn take_side<E: Env>(absorbed: &mut QueueList, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    let lists = core::mem::take(&mut *q.dd.inserted.held(cpu));
+    q.dd.inserted_pending.clear(cpu);
+    q.dd.inserted.release(cpu);
+    for (mut list, head) in [(lists.at_head, true), (lists.at_tail, false)] {
+        set_places(q, cpu, list, Place::Path);
+        insert_whole(q, &mut list, insert_at(head), absorbed, cpu);
+    }
+}

@@ -1,0 +1,33 @@
+//! Insertion buckets of the January 2024 series: two CPUs insert a read each, at once.
+//!
+//! A thread that finds the other one inserting leaves its request in a bucket and goes; the
+//! verdict is whether it ends. Kernel: none; see `Series`.
+
+use super::driver::{Context, Machine, Setup};
+use super::{Arc, COMPLETER, DISPATCHER, Env, drain, thread};
+use blkmq::rules::{Rules, SchedulerKind, Series};
+
+/// Two submissions against each other.
+pub(super) fn insert<E: Env>(name: &str)
+where
+    Machine<E>: Send + Sync,
+{
+    let series = Series {
+        buckets: 2,
+        ..Series::by_name(name).expect("a preset")
+    };
+    let machine = Arc::new(Machine::<E>::new(Setup {
+        rules: Rules::v6_12().with_series(series),
+        scheduler: SchedulerKind::MqDeadline,
+        tags: 2,
+        device_limit: 2,
+    }));
+    let bios = [machine.submission(1), machine.submission(2)];
+    let other = Arc::clone(&machine);
+    let second = thread::spawn(move || {
+        other.run(Context::new(1, COMPLETER, bios[1]));
+    });
+    machine.run(Context::new(0, DISPATCHER, bios[0]));
+    second.join().expect("the second submitter ends");
+    drain(&machine);
+}

@@ -1,0 +1,88 @@
+//! The January 2024 series on mq-deadline under contention: what each preset takes, tries and does
+//! without, and that runs repeat.
+
+use blkmq::queue::LockKind;
+use sim::machine::{LockStats, Outcome, Simulator};
+use sim::profile::MachineProfile;
+use sim::scenario::{ProfileFacts, Scenario};
+use std::path::Path;
+
+const PROFILE: &str = "ryzen-7950x";
+
+/// Locks and I/Os of 16 threads on one null_blk for 3 ms.
+fn run(queue: &str, seed: u64) -> (Vec<LockStats>, u64) {
+    let text = format!(
+        "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\n[queue]\nscheduler = \"mq-deadline\"\n\
+         {queue}\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\nbs = 512\ndirect = 1\n\
+         ioengine = \"io_uring\"\niodepth = 4\niodepth_batch = 4\niodepth_batch_complete = 4\n\
+         numjobs = 16\nthread = 1\nnorandommap = 1\ntime_based = 1\nruntime = \"3ms\"\n"
+    );
+    let profile = MachineProfile::built_in(PROFILE).expect("a built-in profile");
+    let facts = [ProfileFacts {
+        name: PROFILE,
+        cpus: profile.cpus(),
+    }];
+    let scenario = Scenario::from_toml(Path::new("series.toml"), &text);
+    let plan = scenario
+        .and_then(|scenario| scenario.plan(&facts))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut simulator = Simulator::new(&plan, &profile).expect("a machine of this plan");
+    let outcome = simulator.run(|_| true);
+    assert!(matches!(outcome, Outcome::Finished), "{queue}");
+    simulator.settle();
+    let recorder = simulator.recorder();
+    (recorder.locks.clone(), recorder.total_ios)
+}
+
+/// Acquisitions and failed tries of a kind of lock.
+fn of(locks: &[LockStats], kind: LockKind) -> (u64, u64) {
+    let found = locks.iter().find(|lock| lock.kind == kind);
+    found.map_or((0, 0), |lock| (lock.acquisitions, lock.tries_failed))
+}
+
+#[test]
+fn presets_take_the_locks_that_they_have() {
+    // Name, tries at dd->lock fail, buckets are filled, side lists are.
+    for (name, tries, buckets, side) in [
+        ("stock", false, false, false),
+        ("poc", true, true, false),
+        ("v1", true, true, false),
+        ("v2", true, true, false),
+        ("v2-repaired", true, true, false),
+        ("v3", true, false, true),
+        ("serialise-only", false, false, false),
+        ("skip-merge", true, false, false),
+    ] {
+        let (locks, ios) = run(&format!("series = \"{name}\""), 1);
+        assert!(ios > 500, "{name}: {ios}");
+        let (taken, failed) = of(&locks, LockKind::Elevator);
+        assert!(taken > 0, "{name}");
+        assert_eq!(failed > 0, tries, "{name}: {failed} failed tries");
+        let (filled, _) = of(&locks, LockKind::Bucket);
+        assert_eq!(filled > 0, buckets, "{name}: {filled} bucket locks");
+        let (appended, _) = of(&locks, LockKind::Inserted);
+        assert_eq!(appended > 0, side, "{name}: {appended} insert locks");
+    }
+}
+
+/// Where merging is only tried, each bio tries once; stock takes the lock for it each time.
+#[test]
+fn a_merge_that_is_skipped_takes_no_lock() {
+    let (stock, ios) = run("", 1);
+    let (skipping, more) = run("series = \"skip-merge\"", 1);
+    let (taken, _) = of(&stock, LockKind::Elevator);
+    let (fewer, failed) = of(&skipping, LockKind::Elevator);
+    assert!(
+        fewer * ios < taken * more,
+        "{fewer}/{more} of {taken}/{ios}"
+    );
+    assert!(failed > more / 2, "{failed} failed tries at {more} I/Os");
+}
+
+#[test]
+fn runs_of_the_series_repeat() {
+    for queue in ["series = \"v2\"\ndd_cpu_buckets = 4", "series = \"v3\""] {
+        assert_eq!(run(queue, 7), run(queue, 7), "{queue}");
+        assert_ne!(run(queue, 7), run(queue, 8), "{queue}");
+    }
+}
