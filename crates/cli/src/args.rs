@@ -37,6 +37,10 @@ pub(crate) enum Command {
         /// Its name, as `blksim list` tells it
         name: String,
     },
+    /// Simulate one workload several ways, with several seeds each, and tell the differences
+    Compare(CompareArgs),
+    /// Draw reports of runs, or run a scenario for many numbers of threads and draw that
+    Plot(PlotArgs),
     /// Replay the arrivals of a blktrace capture, and compare latencies
     Replay(Box<ReplayArgs>),
     /// Compare the dispatches of a captured kernel with the model's, one by one
@@ -103,6 +107,15 @@ pub(crate) struct RunArgs {
     /// Write the run as binary blktrace files, one per CPU, into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) blktrace: Option<PathBuf>,
+    /// Add the spreads of latencies, waits, holds, hand-offs and queue depth to the JSON report
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// Write a part of the run as a trace that ui.perfetto.dev opens
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_perfetto: Option<PathBuf>,
+    /// That part, in virtual time: 20ms,22ms. Default: 2 ms from the end of the ramp
+    #[arg(long, value_name = "FROM,TO", requires = "trace_perfetto")]
+    pub(crate) trace_window: Option<String>,
 
     /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
     #[arg(last = true, value_name = "FIO OPTIONS")]
@@ -141,6 +154,84 @@ pub(crate) struct Tune {
     /// Seed of all random streams
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
+}
+
+/// What runs are made of a scenario, and what they all have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SweepArgs {
+    /// Schedulers, a run with each: none,mq-deadline
+    #[arg(
+        long,
+        visible_alias = "schedulers",
+        value_name = "NAME,...",
+        value_delimiter = ','
+    )]
+    pub(crate) scheduler: Vec<String>,
+    /// Kernels whose rules apply, a run with each: v6.1,v6.12
+    #[arg(long, value_name = "KERNEL,...", value_delimiter = ',')]
+    pub(crate) rules: Vec<String>,
+    /// Machine profiles, a run with each
+    #[arg(long, value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
+    pub(crate) machine: Vec<String>,
+    /// The device, in place of the scenario's
+    #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
+    pub(crate) device: Option<String>,
+    /// Measured time of each job, with fio's units: 100ms, 2s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) runtime: Option<String>,
+    /// Time before that which does not count
+    #[arg(long, value_name = "TIME")]
+    pub(crate) ramp_time: Option<String>,
+    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// Arguments of `blksim plot`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct PlotArgs {
+    /// Reports of `run --details --json=FILE.json`, or scenarios to run
+    #[arg(required = true, value_name = "REPORT.json|SCENARIO")]
+    pub(crate) inputs: Vec<String>,
+    /// Directory for the pictures; made if it is not there
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// PNG beside each SVG
+    #[arg(long)]
+    pub(crate) png: bool,
+    /// Run with each of these numbers of threads (numjobs of all jobs): 1,2,4,8 or 1..8
+    #[arg(long, value_name = "N,...")]
+    pub(crate) threads: Option<String>,
+    /// Seed of all random streams
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// The runs.
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
+}
+
+/// Arguments of `blksim compare`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct CompareArgs {
+    /// Scenarios; the first one, under the first scheduler, kernel and machine, is what the others
+    /// are compared with
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
+    /// Runs of each, with seeds that follow each other
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) seeds: u16,
+    /// The first seed
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// The runs.
+    #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
+    /// Where the table goes.
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
 }
 
 /// Arguments of `blksim replay`.

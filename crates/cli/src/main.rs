@@ -8,6 +8,7 @@ mod args;
 mod builtin;
 mod calibrate;
 mod changes;
+mod compare;
 mod conform;
 mod drive;
 mod error;
@@ -16,6 +17,8 @@ mod interrupt;
 mod list;
 mod output;
 mod outputs;
+mod perfetto;
+mod plot;
 mod progress;
 mod replay;
 mod reproduce;
@@ -23,6 +26,7 @@ mod run;
 mod scenario;
 mod stats_text;
 mod trace_out;
+mod traces;
 
 use std::process::ExitCode;
 
@@ -47,6 +51,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::List => list::list(),
         Command::Show { name } => list::show(&name),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Plot(args) => plot::plot(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),

@@ -14,8 +14,12 @@ use crate::error::Error;
 
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|source| Error::output("standard output", source))
 }
 
@@ -59,15 +63,20 @@ impl OutputFile {
     }
 
     /// Writes all of it, to be kept by [`Written::keep`].
-    pub(crate) fn put(mut self, text: &str) -> Result<Written, Error> {
+    pub(crate) fn put(self, text: &str) -> Result<Written, Error> {
+        self.put_bytes(text.as_bytes())
+    }
+
+    /// As [`OutputFile::put`], for what is no text.
+    pub(crate) fn put_bytes(mut self, bytes: &[u8]) -> Result<Written, Error> {
         let written = match &mut self.place {
             Place::Stdout => {
-                print(text)?;
+                print_bytes(bytes)?;
                 Ok(())
             }
-            Place::Direct(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
+            Place::Direct(file) => file.write_all(bytes).and_then(|()| file.flush()),
             Place::Replace(file, _) => file
-                .write_all(text.as_bytes())
+                .write_all(bytes)
                 .and_then(|()| file.as_file().sync_all()),
         };
         written.map_err(|source| Error::output(&self.name, source))?;

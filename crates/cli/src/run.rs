@@ -13,33 +13,27 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
-use crate::scenario::{Prepared, prepare};
-use crate::trace_out::TraceOut;
+use crate::scenario::prepare;
+use crate::traces::Traces;
 use crate::{OK, STALLED};
 
 /// Simulates and reports. Outputs are opened before the run and kept after it.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
-    let Prepared {
-        plan,
-        profile,
-        origin,
-        written,
-    } = prepare(args)?;
+    let prepared = prepare(args)?;
+    let (plan, profile) = (&prepared.plan, &prepared.profile);
     let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
-    let mut simulator = Simulator::new(&plan, &profile)
+    let mut simulator = Simulator::new(plan, profile)
         .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;
-    let mut trace = match &args.blktrace {
-        Some(dir) => Some(TraceOut::create(dir, &plan, &written, &mut simulator)?),
-        None => None,
-    };
-    let progress = Progress::new(&plan);
+    if args.details {
+        simulator.collect_details();
+    }
+    let mut traces = Traces::open(args, &prepared, &mut simulator)?;
+    let progress = Progress::new(plan);
     let started = now();
     let outcome = drive(&mut simulator, &interrupt, |simulator| {
         progress.at(simulator.now());
-        trace
-            .as_mut()
-            .map_or(Ok(()), |trace| trace.drain(simulator))
+        traces.drain(simulator)
     });
     let taken = started.elapsed();
     progress.finish();
@@ -49,11 +43,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         Outcome::Finished => None,
         Outcome::Stalled(stall) => Some(stall.as_ref()),
     };
-    let report = Report::new(origin, &plan, &profile, simulator.recorder(), stall);
-    if let Some(trace) = &mut trace {
-        trace.complete(&mut simulator)?;
-    }
-    outputs.write(&report, &interrupt, || trace.map_or(Ok(()), TraceOut::keep))?;
+    let origin = prepared.origin.clone();
+    let report = Report::new(origin, plan, profile, simulator.recorder(), stall);
+    traces.complete(&mut simulator)?;
+    outputs.write(&report, &interrupt, || traces.keep())?;
     if std::io::stderr().is_terminal() {
         let (steps, events) = simulator.work_done();
         let seconds = taken.as_secs_f64().max(1e-9);

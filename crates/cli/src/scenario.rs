@@ -112,27 +112,36 @@ pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
     Ok((parse(file, &text)?, text))
 }
 
-/// Reads a small text file.
+/// Longest report that is read: one with details of every kind is a hundredth of it.
+const REPORT_MAX: u64 = 64 << 20;
+
+/// Reads a scenario or a profile.
 pub(crate) fn read_text(file: &Path) -> Result<String, Error> {
+    read_up_to(file, TEXT_MAX)
+}
+
+/// Reads a report.
+pub(crate) fn read_report(file: &Path) -> Result<String, Error> {
+    read_up_to(file, REPORT_MAX)
+}
+
+fn read_up_to(file: &Path, most: u64) -> Result<String, Error> {
     let refuse = |error: std::io::Error| Error::input(file, format!("cannot read: {error}"));
     let mut bytes = Vec::new();
     let mut opened = File::open(file).map_err(refuse)?;
     opened
         .by_ref()
-        .take(TEXT_MAX + 1)
+        .take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(refuse)?;
-    if bytes.len() as u64 > TEXT_MAX {
+    if bytes.len() as u64 > most {
         return Err(Error::input(
             file,
-            format!("longer than {TEXT_MAX} bytes, so no such file"),
+            format!("longer than {most} bytes, so no such file"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Error::input(
-            file,
-            format!("byte {at}: no UTF-8 text, which scenarios are"),
-        )
+        Error::input(file, format!("byte {at}: no UTF-8 text, as it should be"))
     })
 }

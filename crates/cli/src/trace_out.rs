@@ -21,8 +21,6 @@ pub(crate) use folder::Written;
 
 /// Process id of the first task.
 const FIRST_PID: u32 = 1000;
-/// Trace points that the simulator gathers before they are written.
-const GATHERED: usize = 1 << 14;
 
 /// The files being written. Dropped without [`TraceOut::keep`] it leaves nothing.
 #[derive(Debug)]
@@ -87,22 +85,16 @@ impl TraceOut {
         })
     }
 
-    /// Writes what the simulator gathered, once it is worth while.
-    pub(crate) fn drain(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
-        if simulator.recorder().trace.len() < GATHERED {
-            return Ok(());
-        }
-        self.write(&simulator.take_trace())
-    }
-
-    /// Writes the rest, so that only the names are missing.
-    pub(crate) fn complete(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
-        self.write(&simulator.take_trace())?;
+    /// Everything was written: only the names are missing now.
+    pub(crate) fn complete(&mut self) -> Result<(), Error> {
         Ok(self.writer.flush()?)
     }
 
     /// Writes points, which are in order of time for each CPU.
-    fn write(&mut self, points: &[(SimTime, CpuId, u32, TracePoint)]) -> Result<(), Error> {
+    pub(crate) fn write(
+        &mut self,
+        points: &[(SimTime, CpuId, u32, TracePoint)],
+    ) -> Result<(), Error> {
         for &(time, cpu, task, point) in points {
             let mut event = event(time, &point);
             event.cpu = u32::from(cpu.0);

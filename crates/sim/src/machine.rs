@@ -15,6 +15,7 @@ mod stall;
 mod step;
 mod stretch;
 mod task;
+mod watch;
 mod work;
 
 pub use arbiter::LockStats;
@@ -248,6 +249,7 @@ impl Simulator {
         let (cpus, threads) = (self.cpus_usage(), self.threads_usage());
         let spent = self.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
+        self.settle_watch();
     }
 
     /// Takes the trace points recorded since the last call: time, CPU, task, point.

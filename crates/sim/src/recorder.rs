@@ -2,6 +2,10 @@
 //!
 //! Not what it means (`report.rs`). Histograms keep three digits and never grow.
 
+mod series;
+mod timeline;
+mod watch;
+
 use blkmq::env::TracePoint;
 use blkmq::request::{CpuId, Op, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
@@ -10,6 +14,10 @@ use hdrhistogram::Histogram;
 use crate::cost::Spent;
 pub use crate::machine::{LockStats, TaskUsage, Usage};
 use crate::plan::Plan;
+pub use series::Series;
+pub use timeline::{Span, SpanKind, Timeline, Window};
+pub use watch::LockSpread;
+pub(crate) use watch::Watch;
 
 /// Longest latency that is told apart: 10 minutes.
 const LATENCY_MAX: u64 = 600_000_000_000;
@@ -101,6 +109,10 @@ pub struct Recorder {
     pub locks: Vec<LockStats>,
     /// Where CPU time went, waiting for locks aside.
     pub spent: Spent,
+    /// How waits and holds of locks were spread, if that was asked for.
+    pub lock_spreads: Option<Vec<LockSpread>>,
+    /// Who did what when, if that was asked for.
+    pub timeline: Option<Timeline>,
     /// Requests with the device.
     pub device_depth: Depth,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
@@ -139,6 +151,8 @@ impl Recorder {
             threads: Vec::new(),
             locks: Vec::new(),
             spent: Spent::default(),
+            lock_spreads: None,
+            timeline: None,
             device_depth: Depth::default(),
             trace: Vec::new(),
         }
@@ -207,7 +221,7 @@ impl Recorder {
 }
 
 /// A number of things over time.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// Most at once.
     pub max: u32,
@@ -215,6 +229,8 @@ pub struct Depth {
     from: SimTime,
     changed: SimTime,
     area: u128,
+    /// Over time, if that was asked for.
+    pub series: Option<Box<Series>>,
 }
 
 impl Depth {
@@ -237,6 +253,9 @@ impl Depth {
 
     fn settle(&mut self, now: SimTime) {
         self.area += u128::from(now.since(self.changed).0) * u128::from(self.count);
+        if let Some(series) = &mut self.series {
+            series.add(self.changed, now, self.count);
+        }
         self.changed = self.changed.max(now);
     }
 
@@ -248,6 +267,7 @@ impl Depth {
             from: now,
             changed: now,
             area: 0,
+            series: self.series.take().map(|_| Box::new(Series::new(now))),
         };
     }
 }

@@ -17,12 +17,13 @@ use crate::profile::MachineProfile;
 use crate::recorder::{JobStats, LockStats, Recorder, TaskUsage, Usage};
 
 mod csv;
+mod details;
 mod device;
 mod direction;
 mod text;
 
-pub(crate) use csv::quoted;
-
+pub use csv::quoted;
+pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockDetails};
 pub use device::DeviceReport;
 pub use direction::{Direction, Percentiles, Spread, Sync};
 
@@ -54,6 +55,9 @@ pub struct Report {
     pub device: DeviceReport,
     /// Options that were accepted though they change nothing.
     pub ignored_options: Vec<String>,
+    /// How things were spread, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
 }
 
 /// What is needed to repeat a run.
@@ -242,6 +246,7 @@ impl Report {
             cpus,
             device: DeviceReport::new(plan, recorder),
             ignored_options: plan.ignored.clone(),
+            details: Details::new(recorder),
         }
     }
 

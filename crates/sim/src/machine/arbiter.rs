@@ -6,7 +6,10 @@
 
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, LockKind};
+use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
+
+use crate::recorder::Watch;
 
 /// Who waits: CPU and level.
 pub(super) type Contender = u32;
@@ -39,6 +42,8 @@ pub(super) struct Arbiter {
     next: Vec<Contender>,
     /// When each contender asked; valid while it stands in line.
     asked: Vec<SimTime>,
+    /// Somebody wants to know more than sums.
+    pub(super) watch: Option<Box<Watch>>,
 }
 
 /// A lock that was granted to the first in line.
@@ -90,6 +95,7 @@ impl Arbiter {
             locks: vec![lock; locks],
             next: vec![NOBODY; contenders],
             asked: vec![SimTime::ZERO; contenders],
+            watch: None,
         }
     }
 
@@ -162,19 +168,32 @@ impl Arbiter {
             l.contended += 1;
             l.wait += time.0;
             l.wait_max = l.wait_max.max(time.0);
+            if let Some(watch) = &mut self.watch {
+                watch.granted(lock, CpuId((who / 3) as u16), time, now);
+            }
         }
         Some(Grant { who, waited })
     }
 
-    /// Free again as of `at`. The time for which the caller then schedules a grant, if somebody
+    /// `cpu` makes it free again as of `at`. The time for which the caller then schedules a grant, if somebody
     /// waits.
-    pub(super) fn release(&mut self, lock: usize, at: SimTime, held: Duration) -> Option<SimTime> {
+    pub(super) fn release(
+        &mut self,
+        lock: usize,
+        cpu: CpuId,
+        at: SimTime,
+        held: Duration,
+    ) -> Option<SimTime> {
         let l = &mut self.locks[lock];
         assert!(l.taken, "a free lock was released");
         l.taken = false;
         l.free_at = at;
         l.hold += held.0;
         l.hold_max = l.hold_max.max(held.0);
+        if let Some(watch) = &mut self.watch {
+            watch.released(lock, cpu, at, held);
+        }
+        let l = &self.locks[lock];
         (l.head != NOBODY).then(|| at.max(self.asked[l.head as usize]))
     }
 
@@ -215,6 +234,9 @@ impl Arbiter {
         for lock in &mut self.locks {
             (lock.acquisitions, lock.contended, lock.tries_failed) = (0, 0, 0);
             (lock.wait, lock.hold, lock.wait_max, lock.hold_max) = (0, 0, 0, 0);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.reset();
         }
     }
 }

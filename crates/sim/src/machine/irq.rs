@@ -10,6 +10,7 @@ use super::cpu::{IrqStage, Mode};
 use crate::cost::Step;
 use crate::device::Device;
 use crate::plan::DeviceKind;
+use crate::recorder::SpanKind;
 
 impl Simulator {
     /// The handler looks for one more completion, or ends.
@@ -35,6 +36,7 @@ impl Simulator {
             }
             IrqStage::Exit => {
                 self.cpu_mut(id).irq = IrqStage::None;
+                self.span_ends(id, SpanKind::Irq);
                 if self.cpu(id).softirq_raised && !self.cpu(id).in_softirq {
                     self.enter_softirq(id);
                 }
@@ -56,6 +58,7 @@ impl Simulator {
         let cpu = self.cpu_mut(id);
         cpu.in_softirq = true;
         cpu.softirq_raised = false;
+        self.span_begins(id, SpanKind::Softirq);
         self.charge_as(id, Step::Softirq, Mode::Softirq);
     }
 
@@ -65,6 +68,7 @@ impl Simulator {
             let cpu = self.cpu_mut(id);
             cpu.in_softirq = false;
             cpu.softirq_raised = false;
+            self.span_ends(id, SpanKind::Softirq);
             return;
         };
         self.recorder.device_depth.change(self.at(id), false);

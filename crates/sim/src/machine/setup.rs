@@ -139,6 +139,7 @@ impl Simulator {
         self.arbiter.reset_stats();
         self.spent.clear();
         self.recorder.begin(now);
+        self.window_opens();
     }
 
     /// Time by mode of each CPU since measuring began.

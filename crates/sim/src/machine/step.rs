@@ -15,6 +15,7 @@ use super::task::{Program, TaskId, Turn};
 use super::{Event, RUN_AHEAD, Simulator, class};
 use crate::cost::Step;
 use crate::device::Device;
+use crate::recorder::SpanKind;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
@@ -106,6 +107,7 @@ impl Simulator {
         let cpu = self.cpu_mut(id);
         cpu.count_spin(now);
         cpu.irq = vector.map_or(IrqStage::Exit, IrqStage::Look);
+        self.span_begins(id, SpanKind::Irq);
         self.charge_as(id, Step::Irq, Mode::Irq);
     }
 

@@ -303,8 +303,9 @@ impl Lane<'_> {
             if lock.kind.irq_class().masks_irq() {
                 *self.irq_off -= 1;
             }
-            if let Some(due) = self.arbiter.release(slot as usize, at, at.since(since)) {
-                self.grant_at(due, slot as usize);
+            let (slot, held) = (slot as usize, at.since(since));
+            if let Some(due) = self.arbiter.release(slot, env.id, at, held) {
+                self.grant_at(due, slot);
             }
         }
     }

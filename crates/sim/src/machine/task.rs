@@ -14,6 +14,7 @@ use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use super::{Event, Simulator, class};
 use crate::cost::Step;
+use crate::recorder::SpanKind;
 
 /// Time slice of a task that others wait behind.
 const SLICE: Duration = Duration::from_millis(3);
@@ -162,6 +163,7 @@ impl Simulator {
         self.charge_as(cpu, Step::ContextSwitch, Mode::System);
         let c = &mut self.cpus[usize::from(cpu.0)];
         c.slice_end = c.at() + SLICE;
+        self.span_begins(cpu, SpanKind::Task(task.0));
         true
     }
 
@@ -169,6 +171,8 @@ impl Simulator {
     pub(super) fn switch_out(&mut self, cpu: CpuId) -> TaskId {
         let c = &mut self.cpus[usize::from(cpu.0)];
         let task = c.current.take().expect("a task is running");
+        self.span_ends(cpu, SpanKind::Task(task.0));
+        let c = &mut self.cpus[usize::from(cpu.0)];
         let level = &mut c.levels[Level::Task as usize];
         let context = core::mem::replace(level, self.spare_levels.pop().unwrap_or_default());
         assert!(

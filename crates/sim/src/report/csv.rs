@@ -115,7 +115,7 @@ impl Report {
 }
 
 /// A cell as it stands in a file.
-pub(crate) fn quoted(cell: &str) -> String {
+pub fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -1,0 +1,87 @@
+//! `blksim compare`: one workload several ways, with means, intervals and differences.
+//!
+//! Read next: `compare/statistics.rs` for the intervals, `compare/table.rs` for the output.
+
+mod measures;
+mod statistics;
+mod table;
+
+use crate::args::CompareArgs;
+use crate::error::Error;
+use crate::output;
+use crate::outputs::Outputs;
+use crate::plot::sweep::{self, Point, Shared, Variant};
+use crate::{OK, STALLED};
+use table::Table;
+
+/// Runs every variant with every seed and tells the differences to the first variant.
+pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
+    let variants = sweep::variants(&args.sweep, &args.scenarios)?;
+    if variants.len() < 2 {
+        let what = "one variant; expected several scenarios, or several values of --scheduler, \
+                    --rules or --machine";
+        return Err(Error::usage("compare", what));
+    }
+    let outputs = Outputs::open(&args.reports)?;
+    let last = u64::from(args.seeds) - 1;
+    let end = args
+        .seed
+        .checked_add(last)
+        .filter(|end| i64::try_from(*end).is_ok());
+    if end.is_none() {
+        let what = format!(
+            "expected {} seeds from there on up to {}",
+            args.seeds,
+            i64::MAX
+        );
+        return Err(Error::usage(format!("--seed {}", args.seed), what));
+    }
+    let mut points = Vec::new();
+    for variant in &variants {
+        for index in 0..u64::from(args.seeds) {
+            points.push(Point {
+                variant: variant.clone(),
+                threads: None,
+                seed: Some(args.seed + index),
+                vary: args.seeds > 1,
+            });
+        }
+    }
+    let shared = Shared::install()?;
+    let reports = match sweep::run_all(&args.sweep, &points, false, &shared)? {
+        Ok(reports) => reports,
+        Err(stall) => {
+            output::tell(&stall);
+            return Ok(STALLED);
+        }
+    };
+    let names = names(&variants);
+    let groups = reports.chunks(usize::from(args.seeds));
+    let groups = names.into_iter().zip(groups);
+    let table = Table::new(args.seed, groups.collect());
+    outputs.write(&table, &shared.into_inner(), || Ok(()))?;
+    Ok(OK)
+}
+
+/// What tells each variant from the others.
+fn names(variants: &[Variant]) -> Vec<String> {
+    let parts = |variant: &Variant| {
+        [
+            Some(variant.scenario.clone()),
+            variant.scheduler.clone(),
+            variant.rules.clone(),
+            variant.machine.clone(),
+        ]
+    };
+    let first = parts(&variants[0]);
+    let all: Vec<_> = variants.iter().map(parts).collect();
+    let differs: Vec<bool> = (0..first.len())
+        .map(|part| all.iter().any(|parts| parts[part] != first[part]))
+        .collect();
+    let name = |parts: &[Option<String>; 4]| -> String {
+        let wanted = parts.iter().zip(&differs).filter(|(_, differs)| **differs);
+        let wanted: Vec<&str> = wanted.filter_map(|(part, _)| part.as_deref()).collect();
+        wanted.join(", ")
+    };
+    all.iter().map(name).collect()
+}

@@ -1,0 +1,151 @@
+//! The lives of I/Os: when each bio that was submitted in the window got a request, was inserted,
+//! issued and completed.
+//!
+//! Trace points carry no number of a bio, as blktrace's do not: bios are found by operation and
+//! sector, the oldest first.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use blkmq::env::{TraceAction, TracePoint};
+use blkmq::request::{CpuId, Op};
+use blkmq::time::SimTime;
+
+/// Something that happened to a bio.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Phase {
+    /// It has a request, its own or another's.
+    Request,
+    /// The request is with the scheduler or in a software queue.
+    Inserted,
+    /// The request is with the driver.
+    Issued,
+    /// It is over.
+    Completed,
+}
+
+/// One bio.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Life {
+    pub(super) op: Op,
+    pub(super) sector: u64,
+    pub(super) bytes: u64,
+    pub(super) began: (SimTime, CpuId),
+    /// It joined the request of another.
+    pub(super) merged: bool,
+    /// By [`Phase`], the last time of each.
+    pub(super) phases: [Option<(SimTime, CpuId)>; 4],
+}
+
+impl Life {
+    fn reached(&self, phase: Phase) -> bool {
+        self.phases[phase as usize].is_some()
+    }
+}
+
+/// All bios of the window.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Lives {
+    pub(super) all: Vec<Life>,
+    /// Those under way by queue, operation and first sector.
+    open: BTreeMap<(u8, u8, u64), VecDeque<usize>>,
+}
+
+impl Lives {
+    /// Takes note of a trace point. Bios that begin outside the window are not followed.
+    pub(super) fn note(
+        &mut self,
+        window: (SimTime, SimTime),
+        time: SimTime,
+        cpu: CpuId,
+        point: &TracePoint,
+    ) {
+        let inside = window.0 <= time && time < window.1;
+        let sector = point.sector.0;
+        match point.action {
+            TraceAction::Queue if inside => self.begin(sector, point, (time, cpu)),
+            // The rest of a bio that was too long goes on as a bio of its own.
+            TraceAction::Split if inside => self.begin(point.payload, point, (time, cpu)),
+            TraceAction::GetRq => self.reach(point, Phase::Request, (time, cpu)),
+            TraceAction::BackMerge | TraceAction::FrontMerge => {
+                for index in self.of(point, |life| !life.reached(Phase::Request)) {
+                    self.all[index].merged = true;
+                }
+                self.reach(point, Phase::Request, (time, cpu));
+            }
+            TraceAction::Insert => self.reach(point, Phase::Inserted, (time, cpu)),
+            TraceAction::Issue => self.reach(point, Phase::Issued, (time, cpu)),
+            TraceAction::Requeue => {
+                for index in self.of(point, |life| life.reached(Phase::Issued)) {
+                    self.all[index].phases[Phase::Issued as usize] = None;
+                }
+            }
+            TraceAction::Complete => self.end(point, (time, cpu)),
+            TraceAction::Queue
+            | TraceAction::Split
+            | TraceAction::Plug
+            | TraceAction::Unplug
+            | TraceAction::UnplugTimer => {}
+        }
+    }
+
+    fn begin(&mut self, sector: u64, point: &TracePoint, at: (SimTime, CpuId)) {
+        let place = (point.queue, number(point.op), sector);
+        self.open
+            .entry(place)
+            .or_default()
+            .push_back(self.all.len());
+        self.all.push(Life {
+            op: point.op,
+            sector,
+            bytes: u64::from(point.sectors.0) * 512,
+            began: at,
+            merged: false,
+            phases: [None; 4],
+        });
+    }
+
+    /// The oldest bio at each sector of a request for which `wanted` holds.
+    fn of(&self, point: &TracePoint, wanted: impl Fn(&Life) -> bool) -> Vec<usize> {
+        let first = point.sector.0;
+        let last = first + u64::from(point.sectors.0).max(1) - 1;
+        let op = number(point.op);
+        let places = self
+            .open
+            .range((point.queue, op, first)..=(point.queue, op, last));
+        let oldest = places.filter_map(|(_, lives)| {
+            let mut lives = lives.iter().copied();
+            lives.find(|&index| wanted(&self.all[index]))
+        });
+        oldest.collect()
+    }
+
+    fn reach(&mut self, point: &TracePoint, phase: Phase, at: (SimTime, CpuId)) {
+        for index in self.of(point, |life| !life.reached(phase)) {
+            self.all[index].phases[phase as usize] = Some(at);
+        }
+    }
+
+    fn end(&mut self, point: &TracePoint, at: (SimTime, CpuId)) {
+        for index in self.of(point, |life| life.reached(Phase::Issued)) {
+            self.all[index].phases[Phase::Completed as usize] = Some(at);
+            let life = &self.all[index];
+            let place = (point.queue, number(life.op), life.sector);
+            if let Some(lives) = self.open.get_mut(&place) {
+                lives.retain(|&other| other != index);
+                if lives.is_empty() {
+                    self.open.remove(&place);
+                }
+            }
+        }
+    }
+}
+
+fn number(op: Op) -> u8 {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::WriteZeroes => 2,
+        Op::Discard => 3,
+        Op::Flush => 4,
+    }
+}

@@ -1,0 +1,70 @@
+//! The figures, each from groups of runs to a scene. What a figure needs and the runs do not have
+//! is told in a note, and the figure is left out.
+
+mod bars;
+mod cpu_time;
+mod depth;
+mod handoff;
+mod latency;
+mod lock_times;
+mod scaling;
+
+use super::group::Groups;
+use super::input::Counts;
+use super::scene::Scene;
+
+/// A picture and the stem of its file's name.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Figure {
+    pub(crate) name: String,
+    pub(crate) scene: Scene,
+}
+
+/// What came of a figure.
+type Drawn = Result<Scene, &'static str>;
+
+/// All figures that the runs allow, and a note for each that they do not.
+pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
+    let mut figures = Vec::new();
+    let mut notes = Vec::new();
+    let drawn: [(&str, Drawn); 7] = [
+        ("scaling", scaling::draw(groups)),
+        ("cpu-time", Ok(cpu_time::draw(groups))),
+        ("bars", Ok(bars::draw(groups))),
+        ("latency", latency::draw(groups)),
+        ("lock-times", lock_times::draw(groups)),
+        ("handoff", handoff::draw(groups)),
+        ("queue-depth", depth::draw(groups)),
+    ];
+    for (name, drawn) in drawn {
+        match drawn {
+            Ok(scene) => figures.push(Figure {
+                name: name.to_owned(),
+                scene,
+            }),
+            Err(why) => notes.push(format!("{name}: left out: {why}")),
+        }
+    }
+    (figures, notes)
+}
+
+/// Why a figure that needs spreads is left out.
+const NO_DETAILS: &str = "the runs have no details; expected reports of `run --details --json`";
+
+/// Percentile and value of what was counted: a step at each value.
+fn percentiles(counts: &Counts) -> Vec<(f64, f64)> {
+    let total: f64 = counts.iter().map(|(_, count)| count).sum();
+    let mut points = Vec::new();
+    let mut below = 0.0;
+    for (value, count) in counts {
+        points.push((100.0 * below / total, *value));
+        below += count;
+        points.push((100.0 * below / total, *value));
+    }
+    points
+}
+
+/// How many were counted.
+fn total(counts: &Counts) -> f64 {
+    counts.iter().map(|(_, count)| count).sum()
+}

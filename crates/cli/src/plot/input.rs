@@ -1,0 +1,293 @@
+//! A run as plots see it: figures of a report's JSON, from a file or from memory.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::scenario::read_report;
+
+/// Parts of the CPUs' time, percent.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) user: f64,
+    pub(crate) system: f64,
+    pub(crate) lock_wait: f64,
+    pub(crate) softirq: f64,
+    pub(crate) irq: f64,
+    pub(crate) idle: f64,
+}
+
+/// Values in ascending order, and how often each was seen.
+pub(crate) type Counts = Vec<(f64, f64)>;
+
+/// Waits, holds and hand-offs of a kind of lock.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Lock {
+    pub(crate) name: String,
+    pub(crate) wait_ns: Counts,
+    pub(crate) hold_ns: Counts,
+    /// By distance, nearest first.
+    pub(crate) handoffs: [f64; 5],
+}
+
+/// Requests with the device over time.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Depth {
+    pub(crate) step_ns: f64,
+    pub(crate) mean: Vec<f64>,
+    pub(crate) max: Vec<f64>,
+}
+
+/// How things were spread.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Details {
+    /// Latencies of reads, writes and trims together, ns.
+    pub(crate) latency_ns: Counts,
+    pub(crate) locks: Vec<Lock>,
+    pub(crate) depth: Depth,
+}
+
+/// A run.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Run {
+    /// Where it came from: a file's name, or nothing.
+    pub(crate) file: String,
+    pub(crate) scenario: String,
+    pub(crate) scheduler: String,
+    pub(crate) rules: String,
+    pub(crate) machine: String,
+    pub(crate) device: String,
+    /// Other options that changed the scenario.
+    pub(crate) options: String,
+    pub(crate) cpus: f64,
+    pub(crate) seed: u64,
+    pub(crate) threads: f64,
+    pub(crate) iops: f64,
+    pub(crate) ios: f64,
+    pub(crate) times: Times,
+    /// Percentile and latency, ascending.
+    pub(crate) latency: Vec<(f64, f64)>,
+    pub(crate) details: Option<Details>,
+}
+
+impl Run {
+    /// Waiting for locks as a part of the time that was not idle, percent.
+    pub(crate) fn lock_share(&self) -> f64 {
+        let busy = 100.0 - self.times.idle;
+        if busy > 0.0 {
+            100.0 * self.times.lock_wait / busy
+        } else {
+            0.0
+        }
+    }
+
+    /// Reads a report file.
+    pub(crate) fn read(file: &Path) -> Result<Run, Error> {
+        let text = read_report(file)?;
+        let mut run = Run::parse(&text).map_err(|what| Error::input(file, what))?;
+        run.file = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        Ok(run)
+    }
+
+    /// Reads a report's JSON.
+    pub(crate) fn parse(text: &str) -> Result<Run, String> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("no JSON: {error}; expected a report of `run --json`"))?;
+        let root = Place(&value, String::new());
+        let about = root.at("blksim")?;
+        let cpus = root.at("cpus")?;
+        let times = Times {
+            user: cpus.number("user")?,
+            system: cpus.number("system")?,
+            lock_wait: cpus.number("lock_wait")?,
+            softirq: cpus.number("softirq")?,
+            irq: cpus.number("irq")?,
+            idle: cpus.number("idle")?,
+        };
+        let mut run = Run {
+            file: String::new(),
+            scenario: about.text("scenario")?,
+            scheduler: about.text("scheduler")?,
+            rules: about.text("rules")?,
+            machine: about.text("machine")?,
+            device: root.at("device")?.text("type")?,
+            options: options(&about)?,
+            cpus: about.number("cpus")?,
+            seed: about.number("seed")? as u64,
+            threads: 0.0,
+            iops: 0.0,
+            ios: 0.0,
+            times,
+            latency: Vec::new(),
+            details: None,
+        };
+        let mut most = 0.0;
+        for job in root.list("jobs")? {
+            run.threads += job.number("threads")?;
+            for direction in ["read", "write", "trim"] {
+                let direction = job.at(direction)?;
+                let ios = direction.number("total_ios")?;
+                run.ios += ios;
+                run.iops += direction.number("iops")?;
+                // Percentiles do not add up: those of the direction with most I/Os are shown.
+                if ios > most {
+                    most = ios;
+                    run.latency = percentiles(&direction.at("clat_ns")?)?;
+                }
+            }
+        }
+        if value.get("details").is_some() {
+            run.details = Some(details(&root.at("details")?)?);
+        }
+        Ok(run)
+    }
+}
+
+/// Options but those that have a field of their own.
+fn options(about: &Place) -> Result<String, String> {
+    let mut options = Vec::new();
+    for option in about.list("options")? {
+        let option = option.0.as_str().unwrap_or_default();
+        let told = [
+            "--scheduler ",
+            "--rules ",
+            "--machine ",
+            "--seed ",
+            "--set job.numjobs=",
+            "--set job.randrepeat=",
+            "--runtime ",
+            "--ramp-time ",
+        ];
+        if !told.iter().any(|known| option.starts_with(known)) {
+            options.push(option.trim_start_matches("--set ").to_owned());
+        }
+    }
+    Ok(options.join(" "))
+}
+
+fn percentiles(spread: &Place) -> Result<Vec<(f64, f64)>, String> {
+    let mut all = vec![(0.0, spread.number("min")?)];
+    for (percent, _) in spread.at("percentile")?.members()? {
+        let value = spread.at("percentile")?.number(percent)?;
+        let percent = percent
+            .parse()
+            .map_err(|_| format!("{}: {percent}", spread.1))?;
+        all.push((percent, value));
+    }
+    all.push((100.0, spread.number("max")?));
+    Ok(all)
+}
+
+fn details(details: &Place) -> Result<Details, String> {
+    let mut latency: Vec<(f64, f64)> = Vec::new();
+    for direction in details.list("latency_ns")? {
+        if direction.text("direction")? != "sync" {
+            latency.extend(direction.counts("counts")?);
+        }
+    }
+    latency.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut locks = Vec::new();
+    for lock in details.list("locks")? {
+        let far = lock.at("handoffs")?;
+        locks.push(Lock {
+            name: lock.text("name")?,
+            wait_ns: lock.counts("wait_ns")?,
+            hold_ns: lock.counts("hold_ns")?,
+            handoffs: [
+                far.number("same_cpu")?,
+                far.number("sibling")?,
+                far.number("same_cache")?,
+                far.number("same_socket")?,
+                far.number("other_socket")?,
+            ],
+        });
+    }
+    let depth = details.at("device_depth")?;
+    Ok(Details {
+        latency_ns: latency,
+        locks,
+        depth: Depth {
+            step_ns: depth.number("step_ns")?,
+            mean: depth.numbers("mean")?,
+            max: depth.numbers("max")?,
+        },
+    })
+}
+
+/// A value and how it is reached, for errors.
+struct Place<'a>(&'a Value, String);
+
+impl<'a> Place<'a> {
+    fn at(&self, name: &str) -> Result<Place<'a>, String> {
+        let path = self.path(name);
+        let value = self.0.get(name);
+        let value = value.ok_or_else(|| {
+            format!("`{path}` is missing; expected a report of `run --json` of this version")
+        })?;
+        Ok(Place(value, path))
+    }
+
+    fn path(&self, name: &str) -> String {
+        if self.1.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.1)
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<f64, String> {
+        let place = self.at(name)?;
+        place.as_number()
+    }
+
+    fn as_number(&self) -> Result<f64, String> {
+        let number = self.0.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
+        number.ok_or_else(|| format!("`{}`: expected a number from 0 on", self.1))
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let place = self.at(name)?;
+        let text = place.0.as_str();
+        let text = text.ok_or_else(|| format!("`{}`: expected a text", place.1))?;
+        Ok(text.to_owned())
+    }
+
+    fn list(&self, name: &str) -> Result<Vec<Place<'a>>, String> {
+        let place = self.at(name)?;
+        let list = place.0.as_array();
+        let list = list.ok_or_else(|| format!("`{}`: expected a list", place.1))?;
+        let items = list.iter().enumerate();
+        Ok(items
+            .map(|(i, v)| Place(v, format!("{}[{i}]", place.1)))
+            .collect())
+    }
+
+    fn members(&self) -> Result<Vec<(&'a str, &'a Value)>, String> {
+        let members = self.0.as_object();
+        let members = members.ok_or_else(|| format!("`{}`: expected an object", self.1))?;
+        Ok(members
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
+            .collect())
+    }
+
+    fn numbers(&self, name: &str) -> Result<Vec<f64>, String> {
+        self.list(name)?.iter().map(Place::as_number).collect()
+    }
+
+    fn counts(&self, name: &str) -> Result<Counts, String> {
+        let place = self.at(name)?;
+        let mut counts = Vec::new();
+        for (value, _) in place.members()? {
+            let number = value.parse::<u64>();
+            let number = number.map_err(|_| format!("`{}`: {value} is no number", place.1))?;
+            counts.push((number as f64, place.number(value)?));
+        }
+        Ok(counts)
+    }
+}

@@ -1,0 +1,77 @@
+//! Traces of a run while it goes on: blktrace files, a timeline for Perfetto, or both.
+
+use sim::machine::Simulator;
+
+use crate::args::RunArgs;
+use crate::error::Error;
+use crate::perfetto::Perfetto;
+use crate::scenario::Prepared;
+use crate::trace_out::TraceOut;
+
+/// Trace points that the simulator gathers before they are handed on.
+const GATHERED: usize = 1 << 14;
+
+/// What was asked for. Dropped without [`Traces::keep`] it leaves nothing.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    blktrace: Option<TraceOut>,
+    perfetto: Option<Perfetto>,
+}
+
+impl Traces {
+    /// Makes sure that the files can be written, and starts the recording.
+    pub(crate) fn open(
+        args: &RunArgs,
+        prepared: &Prepared,
+        simulator: &mut Simulator,
+    ) -> Result<Traces, Error> {
+        let perfetto = Perfetto::open(args, simulator)?;
+        let blktrace = match &args.blktrace {
+            Some(dir) => {
+                let (plan, written) = (&prepared.plan, &prepared.written);
+                Some(TraceOut::create(dir, plan, written, simulator)?)
+            }
+            None => None,
+        };
+        Ok(Traces { blktrace, perfetto })
+    }
+
+    /// Hands on what the simulator gathered, once it is worth while.
+    pub(crate) fn drain(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
+        if simulator.recorder().trace.len() < GATHERED {
+            return Ok(());
+        }
+        self.hand_on(simulator)
+    }
+
+    fn hand_on(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
+        let points = simulator.take_trace();
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.note(simulator, &points);
+        }
+        match &mut self.blktrace {
+            Some(blktrace) => blktrace.write(&points),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the rest, so that only the names are missing. To be called when the run is settled.
+    pub(crate) fn complete(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
+        self.hand_on(simulator)?;
+        if let Some(blktrace) = &mut self.blktrace {
+            blktrace.complete()?;
+        }
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.complete(simulator)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the files their names.
+    pub(crate) fn keep(self) -> Result<(), Error> {
+        if let Some(perfetto) = self.perfetto {
+            perfetto.keep()?;
+        }
+        self.blktrace.map_or(Ok(()), TraceOut::keep)
+    }
+}

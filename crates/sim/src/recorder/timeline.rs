@@ -1,0 +1,144 @@
+//! Who did what when, in a window of the run: spans of tasks, softirqs and interrupts on each CPU,
+//! of waits for locks, and of holds.
+//!
+//! Not requests: those are trace points. Spans that cross an edge of the window are kept whole.
+
+use blkmq::queue::LockKind;
+use blkmq::request::CpuId;
+use blkmq::time::{Duration, SimTime};
+
+/// What a CPU did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpanKind {
+    /// It ran a task, by its number.
+    Task(u32),
+    /// It ran the block softirq.
+    Softirq,
+    /// It handled a hard interrupt, or one from another CPU.
+    Irq,
+    /// It waited for a lock.
+    Wait(LockKind),
+    /// It held a lock, by the lock's number.
+    Hold {
+        /// Kind of the lock.
+        kind: LockKind,
+        /// Its number.
+        slot: u32,
+    },
+}
+
+/// Something that went on for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// Where.
+    pub cpu: CpuId,
+    /// What.
+    pub kind: SpanKind,
+    /// Since when.
+    pub from: SimTime,
+    /// Until when.
+    pub to: SimTime,
+}
+
+/// Part of the run that is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// From here to there.
+    Between(SimTime, SimTime),
+    /// So long from the end of the ramp.
+    AfterRamp(Duration),
+}
+
+/// Spans of a window.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Once it is known.
+    window: Option<(SimTime, SimTime)>,
+    after_ramp: Duration,
+    /// What each CPU has begun and not ended: task, softirq, interrupt.
+    open: Vec<[Option<(SpanKind, SimTime)>; 3]>,
+    spans: Vec<Span>,
+}
+
+/// Place of a kind in [`Timeline::open`].
+fn level(kind: SpanKind) -> usize {
+    match kind {
+        SpanKind::Task(_) => 0,
+        SpanKind::Softirq => 1,
+        SpanKind::Irq => 2,
+        SpanKind::Wait(_) | SpanKind::Hold { .. } => unreachable!("these are added whole"),
+    }
+}
+
+impl Timeline {
+    /// Nothing yet.
+    pub(crate) fn new(window: Window, cpus: usize) -> Timeline {
+        let (window, after_ramp) = match window {
+            Window::Between(from, to) => (Some((from, to)), Duration::ZERO),
+            Window::AfterRamp(span) => (None, span),
+        };
+        Timeline {
+            window,
+            after_ramp,
+            open: vec![[None; 3]; cpus],
+            spans: Vec::new(),
+        }
+    }
+
+    /// The window, once the run has come so far that it is known.
+    pub fn window(&self) -> Option<(SimTime, SimTime)> {
+        self.window
+    }
+
+    /// The ramp is over.
+    pub(crate) fn ramp_over(&mut self, now: SimTime) {
+        self.window.get_or_insert((now, now + self.after_ramp));
+    }
+
+    /// A CPU begins a task, the softirq or an interrupt; the kind must not be under way there.
+    pub(crate) fn begin(&mut self, cpu: CpuId, kind: SpanKind, at: SimTime) {
+        let open = &mut self.open[usize::from(cpu.0)][level(kind)];
+        assert!(open.is_none(), "begun twice");
+        *open = Some((kind, at));
+    }
+
+    /// A CPU ends what it began of this level: `kind` tells the level only.
+    pub(crate) fn end(&mut self, cpu: CpuId, kind: SpanKind, at: SimTime) {
+        let open = self.open[usize::from(cpu.0)][level(kind)].take();
+        if let Some((kind, from)) = open {
+            self.add(cpu, kind, from, at);
+        }
+    }
+
+    /// A span as a whole, if it touches the window.
+    pub(crate) fn add(&mut self, cpu: CpuId, kind: SpanKind, from: SimTime, to: SimTime) {
+        if self
+            .window
+            .is_some_and(|window| from < window.1 && to > window.0)
+        {
+            self.spans.push(Span {
+                cpu,
+                kind,
+                from,
+                to,
+            });
+        }
+    }
+
+    /// Ends at `now` what is still under way, and gives all spans.
+    pub(crate) fn finish(mut self, now: SimTime) -> Timeline {
+        for cpu in 0..self.open.len() {
+            for level in 0..3 {
+                if let Some((kind, from)) = self.open[cpu][level].take() {
+                    self.add(CpuId(cpu as u16), kind, from, now.max(from));
+                }
+            }
+        }
+        self
+    }
+
+    /// What was recorded, in no particular order.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+}

@@ -1,0 +1,151 @@
+//! Spreads behind the sums of a report: for plots. Collected only where they were asked for.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use serde::ser::Serializer;
+
+use crate::recorder::{DIRECTIONS, LockSpread, Recorder};
+
+/// How things were spread.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Details {
+    /// Latencies of all jobs together, by direction; those without I/O are left out.
+    pub latency_ns: Vec<LatencyDetails>,
+    /// Locks by kind; those never taken are left out.
+    pub locks: Vec<LockDetails>,
+    /// Requests with the device over the measured time.
+    pub device_depth: DepthDetails,
+}
+
+/// Latencies of one direction.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct LatencyDetails {
+    /// `read`, `write`, `trim` or `sync`.
+    pub direction: &'static str,
+    /// From submission to the thread's taking note, ns.
+    pub counts: Counts,
+}
+
+/// Locks of one kind.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct LockDetails {
+    /// As in `locks` of the report.
+    pub name: &'static str,
+    /// Waits of those that had to wait, ns.
+    pub wait_ns: Counts,
+    /// Holds, ns.
+    pub hold_ns: Counts,
+    /// Grants to somebody who waited, by the distance from the CPU that released.
+    pub handoffs: Handoffs,
+}
+
+/// Numbers of hand-offs by distance.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct Handoffs {
+    /// To another task or level of the same CPU.
+    pub same_cpu: u64,
+    /// To the other thread of the core.
+    pub sibling: u64,
+    /// Within one last-level cache.
+    pub same_cache: u64,
+    /// Within one socket.
+    pub same_socket: u64,
+    /// To another socket.
+    pub other_socket: u64,
+}
+
+/// A number over time.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct DepthDetails {
+    /// Length of a step; the last one may be shorter.
+    pub step_ns: u64,
+    /// Mean of each step.
+    pub mean: Vec<f64>,
+    /// Most at once in each step.
+    pub max: Vec<u32>,
+}
+
+/// Values and how often each was seen, ascending; two digits of the values are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts(pub Vec<(u64, u64)>);
+
+impl Counts {
+    fn new(histogram: &Histogram<u64>) -> Counts {
+        let recorded = histogram.iter_recorded();
+        let counts = recorded.map(|v| (v.value_iterated_to(), v.count_at_value()));
+        Counts(counts.collect())
+    }
+}
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            self.0
+                .iter()
+                .map(|(value, count)| (value.to_string(), count)),
+        )
+    }
+}
+
+impl LockDetails {
+    fn new(spread: &LockSpread) -> LockDetails {
+        let [same_cpu, sibling, same_cache, same_socket, other_socket] = spread.handoffs;
+        LockDetails {
+            name: spread.kind.name(),
+            wait_ns: Counts::new(&spread.wait),
+            hold_ns: Counts::new(&spread.hold),
+            handoffs: Handoffs {
+                same_cpu,
+                sibling,
+                same_cache,
+                same_socket,
+                other_socket,
+            },
+        }
+    }
+}
+
+impl Details {
+    /// Nothing if the run did not collect them.
+    pub(super) fn new(recorder: &Recorder) -> Option<Details> {
+        let locks = recorder.lock_spreads.as_ref()?;
+        let series = recorder.device_depth.series.as_ref()?;
+        let (mut mean, mut max) = (Vec::new(), Vec::new());
+        for (thousandths, most) in series.steps() {
+            mean.push(thousandths as f64 / 1000.0);
+            max.push(most);
+        }
+        Some(Details {
+            latency_ns: latencies(recorder),
+            locks: locks.iter().map(LockDetails::new).collect(),
+            device_depth: DepthDetails {
+                step_ns: series.step().0,
+                mean,
+                max,
+            },
+        })
+    }
+}
+
+fn latencies(recorder: &Recorder) -> Vec<LatencyDetails> {
+    let mut all = Vec::new();
+    for (index, direction) in DIRECTIONS.into_iter().enumerate() {
+        let jobs = recorder.jobs.iter();
+        let of_jobs = jobs.map(|job| &job.directions[index].latency);
+        let mut sum: Option<Histogram<u64>> = None;
+        for histogram in of_jobs.filter(|h| !h.is_empty()) {
+            let coarse = sum.get_or_insert_with(|| {
+                Histogram::new_with_bounds(1, histogram.high(), 2)
+                    .expect("bounds and digits are valid")
+            });
+            coarse
+                .add(histogram)
+                .expect("every histogram of latencies has the same bounds");
+        }
+        if let Some(sum) = sum {
+            let counts = Counts::new(&sum);
+            all.push(LatencyDetails { direction, counts });
+        }
+    }
+    all
+}
