@@ -246,6 +246,9 @@ impl Depth {
         if more {
             self.count += 1;
             self.max = self.max.max(self.count);
+            if let Some(series) = &mut self.series {
+                series.reach(self.changed, self.count);
+            }
         } else {
             self.count -= 1;
         }
@@ -261,13 +264,18 @@ impl Depth {
 
     fn begin(&mut self, now: SimTime) {
         self.settle(now);
+        let series = self.series.take().map(|_| {
+            let mut series = Series::new(now);
+            series.reach(now, self.count);
+            Box::new(series)
+        });
         *self = Depth {
             count: self.count,
             max: self.count,
             from: now,
             changed: now,
             area: 0,
-            series: self.series.take().map(|_| Box::new(Series::new(now))),
+            series,
         };
     }
 }

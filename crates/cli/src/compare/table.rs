@@ -1,5 +1,8 @@
 //! The comparison as text, JSON and CSV: a row for each variant below each measure.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Map, Value, json};
 use sim::report::{Report, quoted};
 

@@ -8,6 +8,8 @@ mod handoff;
 mod latency;
 mod lock_times;
 mod scaling;
+#[cfg(test)]
+mod tests;
 
 use super::group::Groups;
 use super::input::Counts;

@@ -102,7 +102,8 @@ impl Panel {
             y: y.scale.clone(),
         };
         let style = Style::new(NAME, INK, Anchor::Left);
-        scene.text((MARGIN, top + 20), &y.name, style);
+        let name = fitted(&y.name, NAME, scene.width as i32 - 2 * MARGIN);
+        scene.text((MARGIN, top + 20), &name, style);
         panel.draw_y(scene);
         panel.draw_x(scene);
         let style = Style::new(NAME, INK, Anchor::Middle);

@@ -49,6 +49,18 @@ impl Scale {
         Scale::Linear { top, step, unit }
     }
 
+    /// From zero to `max` and no further.
+    pub(crate) fn up_to(max: f64, unit: Unit) -> Scale {
+        match Scale::linear(max, unit) {
+            Scale::Linear { step, top, .. } if max.is_finite() && max > 0.0 => Scale::Linear {
+                top: max.min(top),
+                step,
+                unit,
+            },
+            scale => scale,
+        }
+    }
+
     /// All of a hundred percent.
     pub(crate) fn percent() -> Scale {
         Scale::Linear {
@@ -100,7 +112,7 @@ impl Scale {
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         match self {
             Scale::Linear { top, step, unit } => {
-                let count = (top / step).round() as i32;
+                let count = (top / step + 0.001).floor() as i32;
                 let values = (0..=count).map(|i| f64::from(i) * step);
                 values.map(|v| (v, written(v, *unit))).collect()
             }
@@ -128,6 +140,7 @@ impl Scale {
 /// A value with its unit, as short as it can be read.
 pub(crate) fn written(value: f64, unit: Unit) -> String {
     match unit {
+        Unit::Time if value == 0.0 => "0".to_owned(),
         Unit::Percent => format!("{} %", short(value)),
         Unit::Number => {
             if value.abs() >= 999_950.0 {

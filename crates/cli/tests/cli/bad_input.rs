@@ -31,6 +31,72 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
         &["mq-deadline-scalin", "did you mean mq-deadline-scaling"],
     ),
     ("run zzz", &["zzz", "blksim list"]),
+    ("plot bad.toml", &["--output"]),
+    ("plot -o out", &["REPORT.json|SCENARIO"]),
+    ("plot absent.json -o out", &["absent.json", "cannot read"]),
+    ("plot bad.toml bad.toml -o out", &["SCENARIO", "twice"]),
+    (
+        "plot bad.toml --threads 0 -o out",
+        &["--threads", "`0`", "from 1"],
+    ),
+    (
+        "plot bad.toml --threads 4..2 -o out",
+        &["--threads", "4..2"],
+    ),
+    (
+        "plot bad.toml --threads 1,,2 -o out",
+        &["--threads", "1..8"],
+    ),
+    ("plot bad.toml --threads 99999 -o out", &["99999", "4096"]),
+    (
+        "plot bad.toml --schedulers none, -o out",
+        &["--scheduler", "empty"],
+    ),
+    (
+        "plot bad.toml --schedulers none,none -o out",
+        &["--scheduler", "none is there twice"],
+    ),
+    (
+        "plot bad.toml --schedulers bfq -o out",
+        &["--scheduler bfq", "not modelled"],
+    ),
+    (
+        "plot bad.toml --threads 2 --set job.numjobs=3 -o out",
+        &["job.numjobs"],
+    ),
+    ("plot bad.toml -o bad.toml", &["bad.toml", "cannot write"]),
+    ("compare bad.toml", &["one variant", "--scheduler"]),
+    ("compare bad.toml --seeds 0", &["--seeds"]),
+    (
+        "compare bad.toml --rules v6.1,v5.4",
+        &["--rules v5.4", "v6.12"],
+    ),
+    (
+        "compare bad.toml --scheduler none,mq-deadline --seed 9223372036854775807",
+        &["--seed", "5 seeds"],
+    ),
+    (
+        "compare bad.toml --scheduler none,mq-deadline --json=c --csv=c",
+        &["--csv", "same place"],
+    ),
+    ("run bad.toml --trace-window 1ms,2ms", &["--trace-perfetto"]),
+    (
+        "run bad.toml --trace-perfetto t.json --trace-window 2ms,1ms",
+        &["--trace-window", "earlier time first"],
+    ),
+    (
+        "run bad.toml --trace-perfetto t.json --trace-window 1,2",
+        &["--trace-window", "ns, us, ms or s"],
+    ),
+    (
+        "run bad.toml --trace-perfetto t.json --trace-window 50s,51s",
+        &["--trace-window", "nothing happened"],
+    ),
+    (
+        "run bad.toml --trace-perfetto absent/t.json",
+        &["absent/t.json", "cannot write"],
+    ),
+    ("run bad.toml --trace-perfetto -", &["expected a file"]),
     ("show zzz", &["zzz", "blksim list"]),
     (
         "run ./randread",

@@ -7,4 +7,5 @@ mod calibrate;
 mod captures;
 mod conform_round_trip;
 mod place;
+mod plot;
 mod run;

@@ -39,7 +39,7 @@ impl Place {
 
     /// Runs the program there, for a minute at most.
     pub(crate) fn blksim(&self, args: &[&str]) -> Ran {
-        run(self.0.path(), args)
+        blksim_with(self.0.path(), args, &[])
     }
 
     /// Names of all files in it, sorted.
@@ -53,11 +53,13 @@ impl Place {
     }
 }
 
-fn run(dir: &Path, args: &[&str]) -> Ran {
+/// Runs the program with variables of its environment set.
+pub(crate) fn blksim_with(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Ran {
     let output = Command::cargo_bin("blksim")
         .unwrap()
         .current_dir(dir)
         .args(args)
+        .envs(variables.iter().copied())
         .timeout(Duration::from_mins(1))
         .output()
         .unwrap();

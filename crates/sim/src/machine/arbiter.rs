@@ -155,7 +155,7 @@ impl Arbiter {
     /// The first in line takes the lock at `now`, if it is free and was asked for by then.
     pub(super) fn grant_first(&mut self, lock: usize, now: SimTime) -> Option<Grant> {
         let l = &mut self.locks[lock];
-        if l.taken || l.head == NOBODY || self.asked[l.head as usize] > now {
+        if l.taken || l.free_at > now || l.head == NOBODY || self.asked[l.head as usize] > now {
             return None;
         }
         let who = l.head;

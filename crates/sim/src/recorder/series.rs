@@ -51,6 +51,20 @@ impl Series {
         }
     }
 
+    /// The number is `count` at `at`, if only for an instant.
+    pub(crate) fn reach(&mut self, at: SimTime, count: u32) {
+        let at = at.max(self.from).0 - self.from.0;
+        while at >= self.step * STEPS as u64 {
+            self.halve();
+        }
+        let index = (at / self.step) as usize;
+        if self.steps.len() <= index {
+            self.steps.resize(index + 1, (0, 0));
+        }
+        let max = &mut self.steps[index].1;
+        *max = (*max).max(count);
+    }
+
     fn halve(&mut self) {
         self.step *= 2;
         let half = self.steps.len().div_ceil(2);
@@ -74,7 +88,8 @@ impl Series {
             .iter()
             .enumerate()
             .map(move |(index, &(area, max))| {
-                let length = self.step.min(span - index as u64 * self.step).max(1);
+                let length = span.saturating_sub(index as u64 * self.step);
+            let length = length.clamp(1, self.step);
                 ((u128::from(area) * 1000 / u128::from(length)) as u64, max)
             })
     }
@@ -111,6 +126,18 @@ mod tests {
         assert!(series.steps.capacity() <= STEPS);
         assert_eq!(steps(&series).len(), 313);
         assert!(steps(&series).iter().all(|&step| step == (500, 1)));
+    }
+
+    #[test]
+    fn an_instant_counts_for_the_maximum() {
+        let mut series = Series::new(SimTime(0));
+        series.add(SimTime(0), SimTime(1500), 1);
+        series.reach(SimTime(1500), 9);
+        series.add(SimTime(1500), SimTime(2000), 1);
+        assert_eq!(steps(&series), [(1000, 1), (1000, 9)]);
+        series.reach(SimTime(STEPS as u64 * 1000), 3);
+        assert_eq!(series.step(), Duration(2000));
+        assert_eq!(steps(&series).last(), Some(&(0, 3)));
     }
 
     #[test]

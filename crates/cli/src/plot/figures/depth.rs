@@ -41,7 +41,7 @@ fn panel(scene: &mut Scene, top: i32, y: &Axis, depth: &Depth, colour: Colour) {
     let end = depth.step_ns * depth.mean.len() as f64;
     let x = Axis::new(
         format!("time from the end of the ramp (steps of {step})"),
-        Scale::linear(end, Unit::Time),
+        Scale::up_to(end, Unit::Time),
     );
     let names = ["most in a step", "mean of a step"];
     let room = room_for(names.into_iter());
@@ -63,10 +63,7 @@ fn panel(scene: &mut Scene, top: i32, y: &Axis, depth: &Depth, colour: Colour) {
     if let (Some(&most), Some(&mean)) = (most.last(), mean.last()) {
         panel.names(
             scene,
-            &[
-                (most, names[0], colour.tint(0.75)),
-                (mean, names[1], colour),
-            ],
+            &[(most, names[0], colour.tint(0.8)), (mean, names[1], colour)],
         );
     }
 }

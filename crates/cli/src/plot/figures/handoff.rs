@@ -82,7 +82,7 @@ fn matrix(scene: &mut Scene, name: &str, locks: &[&Lock], top: i32) {
             let x = left + column * index as i32;
             let (from, to) = ((x + 2, y + 2), (x + column - 2, y + ROW - 2));
             scene.rect(from, to, SHADE.tint(0.04 + 0.96 * part));
-            let ink = if part > 0.45 { WHITE } else { INK };
+            let ink = if part > 0.65 { WHITE } else { INK };
             let style = Style::new(NAME, ink, Anchor::Middle);
             let middle = x + column / 2;
             if count > 0.0 {

@@ -11,6 +11,8 @@ use crate::plot::scene::{PALETTE, Scene};
 const HEIGHT: i32 = 560;
 /// Kinds in one figure: those that were waited for longest.
 const KINDS: usize = 5;
+/// Below this, ns, times are not told apart.
+const SHORTEST: f64 = 10.0;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let mut parts = Vec::new();
@@ -29,10 +31,10 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     let height = HEAD + 2 * HEIGHT * parts.len() as i32;
     let title = "How long locks were waited for and held";
     let mut scene = page(title, &groups.common_of_last(), height);
-    // All panels have one time axis, so that they can be compared.
+    // All panels have one time axis, so that they can be compared. Shorter times stand at its edge.
     let counts = parts.iter().flat_map(|(_, locks)| locks);
     let counts = counts.flat_map(|lock| lock.wait_ns.iter().chain(&lock.hold_ns));
-    let times = Scale::log(counts.map(|(value, _)| *value), Unit::Time);
+    let times = Scale::log(counts.map(|(value, _)| value.max(SHORTEST)), Unit::Time);
     for (index, (series, locks)) in parts.iter().enumerate() {
         let top = HEAD + 2 * HEIGHT * index as i32;
         let wait = |lock: &Lock| lock.wait_ns.clone();

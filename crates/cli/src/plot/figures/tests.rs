@@ -1,0 +1,164 @@
+use super::super::group::Groups;
+use super::super::input::{Depth, Details, Lock, Run, Times};
+use super::super::render;
+use super::super::scene::{Item, Scene};
+use super::*;
+
+/// A run with figures that are easy to draw.
+fn run(scheduler: &str, threads: f64) -> Run {
+    let lock = |name: &str, scale: f64| Lock {
+        name: name.to_owned(),
+        wait_ns: (1..50)
+            .map(|i| (scale * f64::from(i), 100.0 / f64::from(i)))
+            .collect(),
+        hold_ns: vec![(scale, 10.0), (scale * 1.1, 1.0)],
+        handoffs: [0.0, 3.0, 500.0, 496.0, 1.0],
+    };
+    Run {
+        file: String::new(),
+        scenario: "scaling".to_owned(),
+        scheduler: scheduler.to_owned(),
+        rules: "v6.12".to_owned(),
+        machine: "ryzen".to_owned(),
+        device: "null_blk".to_owned(),
+        options: String::new(),
+        cpus: 32.0,
+        seed: 1,
+        threads,
+        iops: 900_000.0 / threads,
+        ios: 180_000.0,
+        times: Times {
+            user: 0.2,
+            system: 6.0,
+            lock_wait: 88.8,
+            softirq: 0.6,
+            irq: 0.2,
+            idle: 4.2,
+        },
+        latency: vec![(0.0, 7000.0), (50.0, 140_000.0), (100.0, 998_000.0)],
+        details: Some(Details {
+            latency_ns: vec![(7000.0, 1.0), (140_000.0, 900.0), (998_000.0, 1.0)],
+            locks: vec![
+                lock("dd->lock", 500.0),
+                lock("driver tags swap_lock", 40.0),
+                lock("scheduler tags swap_lock", 41.0),
+            ],
+            depth: Depth {
+                step_ns: 1000.0,
+                mean: vec![0.5, 2.0, 64.0],
+                max: vec![3.0, 9.0, 64.0],
+            },
+        }),
+    }
+}
+
+fn drawn(runs: &[Run]) -> (Vec<Figure>, Vec<String>) {
+    all(&Groups::new(runs).unwrap())
+}
+
+/// Texts lie on the page and do not cover each other.
+fn check_texts(name: &str, scene: &Scene) {
+    let texts = scene.items.iter().filter_map(|item| match item {
+        Item::Text { text, .. } => Some((text, item.text_box()?)),
+        _ => None,
+    });
+    let texts: Vec<(&String, [i32; 4])> = texts.collect();
+    assert!(texts.len() > 4, "{name}: a figure without words");
+    for (index, (text, [left, top, right, bottom])) in texts.iter().enumerate() {
+        let on_page = *left >= 0
+            && *top >= 0
+            && *right <= scene.width as i32
+            && *bottom <= scene.height as i32;
+        assert!(on_page, "{name}: `{text}` leaves the page");
+        for (other, [l, t, r, b]) in &texts[..index] {
+            let apart = r <= left || right <= l || b <= top || bottom <= t;
+            assert!(apart, "{name}: `{text}` covers `{other}`");
+        }
+    }
+}
+
+fn check(runs: &[Run], count: usize) {
+    let (figures, notes) = drawn(runs);
+    assert_eq!(figures.len(), count, "{notes:?}");
+    assert_eq!(figures.len() + notes.len(), 7, "each figure or a note");
+    for figure in &figures {
+        check_texts(&figure.name, &figure.scene);
+        assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
+        assert_eq!(&render::png(&figure.scene)[1..4], b"PNG");
+    }
+}
+
+#[test]
+fn a_study_has_all_figures_and_readable_texts() {
+    let threads = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+    let runs = threads.map(|n| [run("none", n), run("mq-deadline", n)]);
+    check(&runs.concat(), 7);
+    let every: Vec<Run> = (1..=32).map(|n| run("none", f64::from(n))).collect();
+    check(&every, 7);
+}
+
+#[test]
+fn one_run_has_all_figures_but_the_one_that_needs_several() {
+    check(&[run("none", 32.0)], 6);
+}
+
+#[test]
+fn seven_long_names_fit() {
+    let name = |i: usize| {
+        format!(
+            "{i} {}",
+            "a scheduler with a name as long as none has ".repeat(3)
+        )
+    };
+    let runs: Vec<Run> = (0..7)
+        .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
+        .collect();
+    check(&runs, 7);
+    let eight: Vec<Run> = (0..8).map(|i| run(&name(i), 1.0)).collect();
+    assert!(Groups::new(&eight).unwrap_err().contains("at most 7"));
+}
+
+#[test]
+fn runs_without_details_lack_the_figures_of_spreads() {
+    let mut run = run("none", 1.0);
+    run.details = None;
+    check(&[run.clone()], 3);
+    let (_, notes) = drawn(&[run]);
+    assert!(notes[1].contains("--details"), "{notes:?}");
+}
+
+#[test]
+fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
+    let mut run = run("none", 0.0);
+    run.iops = 0.0;
+    run.ios = 0.0;
+    run.times = Times::default();
+    run.latency = Vec::new();
+    let nothing = Depth {
+        step_ns: 1000.0,
+        mean: Vec::new(),
+        max: Vec::new(),
+    };
+    run.details = Some(Details {
+        latency_ns: Vec::new(),
+        locks: Vec::new(),
+        depth: nothing,
+    });
+    check(&[run], 2);
+}
+
+#[test]
+fn equal_runs_and_no_runs_are_refused() {
+    assert!(Groups::new(&[]).is_err());
+    let twice = [run("none", 1.0), run("none", 1.0)];
+    assert!(Groups::new(&twice).unwrap_err().contains("two runs"));
+}
+
+#[test]
+fn percentiles_are_steps() {
+    let points = percentiles(&vec![(10.0, 1.0), (20.0, 3.0)]);
+    assert_eq!(
+        points,
+        [(0.0, 10.0), (25.0, 10.0), (25.0, 20.0), (100.0, 20.0)]
+    );
+}

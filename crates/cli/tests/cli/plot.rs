@@ -1,0 +1,268 @@
+//! `plot`, `compare` and `run --trace-perfetto` from outside.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::place::{Place, blksim_with};
+
+const SMALL: &str = "\
+[machine]
+cpus = 4
+[queue]
+scheduler = \"mq-deadline\"
+[device]
+type = \"null_blk\"
+[[job]]
+rw = \"randread\"
+direct = 1
+ioengine = \"io_uring\"
+iodepth = 4
+numjobs = 4
+time_based = true
+runtime = \"1ms\"
+ramp_time = \"1ms\"
+";
+
+fn small() -> Place {
+    let place = Place::new();
+    place.write("small.toml", SMALL);
+    place
+}
+
+fn json(place: &Place, name: &str) -> Value {
+    let text = std::fs::read_to_string(place.path(name)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn bytes(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(place.path(dir)).unwrap();
+    let file = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        (name, std::fs::read(entry.path()).unwrap())
+    };
+    files.map(file).collect()
+}
+
+#[test]
+fn a_sweep_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let place = small();
+    let sweep = "plot small.toml --threads 1,2,4 --schedulers none,mq-deadline --png -o";
+    for (threads, dir) in [("1", "one"), ("3", "three")] {
+        let args: Vec<&str> = sweep.split(' ').chain([dir]).collect();
+        let ran = blksim_with(place.0.path(), &args, &[("RAYON_NUM_THREADS", threads)]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(ran.stdout.lines().count(), 15, "{ran:?}");
+    }
+    let (one, three) = (bytes(&place, "one"), bytes(&place, "three"));
+    assert_eq!(one.len(), 15);
+    for (name, bytes) in &one {
+        assert!(three[name] == *bytes, "{name} differs");
+    }
+    let csv = String::from_utf8(one["runs.csv"].clone()).unwrap();
+    assert_eq!(csv.lines().count(), 7, "a header and six runs");
+}
+
+#[test]
+fn reports_are_drawn_as_runs_are() {
+    let place = small();
+    for scheduler in ["none", "mq-deadline"] {
+        let file = format!("--json={scheduler}.json");
+        let run = [
+            "run",
+            "small.toml",
+            "--details",
+            "--scheduler",
+            scheduler,
+            &file,
+        ];
+        assert_eq!(place.blksim(&run).code, Some(0));
+    }
+    let plot = place.blksim(&["plot", "none.json", "mq-deadline.json", "-o", "reports"]);
+    assert_eq!(plot.code, Some(0), "{plot:?}");
+    assert!(plot.stderr.contains("scaling: left out"), "{plot:?}");
+    let run = "plot small.toml --schedulers none,mq-deadline -o runs";
+    let run: Vec<&str> = run.split(' ').collect();
+    assert_eq!(place.blksim(&run).code, Some(0));
+    let (reports, mut runs) = (bytes(&place, "reports"), bytes(&place, "runs"));
+    runs.remove("runs.csv");
+    assert!(reports == runs, "{:?} {:?}", reports.keys(), runs.keys());
+}
+
+#[test]
+fn details_and_traces_do_not_move_a_run_and_agree_with_its_sums() {
+    let place = small();
+    assert_eq!(
+        place
+            .blksim(&["run", "small.toml", "--json=plain.json"])
+            .code,
+        Some(0)
+    );
+    let watched = "run small.toml --details --trace-perfetto t.json --json=watched.json";
+    let watched: Vec<&str> = watched.split(' ').collect();
+    assert_eq!(place.blksim(&watched).code, Some(0));
+    let (plain, mut watched) = (json(&place, "plain.json"), json(&place, "watched.json"));
+    let details = watched.as_object_mut().unwrap().remove("details").unwrap();
+    assert_eq!(plain, watched);
+    let locks = details["locks"].as_array().unwrap();
+    assert!(!locks.is_empty());
+    let sum = |counts: &Value| -> u64 {
+        let counts = counts.as_object().unwrap().values();
+        counts.map(|n| n.as_u64().unwrap()).sum()
+    };
+    for (sums, lock) in plain["locks"].as_array().unwrap().iter().zip(locks) {
+        assert_eq!(sums["name"], lock["name"]);
+        let contended = sums["contended"].as_u64().unwrap();
+        assert_eq!(sum(&lock["wait_ns"]), contended, "{lock}");
+        assert_eq!(sum(&lock["handoffs"]), contended, "{lock}");
+        // Locks held while the ramp ends were taken before and are released after.
+        let taken = sums["acquisitions"].as_u64().unwrap();
+        let held = sum(&lock["hold_ns"]);
+        assert!(
+            held >= taken && held <= taken + 4,
+            "{lock}: {taken} and {held}"
+        );
+    }
+    let latencies = sum(&details["latency_ns"][0]["counts"]);
+    assert_eq!(
+        Some(latencies),
+        plain["jobs"][0]["read"]["total_ios"].as_u64()
+    );
+    let most = details["device_depth"]["max"].as_array().unwrap().iter();
+    let most = most.map(|n| n.as_u64().unwrap()).max();
+    assert_eq!(most, plain["device"]["depth_max"].as_u64());
+}
+
+/// Begin and end of a slice in nanoseconds.
+fn span(event: &Value) -> (u64, u64) {
+    let ns = |value: &Value| (value.as_f64().unwrap() * 1000.0).round() as u64;
+    let from = ns(&event["ts"]);
+    (from, from + event.get("dur").map_or(0, ns))
+}
+
+fn check_nesting(events: &[Value]) {
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "X") {
+        let track = (
+            event["pid"].as_u64().unwrap(),
+            event["tid"].as_u64().unwrap(),
+        );
+        tracks.entry(track).or_default().push(span(event));
+    }
+    assert!(tracks.keys().any(|(process, _)| *process == 1), "CPUs");
+    assert!(tracks.keys().any(|(process, _)| *process == 2), "locks");
+    for (track, mut spans) in tracks {
+        spans.sort_by_key(|&(from, to)| (from, std::cmp::Reverse(to)));
+        let mut open: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in spans {
+            while open.last().is_some_and(|(_, end)| *end <= from) {
+                open.pop();
+            }
+            if let Some((_, end)) = open.last() {
+                assert!(to <= *end, "{track:?}: {from}..{to} in one up to {end}");
+            }
+            open.push((from, to));
+        }
+    }
+}
+
+/// Parts of an I/O begin and end like brackets; the number of I/Os.
+fn check_lives(events: &[Value]) -> usize {
+    let mut open: BTreeMap<u64, Vec<(&str, u64)>> = BTreeMap::new();
+    let mut ios = 0;
+    for event in events.iter().filter(|event| event["cat"] == "io") {
+        let id = event["id"].as_u64().unwrap();
+        let (name, at) = (event["name"].as_str().unwrap(), span(event).0);
+        let stack = open.entry(id).or_default();
+        match event["ph"].as_str().unwrap() {
+            "b" => stack.push((name, at)),
+            "e" => {
+                let (began, from) = stack.pop().unwrap();
+                assert_eq!(began, name);
+                assert!(from <= at);
+                ios += usize::from(stack.is_empty());
+            }
+            _ => {}
+        }
+    }
+    assert!(open.values().all(Vec::is_empty), "an I/O without an end");
+    ios
+}
+
+#[test]
+fn a_trace_parses_nests_and_stays_in_its_window() {
+    let place = small();
+    let run = "run small.toml --trace-perfetto t.json --trace-window";
+    for (window, from, to) in [
+        ("1100us,1200us", 1_100_000, 1_200_000),
+        ("1.1ms,1.4ms", 1_100_000, 1_400_000),
+    ] {
+        let args: Vec<&str> = run.split(' ').chain([window]).collect();
+        let ran = place.blksim(&args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let trace = json(&place, "t.json");
+        let events = trace["traceEvents"].as_array().unwrap();
+        check_nesting(events);
+        assert!(check_lives(events) > 10);
+        for event in events.iter().filter(|event| event["ph"] == "X") {
+            let span = span(event);
+            assert!(span.0 < to && span.1 > from, "{event}");
+        }
+        for kind in ["s", "f"] {
+            assert!(events.iter().any(|event| event["ph"] == kind), "{kind}");
+        }
+        let waits = |e: &Value| {
+            e["name"]
+                .as_str()
+                .is_some_and(|n| n == "waits for dd->lock")
+        };
+        assert!(events.iter().any(waits));
+        assert_eq!(place.files(), ["small.toml", "t.json"]);
+    }
+}
+
+#[test]
+fn a_comparison_has_a_row_for_each_variant() {
+    let place = small();
+    let compare = "compare small.toml --scheduler none,mq-deadline --rules v6.1,v6.12 --seeds 2 \
+                   --json=c.json --csv=c.csv";
+    let compare: Vec<&str> = compare.split_whitespace().collect();
+    let ran = place.blksim(&compare);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for name in [
+        "none, v6.1 ",
+        "none, v6.12 ",
+        "mq-deadline, v6.1 ",
+        "mq-deadline, v6.12 ",
+    ] {
+        assert_eq!(
+            ran.stdout.matches(name).count(),
+            8,
+            "{name}: {}",
+            ran.stdout
+        );
+    }
+    let again = place.blksim(&compare);
+    assert_eq!(ran.stdout, again.stdout);
+    let variants = &json(&place, "c.json")["measures"]["iops"]["variants"];
+    assert_eq!(variants.as_array().unwrap().len(), 4);
+    let csv = std::fs::read_to_string(place.path("c.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 8 * 4);
+}
+
+#[test]
+fn stalls_are_told_and_nothing_is_written() {
+    let place = Place::new();
+    for args in [
+        "plot lost-completion -o out",
+        "compare lost-completion --scheduler none,mq-deadline --seeds 1 --json=c.json",
+    ] {
+        let args: Vec<&str> = args.split(' ').collect();
+        let ran = place.blksim(&args);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stderr.contains("lost-completion"), "{ran:?}");
+        assert_eq!(ran.stdout, "");
+    }
+    assert_eq!(place.files(), [] as [&str; 0]);
+}
