@@ -57,8 +57,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     };
     let names = names(&variants);
     let groups = reports.chunks(usize::from(args.seeds));
-    let groups = names.into_iter().zip(groups);
-    let table = Table::new(args.seed, groups.collect());
+    let groups: Vec<_> = names.into_iter().zip(groups).collect();
+    let table = Table::new(args.seed, &groups);
     outputs.write(&table, &shared.into_inner(), || Ok(()))?;
     Ok(OK)
 }

@@ -136,7 +136,7 @@ fn time(text: &str) -> Result<u64, String> {
     }
     let whole: u64 = whole.parse().map_err(|_| refuse())?;
     let parts: u64 = part.parse().map_err(|_| refuse())?;
-    let scaled = u128::from(parts) * u128::from(unit as u64) / 10_u128.pow(part.len() as u32);
+    let scaled = u128::from(parts) * u128::from(unit) / 10_u128.pow(part.len() as u32);
     let ns = whole
         .checked_mul(unit)
         .and_then(|ns| ns.checked_add(scaled as u64));

@@ -1,6 +1,6 @@
 //! What is compared of two runs.
 
-use sim::report::{Direction, Report};
+use sim::report::{Direction, JobReport, Report};
 
 /// One figure of a report.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ pub(super) const MEASURES: [Measure; 8] = [
 ];
 
 fn directions(report: &Report) -> impl Iterator<Item = &Direction> {
-    let all = report.jobs.iter().flat_map(|job| job.directions());
+    let all = report.jobs.iter().flat_map(JobReport::directions);
     all.map(|(_, direction)| direction)
 }
 

@@ -31,10 +31,10 @@ pub(super) struct Table {
 
 impl Table {
     /// Of variants' names and their reports, one for each seed from `seed` on.
-    pub(super) fn new(seed: u64, variants: Vec<(String, &[Report])>) -> Table {
+    pub(super) fn new(seed: u64, variants: &[(String, &[Report])]) -> Table {
         let first = variants[0].1;
         let mut scenarios: Vec<String> = Vec::new();
-        for (_, reports) in &variants {
+        for (_, reports) in variants {
             let name = &reports[0].blksim.scenario;
             if !scenarios.contains(name) {
                 scenarios.push(name.clone());

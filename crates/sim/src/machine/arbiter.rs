@@ -240,3 +240,24 @@ impl Arbiter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_that_was_due_earlier_does_not_break_into_a_hold() {
+        let (mut arbiter, at) = (Arbiter::new(1, 6), SimTime);
+        // The second to come asks for an earlier time, gets the lock and holds it until 150.
+        assert_eq!(arbiter.queue(0, 0, at(100)), Some(at(100)));
+        assert_eq!(arbiter.queue(0, 3, at(95)), Some(at(95)));
+        assert_eq!(arbiter.grant_first(0, at(95)).unwrap().who, 3);
+        assert_eq!(
+            arbiter.release(0, CpuId(1), at(150), Duration(55)),
+            Some(at(150))
+        );
+        // The event of the first one is still there.
+        assert!(arbiter.grant_first(0, at(100)).is_none());
+        assert_eq!(arbiter.grant_first(0, at(150)).unwrap().who, 0);
+    }
+}

@@ -89,7 +89,7 @@ impl Series {
             .enumerate()
             .map(move |(index, &(area, max))| {
                 let length = span.saturating_sub(index as u64 * self.step);
-            let length = length.clamp(1, self.step);
+                let length = length.clamp(1, self.step);
                 ((u128::from(area) * 1000 / u128::from(length)) as u64, max)
             })
     }

@@ -57,7 +57,7 @@ fn table() -> Table {
         ("none".to_owned(), &second),
         ("mq-deadline, v6.1".to_owned(), &third),
     ];
-    Table::new(7, variants)
+    Table::new(7, &variants)
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn one_seed_has_no_interval() {
     let reports = [report(1000.0, 0.0)];
     let table = Table::new(
         1,
-        vec![("a".to_owned(), &reports[..]), ("b".to_owned(), &reports)],
+        &[("a".to_owned(), &reports[..]), ("b".to_owned(), &reports)],
     );
     assert!(!table.text().contains('\u{b1}'), "{}", table.text());
     assert!(table.text().contains("one seed tells nothing"));
