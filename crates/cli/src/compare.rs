@@ -10,7 +10,7 @@ use crate::args::CompareArgs;
 use crate::error::Error;
 use crate::output;
 use crate::outputs::Outputs;
-use crate::plot::sweep::{self, Point, Shared, Variant};
+use crate::sweep::{self, Point, Shared, Variant};
 use crate::{OK, STALLED};
 use table::Table;
 

@@ -25,6 +25,7 @@ mod reproduce;
 mod run;
 mod scenario;
 mod stats_text;
+mod sweep;
 mod trace_out;
 mod traces;
 

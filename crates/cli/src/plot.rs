@@ -1,7 +1,6 @@
 //! `blksim plot`: pictures of runs, from reports or from runs that it makes itself.
 //!
-//! Read next: `plot/figures.rs` for what is drawn, `plot/panel.rs` for how, `plot/sweep.rs` for the
-//! runs.
+//! Read next: `plot/figures.rs` for what is drawn, `plot/panel.rs` for how. Runs: `sweep.rs`.
 
 mod figures;
 mod font;
@@ -11,17 +10,16 @@ mod panel;
 mod render;
 mod scale;
 mod scene;
-pub(crate) mod sweep;
 
 use std::path::Path;
 
 use crate::args::PlotArgs;
 use crate::error::Error;
 use crate::output::{self, OutputFile, Written};
+use crate::sweep::{self, Point, Shared};
 use crate::{OK, STALLED};
 use group::Groups;
 use input::Run;
-use sweep::{Point, Shared};
 
 /// Largest number of threads of a job that a scenario may have.
 const THREADS_MAX: u32 = 4096;

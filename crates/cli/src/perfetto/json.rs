@@ -187,7 +187,8 @@ impl Events {
     fn slice(&mut self, name: &str, (process, thread): (u32, u32), from: SimTime, to: SimTime) {
         let length = microseconds(SimTime(to.since(from).0));
         self.event(&format!(
-            "\"ph\":\"X\",\"name\":{},\"pid\":{process},\"tid\":{thread},\"ts\":{},\"dur\":{length}",
+            "\"ph\":\"X\",\"name\":{},\"pid\":{process},\"tid\":{thread},\"ts\":{},\
+             \"dur\":{length}",
             quoted(name),
             microseconds(from)
         ));

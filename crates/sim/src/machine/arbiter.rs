@@ -175,8 +175,8 @@ impl Arbiter {
         Some(Grant { who, waited })
     }
 
-    /// `cpu` makes it free again as of `at`. The time for which the caller then schedules a grant, if somebody
-    /// waits.
+    /// `cpu` makes it free again as of `at`. The time for which the caller then schedules a
+    /// grant, if somebody waits.
     pub(super) fn release(
         &mut self,
         lock: usize,

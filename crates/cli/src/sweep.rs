@@ -4,7 +4,6 @@
 //! Each run is one thread and repeats bit by bit; results are in the order of the combinations,
 //! whatever the number of threads that ran them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
@@ -21,37 +20,33 @@ const PIECE: u32 = 1 << 12;
 /// Runs of one command at most: a slip of the hand should not take a day.
 const RUNS_MAX: usize = 10_000;
 
-/// Ctrl-C as all threads see it.
+/// Ctrl-C as all threads see it: the signal, and whether it came.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    interrupt: Mutex<Interrupt>,
-    came: AtomicBool,
-}
+pub(crate) struct Shared(Mutex<(Interrupt, bool)>);
 
 impl Shared {
     /// From now on a signal no longer ends the process by itself. Once in a process.
     pub(crate) fn install() -> Result<Shared, Error> {
-        Ok(Shared {
-            interrupt: Mutex::new(Interrupt::install()?),
-            came: AtomicBool::new(false),
-        })
+        Ok(Shared(Mutex::new((Interrupt::install()?, false))))
     }
 
     /// For one thread again.
     pub(crate) fn into_inner(self) -> Interrupt {
-        let interrupt = self.interrupt.into_inner();
-        interrupt.unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !self.came.load(Ordering::Relaxed) {
-            let interrupt = self.interrupt.lock();
-            if !interrupt.unwrap_or_else(PoisonError::into_inner).came() {
-                return Ok(());
-            }
-            self.came.store(true, Ordering::Relaxed);
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (interrupt, came) = &mut *shared;
+        *came |= interrupt.came();
+        if *came {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
         }
-        Err(Error::Interrupted)
     }
 }
 
