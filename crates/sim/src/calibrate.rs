@@ -243,6 +243,12 @@ fn search(
     most: f64,
     mut iops_at: impl FnMut(f64) -> Result<f64, String>,
 ) -> Result<(), String> {
+    let (best, worst) = (iops_at(0.0)?, iops_at(most)?);
+    if !(worst..=best).contains(&goal) {
+        return Err(format!(
+            "{goal} iops cannot be reached: no cost gives {best:.0}, the highest tried {worst:.0}"
+        ));
+    }
     let (mut low, mut high) = (0.0, most);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);

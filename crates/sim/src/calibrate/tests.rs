@@ -113,6 +113,17 @@ fn one_factor_on_all_costs_is_found_from_throughput() {
 }
 
 #[test]
+fn a_throughput_out_of_reach_is_an_error_not_a_fit() {
+    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    for (iops, pins) in [(1e12, "all"), (1.0, "kernel_rest")] {
+        let mut runs = [run("none", &base)];
+        runs[0].measured = Measured::new(Some(iops), Some(pins.to_owned()));
+        let error = calibrate(&base, &runs).unwrap_err();
+        assert!(error.contains("cannot be reached"), "{error}");
+    }
+}
+
+#[test]
 fn bad_measurements_say_what_is_wrong() {
     let cases = [
         ("base = \"xeon-10c\"\nrun = []", "there is no [[run]]"),
