@@ -36,7 +36,8 @@ use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors, Status};
 use crate::time::Jiffies;
 
-/// What a path wants before its next label.
+/// What a path wants before its next label. A tag and one number, so that a label returns it in
+/// two registers: docs/decisions/0006.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Next {
     /// Nothing: go on.
@@ -49,25 +50,44 @@ pub enum Next {
     /// Go on, no earlier than when the CPU's time has come: the next label touches a word on which
     /// others decide right now. To a driver without a clock the same as `Step`.
     InTime,
-    /// This path run to its end first.
-    Call(Call),
+    /// The path in `cpu.call` run to its end first.
+    Call,
     /// get_budget: the driver puts `Answer::Budget` or `Answer::NoBudget` into the CPU.
     Budget,
-    /// queue_rq: the driver asks the device and puts its answer into the CPU.
-    Submit {
-        /// The request, which holds a driver tag.
-        rq: RequestId,
-        /// `bd.last`.
-        last: bool,
-    },
+    /// queue_rq of a request that holds a driver tag, with others to follow: the driver asks the
+    /// device and puts its answer into the CPU.
+    Submit(RequestId),
+    /// The same with `bd.last`.
+    SubmitLast(RequestId),
     /// put_budget of a request that was never offered.
     PutBudget(u32),
-    /// commit_rqs of this hctx.
-    Commit(HctxId),
+    /// commit_rqs of the hctx with this number.
+    Commit(u32),
     /// io_schedule() until the driver wakes this context for a tag.
     Park,
     /// The path is at its end.
     Done,
+}
+
+impl Next {
+    /// Another path first.
+    pub(crate) fn call(cpu: &mut Cpu, path: Call) -> Next {
+        cpu.call = Some(path);
+        Next::Call
+    }
+
+    /// commit_rqs of an hctx.
+    pub(crate) fn commit(hctx: HctxId) -> Next {
+        Next::Commit(u32::from(hctx.0))
+    }
+
+    /// queue_rq of a request.
+    pub(crate) fn offer(rq: RequestId, last: bool) -> Next {
+        if last {
+            return Next::SubmitLast(rq);
+        }
+        Next::Submit(rq)
+    }
 }
 
 /// A path to be started. Small, as it is handed through every layer of a step.
@@ -375,17 +395,14 @@ pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &Cpu) -> Jiffies {
 }
 
 /// A lock of `queue`.
+#[inline]
 pub(crate) fn lock(queue: u8, kind: LockKind, index: u32) -> Next {
-    Next::Lock(LockId { queue, kind, index })
+    Next::Lock(LockId::new(queue, kind, index))
 }
 
 /// A try at the scheduler's lock.
 pub(crate) fn try_elevator(queue: u8) -> Next {
-    Next::TryLock(LockId {
-        queue,
-        kind: LockKind::Elevator,
-        index: 0,
-    })
+    Next::TryLock(LockId::new(queue, LockKind::Elevator, 0))
 }
 
 /// A trace point of a request.

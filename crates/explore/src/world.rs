@@ -356,8 +356,11 @@ impl World {
             let context = &mut self.contexts[index];
             match next {
                 Next::Step | Next::InTime | Next::Commit(_) => {}
-                Next::Call(_) if fixed.drops_call(label) => {}
-                Next::Call(callee) => context.stack.push(callee.into()),
+                Next::Call if fixed.drops_call(label) => context.cpu.call = None,
+                Next::Call => {
+                    let path = context.cpu.take_call();
+                    context.stack.push(path.into());
+                }
                 Next::Done => {
                     context.stack.pop();
                     if context.stack.is_empty() {
@@ -365,7 +368,7 @@ impl World {
                         return;
                     }
                 }
-                Next::Submit { rq, .. } => {
+                Next::Submit(rq) | Next::SubmitLast(rq) => {
                     context.phase = Phase::Asks { rq };
                     return;
                 }

@@ -4,7 +4,7 @@
 
 use core::cell::Cell;
 
-use crate::path::Plug;
+use crate::path::{Call, Plug};
 use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, Sector, Sectors, Status};
 use crate::tags::WaiterId;
 use crate::time::{Duration, SimTime};
@@ -258,6 +258,8 @@ pub struct Cpu {
     pub now: SimTime,
     /// Answer to the last `Next::Submit` or budget request.
     pub answer: Answer,
+    /// The path that `Next::Call` asks for.
+    pub call: Option<Call>,
     /// Effects of the label.
     pub outbox: Outbox,
     /// What the label touched.
@@ -289,6 +291,7 @@ impl Cpu {
             task: WaiterId(0),
             now: SimTime::ZERO,
             answer: Answer::None,
+            call: None,
             outbox: Outbox::default(),
             meter: Meter::default(),
             plug: Plug::default(),
@@ -300,6 +303,13 @@ impl Cpu {
             locks_held: 0,
             line_bit: 1 << (id.0 & 127),
         }
+    }
+
+    /// Takes the path that `Next::Call` asks for. Panics if there is none.
+    pub fn take_call(&mut self) -> Call {
+        self.call
+            .take()
+            .expect("whoever returns Next::Call names a path")
     }
 
     /// Called by the driver before each label.

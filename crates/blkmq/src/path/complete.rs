@@ -142,7 +142,7 @@ impl CompletePath {
                 // reading SCHED_RESTART.
                 E::mb(cpu);
                 self.at = At::EndSequences;
-                call_run(self.queue, self.hctx, true)
+                call_run(cpu, self.queue, self.hctx, true)
             }
             At::PutSequence => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
             At::FlushLock => self.advance(q, cpu),
@@ -262,11 +262,14 @@ impl CompletePath {
             return Next::Done;
         };
         let status = pool[rq].status;
-        Next::Call(super::Call::End {
-            queue: self.queue,
-            rq,
-            status,
-        })
+        Next::call(
+            cpu,
+            super::Call::End {
+                queue: self.queue,
+                rq,
+                status,
+            },
+        )
     }
 
     fn end_bio<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

@@ -217,7 +217,7 @@ impl DdInsertPath {
                 self.to(At::Absorbed)
             }
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(self.queue, gone),
+                Some(gone) => free_absorbed(cpu, self.queue, gone),
                 None => Next::Done,
             },
             at => unreachable!("{at:?} is the inserter's, or of the side lists"),

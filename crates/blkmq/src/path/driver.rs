@@ -4,7 +4,7 @@
 
 use super::{Traced, trace_rq};
 use crate::env::{Cpu, Env, Slab, TraceAction};
-use crate::queue::{BlkMq, IrqClass};
+use crate::queue::BlkMq;
 use crate::request::{CpuId, Place, RequestId};
 use crate::rules::SingleCtx;
 
@@ -63,12 +63,5 @@ impl<E: Env> BlkMq<E> {
         } else {
             CompleteOn::Here
         }
-    }
-}
-
-impl IrqClass {
-    /// True if interrupts stay off while such a lock is held.
-    pub fn masks_irq(self) -> bool {
-        self == IrqClass::IrqSave
     }
 }

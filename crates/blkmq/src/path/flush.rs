@@ -127,11 +127,14 @@ impl FlushPath {
                     return Next::Done;
                 };
                 let status = pool[rq].status;
-                Next::Call(Call::End {
-                    queue: self.queue,
-                    rq,
-                    status,
-                })
+                Next::call(
+                    cpu,
+                    Call::End {
+                        queue: self.queue,
+                        rq,
+                        status,
+                    },
+                )
             }
         }
     }
@@ -161,11 +164,14 @@ impl FlushPath {
             0 => {
                 drop(pool);
                 self.at = At::End;
-                Next::Call(Call::End {
-                    queue: self.queue,
-                    rq: self.rq,
-                    status: Status::Ok,
-                })
+                Next::call(
+                    cpu,
+                    Call::End {
+                        queue: self.queue,
+                        rq: self.rq,
+                        status: Status::Ok,
+                    },
+                )
             }
             DATA => {
                 drop(pool);
@@ -176,7 +182,7 @@ impl FlushPath {
                 }
                 // v6.1: no plug, no scheduler; the caller of the flush machine runs the queue.
                 let path = InsertPath::bypass(self.queue, self.rq, false, ThenRun::Here);
-                Next::Call(Call::Insert(path))
+                Next::call(cpu, Call::Insert(path))
             }
             needs if as_any_write && needs & PREFLUSH == 0 => {
                 // Data, then a flush: the data goes the usual way and its end triggers the flush.

@@ -107,14 +107,14 @@ impl InsertPath {
                 }
             }
             At::AbsorbedLocked => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(self.queue, gone),
+                Some(gone) => free_absorbed(cpu, self.queue, gone),
                 None => {
                     leave_elevator(q, cpu);
                     self.to(At::Run)
                 }
             },
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(self.queue, gone),
+                Some(gone) => free_absorbed(cpu, self.queue, gone),
                 None => self.to(At::Run),
             },
             At::Ctx => {
@@ -132,8 +132,8 @@ impl InsertPath {
                 let hctx = self.hctx;
                 match core::mem::replace(&mut self.run, ThenRun::No) {
                     ThenRun::No => Next::Done,
-                    ThenRun::Here => call_run(self.queue, hctx, false),
-                    ThenRun::Background => call_run(self.queue, hctx, true),
+                    ThenRun::Here => call_run(cpu, self.queue, hctx, false),
+                    ThenRun::Background => call_run(cpu, self.queue, hctx, true),
                 }
             }
         }
@@ -165,7 +165,7 @@ impl InsertPath {
                 let mut list = QueueList::new();
                 list.push_back(&mut q.pool.held(cpu.id), self.rq);
                 self.at = At::Run;
-                return call_dd_insert(self.queue, list, self.head);
+                return call_dd_insert(cpu, self.queue, list, self.head);
             }
             self.at = At::Elevator;
             return lock(self.queue, LockKind::Elevator, 0);
@@ -176,13 +176,13 @@ impl InsertPath {
 }
 
 /// A request that was absorbed is freed without being ended: its bios live on elsewhere.
-pub(super) fn free_absorbed(queue: u8, rq: RequestId) -> Next {
-    Next::Call(Call::Free { queue, rq })
+pub(super) fn free_absorbed(cpu: &mut Cpu, queue: u8, rq: RequestId) -> Next {
+    Next::call(cpu, Call::Free { queue, rq })
 }
 
 /// Insertion of a list by the January 2024 series.
-pub(super) fn call_dd_insert(queue: u8, list: QueueList, head: bool) -> Next {
-    Next::Call(Call::DdInsert { queue, list, head })
+pub(super) fn call_dd_insert(cpu: &mut Cpu, queue: u8, list: QueueList, head: bool) -> Next {
+    Next::call(cpu, Call::DdInsert { queue, list, head })
 }
 
 /// Where a list goes by BLK_MQ_INSERT_AT_HEAD.

@@ -287,7 +287,7 @@ impl ListPath {
 
     fn submit(&mut self, rq: RequestId, last: bool) -> ListStep {
         self.at = At::Answer;
-        ListStep::Wait(Next::Submit { rq, last })
+        ListStep::Wait(Next::offer(rq, last))
     }
 
     fn answer<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> ListStep {
@@ -303,7 +303,7 @@ impl ListPath {
             Answer::Error(status) => {
                 self.failed = true;
                 self.at = At::Head;
-                ListStep::Wait(Next::Call(Call::End { queue, rq, status }))
+                ListStep::Wait(Next::call(cpu, Call::End { queue, rq, status }))
             }
             refused => {
                 let needs = refused == Answer::Resource;
@@ -359,7 +359,7 @@ impl ListPath {
             At::Rest
         };
         ListStep::Wait(if commit {
-            Next::Commit(hctx)
+            Next::commit(hctx)
         } else {
             Next::Step
         })
@@ -388,7 +388,7 @@ impl ListPath {
     fn restart(&mut self, promised: bool, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
         self.at = At::BusyRead;
         if !promised {
-            return ListStep::Wait(call_run(queue, hctx, true));
+            return ListStep::Wait(call_run(cpu, queue, hctx, true));
         }
         if self.stop == Stop::NeedsResource {
             cpu.outbox.push(Effect::Kick {

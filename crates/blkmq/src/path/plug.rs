@@ -244,11 +244,11 @@ impl PlugPath {
                 }
             }
             At::AbsorbedLocked => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(self.queue, gone),
+                Some(gone) => free_absorbed(cpu, self.queue, gone),
                 None => self.to(At::Elevator),
             },
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(self.queue, gone),
+                Some(gone) => free_absorbed(cpu, self.queue, gone),
                 None => self.to(At::Run),
             },
             At::Busy => {
@@ -265,7 +265,7 @@ impl PlugPath {
             }
             At::Run => {
                 self.at = At::Group;
-                call_run(self.queue, self.hctx, self.from_schedule)
+                call_run(cpu, self.queue, self.hctx, self.from_schedule)
             }
             At::WholeQuiesced | At::WholeOffer | At::WholeAnswer => self.whole(q, cpu),
             At::Cached => self.free_cached(q, cpu),
@@ -360,7 +360,7 @@ impl PlugPath {
             if q.settings.rules.series.insertion != Insertion::UnderLock {
                 self.at = At::Run;
                 let group = core::mem::take(&mut self.group);
-                return insert::call_dd_insert(self.queue, group, false);
+                return insert::call_dd_insert(cpu, self.queue, group, false);
             }
             self.at = At::Elevator;
             return lock(self.queue, LockKind::Elevator, 0);
@@ -376,6 +376,6 @@ impl PlugPath {
         let Some(rq) = cpu.plug.cached.pop_front(&mut q.pool.held(cpu.id)) else {
             return Next::Done;
         };
-        free_absorbed(self.queue, rq)
+        free_absorbed(cpu, self.queue, rq)
     }
 }

@@ -92,7 +92,7 @@ impl RequeuePath {
         } else {
             InsertPath::new(self.queue, rq, true, ThenRun::No)
         };
-        Next::Call(Call::Insert(path))
+        Next::call(cpu, Call::Insert(path))
     }
 
     /// Requests before flushes: v6.1 keeps flushes at the tail of one list, to the same effect.
@@ -118,7 +118,7 @@ impl RequeuePath {
         let runs =
             !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
         if runs {
-            call_run(self.queue, hctx, false)
+            call_run(cpu, self.queue, hctx, false)
         } else {
             Next::Step
         }

@@ -365,10 +365,13 @@ pub(super) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList
 }
 
 /// A run as a call of another path.
-pub(super) fn call_run(queue: u8, hctx: HctxId, in_background: bool) -> Next {
-    Next::Call(Call::Run {
-        queue,
-        hctx,
-        in_background,
-    })
+pub(super) fn call_run(cpu: &mut Cpu, queue: u8, hctx: HctxId, in_background: bool) -> Next {
+    Next::call(
+        cpu,
+        Call::Run {
+            queue,
+            hctx,
+            in_background,
+        },
+    )
 }

@@ -159,7 +159,7 @@ impl SubmitPath {
                     self.at = At::Rest;
                 }
                 match gone {
-                    Some(gone) => free_absorbed(self.queue, gone),
+                    Some(gone) => free_absorbed(cpu, self.queue, gone),
                     None => Next::Step,
                 }
             }
@@ -199,9 +199,9 @@ impl SubmitPath {
                 let waits = busy && (q.hctxs.len() == 1 || !is_sync(q, rq, cpu));
                 self.at = At::Rest;
                 if waits {
-                    self.insert(q, rq)
+                    self.insert(q, cpu, rq)
                 } else {
-                    self.issue(rq)
+                    self.issue(cpu, rq)
                 }
             }
             At::Rest => self.next_part(),
@@ -318,10 +318,13 @@ impl SubmitPath {
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         if flags.is_flush() {
             self.at = At::AfterFlush;
-            return Next::Call(Call::Flush {
-                queue: self.queue,
-                rq,
-            });
+            return Next::call(
+                cpu,
+                Call::Flush {
+                    queue: self.queue,
+                    rq,
+                },
+            );
         }
         self.to(At::Route)
     }
@@ -331,36 +334,42 @@ impl SubmitPath {
             if must_flush(q, cpu, self.queue) {
                 self.at = At::Plug;
                 let queue = cpu.plug.queue;
-                return Next::Call(Call::Unplug {
-                    queue,
-                    why: Unplug::Full,
-                });
+                return Next::call(
+                    cpu,
+                    Call::Unplug {
+                        queue,
+                        why: Unplug::Full,
+                    },
+                );
             }
             return self.plug(q, cpu);
         }
         if q.has_elevator() {
             let rq = self.rq.take().expect("it was allocated");
             self.at = At::Rest;
-            return self.insert(q, rq);
+            return self.insert(q, cpu, rq);
         }
         self.to(At::Busy)
     }
 
-    fn insert<E: Env>(&self, q: &RequestQueue<E>, rq: RequestId) -> Next {
+    fn insert<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu, rq: RequestId) -> Next {
         let run = if q.settings.inline_runs {
             ThenRun::Here
         } else {
             ThenRun::Background
         };
         let path = InsertPath::new(self.queue, rq, false, run);
-        Next::Call(Call::Insert(path))
+        Next::call(cpu, Call::Insert(path))
     }
 
-    fn issue(&self, rq: RequestId) -> Next {
-        Next::Call(Call::Issue {
-            queue: self.queue,
-            rq,
-        })
+    fn issue(&self, cpu: &mut Cpu, rq: RequestId) -> Next {
+        Next::call(
+            cpu,
+            Call::Issue {
+                queue: self.queue,
+                rq,
+            },
+        )
     }
 
     /// blk_add_rq_to_plug().

@@ -2,6 +2,8 @@
 //!
 //! A path names a lock with a [`LockId`]; the driver acquires it, and arbitration wants a number.
 
+use core::fmt;
+
 use super::{BlkMq, RequestQueue};
 use crate::env::{Cpu, Env, Lock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES};
@@ -39,15 +41,62 @@ pub enum LockKind {
 /// Words of one tag map at most (10,240 tags in words of 64).
 pub(crate) const WORDS_MAX: u32 = 1024;
 
-/// A lock of one `BlkMq`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct LockId {
+/// A lock of one `BlkMq`: queue, kind and index in one word, as it goes through every layer of a
+/// step.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId(u32);
+
+/// Bits of an index in a `LockId`.
+const INDEX_BITS: u32 = 20;
+
+impl LockId {
+    /// The lock of `queue` of this kind with this index, below 2^20.
+    #[inline]
+    pub fn new(queue: u8, kind: LockKind, index: u32) -> LockId {
+        debug_assert!(index < 1 << INDEX_BITS, "lock {index} of {kind:?}");
+        LockId(u32::from(queue) << (INDEX_BITS + 4) | (kind as u32) << INDEX_BITS | index)
+    }
+
     /// Which queue.
-    pub queue: u8,
+    #[inline]
+    pub fn queue(self) -> u8 {
+        (self.0 >> (INDEX_BITS + 4)) as u8
+    }
+
     /// Which kind.
-    pub kind: LockKind,
+    #[inline]
+    pub fn kind(self) -> LockKind {
+        LockKind::ALL[self.kind_index()]
+    }
+
     /// Which one of that kind.
-    pub index: u32,
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.0 % (1 << INDEX_BITS)
+    }
+
+    /// A holder takes no interrupt.
+    #[inline]
+    pub fn masks_irq(self) -> bool {
+        IRQ_SAVE >> self.kind_index() & 1 == 1
+    }
+
+    #[inline]
+    fn kind_index(self) -> usize {
+        (self.0 >> INDEX_BITS) as usize % 16
+    }
+}
+
+impl fmt::Debug for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} {} of queue {}",
+            self.kind(),
+            self.index(),
+            self.queue()
+        )
+    }
 }
 
 /// What may interrupt a holder.
@@ -61,7 +110,7 @@ pub enum IrqClass {
 
 impl LockKind {
     /// How the kernel takes it.
-    pub fn irq_class(self) -> IrqClass {
+    pub const fn irq_class(self) -> IrqClass {
         match self {
             LockKind::Elevator
             | LockKind::Dispatch
@@ -112,6 +161,18 @@ impl LockKind {
         LockKind::Inserted,
     ];
 }
+
+/// One bit for each kind whose holders take no interrupt.
+const IRQ_SAVE: u32 = {
+    let (mut bits, mut kind) = (0, 0);
+    while kind < LockKind::ALL.len() {
+        if matches!(LockKind::ALL[kind].irq_class(), IrqClass::IrqSave) {
+            bits |= 1 << kind;
+        }
+        kind += 1;
+    }
+    bits
+};
 
 /// First dense number of each kind of each queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -175,8 +236,8 @@ impl LockTable {
 /// Does something with the lock of an id: locks guard different types, so no function can name it.
 macro_rules! of_lock {
     ($mq:expr, $id:expr, $lock:ident => $act:expr) => {{
-        let q = $mq.queue($id.queue);
-        let at = $id.index as usize;
+        let q = $mq.queue($id.queue());
+        let at = $id.index() as usize;
         let (map, word) = (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
         let (line, queue) = (at / WAIT_QUEUES, at % WAIT_QUEUES);
         macro_rules! with {
@@ -185,7 +246,7 @@ macro_rules! of_lock {
                 $act
             }};
         }
-        match $id.kind {
+        match $id.kind() {
             LockKind::Elevator => with!(q.elevator),
             LockKind::Dispatch => with!(q.hctxs[at].dispatch),
             LockKind::Ctx => with!(q.ctxs[at].lists),
@@ -210,9 +271,9 @@ impl<E: Env> BlkMq<E> {
 
     /// Dense number of a lock, below `lock_count`.
     pub fn lock_slot(&self, id: LockId) -> usize {
-        let kind = id.kind as usize;
-        let index = id.index / WORDS_MAX * self.locks.stride[kind] + id.index % WORDS_MAX;
-        (self.locks.base[usize::from(id.queue)][kind] + index) as usize
+        let (kind, at) = (id.kind_index(), id.index());
+        let index = at / WORDS_MAX * self.locks.stride[kind] + at % WORDS_MAX;
+        (self.locks.base[usize::from(id.queue())][kind] + index) as usize
     }
 
     /// Kind of the lock with this dense number, for reports.

@@ -120,11 +120,9 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
     for queue in &mq.queues {
         let hctxs = queue.hctxs.len() as u32;
         let mut add = |kind, indices: Vec<u32>| {
-            let named = indices.into_iter().map(|index| LockId {
-                queue: queue.id,
-                kind,
-                index,
-            });
+            let named = indices
+                .into_iter()
+                .map(|index| LockId::new(queue.id, kind, index));
             locks.extend(named);
         };
         let words = |maps: &Vec<crate::sbitmap::Sbitmap<Solo>>| {
@@ -170,7 +168,7 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
             let slot = mq.lock_slot(*id);
             assert!(slot < mq.lock_count(), "{id:?} has number {slot}");
             assert!(seen.insert(slot), "{id:?} shares number {slot}");
-            assert_eq!(mq.lock_kind(slot), id.kind, "{id:?} with number {slot}");
+            assert_eq!(mq.lock_kind(slot), id.kind(), "{id:?} with number {slot}");
         }
         assert_eq!(seen.len(), mq.lock_count(), "numbers without a lock");
     }

@@ -181,9 +181,11 @@ impl<E: Env> Machine<E> {
                     };
                 }
                 Next::Lock(id) => self.mq.acquire(id, cpu),
-                Next::Call(_) if *forget_recheck && label.name() == "list.restart" => {}
-                Next::Call(callee) => stack.push(callee.into()),
-                Next::Submit { rq, .. } => cpu.answer = self.offer(rq, cpu),
+                Next::Call if *forget_recheck && label.name() == "list.restart" => {
+                    cpu.call = None;
+                }
+                Next::Call => stack.push(cpu.take_call().into()),
+                Next::Submit(rq) | Next::SubmitLast(rq) => cpu.answer = self.offer(rq, cpu),
                 Next::Park => break,
                 Next::Done => {
                     stack.pop();

@@ -147,11 +147,7 @@ impl Default for Held {
     fn default() -> Held {
         // Fills the room that no lock has used yet.
         let none = HeldLock {
-            lock: LockId {
-                queue: 0,
-                kind: LockKind::Elevator,
-                index: 0,
-            },
+            lock: LockId::new(0, LockKind::Elevator, 0),
             slot: 0,
             since: SimTime::ZERO,
         };

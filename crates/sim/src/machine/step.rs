@@ -5,7 +5,7 @@
 
 use blkmq::env::Answer;
 use blkmq::path::Next;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, HctxId};
 use blkmq::time::SimTime;
 
 use super::cpu::{IrqStage, Level, Mode, Wait};
@@ -185,11 +185,16 @@ impl Simulator {
         match next {
             Next::Step => {}
             Next::Done => self.cpu_mut(id).level_state().stack.pop(),
-            Next::Call(call) => self.cpu_mut(id).level_state().stack.push(call.into()),
+            Next::Call => {
+                let cpu = self.cpu_mut(id);
+                let path = cpu.env.take_call().into();
+                cpu.level_state().stack.push(path);
+            }
             Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
             Next::TryLock(lock) => self.cpu_mut(id).level_state().wait = Wait::Try(lock),
             Next::InTime => self.cpu_mut(id).level_state().wait = Wait::Due,
-            Next::Submit { rq, last } => self.submit(id, queue, rq, last),
+            Next::Submit(rq) => self.submit(id, queue, rq, false),
+            Next::SubmitLast(rq) => self.submit(id, queue, rq, true),
             Next::Budget => {
                 let mut token = None;
                 self.with_device(Some(id), |device, now, out| {
@@ -202,6 +207,7 @@ impl Simulator {
                 self.with_device(Some(id), |device, _, _| device.put_budget(token));
             }
             Next::Commit(hctx) => {
+                let hctx = HctxId(hctx as u16);
                 self.charge(id, Step::NvmeDoorbell);
                 self.with_device(Some(id), |device, now, out| {
                     device.commit_rqs(hctx, now, out);

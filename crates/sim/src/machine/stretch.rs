@@ -87,7 +87,7 @@ impl Simulator {
         let Wait::Spin(lock) = cpu.levels[level].wait else {
             unreachable!("only a spinning level stands in line")
         };
-        if lock.kind.irq_class().masks_irq() {
+        if lock.masks_irq() {
             cpu.irq_off -= 1;
         }
         if cpu.level() as usize != level {
@@ -107,7 +107,7 @@ impl Simulator {
         self.spent.step(step, price);
         let mode = cpu.kernel_mode();
         cpu.spend(price, mode);
-        cpu.irq_off += u32::from(lock.kind.irq_class().masks_irq());
+        cpu.irq_off += u32::from(lock.masks_irq());
         cpu.levels[level].held.add(HeldLock {
             lock,
             slot: slot as u32,
@@ -174,7 +174,7 @@ impl Lane<'_> {
             match next {
                 Next::Step => {}
                 Next::Done => stack.pop(),
-                Next::Call(call) => stack.push(call.into()),
+                Next::Call => stack.push(env.take_call().into()),
                 Next::Lock(lock) => {
                     if let Some(stop) = self.ask(lock, env, wait, level, cut) {
                         return stop;
@@ -259,7 +259,7 @@ impl Lane<'_> {
     }
 
     fn stand_in_line(&mut self, lock: LockId, id: CpuId, level: Level) {
-        if lock.kind.irq_class().masks_irq() {
+        if lock.masks_irq() {
             *self.irq_off += 1;
         }
         let slot = self.mq.lock_slot(lock);
@@ -287,7 +287,7 @@ impl Lane<'_> {
             slot: slot as u32,
             since,
         });
-        if lock.kind.irq_class().masks_irq() {
+        if lock.masks_irq() {
             *self.irq_off += 1;
         }
         self.locks = env.locks_held();
@@ -300,7 +300,7 @@ impl Lane<'_> {
         let at = SimTime(self.at_ps / 1000);
         for _ in 0..released {
             let HeldLock { lock, slot, since } = self.held.take_free(self.mq);
-            if lock.kind.irq_class().masks_irq() {
+            if lock.masks_irq() {
                 *self.irq_off -= 1;
             }
             let (slot, held) = (slot as usize, at.since(since));
@@ -395,7 +395,7 @@ fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &
 /// that a CPU may take them while it runs ahead, if they are free.
 fn is_exact(lock: LockId) -> bool {
     matches!(
-        lock.kind,
+        lock.kind(),
         LockKind::Elevator | LockKind::Dispatch | LockKind::Bucket | LockKind::Inserted
     )
 }

@@ -64,7 +64,7 @@ impl PassPath {
             At::Absorbed => {
                 let gone = list.kept().pop_front(&mut q.pool.held(cpu.id));
                 if let Some(gone) = gone {
-                    return PullStep::Wait(free_absorbed(q.id, gone));
+                    return PullStep::Wait(free_absorbed(cpu, q.id, gone));
                 }
                 let picked = self.rq.take();
                 self.picked(q, hctx, picked, cpu)

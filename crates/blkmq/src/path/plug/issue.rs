@@ -22,11 +22,11 @@ impl PlugPath {
         match self.at {
             At::Next => self.next_request(q, cpu),
             At::Stopped => match q.hctx(self.hctx).stopped.test(cpu) {
-                true => self.held_up(q),
+                true => self.held_up(q, cpu),
                 false => self.to(At::Quiesced),
             },
             At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.held_up(q),
+                true => self.held_up(q, cpu),
                 false if q.settings.driver_budget => {
                     self.at = At::Budget;
                     Next::Budget
@@ -39,17 +39,14 @@ impl PlugPath {
                     q.pool.held(cpu.id)[rq].budget = Some(token);
                     self.want_tag(q, cpu)
                 }
-                _ => self.no_resource(q),
+                _ => self.no_resource(q, cpu),
             },
             At::Tag => self.tag(mq, cpu),
-            At::NoTag => self.no_resource(q),
+            At::NoTag => self.no_resource(q, cpu),
             At::Offer => {
                 let rq = self.rq.expect("one is being issued");
                 self.at = At::Answer;
-                Next::Submit {
-                    rq,
-                    last: self.group.is_empty(),
-                }
+                Next::offer(rq, self.group.is_empty())
             }
             At::Answer => self.answer(cpu),
             At::Refused => {
@@ -60,7 +57,7 @@ impl PlugPath {
                 if only_last {
                     Next::Step
                 } else {
-                    call_run(self.queue, self.hctx, false)
+                    call_run(cpu, self.queue, self.hctx, false)
                 }
             }
             At::Issued => self.issued(q, cpu),
@@ -94,7 +91,7 @@ impl PlugPath {
             drop(pool);
             let queued = core::mem::take(&mut self.queued);
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
-            return Next::Commit(self.hctx);
+            return Next::commit(self.hctx);
         }
         if self.mode != Mode::Single {
             self.group.pop_front(&mut pool);
@@ -134,7 +131,7 @@ impl PlugPath {
     }
 
     /// Stopped or quiesced: the request is inserted, and counts as issued.
-    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         let run = match q.settings.rules.stopped_issue {
             StoppedIssue::Insert => ThenRun::No,
@@ -142,11 +139,14 @@ impl PlugPath {
         };
         self.queued += 1;
         self.at = At::Next;
-        Next::Call(Call::Insert(InsertPath::new(self.queue, rq, false, run)))
+        Next::call(
+            cpu,
+            Call::Insert(InsertPath::new(self.queue, rq, false, run)),
+        )
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
-    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         if self.mode == Mode::Single {
             self.at = At::Next;
@@ -156,9 +156,9 @@ impl PlugPath {
                 _ => ThenRun::Here,
             };
             let path = InsertPath::new(self.queue, rq, false, run);
-            return Next::Call(Call::Insert(path));
+            return Next::call(cpu, Call::Insert(path));
         }
-        self.refuse(rq)
+        self.refuse(rq, cpu)
     }
 
     fn answer(&mut self, cpu: &mut Cpu) -> Next {
@@ -184,11 +184,14 @@ impl PlugPath {
             Outcome::Failed(status) => {
                 self.failed = true;
                 self.at = At::Next;
-                Next::Call(Call::End {
-                    queue: self.queue,
-                    rq,
-                    status,
-                })
+                Next::call(
+                    cpu,
+                    Call::End {
+                        queue: self.queue,
+                        rq,
+                        status,
+                    },
+                )
             }
             Outcome::Refused => {
                 let mut pool = q.pool.held(cpu.id);
@@ -197,17 +200,17 @@ impl PlugPath {
                 let traced = Traced::rq(&pool, rq);
                 drop(pool);
                 trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
-                self.refuse(rq)
+                self.refuse(rq, cpu)
             }
         }
     }
 
     /// The refused request keeps its driver tag and waits on the dispatch list.
-    fn refuse(&mut self, rq: RequestId) -> Next {
+    fn refuse(&mut self, rq: RequestId, cpu: &mut Cpu) -> Next {
         self.failed = true;
         self.at = At::Refused;
         let path = InsertPath::bypass(self.queue, rq, false, ThenRun::No);
-        Next::Call(Call::Insert(path))
+        Next::call(cpu, Call::Insert(path))
     }
 
     /// A list that ended early: the driver hears that no more comes. v6.1 says so for a plug even
@@ -223,7 +226,7 @@ impl PlugPath {
         if !old || self.mode == Mode::Plug {
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
         }
-        Next::Commit(self.hctx)
+        Next::commit(self.hctx)
     }
 
     /// What could not be issued goes the way of any other request.

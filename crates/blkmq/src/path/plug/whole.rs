@@ -45,9 +45,6 @@ impl PlugPath {
         let next = self.group.first();
         self.rq = Some(rq);
         self.at = At::WholeAnswer;
-        Next::Submit {
-            rq,
-            last: next.is_none_or(|next| pool[next].hctx != here),
-        }
+        Next::offer(rq, next.is_none_or(|next| pool[next].hctx != here))
     }
 }

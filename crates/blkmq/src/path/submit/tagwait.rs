@@ -22,7 +22,7 @@ impl SubmitPath {
             At::WaitRun => {
                 self.get = None;
                 self.at = At::WaitRetry;
-                call_run(self.queue, self.hctx, false)
+                call_run(cpu, self.queue, self.hctx, false)
             }
             At::WaitAdd => {
                 // A task that was woken by somebody else's entry may stand here already.
@@ -48,10 +48,13 @@ impl SubmitPath {
             }
             At::WaitSleep => {
                 if !cpu.plug.list.is_empty() {
-                    return Next::Call(Call::Unplug {
-                        queue: self.queue,
-                        why: Unplug::Schedule,
-                    });
+                    return Next::call(
+                        cpu,
+                        Call::Unplug {
+                            queue: self.queue,
+                            why: Unplug::Schedule,
+                        },
+                    );
                 }
                 self.at = At::WaitWoken;
                 Next::Park

@@ -98,7 +98,7 @@ impl Machine {
     pub(super) fn resume(&mut self, cpu: usize) -> Result<(), String> {
         if let Some(lock) = self.wants[cpu] {
             if !self.mq.is_free(lock) {
-                return Err(format!("{} is not free", lock.kind.name()));
+                return Err(format!("{} is not free", lock.kind().name()));
             }
             self.wants[cpu] = None;
             self.mq.acquire(lock, &mut self.tasks[cpu]);
@@ -122,7 +122,7 @@ impl Machine {
             End::Stops => self.print(format!("cpu {cpu} stops")),
             End::Waits(lock) => {
                 self.wants[cpu] = Some(lock);
-                self.print(format!("cpu {cpu} waits for {}", lock.kind.name()));
+                self.print(format!("cpu {cpu} waits for {}", lock.kind().name()));
             }
         }
         self.parked[cpu] = stack;
@@ -204,9 +204,10 @@ impl Machine {
                         Answer::Contended
                     };
                 }
-                Next::Call(callee) => stack.push(callee.into()),
-                Next::Submit { rq, last } => stack.extend(self.offer(rq, last, cpu)),
-                Next::Commit(hctx) => self.print(format!("commit {}", hctx.0)),
+                Next::Call => stack.push(cpu.take_call().into()),
+                Next::Submit(rq) => stack.extend(self.offer(rq, false, cpu)),
+                Next::SubmitLast(rq) => stack.extend(self.offer(rq, true, cpu)),
+                Next::Commit(hctx) => self.print(format!("commit {hctx}")),
                 Next::Park => return End::Sleeps,
                 Next::Done => {
                     stack.pop();
