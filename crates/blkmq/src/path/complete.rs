@@ -16,13 +16,13 @@ use crate::sbitmap::Put;
 /// Labels of a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum At {
-    /// Account and trace; whose request is it?
+    /// Account and trace; whose request is it? Its first bio ends.
     End,
-    /// End the next bio.
+    /// End one more bio.
     EndBio,
     /// The scheduler's finish_request.
     Finish,
-    /// What is to be put?
+    /// What is to be put? Put the first of it.
     Tags,
     /// Put the driver tag.
     PutDriver,
@@ -129,7 +129,7 @@ impl CompletePath {
             At::End => self.end_request(q, cpu),
             At::EndBio => self.end_bio(q, cpu),
             At::Finish => self.finish(q, cpu),
-            At::Tags => self.tags(q, cpu),
+            At::Tags => self.tags(mq, cpu),
             At::PutDriver => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
             At::PutSched => self.put_tag(mq, TagMap::Sched(self.hctx), cpu),
             At::Restart => match q.hctx(self.hctx).restart.test(cpu) {
@@ -180,7 +180,7 @@ impl CompletePath {
         drop(pool);
         trace_rq(cpu, self.queue, TraceAction::Complete, traced);
         if !sequence && !own_flush {
-            return self.to(At::EndBio);
+            return self.end_bio(q, cpu);
         }
         if counts.is_some() {
             return self.to(At::Finish);
@@ -294,11 +294,10 @@ impl CompletePath {
                 status,
             });
         }
-        if next.is_none() {
-            self.to(At::Finish)
-        } else {
-            Next::Step
-        }
+        self.to(match next {
+            None => At::Finish,
+            Some(_) => At::EndBio,
+        })
     }
 
     fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
@@ -319,8 +318,8 @@ impl CompletePath {
     }
 
     /// The slot is nobody's from here on: whoever gets the identifying tag may use it.
-    fn tags<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn tags<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         assert!(rq.bio_first.is_none(), "a request is freed with bios");
         self.hctx = rq.hctx;
@@ -334,9 +333,14 @@ impl CompletePath {
         match driver {
             Some(bit) => {
                 self.put = Some(Put::one(bit, self.owner));
-                self.to(At::PutDriver)
+                self.at = At::PutDriver;
+                self.put_tag(mq, TagMap::Driver(self.hctx), cpu)
             }
-            None => self.put_sched(),
+            None if self.internal.is_some() => {
+                self.put_sched();
+                self.put_tag(mq, TagMap::Sched(self.hctx), cpu)
+            }
+            None => self.want_restart(),
         }
     }
 

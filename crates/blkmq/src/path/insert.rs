@@ -102,6 +102,7 @@ impl InsertPath {
                 let mut list = QueueList::new();
                 list.push_back(&mut q.pool.held(cpu.id), rq);
                 match insert_elevator(q, &mut list, at, &mut self.absorbed, cpu) {
+                    Inserted::All if self.absorbed.is_empty() => self.to(At::Run),
                     Inserted::All => self.to(At::Absorbed),
                     Inserted::UpToMerge => self.to(At::AbsorbedLocked),
                 }
@@ -115,7 +116,7 @@ impl InsertPath {
             },
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => free_absorbed(cpu, self.queue, gone),
-                None => self.to(At::Run),
+                None => self.then_run(cpu),
             },
             At::Ctx => {
                 let mut list = QueueList::new();
@@ -128,14 +129,16 @@ impl InsertPath {
                 insert_dispatch(q, self.rq, head, cpu);
                 self.to(At::Run)
             }
-            At::Run => {
-                let hctx = self.hctx;
-                match core::mem::replace(&mut self.run, ThenRun::No) {
-                    ThenRun::No => Next::Done,
-                    ThenRun::Here => call_run(cpu, self.queue, hctx, false),
-                    ThenRun::Background => call_run(cpu, self.queue, hctx, true),
-                }
-            }
+            At::Run => self.then_run(cpu),
+        }
+    }
+
+    fn then_run(&mut self, cpu: &mut Cpu) -> Next {
+        self.at = At::Run;
+        match core::mem::replace(&mut self.run, ThenRun::No) {
+            ThenRun::No => Next::Done,
+            ThenRun::Here => call_run(cpu, self.queue, self.hctx, false),
+            ThenRun::Background => call_run(cpu, self.queue, self.hctx, true),
         }
     }
 

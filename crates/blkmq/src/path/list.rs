@@ -21,11 +21,11 @@ const RESOURCE_DELAY: Duration = Duration::from_millis(3);
 /// Labels of a dispatch list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum At {
-    /// Look at the head.
+    /// Look at the head; with its tag it is offered.
     Head,
     /// Was there a budget?
     Budget,
-    /// Take a driver tag.
+    /// Take a driver tag, then offer the head.
     Tag,
     /// Set SCHED_RESTART, as all tags are taken.
     TagRestart,
@@ -35,17 +35,15 @@ pub(super) enum At {
     TagLine,
     /// Try once more; in line under the same lock.
     TagRetry,
-    /// Unlink the head and offer it.
-    Offer,
-    /// Take a tag for the one behind it (v6.1).
+    /// Take a tag for the one behind the head that is offered (v6.1).
     TagAhead,
-    /// What did the driver say?
+    /// What did the driver say? Offer the next one, or read the moving average behind the last.
     Answer,
     /// Give the driver tag of the refused request back.
     PutTag,
     /// Give back the tag taken ahead (v6.1).
     PutAhead,
-    /// Tell the driver that no more comes.
+    /// The budget of the refused request is back: tell the driver that no more comes.
     Commit,
     /// Give back the budgets of what is left.
     Rest,
@@ -55,7 +53,7 @@ pub(super) enum At {
     Restart,
     /// Tags of several hctxs: will a tag that comes back?
     StillInLine,
-    /// Read the moving average.
+    /// Read the moving average behind the driver's doorbell, or behind what is left.
     BusyRead,
     /// Write the moving average.
     BusyWrite,
@@ -69,7 +67,6 @@ pub(super) const LABELS: &[&str] = &[
     "tag-in-line",
     "tag-line",
     "tag-retry",
-    "offer",
     "tag-ahead",
     "answer",
     "put-tag",
@@ -167,13 +164,13 @@ impl ListPath {
         let q = mq.queue(queue);
         let hctx = q.hctx(hctx_id);
         match self.at {
-            At::Head => self.head(q, cpu),
+            At::Head => self.head(q, queue, hctx_id, cpu),
             At::Budget => match cpu.answer {
                 Answer::Budget(token) => {
                     self.set_budget(q, cpu, token);
                     self.want_tag(q, cpu)
                 }
-                _ => self.put_head_tag(q, queue, cpu),
+                _ => self.put_head_tag(q, queue, hctx_id, cpu),
             },
             At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
             At::TagRestart => {
@@ -185,9 +182,8 @@ impl ListPath {
             }
             At::TagInLine => self.tag_in_line(mq, queue, hctx_id, cpu),
             At::TagLine => self.tag_line(mq, queue, hctx_id, cpu),
-            At::Offer => self.offer(q, cpu),
             At::TagAhead => self.tag_ahead(mq, queue, hctx_id, cpu),
-            At::Answer => self.answer(q, queue, cpu),
+            At::Answer => self.answer(q, queue, hctx_id, cpu),
             At::PutTag | At::PutAhead => self.put(mq, queue, hctx_id, cpu),
             At::Commit => self.commit(q, queue, hctx_id, cpu),
             At::Rest => self.rest(q, queue, hctx_id, cpu),
@@ -230,9 +226,15 @@ impl ListPath {
         ListStep::Wait(Next::Step)
     }
 
-    fn head<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> ListStep {
+    fn head<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
         if self.list.is_empty() {
-            return self.wait(At::Commit);
+            return self.commit(q, queue, hctx, cpu);
         }
         if self.needs_budget && q.settings.driver_budget {
             self.at = At::Budget;
@@ -247,24 +249,33 @@ impl ListPath {
         q.pool.held(cpu.id)[rq].budget = Some(token);
     }
 
-    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> ListStep {
+    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
         let rq = self
             .list
             .first()
             .expect("the list is not empty at its head");
-        let tagged = q.pool.held(cpu.id)[rq].tag.is_some();
-        self.wait(if tagged { At::Offer } else { At::Tag })
+        if q.pool.held(cpu.id)[rq].tag.is_none() {
+            return self.wait(At::Tag);
+        }
+        self.offer(q, cpu)
     }
 
     /// No budget: the head keeps no driver tag either.
-    fn put_head_tag<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> ListStep {
+    fn put_head_tag<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
         cpu.answer = Answer::None;
         self.stop = Stop::NeedsResource;
         let rq = self.list.first().expect("the head asked for the budget");
-        self.start_put(q, queue, cpu, rq, At::PutTag)
+        self.start_put(q, queue, hctx, cpu, rq, At::PutTag)
     }
 
-    fn offer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+    /// Unlinks the head, which has its tag.
+    pub(super) fn offer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
         let mut pool = q.pool.held(cpu.id);
         let rq = self
             .list
@@ -290,7 +301,13 @@ impl ListPath {
         ListStep::Wait(Next::offer(rq, last))
     }
 
-    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> ListStep {
+    fn answer<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
         let rq = self.rq.take().expect("a request was offered");
         let ahead = core::mem::take(&mut self.ahead);
         match core::mem::take(&mut cpu.answer) {
@@ -298,7 +315,7 @@ impl ListPath {
                 self.queued += 1;
                 // v6.1 counts every error of the list, v6.12 looks at the last answer.
                 self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
-                self.wait(At::Head)
+                self.head(q, queue, hctx, cpu)
             }
             Answer::Error(status) => {
                 self.failed = true;
@@ -313,7 +330,7 @@ impl ListPath {
                     Stop::Waits
                 };
                 self.ahead = ahead;
-                self.refused(q, queue, cpu, rq)
+                self.refused(q, queue, hctx, cpu, rq)
             }
         }
     }
@@ -323,6 +340,7 @@ impl ListPath {
         &mut self,
         q: &RequestQueue<E>,
         queue: u8,
+        hctx: HctxId,
         cpu: &mut Cpu,
         rq: RequestId,
     ) -> ListStep {
@@ -334,12 +352,12 @@ impl ListPath {
         drop(pool);
         if core::mem::take(&mut self.ahead) {
             let next = next.expect("a tag was taken for the one behind the head");
-            return self.start_put(q, queue, cpu, next, At::PutAhead);
+            return self.start_put(q, queue, hctx, cpu, next, At::PutAhead);
         }
-        self.start_put(q, queue, cpu, rq, At::PutTag)
+        self.start_put(q, queue, hctx, cpu, rq, At::PutTag)
     }
 
-    fn commit<E: Env>(
+    pub(super) fn commit<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
         queue: u8,
@@ -358,11 +376,14 @@ impl ListPath {
         } else {
             At::Rest
         };
-        ListStep::Wait(if commit {
-            Next::commit(hctx)
-        } else {
-            Next::Step
-        })
+        if commit {
+            return ListStep::Wait(Next::commit(hctx));
+        }
+        match self.at {
+            At::Rest => self.rest(q, queue, hctx, cpu),
+            // The list is empty: nothing shared was touched since the last label.
+            _ => self.busy_read(q.hctx(hctx).dispatch_busy.read(cpu)),
+        }
     }
 
     /// What stays behind holds no budgets.

@@ -54,9 +54,7 @@ pub(super) enum At {
     /// Nothing was picked though there is work: run again later, this hctx and others that have
     /// leftovers.
     DelayRuns,
-    /// Requests of the next hctx.
-    Group,
-    /// `dispatch_rq_list` of them.
+    /// `dispatch_rq_list` of the requests of one hctx.
     List,
 }
 
@@ -75,7 +73,6 @@ pub(super) const LABELS: &[&str] = &[
     "absorbed",
     "tag",
     "delay-runs",
-    "group",
     "list",
 ];
 
@@ -166,16 +163,16 @@ impl PassPath {
             At::HasWork => match q.elevator_work.test(cpu) {
                 true => self.wait(At::PeekDispatch),
                 false if q.has_side_lists() => self.wait(At::HasSide),
-                false => self.pulled(),
+                false => self.pulled(list, q, hctx, cpu),
             },
             At::HasSide => match q.dd.inserted_pending.test(cpu) {
                 true => self.wait(At::PeekDispatch),
-                false => self.pulled(),
+                false => self.pulled(list, q, hctx, cpu),
             },
             At::PeekDispatch => {
                 if q.hctx(hctx).dispatch_pending.test(cpu) {
                     self.busy = true;
-                    return self.pulled();
+                    return self.pulled(list, q, hctx, cpu);
                 }
                 if q.settings.driver_budget {
                     self.at = At::Budget;
@@ -188,21 +185,19 @@ impl PassPath {
                     self.token = Some(token);
                     self.ask(q, queue, cpu)
                 }
-                _ => self.pulled(),
+                _ => self.pulled(list, q, hctx, cpu),
             },
             At::Gate | At::ShutGate | At::Drain | At::TakeSide | At::OpenGate | At::Absorbed => {
                 self.series(list, q, hctx, cpu)
             }
             At::Pick => self.pick(list, q, hctx, cpu),
-            At::Tag => self.tag(mq, queue, cpu),
-            At::DelayRuns => self.delay_runs(mq, queue, cpu),
-            At::Group => self.group(list, q, hctx, cpu),
+            At::Tag => self.tag(list, mq, q, hctx, cpu),
+            At::DelayRuns => self.delay_runs(list, mq, q, hctx, cpu),
             At::List => match list.step(mq, queue, HctxId(self.hctx), cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
                 ListStep::End(all) => {
-                    *list = ListPath::idle();
                     self.moved |= all;
-                    self.wait(At::Group)
+                    self.group(list, q, hctx, cpu)
                 }
             },
         }
@@ -258,6 +253,7 @@ impl PassPath {
     /// A request was picked, or none.
     pub(super) fn picked<E: Env>(
         &mut self,
+        list: &mut ListPath,
         q: &RequestQueue<E>,
         hctx: HctxId,
         picked: Option<RequestId>,
@@ -265,12 +261,11 @@ impl PassPath {
     ) -> PullStep {
         let Some(rq) = picked else {
             self.withheld = true;
-            return match self.token.take() {
-                Some(token) => {
-                    self.at = self.after_pull();
-                    PullStep::Wait(Next::PutBudget(token))
-                }
-                None => self.pulled(),
+            let step = self.pulled(list, q, hctx, cpu);
+            // Delayed runs or a list come next, never the end: the budget goes back before them.
+            return match (step, self.token.take()) {
+                (PullStep::Wait(Next::Step), Some(token)) => PullStep::Wait(Next::PutBudget(token)),
+                (step, _) => step,
             };
         };
         let mut pool = q.pool.held(cpu.id);
@@ -278,20 +273,28 @@ impl PassPath {
         self.foreign |= pool[rq].hctx != hctx;
         self.picked.push_back(&mut pool, rq);
         if pool[rq].tag.is_some() {
-            return self.next_pull();
+            drop(pool);
+            return self.next_pull(list, q, hctx, cpu);
         }
         self.rq = Some(rq);
         self.wait(At::Tag)
     }
 
-    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
+    fn tag<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
         let rq = self.rq.expect("one was picked");
-        let hctx = mq.queue(queue).pool.held(cpu.id)[rq].hctx;
+        let of_rq = q.pool.held(cpu.id)[rq].hctx;
         let get = match &mut self.get {
             Some(get) => get,
-            none => none.insert(tag::start_driver(mq, hctx, cpu)),
+            none => none.insert(tag::start_driver(mq, of_rq, cpu)),
         };
-        let step = tag::step_driver(get, mq, queue, rq, hctx, cpu);
+        let step = tag::step_driver(get, mq, q.id, rq, of_rq, cpu);
         if let TagStep::Wait(next) = step {
             return PullStep::Wait(next);
         }
@@ -299,60 +302,73 @@ impl PassPath {
         self.rq = None;
         // A request without tag goes along: dispatch_rq_list will wait for one.
         if step == TagStep::Got {
-            self.next_pull()
+            self.next_pull(list, q, hctx, cpu)
         } else {
-            self.pulled()
+            self.pulled(list, q, hctx, cpu)
         }
     }
 
-    fn next_pull(&mut self) -> PullStep {
+    fn next_pull<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
         if self.picked.len() as u32 == self.max {
-            self.pulled()
+            self.pulled(list, q, hctx, cpu)
         } else {
             self.wait(At::HasWork)
         }
     }
 
     /// No more is pulled in this pass.
-    fn pulled(&mut self) -> PullStep {
-        let at = self.after_pull();
-        self.wait(at)
-    }
-
-    fn after_pull(&mut self) -> At {
-        if self.picked.is_empty() && core::mem::take(&mut self.withheld) {
+    fn pulled<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
+        let withheld = core::mem::take(&mut self.withheld);
+        if withheld && self.picked.is_empty() {
             self.hctx = u16::MAX;
-            return At::DelayRuns;
+            return self.wait(At::DelayRuns);
         }
-        self.withheld = false;
-        At::Group
+        self.group(list, q, hctx, cpu)
     }
 
     /// blk_mq_delay_run_hw_queues(): the current CPU's hctx and those with leftovers, except
     /// those whose run is pending anyway. One hctx a label.
-    fn delay_runs<E: Env>(&mut self, mq: &BlkMq<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
-        let q = mq.queue(queue);
+    fn delay_runs<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
         let current = mq.set.hctx_for(cpu.id, Op::Write, false);
-        let next = self.hctx.wrapping_add(1);
-        if usize::from(next) == q.hctxs.len() {
-            self.hctx = 0;
-            return self.wait(At::Group);
-        }
-        self.hctx = next;
-        let hctx = HctxId(next);
+        self.hctx = self.hctx.wrapping_add(1);
+        let other = HctxId(self.hctx);
         let runs =
-            !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
+            !q.settings.sq_sched() || other == current || q.hctx(other).dispatch_pending.test(cpu);
         if runs {
             cpu.outbox.push(Effect::KickUnlessPending {
-                queue,
-                hctx,
+                queue: q.id,
+                hctx: other,
                 delay: BUDGET_DELAY,
             });
         }
-        PullStep::Wait(Next::Step)
+        if usize::from(self.hctx) + 1 < q.hctxs.len() {
+            return PullStep::Wait(Next::Step);
+        }
+        self.hctx = 0;
+        self.group(list, q, hctx, cpu)
     }
 
     /// The requests of the lowest hctx among those picked, in order; or the end of the pass.
+    /// Touches nothing shared: it belongs to the label that ended the pulling, or the list before.
     fn group<E: Env>(
         &mut self,
         list: &mut ListPath,
@@ -361,6 +377,7 @@ impl PassPath {
         cpu: &mut Cpu,
     ) -> PullStep {
         if self.picked.is_empty() {
+            *list = ListPath::idle();
             return self.end_of_pass(cpu, q, hctx);
         }
         if !core::mem::take(&mut self.foreign) {

@@ -87,34 +87,28 @@ pub(super) enum At {
     Ctx,
     /// Run the group's hctx.
     Run,
-    /// queue_rqs: is the queue quiesced?
+    /// queue_rqs: is the queue quiesced? If not, offer the first request.
     WholeQuiesced,
-    /// queue_rqs: offer the next request.
-    WholeOffer,
-    /// queue_rqs: what did the driver say?
+    /// queue_rqs: what did the driver say? Then offer the next request.
     WholeAnswer,
     /// Direct issue: next request.
     Next,
     /// Is its hctx stopped?
     Stopped,
-    /// Is the queue quiesced?
+    /// Is the queue quiesced? If not, and it has its tag, offer it.
     Quiesced,
     /// Was there a budget?
     Budget,
-    /// Take a driver tag.
+    /// Take a driver tag, then offer it.
     Tag,
     /// Give the budget back.
     NoTag,
-    /// Offer it.
-    Offer,
-    /// What did the driver say?
+    /// What did the driver say? Read the moving average.
     Answer,
     /// Run the hctx whose dispatch list took a refused request.
     Refused,
     /// Direct issue is over.
     Issued,
-    /// Read the moving average.
-    BusyRead,
     /// Write the moving average.
     BusyWrite,
     /// Free requests that were allocated ahead.
@@ -131,7 +125,6 @@ pub(super) const LABELS: &[&str] = &[
     "ctx",
     "run",
     "whole-quiesced",
-    "whole-offer",
     "whole-answer",
     "next",
     "stopped",
@@ -139,11 +132,9 @@ pub(super) const LABELS: &[&str] = &[
     "budget",
     "tag",
     "no-tag",
-    "offer",
     "answer",
     "refused",
     "issued",
-    "busy-read",
     "busy-write",
     "cached",
 ];
@@ -239,6 +230,7 @@ impl PlugPath {
             At::Elevator => {
                 let (group, absorbed) = (&mut self.group, &mut self.absorbed);
                 match insert::insert_elevator(q, group, InsertAt::Sorted, absorbed, cpu) {
+                    Inserted::All if self.absorbed.is_empty() => self.to(At::Run),
                     Inserted::All => self.to(At::Absorbed),
                     Inserted::UpToMerge => self.to(At::AbsorbedLocked),
                 }
@@ -249,7 +241,7 @@ impl PlugPath {
             },
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => free_absorbed(cpu, self.queue, gone),
-                None => self.to(At::Run),
+                None => self.run(cpu),
             },
             At::Busy => {
                 let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
@@ -263,11 +255,8 @@ impl PlugPath {
                 insert::insert_ctx(mq, q, &mut self.group, false, cpu);
                 self.to(At::Run)
             }
-            At::Run => {
-                self.at = At::Group;
-                call_run(cpu, self.queue, self.hctx, self.from_schedule)
-            }
-            At::WholeQuiesced | At::WholeOffer | At::WholeAnswer => self.whole(q, cpu),
+            At::Run => self.run(cpu),
+            At::WholeQuiesced | At::WholeAnswer => self.whole(q, cpu),
             At::Cached => self.free_cached(q, cpu),
             _ => self.issue(mq, cpu),
         }
@@ -276,6 +265,11 @@ impl PlugPath {
     fn to(&mut self, at: At) -> Next {
         self.at = at;
         Next::Step
+    }
+
+    fn run(&mut self, cpu: &mut Cpu) -> Next {
+        self.at = At::Group;
+        call_run(cpu, self.queue, self.hctx, self.from_schedule)
     }
 
     fn want_ctx(&mut self) -> Next {
@@ -287,7 +281,7 @@ impl PlugPath {
         self.rest = core::mem::take(&mut cpu.plug.list);
         self.has_elevator = cpu.plug.has_elevator;
         if self.rest.is_empty() {
-            return self.to(At::Cached);
+            return self.free_cached(q, cpu);
         }
         let mut pool = q.pool.held(cpu.id);
         let mut next = self.rest.first();
@@ -297,7 +291,7 @@ impl PlugPath {
         }
         if self.has_elevator || self.from_schedule {
             drop(pool);
-            return self.to(At::Group);
+            return self.next_group(q, cpu);
         }
         let settings = &q.settings;
         let in_order = settings.rules.plug_order == PlugOrder::Fifo
@@ -320,10 +314,10 @@ impl PlugPath {
                 self.group.len() as u64,
             );
         }
-        self.to(match settings.driver_queue_rqs {
-            true => At::WholeQuiesced,
-            false => At::Next,
-        })
+        match settings.driver_queue_rqs {
+            true => self.to(At::WholeQuiesced),
+            false => self.next_request(q, cpu),
+        }
     }
 
     /// All requests of one hctx and ctx, oldest first; the group of the newest request first
@@ -336,7 +330,7 @@ impl PlugPath {
         };
         let Some(lead) = lead else {
             drop(pool);
-            return self.to(At::Cached);
+            return self.free_cached(q, cpu);
         };
         let key = (pool[lead].hctx, pool[lead].ctx);
         let mut others = QueueList::new();
@@ -370,6 +364,7 @@ impl PlugPath {
 
     /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
     fn free_cached<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        self.at = At::Cached;
         if self.keep_cached {
             return Next::Done;
         }

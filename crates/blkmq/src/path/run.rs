@@ -29,7 +29,7 @@ pub(super) enum At {
     HasSide,
     /// Look again under queue_lock (v6.12).
     Recheck,
-    /// Here, or on kblockd?
+    /// To be left to kblockd: is the hctx stopped?
     Enter,
     /// Is the hctx stopped?
     Stopped,
@@ -49,8 +49,6 @@ pub(super) enum At {
     Pass,
     /// `do_dispatch_ctx` or `flush_busy_ctxs`.
     Ctx,
-    /// Once more, or leave it to kblockd.
-    Again,
 }
 
 pub(super) const LABELS: &[&str] = &[
@@ -70,7 +68,6 @@ pub(super) const LABELS: &[&str] = &[
     "leftovers",
     "pass",
     "ctx",
-    "again",
 ];
 
 /// A run of one hctx.
@@ -159,7 +156,7 @@ impl RunPath {
                 false => self.to(At::HasDispatch),
             },
             At::HasDispatch => match hctx.dispatch_pending.test(cpu) {
-                true => self.to(At::Enter),
+                true => self.enter(q, cpu),
                 false if q.has_elevator() => self.to(At::HasElevator),
                 false => self.to(At::HasCtx),
             },
@@ -171,22 +168,22 @@ impl RunPath {
                     self.word = 0;
                 }
                 match (any, last) {
-                    (true, _) => self.to(At::Enter),
+                    (true, _) => self.enter(q, cpu),
                     (false, false) => Next::Step,
                     (false, true) => self.nothing(q),
                 }
             }
             At::HasElevator => match q.elevator_work.test(cpu) {
-                true => self.to(At::Enter),
+                true => self.enter(q, cpu),
                 false if q.has_side_lists() => self.to(At::HasSide),
                 false => self.nothing(q),
             },
             At::HasSide => match q.dd.inserted_pending.test(cpu) {
-                true => self.to(At::Enter),
+                true => self.enter(q, cpu),
                 false => self.nothing(q),
             },
             At::Recheck => self.recheck(q, cpu),
-            At::Enter => self.enter(q, cpu),
+            At::Enter => self.leave_to_kblockd(q, cpu),
             At::Stopped => match hctx.stopped.test(cpu) {
                 true => Next::Done,
                 false => self.to(At::StillQuiesced),
@@ -226,14 +223,6 @@ impl RunPath {
             }
             At::Leftovers => self.leftovers(mq, cpu),
             At::Pass | At::Ctx => self.pull(mq, cpu),
-            At::Again => {
-                if self.second {
-                    *self = RunPath::new(self.queue, self.hctx, true);
-                    return Next::Step;
-                }
-                self.second = true;
-                self.to(At::PeekDispatch)
-            }
             at => unreachable!("{at:?} is a label of the entry"),
         }
     }
@@ -251,11 +240,20 @@ impl RunPath {
         };
         self.pass = PassPath::idle();
         self.ctx = CtxPath::idle();
-        if again {
-            self.to(At::Again)
-        } else {
-            Next::Done
+        match again {
+            true => self.again(),
+            false => Next::Done,
         }
+    }
+
+    /// The dispatch list filled meanwhile: once more, or leave it to kblockd.
+    fn again(&mut self) -> Next {
+        if self.second {
+            *self = RunPath::new(self.queue, self.hctx, true);
+            return Next::Step;
+        }
+        self.second = true;
+        self.to(At::PeekDispatch)
     }
 
     fn leftovers<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -310,29 +308,34 @@ impl RunPath {
         }
         q.queue_lock.release(cpu);
         if pending && !quiesced {
-            self.to(At::Enter)
+            self.enter(q, cpu)
         } else {
             Next::Done
         }
     }
 
-    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    /// There is work: here, or on kblockd?
+    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
         let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
         let may_sleep =
             q.settings.blocking && q.settings.rules.blocking_run == BlockingRun::InBackground;
-        if self.in_background || may_sleep || !here {
-            if q.hctx(self.hctx).stopped.test(cpu) {
-                return Next::Done;
-            }
-            let (queue, hctx) = (self.queue, self.hctx);
-            cpu.outbox.push(Effect::Kick {
-                queue,
-                hctx,
-                delay: Duration::ZERO,
-            });
+        self.to(match self.in_background || may_sleep || !here {
+            true => At::Enter,
+            false => At::Stopped,
+        })
+    }
+
+    fn leave_to_kblockd<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if q.hctx(self.hctx).stopped.test(cpu) {
             return Next::Done;
         }
-        self.to(At::Stopped)
+        let (queue, hctx) = (self.queue, self.hctx);
+        cpu.outbox.push(Effect::Kick {
+            queue,
+            hctx,
+            delay: Duration::ZERO,
+        });
+        Next::Done
     }
 
     fn take_dispatch<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

@@ -34,10 +34,13 @@ pub(super) enum At {
     CtxPending,
     /// Under ctx->lock: try to merge.
     CtxMerge,
-    /// Take a request allocated ahead, or look for tags.
+    /// Take a request allocated ahead, or look for tags. Whatever makes the request the bio's and
+    /// sends it on touches nothing shared: it belongs to the label that got the request.
     Alloc,
     /// Take a tag.
     Tag,
+    /// Take tags for all that the plug announced.
+    TagBatch,
     /// All are taken: run the hctx, something may complete.
     WaitRun,
     /// Try again.
@@ -58,13 +61,9 @@ pub(super) enum At {
     WaitUncount,
     /// On a CPU of another hctx now: wake another waiter of the old one.
     WaitPassOn,
-    /// Make it the bio's request.
-    Start,
     /// The flush machine has had it.
     AfterFlush,
-    /// Plug, insert or issue.
-    Route,
-    /// Add to the plug.
+    /// The full plug is flushed: add to it.
     Plug,
     /// Is the hctx busy?
     Busy,
@@ -81,6 +80,7 @@ pub(super) const LABELS: &[&str] = &[
     "ctx-merge",
     "alloc",
     "tag",
+    "tag-batch",
     "wait-run",
     "wait-retry",
     "wait-add",
@@ -91,9 +91,7 @@ pub(super) const LABELS: &[&str] = &[
     "wait-leave",
     "wait-uncount",
     "wait-pass-on",
-    "start",
     "after-flush",
-    "route",
     "plug",
     "busy",
     "rest",
@@ -160,7 +158,7 @@ impl SubmitPath {
                 }
                 match gone {
                     Some(gone) => free_absorbed(cpu, self.queue, gone),
-                    None => Next::Step,
+                    None => self.next_part(),
                 }
             }
             At::CtxPending => {
@@ -176,6 +174,7 @@ impl SubmitPath {
             At::CtxMerge => self.ctx_merge(mq, cpu),
             At::Alloc => self.alloc(mq, cpu),
             At::Tag
+            | At::TagBatch
             | At::WaitRun
             | At::WaitRetry
             | At::WaitAdd
@@ -186,12 +185,10 @@ impl SubmitPath {
             | At::WaitLeave
             | At::WaitUncount
             | At::WaitPassOn => self.tag_wait(mq, cpu),
-            At::Start => self.start(mq, cpu),
             At::AfterFlush => match core::mem::take(&mut cpu.answer) {
-                Answer::GoOn => self.to(At::Route),
-                _ => self.to(At::Rest),
+                Answer::GoOn => self.route(q, cpu),
+                _ => self.next_part(),
             },
-            At::Route => self.route(q, cpu),
             At::Plug => self.plug(q, cpu),
             At::Busy => {
                 let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
@@ -214,7 +211,7 @@ impl SubmitPath {
     }
 
     /// The remainder of a split bio, or the end of the path.
-    fn next_part(&mut self) -> Next {
+    pub(super) fn next_part(&mut self) -> Next {
         let Some(rest) = self.rest.take() else {
             return Next::Done;
         };
@@ -229,7 +226,7 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         if !self.traced {
             if self.without_flush(q, cpu) {
-                return self.to(At::Rest);
+                return self.next_part();
             }
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
@@ -271,14 +268,14 @@ impl SubmitPath {
         })
     }
 
-    /// A request allocated ahead of the same kind, or a search for a tag.
+    /// A request allocated ahead of the same kind, or a search for tags.
     fn alloc<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         if let Some(rq) = self.take_spare(mq, cpu) {
             // Perhaps of another CPU's hctx, where the task was when it was allocated.
             self.hctx = q.pool.held(cpu.id)[rq].hctx;
             self.rq = Some(rq);
-            return self.to(At::Start);
+            return self.start(mq, cpu);
         }
         let (op, flags) = {
             let pool = q.pool.held(cpu.id);
@@ -293,16 +290,18 @@ impl SubmitPath {
             false => 1,
         };
         self.batch = ahead > 1 && shallow.is_none();
-        self.get = Some(if self.batch {
-            Get::batch(map, cpu, ahead)
-        } else {
-            Get::start(map, cpu, shallow)
-        });
-        self.to(At::Tag)
+        if !self.batch {
+            self.get = Some(Get::start(map, cpu, shallow));
+            return self.to(At::Tag);
+        }
+        self.get = Some(Get::batch(map, cpu, ahead));
+        self.at = At::TagBatch;
+        // It begins by asking for a lock.
+        self.search(mq, cpu)
     }
 
     /// The request becomes the bio's.
-    fn start<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn start<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.expect("it was allocated");
         let mut pool = q.pool.held(cpu.id);
@@ -326,7 +325,7 @@ impl SubmitPath {
                 },
             );
         }
-        self.to(At::Route)
+        self.route(q, cpu)
     }
 
     fn route<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
@@ -385,7 +384,7 @@ impl SubmitPath {
         cpu.plug.queue = self.queue;
         cpu.plug.list.push_back(&mut pool, rq);
         drop(pool);
-        self.to(At::Rest)
+        self.next_part()
     }
 
     /// Takes the slot of the tag that was found.

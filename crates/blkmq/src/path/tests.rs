@@ -43,19 +43,20 @@ macro_rules! variants {
 #[test]
 fn labels_are_the_names_of_the_variants_in_order() {
     variants!(submit: Enter, TryMerge, ElevatorMerge, Absorbed, CtxPending, CtxMerge, Alloc, Tag,
+        TagBatch,
         WaitRun, WaitRetry, WaitAdd, WaitCount, WaitLast, WaitSleep, WaitWoken, WaitLeave,
         WaitUncount,
         WaitPassOn,
-        Start, AfterFlush, Route, Plug, Busy, Rest);
+        AfterFlush, Plug, Busy, Rest);
     variants!(plug: Take, Group, Elevator, AbsorbedLocked, Absorbed, Busy, Ctx, Run,
-        WholeQuiesced, WholeOffer, WholeAnswer, Next, Stopped, Quiesced, Budget, Tag, NoTag, Offer,
-        Answer, Refused, Issued, BusyRead, BusyWrite, Cached);
+        WholeQuiesced, WholeAnswer, Next, Stopped, Quiesced, Budget, Tag, NoTag,
+        Answer, Refused, Issued, BusyWrite, Cached);
     variants!(insert: Route, Elevator, AbsorbedLocked, Absorbed, Ctx, Dispatch, Run);
     variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, HasSide, Recheck, Enter, Stopped,
-        StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx, Again);
+        StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx);
     variants!(pass: Busy, HasWork, PeekDispatch, HasSide, Budget, Gate, ShutGate, Drain, TakeSide,
-        Pick, OpenGate, Absorbed, Tag, DelayRuns, Group, List);
-    variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, Offer, TagAhead,
+        Pick, OpenGate, Absorbed, Tag, DelayRuns, List);
+    variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, TagAhead,
         Answer, PutTag, PutAhead, Commit, Rest, PutBack, Restart, StillInLine, BusyRead, BusyWrite);
     variants!(ctx: Scan, Splice, PeekDispatch, Any, Budget, Find, Dequeue, Withheld, List);
     variants!(complete: End, EndBio, Finish, Tags, PutDriver, PutSched, Restart, ClearRestart,

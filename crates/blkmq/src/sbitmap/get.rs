@@ -1,6 +1,6 @@
 //! Taking a bit, word by word. Kernel: sbitmap_find_bit(), sbitmap_deferred_clear().
 
-use super::Sbitmap;
+use super::{SbWord, Sbitmap};
 use crate::env::{Cpu, Env, Lock, Word};
 
 /// Where a search stands.
@@ -9,12 +9,8 @@ enum At {
     /// Look for a zero bit in the current word.
     Search,
     /// Under swap_lock: are there freed bits to merge back?
-    Fetch,
-    /// Under swap_lock: take them out of the word.
     Merge,
     /// Batch: under swap_lock, merge freed bits back first.
-    RunFetch,
-    /// Batch: under swap_lock, take them out of the word.
     RunMerge,
     /// Batch: take a run of bits.
     Run,
@@ -29,7 +25,6 @@ pub struct Get {
     start: u32,
     tried: u32,
     shallow: Option<u32>,
-    fetched: u64,
     run: u32,
 }
 
@@ -66,7 +61,6 @@ impl Get {
             start: if from_offset { offset } else { 0 },
             tried: 0,
             shallow,
-            fetched: 0,
             run: 0,
         }
     }
@@ -90,35 +84,20 @@ impl Get {
     pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         match self.at {
             At::Search if self.run > 0 => {
-                self.at = At::RunFetch;
+                self.at = At::RunMerge;
                 GetStep::Lock(self.index)
             }
             At::Search => self.search(map, cpu),
-            At::Fetch => self.fetch(map, cpu),
-            At::Merge => self.merge(map, cpu, At::Search),
-            At::RunFetch => {
+            At::Merge => self.merge(map, cpu),
+            At::RunMerge => {
                 let word = &map.words[self.index as usize];
-                if word.cleared.load(cpu) == 0 {
-                    word.swap.release(cpu);
-                    self.at = At::Run;
-                } else {
-                    self.fetched = word.cleared.swap(cpu, 0);
-                    self.at = At::RunMerge;
-                }
+                merge_freed(word, cpu);
+                word.swap.release(cpu);
+                self.at = At::Run;
                 GetStep::Step
             }
-            At::RunMerge => self.merge(map, cpu, At::Run),
             At::Run => self.take_run(map, cpu),
         }
-    }
-
-    fn merge<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu, then: At) -> GetStep {
-        let word = &map.words[self.index as usize];
-        word.word.fetch_and(cpu, !self.fetched);
-        word.swap.release(cpu);
-        self.fetched = 0;
-        self.at = then;
-        GetStep::Step
     }
 
     fn take_run<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
@@ -147,17 +126,19 @@ impl Get {
                 GetStep::Got(bit)
             }
             None => {
-                self.at = At::Fetch;
+                self.at = At::Merge;
                 GetStep::Lock(self.index)
             }
         }
     }
 
-    fn fetch<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    /// Under swap_lock, which all that found the word full wait for: nobody sees freed bits that
+    /// are in neither word. Freeing goes on beside it.
+    fn merge<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
-        if word.cleared.load(cpu) != 0 {
-            self.fetched = word.cleared.swap(cpu, 0);
-            self.at = At::Merge;
+        self.at = At::Search;
+        if merge_freed(word, cpu) {
+            word.swap.release(cpu);
             return GetStep::Step;
         }
         let depth = map.word_depth(self.index as usize, self.shallow);
@@ -167,7 +148,6 @@ impl Get {
         }
         let retry = word.word.load(cpu) & usable != usable;
         word.swap.release(cpu);
-        self.at = At::Search;
         if retry {
             GetStep::Step
         } else {
@@ -188,4 +168,14 @@ impl Get {
         }
         GetStep::Full
     }
+}
+
+/// sbitmap_deferred_clear() under swap_lock: takes freed bits out of the word. True if there were.
+fn merge_freed<E: Env>(word: &SbWord<E>, cpu: &mut Cpu) -> bool {
+    if word.cleared.load(cpu) == 0 {
+        return false;
+    }
+    let freed = word.cleared.swap(cpu, 0);
+    word.word.fetch_and(cpu, !freed);
+    true
 }

@@ -35,10 +35,10 @@ impl ListPath {
         self.get = None;
         self.leave_line(mq, queue, hctx, cpu, got);
         match (got, self.at) {
-            (true, _) => self.wait(At::Offer),
+            (true, _) => self.offer(mq.queue(queue), cpu),
             (false, At::Tag) if mq.set.hctx_shared => self.wait(At::TagInLine),
             (false, At::Tag) => self.wait(At::TagRestart),
-            _ => self.no_tag(mq.queue(queue), cpu),
+            _ => self.no_tag(mq.queue(queue), queue, hctx, cpu),
         }
     }
 
@@ -53,7 +53,7 @@ impl ListPath {
     ) -> ListStep {
         let q = mq.queue(queue);
         if q.hctx(hctx).dispatch_wait.test(cpu) {
-            return self.no_tag(q, cpu);
+            return self.no_tag(q, queue, hctx, cpu);
         }
         let index = &q.hctx(hctx).wait_index;
         let line = index.get();
@@ -81,7 +81,7 @@ impl ListPath {
             // Another run of the hctx was faster.
             self.line = None;
             ws.queue.release(cpu);
-            return self.no_tag(q, cpu);
+            return self.no_tag(q, queue, hctx, cpu);
         }
         map.ws_active.add(cpu, 1);
         ws.edit(cpu, |entries| {
@@ -115,23 +115,23 @@ impl ListPath {
         ws.queue.release(cpu);
     }
 
-    fn no_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
-        self.stop = Stop::NoTag;
-        let rq = self.list.first().expect("the head asked for the tag");
-        self.give_budget_back(q, cpu, rq)
-    }
-
-    /// The budget of a request that found no tag.
-    fn give_budget_back<E: Env>(
+    /// The head's budget goes back before anything else.
+    fn no_tag<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
         cpu: &mut Cpu,
-        rq: RequestId,
     ) -> ListStep {
-        self.at = At::Commit;
-        match q.pool.held(cpu.id)[rq].budget.take() {
-            Some(token) => ListStep::Wait(Next::PutBudget(token)),
-            None => ListStep::Wait(Next::Step),
+        self.stop = Stop::NoTag;
+        let rq = self.list.first().expect("the head asked for the tag");
+        let token = q.pool.held(cpu.id)[rq].budget.take();
+        match token {
+            Some(token) => {
+                self.at = At::Commit;
+                ListStep::Wait(Next::PutBudget(token))
+            }
+            None => self.commit(q, queue, hctx, cpu),
         }
     }
 
@@ -164,6 +164,7 @@ impl ListPath {
         &mut self,
         q: &RequestQueue<E>,
         queue: u8,
+        hctx: HctxId,
         cpu: &mut Cpu,
         rq: RequestId,
         at: At,
@@ -180,7 +181,7 @@ impl ListPath {
             }
             _ => {
                 drop(pool);
-                self.after_put(q, queue, cpu, at)
+                self.after_put(q, queue, hctx, cpu, at)
             }
         }
     }
@@ -197,7 +198,7 @@ impl ListPath {
             Some(next) => ListStep::Wait(next),
             None => {
                 self.put = None;
-                self.after_put(mq.queue(queue), queue, cpu, self.at)
+                self.after_put(mq.queue(queue), queue, hctx, cpu, self.at)
             }
         }
     }
@@ -207,12 +208,13 @@ impl ListPath {
         &mut self,
         q: &RequestQueue<E>,
         queue: u8,
+        hctx: HctxId,
         cpu: &mut Cpu,
         at: At,
     ) -> ListStep {
         let head = self.list.first().expect("the refused request is the head");
         if at == At::PutAhead {
-            return self.start_put(q, queue, cpu, head, At::PutTag);
+            return self.start_put(q, queue, hctx, cpu, head, At::PutTag);
         }
         if core::mem::take(&mut self.refused) {
             let mut pool = q.pool.held(cpu.id);
@@ -221,6 +223,6 @@ impl ListPath {
             drop(pool);
             trace_rq(cpu, queue, TraceAction::Requeue, traced);
         }
-        self.wait(At::Commit)
+        self.commit(q, queue, hctx, cpu)
     }
 }

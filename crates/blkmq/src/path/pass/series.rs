@@ -37,14 +37,14 @@ impl PassPath {
         match self.at {
             At::Gate => {
                 if q.dd.run_state.load(cpu) & DISPATCHING != 0 {
-                    return self.turned_away(q, hctx, cpu);
+                    return self.turned_away(list, q, hctx, cpu);
                 }
                 self.at = At::ShutGate;
                 PullStep::Wait(Next::InTime)
             }
             At::ShutGate => {
                 if q.dd.run_state.test_and_set(cpu, DISPATCHING) {
-                    return self.turned_away(q, hctx, cpu);
+                    return self.turned_away(list, q, hctx, cpu);
                 }
                 self.at = under_lock(q);
                 PullStep::Wait(lock(q.id, LockKind::Elevator, 0))
@@ -67,7 +67,7 @@ impl PassPath {
                     return PullStep::Wait(free_absorbed(cpu, q.id, gone));
                 }
                 let picked = self.rq.take();
-                self.picked(q, hctx, picked, cpu)
+                self.picked(list, q, hctx, picked, cpu)
             }
             at => unreachable!("{at:?} is every kernel's"),
         }
@@ -76,12 +76,13 @@ impl PassPath {
     /// Somebody else dispatches: as if nothing were to be had.
     fn turned_away<E: Env>(
         &mut self,
+        list: &mut ListPath,
         q: &RequestQueue<E>,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
         self.asked = Jiffies::default();
-        self.picked(q, hctx, None, cpu)
+        self.picked(list, q, hctx, None, cpu)
     }
 
     /// The end of a dispatch call under the scheduler's lock.
@@ -104,7 +105,7 @@ impl PassPath {
             return PullStep::Wait(Next::InTime);
         }
         if list.kept().is_empty() {
-            return self.picked(q, hctx, picked, cpu);
+            return self.picked(list, q, hctx, picked, cpu);
         }
         self.rq = picked;
         self.wait(At::Absorbed)
@@ -120,7 +121,7 @@ impl PassPath {
     ) -> PullStep {
         if list.kept().is_empty() {
             let picked = self.rq.take();
-            return self.picked(q, hctx, picked, cpu);
+            return self.picked(list, q, hctx, picked, cpu);
         }
         self.wait(At::Absorbed)
     }

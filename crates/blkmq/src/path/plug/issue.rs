@@ -43,12 +43,7 @@ impl PlugPath {
             },
             At::Tag => self.tag(mq, cpu),
             At::NoTag => self.no_resource(q, cpu),
-            At::Offer => {
-                let rq = self.rq.expect("one is being issued");
-                self.at = At::Answer;
-                Next::offer(rq, self.group.is_empty())
-            }
-            At::Answer => self.answer(cpu),
+            At::Answer => self.answer(q, cpu),
             At::Refused => {
                 // The refused request is on the dispatch list: see that it gets on. With more of
                 // the group left, the run after their insertion does that.
@@ -61,15 +56,6 @@ impl PlugPath {
                 }
             }
             At::Issued => self.issued(q, cpu),
-            At::BusyRead => {
-                let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
-                let refused = self.outcome == Outcome::Refused;
-                let Some(busy) = busy_after(value, refused) else {
-                    return self.settle(q, cpu);
-                };
-                self.busy = busy;
-                self.to(At::BusyWrite)
-            }
             At::BusyWrite => {
                 let busy = core::mem::take(&mut self.busy);
                 q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
@@ -79,7 +65,7 @@ impl PlugPath {
         }
     }
 
-    fn next_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn next_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.only.take().or_else(|| self.group.first()) else {
             drop(pool);
@@ -105,8 +91,15 @@ impl PlugPath {
 
     fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
-        let tagged = q.pool.held(cpu.id)[rq].tag.is_some();
-        self.to(if tagged { At::Offer } else { At::Tag })
+        if q.pool.held(cpu.id)[rq].tag.is_none() {
+            return self.to(At::Tag);
+        }
+        self.offer(rq)
+    }
+
+    fn offer(&mut self, rq: RequestId) -> Next {
+        self.at = At::Answer;
+        Next::offer(rq, self.group.is_empty())
     }
 
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -121,7 +114,7 @@ impl PlugPath {
         }
         self.get = None;
         if step == TagStep::Got {
-            return self.to(At::Offer);
+            return self.offer(rq);
         }
         self.at = At::NoTag;
         match mq.queue(self.queue).pool.held(cpu.id)[rq].budget.take() {
@@ -161,15 +154,20 @@ impl PlugPath {
         self.refuse(rq, cpu)
     }
 
-    fn answer(&mut self, cpu: &mut Cpu) -> Next {
+    /// What the device says about itself is noted first, request by request.
+    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         self.outcome = match core::mem::take(&mut cpu.answer) {
             Answer::Ok => Outcome::Taken,
             Answer::Error(status) => Outcome::Failed(status),
             _ => Outcome::Refused,
         };
-        // What the device says about itself is noted first, request by request.
-        self.at = At::BusyRead;
-        Next::Step
+        let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
+        let refused = self.outcome == Outcome::Refused;
+        let Some(busy) = busy_after(value, refused) else {
+            return self.settle(q, cpu);
+        };
+        self.busy = busy;
+        self.to(At::BusyWrite)
     }
 
     /// What the driver's answer means for the request.
@@ -179,7 +177,7 @@ impl PlugPath {
             Outcome::Taken => {
                 self.queued += 1;
                 self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
-                self.to(At::Next)
+                self.next_request(q, cpu)
             }
             Outcome::Failed(status) => {
                 self.failed = true;

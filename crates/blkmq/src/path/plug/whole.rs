@@ -15,16 +15,15 @@ impl PlugPath {
         match self.at {
             At::WholeQuiesced => match q.quiesced.test(cpu) {
                 true => self.to(At::Next),
-                false => self.to(At::WholeOffer),
+                false => self.offer_next(q, cpu),
             },
-            At::WholeOffer => self.offer_next(q, cpu),
             At::WholeAnswer => {
                 let rq = self.rq.take().expect("one was offered");
                 if core::mem::take(&mut cpu.answer) != Answer::Ok {
                     // Nothing is noted and nothing traced: the core will offer it again.
                     self.rest.push_back(&mut q.pool.held(cpu.id), rq);
                 }
-                self.to(At::WholeOffer)
+                self.offer_next(q, cpu)
             }
             at => unreachable!("{at:?} does not offer a whole plug"),
         }

@@ -36,10 +36,10 @@ impl SubmitPath {
     /// The bio needs no request any more. v6.1 took one that was allocated ahead before it knew.
     pub(super) fn merged<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.drop_spare(mq, cpu);
-        self.to(match self.spare {
-            Some(_) => At::Absorbed,
-            None => At::Rest,
-        })
+        match self.spare {
+            Some(_) => self.to(At::Absorbed),
+            None => self.next_part(),
+        }
     }
 
     /// Notes what is to be freed, while the bio is still known to be there.

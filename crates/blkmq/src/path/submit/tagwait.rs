@@ -18,7 +18,7 @@ impl SubmitPath {
     pub(super) fn tag_wait<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
-            At::Tag | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
+            At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
             At::WaitRun => {
                 self.get = None;
                 self.at = At::WaitRetry;
@@ -80,7 +80,7 @@ impl SubmitPath {
         identity_map(mq, q, self.hctx).ws_active.add(cpu, -1);
         self.waiting = false;
         if self.rq.is_some() {
-            return self.to(At::Start);
+            return self.start(mq, cpu);
         }
         let (op, polled) = q.with_pool(|pool| {
             let bio = pool.bio(self.bio);
@@ -120,7 +120,7 @@ impl SubmitPath {
         index.put((self.ws + 1) % WAIT_QUEUES as u32);
     }
 
-    fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let map = identity_map(mq, q, self.hctx);
         let (op, flags) = q.with_pool(|pool| {
@@ -144,12 +144,12 @@ impl SubmitPath {
             GetStep::Got(bit) => {
                 self.get = None;
                 self.rq = Some(self.adopt(mq, cpu, bit));
-                self.got(mq)
+                self.got(mq, cpu)
             }
             GetStep::GotRun { first, bits } => {
                 self.get = None;
                 self.adopt_run(mq, cpu, first, bits);
-                self.to(At::Start)
+                self.start(mq, cpu)
             }
             GetStep::Full => {
                 self.get = None;
@@ -158,11 +158,11 @@ impl SubmitPath {
         }
     }
 
-    fn got<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
-        if !self.waiting {
-            return self.to(At::Start);
+    fn got<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        if self.waiting {
+            return self.leave_line(mq);
         }
-        self.leave_line(mq)
+        self.start(mq, cpu)
     }
 
     fn leave_line<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
