@@ -288,9 +288,10 @@ pub trait Toll {
     /// The path tries this lock. True if the answer is in the CPU.
     fn try_lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
     /// The next label wants to be in time. True if it is.
-    fn in_time(&mut self) -> bool;
+    fn in_time(&mut self, cpu: &Cpu) -> bool;
 }
 
+#[inline(never)]
 fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
     loop {
         let label = path.label();
@@ -298,11 +299,13 @@ fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut 
         if !toll.after(label, cpu) {
             return next;
         }
+        if next == Next::Step {
+            continue;
+        }
         match next {
-            Next::Step => {}
             Next::Lock(lock) if toll.lock(lock, cpu) => {}
             Next::TryLock(lock) if toll.try_lock(lock, cpu) => {}
-            Next::InTime if toll.in_time() => {}
+            Next::InTime if toll.in_time(cpu) => {}
             next => return next,
         }
     }
@@ -391,7 +394,7 @@ impl Label {
 
 /// What every path needs at hand: its queue, and a clock in ticks.
 pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &Cpu) -> Jiffies {
-    cpu.now.jiffies(q.settings.hz)
+    cpu.now().jiffies(q.settings.hz)
 }
 
 /// A lock of `queue`.

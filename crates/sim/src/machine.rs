@@ -49,25 +49,53 @@ const RUN_AHEAD: Duration = Duration(500);
 /// Without any progress for so long, the run has stalled even if timers still fire.
 const NO_PROGRESS: Duration = Duration::from_secs(300);
 
-/// What happens at an instant.
+/// What happens at an instant. A tag and one number, so that an event is handed on in two registers
+/// (docs/decisions/0006).
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A CPU goes on; void if its generation moved.
-    Step(CpuId, u32),
+    Step(Of),
     /// The lock of this number is free for its first waiter.
-    Grant(u32),
-    /// The device's own timer.
+    Grant(u64),
+    /// A device's timer.
     Timer(u64),
-    /// A hard interrupt.
-    Interrupt(CpuId, u32),
+    /// A hard interrupt: CPU and vector.
+    Interrupt(Of),
     /// An interrupt from another CPU: softirq work or a task to run.
-    Ipi(CpuId),
+    Ipi(Of),
     /// The delay of an hctx's work item is over; void if its generation moved.
-    Work(u16, u32),
+    Work(Of),
     /// The ramp is over.
     Measure,
     /// A task's pause is over; void if its generation moved.
-    Resume(TaskId, u32),
+    Resume(Of),
+}
+
+/// Whom an event is for, and a generation or vector.
+#[derive(Clone, Copy, Debug)]
+struct Of(u64);
+
+impl Of {
+    fn new(whom: u32, detail: u32) -> Of {
+        Of(u64::from(whom) << 32 | u64::from(detail))
+    }
+
+    fn cpu(cpu: CpuId, detail: u32) -> Of {
+        Of::new(u32::from(cpu.0), detail)
+    }
+
+    fn whom(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn detail(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The CPU that it is for.
+    fn on(self) -> CpuId {
+        CpuId(self.whom() as u16)
+    }
 }
 
 /// Classes of events of one instant, earlier first.
@@ -79,16 +107,25 @@ mod class {
     pub(super) const CPU: u8 = 4;
 }
 
+/// What every stretch of labels works with.
+#[derive(Debug)]
+struct Core {
+    now: SimTime,
+    events: EventQueue<Event>,
+    arbiter: Arbiter,
+    costs: CostModel,
+    /// Where CPU time went.
+    spent: Spent,
+}
+
 /// A run under way.
 #[derive(Debug)]
 pub struct Simulator {
-    now: SimTime,
-    events: EventQueue<Event>,
+    core: Core,
     mq: BlkMq<Solo>,
     cpus: Vec<CpuState>,
     /// The other thread of each CPU's core.
     siblings: Vec<Option<CpuId>>,
-    arbiter: Arbiter,
     tasks: Vec<Task>,
     work: KernelWork,
     device: AnyDevice,
@@ -98,15 +135,11 @@ pub struct Simulator {
     spare_actions: Vec<Actions>,
     /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
     spare_levels: Vec<LevelState>,
-    costs: CostModel,
-    /// Where CPU time went.
-    spent: Spent,
     recorder: Recorder,
     plan: Plan,
     running_tasks: usize,
     phase: u16,
     progress: SimTime,
-    steps: u64,
     event_count: u64,
     /// Events and stretches so far.
     turns: u64,
@@ -134,7 +167,7 @@ impl Simulator {
             if let Some(outcome) = self.run_some(1 << 18) {
                 return outcome;
             }
-            if !watch(self.now) {
+            if !watch(self.core.now) {
                 return Outcome::Finished;
             }
         }
@@ -149,10 +182,10 @@ impl Simulator {
         }
         let until = self.turns + u64::from(count);
         while self.turns < until {
-            let Some((time, event)) = self.events.pop() else {
+            let Some((time, event)) = self.core.events.pop() else {
                 return Some(self.ended());
             };
-            self.now = self.now.max(time);
+            self.core.now = self.core.now.max(time);
             self.event_count += 1;
             self.turns += 1;
             self.handle(event);
@@ -160,7 +193,7 @@ impl Simulator {
             if self.running_tasks == 0 && !self.next_phase() && !self.anything_waits() {
                 return Some(self.ended());
             }
-            if self.now.since(self.progress) > NO_PROGRESS && self.anything_waits() {
+            if self.core.now.since(self.progress) > NO_PROGRESS && self.anything_waits() {
                 return Some(Outcome::Stalled(Box::new(self.explain())));
             }
         }
@@ -176,28 +209,31 @@ impl Simulator {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Step(cpu, generation) => {
-                if self.cpu(cpu).generation == generation {
-                    self.run_cpu(cpu);
+            Event::Step(of) => {
+                if self.cpu(of.on()).generation == of.detail() {
+                    self.run_cpu(of.on());
                 }
             }
             Event::Grant(lock) => self.grant_first(lock as usize),
             Event::Timer(mark) => {
                 self.with_device(None, |device, now, out| device.timer(mark, now, out));
             }
-            Event::Interrupt(cpu, vector) => {
-                self.cpu_mut(cpu).irqs.push_back(vector);
-                self.cpu_mut(cpu).interrupted = true;
-                self.notice(cpu);
+            Event::Interrupt(of) => {
+                let cpu = self.cpu_mut(of.on());
+                cpu.irqs.push_back(of.detail());
+                cpu.interrupted = true;
+                self.notice(of.on());
             }
-            Event::Ipi(cpu) => {
-                self.cpu_mut(cpu).ipi = true;
-                self.cpu_mut(cpu).interrupted = true;
-                self.notice(cpu);
+            Event::Ipi(of) => {
+                let cpu = self.cpu_mut(of.on());
+                cpu.ipi = true;
+                cpu.interrupted = true;
+                self.notice(of.on());
             }
             Event::Measure => self.begin_measuring(),
-            Event::Work(hctx, generation) => self.work_due(hctx, generation),
-            Event::Resume(task, generation) => {
+            Event::Work(of) => self.work_due(of.whom() as u16, of.detail()),
+            Event::Resume(of) => {
+                let (task, generation) = (TaskId(of.whom()), of.detail());
                 if self.tasks[task.index()].generation == generation {
                     let cpu = self.tasks[task.index()].cpu;
                     self.wake(task, cpu);
@@ -221,7 +257,7 @@ impl Simulator {
 
     /// Where CPU time went since measuring began.
     pub fn spent(&self) -> &Spent {
-        &self.spent
+        &self.core.spent
     }
 
     /// The block layer, for reports and checks.
@@ -231,23 +267,23 @@ impl Simulator {
 
     /// Virtual time reached.
     pub fn now(&self) -> SimTime {
-        self.now
+        self.core.now
     }
 
     /// Labels executed and events handled so far.
     pub fn work_done(&self) -> (u64, u64) {
-        (self.steps, self.event_count)
+        (self.core.spent.labels_executed(), self.event_count)
     }
 
     /// Brings per-CPU and per-lock accounts up to the present.
     pub fn settle(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         for cpu in &mut self.cpus {
             cpu.account_idle(now);
         }
-        let locks = self.arbiter.stats(&self.mq);
+        let locks = self.core.arbiter.stats(&self.mq);
         let (cpus, threads) = (self.cpus_usage(), self.threads_usage());
-        let spent = self.spent.clone();
+        let spent = self.core.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
         self.settle_watch();
     }

@@ -254,8 +254,8 @@ pub struct Cpu {
     pub owner: u32,
     /// The running task, as wait queues know it.
     pub task: WaiterId,
-    /// Virtual time of the label.
-    pub now: SimTime,
+    /// Its own virtual time, picoseconds. A driver without prices leaves it alone.
+    pub at_ps: u64,
     /// Answer to the last `Next::Submit` or budget request.
     pub answer: Answer,
     /// The path that `Next::Call` asks for.
@@ -272,6 +272,8 @@ pub struct Cpu {
     pub need_resched: bool,
     /// Events of the label, when tracing is on.
     pub trace: Vec<TracePoint>,
+    /// When the label with the last trace point began.
+    pub traced_at: SimTime,
     /// Tracing is on.
     pub tracing: bool,
     /// Shared accesses of this label outside locks (debug builds).
@@ -289,7 +291,7 @@ impl Cpu {
             id,
             owner: u32::from(id.0),
             task: WaiterId(0),
-            now: SimTime::ZERO,
+            at_ps: 0,
             answer: Answer::None,
             call: None,
             outbox: Outbox::default(),
@@ -298,11 +300,18 @@ impl Cpu {
             random: 0,
             need_resched: false,
             trace: Vec::new(),
+            traced_at: SimTime::ZERO,
             tracing: false,
             accesses: 0,
             locks_held: 0,
             line_bit: 1 << (id.0 & 127),
         }
+    }
+
+    /// Virtual time of the label.
+    #[inline]
+    pub fn now(&self) -> SimTime {
+        SimTime(self.at_ps / 1000)
     }
 
     /// Takes the path that `Next::Call` asks for. Panics if there is none.
@@ -346,8 +355,10 @@ impl Cpu {
     }
 
     /// A trace point: one call inside the transition it reports.
+    #[inline]
     pub fn emit(&mut self, point: TracePoint) {
         if self.tracing {
+            self.traced_at = self.now();
             self.trace.push(point);
         }
     }

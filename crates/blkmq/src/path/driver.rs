@@ -27,7 +27,7 @@ impl<E: Env> BlkMq<E> {
         assert!(r.tag.is_some(), "the driver got a request without tag");
         r.in_flight = true;
         r.place = Place::Device;
-        r.io_start_time = cpu.now;
+        r.io_start_time = cpu.now();
         let traced = Traced::rq(&pool, rq);
         drop(pool);
         trace_rq(cpu, queue, TraceAction::Issue, traced);

@@ -157,7 +157,7 @@ impl PassPath {
             At::Busy => {
                 let busy = q.hctx(hctx).dispatch_busy.read(cpu) != 0;
                 self.max = if busy { 1 } else { q.settings.nr_requests };
-                self.began.0 = self.began.0.or(Some(cpu.now));
+                self.began.0 = self.began.0.or(Some(cpu.now()));
                 self.wait(At::HasWork)
             }
             At::HasWork => match q.elevator_work.test(cpu) {
@@ -418,8 +418,8 @@ impl PassPath {
         if !core::mem::take(&mut self.moved) {
             return PullStep::End { again: false };
         }
-        let began = self.began.0.unwrap_or(cpu.now);
-        if cpu.need_resched || cpu.now.since(began) >= SLICE {
+        let began = self.began.0.unwrap_or(cpu.now());
+        if cpu.need_resched || cpu.now().since(began) >= SLICE {
             let queue = q.id;
             cpu.outbox.push(Effect::Kick {
                 queue,

@@ -310,7 +310,7 @@ impl SubmitPath {
         let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
         let r = &mut pool[rq];
         r.use_sched = q.has_elevator() && !around;
-        r.start_time = cpu.now;
+        r.start_time = cpu.now();
         r.place = Place::Path;
         let traced = Traced::rq(&pool, rq);
         drop(pool);

@@ -118,6 +118,8 @@ impl Sum {
 pub struct Spent {
     steps: [Sum; Step::ALL.len()],
     labels: Box<[Sum; 256]>,
+    /// Labels executed before the last `clear`.
+    before: u64,
 }
 
 impl Default for Spent {
@@ -125,6 +127,7 @@ impl Default for Spent {
         Spent {
             steps: [Sum::default(); Step::ALL.len()],
             labels: Box::new([Sum::default(); 256]),
+            before: 0,
         }
     }
 }
@@ -166,8 +169,14 @@ impl Spent {
         time
     }
 
-    /// Forgets everything (end of the ramp).
+    /// Labels executed since the run began.
+    pub fn labels_executed(&self) -> u64 {
+        self.before + self.labels.iter().map(|sum| sum.count).sum::<u64>()
+    }
+
+    /// Forgets everything but the number of labels (end of the ramp).
     pub fn clear(&mut self) {
+        self.before = self.labels_executed();
         self.steps = [Sum::default(); Step::ALL.len()];
         self.labels.fill(Sum::default());
     }

@@ -99,6 +99,12 @@ impl Stack {
         self.0.push(frame);
     }
 
+    /// The path that a label asks for. Apart, so that the loop of labels stays small.
+    #[inline(never)]
+    pub(super) fn push_called(&mut self, cpu: &mut Cpu) {
+        self.push(cpu.take_call().into());
+    }
+
     pub(super) fn pop(&mut self) {
         self.0.pop();
     }
@@ -219,9 +225,10 @@ pub(super) enum IrqStage {
 /// A CPU.
 #[derive(Clone, Debug)]
 pub(super) struct CpuState {
+    /// As paths see it; its time is never behind the machine's when it runs.
     pub(super) env: Cpu,
-    /// Its own time in picoseconds: never behind the machine's when it runs.
-    pub(super) at_ps: u64,
+    /// The level that runs.
+    pub(super) level: Level,
     /// An interrupt may wait to be taken.
     pub(super) interrupted: bool,
     /// Moves whenever a pending `Step` event becomes void.
@@ -229,8 +236,8 @@ pub(super) struct CpuState {
     /// A `Step` event is pending.
     pub(super) scheduled: bool,
     pub(super) levels: [LevelState; 3],
-    pub(super) in_softirq: bool,
-    pub(super) irq: IrqStage,
+    in_softirq: bool,
+    irq: IrqStage,
     /// Interrupts that wait to be taken.
     pub(super) irqs: VecDeque<u32>,
     /// An inter-processor interrupt waits to be taken.
@@ -261,7 +268,7 @@ impl CpuState {
     pub(super) fn new(id: CpuId, room: usize) -> CpuState {
         CpuState {
             env: Cpu::new(id),
-            at_ps: 0,
+            level: Level::Task,
             interrupted: false,
             generation: 0,
             scheduled: false,
@@ -288,35 +295,55 @@ impl CpuState {
         }
     }
 
-    /// The level that runs.
-    pub(super) fn level(&self) -> Level {
-        if self.irq != IrqStage::None {
+    /// What the handler of a hard interrupt does now.
+    pub(super) fn irq(&self) -> IrqStage {
+        self.irq
+    }
+
+    /// The handler of a hard interrupt comes to a stage.
+    pub(super) fn set_irq(&mut self, stage: IrqStage) {
+        self.irq = stage;
+        self.find_level();
+    }
+
+    /// The softirq runs, maybe below an interrupt.
+    pub(super) fn in_softirq(&self) -> bool {
+        self.in_softirq
+    }
+
+    /// The softirq begins or ends.
+    pub(super) fn set_softirq(&mut self, runs: bool) {
+        self.in_softirq = runs;
+        self.find_level();
+    }
+
+    fn find_level(&mut self) {
+        self.level = if self.irq != IrqStage::None {
             Level::Hardirq
         } else if self.in_softirq {
             Level::Softirq
         } else {
             Level::Task
-        }
+        };
     }
 
     pub(super) fn level_state(&mut self) -> &mut LevelState {
-        let level = self.level() as usize;
-        &mut self.levels[level]
+        &mut self.levels[self.level as usize]
     }
 
     /// Its own time.
     pub(super) fn at(&self) -> SimTime {
-        SimTime(self.at_ps / 1000)
+        self.env.now()
     }
 
     /// Goes on from `now`, if that is later.
     pub(super) fn catch_up(&mut self, now: SimTime) {
-        self.at_ps = self.at_ps.max(now.0 * 1000);
+        self.env.at_ps = self.env.at_ps.max(now.0 * 1000);
     }
 
     /// Spends time in the mode of the running level.
     pub(super) fn spend(&mut self, ps: u64, mode: Mode) {
-        self.at_ps += ps;
+        self.env.at_ps += ps;
         self.mode_ps[mode as usize] += ps;
     }
 
@@ -327,7 +354,7 @@ impl CpuState {
 
     /// Counts spinning up to `now`, if the running level spins.
     pub(super) fn count_spin(&mut self, now: SimTime) {
-        let level = self.level();
+        let level = self.level;
         if !matches!(self.levels[level as usize].wait, Wait::Spin(_)) {
             return;
         }
@@ -386,7 +413,7 @@ impl CpuState {
 
     /// The mode that kernel work of the running level counts as.
     pub(super) fn kernel_mode(&self) -> Mode {
-        match self.level() {
+        match self.level {
             Level::Task => Mode::System,
             Level::Softirq => Mode::Softirq,
             Level::Hardirq => Mode::Irq,

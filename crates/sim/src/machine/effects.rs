@@ -7,13 +7,14 @@ use blkmq::tags::WaiterId;
 use blkmq::time::SimTime;
 
 use super::task::TaskId;
-use super::{Event, Simulator, class};
+use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
 use crate::device::{Action, Actions, AnyDevice, Command, Device, EndedBy, Found, Verdict};
 use crate::plan::DeviceKind;
 
 impl Simulator {
     /// Does what the label left in the outbox, in order.
+    #[inline(never)]
     pub(super) fn drain_outbox(&mut self, id: CpuId) {
         let mut index = 0;
         while let Some(effect) = self.cpu_mut(id).env.outbox.take(index) {
@@ -36,7 +37,9 @@ impl Simulator {
         let cpu = &mut self.cpus[usize::from(id.0)];
         let task = cpu.current.map_or(0, |task| task.0 + 1);
         for point in cpu.env.trace.drain(..) {
-            self.recorder.trace.push((cpu.env.now, id, task, point));
+            self.recorder
+                .trace
+                .push((cpu.env.traced_at, id, task, point));
         }
     }
 
@@ -47,12 +50,14 @@ impl Simulator {
             pool.free_bio(bio);
             owner
         };
-        self.progress = self.now;
+        self.progress = self.core.now;
         self.io_done(id, owner, status);
     }
 
     /// queue_rq.
-    pub(super) fn submit(&mut self, id: CpuId, queue: u8, rq: RequestId, last: bool) {
+    pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
+        let frame = self.cpu_mut(id).level_state().stack.top();
+        let queue = frame.expect("a frame offered it").queue();
         let command = {
             let pool = self.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
@@ -78,7 +83,6 @@ impl Simulator {
         if reply.started {
             let at = self.at(id);
             let cpu = &mut self.cpus[usize::from(id.0)];
-            cpu.env.now = at;
             self.mq.start_request(queue, rq, &mut cpu.env);
             self.replay_issued(id, rq, at);
             let cpu = &mut self.cpus[usize::from(id.0)];
@@ -133,7 +137,7 @@ impl Simulator {
         cpu: Option<CpuId>,
         call: impl FnOnce(&mut AnyDevice, SimTime, &mut Actions),
     ) {
-        let at = cpu.map_or(self.now, |cpu| self.at(cpu));
+        let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         self.device_now = self.device_now.max(at);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
         call(&mut self.device, self.device_now, &mut actions);
@@ -141,18 +145,22 @@ impl Simulator {
     }
 
     fn act(&mut self, cpu: Option<CpuId>, mut actions: Actions) {
-        let at = cpu.map_or(self.now, |cpu| self.at(cpu));
+        let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         for action in actions.drain(..) {
             match action {
                 Action::End { rq, status } => self.end_request(cpu, rq, status, false),
                 Action::Complete { rq, status } => self.complete_request(cpu, rq, status),
                 Action::Timer { after, mark } => {
-                    self.events
+                    self.core
+                        .events
                         .push(at + after, class::DEVICE, Event::Timer(mark));
                 }
                 Action::Interrupt { after, cpu, vector } => {
-                    self.events
-                        .push(at + after, class::INTERRUPT, Event::Interrupt(cpu, vector));
+                    self.core.events.push(
+                        at + after,
+                        class::INTERRUPT,
+                        Event::Interrupt(Of::cpu(cpu, vector)),
+                    );
                 }
                 Action::StopQueues => self.set_stopped(cpu, true),
                 Action::StartQueues => {
@@ -224,7 +232,7 @@ impl Simulator {
 
     fn complete_on(&self, id: CpuId, rq: RequestId) -> CompleteOn {
         self.mq
-            .complete_on(0, rq, id, |a, b| self.costs.share_cache(a, b))
+            .complete_on(0, rq, id, |a, b| self.core.costs.share_cache(a, b))
     }
 
     /// Puts a completion on a CPU's softirq list.
@@ -239,8 +247,10 @@ impl Simulator {
         if from != to {
             self.charge(from, Step::IpiSend);
         }
-        let at = self.at(from) + self.costs.delay(Step::IpiLatency);
-        self.events.push(at, class::INTERRUPT, Event::Ipi(to));
+        let at = self.at(from) + self.core.costs.delay(Step::IpiLatency);
+        self.core
+            .events
+            .push(at, class::INTERRUPT, Event::Ipi(Of::cpu(to, 0)));
     }
 
     /// Ends what an interrupt handler or poller found, in its own level.

@@ -15,7 +15,7 @@ use crate::recorder::SpanKind;
 impl Simulator {
     /// The handler looks for one more completion, or ends.
     pub(super) fn irq_turn(&mut self, id: CpuId) {
-        match self.cpu(id).irq {
+        match self.cpu(id).irq() {
             IrqStage::Look(vector) => {
                 let mut found = None;
                 self.with_device(Some(id), |device, now, out| {
@@ -26,18 +26,18 @@ impl Simulator {
                         self.charge_completion(id);
                         self.end_found(id, found);
                     }
-                    None => self.cpu_mut(id).irq = IrqStage::Batch,
+                    None => self.cpu_mut(id).set_irq(IrqStage::Batch),
                 }
             }
             IrqStage::Batch => {
                 if !self.end_one_of_batch(id) {
-                    self.cpu_mut(id).irq = IrqStage::Exit;
+                    self.cpu_mut(id).set_irq(IrqStage::Exit);
                 }
             }
             IrqStage::Exit => {
-                self.cpu_mut(id).irq = IrqStage::None;
+                self.cpu_mut(id).set_irq(IrqStage::None);
                 self.span_ends(id, SpanKind::Irq);
-                if self.cpu(id).softirq_raised && !self.cpu(id).in_softirq {
+                if self.cpu(id).softirq_raised && !self.cpu(id).in_softirq() {
                     self.enter_softirq(id);
                 }
             }
@@ -56,7 +56,7 @@ impl Simulator {
 
     pub(super) fn enter_softirq(&mut self, id: CpuId) {
         let cpu = self.cpu_mut(id);
-        cpu.in_softirq = true;
+        cpu.set_softirq(true);
         cpu.softirq_raised = false;
         self.span_begins(id, SpanKind::Softirq);
         self.charge_as(id, Step::Softirq, Mode::Softirq);
@@ -66,7 +66,7 @@ impl Simulator {
     pub(super) fn softirq_turn(&mut self, id: CpuId) {
         let Some((rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
             let cpu = self.cpu_mut(id);
-            cpu.in_softirq = false;
+            cpu.set_softirq(false);
             cpu.softirq_raised = false;
             self.span_ends(id, SpanKind::Softirq);
             return;

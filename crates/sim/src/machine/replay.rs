@@ -12,7 +12,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{LevelState, Mode, TaskUsage};
 use super::task::{Program, State, Task, TaskId, Turn};
-use super::{Event, Simulator, class};
+use super::{Event, Of, Simulator, class};
 use crate::cost::Step as Cost;
 use crate::device::{AnyDevice, CapturedCounts, CapturedDevice, DeviceSetup};
 use crate::plan::Plan;
@@ -87,8 +87,8 @@ impl Simulator {
             let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, &[]));
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
-            simulator.costs.set_free(Cost::IdleExit);
-            simulator.costs.set_free(Cost::Irq);
+            simulator.core.costs.set_free(Cost::IdleExit);
+            simulator.core.costs.set_free(Cost::Irq);
             simulator.device = AnyDevice::Captured(Box::new(device));
         }
         let mut replay = Replay {
@@ -144,8 +144,9 @@ impl Simulator {
         for (stream, &task) in replay.arrivals.streams.iter().zip(&replay.tasks) {
             let at = stream.steps.first().map_or(SimTime::ZERO, |step| step.at);
             let generation = self.tasks[task.index()].generation;
-            self.events
-                .push(at, class::CPU, Event::Resume(task, generation));
+            self.core
+                .events
+                .push(at, class::CPU, Event::Resume(Of::new(task.0, generation)));
             self.running_tasks += 1;
         }
     }
@@ -214,7 +215,12 @@ impl Simulator {
     /// Keeps the CPU until `due`, or the next event: between two bios of a plug a task runs, for
     /// its sleep would flush the plug, and others wait for the CPU.
     fn replay_busy(&mut self, id: CpuId, at: SimTime, due: SimTime) {
-        let next = self.events.peek_time().unwrap_or(due).max(at + BUSY_STEP);
+        let next = self
+            .core
+            .events
+            .peek_time()
+            .unwrap_or(due)
+            .max(at + BUSY_STEP);
         let until = due.min(next);
         self.cpu_mut(id)
             .spend(until.since(at).0 * 1000, Mode::System);

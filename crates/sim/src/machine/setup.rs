@@ -14,7 +14,7 @@ use super::cpu::{CpuState, LevelState, TaskUsage, Usage};
 use super::fio::FioTask;
 use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
-use super::{Event, Simulator, class};
+use super::{Core, Event, Of, Simulator, class};
 use crate::cost::{CostModel, Spent};
 use crate::device::{AnyDevice, DeviceSetup};
 use crate::event_queue::EventQueue;
@@ -51,11 +51,15 @@ impl Simulator {
         let arbiter = Arbiter::new(mq.lock_count(), usize::from(cpus) * 3);
         let hctxs = mq.queue(0).hctxs.len();
         Ok(Simulator {
-            now: SimTime::ZERO,
-            events: EventQueue::with_capacity(room + 4 * usize::from(cpus) + 64),
+            core: Core {
+                now: SimTime::ZERO,
+                events: EventQueue::with_capacity(room + 4 * usize::from(cpus) + 64),
+                arbiter,
+                costs,
+                spent: Spent::default(),
+            },
             cpus: states,
             siblings,
-            arbiter,
             running_tasks: 0,
             tasks,
             work: KernelWork::new(hctxs, workers),
@@ -63,14 +67,11 @@ impl Simulator {
             device_now: SimTime::ZERO,
             spare_actions: Vec::new(),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
-            costs,
-            spent: Spent::default(),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             mq,
             phase: 0,
             progress: SimTime::ZERO,
-            steps: 0,
             event_count: 0,
             turns: 0,
             begun: false,
@@ -89,7 +90,7 @@ impl Simulator {
 
     /// Starts the threads of the current phase.
     pub(super) fn start_phase(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         let mut measure_from = SimTime::ZERO;
         for index in 0..self.tasks.len() {
             let task = TaskId(index as u32);
@@ -106,13 +107,17 @@ impl Simulator {
             measure_from = measure_from.max(fio.count_from);
             self.recorder.thread_started(fio.thread, fio.count_from);
             let generation = self.tasks[index].generation;
-            self.events
-                .push(start, class::CPU, Event::Resume(task, generation));
+            self.core.events.push(
+                start,
+                class::CPU,
+                Event::Resume(Of::new(task.0, generation)),
+            );
             self.running_tasks += 1;
         }
         if self.phase == 0 {
             self.start_replay();
-            self.events
+            self.core
+                .events
                 .push(measure_from.max(now), class::TIMER, Event::Measure);
         }
     }
@@ -128,7 +133,7 @@ impl Simulator {
 
     /// The ramp is over: what was counted so far does not matter.
     pub(super) fn begin_measuring(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         for cpu in &mut self.cpus {
             cpu.account_idle(now);
             cpu.reset_usage();
@@ -136,8 +141,8 @@ impl Simulator {
         for task in &mut self.tasks {
             task.usage = TaskUsage::default();
         }
-        self.arbiter.reset_stats();
-        self.spent.clear();
+        self.core.arbiter.reset_stats();
+        self.core.spent.clear();
         self.recorder.begin(now);
         self.window_opens();
     }

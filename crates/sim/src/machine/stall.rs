@@ -75,7 +75,7 @@ impl Simulator {
                     place: rq.place,
                     hctx: rq.hctx.0,
                     tag: rq.tag.map(|tag| tag.0),
-                    age: self.now.since(rq.start_time),
+                    age: self.core.now.since(rq.start_time),
                 })
                 .collect()
         });
@@ -106,7 +106,7 @@ impl Simulator {
             })
         });
         Stall {
-            at: self.now,
+            at: self.core.now,
             progress: self.progress,
             requests,
             threads: threads.collect(),

@@ -12,7 +12,7 @@ use super::cpu::{IrqStage, Level, Mode, Wait};
 use super::fio::FioTask;
 use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
-use super::{Event, RUN_AHEAD, Simulator, class};
+use super::{Event, Of, RUN_AHEAD, Simulator, class};
 use crate::cost::Step;
 use crate::device::Device;
 use crate::recorder::SpanKind;
@@ -25,12 +25,19 @@ const FIO_TURNS: u32 = 64;
 impl Simulator {
     /// Runs `cpu` as far as it gets at this point of the run.
     pub(super) fn run_cpu(&mut self, id: CpuId) {
-        let (now, shared) = (self.now, self.sibling_runs(id));
+        let now = self.core.now;
+        let cpu = self.cpu_mut(id);
+        cpu.count_spin(now);
+        cpu.catch_up(now);
+        self.go_on(id);
+    }
+
+    /// The same for a CPU whose time is right.
+    pub(super) fn go_on(&mut self, id: CpuId) {
+        let shared = self.sibling_runs(id);
         let cpu = self.cpu_mut(id);
         cpu.shared = shared;
-        cpu.count_spin(now);
         cpu.scheduled = false;
-        cpu.catch_up(now);
         for _ in 0..TURNS {
             self.turns += 1;
             match self.stretch(id) {
@@ -42,9 +49,9 @@ impl Simulator {
                         return;
                     }
                 }
-                Stop::Effects { queue, next } => {
+                Stop::Effects(next) => {
                     self.effects(id);
-                    self.follow(id, queue, next);
+                    self.follow(id, next);
                 }
             }
         }
@@ -65,8 +72,9 @@ impl Simulator {
     }
 
     /// Goes on when its time comes.
+    #[inline(never)]
     pub(super) fn schedule(&mut self, id: CpuId) {
-        let at = self.cpu(id).at().max(self.now);
+        let at = self.cpu(id).at().max(self.core.now);
         let cpu = self.cpu_mut(id);
         if cpu.scheduled {
             return;
@@ -74,13 +82,14 @@ impl Simulator {
         cpu.scheduled = true;
         cpu.generation = cpu.generation.wrapping_add(1);
         let generation = cpu.generation;
-        self.events
-            .push(at, class::CPU, Event::Step(id, generation));
+        self.core
+            .events
+            .push(at, class::CPU, Event::Step(Of::cpu(id, generation)));
     }
 
     /// An interrupt has come: an idle or spinning CPU takes it now, a busy one at its next label.
     pub(super) fn notice(&mut self, id: CpuId) {
-        let now = self.now;
+        let now = self.core.now;
         let cpu = self.cpu_mut(id);
         if cpu.is_idle() {
             cpu.leave_idle(now);
@@ -95,6 +104,7 @@ impl Simulator {
     }
 
     /// Between labels: enters a pending interrupt or, behind it, the softirq.
+    #[inline(never)]
     fn take_interrupt(&mut self, id: CpuId) {
         let cpu = self.cpu_mut(id);
         let ipi = core::mem::take(&mut cpu.ipi);
@@ -103,17 +113,18 @@ impl Simulator {
         if !ipi && vector.is_none() {
             return;
         }
-        let now = self.now;
+        let now = self.core.now;
         let cpu = self.cpu_mut(id);
         cpu.count_spin(now);
-        cpu.irq = vector.map_or(IrqStage::Exit, IrqStage::Look);
+        cpu.set_irq(vector.map_or(IrqStage::Exit, IrqStage::Look));
         self.span_begins(id, SpanKind::Irq);
         self.charge_as(id, Step::Irq, Mode::Irq);
     }
 
     /// Between frames: what the running level does next. False if nothing is left to do.
+    #[inline(never)]
     fn turn(&mut self, id: CpuId) -> bool {
-        match self.cpu(id).level() {
+        match self.cpu(id).level {
             Level::Hardirq => self.irq_turn(id),
             Level::Softirq => self.softirq_turn(id),
             Level::Task => return self.task_turn(id),
@@ -166,7 +177,7 @@ impl Simulator {
 
     /// Steps of a fio thread, until one starts a path or the CPU has run ahead far enough.
     fn fio_turns(&mut self, id: CpuId, task: TaskId, fio: &mut FioTask) -> Turn {
-        let limit = self.now + RUN_AHEAD;
+        let limit = self.core.now + RUN_AHEAD;
         for _ in 0..FIO_TURNS {
             let turn = self.fio_turn(id, task, fio);
             let cpu = self.cpu(id);
@@ -181,20 +192,21 @@ impl Simulator {
     }
 
     /// Does what the path asks for.
-    fn follow(&mut self, id: CpuId, queue: u8, next: Next) {
+    #[inline(never)]
+    fn follow(&mut self, id: CpuId, next: Next) {
         match next {
             Next::Step => {}
             Next::Done => self.cpu_mut(id).level_state().stack.pop(),
             Next::Call => {
                 let cpu = self.cpu_mut(id);
-                let path = cpu.env.take_call().into();
-                cpu.level_state().stack.push(path);
+                let level = cpu.level as usize;
+                cpu.levels[level].stack.push_called(&mut cpu.env);
             }
             Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
             Next::TryLock(lock) => self.cpu_mut(id).level_state().wait = Wait::Try(lock),
             Next::InTime => self.cpu_mut(id).level_state().wait = Wait::Due,
-            Next::Submit(rq) => self.submit(id, queue, rq, false),
-            Next::SubmitLast(rq) => self.submit(id, queue, rq, true),
+            Next::Submit(rq) => self.submit(id, rq, false),
+            Next::SubmitLast(rq) => self.submit(id, rq, true),
             Next::Budget => {
                 let mut token = None;
                 self.with_device(Some(id), |device, now, out| {
@@ -226,14 +238,14 @@ impl Simulator {
     /// A step takes its time, longer while the sibling runs too.
     pub(super) fn charge_as(&mut self, id: CpuId, step: Step, mode: Mode) {
         let cpu = &mut self.cpus[usize::from(id.0)];
-        let price = self.costs.step(step);
+        let price = self.core.costs.step(step);
         let ps = if cpu.shared {
-            self.costs.shared(price)
+            self.core.costs.shared(price)
         } else {
             price
         };
         cpu.spend(ps, mode);
-        self.spent.step(step, ps);
+        self.core.spent.step(step, ps);
     }
 
     /// The other thread of the core does real work: it neither idles nor spins.
@@ -242,11 +254,11 @@ impl Simulator {
             return false;
         };
         let other = &self.cpus[usize::from(sibling.0)];
-        !other.is_idle() && !matches!(other.levels[other.level() as usize].wait, Wait::Spin(..))
+        !other.is_idle() && !matches!(other.levels[other.level as usize].wait, Wait::Spin(..))
     }
 
     /// The machine's time for a CPU: its own, which is never behind.
     pub(super) fn at(&self, id: CpuId) -> SimTime {
-        self.cpu(id).at().max(self.now)
+        self.cpu(id).at().max(self.core.now)
     }
 }

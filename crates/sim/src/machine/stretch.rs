@@ -9,11 +9,9 @@ use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, RequestPool};
 use blkmq::time::SimTime;
 
-use super::arbiter::Arbiter;
 use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Stack, Wait};
-use super::{Event, RUN_AHEAD, Simulator, class};
-use crate::cost::{CostModel, Spent, Step};
-use crate::event_queue::EventQueue;
+use super::{Core, Event, RUN_AHEAD, Simulator, class};
+use crate::cost::{CostModel, Step};
 
 /// Why a stretch ended.
 pub(super) enum Stop {
@@ -25,24 +23,19 @@ pub(super) enum Stop {
     Interrupt,
     /// No frame is left: the level itself decides what comes next.
     Turn,
-    /// The last label left effects, or asks for something of the machine.
-    Effects {
-        /// Number of the queue that the frame works on.
-        queue: u8,
-        /// What the frame wants next.
-        next: Next,
-    },
+    /// The last label left effects, or asks for something of the machine: this comes next.
+    Effects(Next),
 }
 
 impl Simulator {
     /// Labels of the running level until one asks for something that must wait, or the CPU has
     /// run ahead far enough that others may be due.
     pub(super) fn stretch(&mut self, id: CpuId) -> Stop {
+        let now = self.core.now;
         let cpu = &mut self.cpus[usize::from(id.0)];
-        let level = cpu.level();
+        let level = cpu.level;
         let mode = cpu.kernel_mode();
-        let began = cpu.at_ps;
-        let cut = cpu.interrupted && level != Level::Hardirq;
+        let resched = !cpu.runqueue.is_empty() && cpu.at() >= cpu.slice_end;
         let CpuState {
             env,
             levels,
@@ -50,35 +43,31 @@ impl Simulator {
             ..
         } = cpu;
         let LevelState { stack, wait, held } = &mut levels[level as usize];
-        env.owner = u32::from(id.0) * 4 + level as u32;
-        env.need_resched = !cpu.runqueue.is_empty() && began / 1000 >= cpu.slice_end.0;
+        let began = env.at_ps;
+        env.owner = owner(id, level);
+        env.need_resched = resched;
         let mut lane = Lane {
-            at_ps: began,
-            limit: (self.now + RUN_AHEAD).0 * 1000,
+            limit: (now + RUN_AHEAD).0 * 1000,
             locks: env.locks_held(),
             shared: cpu.shared,
-            steps: 0,
+            cut: cpu.interrupted && level != Level::Hardirq,
+            taken: false,
             irq_off,
             held,
-            now: &mut self.now,
-            events: &mut self.events,
-            arbiter: &mut self.arbiter,
+            core: &mut self.core,
             mq: &self.mq,
             pool: &self.mq.queue(0).pool,
-            costs: &self.costs,
-            spent: &mut self.spent,
         };
-        let stop = lane.run(env, stack, wait, level, cut);
-        self.steps += lane.steps;
-        let at_ps = lane.at_ps;
-        cpu.count(at_ps - began, mode);
-        cpu.at_ps = at_ps;
+        let stop = lane.run(env, stack, wait, level);
+        let spent = env.at_ps - began;
+        cpu.count(spent, mode);
         stop
     }
 
     /// The first in line gets the lock.
     pub(super) fn grant_first(&mut self, slot: usize) {
-        let Some(grant) = self.arbiter.grant_first(slot, self.now) else {
+        let now = self.core.now;
+        let Some(grant) = self.core.arbiter.grant_first(slot, now) else {
             return;
         };
         let id = CpuId((grant.who / 3) as u16);
@@ -87,96 +76,81 @@ impl Simulator {
         let Wait::Spin(lock) = cpu.levels[level].wait else {
             unreachable!("only a spinning level stands in line")
         };
-        if lock.masks_irq() {
-            cpu.irq_off -= 1;
-        }
-        if cpu.level() as usize != level {
+        if cpu.level as usize != level {
+            cpu.irq_off -= u32::from(lock.masks_irq());
             cpu.levels[level].wait = Wait::Got(lock);
             return;
         }
-        cpu.count_spin(self.now);
+        cpu.count_spin(now);
         let step = if grant.waited.is_some() {
             Step::LockHandoff
         } else {
             Step::LockFree
         };
-        let cpu = &mut self.cpus[usize::from(id.0)];
         let since = cpu.at();
-        cpu.env.owner = u32::from(id.0) * 4 + level as u32;
-        let price = acquire(&self.mq, &self.costs, lock, step, &mut cpu.env);
-        self.spent.step(step, price);
+        cpu.env.owner = owner(id, cpu.level);
+        let price = acquire(&self.mq, &self.core.costs, lock, step, &mut cpu.env);
+        self.core.spent.step(step, price);
         let mode = cpu.kernel_mode();
         cpu.spend(price, mode);
-        cpu.irq_off += u32::from(lock.masks_irq());
-        cpu.levels[level].held.add(HeldLock {
-            lock,
-            slot: slot as u32,
-            since,
-        });
+        let slot = slot as u32;
+        cpu.levels[level].held.add(HeldLock { lock, slot, since });
         cpu.levels[level].wait = Wait::None;
-        self.run_cpu(id);
+        self.go_on(id);
     }
+}
+
+/// Who owns a lock: differs for each level of each CPU.
+fn owner(id: CpuId, level: Level) -> u32 {
+    u32::from(id.0) * 4 + level as u32
 }
 
 /// A CPU on its way through labels: what the loop needs of it, and of everything else.
 struct Lane<'a> {
-    /// The CPU's time, picoseconds.
-    at_ps: u64,
-    /// From this time on, others may be due.
+    /// From this time on, others may be due. Picoseconds.
     limit: u64,
     /// Locks held before the label.
     locks: u32,
     /// The other thread of the core works too.
     shared: bool,
-    /// Labels so far.
-    steps: u64,
+    /// An interrupt waits to be taken as soon as none is masked.
+    cut: bool,
+    /// The lock that the last label asked for is taken.
+    taken: bool,
     irq_off: &'a mut u32,
     held: &'a mut Held,
-    now: &'a mut SimTime,
-    events: &'a mut EventQueue<Event>,
-    arbiter: &'a mut Arbiter,
+    core: &'a mut Core,
     mq: &'a BlkMq<Solo>,
     pool: &'a SoloSlab<RequestPool>,
-    costs: &'a CostModel,
-    spent: &'a mut Spent,
 }
 
 impl Lane<'_> {
-    /// `cut`: an interrupt waits to be taken as soon as none is masked.
-    fn run(
-        &mut self,
-        env: &mut Cpu,
-        stack: &mut Stack,
-        wait: &mut Wait,
-        level: Level,
-        cut: bool,
-    ) -> Stop {
-        if let Some(stop) = self.pick_up(env, wait, level, cut) {
+    #[inline(never)]
+    fn run(&mut self, env: &mut Cpu, stack: &mut Stack, wait: &mut Wait, level: Level) -> Stop {
+        if let Some(stop) = self.pick_up(env, wait, level) {
             return stop;
         }
         loop {
-            if self.at_ps >= self.limit && !self.may_go_on() {
+            if env.at_ps >= self.limit && !self.may_go_on(env) {
                 return Stop::Later;
             }
-            if cut && *self.irq_off == 0 {
+            if self.cut && *self.irq_off == 0 {
                 return Stop::Interrupt;
             }
             let Some(frame) = stack.top() else {
                 return Stop::Turn;
             };
-            env.now = SimTime(self.at_ps / 1000);
             env.begin_label();
             let next = frame.drive(self.mq, env, self);
             if !env.is_quiet() {
-                let queue = frame.queue();
-                return Stop::Effects { queue, next };
+                return Stop::Effects(next);
             }
             match next {
                 Next::Step => {}
                 Next::Done => stack.pop(),
-                Next::Call => stack.push(env.take_call().into()),
+                Next::Call => stack.push_called(env),
                 Next::Lock(lock) => {
-                    if let Some(stop) = self.ask(lock, env, wait, level, cut) {
+                    if let Some(stop) = self.ask(lock, env, wait, level) {
                         return stop;
                     }
                 }
@@ -187,31 +161,28 @@ impl Lane<'_> {
                     }
                 }
                 Next::InTime => {
-                    if !self.in_time() {
+                    if !self.in_time(env) {
                         *wait = Wait::Due;
                         return Stop::Later;
                     }
                 }
-                next => {
-                    let queue = frame.queue();
-                    return Stop::Effects { queue, next };
-                }
+                next => return Stop::Effects(next),
             }
         }
     }
 
     /// Goes on from what the level waited for. `None`: nothing any more.
     #[inline]
-    fn pick_up(&mut self, env: &mut Cpu, wait: &mut Wait, level: Level, cut: bool) -> Option<Stop> {
+    fn pick_up(&mut self, env: &mut Cpu, wait: &mut Wait, level: Level) -> Option<Stop> {
         match *wait {
             Wait::None => return None,
-            Wait::Ask(lock) => return self.ask(lock, env, wait, level, cut),
-            Wait::Spin(_) | Wait::Try(_) | Wait::Due if cut && *self.irq_off == 0 => {
+            Wait::Ask(lock) => return self.ask(lock, env, wait, level),
+            Wait::Spin(_) | Wait::Try(_) | Wait::Due if self.cut && *self.irq_off == 0 => {
                 return Some(Stop::Interrupt);
             }
             Wait::Spin(_) => return Some(Stop::Waits),
             Wait::Try(lock) if self.try_lock(lock, env) => {}
-            Wait::Due if self.in_time() => {}
+            Wait::Due if self.in_time(env) => {}
             Wait::Try(_) | Wait::Due => return Some(Stop::Later),
             Wait::Got(lock) => {
                 let slot = self.mq.lock_slot(lock);
@@ -223,24 +194,19 @@ impl Lane<'_> {
     }
 
     /// Asks for a lock when its time has come. `None`: it was granted at once.
-    fn ask(
-        &mut self,
-        lock: LockId,
-        env: &mut Cpu,
-        wait: &mut Wait,
-        level: Level,
-        cut: bool,
-    ) -> Option<Stop> {
+    fn ask(&mut self, lock: LockId, env: &mut Cpu, wait: &mut Wait, level: Level) -> Option<Stop> {
         *wait = Wait::Ask(lock);
-        if self.at_ps >= self.limit && !self.may_go_on() {
+        if env.at_ps >= self.limit && !self.may_go_on(env) {
             return Some(Stop::Later);
         }
-        if cut && *self.irq_off == 0 {
+        if self.cut && *self.irq_off == 0 {
             return Some(Stop::Interrupt);
         }
-        if !self.lock(lock, env) {
+        // The frame's own try has just told that it is taken.
+        if core::mem::take(&mut self.taken) || !self.lock(lock, env) {
+            self.taken = false;
             *wait = Wait::Spin(lock);
-            self.stand_in_line(lock, env.id, level);
+            self.stand_in_line(lock, env, level);
             return Some(Stop::Waits);
         }
         *wait = Wait::None;
@@ -248,40 +214,41 @@ impl Lane<'_> {
     }
 
     /// The limit is reached: goes on if nothing is due before, and the clock moves on with it.
-    fn may_go_on(&mut self) -> bool {
-        let at = SimTime(self.at_ps / 1000);
-        if self.events.next_time() <= at {
+    fn may_go_on(&mut self, env: &Cpu) -> bool {
+        let at = env.now();
+        let core = &mut *self.core;
+        if core.events.next_time() <= at {
             return false;
         }
-        *self.now = at.max(*self.now);
-        self.limit = (*self.now + RUN_AHEAD).0 * 1000;
+        core.now = at.max(core.now);
+        self.limit = (core.now + RUN_AHEAD).0 * 1000;
         true
     }
 
-    fn stand_in_line(&mut self, lock: LockId, id: CpuId, level: Level) {
+    fn stand_in_line(&mut self, lock: LockId, env: &Cpu, level: Level) {
         if lock.masks_irq() {
             *self.irq_off += 1;
         }
         let slot = self.mq.lock_slot(lock);
-        let who = u32::from(id.0) * 3 + level as u32;
-        let at = SimTime(self.at_ps / 1000);
-        if let Some(due) = self.arbiter.queue(slot, who, at) {
+        let who = u32::from(env.id.0) * 3 + level as u32;
+        if let Some(due) = self.core.arbiter.queue(slot, who, env.now()) {
             self.grant_at(due, slot);
         }
     }
 
     fn grant_at(&mut self, due: SimTime, slot: usize) {
-        let due = due.max(*self.now);
-        self.events
-            .push(due, class::GRANT, Event::Grant(slot as u32));
+        let due = due.max(self.core.now);
+        self.core
+            .events
+            .push(due, class::GRANT, Event::Grant(slot as u64));
     }
 
     /// The grant takes effect: the lock is the running level's from now on.
     fn acquire(&mut self, lock: LockId, slot: usize, step: Step, env: &mut Cpu) {
-        let since = SimTime(self.at_ps / 1000);
-        let price = acquire(self.mq, self.costs, lock, step, env);
-        self.spent.step(step, price);
-        self.at_ps += price;
+        let since = env.now();
+        let price = acquire(self.mq, &self.core.costs, lock, step, env);
+        self.core.spent.step(step, price);
+        env.at_ps += price;
         self.held.add(HeldLock {
             lock,
             slot: slot as u32,
@@ -297,14 +264,14 @@ impl Lane<'_> {
     fn release(&mut self, env: &Cpu) {
         let released = self.locks - env.locks_held();
         self.locks = env.locks_held();
-        let at = SimTime(self.at_ps / 1000);
+        let at = env.now();
         for _ in 0..released {
             let HeldLock { lock, slot, since } = self.held.take_free(self.mq);
             if lock.masks_irq() {
                 *self.irq_off -= 1;
             }
             let (slot, held) = (slot as usize, at.since(since));
-            if let Some(due) = self.arbiter.release(slot, env.id, at, held) {
+            if let Some(due) = self.core.arbiter.release(slot, env.id, at, held) {
                 self.grant_at(due, slot);
             }
         }
@@ -314,72 +281,67 @@ impl Lane<'_> {
 impl Toll for Lane<'_> {
     #[inline]
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool {
-        self.steps += 1;
         let moved = self.pool.held(cpu.id).take_moved();
-        let price = self.costs.label(label) + cpu.meter.take() + moved;
+        let price = self.core.costs.label(label) + cpu.meter.take() + moved;
         let ps = if self.shared {
-            self.costs.shared(price)
+            self.core.costs.shared(price)
         } else {
             price
         };
-        self.at_ps += ps;
-        self.spent.label(label, ps);
+        cpu.at_ps += ps;
+        self.core.spent.label(label, ps);
         if cpu.locks_held() != self.locks {
             self.release(cpu);
         }
         if !cpu.is_quiet() {
-            // Trace points carry the time at which the label began.
             return false;
         }
-        cpu.now = SimTime(self.at_ps / 1000);
         cpu.begin_label();
-        self.at_ps < self.limit
+        cpu.at_ps < self.limit
     }
 
     fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
         let slot = self.mq.lock_slot(lock);
-        let at = SimTime(self.at_ps / 1000);
-        if !self.arbiter.is_free(slot, at) {
+        if !self.core.arbiter.is_free(slot, cpu.now()) {
+            self.taken = true;
             return false;
         }
-        if is_exact(lock) && !self.in_time() {
+        if is_exact(lock) && !self.in_time(cpu) {
             return false;
         }
-        self.arbiter.take(slot);
+        self.core.arbiter.take(slot);
         self.acquire(lock, slot, Step::LockFree, cpu);
-        cpu.now = SimTime(self.at_ps / 1000);
         true
     }
 
     fn try_lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
-        if !self.in_time() {
+        if !self.in_time(cpu) {
             return false;
         }
         let slot = self.mq.lock_slot(lock);
-        let at = SimTime(self.at_ps / 1000);
         cpu.begin_label();
-        if self.arbiter.try_take(slot, at) {
+        if self.core.arbiter.try_take(slot, cpu.now()) {
             self.acquire(lock, slot, Step::LockFree, cpu);
             cpu.answer = Answer::Locked;
         } else {
             self.mq.try_in_vain(lock, cpu);
             let price = cpu.meter.take();
-            self.spent.step(Step::LockFree, price);
-            self.at_ps += price;
+            self.core.spent.step(Step::LockFree, price);
+            cpu.at_ps += price;
             cpu.answer = Answer::Contended;
         }
-        cpu.now = SimTime(self.at_ps / 1000);
         cpu.begin_label();
         true
     }
 
-    fn in_time(&mut self) -> bool {
-        let at = SimTime(self.at_ps / 1000);
-        if at > *self.now {
-            if self.events.next_time() <= at {
+    fn in_time(&mut self, cpu: &Cpu) -> bool {
+        let at = cpu.now();
+        let core = &mut *self.core;
+        if at > core.now {
+            if core.events.next_time() <= at {
                 return false;
             }
-            *self.now = at;
+            core.now = at;
         }
         true
     }

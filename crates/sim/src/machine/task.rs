@@ -12,7 +12,7 @@ use super::cpu::{Level, LevelState, Mode, TaskUsage};
 use super::fio::FioTask;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
-use super::{Event, Simulator, class};
+use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
 use crate::recorder::SpanKind;
 
@@ -108,19 +108,20 @@ impl Simulator {
         } else {
             queue.push_back(task);
         }
-        let at = self.cpu(waker).at().max(self.now);
+        let at = self.cpu(waker).at().max(self.core.now);
         if target == waker && !self.cpu(waker).is_idle() {
             return;
         }
         if self.cpu(target).is_idle() {
             let remote = target != waker;
             let latency = if remote {
-                self.costs.delay(Step::IpiLatency)
+                self.core.costs.delay(Step::IpiLatency)
             } else {
                 Duration::ZERO
             };
-            self.events
-                .push(at + latency, class::CPU, Event::Ipi(target));
+            self.core
+                .events
+                .push(at + latency, class::CPU, Event::Ipi(Of::cpu(target, 0)));
         }
     }
 
@@ -136,7 +137,7 @@ impl Simulator {
             return t.cpu;
         }
         let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
-        idle.min_by_key(|&cpu| (self.costs.distance(t.cpu, cpu), cpu))
+        idle.min_by_key(|&cpu| (self.core.costs.distance(t.cpu, cpu), cpu))
             .unwrap_or(t.cpu)
     }
 
@@ -203,10 +204,10 @@ impl Simulator {
         let generation = self.tasks[task.index()].generation;
         self.sleep_current(cpu);
         let until = until.max(self.cpu(cpu).at());
-        self.events.push(
-            until.max(self.now),
+        self.core.events.push(
+            until.max(self.core.now),
             class::CPU,
-            Event::Resume(task, generation),
+            Event::Resume(Of::new(task.0, generation)),
         );
     }
 

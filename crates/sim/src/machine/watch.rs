@@ -13,7 +13,7 @@ impl Simulator {
     /// device's queue is over time. To be called before the run.
     pub fn collect_details(&mut self) {
         self.watch().want_spreads();
-        self.recorder.device_depth.series = Some(Box::new(Series::new(self.now)));
+        self.recorder.device_depth.series = Some(Box::new(Series::new(self.core.now)));
     }
 
     /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]
@@ -26,7 +26,7 @@ impl Simulator {
 
     /// The timeline under way.
     pub fn timeline(&self) -> Option<&Timeline> {
-        self.arbiter.watch.as_ref()?.timeline.as_ref()
+        self.core.arbiter.watch.as_ref()?.timeline.as_ref()
     }
 
     /// Name of a task, by its number in a timeline and, one more, in trace points.
@@ -45,13 +45,13 @@ impl Simulator {
         let kinds = locks.map(|slot| self.mq.lock_kind(slot)).collect();
         let cpus = self.cpus.len() as u16;
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
-        let distances = pairs.map(|(a, b)| self.costs.distance(a, b)).collect();
-        let watch = &mut self.arbiter.watch;
+        let distances = pairs.map(|(a, b)| self.core.costs.distance(a, b)).collect();
+        let watch = &mut self.core.arbiter.watch;
         watch.get_or_insert_with(|| Box::new(Watch::new(kinds, distances, usize::from(cpus))))
     }
 
     pub(super) fn span_begins(&mut self, id: CpuId, kind: SpanKind) {
-        if let Some(watch) = &mut self.arbiter.watch
+        if let Some(watch) = &mut self.core.arbiter.watch
             && let Some(timeline) = &mut watch.timeline
         {
             timeline.begin(id, kind, self.cpus[usize::from(id.0)].at());
@@ -59,7 +59,7 @@ impl Simulator {
     }
 
     pub(super) fn span_ends(&mut self, id: CpuId, kind: SpanKind) {
-        if let Some(watch) = &mut self.arbiter.watch
+        if let Some(watch) = &mut self.core.arbiter.watch
             && let Some(timeline) = &mut watch.timeline
         {
             timeline.end(id, kind, self.cpus[usize::from(id.0)].at());
@@ -68,8 +68,8 @@ impl Simulator {
 
     /// The ramp is over.
     pub(super) fn window_opens(&mut self) {
-        let now = self.now;
-        if let Some(watch) = &mut self.arbiter.watch
+        let now = self.core.now;
+        if let Some(watch) = &mut self.core.arbiter.watch
             && let Some(timeline) = &mut watch.timeline
         {
             timeline.ramp_over(now);
@@ -78,13 +78,13 @@ impl Simulator {
 
     /// Hands what was watched to the recorder.
     pub(super) fn settle_watch(&mut self) {
-        let Some(watch) = &mut self.arbiter.watch else {
+        let Some(watch) = &mut self.core.arbiter.watch else {
             return;
         };
         self.recorder.lock_spreads = watch.spreads();
         if let Some(timeline) = watch.timeline.take() {
             let last = self.cpus.iter().map(super::cpu::CpuState::at).max();
-            self.recorder.timeline = Some(timeline.finish(last.unwrap_or(self.now)));
+            self.recorder.timeline = Some(timeline.finish(last.unwrap_or(self.core.now)));
         }
     }
 }

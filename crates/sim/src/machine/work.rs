@@ -11,7 +11,7 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::cpu::Mode;
 use super::task::{TaskId, Turn};
-use super::{Event, Simulator, class};
+use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
 
 /// BLK_MQ_CPU_WORK_BATCH.
@@ -139,8 +139,11 @@ impl Simulator {
         work.item = Item::Delayed;
         work.generation = work.generation.wrapping_add(1);
         let generation = work.generation;
-        self.events
-            .push(due, class::TIMER, Event::Work(hctx.0, generation));
+        self.core.events.push(
+            due,
+            class::TIMER,
+            Event::Work(Of::new(u32::from(hctx.0), generation)),
+        );
     }
 
     /// Timers end on a tick: the first one at least `delay` in ticks from the current one.

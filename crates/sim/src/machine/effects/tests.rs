@@ -37,7 +37,7 @@ fn parts_of_a_flush_sequence_are_no_batch() {
             pool[rq].hctx = HctxId(0);
             pool[rq].flush_seq = flush_seq;
         }
-        let now = simulator.now;
+        let now = simulator.now();
         simulator.recorder.device_depth.change(now, true);
         let found = Found {
             rq,
