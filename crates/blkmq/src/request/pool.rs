@@ -93,8 +93,13 @@ impl RequestPool {
 
     /// Takes a bio slot and fills it. `None` when all are in use.
     pub fn add_bio(&mut self, bio: Bio) -> Option<BioId> {
+        self.fill_bio(|slot| *slot = bio)
+    }
+
+    /// The same for a bio that is made in its slot; what was there before is still there.
+    pub fn fill_bio(&mut self, fill: impl FnOnce(&mut Bio)) -> Option<BioId> {
         let id = self.free_bios.pop()?;
-        self.bios[id.0 as usize] = bio;
+        fill(&mut self.bios[id.0 as usize]);
         Some(id)
     }
 

@@ -295,6 +295,12 @@ impl CpuState {
         }
     }
 
+    /// No frame of the running level is under way.
+    pub(super) fn between_frames(&self) -> bool {
+        let level = &self.levels[self.level as usize];
+        level.stack.is_empty() && level.wait == Wait::None
+    }
+
     /// What the handler of a hard interrupt does now.
     pub(super) fn irq(&self) -> IrqStage {
         self.irq

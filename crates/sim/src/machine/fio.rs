@@ -4,11 +4,12 @@
 //! machine. Where the next I/O goes is `workload.rs`. Sources: fio 3.33 backend.c, io_u.c,
 //! engines/io_uring.c, libaio.c, sync.c; io_uring/io_uring.c, fs/aio.c, block/fops.c (v6.1).
 
+mod bio;
+
 use std::collections::VecDeque;
 
-use blkmq::env::Slab;
 use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
-use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags, Sector, Sectors, Status};
+use blkmq::request::{BioId, CpuId, Op, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
@@ -300,18 +301,16 @@ impl Simulator {
         let Program::Fio(fio) = &self.tasks[owner.index()].program else {
             unreachable!("only fio threads own I/Os")
         };
-        let bio = bio_of(fio, owner, slot, nowait);
+        let bio = bio::add(&self.mq, id, fio, owner, slot, nowait);
         self.push_bio(id, bio);
     }
 
     fn submit_io(&mut self, id: CpuId, task: TaskId, fio: &FioTask, slot: u32, nowait: bool) {
-        let bio = bio_of(fio, task, slot, nowait);
+        let bio = bio::add(&self.mq, id, fio, task, slot, nowait);
         self.push_bio(id, bio);
     }
 
-    fn push_bio(&mut self, id: CpuId, bio: Bio) {
-        let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
-        let bio = bio.expect("the plan counts every bio that can be alive");
+    fn push_bio(&mut self, id: CpuId, bio: BioId) {
         let path = SubmitPath::new(0, bio);
         self.cpu_mut(id)
             .level_state()
@@ -457,39 +456,4 @@ impl Simulator {
         }
         Turn::Again
     }
-}
-
-/// The bio of an I/O, as the block device's direct I/O builds it.
-fn bio_of(fio: &FioTask, task: TaskId, slot: u32, nowait: bool) -> Bio {
-    let io = fio.slots[slot as usize].io;
-    let write = io.op == Op::Write;
-    let is_fsync = io.op == Op::Flush;
-    let default = IoPrio {
-        class: IoClass::BestEffort,
-        level: 4,
-    };
-    let prio = fio.plan.priority;
-    let mut bio = Bio::default();
-    bio.op = if is_fsync { Op::Write } else { io.op };
-    bio.flags = OpFlags {
-        sync: write || is_fsync,
-        preflush: is_fsync,
-        nowait: nowait && !is_fsync,
-        polled: fio.plan.polled && matches!(io.op, Op::Read | Op::Write),
-        ..OpFlags::default()
-    };
-    bio.sector = io.sector;
-    bio.sectors = io.sectors;
-    if io.op == Op::Discard {
-        bio.segments = 1;
-    } else {
-        bio.scatter();
-    }
-    bio.ioprio = if prio.class == IoClass::None {
-        default
-    } else {
-        prio
-    };
-    bio.owner = task.0 << 16 | slot;
-    bio
 }

@@ -40,7 +40,12 @@ impl Simulator {
         cpu.scheduled = false;
         for _ in 0..TURNS {
             self.turns += 1;
-            match self.stretch(id) {
+            let stop = if self.cpu(id).between_frames() {
+                self.pause(id)
+            } else {
+                self.stretch(id)
+            };
+            match stop {
                 Stop::Later => break,
                 Stop::Waits => return,
                 Stop::Interrupt => self.take_interrupt(id),

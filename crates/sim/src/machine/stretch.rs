@@ -64,6 +64,22 @@ impl Simulator {
         stop
     }
 
+    /// What a stretch without labels comes to.
+    pub(super) fn pause(&mut self, id: CpuId) -> Stop {
+        let cpu = &self.cpus[usize::from(id.0)];
+        let at = cpu.at();
+        if at >= self.core.now + RUN_AHEAD {
+            if self.core.events.next_time() <= at {
+                return Stop::Later;
+            }
+            self.core.now = at;
+        }
+        if cpu.interrupted && cpu.level != Level::Hardirq && cpu.irq_off == 0 {
+            return Stop::Interrupt;
+        }
+        Stop::Turn
+    }
+
     /// The first in line gets the lock.
     pub(super) fn grant_first(&mut self, slot: usize) {
         let now = self.core.now;

@@ -1,0 +1,58 @@
+//! The bio of a fio thread's I/O: made in its slot of the pool, not carried there.
+//!
+//! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
+
+use blkmq::env::{Slab, Solo};
+use blkmq::queue::BlkMq;
+use blkmq::request::{Bio, BioId, CpuId, IoClass, IoPrio, Op, OpFlags};
+
+use super::FioTask;
+use crate::machine::task::TaskId;
+
+/// Puts the bio of an I/O into its slot.
+pub(super) fn add(
+    mq: &BlkMq<Solo>,
+    cpu: CpuId,
+    fio: &FioTask,
+    task: TaskId,
+    slot: u32,
+    nowait: bool,
+) -> BioId {
+    let mut pool = mq.queue(0).pool.held(cpu);
+    let bio = pool.fill_bio(|bio| make_bio(bio, fio, task, slot, nowait));
+    bio.expect("the plan counts every bio that can be alive")
+}
+
+/// The bio of an I/O, as the block device's direct I/O builds it.
+fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool) {
+    let io = fio.slots[slot as usize].io;
+    let write = io.op == Op::Write;
+    let is_fsync = io.op == Op::Flush;
+    let default = IoPrio {
+        class: IoClass::BestEffort,
+        level: 4,
+    };
+    let prio = fio.plan.priority;
+    *bio = Bio::default();
+    bio.op = if is_fsync { Op::Write } else { io.op };
+    bio.flags = OpFlags {
+        sync: write || is_fsync,
+        preflush: is_fsync,
+        nowait: nowait && !is_fsync,
+        polled: fio.plan.polled && matches!(io.op, Op::Read | Op::Write),
+        ..OpFlags::default()
+    };
+    bio.sector = io.sector;
+    bio.sectors = io.sectors;
+    if io.op == Op::Discard {
+        bio.segments = 1;
+    } else {
+        bio.scatter();
+    }
+    bio.ioprio = if prio.class == IoClass::None {
+        default
+    } else {
+        prio
+    };
+    bio.owner = task.0 << 16 | slot;
+}
