@@ -6,13 +6,13 @@
 //! (Documentation/atomic_bitops.txt, atomic_t.txt). Only `threads.rs` names memory orders.
 
 mod cpu;
+mod line;
 mod solo;
 mod threads;
 mod value;
 
-pub use cpu::{
-    Answer, Cpu, Effect, Line, Meter, OUTBOX_LIMIT, Outbox, Tariff, TraceAction, TracePoint,
-};
+pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, TraceAction, TracePoint};
+pub use line::{Line, Meter, Misses, Near, Tariff, bit_of};
 pub use solo::{Solo, SoloSlab};
 pub use threads::Threads;
 pub(crate) use value::solo_value;
@@ -39,6 +39,9 @@ pub trait Bit: Debug {
     fn test_and_clear(&self, cpu: &mut Cpu) -> bool;
     /// clear_bit_unlock(): release.
     fn clear_unlock(&self, cpu: &mut Cpu);
+    /// Notes under a lock what the guarded value has become. It lies with that value, so this is
+    /// no access of its own: whoever reads it without the lock calls [`Lock::glance`], too.
+    fn mirror(&self, cpu: &mut Cpu, value: bool);
     /// The value, for assertions and reports: not an access of the modelled machine.
     fn peek(&self) -> bool;
 }
@@ -112,6 +115,8 @@ pub trait Lock<T>: Debug {
         T: 'a;
     /// A free lock around `value`.
     fn new(value: T) -> Self;
+    /// A free lock around a value that does not lie beside the lock's word.
+    fn apart(value: T) -> Self;
     /// spin_is_locked() the other way round; for the driver.
     fn is_free(&self) -> bool;
     /// spin_lock(), by the driver when the lock is free (`Threads` waits). Acquire.
@@ -125,6 +130,9 @@ pub trait Lock<T>: Debug {
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> Self::Held<'a>;
     /// spin_unlock(). Release. Panics if this context does not own the lock.
     fn release(&self, cpu: &mut Cpu);
+    /// Somebody without the lock reads a word that lies with the guarded value, as
+    /// list_empty_careful() does. What it says is a [`Bit`] of its own.
+    fn glance(&self, cpu: &mut Cpu);
     /// Looks at the value while nothing runs: assertions, reports, the explorer's oracle.
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R;
 }

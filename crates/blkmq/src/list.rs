@@ -57,6 +57,8 @@ pub trait LinkField: Copy + fmt::Debug {
     fn links(pool: &RequestPool) -> &[Links];
     /// The links of all slots, to change them.
     fn links_mut(pool: &mut RequestPool) -> &mut [Links];
+    /// Notes that the links of `rq` change because a neighbour's place does.
+    fn relink(pool: &RequestPool, rq: RequestId);
 }
 
 /// `rq->queuelist`: plug, ctx, fifo, dispatch, requeue and free lists.
@@ -74,6 +76,9 @@ impl LinkField for QueueLink {
     fn links_mut(pool: &mut RequestPool) -> &mut [Links] {
         &mut pool.queue_links
     }
+    fn relink(pool: &RequestPool, rq: RequestId) {
+        pool.relink(rq);
+    }
 }
 
 impl LinkField for HashLink {
@@ -82,6 +87,9 @@ impl LinkField for HashLink {
     }
     fn links_mut(pool: &mut RequestPool) -> &mut [Links] {
         &mut pool.hash_links
+    }
+    fn relink(pool: &RequestPool, rq: RequestId) {
+        pool.resort(rq);
     }
 }
 
@@ -313,7 +321,7 @@ impl<F: LinkField> List<F> {
             self.first = next;
         } else {
             F::links_mut(pool)[prev as usize].next = next;
-            pool.touch(RequestId(prev));
+            F::relink(pool, RequestId(prev));
         }
     }
 
@@ -323,7 +331,7 @@ impl<F: LinkField> List<F> {
             self.last = prev;
         } else {
             F::links_mut(pool)[next as usize].prev = prev;
-            pool.touch(RequestId(next));
+            F::relink(pool, RequestId(next));
         }
     }
 }

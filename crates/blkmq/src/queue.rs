@@ -214,7 +214,7 @@ impl<E: Env> RequestQueue<E> {
                 .collect(),
             hctxs: hctxs.collect(),
             sched: (0..sched_count).map(|_| sched_map(hint)).collect(),
-            elevator: E::Lock::new(config.elevator.clone()),
+            elevator: E::Lock::apart(config.elevator.clone()),
             elevator_work: E::Bit::new(false),
             dd: DeadlineShared::new(&config.settings.rules.series),
             completed: core::array::from_fn(|_| E::Count::new(0)),

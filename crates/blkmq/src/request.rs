@@ -5,9 +5,11 @@
 
 mod value;
 
+mod lines;
 mod pool;
 
-pub use pool::{Moves, RequestPool};
+pub use lines::Lines;
+pub use pool::RequestPool;
 
 use crate::time::{Jiffies, SimTime};
 

@@ -174,8 +174,7 @@ impl SortTree {
     pub fn first_at_or_after(&mut self, pool: &RequestPool, sector: Sector) -> Option<RequestId> {
         let (mut found, mut at) = (None, self.root);
         while at != NIL {
-            self.visits += 1;
-            let here = node(pool, at);
+            let here = self.visit(pool, at);
             let side = if here.key >= sector {
                 found = Some(RequestId(at));
                 LEFT
@@ -191,8 +190,7 @@ impl SortTree {
     pub fn find(&mut self, pool: &RequestPool, sector: Sector) -> Option<RequestId> {
         let mut at = self.root;
         while at != NIL {
-            self.visits += 1;
-            let here = node(pool, at);
+            let here = self.visit(pool, at);
             at = match sector.cmp(&here.key) {
                 core::cmp::Ordering::Less => here.child[LEFT],
                 core::cmp::Ordering::Greater => here.child[RIGHT],
@@ -370,19 +368,20 @@ impl SortTree {
         }
     }
 
-    /// The node, counted and noted as touched.
-    fn visit<'a>(&mut self, pool: &'a mut RequestPool, at: u32) -> &'a SortNode {
+    /// The node, counted.
+    fn visit<'a>(&mut self, pool: &'a RequestPool, at: u32) -> &'a SortNode {
         self.visits += 1;
-        pool.touch(RequestId(at));
         node(pool, at)
     }
 }
 
 fn node(pool: &RequestPool, at: u32) -> &SortNode {
+    pool.visit(RequestId(at));
     &pool.sort_nodes[at as usize]
 }
 
 fn node_mut(pool: &mut RequestPool, at: u32) -> &mut SortNode {
+    pool.resort(RequestId(at));
     &mut pool.sort_nodes[at as usize]
 }
 

@@ -8,9 +8,9 @@ mod step;
 pub use spent::{Component, Spent, Sum};
 pub use step::{Cycles, Step};
 
-use blkmq::env::Tariff;
+use blkmq::env::{Near, Tariff, bit_of};
 use blkmq::path::Label;
-use blkmq::request::{CpuId, Moves};
+use blkmq::request::CpuId;
 use blkmq::time::Duration;
 
 use crate::profile::{Distance, MachineProfile};
@@ -22,8 +22,8 @@ pub struct CostModel {
     label: Box<[u64; 256]>,
     atomic: u64,
     container_op: u64,
-    lines_per_request: u64,
-    transfer: [u64; 5],
+    /// Own core, own last-level cache, own socket, farther.
+    transfer: [u64; 4],
     distance: Vec<Distance>,
     cpus: usize,
     shared_percent: u64,
@@ -46,8 +46,7 @@ impl CostModel {
             label,
             atomic: ps(profile.cycles.atomic),
             container_op: ps(profile.cycles.container_op),
-            lines_per_request: profile.cycles.lines_per_request,
-            transfer: [0, t.sibling, t.die, t.socket, t.machine],
+            transfer: [t.sibling, t.die, t.socket, t.machine],
             distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
             cpus: usize::from(cpus),
             shared_percent: profile.smt.shared_percent,
@@ -97,23 +96,26 @@ impl CostModel {
         Tariff {
             atomic: self.atomic,
             container_op: self.container_op,
-            line_from: self.lines_to(cpu).collect(),
+            near: self.near(cpu),
         }
     }
 
-    /// Prices of moving requests between CPUs.
-    pub fn moves(&self) -> Moves {
+    /// Prices of cache lines on every CPU.
+    pub fn lines(&self) -> Vec<Near> {
         let cpus = (0..self.cpus as u16).map(CpuId);
-        let lines = cpus.flat_map(|cpu| self.lines_to(cpu));
-        Moves {
-            prices: lines.map(|line| line * self.lines_per_request).collect(),
-            cpus: self.cpus,
-        }
+        cpus.map(|cpu| self.near(cpu)).collect()
     }
 
-    /// Price of a cache line on `cpu` from each CPU.
-    fn lines_to(&self, cpu: CpuId) -> impl Iterator<Item = u64> + '_ {
-        let from = (0..self.cpus as u16).map(CpuId);
-        from.map(move |from| self.transfer[self.distance(cpu, from) as usize])
+    /// Prices of cache lines on `cpu`.
+    fn near(&self, cpu: CpuId) -> Near {
+        let within = |most: Distance| {
+            let others = (0..self.cpus as u16).map(CpuId);
+            let near = others.filter(|&other| self.distance(cpu, other) <= most);
+            near.fold(0, |mask, other| mask | bit_of(other))
+        };
+        Near {
+            masks: [Distance::Sibling, Distance::Die, Distance::Socket].map(within),
+            prices: self.transfer,
+        }
     }
 }

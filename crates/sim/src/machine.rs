@@ -9,6 +9,7 @@ mod cpu;
 mod effects;
 mod fio;
 mod irq;
+mod lines;
 mod replay;
 mod setup;
 mod stall;
@@ -36,6 +37,7 @@ use crate::plan::Plan;
 use crate::recorder::Recorder;
 use arbiter::Arbiter;
 use cpu::{CpuState, LevelState};
+use lines::OuterLines;
 use task::{Task, TaskId};
 use work::KernelWork;
 
@@ -135,6 +137,8 @@ pub struct Simulator {
     spare_actions: Vec<Actions>,
     /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
     spare_levels: Vec<LevelState>,
+    /// Cache lines beside the block layer.
+    outer: OuterLines,
     recorder: Recorder,
     plan: Plan,
     running_tasks: usize,

@@ -59,7 +59,7 @@ pub struct Row {
     pub iops: f64,
     /// Time of a thread in the kernel, percent.
     pub sys: Option<f64>,
-    /// Waiting time of the most contended lock, percent of the time that is not idle.
+    /// Waiting time for spin locks, percent of the time that is not idle.
     pub lock_share: Option<f64>,
     /// Cycles per I/O, waiting aside.
     pub cycles: Option<f64>,
@@ -97,9 +97,10 @@ impl Row {
             figures.push(points(&self.name, "sys %", sys, simulated, SYS_POINTS));
         }
         if let Some(share) = self.lock_share {
+            // queued_spin_lock_slowpath() is one function for all locks.
             let shares = report.locks.iter().map(|lock| lock.wait_share * 100.0);
-            let most = shares.fold(0.0, f64::max);
-            figures.push(points(&self.name, "lock %", share, most, LOCK_POINTS));
+            let simulated = shares.sum();
+            figures.push(points(&self.name, "lock %", share, simulated, LOCK_POINTS));
         }
         if let Some(cycles) = self.cycles {
             let work = report.work.iter().map(|work| work.cycles_per_io);

@@ -2,8 +2,7 @@
 //!
 //! Not a CPU model: the driver decides when and whether this CPU runs.
 
-use core::cell::Cell;
-
+use super::line::{Meter, bit_of};
 use crate::path::{Call, Plug};
 use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, Sector, Sectors, Status};
 use crate::tags::WaiterId;
@@ -111,88 +110,6 @@ impl Outbox {
     }
 }
 
-/// Which CPUs have a copy of a cache line and which wrote it last. Neither hashed nor compared.
-#[derive(Clone, Debug, Default)]
-pub struct Line {
-    copies: Cell<u128>,
-    writer: Cell<CpuId>,
-}
-
-impl Line {
-    /// A read: remote when this CPU has no copy.
-    #[inline]
-    pub fn read(&self, cpu: &mut Cpu) {
-        let copies = self.copies.get();
-        if copies & cpu.line_bit != 0 {
-            return;
-        }
-        if copies != 0 {
-            cpu.meter.line_from(self.writer.get());
-        }
-        self.copies.set(copies | cpu.line_bit);
-    }
-
-    /// A write: remote when any other CPU has a copy.
-    #[inline]
-    pub fn write(&self, cpu: &mut Cpu) {
-        let copies = self.copies.get();
-        if copies != cpu.line_bit {
-            if copies & !cpu.line_bit != 0 {
-                cpu.meter.line_from(self.writer.get());
-            }
-            self.copies.set(cpu.line_bit);
-        }
-        self.writer.set(cpu.id);
-    }
-}
-
-/// Prices on one CPU of what a label does besides being a label, in picoseconds. All of them zero:
-/// nothing has a price (explorer, scripts).
-#[derive(Clone, Debug, Default)]
-pub struct Tariff {
-    /// An atomic read-modify-write operation.
-    pub atomic: u64,
-    /// A container operation: a tree node visited, a list or hash operation.
-    pub container_op: u64,
-    /// A cache line that comes from CPU `i`. Nothing for a CPU behind the end.
-    pub line_from: Vec<u64>,
-}
-
-/// What a label did, priced as it happens.
-#[derive(Clone, Debug, Default)]
-pub struct Meter {
-    /// The prices.
-    pub tariff: Tariff,
-    ps: u64,
-}
-
-impl Meter {
-    /// An atomic read-modify-write operation.
-    #[inline]
-    pub fn atomic(&mut self) {
-        self.ps += self.tariff.atomic;
-    }
-
-    /// So many container operations.
-    #[inline]
-    pub fn container_ops(&mut self, count: u32) {
-        self.ps += u64::from(count) * self.tariff.container_op;
-    }
-
-    /// A cache line that comes from another CPU.
-    #[inline]
-    pub fn line_from(&mut self, cpu: CpuId) {
-        let price = self.tariff.line_from.get(usize::from(cpu.0));
-        self.ps += price.copied().unwrap_or(0);
-    }
-
-    /// Takes what has come up since the last call, picoseconds.
-    #[inline]
-    pub fn take(&mut self) -> u64 {
-        core::mem::take(&mut self.ps)
-    }
-}
-
 /// Kind of a trace point, named after blktrace's letters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TraceAction {
@@ -280,8 +197,8 @@ pub struct Cpu {
     pub(crate) accesses: u32,
     /// Locks held by this context.
     pub(crate) locks_held: u32,
-    /// Its bit in a [`Line`].
-    line_bit: u128,
+    /// Its bit in masks of CPUs.
+    pub(crate) line_bit: u128,
 }
 
 impl Cpu {
@@ -304,7 +221,7 @@ impl Cpu {
             tracing: false,
             accesses: 0,
             locks_held: 0,
-            line_bit: 1 << (id.0 & 127),
+            line_bit: bit_of(id),
         }
     }
 

@@ -7,7 +7,8 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::ops::{Deref, DerefMut};
 
-use super::cpu::{Cpu, Line};
+use super::cpu::Cpu;
+use super::line::Line;
 use super::{Bit, Count, Env, Hint, Lock, Slab, Toucher, Word};
 use crate::request::CpuId;
 
@@ -33,15 +34,14 @@ impl<T: Copy> SoloCell<T> {
     #[inline]
     fn get(&self, cpu: &mut Cpu) -> T {
         cpu.note_access();
-        self.line.read(cpu);
+        cpu.meter.load(&self.line, cpu.line_bit);
         self.value.get()
     }
 
     #[inline]
     fn change(&self, cpu: &mut Cpu, change: impl FnOnce(T) -> T) -> T {
         cpu.note_access();
-        self.line.write(cpu);
-        cpu.meter.atomic();
+        cpu.meter.atomic(&self.line, cpu.line_bit);
         let before = self.value.get();
         self.value.set(change(before));
         before
@@ -83,6 +83,10 @@ impl Bit for SoloCell<bool> {
     }
     fn clear_unlock(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| false);
+    }
+    fn mirror(&self, cpu: &mut Cpu, value: bool) {
+        debug_assert!(cpu.locks_held > 0, "a mirror is written under its lock");
+        self.value.set(value);
     }
     fn peek(&self) -> bool {
         self.value.get()
@@ -203,7 +207,14 @@ pub struct SoloLock<T> {
     value: RefCell<T>,
     owner: Cell<Option<u32>>,
     word: Line,
-    data: Line,
+    /// The guarded data's, if they do not lie beside the word.
+    data: Option<Line>,
+}
+
+impl<T> SoloLock<T> {
+    fn data_line(&self) -> &Line {
+        self.data.as_ref().unwrap_or(&self.word)
+    }
 }
 
 /// Copying into an existing lock reuses what its value has allocated.
@@ -273,7 +284,14 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             value: RefCell::new(value),
             owner: Cell::new(None),
             word: Line::default(),
-            data: Line::default(),
+            data: None,
+        }
+    }
+
+    fn apart(value: T) -> Self {
+        SoloLock {
+            data: Some(Line::default()),
+            ..Self::new(value)
         }
     }
 
@@ -286,9 +304,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             self.owner.get().is_none(),
             "the driver granted a lock that is taken"
         );
-        self.word.write(cpu);
+        cpu.meter.atomic(&self.word, cpu.line_bit);
         self.owner.set(Some(cpu.owner));
-        cpu.meter.atomic();
         cpu.locks_held += 1;
     }
 
@@ -304,7 +321,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
 
     fn try_in_vain(&self, cpu: &mut Cpu) {
         cpu.note_access();
-        self.word.read(cpu);
+        cpu.meter.load(&self.word, cpu.line_bit);
     }
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {
@@ -313,7 +330,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             Some(cpu.owner),
             "guarded data used without its lock"
         );
-        self.data.write(cpu);
+        cpu.meter.update(self.data_line(), cpu.line_bit);
         SoloHeld {
             value: self.value.borrow_mut(),
             _cpu: core::marker::PhantomData,
@@ -326,8 +343,14 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             Some(cpu.owner),
             "lock released by a stranger"
         );
+        // Whoever looked at the word meanwhile loses his copy before he can see it free.
+        cpu.meter.update(&self.word, cpu.line_bit);
         self.owner.set(None);
         cpu.locks_held -= 1;
+    }
+
+    fn glance(&self, cpu: &mut Cpu) {
+        cpu.meter.load(self.data_line(), cpu.line_bit);
     }
 
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {

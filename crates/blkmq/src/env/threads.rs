@@ -45,6 +45,9 @@ impl Bit for AtomicBool {
     fn clear_unlock(&self, _cpu: &mut Cpu) {
         self.store(false, Release);
     }
+    fn mirror(&self, _cpu: &mut Cpu, value: bool) {
+        self.store(value, Relaxed);
+    }
     fn peek(&self) -> bool {
         self.load(Relaxed)
     }
@@ -162,6 +165,10 @@ impl<T: fmt::Debug + 'static> Lock<T> for ThreadLock<T> {
         }
     }
 
+    fn apart(value: T) -> Self {
+        Self::new(value)
+    }
+
     fn is_free(&self) -> bool {
         self.owner.lock().expect(UNPOISONED).is_none()
     }
@@ -199,6 +206,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for ThreadLock<T> {
         cpu.locks_held -= 1;
         self.freed.notify_one();
     }
+
+    fn glance(&self, _cpu: &mut Cpu) {}
 
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.value.lock().expect(UNPOISONED))

@@ -85,7 +85,10 @@ impl MergeIndex {
     pub fn add(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if pool[rq].is_mergeable() {
             self.hash(pool, rq);
-            self.last_merge = self.last_merge.or(Some(rq));
+            if self.last_merge.is_none() {
+                pool.change_last_merge();
+                self.last_merge = Some(rq);
+            }
         }
     }
 
@@ -93,6 +96,7 @@ impl MergeIndex {
     pub fn remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.unhash(pool, rq);
         if self.last_merge == Some(rq) {
+            pool.change_last_merge();
             self.last_merge = None;
         }
     }
@@ -115,9 +119,11 @@ impl MergeIndex {
     /// unmergeable leave the hash.
     pub fn find(&mut self, pool: &mut RequestPool, end: Sector) -> Option<RequestId> {
         let bucket = bucket_of(end);
+        pool.visit_bucket(bucket);
         let mut next = self.buckets[usize::from(bucket)].first();
         while let Some(rq) = next {
             self.visits += 1;
+            pool.visit(rq);
             next = self.buckets[usize::from(bucket)].next(pool, rq);
             if !pool[rq].is_mergeable() {
                 self.unhash(pool, rq);
@@ -139,6 +145,7 @@ impl MergeIndex {
             return Candidate::Stop;
         }
         let limits = merging.limits;
+        pool.visit_last_merge(self.last_merge);
         if let Some(rq) = self
             .last_merge
             .filter(|&rq| may_join(&pool[rq], pool.bio(bio)))
@@ -186,11 +193,16 @@ impl MergeIndex {
         let bucket = bucket_of(pool[rq].end());
         assert_eq!(pool[rq].hashed, None, "{rq:?} is in the hash already");
         pool[rq].hashed = Some(bucket);
+        pool.relink_bucket(bucket);
         self.buckets[usize::from(bucket)].push_front(pool, rq);
     }
 
     fn unhash(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if let Some(bucket) = pool[rq].hashed.take() {
+            // hlist_del() changes the head only if nothing is before.
+            if self.buckets[usize::from(bucket)].first() == Some(rq) {
+                pool.relink_bucket(bucket);
+            }
             self.buckets[usize::from(bucket)].remove(pool, rq);
         }
     }

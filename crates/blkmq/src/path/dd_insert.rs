@@ -151,7 +151,7 @@ impl DdInsertPath {
         side.splice_back(&mut pool, &mut list);
         drop(lists);
         drop(pool);
-        q.dd.inserted_pending.set(cpu);
+        q.dd.inserted_pending.mirror(cpu, true);
         q.dd.inserted.release(cpu);
         Next::Done
     }
@@ -247,7 +247,7 @@ impl DdInsertPath {
         let mut pool = q.pool.held(cpu.id);
         bucket.list.held(cpu).splice_back(&mut pool, &mut list);
         drop(pool);
-        bucket.pending.set(cpu);
+        bucket.pending.mirror(cpu, true);
         bucket.list.release(cpu);
         self.in_time(match signal {
             BucketSignal::CountAround => At::Recount,
@@ -295,6 +295,7 @@ impl DdInsertPath {
             },
             At::Look => {
                 let index = usize::from(self.bucket);
+                q.dd.buckets[index].list.glance(cpu);
                 if q.dd.buckets[index].pending.test(cpu) {
                     self.at = At::Collect;
                     return lock(self.queue, LockKind::Bucket, u32::from(self.bucket));
@@ -304,7 +305,7 @@ impl DdInsertPath {
             At::Collect => {
                 let bucket = &q.dd.buckets[usize::from(self.bucket)];
                 let mut found = core::mem::take(&mut *bucket.list.held(cpu));
-                bucket.pending.clear(cpu);
+                bucket.pending.mirror(cpu, false);
                 bucket.list.release(cpu);
                 set_places(q, cpu, found, Place::Path);
                 self.list.splice_back(&mut q.pool.held(cpu.id), &mut found);

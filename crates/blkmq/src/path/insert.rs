@@ -291,11 +291,7 @@ pub(super) fn note_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
     drop(elevator);
     cpu.meter.container_ops(visits);
     if work != q.elevator_work.peek() {
-        if work {
-            q.elevator_work.set(cpu);
-        } else {
-            q.elevator_work.clear(cpu);
-        }
+        q.elevator_work.mirror(cpu, work);
     }
 }
 

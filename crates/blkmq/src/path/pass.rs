@@ -45,6 +45,8 @@ pub(super) enum At {
     TakeSide,
     /// Under the scheduler's lock: pick one.
     Pick,
+    /// Still under it: let others dispatch, and unlock.
+    Leave,
     /// Let others dispatch, behind the unlock.
     OpenGate,
     /// Free what insertion from the side lists absorbed.
@@ -69,12 +71,25 @@ pub(super) const LABELS: &[&str] = &[
     "drain",
     "take-side",
     "pick",
+    "leave",
     "open-gate",
     "absorbed",
     "tag",
     "delay-runs",
     "list",
 ];
+
+/// dd_has_work(): list heads, read without the lock.
+pub(super) fn has_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
+    q.elevator.glance(cpu);
+    q.elevator_work.test(cpu)
+}
+
+/// The same for the side lists of the January 2024 series.
+pub(super) fn has_side<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
+    q.dd.inserted.glance(cpu);
+    q.dd.inserted_pending.test(cpu)
+}
 
 /// Passes over the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -160,12 +175,12 @@ impl PassPath {
                 self.began.0 = self.began.0.or(Some(cpu.now()));
                 self.wait(At::HasWork)
             }
-            At::HasWork => match q.elevator_work.test(cpu) {
+            At::HasWork => match has_work(q, cpu) {
                 true => self.wait(At::PeekDispatch),
                 false if q.has_side_lists() => self.wait(At::HasSide),
                 false => self.pulled(list, q, hctx, cpu),
             },
-            At::HasSide => match q.dd.inserted_pending.test(cpu) {
+            At::HasSide => match has_side(q, cpu) {
                 true => self.wait(At::PeekDispatch),
                 false => self.pulled(list, q, hctx, cpu),
             },
@@ -187,9 +202,13 @@ impl PassPath {
                 }
                 _ => self.pulled(list, q, hctx, cpu),
             },
-            At::Gate | At::ShutGate | At::Drain | At::TakeSide | At::OpenGate | At::Absorbed => {
-                self.series(list, q, hctx, cpu)
-            }
+            At::Gate
+            | At::ShutGate
+            | At::Drain
+            | At::TakeSide
+            | At::Leave
+            | At::OpenGate
+            | At::Absorbed => self.series(list, q, hctx, cpu),
             At::Pick => self.pick(list, q, hctx, cpu),
             At::Tag => self.tag(list, mq, q, hctx, cpu),
             At::DelayRuns => self.delay_runs(list, mq, q, hctx, cpu),
@@ -244,7 +263,7 @@ impl PassPath {
         drop(elevator);
         cpu.meter.container_ops(visits);
         if !more && q.elevator_work.peek() {
-            q.elevator_work.clear(cpu);
+            q.elevator_work.mirror(cpu, false);
         }
         drop(pool);
         self.leave(list, q, hctx, picked, cpu)

@@ -5,7 +5,7 @@
 
 use super::ctx::CtxPath;
 use super::list::{ListPath, ListStep};
-use super::pass::PassPath;
+use super::pass::{PassPath, has_side, has_work};
 use super::{Call, Next, TagsInHand, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
@@ -173,12 +173,12 @@ impl RunPath {
                     (false, true) => self.nothing(q),
                 }
             }
-            At::HasElevator => match q.elevator_work.test(cpu) {
+            At::HasElevator => match has_work(q, cpu) {
                 true => self.enter(q, cpu),
                 false if q.has_side_lists() => self.to(At::HasSide),
                 false => self.nothing(q),
             },
-            At::HasSide => match q.dd.inserted_pending.test(cpu) {
+            At::HasSide => match has_side(q, cpu) {
                 true => self.enter(q, cpu),
                 false => self.nothing(q),
             },
@@ -301,8 +301,8 @@ impl RunPath {
     fn recheck<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         let quiesced = q.quiesced.test(cpu);
-        let mut pending = hctx.dispatch_pending.test(cpu) || q.elevator_work.test(cpu);
-        pending = pending || (q.has_side_lists() && q.dd.inserted_pending.test(cpu));
+        let mut pending = hctx.dispatch_pending.test(cpu) || has_work(q, cpu);
+        pending = pending || (q.has_side_lists() && has_side(q, cpu));
         for word in &hctx.ctx_map {
             pending = pending || word.load(cpu) != 0;
         }

@@ -55,7 +55,7 @@ fn labels_are_the_names_of_the_variants_in_order() {
     variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, HasSide, Recheck, Enter, Stopped,
         StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx);
     variants!(pass: Busy, HasWork, PeekDispatch, HasSide, Budget, Gate, ShutGate, Drain, TakeSide,
-        Pick, OpenGate, Absorbed, Tag, DelayRuns, List);
+        Pick, Leave, OpenGate, Absorbed, Tag, DelayRuns, List);
     variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, TagAhead,
         Answer, PutTag, PutAhead, Commit, Rest, PutBack, Restart, StillInLine, BusyRead, BusyWrite);
     variants!(ctx: Scan, Splice, PeekDispatch, Any, Budget, Find, Dequeue, Withheld, List);

@@ -2,20 +2,12 @@
 //!
 //! Not here: what an entry means (`request.rs`), or who may touch it when.
 
+use super::lines::Lines;
 use super::{Bio, BioId, CpuId, PAGE_SECTORS, Place, Request, RequestId, Sectors, Status};
 use crate::list::Links;
 use crate::sort::SortNode;
 use core::fmt;
 use core::ops::{Index, IndexMut};
-
-/// What it costs when the cache lines of a request move from one CPU to another, picoseconds.
-#[derive(Clone, Debug, Default)]
-pub struct Moves {
-    /// From CPU `a` to CPU `b` at `b * cpus + a`. Empty: moving costs nothing.
-    pub prices: Vec<u64>,
-    /// Number of CPUs.
-    pub cpus: usize,
-}
 
 /// All requests and bios of one queue: fixed slabs, allocated once.
 ///
@@ -30,13 +22,10 @@ pub struct RequestPool {
     pub(crate) hash_links: Vec<Links>,
     /// Nodes of the sort trees.
     pub(crate) sort_nodes: Vec<SortNode>,
-    pub(super) last: Vec<CpuId>,
     /// CPU that runs the current label; set by the slab when it is borrowed.
     pub toucher: CpuId,
-    /// Prices of moving entries between CPUs.
-    pub moves: Moves,
-    /// Picoseconds that have come up for moved entries; taken by the driver.
-    pub(super) moved_ps: u64,
+    /// Cache lines of the entries, and what they have cost.
+    pub lines: Lines,
 }
 
 impl RequestPool {
@@ -49,28 +38,60 @@ impl RequestPool {
             queue_links: vec![Links::default(); requests],
             hash_links: vec![Links::default(); requests],
             sort_nodes: vec![SortNode::default(); requests],
-            last: vec![CpuId::default(); requests],
             toucher: CpuId::default(),
-            moves: Moves::default(),
-            moved_ps: 0,
+            lines: Lines::new(requests),
         }
     }
 
-    /// Notes that the running CPU touches the cache lines of `rq`.
+    /// Notes that the running CPU works on `rq`.
     #[inline]
-    pub(crate) fn touch(&mut self, rq: RequestId) {
-        let last = &mut self.last[rq.0 as usize];
-        if *last != self.toucher {
-            let from = usize::from(core::mem::replace(last, self.toucher).0);
-            let at = usize::from(self.toucher.0) * self.moves.cpus + from;
-            self.moved_ps += self.moves.prices.get(at).copied().unwrap_or(0);
+    pub(crate) fn touch(&self, rq: RequestId) {
+        self.lines.own(self.toucher, rq);
+    }
+
+    /// Notes that the running CPU changes `queuelist` of `rq`, a neighbour of what it works on.
+    #[inline]
+    pub(crate) fn relink(&self, rq: RequestId) {
+        self.lines.relink(self.toucher, rq);
+    }
+
+    /// Notes that the running CPU changes the tree node or hash links of `rq`, a neighbour.
+    #[inline]
+    pub(crate) fn resort(&self, rq: RequestId) {
+        self.lines.resort(self.toucher, rq);
+    }
+
+    /// Notes that the running CPU reads `rq` on its way through a tree or a hash bucket.
+    #[inline]
+    pub(crate) fn visit(&self, rq: RequestId) {
+        self.lines.visit(self.toucher, rq);
+    }
+
+    /// Notes that the running CPU reads the head of a bucket of the merge hash.
+    #[inline]
+    pub(crate) fn visit_bucket(&self, bucket: u8) {
+        self.lines.read_hash(self.toucher, bucket);
+    }
+
+    /// Notes that the running CPU reads `q->last_merge`, and the request if there is one.
+    #[inline]
+    pub(crate) fn visit_last_merge(&self, rq: Option<RequestId>) {
+        self.lines.read_last_merge(self.toucher);
+        if let Some(rq) = rq {
+            self.visit(rq);
         }
     }
 
-    /// Takes the picoseconds that have come up for moved entries since the last call.
+    /// Notes that the running CPU changes `q->last_merge`.
     #[inline]
-    pub fn take_moved(&mut self) -> u64 {
-        core::mem::take(&mut self.moved_ps)
+    pub(crate) fn change_last_merge(&self) {
+        self.lines.write_last_merge(self.toucher);
+    }
+
+    /// Notes that the running CPU changes the head of a bucket of the merge hash.
+    #[inline]
+    pub(crate) fn relink_bucket(&self, bucket: u8) {
+        self.lines.write_hash(self.toucher, bucket);
     }
 
     /// Number of request slots.

@@ -15,10 +15,8 @@ impl Clone for RequestPool {
             queue_links: self.queue_links.clone(),
             hash_links: self.hash_links.clone(),
             sort_nodes: self.sort_nodes.clone(),
-            last: self.last.clone(),
             toucher: self.toucher,
-            moves: self.moves.clone(),
-            moved_ps: self.moved_ps,
+            lines: self.lines.clone(),
         }
     }
 
@@ -29,10 +27,8 @@ impl Clone for RequestPool {
         self.queue_links.clone_from(&source.queue_links);
         self.hash_links.clone_from(&source.hash_links);
         self.sort_nodes.clone_from(&source.sort_nodes);
-        self.last.clone_from(&source.last);
         self.toucher = source.toucher;
-        self.moves.clone_from(&source.moves);
-        self.moved_ps = source.moved_ps;
+        self.lines.clone_from(&source.lines);
     }
 }
 

@@ -139,6 +139,11 @@ impl Spent {
         self.steps[step as usize].add(ps);
     }
 
+    /// A step that was made took longer.
+    pub fn waited(&mut self, step: Step, ps: u64) {
+        self.steps[step as usize].ps += ps;
+    }
+
     /// A label was executed.
     #[inline]
     pub fn label(&mut self, label: Label, ps: u64) {

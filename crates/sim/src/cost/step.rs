@@ -49,8 +49,6 @@ macro_rules! steps {
             pub atomic: u64,
             /// A node of a tree, list or hash visited.
             pub container_op: u64,
-            /// Cache lines that one touched request stands for.
-            pub lines_per_request: u64,
             $($(#[$doc])* pub $key: u64,)*
         }
 

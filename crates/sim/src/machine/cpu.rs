@@ -444,6 +444,12 @@ impl CpuState {
         }
     }
 
+    /// The hardware comes out of an idle state.
+    pub(super) fn wake_up(&mut self, ps: u64) {
+        self.env.at_ps += ps;
+        self.idle_ps += ps;
+    }
+
     /// Leaves idle at `now`.
     pub(super) fn leave_idle(&mut self, now: SimTime) {
         self.account_idle(now);

@@ -75,6 +75,7 @@ impl Simulator {
             }
         };
         self.charge_queue_rq(id, last);
+        self.touch_submission_queue(id, command.hctx);
         self.device_now = self.device_now.max(self.at(id));
         let mut actions = self.spare_actions.pop().unwrap_or_default();
         let reply = self
@@ -255,6 +256,7 @@ impl Simulator {
 
     /// Ends what an interrupt handler or poller found, in its own level.
     pub(super) fn end_found(&mut self, id: CpuId, found: Found) {
+        self.touch_completion_queue(id, found.rq);
         match found.by {
             EndedBy::End => self.end_request(Some(id), found.rq, found.status, false),
             EndedBy::Complete => self.complete_request(Some(id), found.rq, found.status),

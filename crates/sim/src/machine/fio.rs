@@ -45,7 +45,7 @@ pub(super) enum Stage {
     Poll,
 }
 
-/// One I/O of the thread.
+/// One of its I/Os.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     io: NextIo,
@@ -161,6 +161,7 @@ impl Simulator {
                 let slot = fio.prepared.pop_front().expect("as many as were counted");
                 fio.in_flight += 1;
                 self.charge_issue(id, fio);
+                self.touch_io(id, fio.thread, slot, Step::UringIssue);
                 fio.slots[slot as usize].issued = self.at(id);
                 let nowait = fio.plan.engine == Engine::IoUring;
                 self.submit_io(id, task, fio, slot, nowait);
@@ -343,7 +344,9 @@ impl Simulator {
             Engine::Libaio => Step::AioComplete,
             Engine::Sync => Step::SyncComplete,
         };
+        let thread = fio.thread;
         self.charge(id, step);
+        self.touch_ended_io(id, thread, slot, step);
         let at = self.at(id);
         let Program::Fio(fio) = &mut self.tasks[task.index()].program else {
             unreachable!("checked above")
@@ -409,6 +412,7 @@ impl Simulator {
         if fio.plan.engine == Engine::IoUring {
             self.charge_as(id, Step::UringPost, Mode::System);
         }
+        self.touch_ended_io(id, fio.thread, slot, Step::UringPost);
         self.charge_as(id, Step::FioComplete, Mode::User);
         if !fio.plan.gtod_reduce {
             self.charge_as(id, Step::FioGettime, Mode::User);

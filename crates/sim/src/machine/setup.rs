@@ -12,6 +12,7 @@ use blkmq::time::SimTime;
 use super::arbiter::Arbiter;
 use super::cpu::{CpuState, LevelState, TaskUsage, Usage};
 use super::fio::FioTask;
+use super::lines::OuterLines;
 use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Core, Event, Of, Simulator, class};
@@ -42,7 +43,7 @@ impl Simulator {
             state.env.meter.tariff = costs.tariff(CpuId(cpu as u16));
         }
         for queue in &mq.queues {
-            queue.with_pool(|pool| pool.moves = costs.moves());
+            queue.with_pool(|pool| pool.lines.set_prices(costs.lines()));
         }
         let siblings = (0..cpus)
             .map(|cpu| sibling(profile, CpuId(cpu), cpus))
@@ -67,6 +68,7 @@ impl Simulator {
             device_now: SimTime::ZERO,
             spare_actions: Vec::new(),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
+            outer: OuterLines::new(plan, hctxs),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             mq,

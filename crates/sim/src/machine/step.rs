@@ -94,11 +94,12 @@ impl Simulator {
 
     /// An interrupt has come: an idle or spinning CPU takes it now, a busy one at its next label.
     pub(super) fn notice(&mut self, id: CpuId) {
-        let now = self.core.now;
+        let (now, exit) = (self.core.now, self.core.costs.step(Step::IdleExit));
         let cpu = self.cpu_mut(id);
         if cpu.is_idle() {
             cpu.leave_idle(now);
-            self.charge_as(id, Step::IdleExit, Mode::System);
+            // The hardware's time: no instruction runs in it, so it counts as idle.
+            cpu.wake_up(exit);
             self.run_cpu(id);
             return;
         }

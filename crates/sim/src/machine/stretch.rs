@@ -3,7 +3,7 @@
 //! Everything here works on one CPU's state, so it is borrowed once. What concerns others - events,
 //! devices, tasks - ends the stretch and is done by `step.rs`. This is the simulator's hot loop.
 
-use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
+use blkmq::env::{Answer, Cpu, Misses, Slab, Solo, SoloSlab};
 use blkmq::path::{Label, Next, Toll};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, RequestPool};
@@ -297,13 +297,16 @@ impl Lane<'_> {
 impl Toll for Lane<'_> {
     #[inline]
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool {
-        let moved = self.pool.held(cpu.id).take_moved();
-        let price = self.core.costs.label(label) + cpu.meter.take() + moved;
-        let ps = if self.shared {
-            self.core.costs.shared(price)
-        } else {
-            price
-        };
+        let (work, misses) = cpu.meter.take();
+        let misses = misses.with(self.pool.held(cpu.id).lines.take());
+        let work = self.core.costs.label(label) + work;
+        // Waiting for a cache line takes as long beside a busy sibling as alone.
+        let ps = misses
+            + if self.shared {
+                self.core.costs.shared(work)
+            } else {
+                work
+            };
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
         if cpu.locks_held() != self.locks {
@@ -341,7 +344,8 @@ impl Toll for Lane<'_> {
             cpu.answer = Answer::Locked;
         } else {
             self.mq.try_in_vain(lock, cpu);
-            let price = cpu.meter.take();
+            let (work, misses) = cpu.meter.take();
+            let price = work + misses.with(Misses::default());
             self.core.spent.step(Step::LockFree, price);
             cpu.at_ps += price;
             cpu.answer = Answer::Contended;
@@ -366,7 +370,15 @@ impl Toll for Lane<'_> {
 /// A lock is the CPU's from now on. Picoseconds that this takes.
 fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
     mq.acquire(lock, env);
-    costs.step(step) + env.meter.take()
+    let (work, misses) = env.meter.take();
+    let line = misses.with(Misses::default());
+    // Who spins has a copy of the word: the unlock takes it away before the word comes back.
+    let lines = if step == Step::LockHandoff {
+        2 * line
+    } else {
+        line
+    };
+    costs.step(step) + work + lines
 }
 
 /// Locks that everybody wants: asked for in exact order of time. The others are held for so short

@@ -193,6 +193,10 @@ impl Simulator {
         if core::mem::take(&mut self.tasks[task.index()].woken) {
             return;
         }
+        if self.cpu(cpu).runqueue.is_empty() {
+            // To the idle task: __schedule() runs once more when somebody is to run again.
+            self.charge_as(cpu, Step::ContextSwitch, Mode::System);
+        }
         let task = self.switch_out(cpu);
         self.tasks[task.index()].state = State::Sleeping;
     }

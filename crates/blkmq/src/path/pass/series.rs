@@ -57,9 +57,16 @@ impl PassPath {
                 take_side(list.kept(), q, cpu);
                 self.wait(At::Pick)
             }
+            At::Leave => {
+                q.dd.run_state.fetch_and(cpu, !DISPATCHING);
+                q.elevator.release(cpu);
+                let picked = self.rq.take();
+                self.picked_and_left(list, q, hctx, picked, cpu)
+            }
             At::OpenGate => {
                 q.dd.run_state.fetch_and(cpu, !DISPATCHING);
-                self.left(list, q, hctx, cpu)
+                let picked = self.rq.take();
+                self.picked_and_left(list, q, hctx, picked, cpu)
             }
             At::Absorbed => {
                 let gone = list.kept().pop_front(&mut q.pool.held(cpu.id));
@@ -94,35 +101,40 @@ impl PassPath {
         picked: Option<RequestId>,
         cpu: &mut Cpu,
     ) -> PullStep {
-        let gate = q.settings.rules.series.dispatch;
-        if gate == DispatchGate::OneAtATime {
-            q.dd.run_state.fetch_and(cpu, !DISPATCHING);
+        match q.settings.rules.series.dispatch {
+            DispatchGate::Open => {
+                q.elevator.release(cpu);
+                self.picked_and_left(list, q, hctx, picked, cpu)
+            }
+            DispatchGate::OneAtATime => {
+                // A label of its own: others see the gate open when the picking is over, not
+                // when it begins.
+                self.rq = picked;
+                self.at = At::Leave;
+                PullStep::Wait(Next::InTime)
+            }
+            DispatchGate::ClearedAfterUnlock => {
+                q.elevator.release(cpu);
+                self.rq = picked;
+                self.at = At::OpenGate;
+                PullStep::Wait(Next::InTime)
+            }
         }
-        q.elevator.release(cpu);
-        if gate == DispatchGate::ClearedAfterUnlock {
-            self.rq = picked;
-            self.at = At::OpenGate;
-            return PullStep::Wait(Next::InTime);
-        }
-        if list.kept().is_empty() {
-            return self.picked(list, q, hctx, picked, cpu);
-        }
-        self.rq = picked;
-        self.wait(At::Absorbed)
     }
 
     /// Behind lock and gate.
-    fn left<E: Env>(
+    fn picked_and_left<E: Env>(
         &mut self,
         list: &mut ListPath,
         q: &RequestQueue<E>,
         hctx: HctxId,
+        picked: Option<RequestId>,
         cpu: &mut Cpu,
     ) -> PullStep {
         if list.kept().is_empty() {
-            let picked = self.rq.take();
             return self.picked(list, q, hctx, picked, cpu);
         }
+        self.rq = picked;
         self.wait(At::Absorbed)
     }
 }
@@ -130,7 +142,7 @@ impl PassPath {
 /// Both lists, in the order of the posting: first what goes to the head.
 fn take_side<E: Env>(absorbed: &mut QueueList, q: &RequestQueue<E>, cpu: &mut Cpu) {
     let lists = core::mem::take(&mut *q.dd.inserted.held(cpu));
-    q.dd.inserted_pending.clear(cpu);
+    q.dd.inserted_pending.mirror(cpu, false);
     q.dd.inserted.release(cpu);
     for (mut list, head) in [(lists.at_head, true), (lists.at_tail, false)] {
         set_places(q, cpu, list, Place::Path);

@@ -145,6 +145,7 @@ impl MqDeadline {
         if !pool[rq].is_mergeable() || merging.nomerges == NoMerges::Never {
             return emptied;
         }
+        pool.visit_last_merge(self.index.last_merge());
         if let Some(last) = self.index.last_merge()
             && self.append_request(pool, last, rq, merging.limits)
         {

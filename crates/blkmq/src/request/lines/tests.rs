@@ -1,0 +1,75 @@
+//! Whoever works on a request waits once for its lines; neighbours cost one line each.
+
+use super::Lines;
+use crate::env::{Misses, Near, bit_of};
+use crate::request::{CpuId, RequestId};
+
+const FAR: u64 = 100;
+
+/// Two CPUs, far apart.
+fn lines() -> Lines {
+    let mut lines = Lines::new(4);
+    let near = |cpu| Near {
+        masks: [bit_of(CpuId(cpu)); 3],
+        prices: [1, 1, 1, FAR],
+    };
+    lines.set_prices(vec![near(0), near(1)]);
+    lines
+}
+
+fn chain(lines: &Lines) -> u64 {
+    let Misses { chain, together } = lines.take();
+    assert_eq!(together, 0);
+    chain
+}
+
+#[test]
+fn lines_of_one_request_come_together() {
+    let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
+    lines.own(a, RequestId(0));
+    assert_eq!(chain(&lines), 0, "nobody had them");
+    lines.own(b, RequestId(0));
+    assert_eq!(chain(&lines), FAR, "four lines, one wait");
+    lines.own(b, RequestId(0));
+    assert_eq!(chain(&lines), 0);
+    // A link that CPU 0 changes takes one of the lines away again.
+    lines.relink(a, RequestId(0));
+    assert_eq!(chain(&lines), FAR);
+    lines.own(b, RequestId(0));
+    assert_eq!(chain(&lines), FAR);
+}
+
+#[test]
+fn nodes_on_the_way_are_waited_for_one_by_one_and_stores_are_not() {
+    let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
+    for rq in 0..3 {
+        lines.own(a, RequestId(rq));
+    }
+    for rq in 0..3 {
+        lines.visit(b, RequestId(rq));
+    }
+    assert_eq!(chain(&lines), 3 * FAR);
+    for rq in 0..3 {
+        lines.visit(b, RequestId(rq));
+    }
+    assert_eq!(chain(&lines), 0, "both have copies");
+    for rq in 0..3 {
+        lines.resort(b, RequestId(rq));
+    }
+    assert_eq!(chain(&lines), FAR, "stores are under way together");
+}
+
+#[test]
+fn eight_heads_of_the_hash_share_a_line() {
+    let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
+    lines.write_hash(a, 0);
+    lines.read_hash(b, 7);
+    let miss = lines.take();
+    assert_eq!((miss.chain, miss.together), (0, FAR));
+    lines.read_hash(b, 8);
+    assert_eq!(lines.take().together, 0, "a line that nobody had");
+    lines.write_last_merge(a);
+    lines.take();
+    lines.read_last_merge(b);
+    assert_eq!(chain(&lines), FAR);
+}

@@ -1,0 +1,88 @@
+//! Cache lines beside the block layer: those of an I/O, of its ring and of a drive's queues.
+//!
+//! An I/O that ends on another CPU than its task's takes its io_kiocb and bio there and back, and
+//! the ring's list of finished work; a request that a foreign CPU hands to a drive takes the lock
+//! of the submission queue and the line that has both queues' positions.
+//! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue.
+
+use blkmq::env::{Line, bit_of};
+use blkmq::request::{CpuId, HctxId, RequestId};
+
+use super::Simulator;
+use crate::cost::Step;
+use crate::plan::{DeviceKind, Plan};
+
+/// Lines by thread, I/O and hctx.
+#[derive(Clone, Debug)]
+pub(super) struct OuterLines {
+    /// io_kiocb and bio, which are under way together.
+    ios: Vec<Vec<Line>>,
+    /// Head of the list of finished work.
+    rings: Vec<Line>,
+    /// sq_lock.
+    locks: Vec<Line>,
+    /// sq_tail and cq_head.
+    positions: Vec<Line>,
+}
+
+impl OuterLines {
+    pub(super) fn new(plan: &Plan, hctxs: usize) -> OuterLines {
+        let ios = |depth: u32| vec![Line::default(); depth as usize];
+        OuterLines {
+            ios: plan.threads.iter().map(|t| ios(t.iodepth)).collect(),
+            rings: vec![Line::default(); plan.threads.len()],
+            locks: vec![Line::default(); hctxs],
+            positions: vec![Line::default(); hctxs],
+        }
+    }
+}
+
+impl Simulator {
+    /// The task begins or takes back an I/O.
+    pub(super) fn touch_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
+        let (bit, near) = (bit_of(id), self.cpu(id).env.meter.tariff.near);
+        let line = &self.outer.ios[thread][slot as usize];
+        let miss = line.write(bit, &near);
+        self.wait_for_lines(id, step, miss);
+    }
+
+    /// An I/O goes onto the list of finished work, or comes off it.
+    pub(super) fn touch_ended_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
+        self.touch_io(id, thread, slot, step);
+        let near = self.cpu(id).env.meter.tariff.near;
+        let miss = self.outer.rings[thread].write(bit_of(id), &near);
+        self.wait_for_lines(id, step, miss);
+    }
+
+    /// The driver puts a command into the submission queue of an hctx.
+    pub(super) fn touch_submission_queue(&mut self, id: CpuId, hctx: HctxId) {
+        if !matches!(self.plan.device.kind, DeviceKind::Nvme(_)) {
+            return;
+        }
+        let (bit, near) = (bit_of(id), self.cpu(id).env.meter.tariff.near);
+        let index = usize::from(hctx.0);
+        let lock = self.outer.locks[index].write(bit, &near);
+        let position = self.outer.positions[index].write(bit, &near);
+        self.wait_for_lines(id, Step::NvmeQueueRq, lock + position);
+    }
+
+    /// The driver has found the end of a request in the completion queue of its hctx.
+    pub(super) fn touch_completion_queue(&mut self, id: CpuId, rq: RequestId) {
+        if !matches!(self.plan.device.kind, DeviceKind::Nvme(_)) {
+            return;
+        }
+        let hctx = self.mq.queue(0).with_pool(|pool| pool[rq].hctx);
+        let near = self.cpu(id).env.meter.tariff.near;
+        let miss = self.outer.positions[usize::from(hctx.0)].write(bit_of(id), &near);
+        self.wait_for_lines(id, Step::NvmeCompletion, miss);
+    }
+
+    /// Time of a step that is spent waiting: as long beside a busy sibling as alone.
+    fn wait_for_lines(&mut self, id: CpuId, step: Step, ps: u64) {
+        if ps > 0 {
+            let mode = self.cpu(id).kernel_mode();
+            self.cpu_mut(id).spend(ps, mode);
+            self.core.spent.waited(step, ps);
+        }
+    }
+}
