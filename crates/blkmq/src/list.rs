@@ -317,21 +317,24 @@ impl<F: LinkField> List<F> {
 
     /// Makes `next` follow `prev`, or come first.
     fn set_next(&mut self, pool: &mut RequestPool, prev: u32, next: u32) {
-        if prev == NIL {
-            self.first = next;
-        } else {
-            F::links_mut(pool)[prev as usize].next = next;
-            F::relink(pool, RequestId(prev));
+        // No slot has the number NIL.
+        match F::links_mut(pool).get_mut(prev as usize) {
+            None => self.first = next,
+            Some(links) => {
+                links.next = next;
+                F::relink(pool, RequestId(prev));
+            }
         }
     }
 
     /// Makes `prev` precede `next`, or come last.
     fn set_prev(&mut self, pool: &mut RequestPool, next: u32, prev: u32) {
-        if next == NIL {
-            self.last = prev;
-        } else {
-            F::links_mut(pool)[next as usize].prev = prev;
-            F::relink(pool, RequestId(next));
+        match F::links_mut(pool).get_mut(next as usize) {
+            None => self.last = prev,
+            Some(links) => {
+                links.prev = prev;
+                F::relink(pool, RequestId(next));
+            }
         }
     }
 }

@@ -316,7 +316,7 @@ macro_rules! path {
     ($($path:ty: $group:literal),*) => {
         $(impl Path for $path {
             fn label(&self) -> Label {
-                Label((LABEL_BASE[$group] + self.at as usize) as u8)
+                Label::of($group, self.at as usize)
             }
             #[inline]
             fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -333,8 +333,7 @@ path!(
 
 impl Path for RunPath {
     fn label(&self) -> Label {
-        let (group, at) = self.group_and_label();
-        Label((LABEL_BASE[group] + at) as u8)
+        self.label()
     }
     fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.step(mq, cpu)
@@ -371,7 +370,18 @@ const LABEL_BASE: [usize; LABELS.len()] = {
     base
 };
 
+/// Groups of a run's labels, as places in [`LABELS`].
+const RUN: usize = 3;
+const PASS: usize = 4;
+const LIST: usize = 5;
+const CTX: usize = 6;
+
 impl Label {
+    #[inline]
+    const fn of(group: usize, at: usize) -> Label {
+        Label((LABEL_BASE[group] + at) as u8)
+    }
+
     /// Number of labels of all paths.
     pub const COUNT: usize = LABEL_BASE[LABELS.len() - 1] + LABELS[LABELS.len() - 1].1.len();
 
@@ -393,8 +403,8 @@ impl Label {
 }
 
 /// What every path needs at hand: its queue, and a clock in ticks.
-pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &Cpu) -> Jiffies {
-    cpu.now().jiffies(q.settings.hz)
+pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {
+    cpu.jiffies(q.settings.hz)
 }
 
 /// A lock of `queue`.

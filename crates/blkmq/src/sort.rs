@@ -115,8 +115,9 @@ impl SortTree {
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
         while at != NIL {
             parent = at;
-            side = usize::from(sector >= self.visit(pool, at).key);
-            at = node(pool, at).child[side];
+            let here = self.visit(pool, at);
+            side = usize::from(sector >= here.key);
+            at = here.child[side];
         }
         pool.sort_nodes[rq.0 as usize] = SortNode {
             key: sector,

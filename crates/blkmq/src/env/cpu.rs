@@ -6,7 +6,7 @@ use super::line::{Meter, bit_of};
 use crate::path::{Call, Plug};
 use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, Sector, Sectors, Status};
 use crate::tags::WaiterId;
-use crate::time::{Duration, SimTime};
+use crate::time::{Duration, Jiffies, SimTime};
 
 /// Effects that one label may leave at most.
 pub const OUTBOX_LIMIT: usize = 16;
@@ -162,6 +162,28 @@ pub struct TracePoint {
     pub payload: u64,
 }
 
+/// The tick at hand: divided out once, not for each look at the clock.
+#[derive(Clone, Debug, Default)]
+struct Tick {
+    hz: u32,
+    number: Jiffies,
+    began_ps: u64,
+    ends_ps: u64,
+}
+
+impl Tick {
+    fn at(now: SimTime, hz: u32) -> Tick {
+        let length = 1_000_000_000 / u64::from(hz);
+        let number = now.jiffies(hz);
+        Tick {
+            hz,
+            number,
+            began_ps: number.0 * length * 1000,
+            ends_ps: (number.0 + 1) * length * 1000,
+        }
+    }
+}
+
 /// The running CPU.
 #[derive(Clone, Debug)]
 pub struct Cpu {
@@ -199,6 +221,7 @@ pub struct Cpu {
     pub(crate) locks_held: u32,
     /// Its bit in masks of CPUs.
     pub(crate) line_bit: u128,
+    tick: Tick,
 }
 
 impl Cpu {
@@ -222,6 +245,7 @@ impl Cpu {
             accesses: 0,
             locks_held: 0,
             line_bit: bit_of(id),
+            tick: Tick::default(),
         }
     }
 
@@ -256,6 +280,16 @@ impl Cpu {
     /// Locks that this context holds.
     pub fn locks_held(&self) -> u32 {
         self.locks_held
+    }
+
+    /// The tick that the label lies in, at `hz` ticks a second.
+    #[inline]
+    pub(crate) fn jiffies(&mut self, hz: u32) -> Jiffies {
+        let (at, tick) = (self.at_ps, &self.tick);
+        if at < tick.began_ps || at >= tick.ends_ps || hz != tick.hz {
+            self.tick = Tick::at(self.now(), hz);
+        }
+        self.tick.number
     }
 
     /// A random number below `n`, from the CPU's stream (kernel: get_random_u32_below()).

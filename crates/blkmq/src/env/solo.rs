@@ -66,12 +66,15 @@ impl Bit for SoloCell<bool> {
     fn new(value: bool) -> Self {
         SoloCell::with(value)
     }
+    #[inline]
     fn test(&self, cpu: &mut Cpu) -> bool {
         self.get(cpu)
     }
+    #[inline]
     fn set(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| true);
     }
+    #[inline]
     fn clear(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| false);
     }
@@ -97,12 +100,14 @@ impl Count for SoloCell<i32> {
     fn new(value: i32) -> Self {
         SoloCell::with(value)
     }
+    #[inline]
     fn read(&self, cpu: &mut Cpu) -> i32 {
         self.get(cpu)
     }
     fn write(&self, cpu: &mut Cpu, value: i32) {
         self.change(cpu, |_| value);
     }
+    #[inline]
     fn add(&self, cpu: &mut Cpu, by: i32) {
         self.change(cpu, |v| v + by);
     }
@@ -121,6 +126,7 @@ impl Word for SoloCell<u64> {
     fn new(value: u64) -> Self {
         SoloCell::with(value)
     }
+    #[inline]
     fn load(&self, cpu: &mut Cpu) -> u64 {
         self.get(cpu)
     }

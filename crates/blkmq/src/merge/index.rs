@@ -190,9 +190,10 @@ impl MergeIndex {
     }
 
     fn hash(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        let bucket = bucket_of(pool[rq].end());
-        assert_eq!(pool[rq].hashed, None, "{rq:?} is in the hash already");
-        pool[rq].hashed = Some(bucket);
+        let request = &mut pool[rq];
+        let bucket = bucket_of(request.end());
+        let before = request.hashed.replace(bucket);
+        assert_eq!(before, None, "{rq:?} is in the hash already");
         pool.relink_bucket(bucket);
         self.buckets[usize::from(bucket)].push_front(pool, rq);
     }

@@ -228,7 +228,7 @@ impl PassPath {
     }
 
     /// dd_dispatch_request() reads the clock before it takes its lock.
-    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &Cpu) -> PullStep {
+    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
         self.asked = jiffies(q, cpu);
         if q.settings.rules.series.dispatch != DispatchGate::Open {
             self.at = At::Gate;
@@ -288,10 +288,12 @@ impl PassPath {
             };
         };
         let mut pool = q.pool.held(cpu.id);
-        pool[rq].budget = self.token.take();
-        self.foreign |= pool[rq].hctx != hctx;
+        let request = &mut pool[rq];
+        request.budget = self.token.take();
+        self.foreign |= request.hctx != hctx;
+        let tagged = request.tag.is_some();
         self.picked.push_back(&mut pool, rq);
-        if pool[rq].tag.is_some() {
+        if tagged {
             drop(pool);
             return self.next_pull(list, q, hctx, cpu);
         }

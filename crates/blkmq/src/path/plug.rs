@@ -14,7 +14,7 @@ use crate::elevator::InsertAt;
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, RequestId, Status};
+use crate::request::{HctxId, Place, RequestId, RequestPool, Status};
 use crate::rules::{DirectUnplug, Insertion, PlugOrder};
 use crate::sbitmap::Get;
 
@@ -333,9 +333,13 @@ impl PlugPath {
             return self.free_cached(q, cpu);
         };
         let key = (pool[lead].hctx, pool[lead].ctx);
+        let in_group = |pool: &RequestPool, rq| (pool[rq].hctx, pool[rq].ctx) == key;
+        if self.rest.iter(&pool).all(|rq| in_group(&pool, rq)) {
+            self.group = core::mem::take(&mut self.rest);
+        }
         let mut others = QueueList::new();
         while let Some(rq) = self.rest.pop_front(&mut pool) {
-            let same = (pool[rq].hctx, pool[rq].ctx) == key;
+            let same = in_group(&pool, rq);
             let side = if same { &mut self.group } else { &mut others };
             side.push_back(&mut pool, rq);
         }

@@ -6,7 +6,7 @@
 use super::ctx::CtxPath;
 use super::list::{ListPath, ListStep};
 use super::pass::{PassPath, has_side, has_work};
-use super::{Call, Next, TagsInHand, lock};
+use super::{CTX, Call, LIST, Label, Next, PASS, RUN, TagsInHand, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -136,18 +136,20 @@ impl RunPath {
         })
     }
 
-    pub(super) fn group_and_label(&self) -> (usize, usize) {
+    pub(super) fn label(&self) -> Label {
         match self.at {
-            At::Leftovers => (5, self.list.at as usize),
-            At::Pass if self.pass.in_list() => (5, self.list.at as usize),
-            At::Pass => (4, self.pass.at as usize),
-            At::Ctx if self.ctx.in_list() => (5, self.list.at as usize),
-            At::Ctx => (6, self.ctx.at as usize),
-            at => (3, at as usize),
+            At::Pass if !self.pass.in_list() => Label::of(PASS, self.pass.at as usize),
+            At::Ctx if !self.ctx.in_list() => Label::of(CTX, self.ctx.at as usize),
+            At::Pass | At::Ctx | At::Leftovers => Label::of(LIST, self.list.at as usize),
+            at => Label::of(RUN, at as usize),
         }
     }
 
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        // Most labels of a run are labels of what pulls.
+        if matches!(self.at, At::Pass | At::Ctx) {
+            return self.pull(mq, cpu);
+        }
         let q = mq.queue(self.queue);
         let hctx = q.hctx(self.hctx);
         match self.at {
@@ -192,13 +194,12 @@ impl RunPath {
                 true => Next::Done,
                 false => self.to(At::PeekDispatch),
             },
-            _ => self.body(mq, cpu),
+            _ => self.body(mq, q, cpu),
         }
     }
 
     /// __blk_mq_sched_dispatch_requests().
-    fn body<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    fn body<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         match self.at {
             At::PeekDispatch => {
@@ -222,7 +223,6 @@ impl RunPath {
                 self.start_ctx(!busy)
             }
             At::Leftovers => self.leftovers(mq, cpu),
-            At::Pass | At::Ctx => self.pull(mq, cpu),
             at => unreachable!("{at:?} is a label of the entry"),
         }
     }

@@ -306,9 +306,9 @@ impl SubmitPath {
         let rq = self.rq.expect("it was allocated");
         let mut pool = q.pool.held(cpu.id);
         pool.bio_to_request(rq, self.bio);
-        let flags = pool[rq].flags;
-        let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
         let r = &mut pool[rq];
+        let flags = r.flags;
+        let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
         r.use_sched = q.has_elevator() && !around;
         r.start_time = cpu.now();
         r.place = Place::Path;
@@ -379,8 +379,9 @@ impl SubmitPath {
             trace_count(cpu, self.queue, TraceAction::Plug, 0);
         }
         let mut pool = q.pool.held(cpu.id);
-        pool[rq].place = Place::Plug;
-        cpu.plug.has_elevator |= pool[rq].internal_tag.is_some();
+        let request = &mut pool[rq];
+        request.place = Place::Plug;
+        cpu.plug.has_elevator |= request.internal_tag.is_some();
         cpu.plug.queue = self.queue;
         cpu.plug.list.push_back(&mut pool, rq);
         drop(pool);

@@ -158,8 +158,12 @@ impl Get {
     fn next_word<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         self.start = 0;
         self.tried += 1;
-        self.index = (self.index + 1) % map.words.len() as u32;
-        if self.tried < map.words.len() as u32 {
+        let count = map.words.len() as u32;
+        self.index += 1;
+        if self.index == count {
+            self.index = 0;
+        }
+        if self.tried < count {
             return GetStep::Step;
         }
         // A batch that finds no run leaves the hint alone (__sbitmap_queue_get_batch).

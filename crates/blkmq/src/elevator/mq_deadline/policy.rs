@@ -306,13 +306,14 @@ impl MqDeadline {
         let level = level_of(pool[rq].ioprio);
         let stats = &mut self.levels[level].stats;
         stats.dispatched = stats.dispatched.wrapping_add(1);
+        let request = &mut pool[rq];
         assert_eq!(
-            pool[rq].place,
+            request.place,
             Place::Elevator,
             "{rq:?} dispatched from elsewhere"
         );
-        pool[rq].started = true;
-        pool[rq].place = Place::Path;
+        request.started = true;
+        request.place = Place::Path;
         rq
     }
 }
@@ -335,31 +336,28 @@ impl Scheduler for MqDeadline {
         now: Jiffies,
         merging: Merging<'_>,
     ) -> Insertion {
-        assert_eq!(
-            pool[rq].place,
-            Place::Path,
-            "{rq:?} inserted from elsewhere"
-        );
-        let level = level_of(pool[rq].ioprio);
+        let request = &mut pool[rq];
+        assert_eq!(request.place, Place::Path, "{rq:?} inserted from elsewhere");
+        let level = level_of(request.ioprio);
         // A requeued request was counted when it came first.
-        if pool[rq].elv_priv.is_none() {
+        if request.elv_priv.replace(level as u8).is_none() {
             let stats = &mut self.levels[level].stats;
             stats.inserted = stats.inserted.wrapping_add(1);
         }
-        pool[rq].elv_priv = Some(level as u8);
         let absorbed = self.merge_request(pool, rq, merging);
         if !absorbed.is_empty() {
             return Insertion::Absorbed(absorbed);
         }
-        pool[rq].place = Place::Elevator;
+        let request = &mut pool[rq];
+        request.place = Place::Elevator;
         match at {
             InsertAt::Head => {
-                pool[rq].fifo_time = now;
+                request.fifo_time = now;
                 self.head_list(level).push_front(pool, rq);
             }
             InsertAt::Sorted => {
-                let (dir, sector) = (pool[rq].op.direction(), pool[rq].sector);
-                pool[rq].fifo_time = now + self.settings.expire(dir);
+                let (dir, sector) = (request.op.direction(), request.sector);
+                request.fifo_time = now + self.settings.expire(dir);
                 let queue = &mut self.levels[level];
                 queue.sort[dir as usize].insert(pool, rq, sector);
                 queue.fifo[dir as usize].push_back(pool, rq);

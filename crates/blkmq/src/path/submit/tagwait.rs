@@ -123,16 +123,17 @@ impl SubmitPath {
     pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let map = identity_map(mq, q, self.hctx);
-        let (op, flags) = q.with_pool(|pool| {
-            let bio = pool.bio(self.bio);
-            (bio.op, bio.flags)
-        });
-        let mut get = match self.get {
+        let get = match &mut self.get {
             Some(get) => get,
-            None => Get::start(map, cpu, limit_depth(q, op, flags)),
+            none => {
+                let (op, flags) = q.with_pool(|pool| {
+                    let bio = pool.bio(self.bio);
+                    (bio.op, bio.flags)
+                });
+                none.insert(Get::start(map, cpu, limit_depth(q, op, flags)))
+            }
         };
         let step = get.step(map, cpu);
-        self.get = Some(get);
         let index = identity_index(mq, q, self.hctx);
         let kind = match q.has_elevator() {
             true => LockKind::SchedSwap,
@@ -153,7 +154,7 @@ impl SubmitPath {
             }
             GetStep::Full => {
                 self.get = None;
-                self.full(mq, cpu, flags.nowait)
+                self.full(mq, cpu)
             }
         }
     }
@@ -180,14 +181,15 @@ impl SubmitPath {
         lock(self.queue, kind, (index * WAIT_QUEUES) as u32 + self.ws)
     }
 
-    fn full<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, nowait: bool) -> Next {
+    fn full<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         if self.batch {
             // No run of free tags: one alone will do.
             self.batch = false;
             return self.to(At::Tag);
         }
-        if nowait {
-            return self.would_block(mq.queue(self.queue), cpu);
+        let q = mq.queue(self.queue);
+        if q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
+            return self.would_block(q, cpu);
         }
         match self.at {
             At::Tag => {
