@@ -7,6 +7,7 @@
 //! * schedulers: [`elevator`], [`merge`]
 //! * the seam: [`env`](mod@env), [`path`]
 //! * state: [`queue`], [`tags`]
+//! * orders of steps: [`schedule`]
 #![forbid(unsafe_code)]
 
 pub mod elevator;
@@ -18,6 +19,7 @@ pub mod queue;
 pub mod request;
 pub mod rules;
 pub mod sbitmap;
+pub mod schedule;
 pub mod sort;
 pub mod tags;
 pub mod time;

@@ -1,0 +1,209 @@
+//! A schedule: which step comes after which, in words that a person can follow and a file can
+//! hold.
+//!
+//! Written by whoever found it (a checker's counterexample, an exploration), read by whoever plays
+//! it again. Not here: what an action does. Steps are named as the specifications name their
+//! actions; docs/verification.md has the format and an example.
+
+use core::fmt;
+
+/// First line of every file.
+const HEADER: &str = "# blksim schedule 1";
+
+/// Steps in order, and what they belong to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Schedule {
+    /// Folder below `specs/`.
+    pub spec: String,
+    /// Variant that it was found in.
+    pub variant: String,
+    /// What it shows: the property that it breaks.
+    pub shows: String,
+    /// Constants of the variant, by name, in the specification's syntax.
+    pub settings: Vec<(String, String)>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// Behind the last step the one of this number follows, for ever. Numbers begin with 1.
+    pub repeats_from: Option<usize>,
+}
+
+/// One step.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Step {
+    /// Name of the action.
+    pub action: String,
+    /// What it is applied to, by name.
+    pub arguments: Vec<(String, Argument)>,
+    /// What is seen behind it, by name, in the specification's syntax.
+    pub observed: Vec<(String, String)>,
+}
+
+/// To what a step is applied.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Argument {
+    /// A request, CPU, context: counted from 1.
+    Number(u32),
+    /// An hctx: queue and index in it, both counted from 1.
+    Hctx(u32, u32),
+}
+
+/// Why a file is no schedule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScheduleError {
+    /// Line of the file, from 1.
+    pub line: usize,
+    /// What is wrong and what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Argument::Number(number) => write!(f, "{number}"),
+            Argument::Hctx(queue, index) => write!(f, "{queue}.{index}"),
+        }
+    }
+}
+
+impl Argument {
+    /// As it is printed.
+    fn parse(text: &str) -> Option<Argument> {
+        match text.split_once('.') {
+            Some((queue, index)) => Some(Argument::Hctx(queue.parse().ok()?, index.parse().ok()?)),
+            None => Some(Argument::Number(text.parse().ok()?)),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.action)?;
+        for (name, value) in &self.arguments {
+            write!(f, " {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Schedule {
+    /// The file's text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEADER}")?;
+        writeln!(f, "spec {}", self.spec)?;
+        writeln!(f, "variant {}", self.variant)?;
+        writeln!(f, "shows {}", self.shows)?;
+        for (name, value) in &self.settings {
+            writeln!(f, "set {name} = {value}")?;
+        }
+        if let Some(step) = self.repeats_from {
+            writeln!(f, "repeats from {step}")?;
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            let text = step.to_string();
+            let width = if step.observed.is_empty() { 0 } else { 36 };
+            write!(f, "{:>3} {text:<width$}", index + 1)?;
+            for (nth, (name, value)) in step.observed.iter().enumerate() {
+                let mark = if nth == 0 { " |" } else { ";" };
+                write!(f, "{mark} {name} = {value}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Schedule {
+    /// Reads a file's text. Lines that begin with `#` behind the first are remarks.
+    pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
+        let mut schedule = Schedule::default();
+        let mut lines = text.lines().enumerate();
+        if lines.next().map(|(_, line)| line.trim_end()) != Some(HEADER) {
+            let what = format!("no schedule; expected `{HEADER}`");
+            return Err(ScheduleError { line: 1, what });
+        }
+        for (index, line) in lines {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            schedule.take(line).map_err(|what| ScheduleError {
+                line: index + 1,
+                what,
+            })?;
+        }
+        let known = |step: usize| (1..=schedule.steps.len()).contains(&step);
+        if schedule.repeats_from.is_some_and(|step| !known(step)) {
+            let line = text.lines().count();
+            let what = "it repeats from a step that it does not have".to_owned();
+            return Err(ScheduleError { line, what });
+        }
+        Ok(schedule)
+    }
+
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        match word {
+            "spec" => rest.clone_into(&mut self.spec),
+            "variant" => rest.clone_into(&mut self.variant),
+            "shows" => rest.clone_into(&mut self.shows),
+            "set" => self.settings.push(named(rest)?),
+            "repeats" => {
+                let step = rest
+                    .strip_prefix("from ")
+                    .and_then(|step| step.parse().ok());
+                self.repeats_from = Some(step.ok_or("expected `repeats from STEP`")?);
+            }
+            number => {
+                let expected = self.steps.len() + 1;
+                if number.parse() != Ok(expected) {
+                    return Err(format!(
+                        "`{number}` is neither spec, variant, shows, set or repeats nor the next \
+                         step's number, {expected}"
+                    ));
+                }
+                self.steps.push(step(rest)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `ACTION name=value ... | name = value; ...`
+fn step(text: &str) -> Result<Step, String> {
+    let (done, observed) = text.split_once('|').unwrap_or((text, ""));
+    let mut words = done.split_whitespace();
+    let action = words.next().ok_or("a step without action")?.to_owned();
+    let mut arguments = Vec::new();
+    for word in words {
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("`{word}`: expected NAME=VALUE"))?;
+        let value = Argument::parse(value)
+            .ok_or_else(|| format!("`{word}`: expected a number, or QUEUE.INDEX of an hctx"))?;
+        arguments.push((name.to_owned(), value));
+    }
+    let observed = observed.split(';').map(str::trim);
+    let observed = observed.filter(|part| !part.is_empty()).map(named);
+    Ok(Step {
+        action,
+        arguments,
+        observed: observed.collect::<Result<_, _>>()?,
+    })
+}
+
+fn named(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}`: expected NAME = VALUE"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! A schedule survives its file; a wrong file is told by its line.
+
+use super::{Argument, Schedule, Step};
+
+fn example() -> Schedule {
+    let step = |action: &str, arguments: &[(&str, Argument)], free: &str| Step {
+        action: action.to_owned(),
+        arguments: arguments
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
+        observed: vec![
+            ("free".to_owned(), free.to_owned()),
+            ("marked".to_owned(), "{<<1, 1>>}".to_owned()),
+        ],
+    };
+    Schedule {
+        spec: "Restart".to_owned(),
+        variant: "r2-rc4".to_owned(),
+        shows: "NoStall is violated".to_owned(),
+        settings: vec![("Policy".to_owned(), "\"rc4\"".to_owned())],
+        steps: vec![
+            step(
+                "Issue",
+                &[
+                    ("hctx", Argument::Hctx(2, 1)),
+                    ("context", Argument::Number(1)),
+                ],
+                "<<1>>",
+            ),
+            step("Free", &[("request", Argument::Number(3))], "<<2>>"),
+        ],
+        repeats_from: Some(2),
+    }
+}
+
+#[test]
+fn written_and_read_it_is_the_same() {
+    let text = example().to_string();
+    assert!(text.contains("  1 Issue hctx=2.1 context=1"), "{text}");
+    assert_eq!(Schedule::parse(&text), Ok(example()), "{text}");
+    let remarked = text.replacen('\n', "\n# a remark\n\n", 1);
+    assert_eq!(Schedule::parse(&remarked), Ok(example()));
+    let blind = Schedule {
+        steps: vec![Step {
+            action: "Fire".to_owned(),
+            ..Step::default()
+        }],
+        repeats_from: None,
+        ..example()
+    };
+    assert_eq!(Schedule::parse(&blind.to_string()), Ok(blind));
+}
+
+#[test]
+fn a_wrong_file_is_told_by_its_line() {
+    let good = example().to_string();
+    for (from, to, line, what) in [
+        ("# blksim schedule 1", "# blksim trace", 1, "no schedule"),
+        ("spec ", "speck ", 2, "`speck`"),
+        ("Policy = ", "Policy ", 5, "NAME = VALUE"),
+        ("repeats from 2", "repeats from 3", 8, "does not have"),
+        ("repeats from 2", "repeats 2", 6, "repeats from STEP"),
+        ("  1 Issue", "  2 Issue", 7, "next step's number, 1"),
+        ("hctx=2.1", "hctx=2.x", 7, "QUEUE.INDEX"),
+        ("context=1", "context", 7, "NAME=VALUE"),
+        ("request=3", "request=-3", 8, "expected a number"),
+        ("free = <<2>>", "free <<2>>", 8, "NAME = VALUE"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let error = Schedule::parse(&good.replacen(from, to, 1)).expect_err(to);
+        assert_eq!(error.line, line, "{to}: {error}");
+        assert!(error.what.contains(what), "{to}: {error}");
+    }
+    assert_eq!(Schedule::parse("").expect_err("empty").line, 1);
+}
