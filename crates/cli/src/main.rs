@@ -8,6 +8,7 @@ mod args;
 mod builtin;
 mod calibrate;
 mod changes;
+mod check;
 mod compare;
 mod conform;
 mod drive;
@@ -37,7 +38,7 @@ use error::Error;
 
 /// The answer is there, and it is what was hoped for.
 const OK: u8 = 0;
-/// The kernel and the model differ.
+/// The kernel and the model differ, or a verdict is another than expected.
 const DIFFERENT: u8 = 1;
 /// Bad input or usage, or an output that cannot be written.
 const BAD_INPUT: u8 = 2;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::ImportStats(args) => import_stats::import_stats(&args),
+        Command::Check(args) => check::check(&args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

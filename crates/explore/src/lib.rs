@@ -5,6 +5,8 @@
 //! answer of the device. [`exhaustive`] visits all states of a [`Config`], breadth first, so that
 //! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
 //! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
+//!
+//! [`tlc`] speaks with the checker of the specifications below `specs/`.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -12,6 +14,7 @@ mod fingerprint;
 mod oracle;
 mod report;
 mod search;
+pub mod tlc;
 mod walk;
 mod world;
 

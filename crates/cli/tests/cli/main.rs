@@ -5,6 +5,7 @@ mod bad_input;
 mod blktrace;
 mod calibrate;
 mod captures;
+mod check;
 mod conform_round_trip;
 mod place;
 mod plot;

@@ -1,0 +1,130 @@
+//! The folders below `specs/`: where they are, and what is in them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blkmq::schedule::Schedule;
+use explore::tlc::{Edit, Expectations, Mutants, Recorded};
+
+use crate::error::Error;
+
+/// Where the binary was built; right in a clone, whatever the current directory is.
+const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
+
+/// One folder.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    /// Its name, and that of its module.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) folder: PathBuf,
+    /// `expect.toml`.
+    pub(crate) expectations: Expectations,
+    /// `mutants.toml`.
+    pub(crate) mutants: Mutants,
+    /// All modules, by file name.
+    pub(crate) modules: Vec<(String, String)>,
+}
+
+/// Reads all of them, or the one that was named.
+pub(crate) fn read(given: Option<&Path>, name: Option<&str>) -> Result<Vec<Spec>, Error> {
+    let top = top(given)?;
+    let mut names: Vec<String> = folders(&top)?;
+    if let Some(name) = name {
+        if !names.iter().any(|known| known == name) {
+            let known = names.join(", ");
+            let what = format!("no such specification; there are {known}");
+            return Err(Error::usage(name, what));
+        }
+        names = vec![name.to_owned()];
+    }
+    names.iter().map(|name| Spec::read(&top, name)).collect()
+}
+
+/// `--specs`, or the one above the current directory, or that of the clone.
+fn top(given: Option<&Path>) -> Result<PathBuf, Error> {
+    if let Some(given) = given {
+        return Ok(given.to_path_buf());
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|dir| dir.join("specs"));
+    let mut places = above.chain([PathBuf::from(BUILT_FROM)]);
+    let found = places.find(|dir| folders(dir).is_ok_and(|names| !names.is_empty()));
+    found.ok_or_else(|| {
+        let what = "no folder `specs` in or above the current directory; give it by --specs";
+        Error::usage("check", what)
+    })
+}
+
+/// Names of the folders with an `expect.toml`, sorted.
+fn folders(top: &Path) -> Result<Vec<String>, Error> {
+    let unreadable = |e: std::io::Error| Error::input(top, format!("cannot be read: {e}"));
+    let mut names = Vec::new();
+    for entry in fs::read_dir(top).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        if entry.path().join("expect.toml").is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl Spec {
+    fn read(top: &Path, name: &str) -> Result<Spec, Error> {
+        let folder = top.join(name);
+        let expect = folder.join("expect.toml");
+        let expectations = Expectations::parse(&text(&expect)?)
+            .map_err(|error| Error::input(&expect, error.to_string()))?;
+        let file = folder.join("mutants.toml");
+        let mutants = Mutants::parse(&text(&file)?)
+            .map_err(|error| Error::input(&file, error.to_string()))?;
+        let modules = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}.tla"));
+        let modules = modules.into_iter().map(|module| {
+            let text = text(&folder.join(&module))?;
+            Ok((module, text))
+        });
+        Ok(Spec {
+            name: name.to_owned(),
+            expectations,
+            mutants,
+            modules: modules.collect::<Result<_, Error>>()?,
+            folder,
+        })
+    }
+
+    /// Text of a variant's configuration.
+    pub(crate) fn configuration(&self, variant: &str) -> Result<String, Error> {
+        text(&self.folder.join("variants").join(format!("{variant}.cfg")))
+    }
+
+    /// A recorded behaviour.
+    pub(crate) fn trace(&self, recorded: &Recorded) -> Result<Schedule, Error> {
+        let path = self.folder.join("traces").join(&recorded.file);
+        let schedule = Schedule::parse(&text(&path)?);
+        let schedule = schedule.map_err(|error| Error::input(&path, error.to_string()))?;
+        if schedule.spec != self.name || schedule.steps.is_empty() {
+            let what = format!("expected steps of spec {}", self.name);
+            return Err(Error::input(&path, what));
+        }
+        Ok(schedule)
+    }
+
+    /// The modules with one edit.
+    pub(crate) fn mutated(&self, edit: &Edit) -> Result<Vec<(String, String)>, Error> {
+        let mut modules = self.modules.clone();
+        let place = modules.iter_mut().find(|(name, _)| *name == edit.file);
+        let file = self.folder.join("mutants.toml");
+        let (_, text) = place.ok_or_else(|| {
+            let what = format!("mutant {}: there is no {}", edit.name, edit.file);
+            Error::input(&file, what)
+        })?;
+        let changed = edit.apply(text);
+        *text = changed.map_err(|error| Error::input(&file, error.to_string()))?;
+        Ok(modules)
+    }
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|e| Error::input(path, format!("cannot be read: {e}")))
+}

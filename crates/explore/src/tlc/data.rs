@@ -1,0 +1,182 @@
+//! Traces as data of a trace module, and what the module said of them.
+//!
+//! A step in a schedule lists what it changed; in the data it has everything that is known then,
+//! so that a step that should change nothing is held to it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use blkmq::schedule::{Argument, Schedule, Step};
+
+use super::value::with_numbers;
+
+/// A trace that is wrong on purpose.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Corruption {
+    /// The step that must be rejected, counted from 1.
+    pub step: usize,
+    /// What was done to it.
+    pub what: String,
+    /// All steps.
+    pub steps: Vec<Step>,
+}
+
+/// The constants of a configuration: `Name = value`. Model values become numbers, and their own
+/// assignments `r1 = r1` vanish.
+pub(super) fn settings(configuration: &str) -> Vec<(String, String)> {
+    let pairs = configuration
+        .lines()
+        .filter_map(|line| line.split_once('='));
+    let pairs = pairs.map(|(name, value)| (name.trim(), value.trim()));
+    pairs
+        .filter(|(name, value)| name != value)
+        .map(|(name, value)| (name.to_owned(), with_numbers(value)))
+        .collect()
+}
+
+/// A configuration of the trace module, with the constants of a schedule.
+pub fn configuration(schedule: &Schedule) -> String {
+    let mut text = "CONSTANTS\n".to_owned();
+    for (name, value) in &schedule.settings {
+        // A trace tells what comes next, and its steps are recorded to be compared.
+        let value = match name.as_str() {
+            "LowestFirst" => "FALSE",
+            "Record" => "TRUE",
+            _ => value,
+        };
+        let _ = writeln!(text, "  {name} = {value}");
+    }
+    text.push_str("SPECIFICATION TraceSpec\nCHECK_DEADLOCK FALSE\n");
+    text
+}
+
+/// Module TraceData with these traces.
+pub fn module<'a>(traces: impl IntoIterator<Item = &'a [Step]>) -> String {
+    let traces: Vec<String> = traces.into_iter().map(trace).collect();
+    format!(
+        "---- MODULE TraceData ----\nEXTENDS Integers, TLC\n\nTraces == <<\n{}\n>>\n====\n",
+        traces.join(",\n")
+    )
+}
+
+fn trace(steps: &[Step]) -> String {
+    let mut known = BTreeMap::new();
+    let mut lines = Vec::new();
+    for step in steps {
+        known.extend(step.observed.iter().map(|(name, value)| (name, value)));
+        let mut last = format!("[action |-> \"{}\"", step.action);
+        for (name, value) in &step.arguments {
+            let _ = match value {
+                Argument::Number(number) => write!(last, ", {name} |-> {number}"),
+                Argument::Hctx(queue, index) => write!(last, ", {name} |-> <<{queue}, {index}>>"),
+            };
+        }
+        let fields = known
+            .iter()
+            .map(|(name, value)| format!("{name} |-> {value}"));
+        let fields: Vec<String> = fields.collect();
+        let observed = match fields.is_empty() {
+            true => "<<>>".to_owned(),
+            false => format!("[{}]", fields.join(", ")),
+        };
+        lines.push(format!("    [last |-> {last}], observed |-> {observed}]"));
+    }
+    format!("  <<\n{}\n  >>", lines.join(",\n"))
+}
+
+/// How many steps of trace `number` (from 1) the module accepted.
+pub fn accepted(output: &str, number: usize) -> usize {
+    let mark = format!("<<\"accepted\", {number}, ");
+    let steps = output.lines().filter_map(|line| {
+        let rest = line.trim().strip_prefix(&mark)?;
+        rest.strip_suffix(">>")?.parse().ok()
+    });
+    steps.max().unwrap_or(0)
+}
+
+/// Wrong traces out of a right one: at each step another value behind it, another action, and the
+/// step left out, as far as the trace itself has something to put there.
+pub fn corruptions(steps: &[Step]) -> Vec<Corruption> {
+    let mut wrong = Vec::new();
+    let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+    for (index, step) in steps.iter().enumerate() {
+        known.extend(step.observed.iter().map(|(n, v)| (n.as_str(), v.as_str())));
+        let mut add = |what: String, steps: Vec<Step>| {
+            wrong.push(Corruption {
+                step: index + 1,
+                what,
+                steps,
+            });
+        };
+        if let Some((name, value)) = other_value(steps, &known, index) {
+            let mut changed = steps.to_vec();
+            observe(&mut changed[index], &name, &value);
+            add(format!("{name} = {value}"), changed);
+        }
+        if let Some(action) = other_action(steps, step) {
+            let mut changed = steps.to_vec();
+            let what = format!("{action} instead of {}", step.action);
+            changed[index].action = action;
+            add(what, changed);
+        }
+        if let Some(next) = steps.get(index + 1) {
+            let seen_next = |name: &String| next.observed.iter().any(|(other, _)| other == name);
+            // What the next step changes as well may well come out right without this one.
+            if step.observed.iter().any(|(name, _)| !seen_next(name)) {
+                add(format!("{} left out", step.action), left_out(steps, index));
+            }
+        }
+    }
+    wrong
+}
+
+/// Without one step; what it changed is still seen behind the next one.
+fn left_out(steps: &[Step], index: usize) -> Vec<Step> {
+    let mut changed = steps.to_vec();
+    let gone = changed.remove(index);
+    let next = &mut changed[index].observed;
+    for (name, value) in gone.observed {
+        if !next.iter().any(|(known, _)| *known == name) {
+            next.push((name, value));
+        }
+    }
+    changed
+}
+
+/// A value that one of the known variables has elsewhere, but not here.
+fn other_value(
+    steps: &[Step],
+    known: &BTreeMap<&str, &str>,
+    index: usize,
+) -> Option<(String, String)> {
+    // Another variable at each step, so that all have their turn.
+    let start = index.checked_rem(known.len()).unwrap_or(0);
+    let in_turn = known.iter().skip(start).chain(known.iter().take(start));
+    for (name, value) in in_turn {
+        let seen = steps.iter().flat_map(|step| &step.observed);
+        let mut others = seen.filter(|(other, now)| other == name && now != value);
+        if let Some((name, other)) = others.next() {
+            return Some((name.clone(), other.clone()));
+        }
+    }
+    None
+}
+
+/// Another action of the trace that takes the same arguments.
+fn other_action(steps: &[Step], step: &Step) -> Option<String> {
+    let names = |step: &Step| -> Vec<String> {
+        let names = step.arguments.iter().map(|(name, _)| name.clone());
+        names.collect()
+    };
+    let other = steps
+        .iter()
+        .find(|other| other.action != step.action && names(other) == names(step))?;
+    Some(other.action.clone())
+}
+
+fn observe(step: &mut Step, name: &str, value: &str) {
+    match step.observed.iter_mut().find(|(known, _)| known == name) {
+        Some((_, old)) => value.clone_into(old),
+        None => step.observed.push((name.to_owned(), value.to_owned())),
+    }
+}

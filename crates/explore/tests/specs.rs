@@ -1,0 +1,153 @@
+//! The folders below `specs/` are complete and agree with themselves; what TLC says of them is
+//! `blksim check`'s business.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blkmq::schedule::Schedule;
+use explore::tlc::{Expectations, Expected, Mutants, configuration, corruptions};
+
+const SPECS: [&str; 2] = ["Dispatch", "Restart"];
+
+fn folder(spec: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../specs")
+        .join(spec)
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn expectations(spec: &str) -> Expectations {
+    Expectations::parse(&text(&folder(spec).join("expect.toml"))).expect("a right file")
+}
+
+/// Names of the files in a folder.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The actions that `Next` names.
+fn actions(spec: &str) -> BTreeSet<String> {
+    let module = text(&folder(spec).join(format!("{spec}.tla")));
+    let next = module.split_once("\nNext ==\n").expect("a Next").1;
+    let next = next.split_once("\n\n").expect("an end").0;
+    let names = next.lines().map(|line| {
+        let line = line.trim().trim_start_matches("\\/ ");
+        let action = line.split_once(" : ").map_or(line, |(_, action)| action);
+        action.split('(').next().unwrap_or(action).to_owned()
+    });
+    names.collect()
+}
+
+#[test]
+fn every_configuration_is_promised_and_there() {
+    for spec in SPECS {
+        let promised = expectations(spec).variant;
+        let promised: BTreeSet<String> =
+            promised.iter().map(|v| format!("{}.cfg", v.name)).collect();
+        assert_eq!(promised, files(&folder(spec).join("variants")), "{spec}");
+        assert!(files(&folder(spec)).contains("README.md"), "{spec}");
+    }
+    let all: BTreeSet<String> = SPECS.map(str::to_owned).into();
+    assert_eq!(all, files(&folder("")), "a specification without test");
+}
+
+/// Every action of the specification is taken in some variant that is checked quickly, and its
+/// README says to which label it belongs.
+#[test]
+fn no_action_is_vacuous_or_unexplained() {
+    for spec in SPECS {
+        let quick = expectations(spec).variant.into_iter().filter(|v| v.quick);
+        let taken: BTreeSet<String> = quick.flat_map(|variant| variant.taken).collect();
+        assert_eq!(taken, actions(spec), "{spec}");
+        let readme = text(&folder(spec).join("README.md"));
+        for action in actions(spec) {
+            assert!(
+                readme.contains(&format!("| {action} |")),
+                "{spec}: {action}"
+            );
+        }
+    }
+}
+
+/// A mutant edits one place, and the variant that must tell holds without the edit.
+#[test]
+fn mutants_fit() {
+    for spec in SPECS {
+        let variants = expectations(spec).variant;
+        let mutants = Mutants::parse(&text(&folder(spec).join("mutants.toml"))).expect("right");
+        assert!(mutants.mutant.len() >= 5, "{spec}: too few mutants");
+        for edit in &mutants.mutant {
+            let right = text(&folder(spec).join(&edit.file));
+            let wrong = edit.apply(&right).expect("one place");
+            assert_ne!(right, wrong, "{}", edit.name);
+            let variant = variants.iter().find(|v| v.name == edit.variant);
+            let variant = variant.unwrap_or_else(|| panic!("{}: no such variant", edit.name));
+            assert_eq!(variant.verdict, Expected::Holds, "{}", edit.name);
+        }
+    }
+}
+
+/// Recorded behaviours are of variants that are there, with their constants, and each can be
+/// corrupted at nearly every step.
+#[test]
+fn traces_are_of_known_variants() {
+    for spec in SPECS {
+        let expectations = expectations(spec);
+        let listed: BTreeSet<String> = expectations.trace.iter().map(|t| t.file.clone()).collect();
+        assert_eq!(listed, files(&folder(spec).join("traces")), "{spec}");
+        for recorded in &expectations.trace {
+            let file = folder(spec).join("traces").join(&recorded.file);
+            let schedule = Schedule::parse(&text(&file)).expect("a schedule");
+            let variant = folder(spec)
+                .join("variants")
+                .join(format!("{}.cfg", schedule.variant));
+            let constants = text(&variant);
+            for (name, value) in &schedule.settings {
+                let line = constants
+                    .lines()
+                    .find(|l| l.trim().starts_with(&format!("{name} = ")));
+                let line = line.unwrap_or_else(|| panic!("{}: {name}", recorded.file));
+                let same = line.trim().ends_with(value) || name == "Requests";
+                assert!(same, "{}: {name} is {value}, but {line}", recorded.file);
+                assert!(configuration(&schedule).contains(name));
+            }
+            let corrupted: BTreeSet<usize> = corruptions(&schedule.steps)
+                .iter()
+                .map(|c| c.step)
+                .collect();
+            assert!(
+                corrupted.len() + 2 >= schedule.steps.len(),
+                "{}",
+                recorded.file
+            );
+        }
+    }
+}
+
+/// docs/verification.md tells the same verdicts and counts.
+#[test]
+fn the_documentation_agrees() {
+    let docs = text(&folder("").join("../docs/verification.md"));
+    for spec in SPECS {
+        for variant in expectations(spec).variant {
+            let verdict = match &variant.property {
+                Some(property) => format!("{property} violated"),
+                None => "holds".to_owned(),
+            };
+            let length = variant.length.map_or(String::new(), |n| n.to_string());
+            let row = format!(
+                "| {} | {} | {verdict} | {} | {} | {length} |",
+                variant.name, variant.row, variant.generated, variant.distinct
+            );
+            assert!(docs.contains(&row), "{row}");
+        }
+    }
+}
