@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::step::{Outcome, Result};
-use crate::{btt, checks, deny, determinism, tidy};
+use crate::{btt, checks, deny, determinism, specs, tidy};
 
 type Step = (&'static str, fn() -> Result);
 
@@ -20,6 +20,8 @@ const STEPS: &[Step] = &[
     ("determinism", determinism::run),
     ("explore", checks::explore),
     ("loom", checks::loom),
+    ("specs", || specs::check(false)),
+    ("mutants", specs::mutants),
     ("bench --smoke", || checks::bench(true)),
     ("btt", btt::run),
 ];

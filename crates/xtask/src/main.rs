@@ -10,6 +10,7 @@ mod ci;
 mod deny;
 mod determinism;
 mod paths;
+mod specs;
 mod step;
 mod tidy;
 
@@ -45,6 +46,14 @@ enum Command {
     Explore,
     /// Thread interleavings of the step machines under loom
     Loom,
+    /// Specifications under TLC, against what they promise
+    Specs {
+        /// Also the variants that take minutes
+        #[arg(long)]
+        full: bool,
+    },
+    /// Wrong specifications: TLC must find out all of them
+    Mutants,
     /// Licences, bans, sources, advisories of the dependencies
     Deny,
     /// Benchmarks
@@ -76,6 +85,8 @@ fn main() -> ExitCode {
         Command::Scripts { rewrite } => checks::scripts(rewrite),
         Command::Explore => checks::explore(),
         Command::Loom => checks::loom(),
+        Command::Specs { full } => specs::check(full),
+        Command::Mutants => specs::mutants(),
         Command::Deny => deny::run(),
         Command::Bench { smoke } => checks::bench(smoke),
         Command::Btt => btt::run(),
