@@ -113,9 +113,7 @@ impl CostModel {
             let near = others.filter(|&other| self.distance(cpu, other) <= most);
             near.fold(0, |mask, other| mask | bit_of(other))
         };
-        Near {
-            masks: [Distance::Sibling, Distance::Die, Distance::Socket].map(within),
-            prices: self.transfer,
-        }
+        let within = [Distance::Sibling, Distance::Die, Distance::Socket].map(within);
+        Near::new(within, self.transfer)
     }
 }

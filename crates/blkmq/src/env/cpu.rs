@@ -2,7 +2,7 @@
 //!
 //! Not a CPU model: the driver decides when and whether this CPU runs.
 
-use super::line::{Meter, bit_of};
+use super::line::Meter;
 use crate::path::{Call, Plug};
 use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, Sector, Sectors, Status};
 use crate::tags::WaiterId;
@@ -219,8 +219,6 @@ pub struct Cpu {
     pub(crate) accesses: u32,
     /// Locks held by this context.
     pub(crate) locks_held: u32,
-    /// Its bit in masks of CPUs.
-    pub(crate) line_bit: u128,
     tick: Tick,
 }
 
@@ -244,7 +242,6 @@ impl Cpu {
             tracing: false,
             accesses: 0,
             locks_held: 0,
-            line_bit: bit_of(id),
             tick: Tick::default(),
         }
     }

@@ -15,69 +15,141 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 }
 
 /// What a cache line costs on one CPU, by where the copies are, picoseconds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Near {
     /// Threads of its core; CPUs that share its last-level cache; CPUs of its socket.
-    pub masks: [u128; 3],
+    masks: [u128; 3],
     /// Price from each of them, and from farther away.
-    pub prices: [u64; 4],
+    prices: [u64; 4],
+    /// Price from each CPU of the socket.
+    from: Vec<u64>,
 }
 
 impl Near {
-    /// Price of a line of which these others have copies: from the nearest.
+    /// Prices on a CPU: from threads of its core, CPUs that share its last-level cache, CPUs of
+    /// its socket (each set has the one before), and from farther away.
+    pub fn new(masks: [u128; 3], prices: [u64; 4]) -> Near {
+        let mut near = Near {
+            masks,
+            prices,
+            from: Vec::new(),
+        };
+        let socket = 128 - masks[2].leading_zeros();
+        near.from = (0..socket as u16)
+            .map(|cpu| near.nearest(bit_of(CpuId(cpu))))
+            .collect();
+        near
+    }
+
+    /// Price of a line that one CPU has.
     #[inline]
-    pub fn nearest(&self, copies: u128) -> u64 {
+    fn of_one(&self, cpu: u16) -> u64 {
+        let price = self.from.get(usize::from(cpu));
+        price.copied().unwrap_or(self.prices[3])
+    }
+
+    /// Price of a line of which these others have copies: from the nearest.
+    fn nearest(&self, copies: u128) -> u64 {
         let within = self.masks.iter().position(|mask| copies & mask != 0);
         self.prices[within.unwrap_or(3)]
     }
 
     /// Price of taking the copies of these others away: as far as the farthest.
-    #[inline]
-    pub fn farthest(&self, copies: u128) -> u64 {
+    fn farthest(&self, copies: u128) -> u64 {
         let within = self.masks.iter().position(|mask| copies & !mask == 0);
         self.prices[within.unwrap_or(3)]
     }
 }
 
+/// No CPU.
+const NOBODY: u16 = u16::MAX;
+
 /// Which CPUs have a copy of a cache line. Neither hashed nor compared.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Line {
-    copies: Cell<u128>,
+    /// The CPU that has it to itself.
+    sole: Cell<u16>,
+    /// Those that share it, one bit each; none if somebody has it to itself.
+    copies: [Cell<u64>; 2],
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line {
+            sole: Cell::new(NOBODY),
+            copies: [Cell::new(0), Cell::new(0)],
+        }
+    }
 }
 
 impl Line {
-    /// A read by the CPU with this bit. Picoseconds.
+    /// True if this CPU has it to itself: it reads and writes without a miss.
     #[inline]
-    pub fn read(&self, bit: u128, near: &Near) -> u64 {
-        let copies = self.copies.get();
-        if copies & bit != 0 {
+    pub fn is_of(&self, cpu: CpuId) -> bool {
+        self.sole.get() == cpu.0
+    }
+
+    /// A read by `cpu`. Picoseconds.
+    #[inline]
+    pub fn read(&self, cpu: CpuId, near: &Near) -> u64 {
+        let shared = self.copies[usize::from(cpu.0 / 64 % 2)].get();
+        if self.is_of(cpu) || shared >> (cpu.0 % 64) & 1 == 1 {
             return 0;
         }
-        self.copies.set(copies | bit);
+        self.fetch(cpu, near)
+    }
+
+    /// A write by `cpu`. Picoseconds.
+    #[inline]
+    pub fn write(&self, cpu: CpuId, near: &Near) -> u64 {
+        if self.is_of(cpu) {
+            return 0;
+        }
+        self.take_away(cpu, near)
+    }
+
+    #[inline(never)]
+    fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
+        let sole = self.sole.replace(NOBODY);
+        if sole != NOBODY {
+            self.share(bit_of(CpuId(sole)) | bit_of(cpu));
+            return near.of_one(sole);
+        }
+        let copies = self.sharers();
+        self.share(copies | bit_of(cpu));
         if copies == 0 {
             return 0;
         }
         near.nearest(copies)
     }
 
-    /// A write by the CPU with this bit. Picoseconds.
-    #[inline]
-    pub fn write(&self, bit: u128, near: &Near) -> u64 {
-        let copies = self.copies.get();
-        if copies == bit {
+    #[inline(never)]
+    fn take_away(&self, cpu: CpuId, near: &Near) -> u64 {
+        let sole = self.sole.replace(cpu.0);
+        if sole != NOBODY {
+            return near.of_one(sole);
+        }
+        let others = self.sharers() & !bit_of(cpu);
+        self.share(0);
+        if others == 0 {
             return 0;
         }
-        self.copies.set(bit);
-        match copies & !bit {
-            0 => 0,
-            others => near.farthest(others),
-        }
+        near.farthest(others)
+    }
+
+    fn sharers(&self) -> u128 {
+        u128::from(self.copies[1].get()) << 64 | u128::from(self.copies[0].get())
+    }
+
+    fn share(&self, copies: u128) {
+        self.copies[0].set(copies as u64);
+        self.copies[1].set((copies >> 64) as u64);
     }
 }
 
 /// Prices on one CPU of what a label does besides being a label, in picoseconds. All of them zero:
 /// nothing has a price (explorer, scripts).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tariff {
     /// An atomic read-modify-write operation.
     pub atomic: u64,
@@ -116,23 +188,23 @@ pub struct Meter {
 impl Meter {
     /// An atomic read-modify-write operation on a line.
     #[inline]
-    pub fn atomic(&mut self, line: &Line, bit: u128) {
+    pub fn atomic(&mut self, line: &Line, cpu: CpuId) {
         self.misses.chain += core::mem::take(&mut self.misses.together);
-        self.misses.chain += line.write(bit, &self.tariff.near);
+        self.misses.chain += line.write(cpu, &self.tariff.near);
         self.work += self.tariff.atomic;
     }
 
     /// A load from a line.
     #[inline]
-    pub fn load(&mut self, line: &Line, bit: u128) {
-        let price = line.read(bit, &self.tariff.near);
+    pub fn load(&mut self, line: &Line, cpu: CpuId) {
+        let price = line.read(cpu, &self.tariff.near);
         self.misses.together = self.misses.together.max(price);
     }
 
     /// A load from a line that is also written.
     #[inline]
-    pub fn update(&mut self, line: &Line, bit: u128) {
-        let price = line.write(bit, &self.tariff.near);
+    pub fn update(&mut self, line: &Line, cpu: CpuId) {
+        let price = line.write(cpu, &self.tariff.near);
         self.misses.together = self.misses.together.max(price);
     }
 

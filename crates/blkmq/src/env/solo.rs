@@ -34,14 +34,14 @@ impl<T: Copy> SoloCell<T> {
     #[inline]
     fn get(&self, cpu: &mut Cpu) -> T {
         cpu.note_access();
-        cpu.meter.load(&self.line, cpu.line_bit);
+        cpu.meter.load(&self.line, cpu.id);
         self.value.get()
     }
 
     #[inline]
     fn change(&self, cpu: &mut Cpu, change: impl FnOnce(T) -> T) -> T {
         cpu.note_access();
-        cpu.meter.atomic(&self.line, cpu.line_bit);
+        cpu.meter.atomic(&self.line, cpu.id);
         let before = self.value.get();
         self.value.set(change(before));
         before
@@ -310,7 +310,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             self.owner.get().is_none(),
             "the driver granted a lock that is taken"
         );
-        cpu.meter.atomic(&self.word, cpu.line_bit);
+        cpu.meter.atomic(&self.word, cpu.id);
         self.owner.set(Some(cpu.owner));
         cpu.locks_held += 1;
     }
@@ -327,7 +327,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
 
     fn try_in_vain(&self, cpu: &mut Cpu) {
         cpu.note_access();
-        cpu.meter.load(&self.word, cpu.line_bit);
+        cpu.meter.load(&self.word, cpu.id);
     }
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {
@@ -336,7 +336,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             Some(cpu.owner),
             "guarded data used without its lock"
         );
-        cpu.meter.update(self.data_line(), cpu.line_bit);
+        cpu.meter.update(self.data_line(), cpu.id);
         SoloHeld {
             value: self.value.borrow_mut(),
             _cpu: core::marker::PhantomData,
@@ -350,13 +350,13 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             "lock released by a stranger"
         );
         // Whoever looked at the word meanwhile loses his copy before he can see it free.
-        cpu.meter.update(&self.word, cpu.line_bit);
+        cpu.meter.update(&self.word, cpu.id);
         self.owner.set(None);
         cpu.locks_held -= 1;
     }
 
     fn glance(&self, cpu: &mut Cpu) {
-        cpu.meter.load(self.data_line(), cpu.line_bit);
+        cpu.meter.load(self.data_line(), cpu.id);
     }
 
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {

@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use crate::env::{Line, Misses, Near, bit_of};
+use crate::env::{Line, Misses, Near};
 
 use super::{CpuId, RequestId};
 
@@ -29,8 +29,12 @@ pub struct Lines {
     stores: Cell<u64>,
 }
 
-/// Lines of one request.
-#[derive(Clone, Debug, Default)]
+/// No CPU.
+const NOBODY: u16 = u16::MAX;
+
+/// Lines of one request. Most touches come from the CPU that touched it last: names tell
+/// that without a look at the lines.
+#[derive(Clone, Debug)]
 struct RequestLines {
     /// Lines 0 and 3: nobody but who works on the request touches them.
     own: Line,
@@ -38,6 +42,22 @@ struct RequestLines {
     links: Line,
     /// Line 2.
     sort: Line,
+    /// The CPU that has all of them to itself.
+    owner: Cell<u16>,
+    /// The CPU that touched line 2 last: it has a copy.
+    reader: Cell<u16>,
+}
+
+impl Default for RequestLines {
+    fn default() -> RequestLines {
+        RequestLines {
+            own: Line::default(),
+            links: Line::default(),
+            sort: Line::default(),
+            owner: Cell::new(NOBODY),
+            reader: Cell::new(NOBODY),
+        }
+    }
 }
 
 impl Lines {
@@ -56,35 +76,63 @@ impl Lines {
     /// A CPU works on a request.
     #[inline]
     pub(super) fn own(&self, cpu: CpuId, rq: RequestId) {
+        let lines = &self.requests[rq.0 as usize];
+        if lines.owner.get() != cpu.0 {
+            self.take_over(cpu, lines);
+        }
+    }
+
+    #[inline(never)]
+    fn take_over(&self, cpu: CpuId, lines: &RequestLines) {
         let Some(near) = self.near.get(usize::from(cpu.0)) else {
             return;
         };
-        let (bit, lines) = (bit_of(cpu), &self.requests[rq.0 as usize]);
-        let farthest = lines.own.write(bit, near).max(lines.links.write(bit, near));
-        let farthest = farthest.max(lines.sort.write(bit, near));
+        let farthest = lines.own.write(cpu, near).max(lines.links.write(cpu, near));
+        let farthest = farthest.max(lines.sort.write(cpu, near));
         self.chain.set(self.chain.get() + farthest);
+        lines.owner.set(cpu.0);
+        lines.reader.set(cpu.0);
     }
 
     /// A CPU changes the `queuelist` of a neighbour.
     #[inline]
     pub(super) fn relink(&self, cpu: CpuId, rq: RequestId) {
-        self.store(cpu, &self.requests[rq.0 as usize].links);
+        let lines = &self.requests[rq.0 as usize];
+        if !lines.links.is_of(cpu) {
+            self.store(cpu, &lines.links);
+            lines.owner.set(NOBODY);
+        }
     }
 
     /// A CPU changes the hash links or the tree node of a neighbour.
     #[inline]
     pub(super) fn resort(&self, cpu: CpuId, rq: RequestId) {
-        self.store(cpu, &self.requests[rq.0 as usize].sort);
+        let lines = &self.requests[rq.0 as usize];
+        if !lines.sort.is_of(cpu) {
+            self.store(cpu, &lines.sort);
+            lines.owner.set(NOBODY);
+            lines.reader.set(cpu.0);
+        }
     }
 
     /// A CPU reads a tree node or a hash entry, and needs it to go on.
     #[inline]
     pub(super) fn visit(&self, cpu: CpuId, rq: RequestId) {
-        if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            let line = &self.requests[rq.0 as usize].sort;
-            self.chain
-                .set(self.chain.get() + line.read(bit_of(cpu), near));
+        let lines = &self.requests[rq.0 as usize];
+        if lines.reader.get() != cpu.0 {
+            self.look_at(cpu, lines);
         }
+    }
+
+    #[inline(never)]
+    fn look_at(&self, cpu: CpuId, lines: &RequestLines) {
+        let Some(near) = self.near.get(usize::from(cpu.0)) else {
+            return;
+        };
+        let price = lines.sort.read(cpu, near);
+        self.chain.set(self.chain.get() + price);
+        lines.owner.set(NOBODY);
+        lines.reader.set(cpu.0);
     }
 
     /// A CPU reads the head of a hash bucket.
@@ -92,8 +140,7 @@ impl Lines {
     pub(super) fn read_hash(&self, cpu: CpuId, bucket: u8) {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
             let line = &self.hash_heads[usize::from(bucket) / 8];
-            self.loads
-                .set(self.loads.get().max(line.read(bit_of(cpu), near)));
+            self.loads.set(self.loads.get().max(line.read(cpu, near)));
         }
     }
 
@@ -101,7 +148,7 @@ impl Lines {
     #[inline]
     pub(super) fn read_last_merge(&self, cpu: CpuId) {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            let price = self.last_merge.read(bit_of(cpu), near);
+            let price = self.last_merge.read(cpu, near);
             self.chain.set(self.chain.get() + price);
         }
     }
@@ -118,11 +165,11 @@ impl Lines {
         self.store(cpu, &self.hash_heads[usize::from(bucket) / 8]);
     }
 
-    #[inline]
+    #[inline(never)]
     fn store(&self, cpu: CpuId, line: &Line) {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
             self.stores
-                .set(self.stores.get().max(line.write(bit_of(cpu), near)));
+                .set(self.stores.get().max(line.write(cpu, near)));
         }
     }
 

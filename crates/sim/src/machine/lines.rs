@@ -5,7 +5,7 @@
 //! of the submission queue and the line that has both queues' positions.
 //! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue.
 
-use blkmq::env::{Line, bit_of};
+use blkmq::env::Line;
 use blkmq::request::{CpuId, HctxId, RequestId};
 
 use super::Simulator;
@@ -40,17 +40,16 @@ impl OuterLines {
 impl Simulator {
     /// The task begins or takes back an I/O.
     pub(super) fn touch_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
-        let (bit, near) = (bit_of(id), self.cpu(id).env.meter.tariff.near);
-        let line = &self.outer.ios[thread][slot as usize];
-        let miss = line.write(bit, &near);
+        let near = &self.cpu(id).env.meter.tariff.near;
+        let miss = self.outer.ios[thread][slot as usize].write(id, near);
         self.wait_for_lines(id, step, miss);
     }
 
     /// An I/O goes onto the list of finished work, or comes off it.
     pub(super) fn touch_ended_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
         self.touch_io(id, thread, slot, step);
-        let near = self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.rings[thread].write(bit_of(id), &near);
+        let near = &self.cpu(id).env.meter.tariff.near;
+        let miss = self.outer.rings[thread].write(id, near);
         self.wait_for_lines(id, step, miss);
     }
 
@@ -59,10 +58,10 @@ impl Simulator {
         if !matches!(self.plan.device.kind, DeviceKind::Nvme(_)) {
             return;
         }
-        let (bit, near) = (bit_of(id), self.cpu(id).env.meter.tariff.near);
+        let near = &self.cpu(id).env.meter.tariff.near;
         let index = usize::from(hctx.0);
-        let lock = self.outer.locks[index].write(bit, &near);
-        let position = self.outer.positions[index].write(bit, &near);
+        let lock = self.outer.locks[index].write(id, near);
+        let position = self.outer.positions[index].write(id, near);
         self.wait_for_lines(id, Step::NvmeQueueRq, lock + position);
     }
 
@@ -72,8 +71,8 @@ impl Simulator {
             return;
         }
         let hctx = self.mq.queue(0).with_pool(|pool| pool[rq].hctx);
-        let near = self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.positions[usize::from(hctx.0)].write(bit_of(id), &near);
+        let near = &self.cpu(id).env.meter.tariff.near;
+        let miss = self.outer.positions[usize::from(hctx.0)].write(id, near);
         self.wait_for_lines(id, Step::NvmeCompletion, miss);
     }
 

@@ -1,30 +1,25 @@
 //! What a miss costs, by where the copies are, and what overlaps.
 
-use super::{Line, Meter, Misses, Near, Tariff, bit_of};
+use super::{Line, Meter, Misses, Near, Tariff};
 use crate::request::CpuId;
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
-const NEAR: Near = Near {
-    masks: [0b11, 0b1111, 0b1111_1111],
-    prices: [1, 10, 100, 1000],
-};
-
-fn bit(cpu: u16) -> u128 {
-    bit_of(CpuId(cpu))
+fn near() -> Near {
+    Near::new([0b11, 0b1111, 0b1111_1111], [1, 10, 100, 1000])
 }
 
 #[test]
 fn a_read_comes_from_the_nearest_copy_and_a_write_takes_the_farthest_away() {
-    let line = Line::default();
+    let (line, near) = (Line::default(), near());
     // Nobody has it: memory is not priced.
-    assert_eq!(line.read(bit(8), &NEAR), 0);
-    assert_eq!(line.read(bit(2), &NEAR), 1000, "only CPU 8 has it");
-    assert_eq!(line.read(bit(0), &NEAR), 10, "CPU 2 is nearer than 8");
-    assert_eq!(line.read(bit(0), &NEAR), 0, "it has a copy now");
-    assert_eq!(line.write(bit(0), &NEAR), 1000, "CPU 8 loses its copy");
-    assert_eq!(line.write(bit(0), &NEAR), 0, "nobody else has one");
-    assert_eq!(line.read(bit(1), &NEAR), 1);
-    assert_eq!(line.write(bit(0), &NEAR), 1, "the sibling loses its copy");
+    assert_eq!(line.read(CpuId(8), &near), 0);
+    assert_eq!(line.read(CpuId(2), &near), 1000, "only CPU 8 has it");
+    assert_eq!(line.read(CpuId(0), &near), 10, "CPU 2 is nearer than 8");
+    assert_eq!(line.read(CpuId(0), &near), 0, "it has a copy now");
+    assert_eq!(line.write(CpuId(0), &near), 1000, "CPU 8 loses its copy");
+    assert_eq!(line.write(CpuId(0), &near), 0, "nobody else has one");
+    assert_eq!(line.read(CpuId(1), &near), 1);
+    assert_eq!(line.write(CpuId(0), &near), 1, "the sibling loses its copy");
 }
 
 #[test]
@@ -33,20 +28,20 @@ fn loads_overlap_and_atomics_wait() {
         tariff: Tariff {
             atomic: 5,
             container_op: 2,
-            near: NEAR,
+            near: near(),
         },
         ..Meter::default()
     };
     let lines: [Line; 4] = core::array::from_fn(|_| Line::default());
     for (line, cpu) in lines.iter().zip([2, 4, 8, 4]) {
-        line.write(bit(cpu), &Near::default());
+        line.write(CpuId(cpu), &Near::default());
     }
-    meter.load(&lines[0], bit(0));
-    meter.update(&lines[1], bit(0));
+    meter.load(&lines[0], CpuId(0));
+    meter.update(&lines[1], CpuId(0));
     meter.container_ops(3);
     // Two loads, under way together: the longer one counts. Then two atomics, one by one.
-    meter.atomic(&lines[2], bit(0));
-    meter.atomic(&lines[3], bit(0));
+    meter.atomic(&lines[2], CpuId(0));
+    meter.atomic(&lines[3], CpuId(0));
     let (work, misses) = meter.take();
     assert_eq!(work, 16);
     assert_eq!(misses.chain, 100 + 1000 + 100);

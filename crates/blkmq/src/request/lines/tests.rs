@@ -9,10 +9,7 @@ const FAR: u64 = 100;
 /// Two CPUs, far apart.
 fn lines() -> Lines {
     let mut lines = Lines::new(4);
-    let near = |cpu| Near {
-        masks: [bit_of(CpuId(cpu)); 3],
-        prices: [1, 1, 1, FAR],
-    };
+    let near = |cpu| Near::new([bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
     lines.set_prices(vec![near(0), near(1)]);
     lines
 }
