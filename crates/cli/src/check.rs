@@ -28,6 +28,8 @@ enum Task<'a> {
     Variant(&'a Spec, &'a Variant),
     Trace(&'a Spec, &'a Recorded, &'a Schedule),
     Mutant(&'a Spec, &'a Edit),
+    /// A wrong trace module, on a trace that it would check if it were right.
+    WrongTrace(&'a Spec, &'a Edit, &'a Schedule),
 }
 
 /// Runs TLC for all that was asked for and prints a table.
@@ -60,7 +62,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Error> {
 
 fn traces_of(specs: &[Spec], args: &CheckArgs) -> Result<Vec<(usize, usize, Schedule)>, Error> {
     let mut traces = Vec::new();
-    if args.mutants || args.variant.is_some() {
+    if args.variant.is_some() {
         return Ok(traces);
     }
     for (at, spec) in specs.iter().enumerate() {
@@ -79,8 +81,16 @@ fn tasks<'a>(
     let mut tasks = Vec::new();
     for (at, spec) in specs.iter().enumerate() {
         if args.mutants {
-            let edits = spec.mutants.mutant.iter();
-            tasks.extend(edits.map(|edit| Task::Mutant(spec, edit)));
+            for edit in &spec.mutants.mutant {
+                let recorded = &spec.expectations.trace;
+                let of_trace = traces
+                    .iter()
+                    .find(|(of, nth, _)| *of == at && recorded[*nth].file == edit.variant);
+                tasks.push(match of_trace {
+                    Some((_, _, schedule)) => Task::WrongTrace(spec, edit, schedule),
+                    None => Task::Mutant(spec, edit),
+                });
+            }
             continue;
         }
         let chosen = spec
@@ -117,23 +127,10 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
             seconds: variant.seconds,
         },
         Task::Trace(spec, recorded, schedule) => {
-            let mut wrong = tlc::corruptions(&schedule.steps);
-            let all = std::iter::once(schedule.steps.as_slice()).chain(
-                wrong
-                    .iter_mut()
-                    .map(|corruption| corruption.steps.as_slice()),
-            );
-            let mut files = spec.modules.clone();
-            files.push(("TraceData.tla".to_owned(), tlc::module(all)));
-            Job {
-                label: recorded.file.clone(),
-                module: format!("Trace{}", spec.name),
-                configuration: tlc::configuration(schedule),
-                files,
-                whole: false,
-                coverage: false,
-                seconds: 3.0,
-            }
+            trace_job(&recorded.file, spec, spec.modules.clone(), schedule)
+        }
+        Task::WrongTrace(spec, edit, schedule) => {
+            trace_job(&edit.name, spec, spec.mutated(edit)?, schedule)
         }
         Task::Mutant(spec, edit) => Job {
             label: edit.name.clone(),
@@ -145,6 +142,28 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
             seconds: 5.0,
         },
     })
+}
+
+/// The trace and all corruptions of it in one run: starting TLC takes longer than they do.
+fn trace_job(
+    label: &str,
+    spec: &Spec,
+    mut files: Vec<(String, String)>,
+    schedule: &Schedule,
+) -> Job {
+    let wrong = tlc::corruptions(&schedule.steps);
+    let wrong = wrong.iter().map(|corruption| corruption.steps.as_slice());
+    let all = std::iter::once(schedule.steps.as_slice()).chain(wrong);
+    files.push(("TraceData.tla".to_owned(), tlc::module(all)));
+    Job {
+        label: label.to_owned(),
+        module: format!("Trace{}", spec.name),
+        configuration: tlc::configuration(schedule),
+        files,
+        whole: false,
+        coverage: false,
+        seconds: 3.0,
+    }
 }
 
 fn judge(task: &Task<'_>, done: &Done, schedules: Option<&Path>) -> Result<Row, Error> {
@@ -187,6 +206,18 @@ fn judge(task: &Task<'_>, done: &Done, schedules: Option<&Path>) -> Result<Row, 
                     outcome.verdict, edit.variant
                 );
                 row.wrong = vec![what];
+            }
+        }
+        Task::WrongTrace(spec, edit, schedule) => {
+            row.spec.clone_from(&spec.name);
+            row.name.clone_from(&edit.name);
+            let (_, wrong) = judge_trace(schedule, &done.output, &outcome);
+            // It has to run, and to take what a right one rejects or the other way round.
+            if outcome.verdict == Verdict::Holds && !wrong.is_empty() {
+                row.verdict = format!("caught: {} traces judged wrongly", wrong.len());
+            } else {
+                "survived".clone_into(&mut row.verdict);
+                row.wrong = vec![format!("all of {} judged rightly", edit.variant)];
             }
         }
     }

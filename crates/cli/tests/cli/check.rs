@@ -139,6 +139,7 @@ fn wrong_folders_are_told_by_file() {
         "# blksim schedule 1\nspec X\n",
     );
     refused_in(&place, &[], "t.schedule", "expected steps of spec Small");
+    place.write("specs/Small/expect.toml", EXPECT);
     let mutants = ["--mutants"];
     place.write(
         "specs/Small/mutants.toml",

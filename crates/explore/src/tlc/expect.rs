@@ -100,9 +100,9 @@ pub struct Edit {
     pub search: String,
     /// What stands there instead.
     pub replace: String,
-    /// Variant that is run.
+    /// Variant that is run; of an edit of the trace module the recorded trace.
     pub variant: String,
-    /// Property that must be violated; `liveness` for a temporal one.
+    /// Property that must be violated; `liveness` for a temporal one, `corruptions` of a trace.
     pub expect: String,
 }
 
