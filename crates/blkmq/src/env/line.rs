@@ -96,7 +96,7 @@ impl Line {
         if self.is_of(cpu) || shared >> (cpu.0 % 64) & 1 == 1 {
             return 0;
         }
-        self.fetch(cpu, near)
+        self.missed_read(cpu, near)
     }
 
     /// A write by `cpu`. Picoseconds.
@@ -105,26 +105,40 @@ impl Line {
         if self.is_of(cpu) {
             return 0;
         }
-        self.take_away(cpu, near)
+        self.missed_write(cpu, near)
+    }
+
+    // Kept out of the labels, which are many; `request/lines.rs` has them in one place.
+    #[inline(never)]
+    fn missed_read(&self, cpu: CpuId, near: &Near) -> u64 {
+        self.fetch(cpu, near)
     }
 
     #[inline(never)]
-    fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
+    fn missed_write(&self, cpu: CpuId, near: &Near) -> u64 {
+        self.take_away(cpu, near)
+    }
+
+    /// A read by a CPU that does not have it to itself.
+    #[inline]
+    pub(crate) fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
         let sole = self.sole.replace(NOBODY);
         if sole != NOBODY {
             self.share(bit_of(CpuId(sole)) | bit_of(cpu));
             return near.of_one(sole);
         }
-        let copies = self.sharers();
-        self.share(copies | bit_of(cpu));
-        if copies == 0 {
+        let (copies, bit) = (self.sharers(), bit_of(cpu));
+        if copies == 0 || copies & bit != 0 {
+            self.share(copies | bit);
             return 0;
         }
+        self.share(copies | bit);
         near.nearest(copies)
     }
 
-    #[inline(never)]
-    fn take_away(&self, cpu: CpuId, near: &Near) -> u64 {
+    /// A write by a CPU that does not have it to itself.
+    #[inline]
+    pub(crate) fn take_away(&self, cpu: CpuId, near: &Near) -> u64 {
         let sole = self.sole.replace(cpu.0);
         if sole != NOBODY {
             return near.of_one(sole);

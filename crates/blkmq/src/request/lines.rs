@@ -129,8 +129,10 @@ impl Lines {
         let Some(near) = self.near.get(usize::from(cpu.0)) else {
             return;
         };
-        let price = lines.sort.read(cpu, near);
-        self.chain.set(self.chain.get() + price);
+        if !lines.sort.is_of(cpu) {
+            let price = lines.sort.fetch(cpu, near);
+            self.chain.set(self.chain.get() + price);
+        }
         lines.owner.set(NOBODY);
         lines.reader.set(cpu.0);
     }
@@ -167,9 +169,12 @@ impl Lines {
 
     #[inline(never)]
     fn store(&self, cpu: CpuId, line: &Line) {
+        if line.is_of(cpu) {
+            return;
+        }
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            self.stores
-                .set(self.stores.get().max(line.write(cpu, near)));
+            let price = line.take_away(cpu, near);
+            self.stores.set(self.stores.get().max(price));
         }
     }
 
