@@ -74,9 +74,10 @@ impl fmt::Display for Argument {
 impl Argument {
     /// As it is printed.
     fn parse(text: &str) -> Option<Argument> {
+        let from_one = |text: &str| text.parse().ok().filter(|&number| number > 0);
         match text.split_once('.') {
-            Some((queue, index)) => Some(Argument::Hctx(queue.parse().ok()?, index.parse().ok()?)),
-            None => Some(Argument::Number(text.parse().ok()?)),
+            Some((queue, index)) => Some(Argument::Hctx(from_one(queue)?, from_one(index)?)),
+            None => Some(Argument::Number(from_one(text)?)),
         }
     }
 }
@@ -137,6 +138,17 @@ impl Schedule {
                 what,
             })?;
         }
+        for (word, value) in [
+            ("spec", &schedule.spec),
+            ("variant", &schedule.variant),
+            ("shows", &schedule.shows),
+        ] {
+            if value.is_empty() {
+                let line = text.lines().count();
+                let what = format!("the file ends without `{word} NAME`");
+                return Err(ScheduleError { line, what });
+            }
+        }
         let known = |step: usize| (1..=schedule.steps.len()).contains(&step);
         if schedule.repeats_from.is_some_and(|step| !known(step)) {
             let line = text.lines().count();
@@ -150,10 +162,16 @@ impl Schedule {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
-            "spec" => rest.clone_into(&mut self.spec),
-            "variant" => rest.clone_into(&mut self.variant),
-            "shows" => rest.clone_into(&mut self.shows),
-            "set" => self.settings.push(named(rest)?),
+            "spec" => once(word, rest, &mut self.spec)?,
+            "variant" => once(word, rest, &mut self.variant)?,
+            "shows" => once(word, rest, &mut self.shows)?,
+            "set" => {
+                let setting = named(rest)?;
+                if self.settings.iter().any(|(name, _)| *name == setting.0) {
+                    return Err(format!("`{}` is set twice", setting.0));
+                }
+                self.settings.push(setting);
+            }
             "repeats" => {
                 let step = rest
                     .strip_prefix("from ")
@@ -173,6 +191,15 @@ impl Schedule {
         }
         Ok(())
     }
+}
+
+/// A value that is given once.
+fn once(word: &str, value: &str, to: &mut String) -> Result<(), String> {
+    if !to.is_empty() || value.is_empty() {
+        return Err(format!("expected one `{word} NAME` in the file"));
+    }
+    value.clone_into(to);
+    Ok(())
 }
 
 /// `ACTION name=value ... | name = value; ...`

@@ -124,7 +124,27 @@ impl MachineProfile {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         profile.label_cycles()?;
+        profile.check_cpus()?;
         Ok(profile)
+    }
+
+    /// As many CPUs as masks of them hold.
+    fn check_cpus(&self) -> Result<(), String> {
+        let t = self.topology;
+        let factors = [
+            t.sockets,
+            t.dies_per_socket,
+            t.cores_per_die,
+            t.threads_per_core,
+        ];
+        let cpus: u64 = factors.map(u64::from).iter().product();
+        if (1..=128).contains(&cpus) {
+            return Ok(());
+        }
+        Err(format!(
+            "topology: {cpus} CPUs (sockets x dies_per_socket x cores_per_die x threads_per_core); \
+             a machine has 1 to 128"
+        ))
     }
 
     /// The profile as a file's text; reading it gives the same profile.
@@ -184,3 +204,6 @@ impl MachineProfile {
         Ok(cycles)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,6 +148,7 @@ fn an_entry_is_on_one_list_of_a_kind() {
 }
 
 #[test]
+#[cfg(debug_assertions)]
 #[should_panic(expected = "not on this list")]
 fn removing_from_the_wrong_list_is_caught() {
     let mut pool = RequestPool::new(2, 0);

@@ -284,7 +284,8 @@ impl PassPath {
             // Delayed runs or a list come next, never the end: the budget goes back before them.
             return match (step, self.token.take()) {
                 (PullStep::Wait(Next::Step), Some(token)) => PullStep::Wait(Next::PutBudget(token)),
-                (step, _) => step,
+                (_, Some(_)) => unreachable!("a step that asks for something keeps the budget"),
+                (step, None) => step,
             };
         };
         let mut pool = q.pool.held(cpu.id);

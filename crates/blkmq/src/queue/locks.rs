@@ -53,7 +53,7 @@ impl LockId {
     /// The lock of `queue` of this kind with this index, below 2^20.
     #[inline]
     pub fn new(queue: u8, kind: LockKind, index: u32) -> LockId {
-        debug_assert!(index < 1 << INDEX_BITS, "lock {index} of {kind:?}");
+        assert!(index < 1 << INDEX_BITS, "lock {index} of {kind:?}");
         LockId(u32::from(queue) << (INDEX_BITS + 4) | (kind as u32) << INDEX_BITS | index)
     }
 
@@ -161,6 +161,16 @@ impl LockKind {
         LockKind::Inserted,
     ];
 }
+
+// A kind is an index of four bits, and `ALL` is in the order of the enum.
+const _: () = {
+    assert!(LockKind::ALL.len() <= 16);
+    let mut kind = 0;
+    while kind < LockKind::ALL.len() {
+        assert!(LockKind::ALL[kind] as usize == kind);
+        kind += 1;
+    }
+};
 
 /// One bit for each kind whose holders take no interrupt.
 const IRQ_SAVE: u32 = {

@@ -65,7 +65,13 @@ fn a_wrong_file_is_told_by_its_line() {
         ("hctx=2.1", "hctx=2.x", 7, "QUEUE.INDEX"),
         ("context=1", "context", 7, "NAME=VALUE"),
         ("request=3", "request=-3", 8, "expected a number"),
+        ("request=3", "request=0", 8, "expected a number"),
+        ("hctx=2.1", "hctx=2.0", 7, "QUEUE.INDEX"),
         ("free = <<2>>", "free <<2>>", 8, "NAME = VALUE"),
+        ("variant r2-rc4", "spec Dispatch", 3, "one `spec NAME`"),
+        ("shows NoStall is violated", "shows", 4, "one `shows NAME`"),
+        ("shows NoStall is violated\n", "", 7, "without `shows NAME`"),
+        ("repeats from 2", "set Policy = \"later\"", 6, "set twice"),
     ] {
         assert!(good.contains(from), "{from}");
         let error = Schedule::parse(&good.replacen(from, to, 1)).expect_err(to);

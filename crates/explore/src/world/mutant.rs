@@ -14,7 +14,7 @@ pub(crate) struct Labels {
     put_back: Label,
     recheck: Label,
     clear_restart: Label,
-    put_driver: Label,
+    tags: Label,
     /// Labels that read only bits which nobody changes: nothing here stops or quiesces a queue.
     constant: [Label; 5],
 }
@@ -32,7 +32,7 @@ impl Labels {
             put_back: named("list.put-back"),
             recheck: named("list.restart"),
             clear_restart: named("complete.clear-restart"),
-            put_driver: named("complete.put-driver"),
+            tags: named("complete.tags"),
             constant: [
                 named("run.quiesced"),
                 named("run.stopped"),
@@ -86,7 +86,7 @@ impl World {
                 cpu.begin_label();
                 self.mq.queue(0).hctxs[0].restart.set(cpu);
             }
-            Mutant::LeakedTag if label == fixed.labels.put_driver => {
+            Mutant::LeakedTag if label == fixed.labels.tags => {
                 let word = &self.mq.set.driver_of(HctxId(0)).words[0];
                 cpu.begin_label();
                 word.cleared.fetch_and(cpu, 0);
