@@ -175,6 +175,8 @@ impl Get {
 }
 
 /// sbitmap_deferred_clear() under swap_lock: takes freed bits out of the word. True if there were.
+///
+/// Deviation(D13): both words change in one step, though searches read them without the lock.
 fn merge_freed<E: Env>(word: &SbWord<E>, cpu: &mut Cpu) -> bool {
     if word.cleared.load(cpu) == 0 {
         return false;
