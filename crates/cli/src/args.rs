@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Compare published tables with what the machine profiles give
     Reproduce(ReproduceArgs),
+    /// Print how throughput follows each cost of a machine profile
+    Sensitivity(SensitivityArgs),
     /// Read a blktrace capture and print counts, latencies and the speed of reading
     ImportStats(ImportStatsArgs),
     /// Check the specifications with TLC, and compare verdicts and counts with what they promise
@@ -101,6 +103,32 @@ pub(crate) struct ReproduceArgs {
     /// Ten milliseconds of each run instead of its whole length
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Fail only if a figure of this list (`table | row | figure` a line) is out of its tolerance
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Switch a mechanism of the model off and fit the profiles anew to one thread: lines,
+    /// distance, overlap, smt, sleep or try-lock
+    #[arg(long, value_name = "MECHANISM")]
+    pub(crate) without: Option<String>,
+    /// All figures without each mechanism, side by side
+    #[arg(long, conflicts_with_all = ["without", "expect"])]
+    pub(crate) ablations: bool,
+}
+
+/// Arguments of `blksim sensitivity`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct SensitivityArgs {
+    /// A built-in machine profile
+    #[arg(value_name = "PROFILE")]
+    pub(crate) profile: String,
+    /// Measured time of each run
+    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    pub(crate) runtime: String,
+    /// Seeds of each run, of which the mean is taken
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
 }
 
 /// Arguments of `blksim calibrate`.
@@ -201,7 +229,8 @@ pub(crate) struct Tune {
 /// What runs are made of a scenario, and what they all have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SweepArgs {
-    /// Schedulers, a run with each: none,mq-deadline
+    /// Schedulers, a run with each: none,mq-deadline; mq-deadline+v3 is one with the January 2024
+    /// series (queue.series)
     #[arg(
         long,
         visible_alias = "schedulers",

@@ -16,6 +16,10 @@ pub(crate) struct BuiltIn {
 /// All of them, by name. A test compares with the directory.
 pub(crate) const ALL: &[BuiltIn] = &[
     built_in(
+        "dell-scaling.toml",
+        include_str!("../scenarios/dell-scaling.toml"),
+    ),
+    built_in(
         "fault-busy.toml",
         include_str!("../scenarios/fault-busy.toml"),
     ),

@@ -19,10 +19,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
     let text = read_text(&args.file)?;
     let measurements = Measurements::parse(&text).map_err(|what| in_one_line(&args.file, &what))?;
     let mut base = base(&measurements.base)?;
-    let runs = measurements
-        .runs
-        .iter()
-        .map(|run| planned(run, &base, args));
+    let runs = measurements.runs.iter().map(|run| planned(run, &base));
     let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
     let output = args.output.as_deref().map(OutputFile::open).transpose()?;
     if let Some(name) = &measurements.name {
@@ -55,7 +52,8 @@ fn base(name: &str) -> Result<MachineProfile, Error> {
     MachineProfile::built_in(name).map_err(|what| Error::usage("base", what))
 }
 
-fn planned(run: &MeasuredRun, base: &MachineProfile, args: &CalibrateArgs) -> Result<Run, Error> {
+/// A measured run on this machine.
+pub(crate) fn planned(run: &MeasuredRun, base: &MachineProfile) -> Result<Run, Error> {
     let (mut scenario, _) = load(&run.scenario)?;
     scenario = scenario.set(&format!("machine.profile={}", base.name))?;
     for assignment in &run.set {
@@ -70,7 +68,7 @@ fn planned(run: &MeasuredRun, base: &MachineProfile, args: &CalibrateArgs) -> Re
         plan: scenario.plan(&[facts])?,
         measured: run
             .measured()
-            .map_err(|what| Error::input(&args.file, what))?,
+            .map_err(|what| Error::usage("measurements", what))?,
     })
 }
 

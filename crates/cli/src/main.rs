@@ -25,6 +25,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod scenario;
+mod sensitivity;
 mod stats_text;
 mod sweep;
 mod trace_out;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Sensitivity(args) => sensitivity::sensitivity(&args),
         Command::ImportStats(args) => import_stats::import_stats(&args),
         Command::Check(args) => check::check(&args),
     };

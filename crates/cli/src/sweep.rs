@@ -183,9 +183,15 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
     if point.vary && !set.iter().any(fixed) {
         set.push("job.randrepeat=0".to_owned());
     }
+    // `mq-deadline+v3`: a scheduler and what of the January 2024 series it has.
+    let written = point.variant.scheduler.as_deref();
+    let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
+    if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {
+        set.push(format!("queue.series={series}"));
+    }
     RunArgs {
         scenario: Some(point.variant.scenario.clone()),
-        scheduler: point.variant.scheduler.clone(),
+        scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
         device: args.device.clone(),
         runtime: args.runtime.clone(),
         ramp_time: args.ramp_time.clone(),

@@ -30,6 +30,15 @@ const ALL: &str = "all";
 /// Halvings of the range in which a pinned constant is looked for.
 const HALVINGS: u32 = 12;
 
+/// Measurements that a built-in profile was fitted to.
+pub fn measurements_of(profile: &str) -> Option<&'static str> {
+    match profile {
+        "ryzen-7950x" => Some(include_str!("../measurements/ryzen-7950x.toml")),
+        "xeon-10c" => Some(include_str!("../measurements/xeon-10c.toml")),
+        _ => None,
+    }
+}
+
 /// One measured run: what ran, and what came out.
 #[derive(Clone, Debug)]
 pub struct Run {

@@ -13,7 +13,7 @@ use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::Duration;
 
-use crate::profile::{Distance, MachineProfile};
+use crate::profile::{Distance, MachineProfile, Without};
 
 /// Prices in picoseconds.
 #[derive(Clone, Debug)]
@@ -26,6 +26,7 @@ pub struct CostModel {
     transfer: [u64; 4],
     distance: Vec<Distance>,
     cpus: usize,
+    without: Without,
     shared_percent: u64,
     step: [u64; Step::ALL.len()],
 }
@@ -49,6 +50,7 @@ impl CostModel {
             transfer: [t.sibling, t.die, t.socket, t.machine],
             distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
             cpus: usize::from(cpus),
+            without: profile.without,
             shared_percent: profile.smt.shared_percent,
             step: core::array::from_fn(|step| ps(profile.cycles.of(Step::ALL[step]))),
         })
@@ -96,6 +98,7 @@ impl CostModel {
         Tariff {
             atomic: self.atomic,
             container_op: self.container_op,
+            blind_tries: self.without.try_lock,
             near: self.near(cpu),
         }
     }
@@ -114,6 +117,8 @@ impl CostModel {
             near.fold(0, |mask, other| mask | bit_of(other))
         };
         let within = [Distance::Sibling, Distance::Die, Distance::Socket].map(within);
-        Near::new(within, self.transfer)
+        let mut near = Near::new(within, self.transfer);
+        near.one_by_one = self.without.overlap;
+        near
     }
 }

@@ -3,6 +3,7 @@
 //! The map: `event_queue` orders what happens, `rng` draws what is random.
 #![forbid(unsafe_code)]
 
+pub mod ablation;
 pub mod calibrate;
 pub mod conform;
 pub mod cost;
@@ -17,4 +18,5 @@ pub mod report;
 pub mod reproduce;
 pub mod rng;
 pub mod scenario;
+pub mod sensitivity;
 pub mod workload;

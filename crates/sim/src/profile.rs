@@ -33,9 +33,21 @@ pub struct MachineProfile {
     pub cycles: Cycles,
     /// Costs of the block layer's labels, cycles: `default` and those that differ.
     pub labels: BTreeMap<String, u64>,
+    /// What of the model is switched off.
+    #[serde(skip)]
+    pub without: Without,
     /// Digest of the file.
     #[serde(skip)]
     pub hash: String,
+}
+
+/// Mechanisms that are no numbers, switched off to see what they are worth (`ablation.rs`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Without {
+    /// Misses of a label come one after the other.
+    pub overlap: bool,
+    /// A failed try-lock touches no line.
+    pub try_lock: bool,
 }
 
 /// How CPUs are laid out. CPUs are numbered socket by socket, die by die, core by core; second
@@ -91,8 +103,9 @@ pub enum Distance {
 }
 
 /// Profiles that are built in.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml")),
+    ("dell-r7525", include_str!("../profiles/dell-r7525.toml")),
     ("xeon-10c", include_str!("../profiles/xeon-10c.toml")),
     ("qemu-icount", include_str!("../profiles/qemu-icount.toml")),
 ];

@@ -40,6 +40,23 @@ pub struct Table {
     /// Rows.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,
+    /// Ratios of CPU shares, where the shares themselves say little.
+    #[serde(default, rename = "sys_ratio")]
+    pub sys_ratios: Vec<SysRatio>,
+}
+
+/// The CPU share of one row in proportion to that of another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SysRatio {
+    /// Name of the row whose share is divided.
+    pub after: String,
+    /// Name of the row by whose share it is divided.
+    pub before: String,
+    /// Published.
+    pub ratio: f64,
+    /// How far the simulated ratio may be off.
+    pub within: f64,
 }
 
 /// One published row.
@@ -57,6 +74,8 @@ pub struct Row {
     pub waits_for: Option<String>,
     /// I/Os a second.
     pub iops: f64,
+    /// Part by which they may be off. Default: that of all rows.
+    pub iops_within: Option<f64>,
     /// Time of a thread in the kernel, percent.
     pub sys: Option<f64>,
     /// Waiting time for spin locks, percent of the time that is not idle.
@@ -90,11 +109,10 @@ pub fn published() -> Tables {
 impl Row {
     /// This row's figures, against the report of its run.
     pub fn judge(&self, report: &Report) -> Vec<Figure> {
-        let mut figures = vec![part(&self.name, "IOPS", self.iops, iops(report), IOPS)];
+        let within = self.iops_within.unwrap_or(IOPS);
+        let mut figures = vec![part(&self.name, "IOPS", self.iops, iops(report), within)];
         if let Some(sys) = self.sys {
-            let jobs = report.jobs.first();
-            let simulated = jobs.map_or(0.0, |job| job.sys_cpu);
-            figures.push(points(&self.name, "sys %", sys, simulated, SYS_POINTS));
+            figures.push(points(&self.name, "sys %", sys, sys_of(report), SYS_POINTS));
         }
         if let Some(share) = self.lock_share {
             // queued_spin_lock_slowpath() is one function for all locks.
@@ -110,8 +128,42 @@ impl Row {
     }
 }
 
+impl Table {
+    /// All figures of the rows that were simulated: of each row, of pairs of rows.
+    pub fn judge(&self, rows: &[(&Row, &Report)]) -> Vec<Figure> {
+        let mut figures: Vec<Figure> = rows
+            .iter()
+            .flat_map(|(row, report)| row.judge(report))
+            .collect();
+        figures.extend(ratios(rows));
+        let sys = |name: &str| {
+            let found = rows.iter().find(|(row, _)| row.name == name);
+            found.map(|(_, report)| sys_of(report))
+        };
+        for one in &self.sys_ratios {
+            if let (Some(after), Some(before)) = (sys(&one.after), sys(&one.before)) {
+                let simulated = after / before.max(f64::MIN_POSITIVE);
+                figures.push(Figure {
+                    row: format!("{} / {}", one.after, one.before),
+                    figure: "sys ratio",
+                    published: one.ratio,
+                    simulated,
+                    tolerance: format!("{:.2}", one.within),
+                    within: (simulated - one.ratio).abs() <= one.within,
+                });
+            }
+        }
+        figures
+    }
+}
+
+/// Kernel time of the first job's threads, percent of the time.
+fn sys_of(report: &Report) -> f64 {
+    report.jobs.first().map_or(0.0, |job| job.sys_cpu)
+}
+
 /// Ratios of the throughputs of any two rows that were simulated.
-pub fn ratios(rows: &[(&Row, &Report)]) -> Vec<Figure> {
+fn ratios(rows: &[(&Row, &Report)]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (index, (first, before)) in rows.iter().enumerate() {
         for (second, after) in &rows[index + 1..] {

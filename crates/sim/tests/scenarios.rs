@@ -9,6 +9,10 @@ use sim::scenario::{ProfileFacts, Scenario};
 
 const PROFILES: &[ProfileFacts<'_>] = &[
     ProfileFacts {
+        name: "dell-r7525",
+        cpus: 64,
+    },
+    ProfileFacts {
         name: "ryzen-7950x",
         cpus: 32,
     },

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::step::{Outcome, Result};
-use crate::{btt, checks, deny, determinism, specs, tidy};
+use crate::{btt, checks, deny, determinism, reproduce, specs, tidy};
 
 type Step = (&'static str, fn() -> Result);
 
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("test", checks::test),
     ("scripts", || checks::scripts(false)),
     ("determinism", determinism::run),
+    ("reproduce", reproduce::run),
     ("explore", checks::explore),
     ("loom", checks::loom),
     ("specs", || specs::check(false)),

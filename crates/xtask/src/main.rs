@@ -10,6 +10,7 @@ mod ci;
 mod deny;
 mod determinism;
 mod paths;
+mod reproduce;
 mod specs;
 mod step;
 mod tidy;
@@ -54,6 +55,8 @@ enum Command {
     },
     /// Wrong specifications: TLC must find out all of them
     Mutants,
+    /// Published tables in short runs, against the list of figures that are within their tolerance
+    Reproduce,
     /// Licences, bans, sources, advisories of the dependencies
     Deny,
     /// Benchmarks
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Loom => checks::loom(),
         Command::Specs { full } => specs::check(full),
         Command::Mutants => specs::mutants(),
+        Command::Reproduce => reproduce::run(),
         Command::Deny => deny::run(),
         Command::Bench { smoke } => checks::bench(smoke),
         Command::Btt => btt::run(),

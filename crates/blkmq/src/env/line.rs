@@ -23,6 +23,8 @@ pub struct Near {
     prices: [u64; 4],
     /// Price from each CPU of the socket.
     from: Vec<u64>,
+    /// Misses never overlap.
+    pub one_by_one: bool,
 }
 
 impl Near {
@@ -32,13 +34,19 @@ impl Near {
         let mut near = Near {
             masks,
             prices,
-            from: Vec::new(),
+            ..Near::default()
         };
         let socket = 128 - masks[2].leading_zeros();
         near.from = (0..socket as u16)
             .map(|cpu| near.nearest(bit_of(CpuId(cpu))))
             .collect();
         near
+    }
+
+    /// Time of two misses that do not need each other's answer.
+    #[inline]
+    pub fn both(&self, a: u64, b: u64) -> u64 {
+        if self.one_by_one { a + b } else { a.max(b) }
     }
 
     /// Price of a line that one CPU has.
@@ -169,6 +177,8 @@ pub struct Tariff {
     pub atomic: u64,
     /// A container operation: a tree node visited, a list or hash operation.
     pub container_op: u64,
+    /// A failed try-lock touches no line.
+    pub blind_tries: bool,
     /// Cache lines.
     pub near: Near,
 }
@@ -183,10 +193,16 @@ pub struct Misses {
 }
 
 impl Misses {
+    /// If nobody else counted for the same label.
+    #[inline]
+    pub fn alone(self) -> u64 {
+        self.chain + self.together
+    }
+
     /// With what somebody else counted for the same label: what overlaps, overlaps.
     #[inline]
-    pub fn with(self, other: Misses) -> u64 {
-        self.chain + other.chain + self.together.max(other.together)
+    pub fn with(self, other: Misses, near: &Near) -> u64 {
+        self.chain + other.chain + near.both(self.together, other.together)
     }
 }
 
@@ -211,15 +227,15 @@ impl Meter {
     /// A load from a line.
     #[inline]
     pub fn load(&mut self, line: &Line, cpu: CpuId) {
-        let price = line.read(cpu, &self.tariff.near);
-        self.misses.together = self.misses.together.max(price);
+        let near = &self.tariff.near;
+        self.misses.together = near.both(self.misses.together, line.read(cpu, near));
     }
 
     /// A load from a line that is also written.
     #[inline]
     pub fn update(&mut self, line: &Line, cpu: CpuId) {
-        let price = line.write(cpu, &self.tariff.near);
-        self.misses.together = self.misses.together.max(price);
+        let near = &self.tariff.near;
+        self.misses.together = near.both(self.misses.together, line.write(cpu, near));
     }
 
     /// So many container operations.

@@ -327,7 +327,9 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
 
     fn try_in_vain(&self, cpu: &mut Cpu) {
         cpu.note_access();
-        cpu.meter.load(&self.word, cpu.id);
+        if !cpu.meter.tariff.blind_tries {
+            cpu.meter.load(&self.word, cpu.id);
+        }
     }
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {

@@ -87,8 +87,8 @@ impl Lines {
         let Some(near) = self.near.get(usize::from(cpu.0)) else {
             return;
         };
-        let farthest = lines.own.write(cpu, near).max(lines.links.write(cpu, near));
-        let farthest = farthest.max(lines.sort.write(cpu, near));
+        let farthest = near.both(lines.own.write(cpu, near), lines.links.write(cpu, near));
+        let farthest = near.both(farthest, lines.sort.write(cpu, near));
         self.chain.set(self.chain.get() + farthest);
         lines.owner.set(cpu.0);
         lines.reader.set(cpu.0);
@@ -142,7 +142,8 @@ impl Lines {
     pub(super) fn read_hash(&self, cpu: CpuId, bucket: u8) {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
             let line = &self.hash_heads[usize::from(bucket) / 8];
-            self.loads.set(self.loads.get().max(line.read(cpu, near)));
+            let miss = line.read(cpu, near);
+            self.loads.set(near.both(self.loads.get(), miss));
         }
     }
 
@@ -173,8 +174,8 @@ impl Lines {
             return;
         }
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            let price = line.take_away(cpu, near);
-            self.stores.set(self.stores.get().max(price));
+            let miss = line.take_away(cpu, near);
+            self.stores.set(near.both(self.stores.get(), miss));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Everything here works on one CPU's state, so it is borrowed once. What concerns others - events,
 //! devices, tasks - ends the stretch and is done by `step.rs`. This is the simulator's hot loop.
 
-use blkmq::env::{Answer, Cpu, Misses, Slab, Solo, SoloSlab};
+use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
 use blkmq::path::{Label, Next, Toll};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, RequestPool};
@@ -298,7 +298,7 @@ impl Toll for Lane<'_> {
     #[inline]
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool {
         let (work, misses) = cpu.meter.take();
-        let misses = misses.with(self.pool.held(cpu.id).lines.take());
+        let misses = misses.with(self.pool.held(cpu.id).lines.take(), &cpu.meter.tariff.near);
         let work = self.core.costs.label(label) + work;
         // Waiting for a cache line takes as long beside a busy sibling as alone.
         let ps = misses
@@ -345,7 +345,7 @@ impl Toll for Lane<'_> {
         } else {
             self.mq.try_in_vain(lock, cpu);
             let (work, misses) = cpu.meter.take();
-            let price = work + misses.with(Misses::default());
+            let price = work + misses.alone();
             self.core.spent.step(Step::LockFree, price);
             cpu.at_ps += price;
             cpu.answer = Answer::Contended;
@@ -371,7 +371,7 @@ impl Toll for Lane<'_> {
 fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
     mq.acquire(lock, env);
     let (work, misses) = env.meter.take();
-    let line = misses.with(Misses::default());
+    let line = misses.alone();
     // Who spins has a copy of the word: the unlock takes it away before the word comes back.
     let lines = if step == Step::LockHandoff {
         2 * line

@@ -28,6 +28,7 @@ fn loads_overlap_and_atomics_wait() {
         tariff: Tariff {
             atomic: 5,
             container_op: 2,
+            blind_tries: false,
             near: near(),
         },
         ..Meter::default()
@@ -59,5 +60,10 @@ fn what_two_count_for_one_label_overlaps() {
         chain: 2,
         together: 7,
     };
-    assert_eq!(a.with(b), 13);
+    assert_eq!(a.with(b, &near()), 13);
+    let one_by_one = Near {
+        one_by_one: true,
+        ..near()
+    };
+    assert_eq!(a.with(b, &one_by_one), 20);
 }

@@ -1,0 +1,73 @@
+//! Figures that are known to be within their tolerance: none of them may leave it.
+//!
+//! The list is a text file, `table | row | figure` a line; `#` begins a comment.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use sim::reproduce::Figure;
+
+use crate::error::Error;
+use crate::output;
+use crate::scenario::read_text;
+use crate::{DIFFERENT, OK};
+
+/// Says which figures have left their tolerance, and which have come into it.
+pub(super) fn compare(file: &Path, figures: &[(String, Figure)]) -> Result<u8, Error> {
+    let expected = read(file, &read_text(file)?)?;
+    let (mut text, mut gone) = (String::new(), 0);
+    for line in &expected {
+        match figures.iter().find(|(table, f)| key(table, f) == *line) {
+            Some((_, figure)) if figure.within => {}
+            Some(_) => {
+                gone += 1;
+                let _ = writeln!(text, "was within its tolerance: {line}");
+            }
+            None => return Err(Error::input(file, format!("no such figure: {line}"))),
+        }
+    }
+    for (table, figure) in figures.iter().filter(|(_, figure)| figure.within) {
+        let line = key(table, figure);
+        if !expected.contains(&line) {
+            let _ = writeln!(text, "is within its tolerance now: {line}");
+        }
+    }
+    let _ = writeln!(text, "{gone} of {} have gone out", expected.len());
+    output::print(&text)?;
+    Ok(if gone == 0 { OK } else { DIFFERENT })
+}
+
+fn key(table: &str, figure: &Figure) -> String {
+    format!("{table} | {} | {}", figure.row, figure.figure)
+}
+
+fn read(file: &Path, text: &str) -> Result<Vec<String>, Error> {
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        if line.split(" | ").count() != 3 {
+            let what = format!("line {}: expected `table | row | figure`", number + 1);
+            return Err(Error::input(file, what));
+        }
+        lines.push(line.to_owned());
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use std::path::Path;
+
+    #[test]
+    fn a_line_has_three_parts() {
+        let read = |text| read(Path::new("f"), text);
+        let lines = read("# all\n3.1 | nvme, stock | IOPS  # yes\n\n").unwrap();
+        assert_eq!(lines, ["3.1 | nvme, stock | IOPS"]);
+        let error = read("\n3.1 | nvme").unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

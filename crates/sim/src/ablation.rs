@@ -1,0 +1,124 @@
+//! Mechanisms of the model, each switched off on its own: what is it worth?
+//!
+//! A profile without a mechanism is still a profile: who wants to know whether the others can make
+//! up for it fits it anew. Not here: fitting (`calibrate.rs`), running (`cli`).
+
+use crate::cost::Step;
+use crate::profile::MachineProfile;
+
+/// What can be switched off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mechanism {
+    /// Cache lines of other CPUs cost time: holds grow with contention.
+    RemoteLines,
+    /// A line from another die costs more than one from the own.
+    Distance,
+    /// Misses that do not need each other are under way together.
+    Overlap,
+    /// Two threads of a core slow each other down.
+    Smt,
+    /// Sleeping, waking and leaving an idle state take time.
+    Sleep,
+    /// A failed try-lock takes a copy of the lock's word.
+    TryLock,
+}
+
+impl Mechanism {
+    /// All, in order.
+    pub const ALL: [Mechanism; 6] = [
+        Mechanism::RemoteLines,
+        Mechanism::Distance,
+        Mechanism::Overlap,
+        Mechanism::Smt,
+        Mechanism::Sleep,
+        Mechanism::TryLock,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::RemoteLines => "lines",
+            Mechanism::Distance => "distance",
+            Mechanism::Overlap => "overlap",
+            Mechanism::Smt => "smt",
+            Mechanism::Sleep => "sleep",
+            Mechanism::TryLock => "try-lock",
+        }
+    }
+
+    /// The mechanism of this name.
+    pub fn by_name(name: &str) -> Option<Mechanism> {
+        Mechanism::ALL.into_iter().find(|m| m.name() == name)
+    }
+
+    /// Switches it off.
+    pub fn switch_off(self, profile: &mut MachineProfile) {
+        match self {
+            Mechanism::RemoteLines => {
+                let t = &mut profile.transfer_ps;
+                (t.sibling, t.die, t.socket, t.machine) = (0, 0, 0, 0);
+            }
+            Mechanism::Distance => {
+                let mean = mean_transfer(profile);
+                let t = &mut profile.transfer_ps;
+                (t.sibling, t.die, t.socket, t.machine) = (mean, mean, mean, mean);
+            }
+            Mechanism::Overlap => profile.without.overlap = true,
+            Mechanism::Smt => profile.smt.shared_percent = 100,
+            Mechanism::Sleep => {
+                for step in [
+                    Step::Wake,
+                    Step::ContextSwitch,
+                    Step::IdleExit,
+                    Step::IpiLatency,
+                ] {
+                    *profile.cycles.of_mut(step) = 0;
+                }
+            }
+            Mechanism::TryLock => profile.without.try_lock = true,
+        }
+    }
+}
+
+/// Transfer time between two CPUs drawn at random.
+fn mean_transfer(profile: &MachineProfile) -> u64 {
+    use crate::profile::Distance;
+    use blkmq::request::CpuId;
+    let cpus = profile.cpus();
+    let t = profile.transfer_ps;
+    let times = (1..cpus).map(|other| match profile.distance(CpuId(0), CpuId(other)) {
+        Distance::Same => 0,
+        Distance::Sibling => t.sibling,
+        Distance::Die => t.die,
+        Distance::Socket => t.socket,
+        Distance::Machine => t.machine,
+    });
+    times.sum::<u64>() / u64::from(cpus - 1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mechanism;
+    use crate::profile::MachineProfile;
+
+    #[test]
+    fn each_changes_what_it_names() {
+        let base = MachineProfile::built_in("ryzen-7950x").unwrap();
+        let mut seen = vec![format!("{base:?}")];
+        for mechanism in Mechanism::ALL {
+            assert_eq!(Mechanism::by_name(mechanism.name()), Some(mechanism));
+            let mut profile = base.clone();
+            mechanism.switch_off(&mut profile);
+            let text = format!("{profile:?}");
+            assert!(!seen.contains(&text), "{}", mechanism.name());
+            seen.push(text);
+        }
+        // 1 sibling, 14 CPUs of the die, 16 of the other.
+        let mut flat = base.clone();
+        Mechanism::Distance.switch_off(&mut flat);
+        let t = base.transfer_ps;
+        let mean = (t.sibling + 14 * t.die + 16 * t.socket) / 31;
+        assert_eq!(flat.transfer_ps.machine, mean);
+        assert_eq!(flat.transfer_ps.sibling, mean);
+    }
+}

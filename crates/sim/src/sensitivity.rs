@@ -1,0 +1,115 @@
+//! Costs of a profile one by one: their names, and the profile with one of them changed.
+//!
+//! Not here: running (`cli`), and what the changes say.
+
+use crate::cost::Step;
+use crate::profile::MachineProfile;
+
+/// One number of a profile that a run's throughput may depend on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cost {
+    /// A transfer time: sibling, die, socket, machine.
+    Transfer(usize),
+    /// Threads of a core.
+    Smt,
+    /// An atomic operation.
+    Atomic,
+    /// A container operation.
+    ContainerOp,
+    /// A step outside the block layer.
+    Step(Step),
+    /// A label of the block layer; `default` stands for those that are not listed.
+    Label(String),
+}
+
+const TRANSFERS: [&str; 4] = ["sibling", "die", "socket", "machine"];
+
+impl Cost {
+    /// All costs of a profile that are not zero.
+    pub fn all(profile: &MachineProfile) -> Vec<Cost> {
+        let transfers = (0..TRANSFERS.len()).map(Cost::Transfer);
+        let rest = [Cost::Smt, Cost::Atomic, Cost::ContainerOp];
+        let steps = Step::ALL.iter().map(|&step| Cost::Step(step));
+        let labels = profile.labels.keys().map(|name| Cost::Label(name.clone()));
+        let all = transfers.chain(rest).chain(steps).chain(labels);
+        all.filter(|cost| cost.of(profile) > 0).collect()
+    }
+
+    /// Its place in the file.
+    pub fn name(&self) -> String {
+        match self {
+            Cost::Transfer(index) => format!("transfer_ps.{}", TRANSFERS[*index]),
+            Cost::Smt => "smt.shared_percent".to_owned(),
+            Cost::Atomic => "cycles.atomic".to_owned(),
+            Cost::ContainerOp => "cycles.container_op".to_owned(),
+            Cost::Step(step) => format!("cycles.{}", step.key()),
+            Cost::Label(name) => format!("labels.{name}"),
+        }
+    }
+
+    /// Its value.
+    pub fn of(&self, profile: &MachineProfile) -> u64 {
+        let mut copy = profile.clone();
+        *self.place(&mut copy)
+    }
+
+    /// The profile with this cost in hundredths of what it was; the change in the cost's unit.
+    pub fn scaled(&self, profile: &MachineProfile, percent: u64) -> (MachineProfile, i64) {
+        let mut changed = profile.clone();
+        let value = self.place(&mut changed);
+        let before = *value;
+        // A small cost changes by one unit at least, or nothing would be seen.
+        let step = (before * percent.abs_diff(100)).div_ceil(100);
+        *value = if percent > 100 {
+            before + step
+        } else {
+            before.saturating_sub(step)
+        };
+        let by = i64::try_from(value.abs_diff(before)).unwrap_or(i64::MAX);
+        let by = if *value < before { -by } else { by };
+        (changed, by)
+    }
+
+    fn place<'a>(&self, profile: &'a mut MachineProfile) -> &'a mut u64 {
+        let t = &mut profile.transfer_ps;
+        match self {
+            Cost::Transfer(0) => &mut t.sibling,
+            Cost::Transfer(1) => &mut t.die,
+            Cost::Transfer(2) => &mut t.socket,
+            Cost::Transfer(_) => &mut t.machine,
+            Cost::Smt => &mut profile.smt.shared_percent,
+            Cost::Atomic => &mut profile.cycles.atomic,
+            Cost::ContainerOp => &mut profile.cycles.container_op,
+            Cost::Step(step) => profile.cycles.of_mut(*step),
+            Cost::Label(name) => profile
+                .labels
+                .get_mut(name)
+                .expect("costs are named by the profile they are of"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cost;
+    use crate::profile::MachineProfile;
+
+    #[test]
+    fn one_cost_changes_and_no_other() {
+        let base = MachineProfile::built_in("ryzen-7950x").unwrap();
+        let all = Cost::all(&base);
+        assert!(all.len() > 60, "{}", all.len());
+        for cost in &all {
+            let (up, by) = cost.scaled(&base, 110);
+            assert_eq!(cost.of(&up) as i64 - cost.of(&base) as i64, by);
+            assert!(by > 0, "{}", cost.name());
+            let others = all.iter().filter(|other| *other != cost);
+            for other in others {
+                assert_eq!(other.of(&up), other.of(&base), "{}", other.name());
+            }
+            let (down, by) = cost.scaled(&base, 90);
+            assert_eq!(cost.of(&down) as i64 - cost.of(&base) as i64, by);
+            assert!(by < 0, "{}", cost.name());
+        }
+    }
+}
