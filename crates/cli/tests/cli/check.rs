@@ -136,7 +136,7 @@ fn wrong_folders_are_told_by_file() {
     refused_in(&place, &[], "t.schedule", "line 2: `who`");
     place.write(
         "specs/Small/traces/t.schedule",
-        "# blksim schedule 1\nspec X\n",
+        "# blksim schedule 1\nspec X\nvariant one\nshows nothing\n  1 Go\n",
     );
     refused_in(&place, &[], "t.schedule", "expected steps of spec Small");
     place.write("specs/Small/expect.toml", EXPECT);
