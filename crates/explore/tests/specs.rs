@@ -59,6 +59,36 @@ fn every_configuration_is_promised_and_there() {
     assert_eq!(all, files(&folder("")), "a specification without test");
 }
 
+/// Labels named in the second column of a README's table of actions.
+fn labels_named(readme: &str) -> Vec<String> {
+    let rows = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("| Action |"));
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let words = rows.flat_map(|row| row.rsplit('|').nth(1).unwrap_or("").split(' '));
+    let words = words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+    let dotted = words.filter(|word| word.contains('.'));
+    dotted.map(str::to_owned).collect()
+}
+
+/// A README names only labels that blkmq has; one that it had is told.
+#[test]
+fn labels_of_actions_exist() {
+    let known: BTreeSet<String> = blkmq::path::Label::all()
+        .map(|label| label.name())
+        .collect();
+    for spec in SPECS {
+        let named = labels_named(&text(&folder(spec).join("README.md")));
+        assert!(named.len() > 10, "{spec}: {named:?}");
+        for label in named {
+            assert!(known.contains(&label), "{spec}: no label {label}");
+        }
+    }
+    let old = "| Action | Labels |\n|---|---|\n| Free | list.offer to pass.group |\n";
+    assert_eq!(labels_named(old), ["list.offer", "pass.group"]);
+    assert!(labels_named(old).iter().all(|label| !known.contains(label)));
+}
+
 /// Every action of the specification is taken in some variant that is checked quickly, and its
 /// README says to which label it belongs.
 #[test]
