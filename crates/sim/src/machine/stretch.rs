@@ -276,7 +276,9 @@ impl Lane<'_> {
         self.locks = env.locks_held();
     }
 
-    /// The label released locks: they are free as of the CPU's time.
+    /// The label released locks: they are free as of the CPU's time. Kept out of what every label
+    /// goes through.
+    #[inline(never)]
     fn release(&mut self, env: &Cpu) {
         let released = self.locks - env.locks_held();
         self.locks = env.locks_held();
@@ -295,7 +297,8 @@ impl Lane<'_> {
 }
 
 impl Toll for Lane<'_> {
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call a label, measured")]
+    #[inline(always)]
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool {
         let (work, misses) = cpu.meter.take();
         let misses = misses.with(self.pool.held(cpu.id).lines.take(), &cpu.meter.tariff.near);
