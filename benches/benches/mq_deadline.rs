@@ -98,7 +98,7 @@ impl Steady {
             .expect("requests are queued");
         self.completed[1] += 1;
         self.insert(rq);
-        self.pool.take_moved();
+        self.pool.lines.take();
         rq
     }
 }

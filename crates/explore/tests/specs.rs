@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use blkmq::path::Label;
 use blkmq::schedule::Schedule;
 use explore::tlc::{Expectations, Expected, Mutants, configuration, corruptions};
 
@@ -74,9 +75,7 @@ fn labels_named(readme: &str) -> Vec<String> {
 /// A README names only labels that blkmq has; one that it had is told.
 #[test]
 fn labels_of_actions_exist() {
-    let known: BTreeSet<String> = blkmq::path::Label::all()
-        .map(|label| label.name())
-        .collect();
+    let known: BTreeSet<String> = Label::all().map(Label::name).collect();
     for spec in SPECS {
         let named = labels_named(&text(&folder(spec).join("README.md")));
         assert!(named.len() > 10, "{spec}: {named:?}");
