@@ -85,8 +85,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE.jar")]
     pub(crate) tlatools: Option<PathBuf>,
     /// Runs of TLC at a time. Default: one a core
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
 }
 
 /// What check needs and what its exit code says, below its help.

@@ -44,7 +44,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Error> {
     }
     let tools = tools::find(args.tlatools.as_deref())?;
     let interrupt = Interrupt::install()?;
-    let (done, seconds) = pool::run(&tools, &jobs, args.jobs, &interrupt)?;
+    let (done, seconds) = pool::run(&tools, &jobs, args.jobs.map(usize::from), &interrupt)?;
     let mut rows = Vec::new();
     for (task, done) in tasks.iter().zip(&done) {
         rows.push(judge(task, done, args.schedules.as_deref())?);

@@ -47,6 +47,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     if args.ablations {
         return ablation::print_all(args.quick);
     }
+    let expected = args.expect.as_deref().map(expected::read);
+    let expected = expected.transpose()?;
     let profiles = match &args.without {
         Some(name) => ablation::profiles_without(name)?,
         None => built_in()?,
@@ -59,8 +61,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     let within = figures.iter().filter(|(_, figure)| figure.within).count();
     let all = figures.len();
     output::print(&format!("{within} of {all} within tolerance\n"))?;
-    if let Some(file) = &args.expect {
-        return expected::compare(file, &figures);
+    if let (Some(file), Some(expected)) = (&args.expect, &expected) {
+        return expected::compare(file, expected, &figures);
     }
     Ok(if within == all { OK } else { DIFFERENT })
 }

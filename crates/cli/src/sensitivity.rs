@@ -85,7 +85,9 @@ fn plan_of(
         scenario = scenario.set(assignment)?;
     }
     let runtime = format!("job.runtime={}", args.runtime);
-    scenario = scenario.set(&runtime)?.set("job.ramp_time=2ms")?;
+    let wrong = || Error::usage("--runtime", "expected a time above 0, such as 20ms or 1s");
+    scenario = scenario.set(&runtime).map_err(|_| wrong())?;
+    scenario = scenario.set("job.ramp_time=2ms")?;
     let facts = MachineProfile::names()
         .into_iter()
         .map(|name| MachineProfile::built_in(name).map(|known| (name, known.cpus())));
@@ -95,7 +97,8 @@ fn plan_of(
         .iter()
         .map(|&(name, cpus)| ProfileFacts { name, cpus })
         .collect();
-    let plan = scenario.plan(&facts)?;
+    // Rows are known to be right, so what is wrong is what was set here.
+    let plan = scenario.plan(&facts).map_err(|_| wrong())?;
     Ok((plan.machine.profile == profile.name).then_some(plan))
 }
 

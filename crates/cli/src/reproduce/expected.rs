@@ -13,10 +13,13 @@ use crate::scenario::read_text;
 use crate::{DIFFERENT, OK};
 
 /// Says which figures have left their tolerance, and which have come into it.
-pub(super) fn compare(file: &Path, figures: &[(String, Figure)]) -> Result<u8, Error> {
-    let expected = read(file, &read_text(file)?)?;
+pub(super) fn compare(
+    file: &Path,
+    expected: &[String],
+    figures: &[(String, Figure)],
+) -> Result<u8, Error> {
     let (mut text, mut gone) = (String::new(), 0);
-    for line in &expected {
+    for line in expected {
         match figures.iter().find(|(table, f)| key(table, f) == *line) {
             Some((_, figure)) if figure.within => {}
             Some(_) => {
@@ -41,7 +44,12 @@ fn key(table: &str, figure: &Figure) -> String {
     format!("{table} | {} | {}", figure.row, figure.figure)
 }
 
-fn read(file: &Path, text: &str) -> Result<Vec<String>, Error> {
+/// Reads a list, before anything runs. One without a figure could not fail, so it is refused.
+pub(super) fn read(file: &Path) -> Result<Vec<String>, Error> {
+    parse(file, &read_text(file)?)
+}
+
+fn parse(file: &Path, text: &str) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -52,22 +60,36 @@ fn read(file: &Path, text: &str) -> Result<Vec<String>, Error> {
             let what = format!("line {}: expected `table | row | figure`", number + 1);
             return Err(Error::input(file, what));
         }
+        if lines.iter().any(|known| known == line) {
+            let what = format!("line {}: listed twice: {line}", number + 1);
+            return Err(Error::input(file, what));
+        }
         lines.push(line.to_owned());
+    }
+    if lines.is_empty() {
+        return Err(Error::input(
+            file,
+            "no figure; expected `table | row | figure` lines",
+        ));
     }
     Ok(lines)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::parse;
     use std::path::Path;
 
     #[test]
     fn a_line_has_three_parts() {
-        let read = |text| read(Path::new("f"), text);
+        let read = |text| parse(Path::new("f"), text);
         let lines = read("# all\n3.1 | nvme, stock | IOPS  # yes\n\n").unwrap();
         assert_eq!(lines, ["3.1 | nvme, stock | IOPS"]);
         let error = read("\n3.1 | nvme").unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
+        let error = read("# nothing\n").unwrap_err().to_string();
+        assert!(error.contains("no figure"), "{error}");
+        let error = read("a | b | c\na | b | c\n").unwrap_err().to_string();
+        assert!(error.contains("line 2: listed twice"), "{error}");
     }
 }
