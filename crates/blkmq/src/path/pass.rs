@@ -312,15 +312,10 @@ impl PassPath {
     ) -> PullStep {
         let rq = self.rq.expect("one was picked");
         let of_rq = q.pool.held(cpu.id)[rq].hctx;
-        let get = match &mut self.get {
-            Some(get) => get,
-            none => none.insert(tag::start_driver(mq, of_rq, cpu)),
-        };
-        let step = tag::step_driver(get, mq, q.id, rq, of_rq, cpu);
+        let step = tag::search_driver(&mut self.get, mq, q.id, rq, of_rq, cpu);
         if let TagStep::Wait(next) = step {
             return PullStep::Wait(next);
         }
-        self.get = None;
         self.rq = None;
         // A request without tag goes along: dispatch_rq_list will wait for one.
         if step == TagStep::Got {

@@ -22,13 +22,28 @@ pub(super) enum TagStep {
     Full,
 }
 
-/// Starts a search for a driver tag of `hctx`.
-pub(super) fn start_driver<E: Env>(mq: &BlkMq<E>, hctx: HctxId, cpu: &mut Cpu) -> Get {
-    Get::start(mq.set.driver_of(hctx), cpu, None)
+/// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it
+/// when it is over.
+pub(super) fn search_driver<E: Env>(
+    search: &mut Option<Get>,
+    mq: &BlkMq<E>,
+    queue: u8,
+    rq: RequestId,
+    hctx: HctxId,
+    cpu: &mut Cpu,
+) -> TagStep {
+    let get = match &mut *search {
+        Some(get) => get,
+        none => none.insert(Get::start(mq.set.driver_of(hctx), cpu, None)),
+    };
+    let step = step_driver(get, mq, queue, rq, hctx, cpu);
+    if !matches!(step, TagStep::Wait(_)) {
+        *search = None;
+    }
+    step
 }
 
-/// One step of a search for a driver tag for `rq`.
-pub(super) fn step_driver<E: Env>(
+fn step_driver<E: Env>(
     get: &mut Get,
     mq: &BlkMq<E>,
     queue: u8,

@@ -22,17 +22,11 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> ListStep {
         let rq = self.list.first().expect("the head asked for the tag");
-        let get = match &mut self.get {
-            Some(get) => get,
-            none => none.insert(tag::start_driver(mq, hctx, cpu)),
-        };
-        let step = tag::step_driver(get, mq, queue, rq, hctx, cpu);
-        let got = match step {
+        let got = match tag::search_driver(&mut self.get, mq, queue, rq, hctx, cpu) {
             TagStep::Wait(next) => return ListStep::Wait(next),
             TagStep::Got => true,
             TagStep::Full => false,
         };
-        self.get = None;
         self.leave_line(mq, queue, hctx, cpu, got);
         match (got, self.at) {
             (true, _) => self.offer(mq.queue(queue), cpu),
@@ -144,17 +138,11 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> ListStep {
         let next = self.list.first().expect("offer saw one more");
-        let get = match &mut self.get {
-            Some(get) => get,
-            none => none.insert(tag::start_driver(mq, hctx, cpu)),
-        };
-        let step = tag::step_driver(get, mq, queue, next, hctx, cpu);
-        let got = match step {
+        let got = match tag::search_driver(&mut self.get, mq, queue, next, hctx, cpu) {
             TagStep::Wait(next) => return ListStep::Wait(next),
             TagStep::Got => true,
             TagStep::Full => false,
         };
-        self.get = None;
         self.ahead = got;
         let rq = self.rq.expect("offer took one off the list");
         self.submit(rq, !got)

@@ -104,15 +104,10 @@ impl PlugPath {
 
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
-        let get = match &mut self.get {
-            Some(get) => get,
-            none => none.insert(tag::start_driver(mq, self.hctx, cpu)),
-        };
-        let step = tag::step_driver(get, mq, self.queue, rq, self.hctx, cpu);
+        let step = tag::search_driver(&mut self.get, mq, self.queue, rq, self.hctx, cpu);
         if let TagStep::Wait(next) = step {
             return next;
         }
-        self.get = None;
         if step == TagStep::Got {
             return self.offer(rq);
         }
