@@ -24,24 +24,26 @@ use crate::time::Jiffies;
 /// Most scheduler tags (MAX_SCHED_RQ).
 const MAX_SCHED_RQ: u32 = 2048;
 
-/// One tag set and the queues that share it.
+/// Tag sets, and the queues that draw from them.
 #[derive(Debug)]
 pub struct BlkMq<E: Env> {
-    /// The tags.
-    pub set: TagSet<E>,
-    /// The queues.
+    /// The tag sets.
+    pub sets: Vec<TagSet<E>>,
+    /// The queues, those of one set next to each other.
     pub queues: Vec<RequestQueue<E>>,
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
 }
 
-solo_value!(BlkMq { locks; set, queues });
+solo_value!(BlkMq { locks; sets, queues });
 
 /// A disk's queue (request_queue).
 #[derive(Debug)]
 pub struct RequestQueue<E: Env> {
     /// Number in its `BlkMq`.
     pub id: u8,
+    /// Number of its tag set.
+    pub set: u8,
     /// What does not change while it runs.
     pub settings: QueueSettings,
     /// Requests and bios.
@@ -70,7 +72,7 @@ pub struct RequestQueue<E: Env> {
 }
 
 solo_value!(RequestQueue {
-    id, settings;
+    id, set, settings;
     pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, quiesced, queue_lock
 });
 
@@ -151,21 +153,55 @@ pub struct FlushQueue {
 impl<E: Env> BlkMq<E> {
     /// One queue on its own tag set. `hint` draws first allocation hints.
     pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq<E> {
-        let rules = &config.settings.rules;
-        let mut set = TagSet::new(&config.tags, &config.topology, rules, hint);
-        if config.settings.scheduler == SchedulerKind::None {
-            // queue/nr_requests is the depth of the driver tags then.
-            for map in &mut set.driver {
-                map.shrink(config.settings.nr_requests, None);
+        BlkMq::with_sets(&[vec![config.clone()]], hint)
+    }
+
+    /// Several tag sets, each with the queues that share it; what the first queue of a set says
+    /// about tags and CPUs holds for all of it. Queues are numbered through in this order. `hint`
+    /// draws first allocation hints. Panics without a queue, with a set without one, or with more
+    /// than 256.
+    pub fn with_sets(config: &[Vec<QueueConfig>], hint: &mut dyn FnMut() -> u32) -> BlkMq<E> {
+        let mut sets: Vec<TagSet<E>> = Vec::with_capacity(config.len());
+        let mut queues: Vec<RequestQueue<E>> = Vec::new();
+        for on_set in config {
+            let number = u8::try_from(sets.len()).expect("at most 256 tag sets");
+            let first = queues.len();
+            let settings = &on_set[0].settings;
+            let mut set = TagSet::new(
+                &on_set[0].tags,
+                &on_set[0].topology,
+                &settings.rules,
+                first..first + on_set.len(),
+                hint,
+            );
+            if settings.scheduler == SchedulerKind::None {
+                // queue/nr_requests is the depth of the driver tags then.
+                for map in &mut set.driver {
+                    map.shrink(settings.nr_requests, None);
+                }
             }
+            for queue in on_set {
+                let id = u8::try_from(queues.len()).expect("at most 256 queues");
+                queues.push(RequestQueue::new(id, number, queue, &set, hint));
+            }
+            sets.push(set);
         }
-        let queue = RequestQueue::new(0, config, &set, hint);
-        let queues = vec![queue];
-        let locks = locks::LockTable::new(&set, &queues);
-        BlkMq { set, queues, locks }
+        let locks = locks::LockTable::new(&sets, &queues);
+        BlkMq {
+            sets,
+            queues,
+            locks,
+        }
+    }
+
+    /// The tag set of this queue.
+    #[inline]
+    pub fn set_of(&self, queue: u8) -> &TagSet<E> {
+        &self.sets[usize::from(self.queue(queue).set)]
     }
 
     /// The queue of this number.
+    #[inline]
     pub fn queue(&self, id: u8) -> &RequestQueue<E> {
         &self.queues[usize::from(id)]
     }
@@ -174,6 +210,7 @@ impl<E: Env> BlkMq<E> {
 impl<E: Env> RequestQueue<E> {
     fn new(
         id: u8,
+        set_number: u8,
         config: &QueueConfig,
         set: &TagSet<E>,
         hint: &mut dyn FnMut() -> u32,
@@ -208,6 +245,7 @@ impl<E: Env> RequestQueue<E> {
             .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
         RequestQueue {
             id,
+            set: set_number,
             pool: E::Slab::new(RequestPool::new(tagged as usize + hctx_count, config.bios)),
             ctxs: (0..cpus)
                 .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))

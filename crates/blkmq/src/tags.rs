@@ -5,6 +5,8 @@
 
 mod cpumap;
 
+use core::ops::Range;
+
 pub(crate) use cpumap::cpus_of;
 pub use cpumap::{CpuTopology, map_queues};
 
@@ -86,9 +88,11 @@ pub struct TagSet<E: Env> {
     pub driver: Vec<Sbitmap<E>>,
     /// BLK_MQ_F_TAG_HCTX_SHARED: all hctxs draw from one map.
     pub hctx_shared: bool,
+    /// Numbers of the queues that draw from it.
+    pub queues: Range<usize>,
 }
 
-solo_value!(TagSet { queue_depth, counts, map, hctx_shared; driver });
+solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues; driver });
 
 /// What a tag set is made from.
 #[derive(Clone, Debug)]
@@ -107,11 +111,12 @@ pub struct TagSetConfig {
 }
 
 impl<E: Env> TagSet<E> {
-    /// Free tags for the CPUs of `topology`. `hint` draws first allocation hints.
+    /// Free tags of the `queues` for the CPUs of `topology`. `hint` draws first allocation hints.
     pub fn new(
         config: &TagSetConfig,
         topology: &CpuTopology,
         rules: &Rules,
+        queues: Range<usize>,
         hint: &mut dyn FnMut() -> u32,
     ) -> TagSet<E> {
         let counts = config.counts;
@@ -123,8 +128,12 @@ impl<E: Env> TagSet<E> {
         let cpus = topology.cpus();
         let shallow = rules.shallow_depth;
         // Hctxs that share a map stand in its lines, too.
-        let in_line =
-            config.waiters + usize::from(counts.total()) * usize::from(config.hctx_shared);
+        let sharers = match config.hctx_shared {
+            true => usize::from(counts.total()) * queues.len(),
+            false if queues.len() > 1 => queues.len(),
+            false => 0,
+        };
+        let in_line = config.waiters + sharers;
         let mut one = || Sbitmap::new(config.queue_depth, cpus, shallow, None, in_line, &mut *hint);
         let interrupts = match config.vectors {
             true => CpuMap::Grouped,
@@ -143,7 +152,18 @@ impl<E: Env> TagSet<E> {
             driver: (0..maps).map(|_| one()).collect(),
             map: [default, read, poll],
             hctx_shared: config.hctx_shared,
+            queues,
         }
+    }
+
+    /// BLK_MQ_F_TAG_QUEUE_SHARED: several queues draw from it.
+    pub fn queue_shared(&self) -> bool {
+        self.queues.len() > 1
+    }
+
+    /// Tags that come back may be another hctx's: who has none stands in line.
+    pub fn in_line(&self) -> bool {
+        self.hctx_shared || self.queue_shared()
     }
 
     /// The driver tags of `hctx`.

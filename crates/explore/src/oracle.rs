@@ -23,7 +23,7 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     if let Some(text) = q.with_pool(|pool| {
         tags(world, pool)
             .or_else(|| words(q))
-            .or_else(|| lines(&world.mq.set.driver))
+            .or_else(|| lines(&world.mq.sets[0].driver))
             .or_else(|| lines(&q.sched))
             .or_else(|| hctxs_in_line(world))
             .or_else(|| places(world, pool))
@@ -38,7 +38,7 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
 
 /// Set bits against holders, for each map.
 fn tags(world: &World, pool: &RequestPool) -> Option<String> {
-    let mut driver = vec![0_u64; world.mq.set.driver.len()];
+    let mut driver = vec![0_u64; world.mq.sets[0].driver.len()];
     let q = world.mq.queue(0);
     let mut sched = vec![0_u64; q.sched.len()];
     let mut claim = |kind: &str, map: usize, bit: u32, by: &str| {
@@ -57,7 +57,7 @@ fn tags(world: &World, pool: &RequestPool) -> Option<String> {
         if let Some(tag) = rq.tag
             && (!borrows || q.has_elevator())
         {
-            let map = world.mq.set.driver_index(rq.hctx);
+            let map = world.mq.sets[0].driver_index(rq.hctx);
             if let Some(text) = claim("driver", map, tag.0, &by) {
                 return Some(text);
             }
@@ -76,7 +76,7 @@ fn tags(world: &World, pool: &RequestPool) -> Option<String> {
             .filter_map(blkmq::path::Frame::tags_in_hand)
         {
             let by = context.name();
-            let map = world.mq.set.driver_index(hand.hctx);
+            let map = world.mq.sets[0].driver_index(hand.hctx);
             if let Some(text) = hand.driver.and_then(|bit| claim("driver", map, bit, &by)) {
                 return Some(text);
             }
@@ -88,7 +88,7 @@ fn tags(world: &World, pool: &RequestPool) -> Option<String> {
             }
         }
     }
-    compare("driver", &world.mq.set.driver, &driver)
+    compare("driver", &world.mq.sets[0].driver, &driver)
         .or_else(|| compare("scheduler", &q.sched, &sched))
 }
 
@@ -165,7 +165,7 @@ fn lines(maps: &[Sbitmap<Solo>]) -> Option<String> {
 
 /// Hctxs in the lines of driver tags against the word of each, while nobody holds a line's lock.
 fn hctxs_in_line(world: &World) -> Option<String> {
-    let lines = || world.mq.set.driver.iter().flat_map(|map| &map.wait);
+    let lines = || world.mq.sets[0].driver.iter().flat_map(|map| &map.wait);
     if !lines().all(|ws| ws.queue.is_free()) {
         return None;
     }
@@ -302,7 +302,7 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
         return broken("a context is left though all bios have ended");
     }
     let q = world.mq.queue(0);
-    for map in world.mq.set.driver.iter().chain(&q.sched) {
+    for map in world.mq.sets[0].driver.iter().chain(&q.sched) {
         let (mut tasks, mut hctxs) = (0, 0);
         for ws in &map.wait {
             ws.queue.inspect(|queue| {

@@ -13,7 +13,7 @@ use crate::merge::Merging;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, RequestId};
 use crate::rules::{FlushData, Insertion as Route, MergedFree};
-use crate::tags::HctxType;
+use crate::tags::{HctxType, TagSet};
 
 /// Labels of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -307,7 +307,7 @@ pub(super) fn insert_ctx<E: Env>(
     let Some(first) = list.first() else {
         unreachable!("an empty list is not inserted");
     };
-    let (ctx_id, hctx_id, kind) = ctx_of(mq, &pool[first]);
+    let (ctx_id, hctx_id, kind) = ctx_of(mq.set_of(q.id), &pool[first]);
     let mut next = Some(first);
     while let Some(rq) = next {
         pool[rq].place = Place::Ctx;
@@ -332,10 +332,10 @@ pub(super) fn insert_ctx<E: Env>(
 }
 
 /// Software queue, hctx and type that a request waits in.
-fn ctx_of<E: Env>(mq: &BlkMq<E>, rq: &crate::request::Request) -> (CpuId, HctxId, usize) {
+fn ctx_of<E: Env>(set: &TagSet<E>, rq: &crate::request::Request) -> (CpuId, HctxId, usize) {
     let wanted = HctxType::of(rq.op, rq.polled) as usize;
     // A type without queues of its own shares the lists of the default one.
-    let counts = mq.set.counts;
+    let counts = set.counts;
     let own = [counts.default, counts.read, counts.poll][wanted];
     let kind = if own == 0 { 0 } else { wanted };
     (rq.ctx, rq.hctx, kind)

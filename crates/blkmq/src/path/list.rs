@@ -203,7 +203,7 @@ impl ListPath {
             }
             At::Restart => {
                 let marked = hctx.restart.test(cpu);
-                if marked && self.stop == Stop::NoTag && mq.set.hctx_shared {
+                if marked && self.stop == Stop::NoTag && mq.set_of(queue).in_line() {
                     return self.wait(At::StillInLine);
                 }
                 self.restart(marked, queue, hctx_id, cpu)

@@ -365,7 +365,7 @@ impl PassPath {
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
-        let current = mq.set.hctx_for(cpu.id, Op::Write, false);
+        let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
         self.hctx = self.hctx.wrapping_add(1);
         let other = HctxId(self.hctx);
         let runs =

@@ -114,7 +114,7 @@ impl RequeuePath {
         }
         let hctx = HctxId(self.hctx);
         self.hctx += 1;
-        let current = mq.set.hctx_for(cpu.id, Op::Write, false);
+        let current = mq.set_of(self.queue).hctx_for(cpu.id, Op::Write, false);
         let runs =
             !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
         if runs {

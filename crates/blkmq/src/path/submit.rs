@@ -240,7 +240,7 @@ impl SubmitPath {
         }
         let pool = q.pool.held(cpu.id);
         let bio = pool.bio(self.bio);
-        self.hctx = mq.set.hctx_for(cpu.id, bio.op, bio.flags.polled);
+        self.hctx = mq.set_of(q.id).hctx_for(cpu.id, bio.op, bio.flags.polled);
         if split.is_some() {
             return self.to(At::Alloc);
         }
@@ -450,7 +450,7 @@ fn identity_map<'a, E: Env>(
     if q.has_elevator() {
         q.sched_of(hctx)
     } else {
-        mq.set.driver_of(hctx)
+        mq.set_of(q.id).driver_of(hctx)
     }
 }
 
@@ -459,7 +459,7 @@ fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> u
     if q.has_elevator() {
         q.sched_index(hctx)
     } else {
-        mq.set.driver_index(hctx)
+        mq.set_of(q.id).driver_index(hctx)
     }
 }
 

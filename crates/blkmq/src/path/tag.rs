@@ -34,7 +34,7 @@ pub(super) fn search_driver<E: Env>(
 ) -> TagStep {
     let get = match &mut *search {
         Some(get) => get,
-        none => none.insert(Get::start(mq.set.driver_of(hctx), cpu, None)),
+        none => none.insert(Get::start(mq.set_of(queue).driver_of(hctx), cpu, None)),
     };
     let step = step_driver(get, mq, queue, rq, hctx, cpu);
     if !matches!(step, TagStep::Wait(_)) {
@@ -51,8 +51,8 @@ fn step_driver<E: Env>(
     hctx: HctxId,
     cpu: &mut Cpu,
 ) -> TagStep {
-    let map = mq.set.driver_index(hctx) as u32;
-    match get.step(mq.set.driver_of(hctx), cpu) {
+    let map = mq.set_of(queue).driver_index(hctx) as u32;
+    match get.step(mq.set_of(queue).driver_of(hctx), cpu) {
         GetStep::Step => TagStep::Wait(Next::Step),
         GetStep::Lock(word) => {
             TagStep::Wait(lock(queue, LockKind::DriverSwap, map * WORDS_MAX + word))
@@ -86,9 +86,9 @@ pub(super) fn step_put<E: Env>(
     let q = mq.queue(queue);
     let (tags, kind, index) = match map {
         TagMap::Driver(hctx) => (
-            mq.set.driver_of(hctx),
+            mq.set_of(queue).driver_of(hctx),
             LockKind::DriverWait,
-            mq.set.driver_index(hctx),
+            mq.set_of(queue).driver_index(hctx),
         ),
         TagMap::Sched(hctx) => (q.sched_of(hctx), LockKind::SchedWait, q.sched_index(hctx)),
     };

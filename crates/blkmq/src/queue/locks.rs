@@ -193,11 +193,15 @@ pub(super) struct LockTable {
 }
 
 impl LockTable {
-    pub(super) fn new<E: Env>(set: &TagSet<E>, queues: &[RequestQueue<E>]) -> LockTable {
+    pub(super) fn new<E: Env>(sets: &[TagSet<E>], queues: &[RequestQueue<E>]) -> LockTable {
         let mut base = Vec::new();
         let mut count = 0;
         let words = |map: &Sbitmap<E>| map.words.len() as u32;
-        let driver_words = set.driver.iter().map(words).max().unwrap_or(1);
+        let driver_words = sets
+            .iter()
+            .flat_map(|set| set.driver.iter().map(words))
+            .max()
+            .unwrap_or(1);
         let sched_words = queues
             .iter()
             .flat_map(|q| q.sched.iter().map(words))
@@ -205,6 +209,13 @@ impl LockTable {
             .unwrap_or(1);
         for queue in queues {
             let hctxs = queue.hctxs.len() as u32;
+            // Driver tags belong to the set: every queue means the locks of its first one.
+            let set = &sets[usize::from(queue.set)];
+            let owner = set.queues.start;
+            let maps = match owner == usize::from(queue.id) {
+                true => set.driver.len() as u32,
+                false => 0,
+            };
             let sizes = [
                 1,
                 hctxs,
@@ -212,25 +223,25 @@ impl LockTable {
                 1,
                 1,
                 hctxs,
-                set.driver.len() as u32 * driver_words,
+                maps * driver_words,
                 queue.sched.len() as u32 * sched_words,
-                (set.driver.len() * WAIT_QUEUES) as u32,
+                maps * WAIT_QUEUES as u32,
                 (queue.sched.len() * WAIT_QUEUES) as u32,
                 queue.dd.buckets.len() as u32,
                 1,
             ];
-            base.push(sizes.map(|size| {
+            let mut numbers = sizes.map(|size| {
                 let first = count;
                 count += size;
                 first
-            }));
-        }
-        // Driver tags belong to the set: every queue means the same lock.
-        let first: [u32; LockKind::ALL.len()] = base[0];
-        for numbers in &mut base {
-            for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
-                numbers[kind as usize] = first[kind as usize];
+            });
+            if maps == 0 {
+                let first: &[u32; LockKind::ALL.len()] = &base[owner];
+                for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
+                    numbers[kind as usize] = first[kind as usize];
+                }
             }
+            base.push(numbers);
         }
         let mut stride = [WORDS_MAX; LockKind::ALL.len()];
         stride[LockKind::DriverSwap as usize] = driver_words;
@@ -263,9 +274,9 @@ macro_rules! of_lock {
             LockKind::Requeue => with!(q.requeue),
             LockKind::Queue => with!(q.queue_lock),
             LockKind::Flush => with!(q.hctxs[at].flush),
-            LockKind::DriverSwap => with!($mq.set.driver[map].words[word].swap),
+            LockKind::DriverSwap => with!($mq.set_of($id.queue()).driver[map].words[word].swap),
             LockKind::SchedSwap => with!(q.sched[map].words[word].swap),
-            LockKind::DriverWait => with!($mq.set.driver[line].wait[queue].queue),
+            LockKind::DriverWait => with!($mq.set_of($id.queue()).driver[line].wait[queue].queue),
             LockKind::SchedWait => with!(q.sched[line].wait[queue].queue),
             LockKind::Bucket => with!(q.dd.buckets[at].list),
             LockKind::Inserted => with!(q.dd.inserted),
@@ -296,7 +307,9 @@ impl<E: Env> BlkMq<E> {
             .find(|base| base[0] as usize <= slot);
         let base = base.expect("the first queue's first lock has number 0");
         let kinds = LockKind::ALL.into_iter().zip(base);
-        let below = kinds.filter(|&(_, &first)| first as usize <= slot);
+        // Numbers below the queue's own are those of its tag set.
+        let own = base[0]..=slot as u32;
+        let below = kinds.filter(|&(_, first)| own.contains(first));
         below
             .max_by_key(|&(_, &first)| first)
             .map(|(kind, _)| kind)

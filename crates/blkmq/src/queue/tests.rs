@@ -137,9 +137,13 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         add(LockKind::Requeue, vec![0]);
         add(LockKind::Queue, vec![0]);
         add(LockKind::Flush, (0..hctxs).collect());
-        add(LockKind::DriverSwap, words(&mq.set.driver));
+        let set = mq.set_of(queue.id);
+        let owner = set.queues.start == usize::from(queue.id);
+        if owner {
+            add(LockKind::DriverSwap, words(&set.driver));
+            add(LockKind::DriverWait, waits(set.driver.len()));
+        }
         add(LockKind::SchedSwap, words(&queue.sched));
-        add(LockKind::DriverWait, waits(mq.set.driver.len()));
         add(LockKind::SchedWait, waits(queue.sched.len()));
         add(
             LockKind::Bucket,
@@ -172,6 +176,45 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
         }
         assert_eq!(seen.len(), mq.lock_count(), "numbers without a lock");
     }
+}
+
+/// Two sets with two queues and three: their driver tags differ in maps and words.
+fn sets(scheduler: SchedulerKind) -> BlkMq<Solo> {
+    let (small, large) = (config(scheduler, 3, 2, 20), config(scheduler, 4, 1, 200));
+    BlkMq::with_sets(&[vec![small; 2], vec![large; 3]], &mut || 0)
+}
+
+#[test]
+fn queues_of_one_set_have_the_locks_of_its_driver_tags_in_common_and_no_other() {
+    for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline] {
+        let mq = sets(scheduler);
+        let locks = all_locks(&mq);
+        let mut slots = BTreeSet::new();
+        for &id in &locks {
+            let slot = mq.lock_slot(id);
+            assert!(
+                slot < mq.lock_count() && slots.insert(slot),
+                "{id:?} shares {slot}"
+            );
+            assert_eq!(mq.lock_kind(slot), id.kind(), "{id:?} with number {slot}");
+        }
+        for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
+            let slot = |queue| mq.lock_slot(LockId::new(queue, kind, 1));
+            assert_eq!(slot(0), slot(1));
+            assert_ne!(slot(1), slot(2));
+            assert_eq!([slot(2); 2], [slot(3), slot(4)]);
+        }
+    }
+}
+
+#[test]
+fn a_lock_of_a_shared_set_is_taken_for_all_its_queues() {
+    let mq = sets(SchedulerKind::MqDeadline);
+    let wait = |queue| LockId::new(queue, LockKind::DriverWait, 3);
+    mq.acquire(wait(3), &mut Cpu::new(CpuId(0)));
+    let free: Vec<bool> = (0..5).map(|queue| mq.is_free(wait(queue))).collect();
+    assert_eq!(free, [true, true, false, false, false]);
+    assert!(mq.set_of(0).queue_shared() && mq.set_of(4).in_line());
 }
 
 #[test]
@@ -219,6 +262,6 @@ fn without_a_scheduler_nr_requests_is_the_depth_of_the_driver_tags() {
     let mut config = config(SchedulerKind::None, 1, 1, 128);
     config.settings.nr_requests = 8;
     let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
-    let map = &mq.set.driver[0];
+    let map = &mq.sets[0].driver[0];
     assert_eq!((map.shift, map.depth, map.words.len()), (5, 8, 1));
 }

@@ -110,7 +110,7 @@ fn vectors_decide_the_maps_of_queues_that_interrupt() {
             vectors,
             waiters: 1,
         };
-        let set: TagSet<Solo> = TagSet::new(&config, &CpuTopology::flat(4), rules, &mut || 0);
+        let set: TagSet<Solo> = TagSet::new(&config, &CpuTopology::flat(4), rules, 0..1, &mut || 0);
         set.map
             .map(|of_type| of_type.iter().map(|hctx| hctx.0).collect::<Vec<u16>>())
     };

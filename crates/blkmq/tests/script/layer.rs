@@ -209,7 +209,7 @@ impl Layer {
                 "completed {:?}",
                 q.completed.each_ref().map(Count::peek)
             )]),
-            "map" => Ok(vec![format!("{:?}", self.machine.mq.set.map[0])]),
+            "map" => Ok(vec![format!("{:?}", self.machine.mq.sets[0].map[0])]),
             "places" => {
                 let live = q.with_pool(|pool| {
                     let live = pool.iter().filter(|(_, rq)| rq.place != Place::Free);

@@ -87,12 +87,12 @@ impl World {
                 self.mq.queue(0).hctxs[0].restart.set(cpu);
             }
             Mutant::LeakedTag if label == fixed.labels.tags => {
-                let word = &self.mq.set.driver_of(HctxId(0)).words[0];
+                let word = &self.mq.sets[0].driver_of(HctxId(0)).words[0];
                 cpu.begin_label();
                 word.cleared.fetch_and(cpu, 0);
             }
             Mutant::UnseenLine if label == fixed.labels.wait_add => {
-                for ws in &self.mq.set.driver_of(HctxId(0)).wait {
+                for ws in &self.mq.sets[0].driver_of(HctxId(0)).wait {
                     cpu.begin_label();
                     ws.active.clear(cpu);
                 }

@@ -441,7 +441,7 @@ impl Simulator {
     /// One look at the poll queue.
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         self.charge_as(id, Step::NvmePoll, Mode::System);
-        let hctx = self.mq.set.hctx_for(id, Op::Read, true);
+        let hctx = self.mq.set_of(0).hctx_for(id, Op::Read, true);
         let mut found = None;
         self.with_device(Some(id), |device, now, out| {
             found = device.poll(hctx, now, out);

@@ -88,7 +88,10 @@ impl Simulator {
             _ => None,
         });
         let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {
-            let driver = self.mq.set.driver_of(blkmq::request::HctxId(index as u16));
+            let driver = self
+                .mq
+                .set_of(0)
+                .driver_of(blkmq::request::HctxId(index as u16));
             let busy = driver.busy_count();
             let pending = hctx.dispatch_pending.peek();
             let restart = hctx.restart.peek();

@@ -30,7 +30,7 @@ impl ListPath {
         self.leave_line(mq, queue, hctx, cpu, got);
         match (got, self.at) {
             (true, _) => self.offer(mq.queue(queue), cpu),
-            (false, At::Tag) if mq.set.hctx_shared => self.wait(At::TagInLine),
+            (false, At::Tag) if mq.set_of(queue).in_line() => self.wait(At::TagInLine),
             (false, At::Tag) => self.wait(At::TagRestart),
             _ => self.no_tag(mq.queue(queue), queue, hctx, cpu),
         }
@@ -54,7 +54,7 @@ impl ListPath {
         index.put((line + 1) % WAIT_QUEUES as u32);
         self.line = Some(line);
         self.at = At::TagLine;
-        let map = (mq.set.driver_index(hctx) * WAIT_QUEUES) as u32;
+        let map = (mq.set_of(queue).driver_index(hctx) * WAIT_QUEUES) as u32;
         ListStep::Wait(lock(queue, LockKind::DriverWait, map + line))
     }
 
@@ -69,7 +69,7 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> ListStep {
         let q = mq.queue(queue);
-        let map = mq.set.driver_of(hctx);
+        let map = mq.set_of(queue).driver_of(hctx);
         let ws = &map.wait[self.line.expect("a line was chosen") as usize];
         if q.hctx(hctx).dispatch_wait.test_and_set(cpu) {
             // Another run of the hctx was faster.
@@ -98,7 +98,7 @@ impl ListPath {
         let Some(line) = self.line.take() else {
             return;
         };
-        let map = mq.set.driver_of(hctx);
+        let map = mq.set_of(queue).driver_of(hctx);
         let ws = &map.wait[line as usize];
         if got {
             let waiter = Waiter::Hctx { queue, hctx };

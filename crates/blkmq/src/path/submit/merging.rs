@@ -66,9 +66,9 @@ impl SubmitPath {
         }
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
         let bio = pool.bio(self.bio);
-        let polled = bio.flags.polled && mq.set.counts.poll > 0;
+        let polled = bio.flags.polled && mq.set_of(self.queue).counts.poll > 0;
         let wanted = HctxType::of(bio.op, polled);
-        let has = mq.set.kind_of(pool[rq].hctx);
+        let has = mq.set_of(self.queue).kind_of(pool[rq].hctx);
         let fits = wanted == has || (wanted, has) == (HctxType::Read, HctxType::Default);
         if !fits || pool[rq].flags.is_flush() != bio.flags.is_flush() {
             return None;
@@ -121,7 +121,7 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         let pool = q
             .with_pool(|pool| HctxType::of(pool.bio(self.bio).op, pool.bio(self.bio).flags.polled));
-        let counts = mq.set.counts;
+        let counts = mq.set_of(self.queue).counts;
         let own = [counts.default, counts.read, counts.poll][pool as usize];
         if own == 0 { 0 } else { pool as usize }
     }

@@ -87,7 +87,7 @@ impl SubmitPath {
             (bio.op, bio.flags.polled)
         });
         let left = self.hctx;
-        self.hctx = mq.set.hctx_for(cpu.id, op, polled);
+        self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, polled);
         self.choose_queue(mq);
         if identity_index(mq, q, left) == identity_index(mq, q, self.hctx) {
             return self.to(At::WaitRun);
