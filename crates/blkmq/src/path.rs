@@ -28,7 +28,7 @@ pub use insert::InsertPath;
 pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
-pub use submit::SubmitPath;
+pub use submit::{Execute, SubmitPath};
 
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
 use crate::list::QueueList;

@@ -65,6 +65,8 @@ pub struct RequestQueue<E: Env> {
     pub completed: [E::Count; 3],
     /// requeue_list and flush_list under requeue_lock.
     pub requeue: E::Lock<RequeueLists>,
+    /// Marked hctxs (`shared_hctx_restart`), or with R0 the flag that there are any.
+    pub restarts: E::Count,
     /// QUEUE_FLAG_QUIESCED.
     pub quiesced: E::Bit,
     /// queue_lock.
@@ -73,7 +75,8 @@ pub struct RequestQueue<E: Env> {
 
 solo_value!(RequestQueue {
     id, set, settings;
-    pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, quiesced, queue_lock
+    pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, restarts, quiesced,
+    queue_lock
 });
 
 /// Lists under requeue_lock.
@@ -117,6 +120,8 @@ pub struct HwQueue<E: Env> {
     pub stopped: E::Bit,
     /// dispatch_wait stands in a wait queue of the driver tags.
     pub dispatch_wait: E::Bit,
+    /// In which one it stands, or stood last.
+    pub dispatch_line: E::Hint,
     /// dispatch_busy: moving average of "had to stop".
     pub dispatch_busy: E::Count,
     /// dispatch_from: next ctx of the round robin.
@@ -131,8 +136,8 @@ pub struct HwQueue<E: Env> {
 
 solo_value!(HwQueue {
     cpumask, ctxs, flush_rq;
-    dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_wait, dispatch_busy,
-    dispatch_from, wait_index, flush
+    dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_wait, dispatch_line,
+    dispatch_busy, dispatch_from, wait_index, flush
 });
 
 /// State of the flush machine of one hctx.
@@ -257,6 +262,7 @@ impl<E: Env> RequestQueue<E> {
             dd: DeadlineShared::new(&config.settings.rules.series),
             completed: core::array::from_fn(|_| E::Count::new(0)),
             requeue: E::Lock::new(RequeueLists::default()),
+            restarts: E::Count::new(0),
             quiesced: E::Bit::new(false),
             queue_lock: E::Lock::new(()),
             settings,
@@ -335,6 +341,7 @@ impl<E: Env> HwQueue<E> {
             restart: E::Bit::new(false),
             stopped: E::Bit::new(false),
             dispatch_wait: E::Bit::new(false),
+            dispatch_line: E::Hint::new(0),
             dispatch_busy: E::Count::new(0),
             dispatch_from: E::Hint::new(0),
             wait_index: E::Hint::new(0),

@@ -3,8 +3,12 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod restart;
 mod series;
 
+pub use restart::{
+    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, TagLine,
+};
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series};
 
 use crate::request::{Op, PAGE_SECTORS};
@@ -58,6 +62,8 @@ pub struct Rules {
     pub nvme_max_kb: u32,
     /// What of the January 2024 series is applied to mq-deadline; kernels have nothing of it.
     pub series: Series,
+    /// Who runs an hctx again that could not issue all it had.
+    pub restart: Restart,
 }
 
 /// Order in which a plug hands out its requests.
@@ -241,6 +247,7 @@ impl Rules {
             nvme_max_segments: 127,
             nvme_max_kb: 4096,
             series: Series::STOCK,
+            restart: Restart::V5_9,
         }
     }
 
@@ -270,12 +277,18 @@ impl Rules {
             nvme_max_segments: 128,
             nvme_max_kb: 8192,
             series: Series::STOCK,
+            restart: Restart::V5_9,
         }
     }
 
     /// These rules with another series.
     pub const fn with_series(self, series: Series) -> Rules {
         Rules { series, ..self }
+    }
+
+    /// These rules with another way of restarting.
+    pub const fn with_restart(self, restart: Restart) -> Rules {
+        Rules { restart, ..self }
     }
 
     /// All presets, oldest first.

@@ -191,6 +191,16 @@ impl<E: Env> Sbitmap<E> {
         self.wake_batch = wake_batch(depth, count, per_word, self.shallow_rule, min_shallow);
     }
 
+    /// Fewer wait queues than kernels have: a model in which nobody chooses one. Panics unless 1 to
+    /// 8 are left.
+    pub fn keep_wait_queues(&mut self, count: usize) {
+        assert!(
+            (1..=self.wait.len()).contains(&count),
+            "{count} wait queues"
+        );
+        self.wait.truncate(count);
+    }
+
     /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.
     /// Kernel: __map_depth_with_shallow() (v6.12), sbitmap_get_shallow() (v6.1).
     pub fn word_depth(&self, index: usize, shallow: Option<u32>) -> u32 {

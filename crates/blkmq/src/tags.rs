@@ -10,7 +10,7 @@ use core::ops::Range;
 pub(crate) use cpumap::cpus_of;
 pub use cpumap::{CpuTopology, map_queues};
 
-use crate::env::{Env, Lock, solo_value};
+use crate::env::{Count, Env, Lock, solo_value};
 use crate::request::{CpuId, HctxId, Op};
 use crate::rules::{CpuMap, Rules};
 use crate::sbitmap::Sbitmap;
@@ -90,9 +90,11 @@ pub struct TagSet<E: Env> {
     pub hctx_shared: bool,
     /// Numbers of the queues that draw from it.
     pub queues: Range<usize>,
+    /// Marked hctxs of each map (R2').
+    pub restarts: Vec<E::Count>,
 }
 
-solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues; driver });
+solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues; driver, restarts });
 
 /// What a tag set is made from.
 #[derive(Clone, Debug)]
@@ -108,6 +110,8 @@ pub struct TagSetConfig {
     pub vectors: bool,
     /// Most tasks that can wait at once.
     pub waiters: usize,
+    /// Wait queues of each map, 1 to 8; kernels have 8 (SBQ_WAIT_QUEUES).
+    pub wait_queues: usize,
 }
 
 impl<E: Env> TagSet<E> {
@@ -134,7 +138,12 @@ impl<E: Env> TagSet<E> {
             false => 0,
         };
         let in_line = config.waiters + sharers;
-        let mut one = || Sbitmap::new(config.queue_depth, cpus, shallow, None, in_line, &mut *hint);
+        let mut one = || {
+            let depth = config.queue_depth;
+            let mut map = Sbitmap::new(depth, cpus, shallow, None, in_line, &mut *hint);
+            map.keep_wait_queues(config.wait_queues);
+            map
+        };
         let interrupts = match config.vectors {
             true => CpuMap::Grouped,
             false => rules.cpu_map,
@@ -153,6 +162,7 @@ impl<E: Env> TagSet<E> {
             map: [default, read, poll],
             hctx_shared: config.hctx_shared,
             queues,
+            restarts: (0..maps).map(|_| E::Count::new(0)).collect(),
         }
     }
 

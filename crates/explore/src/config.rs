@@ -201,6 +201,7 @@ impl Config {
                 hctx_shared: self.shared_tags,
                 vectors: false,
                 waiters: self.tasks.len(),
+                wait_queues: 8,
             },
             topology: CpuTopology::flat(self.cpus),
             elevator,

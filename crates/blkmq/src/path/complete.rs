@@ -3,6 +3,8 @@
 //! Kernel: blk_mq_end_request(), blk_mq_free_request(), __blk_mq_free_request(),
 //! __blk_mq_sched_restart(), mq_flush_data_end_io(), flush_end_io() (6.1.192, 6.12.117).
 
+mod restart;
+
 use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
@@ -12,6 +14,7 @@ use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, Request, RequestId, Status};
 use crate::sbitmap::Put;
+use restart::Scan;
 
 /// Labels of a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,10 +31,22 @@ pub(super) enum At {
     PutDriver,
     /// Put the scheduler tag.
     PutSched,
-    /// Is SCHED_RESTART set?
+    /// Is SCHED_RESTART set? Or, with tags that queues share before v4.19: is any hctx marked?
     Restart,
     /// Clear it and run the hctx.
     ClearRestart,
+    /// Clear the flag that hctxs of the queue are marked (R0).
+    ClearFlag,
+    /// Is this hctx of the set marked?
+    Visit,
+    /// Clear its SCHED_RESTART.
+    Unmark,
+    /// Count the mark out (R2, R2').
+    Uncount,
+    /// Has it leftovers?
+    SeesDispatch,
+    /// Has it requests in the scheduler or in software queues?
+    SeesWork,
     /// Data or flush of a sequence: put its driver tag first.
     PutSequence,
     /// Under mq_flush_lock: next step of the sequences.
@@ -51,6 +66,12 @@ pub(super) const LABELS: &[&str] = &[
     "put-sched",
     "restart",
     "clear-restart",
+    "clear-flag",
+    "visit",
+    "unmark",
+    "uncount",
+    "sees-dispatch",
+    "sees-work",
     "put-sequence",
     "flush-lock",
     "requeue",
@@ -69,6 +90,7 @@ pub struct CompletePath {
     internal: Option<u32>,
     put: Option<Put>,
     sequence: Sequence,
+    scan: Scan,
     restart_only: bool,
     batched: bool,
 }
@@ -86,6 +108,7 @@ impl CompletePath {
             internal: None,
             put: None,
             sequence: Sequence::default(),
+            scan: Scan::default(),
             restart_only: false,
             batched: false,
         }
@@ -132,10 +155,13 @@ impl CompletePath {
             At::Tags => self.tags(mq, cpu),
             At::PutDriver => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
             At::PutSched => self.put_tag(mq, TagMap::Sched(self.hctx), cpu),
-            At::Restart => match q.hctx(self.hctx).restart.test(cpu) {
-                true => self.to(At::ClearRestart),
-                false => self.after_restart(),
-            },
+            At::Restart => self.restart(mq, cpu),
+            At::ClearFlag
+            | At::Visit
+            | At::Unmark
+            | At::Uncount
+            | At::SeesDispatch
+            | At::SeesWork => self.walk(mq, cpu),
             At::ClearRestart => {
                 q.hctx(self.hctx).restart.clear(cpu);
                 // Pairs with the barrier between putting requests back on the dispatch list and

@@ -131,7 +131,7 @@ impl CtxPath {
             At::Withheld => self.withheld(q, queue, cpu),
             At::List => match list.step(mq, queue, hctx_id, cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
-                ListStep::End(moved) => {
+                ListStep::End { all: moved, .. } => {
                     *list = ListPath::idle();
                     if self.all || !moved {
                         return PullStep::End { again: false };

@@ -9,9 +9,9 @@ use super::{Call, Next, lock, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::run::{call_run, set_places};
-use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, RequestId, RequestPool};
-use crate::rules::LastHint;
+use crate::rules::{AskAfter, LastHint, PutBack, Recheck};
 use crate::sbitmap::{Get, Put};
 use crate::time::Duration;
 
@@ -33,8 +33,12 @@ pub(super) enum At {
     TagInLine,
     /// Under the wait queue's lock: stand in line.
     TagLine,
-    /// Try once more; in line under the same lock.
+    /// Try once more; in line under the same lock, or behind it before v4.19.
     TagRetry,
+    /// With a tag: does it still stand in line (kyber's rule)?
+    TagStale,
+    /// Under the wait queue's lock: leave the line.
+    TagLeave,
     /// Take a tag for the one behind the head that is offered (v6.1).
     TagAhead,
     /// What did the driver say? Offer the next one, or read the moving average behind the last.
@@ -67,6 +71,8 @@ pub(super) const LABELS: &[&str] = &[
     "tag-in-line",
     "tag-line",
     "tag-retry",
+    "tag-stale",
+    "tag-leave",
     "tag-ahead",
     "answer",
     "put-tag",
@@ -106,6 +112,8 @@ pub(super) struct ListPath {
     line: Option<u32>,
     ahead: bool,
     queued: u32,
+    /// One was issued, or ended by the driver.
+    moved: bool,
     failed: bool,
     refused: bool,
     stop: Stop,
@@ -116,8 +124,13 @@ pub(super) struct ListPath {
 pub(super) enum ListStep {
     /// Do this, then step again.
     Wait(Next),
-    /// Over: true if nothing was left.
-    End(bool),
+    /// Over.
+    End {
+        /// Nothing was left.
+        all: bool,
+        /// Something was issued.
+        moved: bool,
+    },
 }
 
 impl ListPath {
@@ -142,6 +155,7 @@ impl ListPath {
             line: None,
             ahead: false,
             queued: 0,
+            moved: false,
             failed: false,
             refused: false,
             stop: Stop::No,
@@ -180,6 +194,8 @@ impl ListPath {
                 E::mb(cpu);
                 self.wait(At::TagRetry)
             }
+            At::TagStale => self.tag_stale(mq, queue, hctx_id, cpu),
+            At::TagLeave => self.tag_leave(mq, queue, hctx_id, cpu),
             At::TagInLine => self.tag_in_line(mq, queue, hctx_id, cpu),
             At::TagLine => self.tag_line(mq, queue, hctx_id, cpu),
             At::TagAhead => self.tag_ahead(mq, queue, hctx_id, cpu),
@@ -187,23 +203,14 @@ impl ListPath {
             At::PutTag | At::PutAhead => self.put(mq, queue, hctx_id, cpu),
             At::Commit => self.commit(q, queue, hctx_id, cpu),
             At::Rest => self.rest(q, queue, hctx_id, cpu),
-            At::PutBack => {
-                set_places(q, cpu, self.list, Place::Dispatch);
-                let mut pool = q.pool.held(cpu.id);
-                hctx.dispatch
-                    .held(cpu)
-                    .splice_back(&mut pool, &mut self.list);
-                drop(pool);
-                hctx.dispatch_pending.set(cpu);
-                hctx.dispatch.release(cpu);
-                // Pairs with the barrier after clearing SCHED_RESTART: the completion sees the
-                // list, or we see the bit cleared.
-                E::mb(cpu);
-                self.wait(At::Restart)
-            }
+            At::PutBack => self.put_back(q, hctx, cpu),
             At::Restart => {
                 let marked = hctx.restart.test(cpu);
-                if marked && self.stop == Stop::NoTag && mq.set_of(queue).in_line() {
+                let asks = match q.settings.rules.restart.recheck {
+                    Recheck::LeftLine => marked && self.stop == Stop::NoTag,
+                    Recheck::Unpromised => !marked,
+                };
+                if asks && mq.set_of(queue).in_line() {
                     return self.wait(At::StillInLine);
                 }
                 self.restart(marked, queue, hctx_id, cpu)
@@ -216,9 +223,33 @@ impl ListPath {
             At::BusyWrite => {
                 hctx.dispatch_busy.write(cpu, self.busy);
                 self.busy = 0;
-                ListStep::End(self.stop == Stop::No)
+                self.end()
             }
         }
+    }
+
+    /// Under hctx->lock: what is left goes to the dispatch list.
+    fn put_back<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        hctx: &HwQueue<E>,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        set_places(q, cpu, self.list, Place::Dispatch);
+        let mut pool = q.pool.held(cpu.id);
+        let mut dispatch = hctx.dispatch.held(cpu);
+        match q.settings.rules.restart.put_back {
+            PutBack::Head => dispatch.splice_front(&mut pool, &mut self.list),
+            PutBack::Tail => dispatch.splice_back(&mut pool, &mut self.list),
+        }
+        drop(dispatch);
+        drop(pool);
+        hctx.dispatch_pending.set(cpu);
+        hctx.dispatch.release(cpu);
+        // Pairs with the barrier after clearing SCHED_RESTART: the completion sees the list, or we
+        // see the bit cleared.
+        E::mb(cpu);
+        self.wait(At::Restart)
     }
 
     fn wait(&mut self, at: At) -> ListStep {
@@ -313,12 +344,14 @@ impl ListPath {
         match core::mem::take(&mut cpu.answer) {
             Answer::Ok => {
                 self.queued += 1;
+                self.moved = notes_moves(q);
                 // v6.1 counts every error of the list, v6.12 looks at the last answer.
                 self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
                 self.head(q, queue, hctx, cpu)
             }
             Answer::Error(status) => {
                 self.failed = true;
+                self.moved = notes_moves(q);
                 self.at = At::Head;
                 ListStep::Wait(Next::call(cpu, Call::End { queue, rq, status }))
             }
@@ -421,16 +454,29 @@ impl ListPath {
         ListStep::Wait(Next::Step)
     }
 
+    fn end(&self) -> ListStep {
+        ListStep::End {
+            all: self.stop == Stop::No,
+            moved: self.moved,
+        }
+    }
+
     /// The moving average, where it changes.
     fn busy_read(&mut self, value: i32) -> ListStep {
         match busy_after(value, self.stop != Stop::No) {
-            None => ListStep::End(true),
+            None => self.end(),
             Some(busy) => {
                 self.busy = busy;
                 self.wait(At::BusyWrite)
             }
         }
     }
+}
+
+/// Whether the run that has the list will ask if something of it was issued.
+fn notes_moves<E: Env>(q: &RequestQueue<E>) -> bool {
+    let ask = q.settings.rules.restart.ask;
+    matches!(ask, AskAfter::NoneIssued | AskAfter::SomeIssued)
 }
 
 /// __blk_mq_requeue_request() without the tag: the driver does not have it any more.

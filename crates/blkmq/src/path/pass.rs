@@ -13,7 +13,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, RequestId};
-use crate::rules::DispatchGate;
+use crate::rules::{DispatchGate, Pull};
 use crate::sbitmap::Get;
 use crate::time::{Duration, Jiffies, SimTime};
 
@@ -171,11 +171,13 @@ impl PassPath {
         match self.at {
             At::Busy => {
                 let busy = q.hctx(hctx).dispatch_busy.read(cpu) != 0;
-                self.max = if busy { 1 } else { q.settings.nr_requests };
+                let one = busy || q.settings.rules.restart.pull == Pull::One;
+                self.max = if one { 1 } else { q.settings.nr_requests };
                 self.began.0 = self.began.0.or(Some(cpu.now()));
                 self.wait(At::HasWork)
             }
             At::HasWork => match has_work(q, cpu) {
+                true if q.settings.rules.restart.pull == Pull::One => self.pull(q, queue, cpu),
                 true => self.wait(At::PeekDispatch),
                 false if q.has_side_lists() => self.wait(At::HasSide),
                 false => self.pulled(list, q, hctx, cpu),
@@ -189,11 +191,7 @@ impl PassPath {
                     self.busy = true;
                     return self.pulled(list, q, hctx, cpu);
                 }
-                if q.settings.driver_budget {
-                    self.at = At::Budget;
-                    return PullStep::Wait(Next::Budget);
-                }
-                self.ask(q, queue, cpu)
+                self.pull(q, queue, cpu)
             }
             At::Budget => match core::mem::take(&mut cpu.answer) {
                 Answer::Budget(token) => {
@@ -214,7 +212,7 @@ impl PassPath {
             At::DelayRuns => self.delay_runs(list, mq, q, hctx, cpu),
             At::List => match list.step(mq, queue, HctxId(self.hctx), cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
-                ListStep::End(all) => {
+                ListStep::End { all, .. } => {
                     self.moved |= all;
                     self.group(list, q, hctx, cpu)
                 }
@@ -225,6 +223,15 @@ impl PassPath {
     fn wait(&mut self, at: At) -> PullStep {
         self.at = at;
         PullStep::Wait(Next::Step)
+    }
+
+    /// A budget first, where the driver has them.
+    fn pull<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
+        if q.settings.driver_budget {
+            self.at = At::Budget;
+            return PullStep::Wait(Next::Budget);
+        }
+        self.ask(q, queue, cpu)
     }
 
     /// dd_dispatch_request() reads the clock before it takes its lock.
@@ -294,7 +301,7 @@ impl PassPath {
         self.foreign |= request.hctx != hctx;
         let tagged = request.tag.is_some();
         self.picked.push_back(&mut pool, rq);
-        if tagged {
+        if tagged || q.settings.rules.restart.pull == Pull::One {
             drop(pool);
             return self.next_pull(list, q, hctx, cpu);
         }

@@ -11,7 +11,7 @@ use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place};
-use crate::rules::{BlockingRun, EmptyRun};
+use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
 use crate::time::Duration;
 
 /// Labels of a run.
@@ -41,6 +41,8 @@ pub(super) enum At {
     TakeDispatch,
     /// Set SCHED_RESTART: a completion will run this hctx again.
     MarkRestart,
+    /// Count the mark (R0, R2, R2').
+    CountMark,
     /// Is the hctx busy?
     Busy,
     /// `dispatch_rq_list` of the leftovers.
@@ -64,6 +66,7 @@ pub(super) const LABELS: &[&str] = &[
     "peek-dispatch",
     "take-dispatch",
     "mark-restart",
+    "count-mark",
     "busy",
     "leftovers",
     "pass",
@@ -215,7 +218,26 @@ impl RunPath {
             }
             At::TakeDispatch => self.take_dispatch(q, cpu),
             At::MarkRestart => {
-                hctx.restart.set(cpu);
+                let rule = q.settings.rules.restart.rule;
+                if rule == RestartRule::Own || !mq.set_of(self.queue).queue_shared() {
+                    hctx.restart.set(cpu);
+                    return self.to(At::Leftovers);
+                }
+                let marked = hctx.restart.test_and_set(cpu);
+                self.to(match !marked && rule.counts() {
+                    true => At::CountMark,
+                    false => At::Leftovers,
+                })
+            }
+            At::CountMark => {
+                let set = mq.set_of(self.queue);
+                match q.settings.rules.restart.rule {
+                    RestartRule::SameQueue => q.restarts.write(cpu, 1),
+                    RestartRule::MapCount => {
+                        set.restarts[set.driver_index(self.hctx)].add(cpu, 1);
+                    }
+                    _ => q.restarts.add(cpu, 1),
+                }
                 self.to(At::Leftovers)
             }
             At::Busy => {
@@ -257,14 +279,21 @@ impl RunPath {
     }
 
     fn leftovers<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let all = match self.list.step(mq, self.queue, self.hctx, cpu) {
+        let (all, moved) = match self.list.step(mq, self.queue, self.hctx, cpu) {
             ListStep::Wait(next) => return next,
-            ListStep::End(all) => all,
+            ListStep::End { all, moved } => (all, moved),
         };
         self.list = ListPath::idle();
-        match all {
+        let q = mq.queue(self.queue);
+        let asks = match q.settings.rules.restart.ask {
+            AskAfter::Never => false,
+            AskAfter::NoneIssued => !moved,
+            AskAfter::SomeIssued => moved,
+            AskAfter::NoneLeft => all,
+        };
+        match asks {
             false => Next::Done,
-            true if mq.queue(self.queue).has_elevator() => self.start_pass(),
+            true if q.has_elevator() => self.start_pass(),
             true => self.start_ctx(false),
         }
     }

@@ -10,14 +10,14 @@ mod tagwait;
 use super::insert::{InsertPath, ThenRun, free_absorbed};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
 use super::{Call, Next, Traced, lock, trace_count, trace_rq, try_elevator};
-use crate::elevator::{Scheduler, TagMapSize};
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction, TracePoint};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, RequestId, Status, Tag};
 use crate::rules::{FlushData, MergeLookup, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
+use tagwait::{identity_index, identity_map};
 
 /// Labels of a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -97,6 +97,15 @@ pub(super) const LABELS: &[&str] = &[
     "rest",
 ];
 
+/// How a passthrough request goes to the dispatch list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Execute {
+    /// To its head.
+    pub at_head: bool,
+    /// The run is left to kblockd (`async` of blk_mq_sched_insert_request() before v6.3).
+    pub in_background: bool,
+}
+
 /// Submission of one bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SubmitPath {
@@ -118,6 +127,8 @@ pub struct SubmitPath {
     absorbed: Option<RequestId>,
     /// Allocated ahead, and to be freed as the bio needs it no more (v6.1).
     spare: Option<RequestId>,
+    /// A passthrough request and where it goes.
+    passthrough: Option<Execute>,
 }
 
 impl SubmitPath {
@@ -139,6 +150,15 @@ impl SubmitPath {
             rq: None,
             absorbed: None,
             spare: None,
+            passthrough: None,
+        }
+    }
+
+    /// blk_execute_rq_nowait() of a request for this bio, its allocation included.
+    pub fn execute(queue: u8, bio: BioId, how: Execute) -> SubmitPath {
+        SubmitPath {
+            passthrough: Some(how),
+            ..SubmitPath::new(queue, bio)
         }
     }
 
@@ -224,6 +244,12 @@ impl SubmitPath {
 
     fn enter<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
+        if self.passthrough.is_some() {
+            // Nothing of it is traced, split or merged on the way to its tag.
+            let op = q.pool.held(cpu.id).bio(self.bio).op;
+            self.hctx = mq.set_of(q.id).hctx_for(cpu.id, op, false);
+            return self.to(At::Alloc);
+        }
         if !self.traced {
             if self.without_flush(q, cpu) {
                 return self.next_part();
@@ -277,12 +303,7 @@ impl SubmitPath {
             self.rq = Some(rq);
             return self.start(mq, cpu);
         }
-        let (op, flags) = {
-            let pool = q.pool.held(cpu.id);
-            let bio = pool.bio(self.bio);
-            (bio.op, bio.flags)
-        };
-        let shallow = limit_depth(q, op, flags);
+        let shallow = self.shallow(q);
         let map = identity_map(mq, q, self.hctx);
         // Once asked for, whatever comes of it.
         let ahead = match cpu.plug.active {
@@ -312,6 +333,12 @@ impl SubmitPath {
         r.use_sched = q.has_elevator() && !around;
         r.start_time = cpu.now();
         r.place = Place::Path;
+        if let Some(how) = self.passthrough {
+            r.passthrough = true;
+            r.use_sched = false;
+            drop(pool);
+            return self.execute_now(cpu, rq, how);
+        }
         let traced = Traced::rq(&pool, rq);
         drop(pool);
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
@@ -424,42 +451,6 @@ impl SubmitPath {
             });
         }
         self.to(At::Rest)
-    }
-}
-
-/// The scheduler's limit_depth; not asked for what will not enter the scheduler.
-fn limit_depth<E: Env>(q: &RequestQueue<E>, op: Op, flags: crate::request::OpFlags) -> Option<u32> {
-    let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
-    if !q.has_elevator() || around {
-        return None;
-    }
-    let size = TagMapSize {
-        shift: q.sched[0].shift,
-        nr_requests: q.settings.nr_requests,
-    };
-    q.elevator
-        .inspect(|elevator| elevator.limit_depth(op, flags, size))
-}
-
-/// The map whose tags identify requests: the scheduler's, or the driver's without one.
-fn identity_map<'a, E: Env>(
-    mq: &'a BlkMq<E>,
-    q: &'a RequestQueue<E>,
-    hctx: HctxId,
-) -> &'a crate::sbitmap::Sbitmap<E> {
-    if q.has_elevator() {
-        q.sched_of(hctx)
-    } else {
-        mq.set_of(q.id).driver_of(hctx)
-    }
-}
-
-/// Which map of its kind that is.
-fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> usize {
-    if q.has_elevator() {
-        q.sched_index(hctx)
-    } else {
-        mq.set_of(q.id).driver_index(hctx)
     }
 }
 

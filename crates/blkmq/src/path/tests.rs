@@ -53,13 +53,16 @@ fn labels_are_the_names_of_the_variants_in_order() {
         Answer, Refused, Issued, BusyWrite, Cached);
     variants!(insert: Route, Elevator, AbsorbedLocked, Absorbed, Ctx, Dispatch, Run);
     variants!(run: Quiesced, HasDispatch, HasCtx, HasElevator, HasSide, Recheck, Enter, Stopped,
-        StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, Busy, Leftovers, Pass, Ctx);
+        StillQuiesced, PeekDispatch, TakeDispatch, MarkRestart, CountMark, Busy, Leftovers,
+            Pass, Ctx);
     variants!(pass: Busy, HasWork, PeekDispatch, HasSide, Budget, Gate, ShutGate, Drain, TakeSide,
         Pick, Leave, OpenGate, Absorbed, Tag, DelayRuns, List);
-    variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, TagAhead,
+    variants!(list: Head, Budget, Tag, TagRestart, TagInLine, TagLine, TagRetry, TagStale,
+        TagLeave, TagAhead,
         Answer, PutTag, PutAhead, Commit, Rest, PutBack, Restart, StillInLine, BusyRead, BusyWrite);
     variants!(ctx: Scan, Splice, PeekDispatch, Any, Budget, Find, Dequeue, Withheld, List);
-    variants!(complete: End, EndBio, Finish, Tags, PutDriver, PutSched, Restart, ClearRestart,
+    variants!(complete: End, EndBio, Finish, Tags, PutDriver, PutSched, Restart,
+        ClearRestart, ClearFlag, Visit, Unmark, Uncount, SeesDispatch, SeesWork,
         PutSequence, FlushLock, Requeue, EndSequences);
     variants!(flush: Policy, Start, CountData, Requeue, End);
     variants!(requeue: Start, Take, Insert, Run);

@@ -63,6 +63,7 @@ fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> Queu
             hctx_shared: false,
             vectors: false,
             waiters: 4,
+            wait_queues: 8,
         },
         topology: CpuTopology::flat(cpus),
         elevator,

@@ -1,7 +1,7 @@
 //! Giving a bit back and waking whoever waits. Kernel: sbitmap_queue_clear(),
 //! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up().
 
-use super::{Sbitmap, WAIT_QUEUES};
+use super::Sbitmap;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::request::{CpuId, HctxId};
 use crate::rules::WakeScan;
@@ -139,7 +139,7 @@ impl Put {
             }
             At::Peek => {
                 if !map.wait[self.queue as usize].active.test(cpu) {
-                    return self.next_queue(scan, 0);
+                    return self.next_queue(map, scan, 0);
                 }
                 self.at = At::Wake;
                 PutStep::Lock(self.queue)
@@ -189,19 +189,20 @@ impl Put {
             }
         }
         state.queue.release(cpu);
-        self.next_queue(scan, woken)
+        self.next_queue(map, scan, woken)
     }
 
     /// `woken` of the queue at hand: on to the next one, or enough.
-    fn next_queue(&mut self, scan: WakeScan, woken: u32) -> PutStep {
+    fn next_queue<E: Env>(&mut self, map: &Sbitmap<E>, scan: WakeScan, woken: u32) -> PutStep {
+        let queues = map.wait.len() as u32;
         self.left -= woken;
         self.looked += 1;
-        self.queue = (self.queue + 1) % WAIT_QUEUES as u32;
+        self.queue = (self.queue + 1) % queues;
         let spent = match scan {
             WakeScan::FirstQueue => woken > 0,
             WakeScan::UntilSpent => self.left == 0,
         };
-        if spent || self.looked == WAIT_QUEUES as u32 {
+        if spent || self.looked == queues {
             return self.to(At::Store);
         }
         self.to(At::Peek)

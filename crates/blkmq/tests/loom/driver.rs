@@ -101,6 +101,7 @@ impl<E: Env> Machine<E> {
                 hctx_shared: false,
                 vectors: false,
                 waiters: 2,
+                wait_queues: 8,
             },
             topology: CpuTopology::flat(2),
             elevator,

@@ -335,6 +335,7 @@ impl Values {
                 hctx_shared: self.host_tags,
                 vectors: false,
                 waiters: usize::from(self.cpus),
+                wait_queues: 8,
             },
             topology: CpuTopology::flat(self.cpus),
             elevator: match self.scheduler {

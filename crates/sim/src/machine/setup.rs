@@ -231,6 +231,7 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
             hctx_shared: device.hctx_shared,
             vectors: nvme,
             waiters: plan.capacity.waiters as usize + 64,
+            wait_queues: 8,
         },
         topology: profile.cpu_topology(plan.machine.cpus),
         elevator,

@@ -48,6 +48,7 @@ fn config(hctxs: u16) -> QueueConfig {
             hctx_shared: false,
             vectors: false,
             waiters: 1,
+            wait_queues: 8,
         },
         topology: CpuTopology::flat(hctxs),
         elevator: Elevator::None,

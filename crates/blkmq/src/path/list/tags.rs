@@ -9,6 +9,7 @@ use crate::path::tag::{self, TagMap, TagStep};
 use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, RequestId};
+use crate::rules::{LineEntry, LineRetry, TagLine};
 use crate::sbitmap::{Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
@@ -27,10 +28,20 @@ impl ListPath {
             TagStep::Got => true,
             TagStep::Full => false,
         };
+        let rules = mq.queue(queue).settings.rules.restart;
+        let shared = mq.set_of(queue).in_line();
+        let unlocked = self.at == At::TagRetry && shared && self.line.is_none();
         self.leave_line(mq, queue, hctx, cpu, got);
         match (got, self.at) {
+            (true, At::Tag) if shared && rules.entry == LineEntry::AnyAttempt => {
+                self.wait(At::TagStale)
+            }
+            (true, _) if unlocked && rules.entry != LineEntry::Kept => self.wait(At::TagStale),
             (true, _) => self.offer(mq.queue(queue), cpu),
-            (false, At::Tag) if mq.set_of(queue).in_line() => self.wait(At::TagInLine),
+            (false, At::Tag) if shared && rules.line == TagLine::Nowhere => {
+                self.no_tag(mq.queue(queue), queue, hctx, cpu)
+            }
+            (false, At::Tag) if shared => self.wait(At::TagInLine),
             (false, At::Tag) => self.wait(At::TagRestart),
             _ => self.no_tag(mq.queue(queue), queue, hctx, cpu),
         }
@@ -50,12 +61,12 @@ impl ListPath {
             return self.no_tag(q, queue, hctx, cpu);
         }
         let index = &q.hctx(hctx).wait_index;
+        let map = mq.set_of(queue).driver_of(hctx);
         let line = index.get();
-        index.put((line + 1) % WAIT_QUEUES as u32);
+        index.put((line + 1) % map.wait.len() as u32);
         self.line = Some(line);
         self.at = At::TagLine;
-        let map = (mq.set_of(queue).driver_index(hctx) * WAIT_QUEUES) as u32;
-        ListStep::Wait(lock(queue, LockKind::DriverWait, map + line))
+        ListStep::Wait(line_lock(mq, queue, hctx, line))
     }
 
     /// Under the wait queue's lock, which is kept for the last try.
@@ -78,12 +89,50 @@ impl ListPath {
             return self.no_tag(q, queue, hctx, cpu);
         }
         map.ws_active.add(cpu, 1);
-        ws.edit(cpu, |entries| {
-            entries.insert(0, Waiter::Hctx { queue, hctx });
+        let rules = q.settings.rules.restart;
+        let waiter = Waiter::Hctx { queue, hctx };
+        ws.edit(cpu, |entries| match rules.line {
+            TagLine::WakeOne => entries.push(waiter),
+            TagLine::Nowhere | TagLine::WakeAll => entries.insert(0, waiter),
         });
+        if rules.retry == LineRetry::Unlocked {
+            let line = self.line.take().expect("a line was chosen");
+            q.hctx(hctx).dispatch_line.put(line);
+            ws.queue.release(cpu);
+        }
         // Pairs with the barrier between freeing a tag and looking for waiters.
         E::mb(cpu);
         self.wait(At::TagRetry)
+    }
+
+    /// With a tag in hand: an entry that stands in line would take a wake-up from others.
+    pub(super) fn tag_stale<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        let q = mq.queue(queue);
+        if !q.hctx(hctx).dispatch_wait.test(cpu) {
+            return self.offer(q, cpu);
+        }
+        let line = q.hctx(hctx).dispatch_line.get();
+        self.line = Some(line);
+        self.at = At::TagLeave;
+        ListStep::Wait(line_lock(mq, queue, hctx, line))
+    }
+
+    /// Under the wait queue's lock: out of the line, unless it was woken meanwhile.
+    pub(super) fn tag_leave<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
+        self.leave_line(mq, queue, hctx, cpu, true);
+        self.offer(mq.queue(queue), cpu)
     }
 
     /// After the last try: with a tag the hctx leaves the line, so that the wake-up is another's.
@@ -100,11 +149,17 @@ impl ListPath {
         };
         let map = mq.set_of(queue).driver_of(hctx);
         let ws = &map.wait[line as usize];
-        if got {
+        if got && mq.queue(queue).settings.rules.restart.entry != LineEntry::Kept {
             let waiter = Waiter::Hctx { queue, hctx };
-            ws.edit(cpu, |entries| entries.retain(|&entry| entry != waiter));
-            mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
-            map.ws_active.add(cpu, -1);
+            let stood = ws.edit(cpu, |entries| {
+                let before = entries.len();
+                entries.retain(|&entry| entry != waiter);
+                entries.len() < before
+            });
+            if stood {
+                mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
+                map.ws_active.add(cpu, -1);
+            }
         }
         ws.queue.release(cpu);
     }
@@ -213,4 +268,10 @@ impl ListPath {
         }
         self.commit(q, queue, hctx, cpu)
     }
+}
+
+/// The lock of one of the wait queues of an hctx's driver tags.
+fn line_lock<E: Env>(mq: &BlkMq<E>, queue: u8, hctx: HctxId, line: u32) -> Next {
+    let first = mq.set_of(queue).driver_index(hctx) * WAIT_QUEUES;
+    lock(queue, LockKind::DriverWait, first as u32 + line)
 }

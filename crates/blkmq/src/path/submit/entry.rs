@@ -4,14 +4,27 @@
 //! Kernel: submit_bio_noacct() in block/blk-core.c, __bio_split_to_limits(), bio_split_rw_at(),
 //! get_max_io_size() in block/blk-merge.c (6.1.192, 6.12.117).
 
-use super::{SubmitPath, split_point};
+use super::{At, Execute, SubmitPath, split_point};
 use crate::env::{Cpu, Effect, Env, Slab};
-use crate::path::Traced;
+use crate::path::insert::{InsertPath, ThenRun};
+use crate::path::{Call, Next, Traced};
 use crate::queue::RequestQueue;
-use crate::request::{Bio, Op, PAGE_SECTORS, Sectors, Status};
+use crate::request::{Bio, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
 
 impl SubmitPath {
+    /// A passthrough request has its tag: to the dispatch list.
+    pub(super) fn execute_now(&mut self, cpu: &mut Cpu, rq: RequestId, how: Execute) -> Next {
+        self.rq = None;
+        self.at = At::Rest;
+        let run = match how.in_background {
+            true => ThenRun::Background,
+            false => ThenRun::Here,
+        };
+        let path = InsertPath::bypass(self.queue, rq, how.at_head, run);
+        Next::call(cpu, Call::Insert(path))
+    }
+
     /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
     /// flush has ended then, before any trace point. True if it has.
     pub(super) fn without_flush<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {

@@ -2,15 +2,17 @@
 //!
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
-use super::{At, SubmitPath, identity_index, identity_map, limit_depth};
+use super::{At, SubmitPath};
+use crate::elevator::{Scheduler, TagMapSize};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
 use crate::path::tag::{self, TagMap};
 use crate::path::{Call, Next, lock};
-use crate::queue::{BlkMq, LockKind, WORDS_MAX};
+use crate::queue::{BlkMq, LockKind, RequestQueue, WORDS_MAX};
 use crate::request::{HctxId, Place};
-use crate::sbitmap::{Get, GetStep, Put, WAIT_QUEUES};
+use crate::rules::FlushData;
+use crate::sbitmap::{Get, GetStep, Put, Sbitmap, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 impl SubmitPath {
@@ -115,24 +117,20 @@ impl SubmitPath {
 
     /// bt_wait_ptr(): the hctx's next wait queue.
     fn choose_queue<E: Env>(&mut self, mq: &BlkMq<E>) {
-        let index = &mq.queue(self.queue).hctx(self.hctx).wait_index;
+        let q = mq.queue(self.queue);
+        let queues = identity_map(mq, q, self.hctx).wait.len() as u32;
+        let index = &q.hctx(self.hctx).wait_index;
         self.ws = index.get();
-        index.put((self.ws + 1) % WAIT_QUEUES as u32);
+        index.put((self.ws + 1) % queues);
     }
 
     pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let map = identity_map(mq, q, self.hctx);
-        let get = match &mut self.get {
-            Some(get) => get,
-            none => {
-                let (op, flags) = q.with_pool(|pool| {
-                    let bio = pool.bio(self.bio);
-                    (bio.op, bio.flags)
-                });
-                none.insert(Get::start(map, cpu, limit_depth(q, op, flags)))
-            }
-        };
+        if self.get.is_none() {
+            self.get = Some(Get::start(map, cpu, self.shallow(q)));
+        }
+        let get = self.get.as_mut().expect("a search is under way");
         let step = get.step(map, cpu);
         let index = identity_index(mq, q, self.hctx);
         let kind = match q.has_elevator() {
@@ -157,6 +155,26 @@ impl SubmitPath {
                 self.full(mq, cpu)
             }
         }
+    }
+
+    /// The scheduler's limit_depth; not asked for what will not enter the scheduler.
+    pub(super) fn shallow<E: Env>(&self, q: &RequestQueue<E>) -> Option<u32> {
+        if !q.has_elevator() || self.passthrough.is_some() {
+            return None;
+        }
+        let (op, flags) = q.with_pool(|pool| {
+            let bio = pool.bio(self.bio);
+            (bio.op, bio.flags)
+        });
+        if q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush() {
+            return None;
+        }
+        let size = TagMapSize {
+            shift: q.sched[0].shift,
+            nr_requests: q.settings.nr_requests,
+        };
+        q.elevator
+            .inspect(|elevator| elevator.limit_depth(op, flags, size))
     }
 
     fn got<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -224,5 +242,27 @@ impl SubmitPath {
             pool[rq].flags = flags;
             cpu.plug.cached.push_front(&mut pool, rq);
         }
+    }
+}
+
+/// The map whose tags identify requests: the scheduler's, or the driver's without one.
+pub(super) fn identity_map<'a, E: Env>(
+    mq: &'a BlkMq<E>,
+    q: &'a RequestQueue<E>,
+    hctx: HctxId,
+) -> &'a Sbitmap<E> {
+    if q.has_elevator() {
+        q.sched_of(hctx)
+    } else {
+        mq.set_of(q.id).driver_of(hctx)
+    }
+}
+
+/// Which map of its kind that is.
+pub(super) fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> usize {
+    if q.has_elevator() {
+        q.sched_index(hctx)
+    } else {
+        mq.set_of(q.id).driver_index(hctx)
     }
 }

@@ -1,0 +1,172 @@
+//! Whom the end of a request runs, where several queues share its tags (v4.11 to v4.18).
+//!
+//! Kernel: blk_mq_sched_restart(), blk_mq_sched_restart_hctx() of v4.11 and v4.12 in
+//! block/blk-mq-sched.c; docs/verification.md names the commits.
+
+use super::{At, CompletePath};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Word};
+use crate::path::Next;
+use crate::queue::{BlkMq, HwQueue, RequestQueue};
+use crate::request::HctxId;
+use crate::rules::RestartRule;
+use crate::tags::TagSet;
+use crate::time::Duration;
+
+/// Where the walk over the hctxs of a set stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Scan {
+    /// How many were visited, or whose number that is.
+    visited: u32,
+    /// Word of the ctx map that is looked at.
+    word: u16,
+}
+
+impl CompletePath {
+    /// The first look: at the counter that gates the walk, or at the hctx's own bit.
+    pub(super) fn restart<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let set = mq.set_of(self.queue);
+        let marks = match q.settings.rules.restart.rule {
+            _ if !set.queue_shared() => None,
+            RestartRule::Own => None,
+            RestartRule::SameQueue | RestartRule::QueueCount => Some(q.restarts.read(cpu)),
+            RestartRule::MapCount => Some(set.restarts[set.driver_index(self.hctx)].read(cpu)),
+            // Nothing gates it: the first bit is looked at by the first label of the walk.
+            RestartRule::RoundRobin | RestartRule::WholeSet => Some(1),
+        };
+        match marks {
+            None => match q.hctx(self.hctx).restart.test(cpu) {
+                true => self.to(At::ClearRestart),
+                false => self.after_restart(),
+            },
+            Some(0) => self.after_restart(),
+            Some(_) if q.settings.rules.restart.rule == RestartRule::SameQueue => {
+                self.to(At::ClearFlag)
+            }
+            Some(_) => self.to(At::Visit),
+        }
+    }
+
+    /// Labels of the walk.
+    pub(super) fn walk<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let set = mq.set_of(self.queue);
+        let rule = q.settings.rules.restart.rule;
+        if self.at == At::ClearFlag {
+            q.restarts.write(cpu, 0);
+            return self.to(At::Visit);
+        }
+        let (queue, hctx) = self.visited(set, q);
+        let other = mq.queue(queue);
+        let visited = other.hctx(hctx);
+        match self.at {
+            At::Visit => {
+                let any_map = matches!(rule, RestartRule::SameQueue | RestartRule::WholeSet);
+                let same = set.driver_index(hctx) == set.driver_index(self.hctx);
+                // A look at `hctx->tags` comes first: the line is touched whatever it says.
+                let marked = visited.restart.test(cpu);
+                match marked && (any_map || same) {
+                    true => self.to(At::Unmark),
+                    false => self.onward(set, q),
+                }
+            }
+            At::Unmark => {
+                let was = visited.restart.test_and_clear(cpu);
+                let counted = matches!(rule, RestartRule::QueueCount | RestartRule::MapCount);
+                self.to(match was && counted {
+                    true => At::Uncount,
+                    false => At::SeesDispatch,
+                })
+            }
+            At::Uncount => {
+                match rule {
+                    RestartRule::MapCount => set.restarts[set.driver_index(hctx)].add(cpu, -1),
+                    _ => other.restarts.add(cpu, -1),
+                }
+                self.to(At::SeesDispatch)
+            }
+            At::SeesDispatch => match visited.dispatch_pending.test(cpu) {
+                true => self.run(set, q, queue, hctx, cpu),
+                false => self.to(At::SeesWork),
+            },
+            _ => match self.sees_work(other, visited, cpu) {
+                None => Next::Step,
+                Some(true) => self.run(set, q, queue, hctx, cpu),
+                Some(false) => self.onward(set, q),
+            },
+        }
+    }
+
+    /// The scheduler's lists, or the words of the ctx map one after another.
+    fn sees_work<E: Env>(
+        &mut self,
+        other: &RequestQueue<E>,
+        visited: &HwQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Option<bool> {
+        if other.has_elevator() {
+            return Some(other.elevator_work.test(cpu));
+        }
+        let any = visited.ctx_map[usize::from(self.scan.word)].load(cpu) != 0;
+        self.scan.word += 1;
+        let last = usize::from(self.scan.word) == visited.ctx_map.len();
+        if any || last {
+            self.scan.word = 0;
+        }
+        (any || last).then_some(any)
+    }
+
+    /// The hctx has work: one run for the end of one request, where hctxs take turns.
+    fn run<E: Env>(
+        &mut self,
+        set: &TagSet<E>,
+        q: &RequestQueue<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> Next {
+        cpu.outbox.push(Effect::Kick {
+            queue,
+            hctx,
+            delay: Duration::ZERO,
+        });
+        match q.settings.rules.restart.rule {
+            RestartRule::SameQueue | RestartRule::WholeSet => self.onward(set, q),
+            _ => {
+                self.scan = Scan::default();
+                self.after_restart()
+            }
+        }
+    }
+
+    /// On to the next hctx, or the end of the walk.
+    fn onward<E: Env>(&mut self, set: &TagSet<E>, q: &RequestQueue<E>) -> Next {
+        self.scan.visited += 1;
+        let queues = match q.settings.rules.restart.rule {
+            RestartRule::SameQueue => 1,
+            _ => set.queues.len(),
+        };
+        if self.scan.visited as usize == queues * q.hctxs.len() {
+            self.scan = Scan::default();
+            return self.after_restart();
+        }
+        self.to(At::Visit)
+    }
+
+    /// The hctx whose turn it is: those of the other queues in order, the queues in a ring that
+    /// begins behind this one; at last its own, the ring beginning behind the request's.
+    fn visited<E: Env>(&self, set: &TagSet<E>, q: &RequestQueue<E>) -> (u8, HctxId) {
+        let (visited, hctxs) = (self.scan.visited as usize, q.hctxs.len());
+        if q.settings.rules.restart.rule == RestartRule::SameQueue {
+            return (q.id, HctxId(visited as u16));
+        }
+        let (turn, hctx) = (visited / hctxs + 1, visited % hctxs);
+        let mine = usize::from(q.id) - set.queues.start;
+        let queue = (set.queues.start + (mine + turn) % set.queues.len()) as u8;
+        let first = match queue == q.id {
+            true => usize::from(self.hctx.0) + 1,
+            false => 0,
+        };
+        (queue, HctxId(((first + hctx) % hctxs) as u16))
+    }
+}

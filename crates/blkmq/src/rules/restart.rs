@@ -1,0 +1,199 @@
+//! Who runs a hardware queue again that could not issue all it had: v4.11 to v6.12.
+//!
+//! Kernel: block/blk-mq-sched.c, blk_mq_dispatch_rq_list() of the versions named; the way from one
+//! to the next is told in docs/verification.md.
+
+/// The axes of restarting, each of its own; kernels changed several at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Restart {
+    /// Name of the preset, for reports.
+    pub name: &'static str,
+    /// Whom the end of a request runs, if several queues share its tags.
+    pub rule: RestartRule,
+    /// Whether a run that found leftovers goes on to the scheduler.
+    pub ask: AskAfter,
+    /// When a run that put requests back asks for another one.
+    pub recheck: Recheck,
+    /// How an hctx waits for a driver tag of a set that others use, too.
+    pub line: TagLine,
+    /// When the entry leaves the wait queue by itself.
+    pub entry: LineEntry,
+    /// Whether the second attempt to get a tag happens under the wait queue's lock.
+    pub retry: LineRetry,
+    /// Where leftovers go.
+    pub put_back: PutBack,
+    /// How many requests a pass takes out of the scheduler.
+    pub pull: Pull,
+}
+
+/// Whom the end of a request runs, if several queues share its tags; with tags of its own a queue
+/// always has [`RestartRule::Own`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RestartRule {
+    /// R0, 50e1dab86aa2 (v4.11-rc): all marked hctxs of the queue, if its flag is set.
+    SameQueue,
+    /// R1, 6d8c6c0f97ad (v4.11): one marked hctx with work of the tag map, in turn.
+    RoundRobin,
+    /// R2, 8e8320c9315c (v4.12 to v4.18): the same, if the queue of the request counts a mark.
+    QueueCount,
+    /// R2', posted in October 2017: the same, if the tag map counts a mark.
+    MapCount,
+    /// R3, 358a3a6bccb7, and R4, 97889f9ac24f (v4.19 and later): its own hctx.
+    Own,
+    /// No kernel: all marked hctxs of the set.
+    WholeSet,
+}
+
+impl RestartRule {
+    /// Marks are counted, or flagged, besides the bit of the hctx.
+    pub const fn counts(self) -> bool {
+        matches!(
+            self,
+            RestartRule::SameQueue | RestartRule::QueueCount | RestartRule::MapCount
+        )
+    }
+}
+
+/// Whether a run that found leftovers asks the scheduler behind them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AskAfter {
+    /// Never (50e1dab86aa2).
+    Never,
+    /// If none could be issued (v4.11 to v4.14).
+    NoneIssued,
+    /// If one was issued (v4.15 to v4.18).
+    SomeIssued,
+    /// If none is left (v4.19 and later).
+    NoneLeft,
+}
+
+/// When a run that put requests back asks for another one at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Recheck {
+    /// SCHED_RESTART is clear and the hctx stands in no line (v4.11 to v4.14).
+    Unpromised,
+    /// SCHED_RESTART is clear, or there was no tag and the hctx stands in no line (v4.15).
+    LeftLine,
+}
+
+/// How an hctx waits for a driver tag of a set that others use, too.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TagLine {
+    /// Not at all: SCHED_RESTART must do (50e1dab86aa2).
+    Nowhere,
+    /// In a wait queue, one is woken for a batch of tags. No kernel: entries are not exclusive.
+    WakeOne,
+    /// In a wait queue, of which all are woken (da55f2cc7841, v4.11 and later).
+    WakeAll,
+}
+
+/// When an entry of the wait queue is taken out by its own hctx.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LineEntry {
+    /// Never: it waits to be woken (v4.11 to v4.14).
+    Kept,
+    /// When the second attempt gets a tag (v4.15 and later).
+    SecondAttempt,
+    /// When any attempt does. No kernel does so for driver tags; kyber does for its tokens.
+    AnyAttempt,
+}
+
+/// The second attempt to get a tag, with the entry in the wait queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LineRetry {
+    /// Behind the wait queue's lock (before v4.19).
+    Unlocked,
+    /// Under it (5815839b3ca1, v4.19 and later).
+    UnderLock,
+}
+
+/// Where leftovers go.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PutBack {
+    /// To the head of the dispatch list.
+    Head,
+    /// To its tail (01e99aeca397, v5.6 and later).
+    Tail,
+}
+
+/// What a pass over the scheduler takes before it offers it to the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pull {
+    /// One request, whose driver tag is taken when it is offered.
+    One,
+    /// As many as the hctx's state allows, each with a driver tag (6e6fcbc27e77, v5.9 and later),
+    /// and none once something landed on the dispatch list (28d65729b050, v5.8).
+    Batch,
+}
+
+impl Restart {
+    /// v4.11.
+    pub const V4_11: Restart = Restart {
+        name: "v4.11",
+        rule: RestartRule::RoundRobin,
+        ..Restart::V4_14
+    };
+
+    /// v4.12 to v4.14.
+    pub const V4_14: Restart = Restart {
+        name: "v4.14",
+        rule: RestartRule::QueueCount,
+        ask: AskAfter::NoneIssued,
+        recheck: Recheck::Unpromised,
+        line: TagLine::WakeAll,
+        entry: LineEntry::Kept,
+        retry: LineRetry::Unlocked,
+        put_back: PutBack::Head,
+        pull: Pull::One,
+    };
+
+    /// v4.12 to v4.14 with the fix posted in October 2017: the counter moves to the tag map.
+    pub const V4_14_MAP_COUNT: Restart = Restart {
+        name: "v4.14-map-count",
+        rule: RestartRule::MapCount,
+        ..Restart::V4_14
+    };
+
+    /// v4.15 to v4.18.
+    pub const V4_15: Restart = Restart {
+        name: "v4.15",
+        ask: AskAfter::SomeIssued,
+        recheck: Recheck::LeftLine,
+        entry: LineEntry::SecondAttempt,
+        ..Restart::V4_14
+    };
+
+    /// v4.19.
+    pub const V4_19: Restart = Restart {
+        name: "v4.19",
+        rule: RestartRule::Own,
+        ask: AskAfter::NoneLeft,
+        retry: LineRetry::UnderLock,
+        ..Restart::V4_15
+    };
+
+    /// v5.9 and later, read in 6.1.192 and 6.12.117.
+    pub const V5_9: Restart = Restart {
+        name: "v5.9",
+        put_back: PutBack::Tail,
+        pull: Pull::Batch,
+        ..Restart::V4_19
+    };
+
+    /// All presets, oldest first.
+    pub const PRESETS: [Restart; 6] = [
+        Restart::V4_11,
+        Restart::V4_14,
+        Restart::V4_14_MAP_COUNT,
+        Restart::V4_15,
+        Restart::V4_19,
+        Restart::V5_9,
+    ];
+
+    /// The preset of this name.
+    pub fn by_name(name: &str) -> Option<Restart> {
+        Restart::PRESETS
+            .into_iter()
+            .find(|preset| preset.name == name)
+    }
+}
