@@ -5,7 +5,7 @@
 //! [`List`] is only a head. Not here: what a list means (see `Place`).
 //! Kernel: include/linux/list.h.
 
-use crate::request::{RequestId, RequestPool};
+use crate::request::{CpuId, Lines, Node, RequestId, RequestLines, RequestPool};
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -53,12 +53,12 @@ impl fmt::Debug for Links {
 
 /// Which pair of links a list uses.
 pub trait LinkField: Copy + fmt::Debug {
-    /// The links of all slots.
-    fn links(pool: &RequestPool) -> &[Links];
-    /// The links of all slots, to change them.
-    fn links_mut(pool: &mut RequestPool) -> &mut [Links];
-    /// Notes that the links of `rq` change because a neighbour's place does.
-    fn relink(pool: &RequestPool, rq: RequestId);
+    /// The links of a slot.
+    fn links(node: &Node) -> Links;
+    /// The links of a slot, to change them.
+    fn links_mut(node: &mut Node) -> &mut Links;
+    /// Notes that the links of a request change because a neighbour's place does.
+    fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines);
 }
 
 /// `rq->queuelist`: plug, ctx, fifo, dispatch, requeue and free lists.
@@ -70,26 +70,28 @@ pub struct QueueLink;
 pub struct HashLink;
 
 impl LinkField for QueueLink {
-    fn links(pool: &RequestPool) -> &[Links] {
-        &pool.queue_links
+    fn links(node: &Node) -> Links {
+        node.queue
     }
-    fn links_mut(pool: &mut RequestPool) -> &mut [Links] {
-        &mut pool.queue_links
+    fn links_mut(node: &mut Node) -> &mut Links {
+        &mut node.queue
     }
-    fn relink(pool: &RequestPool, rq: RequestId) {
-        pool.relink(rq);
+    #[inline]
+    fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines) {
+        lines.relink(cpu, of);
     }
 }
 
 impl LinkField for HashLink {
-    fn links(pool: &RequestPool) -> &[Links] {
-        &pool.hash_links
+    fn links(node: &Node) -> Links {
+        node.hash
     }
-    fn links_mut(pool: &mut RequestPool) -> &mut [Links] {
-        &mut pool.hash_links
+    fn links_mut(node: &mut Node) -> &mut Links {
+        &mut node.hash
     }
-    fn relink(pool: &RequestPool, rq: RequestId) {
-        pool.resort(rq);
+    #[inline]
+    fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines) {
+        lines.resort(cpu, of);
     }
 }
 
@@ -169,7 +171,7 @@ impl<F: LinkField> List<F> {
             self.contains(pool, at),
             "insert before {at:?}, which is not on this list"
         );
-        let prev = F::links(pool)[at.0 as usize].prev;
+        let prev = F::links(&pool.nodes[at.0 as usize]).prev;
         self.link(pool, prev, rq.0, at.0);
     }
 
@@ -225,14 +227,14 @@ impl<F: LinkField> List<F> {
 
     /// The entry behind `rq`, which is on this list.
     pub fn next(&self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
-        let links = F::links(pool)[rq.0 as usize];
+        let links = F::links(&pool.nodes[rq.0 as usize]);
         assert!(links.is_linked(), "next of {rq:?}, which is on no list");
         slot_to_id(links.next)
     }
 
     /// The entry before `rq`, which is on this list.
     pub fn prev(&self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
-        let links = F::links(pool)[rq.0 as usize];
+        let links = F::links(&pool.nodes[rq.0 as usize]);
         assert!(links.is_linked(), "prev of {rq:?}, which is on no list");
         slot_to_id(links.prev)
     }
@@ -242,7 +244,7 @@ impl<F: LinkField> List<F> {
         let mut at = self.first();
         core::iter::from_fn(move || {
             let rq = at?;
-            at = slot_to_id(F::links(pool)[rq.0 as usize].next);
+            at = slot_to_id(F::links(&pool.nodes[rq.0 as usize]).next);
             Some(rq)
         })
     }
@@ -255,7 +257,7 @@ impl<F: LinkField> List<F> {
         let mut at = self.last();
         core::iter::from_fn(move || {
             let rq = at?;
-            at = slot_to_id(F::links(pool)[rq.0 as usize].prev);
+            at = slot_to_id(F::links(&pool.nodes[rq.0 as usize]).prev);
             Some(rq)
         })
     }
@@ -276,7 +278,7 @@ impl<F: LinkField> List<F> {
                 "list longer than its length of {}",
                 self.len
             );
-            let links = F::links(pool)[at as usize];
+            let links = F::links(&pool.nodes[at as usize]);
             assert_eq!(links.prev, prev, "back link of request {at}");
             (prev, at) = (at, links.next);
             count += 1;
@@ -287,7 +289,7 @@ impl<F: LinkField> List<F> {
 
     /// Sets `rq` between `prev` and `next`, which are neighbours or ends.
     fn link(&mut self, pool: &mut RequestPool, prev: u32, rq: u32, next: u32) {
-        let links = &mut F::links_mut(pool)[rq as usize];
+        let links = F::links_mut(&mut pool.nodes[rq as usize]);
         assert!(!links.is_linked(), "request {rq} is on a list already");
         *links = Links { prev, next };
         self.set_next(pool, prev, rq);
@@ -297,16 +299,15 @@ impl<F: LinkField> List<F> {
     }
 
     fn unlink(&mut self, pool: &mut RequestPool, rq: u32) {
-        let Links { prev, next } = core::mem::take(&mut F::links_mut(pool)[rq as usize]);
-        assert_ne!(prev, OFF, "request {rq} is on no list");
-        assert_eq!(
-            prev == NIL,
-            self.first == rq,
+        // Not assert_eq: what it would print is kept in memory on the way that all take.
+        let Links { prev, next } = core::mem::take(F::links_mut(&mut pool.nodes[rq as usize]));
+        assert!(prev != OFF, "request {rq} is on no list");
+        assert!(
+            (prev == NIL) == (self.first == rq),
             "request {rq} is at the front of another list"
         );
-        assert_eq!(
-            next == NIL,
-            self.last == rq,
+        assert!(
+            (next == NIL) == (self.last == rq),
             "request {rq} is at the back of another list"
         );
         self.set_next(pool, prev, next);
@@ -318,22 +319,22 @@ impl<F: LinkField> List<F> {
     /// Makes `next` follow `prev`, or come first.
     fn set_next(&mut self, pool: &mut RequestPool, prev: u32, next: u32) {
         // No slot has the number NIL.
-        match F::links_mut(pool).get_mut(prev as usize) {
+        match pool.nodes.get_mut(prev as usize) {
             None => self.first = next,
-            Some(links) => {
-                links.next = next;
-                F::relink(pool, RequestId(prev));
+            Some(node) => {
+                F::links_mut(node).next = next;
+                F::relink(&pool.lines, pool.toucher, &node.lines);
             }
         }
     }
 
     /// Makes `prev` precede `next`, or come last.
     fn set_prev(&mut self, pool: &mut RequestPool, next: u32, prev: u32) {
-        match F::links_mut(pool).get_mut(next as usize) {
+        match pool.nodes.get_mut(next as usize) {
             None => self.last = prev,
-            Some(links) => {
-                links.prev = prev;
-                F::relink(pool, RequestId(next));
+            Some(node) => {
+                F::links_mut(node).prev = prev;
+                F::relink(&pool.lines, pool.toucher, &node.lines);
             }
         }
     }

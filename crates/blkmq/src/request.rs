@@ -8,8 +8,8 @@ mod value;
 mod lines;
 mod pool;
 
-pub use lines::Lines;
-pub use pool::RequestPool;
+pub use lines::{Lines, RequestLines};
+pub use pool::{Node, RequestPool};
 
 use crate::time::{Jiffies, SimTime};
 

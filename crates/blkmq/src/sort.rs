@@ -109,7 +109,7 @@ impl SortTree {
     /// Adds `rq`, behind those that start at the same sector. Panics if it is in a tree.
     pub fn insert(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector) {
         assert!(
-            !pool.sort_nodes[rq.0 as usize].is_linked(),
+            !pool.nodes[rq.0 as usize].sort.is_linked(),
             "{rq:?} is in a tree already"
         );
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
@@ -119,7 +119,7 @@ impl SortTree {
             side = usize::from(sector >= here.key);
             at = here.child[side];
         }
-        pool.sort_nodes[rq.0 as usize] = SortNode {
+        pool.nodes[rq.0 as usize].sort = SortNode {
             key: sector,
             parent,
             child: [NIL; 2],
@@ -147,8 +147,9 @@ impl SortTree {
                     (!gone.red).then_some((gone.parent, NIL))
                 } else {
                     // A lone child is red and its parent black: it takes place and colour.
-                    node_mut(pool, only).parent = gone.parent;
-                    node_mut(pool, only).red = gone.red;
+                    let only = node_mut(pool, only);
+                    only.parent = gone.parent;
+                    only.red = gone.red;
                     None
                 }
             }
@@ -260,11 +261,12 @@ impl SortTree {
             heir_parent
         };
         let left = gone.child[LEFT];
-        node_mut(pool, heir).child[LEFT] = left;
+        let taken = node_mut(pool, heir);
+        taken.child[LEFT] = left;
+        taken.parent = gone.parent;
+        taken.red = gone.red;
         set_parent(pool, left, heir);
         self.replace_child(pool, gone.parent, old, heir);
-        node_mut(pool, heir).parent = gone.parent;
-        node_mut(pool, heir).red = gone.red;
         if orphan != NIL {
             // The heir had one child, which was red: painted black it keeps the count.
             node_mut(pool, orphan).red = false;
@@ -282,12 +284,15 @@ impl SortTree {
                 node_mut(pool, at).red = false;
                 return;
             }
-            if !self.visit(pool, parent).red {
+            let &SortNode {
+                red, parent: grand, ..
+            } = self.visit(pool, parent);
+            if !red {
                 return;
             }
-            let grand = node(pool, parent).parent;
-            let side = side_of(pool, grand, parent);
-            let uncle = node(pool, grand).child[1 - side];
+            let children = node(pool, grand).child;
+            let side = usize::from(children[RIGHT] == parent);
+            let uncle = children[1 - side];
             if is_red(pool, uncle) {
                 node_mut(pool, uncle).red = false;
                 node_mut(pool, parent).red = false;
@@ -312,16 +317,17 @@ impl SortTree {
         let (mut parent, mut at) = (parent, at);
         while parent != NIL && !is_red(pool, at) {
             // The short side is the one where `at` hangs; a leaf is told by the taller sibling.
-            let side = side_of(pool, parent, at);
-            let mut sibling = node(pool, parent).child[1 - side];
+            let children = node(pool, parent).child;
+            let side = usize::from(children[RIGHT] == at);
+            let mut sibling = children[1 - side];
             if self.visit(pool, sibling).red {
                 node_mut(pool, sibling).red = false;
                 node_mut(pool, parent).red = true;
                 self.rotate(pool, parent, side);
                 sibling = node(pool, parent).child[1 - side];
             }
-            let near = node(pool, sibling).child[side];
-            let far = node(pool, sibling).child[1 - side];
+            let children = node(pool, sibling).child;
+            let (near, far) = (children[side], children[1 - side]);
             if !is_red(pool, near) && !is_red(pool, far) {
                 node_mut(pool, sibling).red = true;
                 at = parent;
@@ -351,12 +357,14 @@ impl SortTree {
         let SortNode { parent, child, .. } = *self.visit(pool, at);
         let up = child[1 - side];
         let inner = node(pool, up).child[side];
-        node_mut(pool, at).child[1 - side] = inner;
+        let lower = node_mut(pool, at);
+        lower.child[1 - side] = inner;
+        lower.parent = up;
         set_parent(pool, inner, at);
         self.replace_child(pool, parent, at, up);
-        node_mut(pool, up).parent = parent;
-        node_mut(pool, up).child[side] = at;
-        node_mut(pool, at).parent = up;
+        let upper = node_mut(pool, up);
+        upper.parent = parent;
+        upper.child[side] = at;
     }
 
     /// Hangs `new` where `old` hung below `parent`, or at the root.
@@ -370,20 +378,25 @@ impl SortTree {
     }
 
     /// The node, counted.
+    #[inline]
     fn visit<'a>(&mut self, pool: &'a RequestPool, at: u32) -> &'a SortNode {
         self.visits += 1;
         node(pool, at)
     }
 }
 
+#[inline]
 fn node(pool: &RequestPool, at: u32) -> &SortNode {
-    pool.visit(RequestId(at));
-    &pool.sort_nodes[at as usize]
+    let node = &pool.nodes[at as usize];
+    pool.lines.visit(pool.toucher, &node.lines);
+    &node.sort
 }
 
+#[inline]
 fn node_mut(pool: &mut RequestPool, at: u32) -> &mut SortNode {
-    pool.resort(RequestId(at));
-    &mut pool.sort_nodes[at as usize]
+    let node = &mut pool.nodes[at as usize];
+    pool.lines.resort(pool.toucher, &node.lines);
+    &mut node.sort
 }
 
 fn set_parent(pool: &mut RequestPool, at: u32, parent: u32) {
@@ -406,10 +419,13 @@ fn side_of(pool: &RequestPool, parent: u32, child: u32) -> usize {
 /// The last node from `at` on one side.
 fn outermost(pool: &RequestPool, at: u32, side: usize) -> u32 {
     let mut at = at;
-    while node(pool, at).child[side] != NIL {
-        at = node(pool, at).child[side];
+    loop {
+        let next = node(pool, at).child[side];
+        if next == NIL {
+            return at;
+        }
+        at = next;
     }
-    at
 }
 
 /// The next node in order on one side.

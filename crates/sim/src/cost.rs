@@ -29,6 +29,8 @@ pub struct CostModel {
     without: Without,
     shared_percent: u64,
     step: [u64; Step::ALL.len()],
+    /// The same while the sibling runs too.
+    step_beside: [u64; Step::ALL.len()],
 }
 
 impl CostModel {
@@ -43,6 +45,8 @@ impl CostModel {
         for (price, cycles) in label.iter_mut().zip(profile.label_cycles()?) {
             *price = ps(cycles);
         }
+        let step: [u64; Step::ALL.len()] =
+            core::array::from_fn(|step| ps(profile.cycles.of(Step::ALL[step])));
         Ok(CostModel {
             label,
             atomic: ps(profile.cycles.atomic),
@@ -52,7 +56,8 @@ impl CostModel {
             cpus: usize::from(cpus),
             without: profile.without,
             shared_percent: profile.smt.shared_percent,
-            step: core::array::from_fn(|step| ps(profile.cycles.of(Step::ALL[step]))),
+            step,
+            step_beside: step.map(|ps| percent_of(ps, profile.smt.shared_percent)),
         })
     }
 
@@ -60,6 +65,16 @@ impl CostModel {
     #[inline]
     pub fn step(&self, step: Step) -> u64 {
         self.step[step as usize]
+    }
+
+    /// Price of a step, `beside` a sibling that runs too.
+    #[inline]
+    pub fn step_beside(&self, step: Step, beside: bool) -> u64 {
+        if beside {
+            self.step_beside[step as usize]
+        } else {
+            self.step[step as usize]
+        }
     }
 
     /// A step that is a delay, not work.
@@ -70,6 +85,7 @@ impl CostModel {
     /// From now on a step costs nothing.
     pub fn set_free(&mut self, step: Step) {
         self.step[step as usize] = 0;
+        self.step_beside[step as usize] = 0;
     }
 
     /// How far two CPUs are apart.
@@ -84,7 +100,7 @@ impl CostModel {
 
     /// The same work while the sibling runs too.
     pub fn shared(&self, ps: u64) -> u64 {
-        ps * self.shared_percent / 100
+        percent_of(ps, self.shared_percent)
     }
 
     /// Price of a label itself, without what it did.
@@ -121,4 +137,8 @@ impl CostModel {
         near.one_by_one = self.without.overlap;
         near
     }
+}
+
+fn percent_of(ps: u64, percent: u64) -> u64 {
+    ps * percent / 100
 }

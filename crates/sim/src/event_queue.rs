@@ -47,9 +47,10 @@ pub struct EventQueue<E> {
 #[derive(Clone, Debug)]
 struct Nodes<E> {
     slab: Vec<Node<E>>,
-    /// Links of all lists, by cell: first one cell for each near slot with its first node, then
-    /// one for each node with the node behind it. In one array, so that appending to an empty
-    /// list and to another is the same work: a branch there would be a coin toss to the CPU.
+    /// Links of all lists, by cell: first two cells for each near slot with its first node and
+    /// its tail, then one for each node with the node behind it. In one array, so that appending
+    /// to an empty list and to another is the same work: a branch there would be a coin toss to
+    /// the CPU.
     links: Vec<u32>,
     free: u32,
 }
@@ -210,7 +211,7 @@ impl<E: Copy> Default for EventQueue<E> {
 impl<E: Copy> Nodes<E> {
     fn with_capacity(capacity: usize) -> Nodes<E> {
         let mut links = Vec::with_capacity(cell_of(0) + capacity);
-        links.resize(cell_of(0), NONE);
+        links.extend(near::empty_slots());
         Nodes {
             slab: Vec::with_capacity(capacity),
             links,
@@ -220,7 +221,8 @@ impl<E: Copy> Nodes<E> {
 
     fn clear(&mut self) {
         self.slab.clear();
-        self.links.truncate(cell_of(0));
+        self.links.clear();
+        self.links.extend(near::empty_slots());
         self.free = NONE;
     }
 
@@ -258,5 +260,5 @@ impl<E: Copy> Nodes<E> {
 /// Where the link of a node is.
 #[inline]
 const fn cell_of(id: u32) -> usize {
-    near::SLOTS + id as usize
+    2 * near::SLOTS + id as usize
 }

@@ -315,9 +315,7 @@ impl Cpu {
     /// our mistake.
     #[inline]
     pub(crate) fn note_access(&mut self) {
-        if self.locks_held == 0 {
-            self.accesses += 1;
-            debug_assert!(self.accesses <= 1, "two shared accesses in one label");
-        }
+        self.accesses += u32::from(self.locks_held == 0);
+        debug_assert!(self.accesses <= 1, "two shared accesses in one label");
     }
 }

@@ -17,12 +17,15 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 /// What a cache line costs on one CPU, by where the copies are, picoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Near {
-    /// Threads of its core; CPUs that share its last-level cache; CPUs of its socket.
-    masks: [u128; 3],
+    /// Threads of its core; CPUs that share its last-level cache; CPUs of its socket: each set has
+    /// the one before. In words of 64, as a line's copies are.
+    within: [[u64; 2]; 3],
+    /// All others, for each of these sets.
+    beyond: [[u64; 2]; 3],
     /// Price from each of them, and from farther away.
     prices: [u64; 4],
-    /// Price from each CPU of the socket.
-    from: Vec<u64>,
+    /// Which of the prices is that from each CPU of the socket.
+    from: Vec<u8>,
     /// Misses never overlap.
     pub one_by_one: bool,
 }
@@ -31,16 +34,18 @@ impl Near {
     /// Prices on a CPU: from threads of its core, CPUs that share its last-level cache, CPUs of
     /// its socket (each set has the one before), and from farther away.
     pub fn new(masks: [u128; 3], prices: [u64; 4]) -> Near {
-        let mut near = Near {
-            masks,
-            prices,
-            ..Near::default()
-        };
+        let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
         let socket = 128 - masks[2].leading_zeros();
-        near.from = (0..socket as u16)
-            .map(|cpu| near.nearest(bit_of(CpuId(cpu))))
-            .collect();
-        near
+        let outside = |cpu| masks.iter().filter(move |&mask| mask & bit_of(cpu) == 0);
+        Near {
+            within: masks.map(words),
+            beyond: masks.map(|mask| words(!mask)),
+            prices,
+            from: (0..socket as u16)
+                .map(|cpu| outside(CpuId(cpu)).count() as u8)
+                .collect(),
+            one_by_one: false,
+        }
     }
 
     /// Time of two misses that do not need each other's answer.
@@ -53,20 +58,28 @@ impl Near {
     #[inline]
     fn of_one(&self, cpu: u16) -> u64 {
         let price = self.from.get(usize::from(cpu));
-        price.copied().unwrap_or(self.prices[3])
+        self.prices[price.map_or(3, |&price| usize::from(price % 4))]
     }
 
     /// Price of a line of which these others have copies: from the nearest.
-    fn nearest(&self, copies: u128) -> u64 {
-        let within = self.masks.iter().position(|mask| copies & mask != 0);
-        self.prices[within.unwrap_or(3)]
+    #[inline]
+    fn nearest(&self, copies: [u64; 2]) -> u64 {
+        let [core, cache, socket] = self.within.map(|mask| usize::from(!meet(copies, mask)));
+        self.prices[core + cache + socket]
     }
 
     /// Price of taking the copies of these others away: as far as the farthest.
-    fn farthest(&self, copies: u128) -> u64 {
-        let within = self.masks.iter().position(|mask| copies & !mask == 0);
-        self.prices[within.unwrap_or(3)]
+    #[inline]
+    fn farthest(&self, copies: [u64; 2]) -> u64 {
+        let [core, cache, socket] = self.beyond.map(|mask| usize::from(meet(copies, mask)));
+        self.prices[core + cache + socket]
     }
+}
+
+/// True if two sets of CPUs have one in common.
+#[inline]
+fn meet(a: [u64; 2], b: [u64; 2]) -> bool {
+    a[0] & b[0] | a[1] & b[1] != 0
 }
 
 /// No CPU.
@@ -100,8 +113,7 @@ impl Line {
     /// A read by `cpu`. Picoseconds.
     #[inline]
     pub fn read(&self, cpu: CpuId, near: &Near) -> u64 {
-        let shared = self.copies[usize::from(cpu.0 / 64 % 2)].get();
-        if self.is_of(cpu) || shared >> (cpu.0 % 64) & 1 == 1 {
+        if self.is_of(cpu) || self.word(cpu.0).get() >> (cpu.0 % 64) & 1 == 1 {
             return 0;
         }
         self.missed_read(cpu, near)
@@ -132,15 +144,14 @@ impl Line {
     pub(crate) fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
         let sole = self.sole.replace(NOBODY);
         if sole != NOBODY {
-            self.share(bit_of(CpuId(sole)) | bit_of(cpu));
+            self.copy_to(sole);
+            self.copy_to(cpu.0);
             return near.of_one(sole);
         }
-        let (copies, bit) = (self.sharers(), bit_of(cpu));
-        if copies == 0 || copies & bit != 0 {
-            self.share(copies | bit);
+        let copies = self.copies();
+        if self.copy_to(cpu.0) || copies == [0, 0] {
             return 0;
         }
-        self.share(copies | bit);
         near.nearest(copies)
     }
 
@@ -151,21 +162,34 @@ impl Line {
         if sole != NOBODY {
             return near.of_one(sole);
         }
-        let others = self.sharers() & !bit_of(cpu);
-        self.share(0);
-        if others == 0 {
+        let own = self.word(cpu.0);
+        own.set(own.get() & !(1 << (cpu.0 % 64)));
+        let others = self.copies();
+        self.copies[0].set(0);
+        self.copies[1].set(0);
+        if others == [0, 0] {
             return 0;
         }
         near.farthest(others)
     }
 
-    fn sharers(&self) -> u128 {
-        u128::from(self.copies[1].get()) << 64 | u128::from(self.copies[0].get())
+    #[inline]
+    fn copies(&self) -> [u64; 2] {
+        [self.copies[0].get(), self.copies[1].get()]
     }
 
-    fn share(&self, copies: u128) {
-        self.copies[0].set(copies as u64);
-        self.copies[1].set((copies >> 64) as u64);
+    /// The word with a CPU's bit.
+    #[inline]
+    fn word(&self, cpu: u16) -> &Cell<u64> {
+        &self.copies[usize::from(cpu / 64 % 2)]
+    }
+
+    /// One CPU more has a copy. True if it had one.
+    #[inline]
+    fn copy_to(&self, cpu: u16) -> bool {
+        let (word, bit) = (self.word(cpu), 1 << (cpu % 64));
+        let before = word.replace(word.get() | bit);
+        before & bit != 0
     }
 }
 

@@ -333,9 +333,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     }
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {
-        assert_eq!(
-            self.owner.get(),
-            Some(cpu.owner),
+        assert!(
+            self.owner.get() == Some(cpu.owner),
             "guarded data used without its lock"
         );
         cpu.meter.update(self.data_line(), cpu.id);
@@ -346,9 +345,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     }
 
     fn release(&self, cpu: &mut Cpu) {
-        assert_eq!(
-            self.owner.get(),
-            Some(cpu.owner),
+        assert!(
+            self.owner.get() == Some(cpu.owner),
             "lock released by a stranger"
         );
         // Whoever looked at the word meanwhile loses his copy before he can see it free.

@@ -193,7 +193,7 @@ impl MergeIndex {
         let request = &mut pool[rq];
         let bucket = bucket_of(request.end());
         let before = request.hashed.replace(bucket);
-        assert_eq!(before, None, "{rq:?} is in the hash already");
+        assert!(before.is_none(), "{rq:?} is in the hash already");
         pool.relink_bucket(bucket);
         self.buckets[usize::from(bucket)].push_front(pool, rq);
     }

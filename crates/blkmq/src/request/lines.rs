@@ -11,7 +11,7 @@ use core::cell::Cell;
 
 use crate::env::{Line, Misses, Near};
 
-use super::{CpuId, RequestId};
+use super::CpuId;
 
 /// Lines of the heads of a merge hash: 64 pointers.
 const HASH_HEADS: usize = 8;
@@ -20,7 +20,6 @@ const HASH_HEADS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     near: Vec<Near>,
-    requests: Vec<RequestLines>,
     hash_heads: [Line; HASH_HEADS],
     /// `q->last_merge`, in `struct request_queue`.
     last_merge: Line,
@@ -35,39 +34,32 @@ const NOBODY: u16 = u16::MAX;
 /// Lines of one request. Most touches come from the CPU that touched it last: names tell
 /// that without a look at the lines.
 #[derive(Clone, Debug)]
-struct RequestLines {
-    /// Lines 0 and 3: nobody but who works on the request touches them.
-    own: Line,
-    /// Line 1.
-    links: Line,
-    /// Line 2.
-    sort: Line,
+pub struct RequestLines {
     /// The CPU that has all of them to itself.
     owner: Cell<u16>,
     /// The CPU that touched line 2 last: it has a copy.
     reader: Cell<u16>,
+    /// Line 2.
+    sort: Line,
+    /// Line 1.
+    links: Line,
+    /// Lines 0 and 3: nobody but who works on the request touches them.
+    own: Line,
 }
 
 impl Default for RequestLines {
     fn default() -> RequestLines {
         RequestLines {
-            own: Line::default(),
-            links: Line::default(),
-            sort: Line::default(),
             owner: Cell::new(NOBODY),
             reader: Cell::new(NOBODY),
+            sort: Line::default(),
+            links: Line::default(),
+            own: Line::default(),
         }
     }
 }
 
 impl Lines {
-    pub(super) fn new(requests: usize) -> Lines {
-        Lines {
-            requests: vec![RequestLines::default(); requests],
-            ..Lines::default()
-        }
-    }
-
     /// Sets what lines cost on each CPU.
     pub fn set_prices(&mut self, near: Vec<Near>) {
         self.near = near;
@@ -75,8 +67,7 @@ impl Lines {
 
     /// A CPU works on a request.
     #[inline]
-    pub(super) fn own(&self, cpu: CpuId, rq: RequestId) {
-        let lines = &self.requests[rq.0 as usize];
+    pub(crate) fn own(&self, cpu: CpuId, lines: &RequestLines) {
         if lines.owner.get() != cpu.0 {
             self.take_over(cpu, lines);
         }
@@ -96,8 +87,7 @@ impl Lines {
 
     /// A CPU changes the `queuelist` of a neighbour.
     #[inline]
-    pub(super) fn relink(&self, cpu: CpuId, rq: RequestId) {
-        let lines = &self.requests[rq.0 as usize];
+    pub(crate) fn relink(&self, cpu: CpuId, lines: &RequestLines) {
         if !lines.links.is_of(cpu) {
             self.store(cpu, &lines.links);
             lines.owner.set(NOBODY);
@@ -106,8 +96,7 @@ impl Lines {
 
     /// A CPU changes the hash links or the tree node of a neighbour.
     #[inline]
-    pub(super) fn resort(&self, cpu: CpuId, rq: RequestId) {
-        let lines = &self.requests[rq.0 as usize];
+    pub(crate) fn resort(&self, cpu: CpuId, lines: &RequestLines) {
         if !lines.sort.is_of(cpu) {
             self.store(cpu, &lines.sort);
             lines.owner.set(NOBODY);
@@ -117,8 +106,7 @@ impl Lines {
 
     /// A CPU reads a tree node or a hash entry, and needs it to go on.
     #[inline]
-    pub(super) fn visit(&self, cpu: CpuId, rq: RequestId) {
-        let lines = &self.requests[rq.0 as usize];
+    pub(crate) fn visit(&self, cpu: CpuId, lines: &RequestLines) {
         if lines.reader.get() != cpu.0 {
             self.look_at(cpu, lines);
         }

@@ -2,7 +2,7 @@
 //!
 //! Not here: what an entry means (`request.rs`), or who may touch it when.
 
-use super::lines::Lines;
+use super::lines::{Lines, RequestLines};
 use super::{Bio, BioId, CpuId, PAGE_SECTORS, Place, Request, RequestId, Sectors, Status};
 use crate::list::Links;
 use crate::sort::SortNode;
@@ -16,16 +16,33 @@ pub struct RequestPool {
     pub(super) requests: Vec<Request>,
     pub(super) bios: Vec<Bio>,
     pub(super) free_bios: Vec<BioId>,
-    /// Links of `queuelist`: plug, ctx, dispatch, requeue, fifo.
-    pub(crate) queue_links: Vec<Links>,
-    /// Links of the merge hash.
-    pub(crate) hash_links: Vec<Links>,
-    /// Nodes of the sort trees.
-    pub(crate) sort_nodes: Vec<SortNode>,
+    /// Where each request is linked.
+    pub(crate) nodes: Vec<Node>,
     /// CPU that runs the current label; set by the slab when it is borrowed.
     pub toucher: CpuId,
     /// Cache lines of the entries, and what they have cost.
     pub lines: Lines,
+}
+
+/// What holds a request in lists and trees, and its cache lines: what neighbours touch.
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+pub struct Node {
+    /// Links of `queuelist`: plug, ctx, dispatch, requeue, fifo.
+    pub(crate) queue: Links,
+    /// Links of the merge hash.
+    pub(crate) hash: Links,
+    /// Node of the sort tree.
+    pub(crate) sort: SortNode,
+    /// Who has copies of its lines.
+    pub(crate) lines: RequestLines,
+}
+
+/// Equality is that of the links: copies of lines are not part of it.
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.queue == other.queue && self.hash == other.hash && self.sort == other.sort
+    }
 }
 
 impl RequestPool {
@@ -35,36 +52,24 @@ impl RequestPool {
             requests: vec![Request::default(); requests],
             bios: vec![Bio::default(); bios],
             free_bios: (0..bios as u32).rev().map(BioId).collect(),
-            queue_links: vec![Links::default(); requests],
-            hash_links: vec![Links::default(); requests],
-            sort_nodes: vec![SortNode::default(); requests],
+            nodes: vec![Node::default(); requests],
             toucher: CpuId::default(),
-            lines: Lines::new(requests),
+            lines: Lines::default(),
         }
     }
 
     /// Notes that the running CPU works on `rq`.
     #[inline]
     pub(crate) fn touch(&self, rq: RequestId) {
-        self.lines.own(self.toucher, rq);
-    }
-
-    /// Notes that the running CPU changes `queuelist` of `rq`, a neighbour of what it works on.
-    #[inline]
-    pub(crate) fn relink(&self, rq: RequestId) {
-        self.lines.relink(self.toucher, rq);
-    }
-
-    /// Notes that the running CPU changes the tree node or hash links of `rq`, a neighbour.
-    #[inline]
-    pub(crate) fn resort(&self, rq: RequestId) {
-        self.lines.resort(self.toucher, rq);
+        self.lines
+            .own(self.toucher, &self.nodes[rq.0 as usize].lines);
     }
 
     /// Notes that the running CPU reads `rq` on its way through a tree or a hash bucket.
     #[inline]
     pub(crate) fn visit(&self, rq: RequestId) {
-        self.lines.visit(self.toucher, rq);
+        self.lines
+            .visit(self.toucher, &self.nodes[rq.0 as usize].lines);
     }
 
     /// Notes that the running CPU reads the head of a bucket of the merge hash.

@@ -12,9 +12,7 @@ impl Clone for RequestPool {
             requests: self.requests.clone(),
             bios: self.bios.clone(),
             free_bios: self.free_bios.clone(),
-            queue_links: self.queue_links.clone(),
-            hash_links: self.hash_links.clone(),
-            sort_nodes: self.sort_nodes.clone(),
+            nodes: self.nodes.clone(),
             toucher: self.toucher,
             lines: self.lines.clone(),
         }
@@ -24,9 +22,7 @@ impl Clone for RequestPool {
         self.requests.clone_from(&source.requests);
         self.bios.clone_from(&source.bios);
         self.free_bios.clone_from(&source.free_bios);
-        self.queue_links.clone_from(&source.queue_links);
-        self.hash_links.clone_from(&source.hash_links);
-        self.sort_nodes.clone_from(&source.sort_nodes);
+        self.nodes.clone_from(&source.nodes);
         self.toucher = source.toucher;
         self.lines.clone_from(&source.lines);
     }
@@ -37,9 +33,7 @@ impl PartialEq for RequestPool {
         let same = |(a, b): (&Request, &Request)| a.key() == b.key();
         self.requests.len() == other.requests.len()
             && self.requests.iter().zip(&other.requests).all(same)
-            && self.queue_links == other.queue_links
-            && self.hash_links == other.hash_links
-            && self.sort_nodes == other.sort_nodes
+            && self.nodes == other.nodes
             && self.bios == other.bios
             && self.free_bios == other.free_bios
     }
@@ -53,9 +47,10 @@ impl Hash for RequestPool {
             rq.key().hash(state);
             // A free slot is on no list and in no tree.
             if rq.place != Place::Free {
-                self.queue_links[slot].hash(state);
-                self.hash_links[slot].hash(state);
-                self.sort_nodes[slot].hash(state);
+                let node = &self.nodes[slot];
+                node.queue.hash(state);
+                node.hash.hash(state);
+                node.sort.hash(state);
             }
         }
         self.bios.hash(state);

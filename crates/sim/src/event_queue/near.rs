@@ -4,7 +4,7 @@
 //! bitmaps find the next slot that is not empty. A slot's index is its time modulo the window.
 //! The paths that every event takes have no branch that depends on whether a slot was empty.
 
-use super::{Nodes, TICK_SHIFT, cell_of};
+use super::{NONE, Nodes, TICK_SHIFT, cell_of};
 
 /// Slots, and nanoseconds from the start of the present tick to the horizon.
 pub(super) const SLOTS: usize = 2 << TICK_SHIFT;
@@ -14,7 +14,6 @@ const WORDS: usize = SLOTS / 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Near {
-    tails: Box<[Tail; SLOTS]>,
     /// One bit for each slot that holds an event.
     words: [u64; WORDS],
     /// One bit for each word that is not zero.
@@ -23,6 +22,7 @@ pub(super) struct Near {
 
 /// The cell whose link ends a slot's list, and the class of the event there: in one word, so that
 /// an append need not look at that event. An empty list ends in the slot's own cell, class 0.
+/// A slot's tail lies in the cell behind its own: one cache line has both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tail(u32);
 
@@ -41,22 +41,26 @@ impl Tail {
     }
 }
 
+/// The cells of all slots, empty.
+pub(super) fn empty_slots() -> impl Iterator<Item = u32> {
+    (0..SLOTS).flat_map(|slot| [NONE, Tail::new(own_cell(slot), 0).0])
+}
+
+/// The cell of a slot's first node.
+const fn own_cell(slot: usize) -> usize {
+    2 * slot
+}
+
 impl Near {
     pub(super) fn new() -> Near {
-        let tails: Box<[Tail]> = (0..SLOTS).map(|slot| Tail::new(slot, 0)).collect();
         Near {
-            tails: tails.try_into().expect("there is one tail for each slot"),
             words: [0; WORDS],
             summary: 0,
         }
     }
 
     pub(super) fn clear(&mut self) {
-        for (slot, tail) in self.tails.iter_mut().enumerate() {
-            *tail = Tail::new(slot, 0);
-        }
-        self.words = [0; WORDS];
-        self.summary = 0;
+        *self = Near::new();
     }
 
     /// Insert a node behind those of its time that have its class or a lower one.
@@ -65,12 +69,13 @@ impl Near {
         let slot = time as usize % SLOTS;
         self.words[slot / 64] |= 1 << (slot % 64);
         self.summary |= 1 << (slot / 64);
-        let tail = self.tails[slot];
+        let cell = own_cell(slot);
+        let tail = Tail(nodes.links[cell + 1]);
         if tail.class() > class {
-            return insert_before_higher(nodes, slot, id, class);
+            return insert_before_higher(nodes, cell, id, class);
         }
         nodes.links[tail.cell()] = id;
-        self.tails[slot] = Tail::new(cell_of(id), class);
+        nodes.links[cell + 1] = Tail::new(cell_of(id), class).0;
     }
 
     /// Remove the first node at `time`, of which there is one, and tell the time of the next slot
@@ -78,13 +83,14 @@ impl Near {
     #[inline]
     pub(super) fn pop<E: Copy>(&mut self, nodes: &mut Nodes<E>, time: u64) -> (E, Option<u64>) {
         let slot = time as usize % SLOTS;
-        let id = nodes.links[slot];
+        let cell = own_cell(slot);
+        let id = nodes.links[cell];
         debug_assert_eq!(nodes.slab[id as usize].time, time, "a slot holds one time");
         // Stale if that was the last one: the empty list's tail makes the next push overwrite it.
-        nodes.links[slot] = nodes.links[cell_of(id)];
-        let tail = self.tails[slot];
+        nodes.links[cell] = nodes.links[cell_of(id)];
+        let tail = Tail(nodes.links[cell + 1]);
         let last = tail.cell() == cell_of(id);
-        self.tails[slot] = if last { Tail::new(slot, 0) } else { tail };
+        nodes.links[cell + 1] = if last { Tail::new(cell, 0) } else { tail }.0;
         let word = self.words[slot / 64] & !(u64::from(last) << (slot % 64));
         self.words[slot / 64] = word;
         self.summary &= !(u64::from(word == 0) << (slot / 64));

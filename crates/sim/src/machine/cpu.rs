@@ -182,6 +182,11 @@ impl Held {
         if self.count == 0 {
             return self.locks[0];
         }
+        self.take_one_of(mq)
+    }
+
+    #[cold]
+    fn take_one_of(&mut self, mq: &BlkMq<Solo>) -> HeldLock {
         let held = self.locks[..=self.count].iter();
         let index = held.rev().position(|held| mq.is_free(held.lock));
         let index = self.count - index.expect("a lock was released");

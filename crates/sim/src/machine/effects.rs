@@ -145,7 +145,16 @@ impl Simulator {
         self.act(cpu, actions);
     }
 
-    fn act(&mut self, cpu: Option<CpuId>, mut actions: Actions) {
+    #[inline]
+    fn act(&mut self, cpu: Option<CpuId>, actions: Actions) {
+        if actions.is_empty() {
+            self.spare_actions.push(actions);
+        } else {
+            self.do_all(cpu, actions);
+        }
+    }
+
+    fn do_all(&mut self, cpu: Option<CpuId>, mut actions: Actions) {
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         for action in actions.drain(..) {
             match action {

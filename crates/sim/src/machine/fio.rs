@@ -279,16 +279,15 @@ impl Simulator {
             Engine::Libaio => Step::AioIssue,
             Engine::Sync => Step::SyncIssue,
         };
-        self.charge_as(id, engine, Mode::System);
-        self.charge_as(id, Step::Bio, Mode::System);
-        for step in [
+        let steps = [
+            engine,
+            Step::Bio,
             Step::IoLocks,
             Step::ClockRead,
             Step::PreemptRcu,
             Step::KernelRest,
-        ] {
-            self.charge_as(id, step, Mode::System);
-        }
+        ];
+        self.charge_all(id, &steps, Mode::System);
         if !fio.plan.fixed_buffers {
             self.charge_as(id, Step::PinPages, Mode::System);
         }

@@ -243,15 +243,20 @@ impl Simulator {
 
     /// A step takes its time, longer while the sibling runs too.
     pub(super) fn charge_as(&mut self, id: CpuId, step: Step, mode: Mode) {
+        self.charge_all(id, &[step], mode);
+    }
+
+    /// Several steps, one after the other.
+    #[inline]
+    pub(super) fn charge_all(&mut self, id: CpuId, steps: &[Step], mode: Mode) {
         let cpu = &mut self.cpus[usize::from(id.0)];
-        let price = self.core.costs.step(step);
-        let ps = if cpu.shared {
-            self.core.costs.shared(price)
-        } else {
-            price
-        };
-        cpu.spend(ps, mode);
-        self.core.spent.step(step, ps);
+        let mut all = 0;
+        for &step in steps {
+            let ps = self.core.costs.step_beside(step, cpu.shared);
+            self.core.spent.step(step, ps);
+            all += ps;
+        }
+        cpu.spend(all, mode);
     }
 
     /// The other thread of the core does real work: it neither idles nor spins.

@@ -276,22 +276,19 @@ impl Lane<'_> {
         self.locks = env.locks_held();
     }
 
-    /// The label released locks: they are free as of the CPU's time. Kept out of what every label
+    /// The label released a lock: it is free as of the CPU's time. Kept out of what every label
     /// goes through.
     #[inline(never)]
     fn release(&mut self, env: &Cpu) {
-        let released = self.locks - env.locks_held();
-        self.locks = env.locks_held();
+        self.locks -= 1;
+        let HeldLock { lock, slot, since } = self.held.take_free(self.mq);
+        if lock.masks_irq() {
+            *self.irq_off -= 1;
+        }
         let at = env.now();
-        for _ in 0..released {
-            let HeldLock { lock, slot, since } = self.held.take_free(self.mq);
-            if lock.masks_irq() {
-                *self.irq_off -= 1;
-            }
-            let (slot, held) = (slot as usize, at.since(since));
-            if let Some(due) = self.core.arbiter.release(slot, env.id, at, held) {
-                self.grant_at(due, slot);
-            }
+        let (slot, held) = (slot as usize, at.since(since));
+        if let Some(due) = self.core.arbiter.release(slot, env.id, at, held) {
+            self.grant_at(due, slot);
         }
     }
 }
@@ -312,7 +309,7 @@ impl Toll for Lane<'_> {
             };
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
-        if cpu.locks_held() != self.locks {
+        while self.locks > cpu.locks_held() {
             self.release(cpu);
         }
         if !cpu.is_quiet() {

@@ -1,14 +1,14 @@
 //! Whoever works on a request waits once for its lines; neighbours cost one line each.
 
-use super::Lines;
+use super::{Lines, RequestLines};
 use crate::env::{Misses, Near, bit_of};
-use crate::request::{CpuId, RequestId};
+use crate::request::CpuId;
 
 const FAR: u64 = 100;
 
 /// Two CPUs, far apart.
 fn lines() -> Lines {
-    let mut lines = Lines::new(4);
+    let mut lines = Lines::default();
     let near = |cpu| Near::new([bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
     lines.set_prices(vec![near(0), near(1)]);
     lines
@@ -23,35 +23,37 @@ fn chain(lines: &Lines) -> u64 {
 #[test]
 fn lines_of_one_request_come_together() {
     let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
-    lines.own(a, RequestId(0));
+    let rq = RequestLines::default();
+    lines.own(a, &rq);
     assert_eq!(chain(&lines), 0, "nobody had them");
-    lines.own(b, RequestId(0));
+    lines.own(b, &rq);
     assert_eq!(chain(&lines), FAR, "four lines, one wait");
-    lines.own(b, RequestId(0));
+    lines.own(b, &rq);
     assert_eq!(chain(&lines), 0);
     // A link that CPU 0 changes takes one of the lines away again.
-    lines.relink(a, RequestId(0));
+    lines.relink(a, &rq);
     assert_eq!(chain(&lines), FAR);
-    lines.own(b, RequestId(0));
+    lines.own(b, &rq);
     assert_eq!(chain(&lines), FAR);
 }
 
 #[test]
 fn nodes_on_the_way_are_waited_for_one_by_one_and_stores_are_not() {
     let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
-    for rq in 0..3 {
-        lines.own(a, RequestId(rq));
+    let requests: [RequestLines; 3] = Default::default();
+    for rq in &requests {
+        lines.own(a, rq);
     }
-    for rq in 0..3 {
-        lines.visit(b, RequestId(rq));
+    for rq in &requests {
+        lines.visit(b, rq);
     }
     assert_eq!(chain(&lines), 3 * FAR);
-    for rq in 0..3 {
-        lines.visit(b, RequestId(rq));
+    for rq in &requests {
+        lines.visit(b, rq);
     }
     assert_eq!(chain(&lines), 0, "both have copies");
-    for rq in 0..3 {
-        lines.resort(b, RequestId(rq));
+    for rq in &requests {
+        lines.resort(b, rq);
     }
     assert_eq!(chain(&lines), FAR, "stores are under way together");
 }

@@ -134,7 +134,7 @@ impl MqDeadline {
             held += list.len();
             for rq in list.iter(pool) {
                 assert!(
-                    !pool.sort_nodes[rq.0 as usize].is_linked(),
+                    !pool.nodes[rq.0 as usize].sort.is_linked(),
                     "{rq:?} in a tree, too"
                 );
                 assert_eq!(pool[rq].hashed, None, "{rq:?} at head is in the hash");
