@@ -46,7 +46,7 @@ impl Progress {
 
 /// Virtual time at which the last phase is over at the latest, if every thread has a limit.
 fn end_ms(plan: &Plan) -> Option<u64> {
-    let mut phases = vec![0_u64; usize::from(plan.capacity.phases)];
+    let mut phases = vec![0_u64; usize::from(plan.phases)];
     for thread in &plan.threads {
         let span = thread.startdelay.0.checked_add(thread.ramp_time.0)?;
         let span = span.checked_add(thread.runtime.0)?;

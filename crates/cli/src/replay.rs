@@ -60,13 +60,16 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
             .map_err(refuse)?;
         let outcome = drive(&mut simulator, &interrupt, |_| Ok(()))?;
         if let Outcome::Stalled(stall) = outcome {
-            output::tell(&format!("{}: {stall}", plan.queue.scheduler.name()));
+            output::tell(&format!(
+                "{}: {stall}",
+                plan.disks[0].queue.scheduler.name()
+            ));
             return Ok(STALLED);
         }
         notes.extend(estimates(&simulator));
-        let name = plan.queue.scheduler.name().to_owned();
+        let name = plan.disks[0].queue.scheduler.name().to_owned();
         comparison.add(name, &arrivals, simulator.replayed(), notes);
-        machine = Some((profile, plan.queue.rules.name, plan.seed));
+        machine = Some((profile, plan.disks[0].queue.rules.name, plan.seed));
     }
     let (profile, rules, seed) = machine.expect("there is at least one scheduler");
     let report = ReplayReport {

@@ -25,8 +25,8 @@ const FIRST_PID: u32 = 1000;
 /// The files being written. Dropped without [`TraceOut::keep`] it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct TraceOut {
-    writer: Writer,
-    device: Device,
+    /// One set of files a disk.
+    writers: Vec<(Writer, Device)>,
     /// meta.txt, queue.txt and priorities.txt.
     texts: [WrittenFile; 3],
     /// Dropped last: then the directory is empty again.
@@ -62,24 +62,26 @@ impl TraceOut {
             std::fs::create_dir(dir).map_err(refuse)?;
             Made(Some(dir.to_path_buf()))
         };
-        folder::check(dir, plan)?;
+        folder::check(dir, plan, written)?;
         let text = |name: &str, text: &str| OutputFile::open(&dir.join(name))?.put(text);
         let texts = [
             text("meta.txt", &folder::meta(plan, written))?,
             text("queue.txt", &folder::queue(plan, simulator))?,
             text("priorities.txt", &folder::priorities(plan))?,
         ];
-        let device = number(plan);
         let cpus = u32::from(plan.machine.cpus);
-        let name = &plan.device.name;
-        let mut writer = Writer::create(dir, name, device, cpus, WriterOptions::default())?;
-        for (index, name) in task_names(plan).iter().enumerate() {
-            writer.name_process(FIRST_PID + index as u32, name);
+        let mut writers = Vec::new();
+        for (disk, device) in plan.disks.iter().zip(numbers(plan)) {
+            let name = &disk.device.name;
+            let mut writer = Writer::create(dir, name, device, cpus, WriterOptions::default())?;
+            for (index, name) in task_names(plan).iter().enumerate() {
+                writer.name_process(FIRST_PID + index as u32, name);
+            }
+            writers.push((writer, device));
         }
         simulator.trace();
         Ok(TraceOut {
-            writer,
-            device,
+            writers,
             texts,
             made,
         })
@@ -87,7 +89,10 @@ impl TraceOut {
 
     /// Everything was written: only the names are missing now.
     pub(crate) fn complete(&mut self) -> Result<(), Error> {
-        Ok(self.writer.flush()?)
+        for (writer, _) in &mut self.writers {
+            writer.flush()?;
+        }
+        Ok(())
     }
 
     /// Writes points, which are in order of time for each CPU.
@@ -100,15 +105,18 @@ impl TraceOut {
             event.cpu = u32::from(cpu.0);
             // Task 0 is the idle task.
             event.pid = if task == 0 { 0 } else { FIRST_PID + task - 1 };
-            event.device = self.device;
-            self.writer.write(&event)?;
+            let (writer, device) = &mut self.writers[usize::from(point.queue)];
+            event.device = *device;
+            writer.write(&event)?;
         }
         Ok(())
     }
 
     /// Gives the files their names.
     pub(crate) fn keep(mut self) -> Result<(), Error> {
-        self.writer.finish()?;
+        for (writer, _) in self.writers {
+            writer.finish()?;
+        }
         for text in self.texts {
             text.keep()?;
         }
@@ -117,13 +125,21 @@ impl TraceOut {
     }
 }
 
-/// Device numbers as a Debian kernel gives them to the first device of a driver.
-fn number(plan: &Plan) -> Device {
-    match plan.device.kind {
-        DeviceKind::NullBlk(_) => Device::new(252, 0),
-        DeviceKind::Nvme(_) => Device::new(259, 0),
-        DeviceKind::ScsiDebug(_) => Device::new(8, 0),
-    }
+/// Device numbers as a Debian kernel gives them to the devices of each driver, the first one first.
+/// A SCSI disk has sixteen, for its partitions.
+fn numbers(plan: &Plan) -> Vec<Device> {
+    let mut next = [(252, 0), (259, 0), (8, 0)];
+    let disks = plan.disks.iter().map(|disk| {
+        let (driver, minors) = match disk.device.kind {
+            DeviceKind::NullBlk(_) => (0, 1),
+            DeviceKind::Nvme(_) => (1, 1),
+            DeviceKind::ScsiDebug(_) => (2, 16),
+        };
+        let (major, minor) = next[driver];
+        next[driver].1 += minors;
+        Device::new(major, minor)
+    });
+    disks.collect()
 }
 
 /// Names of the machine's tasks in its order: fio's threads, io_uring's workers, kblockd's.

@@ -1,5 +1,5 @@
 //! The simulated machine: CPUs that step the block layer's paths, locks that arbitrate, tasks,
-//! kernel workers, interrupts and one device, all driven by one event queue.
+//! kernel workers, interrupts and devices, all driven by one event queue.
 //!
 //! Read first: docs/architecture.md. Not here: what the block layer does (crate `blkmq`), what a
 //! device does (`device/`), what things cost (`cost.rs`, `profiles/`).
@@ -59,13 +59,13 @@ enum Event {
     Step(Of),
     /// The lock of this number is free for its first waiter.
     Grant(u64),
-    /// A device's timer.
+    /// A device's timer: its mark, and the disk's number in bits that no mark uses.
     Timer(u64),
-    /// A hard interrupt: CPU and vector.
+    /// A hard interrupt: disk and CPU, and vector.
     Interrupt(Of),
     /// An interrupt from another CPU: softirq work or a task to run.
     Ipi(Of),
-    /// The delay of an hctx's work item is over; void if its generation moved.
+    /// The delay of the work item of a disk's hctx is over; void if its generation moved.
     Work(Of),
     /// The ramp is over.
     Measure,
@@ -84,6 +84,16 @@ impl Of {
 
     fn cpu(cpu: CpuId, detail: u32) -> Of {
         Of::new(u32::from(cpu.0), detail)
+    }
+
+    /// A CPU or an hctx as one of a disk: for an interrupt, for a work item.
+    fn part(disk: u8, part: u16, detail: u32) -> Of {
+        Of::new(u32::from(disk) << 16 | u32::from(part), detail)
+    }
+
+    /// The disk of [`Of::part`].
+    fn disk(self) -> u8 {
+        (self.0 >> 48) as u8
     }
 
     fn whom(self) -> u32 {
@@ -120,6 +130,14 @@ struct Core {
     spent: Spent,
 }
 
+/// A device under its queue.
+#[derive(Debug)]
+struct Disk {
+    device: AnyDevice,
+    /// The latest time it was called at; CPUs that run ahead do not take it back.
+    now: SimTime,
+}
+
 /// A run under way.
 #[derive(Debug)]
 pub struct Simulator {
@@ -130,10 +148,9 @@ pub struct Simulator {
     siblings: Vec<Option<CpuId>>,
     tasks: Vec<Task>,
     work: KernelWork,
-    device: AnyDevice,
-    /// The latest time the device was called at; CPUs that run ahead do not take it back.
-    device_now: SimTime,
-    /// Buffers for the device's actions; calls nest.
+    /// By number of their queue.
+    disks: Vec<Disk>,
+    /// Buffers for devices' actions; calls nest.
     spare_actions: Vec<Actions>,
     /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
     spare_levels: Vec<LevelState>,
@@ -220,11 +237,12 @@ impl Simulator {
             }
             Event::Grant(lock) => self.grant_first(lock as usize),
             Event::Timer(mark) => {
-                self.with_device(None, |device, now, out| device.timer(mark, now, out));
+                let (disk, mark) = effects::split_mark(mark);
+                self.with_device(disk, None, |device, now, out| device.timer(mark, now, out));
             }
             Event::Interrupt(of) => {
                 let cpu = self.cpu_mut(of.on());
-                cpu.irqs.push_back(of.detail());
+                cpu.irqs.push_back((of.disk(), of.detail()));
                 cpu.interrupted = true;
                 self.notice(of.on());
             }
@@ -235,7 +253,7 @@ impl Simulator {
                 self.notice(of.on());
             }
             Event::Measure => self.begin_measuring(),
-            Event::Work(of) => self.work_due(of.whom() as u16, of.detail()),
+            Event::Work(of) => self.work_due(of.disk(), of.whom() as u16, of.detail()),
             Event::Resume(of) => {
                 let (task, generation) = (TaskId(of.whom()), of.detail());
                 if self.tasks[task.index()].generation == generation {

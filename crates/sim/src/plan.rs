@@ -26,14 +26,12 @@ pub struct Plan {
     pub seed: u64,
     /// CPUs and their prices.
     pub machine: MachinePlan,
-    /// The queue and its scheduler.
-    pub queue: QueuePlan,
-    /// The device below it.
-    pub device: DevicePlan,
+    /// Disks by number, at least one.
+    pub disks: Vec<DiskPlan>,
     /// One entry a thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
-    /// Sizes of everything that is allocated once.
-    pub capacity: Capacity,
+    /// Phases of the run (stonewall), at least 1.
+    pub phases: u16,
     /// Options that were accepted though they change nothing here, for the report.
     pub ignored: Vec<String>,
 }
@@ -47,6 +45,20 @@ pub struct MachinePlan {
     pub cpus: u16,
     /// Ticks a second: 100, 250, 300 or 1000.
     pub hz: u32,
+}
+
+/// A disk: a device and its request queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DiskPlan {
+    /// Number of its tag set. Disks with one number draw from one set, and their devices' queues
+    /// and depths are alike.
+    pub set: u8,
+    /// The queue and its scheduler.
+    pub queue: QueuePlan,
+    /// The device below it.
+    pub device: DevicePlan,
+    /// Sizes of everything that is allocated once.
+    pub capacity: Capacity,
 }
 
 /// The request queue.
@@ -118,6 +130,30 @@ pub struct PerDirection<T> {
     pub trim: T,
 }
 
+/// A part of a disk that a thread works on (fio's file).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FilePlan {
+    /// Number of the disk.
+    pub disk: u8,
+    /// Smallest I/O of the disk, sectors.
+    pub block_sectors: u32,
+    /// First sector of the region.
+    pub first_sector: u64,
+    /// Length of the region, sectors; at least one block of the thread.
+    pub region_sectors: u64,
+}
+
+/// Which of its files a thread turns to (file_service_type).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileService {
+    /// The next one after this many I/Os, at least 1.
+    RoundRobin(u32),
+    /// Any one, drawn anew after this many I/Os, at least 1.
+    Random(u32),
+    /// The next one when as much was done as the region is long.
+    Sequential,
+}
+
 /// Sizes of an I/O: uniform from `min` to `max` in steps of `min`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockSize {
@@ -148,10 +184,10 @@ pub struct ThreadPlan {
     pub mix: Mix,
     /// I/O sizes.
     pub block: PerDirection<BlockSize>,
-    /// First sector of its region.
-    pub first_sector: u64,
-    /// Length of its region, sectors; at least one block.
-    pub region_sectors: u64,
+    /// Where it works, in the order of its filename; at least one.
+    pub files: Vec<FilePlan>,
+    /// How it turns from one file to the next.
+    pub file_service: FileService,
     /// I/Os in flight at most; 1 for `Engine::Sync`.
     pub iodepth: u32,
     /// I/Os gathered before one submission, at most `iodepth`.
@@ -203,8 +239,8 @@ pub struct ThreadPlan {
     pub io_bytes: u64,
 }
 
-/// Sizes that follow from the rest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Sizes of a disk that follow from the rest.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Capacity {
     /// Hardware queues, poll queues included.
     pub hctxs: u16,
@@ -214,11 +250,9 @@ pub struct Capacity {
     pub sched_tags: u32,
     /// Requests that can be alive: the identifying tags, and a flush request for each hctx.
     pub requests: u32,
-    /// Bios that can be alive: each thread's depth, each I/O cut up at the queue's limits, and a
-    /// flush for each thread.
+    /// Bios that can be alive: the depth of each thread that uses it, each I/O cut up at the
+    /// queue's limits, and a flush for each thread.
     pub bios: u32,
     /// Tasks that can wait for a tag at once.
     pub waiters: u32,
-    /// Phases of the run (stonewall), at least 1.
-    pub phases: u16,
 }

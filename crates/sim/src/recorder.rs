@@ -27,6 +27,8 @@ const LATENCY_MAX: u64 = 600_000_000_000;
 pub struct IoRecord {
     /// Index of the thread in the plan.
     pub thread: usize,
+    /// Number of the disk.
+    pub disk: u8,
     /// Operation; a flush stands for an fsync.
     pub op: Op,
     /// Length.
@@ -62,6 +64,13 @@ impl DirectionStats {
                 .expect("bounds and digits are valid"),
         }
     }
+
+    fn add(&mut self, io: &IoRecord) {
+        self.ios += 1;
+        self.bytes += u64::from(io.sectors.0) * 512;
+        self.errors += u64::from(io.status != Status::Ok);
+        self.latency.saturating_record(io.latency.0.max(1));
+    }
 }
 
 /// Kinds of I/O in a report, in fio's order.
@@ -84,6 +93,15 @@ pub struct JobStats {
     pub failed_threads: u32,
     /// How the first of those I/Os ended.
     pub error: Status,
+}
+
+/// Statistics of one disk.
+#[derive(Clone, Debug)]
+pub struct DiskStats {
+    /// Requests with the device.
+    pub depth: Depth,
+    /// I/Os by [`DIRECTIONS`].
+    pub directions: [DirectionStats; 4],
 }
 
 /// What is recorded during a run.
@@ -113,8 +131,10 @@ pub struct Recorder {
     pub lock_spreads: Option<Vec<LockSpread>>,
     /// Who did what when, if that was asked for.
     pub timeline: Option<Timeline>,
-    /// Requests with the device.
+    /// Requests with the devices, all together.
     pub device_depth: Depth,
+    /// One entry a disk if there are several; of one the sums tell all.
+    pub disks: Vec<DiskStats>,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
     pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
 }
@@ -140,6 +160,13 @@ impl Recorder {
             jobs[job].threads += 1;
             job_of.push(job);
         }
+        let mut disks = Vec::new();
+        if plan.disks.len() > 1 {
+            disks.resize_with(plan.disks.len(), || DiskStats {
+                depth: Depth::default(),
+                directions: core::array::from_fn(|_| DirectionStats::new()),
+            });
+        }
         Recorder {
             jobs,
             job_of,
@@ -154,6 +181,7 @@ impl Recorder {
             lock_spreads: None,
             timeline: None,
             device_depth: Depth::default(),
+            disks,
             trace: Vec::new(),
         }
     }
@@ -182,6 +210,17 @@ impl Recorder {
         self.from = now;
         self.begun = true;
         self.device_depth.begin(now);
+        for disk in &mut self.disks {
+            disk.depth.begin(now);
+        }
+    }
+
+    /// A disk's device has one request more, or one less.
+    pub(crate) fn depth_changes(&mut self, disk: u8, now: SimTime, more: bool) {
+        self.device_depth.change(now, more);
+        if let Some(disk) = self.disks.get_mut(usize::from(disk)) {
+            disk.depth.change(now, more);
+        }
     }
 
     /// One I/O ended.
@@ -196,11 +235,10 @@ impl Recorder {
             Op::Discard => 2,
             Op::Flush => 3,
         };
-        let stats = &mut self.jobs[self.job_of[io.thread]].directions[direction];
-        stats.ios += 1;
-        stats.bytes += u64::from(io.sectors.0) * 512;
-        stats.errors += u64::from(io.status != Status::Ok);
-        stats.latency.saturating_record(io.latency.0.max(1));
+        self.jobs[self.job_of[io.thread]].directions[direction].add(io);
+        if let Some(disk) = self.disks.get_mut(usize::from(io.disk)) {
+            disk.directions[direction].add(io);
+        }
     }
 
     pub(crate) fn finish(
@@ -213,6 +251,9 @@ impl Recorder {
     ) {
         self.until = now;
         self.device_depth.settle(now);
+        for disk in &mut self.disks {
+            disk.depth.settle(now);
+        }
         self.cpus = cpus;
         self.threads = threads;
         self.locks = locks;

@@ -5,14 +5,14 @@
 //! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
 
 use blkmq::rules::{SchedulerKind, Series};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use serde::Serialize;
 use serde::ser::Serializer;
 use sha2::{Digest, Sha256};
 
 use crate::cost::Component;
 use crate::machine::Stall;
-use crate::plan::{Plan, QueuePlan, ThreadPlan};
+use crate::plan::{DiskPlan, Plan, QueuePlan, ThreadPlan};
 use crate::profile::MachineProfile;
 use crate::recorder::{JobStats, LockStats, Recorder, TaskUsage, Usage};
 
@@ -24,7 +24,7 @@ mod text;
 
 pub use csv::quoted;
 pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockDetails};
-pub use device::DeviceReport;
+pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 
 /// Where a run came from: what the caller knows and the plan does not.
@@ -51,8 +51,11 @@ pub struct Report {
     pub work: Vec<WorkReport>,
     /// Locks by kind; those never taken are left out.
     pub locks: Vec<LockReport>,
-    /// The device.
+    /// The device, or what several have in common.
     pub device: DeviceReport,
+    /// Each of several devices; left out if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DiskReport>,
     /// Options that were accepted though they change nothing.
     pub ignored_options: Vec<String>,
     /// How things were spread, if that was asked for.
@@ -91,11 +94,11 @@ pub struct RunReport {
     pub cpus: u16,
     /// Ticks a second.
     pub hz: u32,
-    /// Scheduler.
+    /// Scheduler; `several` if devices have different ones.
     pub scheduler: &'static str,
-    /// queue/nr_requests.
+    /// queue/nr_requests, of the first device.
     pub nr_requests: u32,
-    /// queue/iosched, by name; empty without a scheduler.
+    /// queue/iosched, by name, of the first device; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
     pub iosched: Vec<(&'static str, i64)>,
     /// `finished`, or `stalled`: the figures are then those up to the stall.
@@ -245,6 +248,7 @@ impl Report {
                 .collect(),
             cpus,
             device: DeviceReport::new(plan, recorder),
+            devices: DiskReport::all(plan, recorder, span(recorder)),
             ignored_options: plan.ignored.clone(),
             details: Details::new(recorder),
         }
@@ -267,7 +271,10 @@ impl RunReport {
         recorder: &Recorder,
         stall: Option<&Stall>,
     ) -> RunReport {
-        let series = plan.queue.rules.series;
+        let disk = plan.disks.first().expect("a plan has a disk");
+        let queue = &disk.queue;
+        let series = queue.rules.series;
+        let alike = |other: &DiskPlan| other.queue.scheduler == queue.scheduler;
         RunReport {
             version: origin.version,
             scenario: plan.name.clone(),
@@ -275,16 +282,20 @@ impl RunReport {
             scenario_hash: origin.scenario_hash,
             options: origin.options,
             seed: plan.seed,
-            rules: plan.queue.rules.name,
+            rules: queue.rules.name,
             series: Some(series.name).filter(|_| series != Series::STOCK),
             dd_cpu_buckets: Some(series.bucket_count()).filter(|&count| count > 0),
             machine: plan.machine.profile.clone(),
             machine_hash: profile.hash.clone(),
             cpus: plan.machine.cpus,
             hz: plan.machine.hz,
-            scheduler: plan.queue.scheduler.name(),
-            nr_requests: plan.queue.nr_requests,
-            iosched: iosched(&plan.queue),
+            scheduler: if plan.disks.iter().all(alike) {
+                queue.scheduler.name()
+            } else {
+                device::SEVERAL
+            },
+            nr_requests: queue.nr_requests,
+            iosched: iosched(queue),
             outcome: if stall.is_some() {
                 "stalled"
             } else {
@@ -410,6 +421,16 @@ impl LockReport {
             wait_share: round(ratio(u128::from(lock.wait.0), u128::from(busy_ns))),
         }
     }
+}
+
+/// From the first job's measured time to the end of the last.
+fn span(recorder: &Recorder) -> Duration {
+    let from = recorder.jobs.iter().map(|job| job.from).min();
+    let until = recorder.jobs.iter().map(|job| job.until).max();
+    let until = until.filter(|&until| until != SimTime::ZERO);
+    until
+        .unwrap_or(recorder.until)
+        .since(from.unwrap_or(recorder.from))
 }
 
 /// Digest of a scenario's text: the first 16 hexadecimal digits of its SHA-256, as for profiles.

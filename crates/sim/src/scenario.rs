@@ -39,10 +39,11 @@ pub struct Scenario {
     pub seed: Option<u64>,
     /// CPUs and their prices.
     pub machine: Machine,
-    /// The request queue: files of queue/ and queue/iosched/.
+    /// The request queue of every device: files of queue/ and queue/iosched/.
     pub queue: Queue,
-    /// The device: parameters of its module.
-    pub device: Device,
+    /// The devices: parameters of their modules. One table `[device]`, or several `[[device]]`.
+    #[serde(deserialize_with = "device::one_or_more")]
+    pub device: Vec<Device>,
     /// Jobs: options of fio, each as in a job file. At least one.
     pub job: Vec<BTreeMap<String, Value>>,
     /// Where everything was written.
@@ -99,19 +100,22 @@ impl Scenario {
         build::plan(self, profiles)
     }
 
-    /// Parameters of the device's module as they are written, by name. Not `type`, not faults.
-    pub fn module_parameters(&self) -> Vec<(String, String)> {
-        let device = self.source.table.get("device").and_then(Value::as_table);
-        let written = device.into_iter().flatten();
-        let text = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            Value::Boolean(on) => u8::from(*on).to_string(),
-            other => other.to_string(),
+    /// Parameters of the devices' module as they are written, by name. Not `type`, not faults.
+    /// `None` if there are several devices that differ in them.
+    pub fn module_parameters(&self) -> Option<Vec<(String, String)>> {
+        let devices = match self.source.table.get("device") {
+            Some(Value::Array(devices)) => devices.as_slice(),
+            Some(device) => std::slice::from_ref(device),
+            None => &[],
         };
-        written
-            .filter(|(name, value)| *name != "type" && !value.is_table())
-            .map(|(name, value)| (name.clone(), text(value)))
-            .collect()
+        let mut of_each = devices.iter().filter_map(Value::as_table);
+        let Some(first) = of_each.next() else {
+            return Some(Vec::new());
+        };
+        let type_and_parameters = (first.get("type"), written_parameters(first));
+        let alike = of_each
+            .all(|other| (other.get("type"), written_parameters(other)) == type_and_parameters);
+        alike.then_some(type_and_parameters.1)
     }
 
     /// Name: the file's stem.
@@ -123,6 +127,21 @@ impl Scenario {
     fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
         self.source.error(field, what)
     }
+}
+
+/// Parameters of a device's table as text.
+fn written_parameters(device: &Table) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Boolean(on) => u8::from(*on).to_string(),
+        other => other.to_string(),
+    };
+    let is_parameter = |name: &str| !["type", "name"].contains(&name);
+    device
+        .iter()
+        .filter(|(name, value)| is_parameter(name) && !value.is_table())
+        .map(|(name, value)| (name.clone(), text(value)))
+        .collect()
 }
 
 #[cfg(test)]

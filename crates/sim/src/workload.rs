@@ -9,20 +9,23 @@ use crate::rng::Rng;
 use blkmq::request::{Op, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
 
+mod files;
 mod permutation;
 mod place;
 
 #[cfg(test)]
 mod tests;
 
+use files::Files;
 pub use permutation::Permutation;
-use place::Places;
 
 /// One I/O of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextIo {
     /// Read, Write, Discard, or Flush for an fsync(2) or fdatasync(2).
     pub op: Op,
+    /// Number of the disk.
+    pub disk: u8,
     /// First sector on the device; 0 of a flush.
     pub sector: Sector,
     /// Length; 0 of a flush.
@@ -58,7 +61,7 @@ pub struct Stream {
     block_sectors_min: u64,
 
     // State.
-    places: Places,
+    files: Files,
     direction: Rng,
     size: Rng,
     /// Sectors issued, for the rate.
@@ -66,8 +69,8 @@ pub struct Stream {
     writes: u64,
     /// The last one was a flush: a second one would find nothing to do.
     flushed: bool,
-    /// The write that follows this trim.
-    trimmed: Option<(Sector, Sectors)>,
+    /// The write that follows this trim: disk and place.
+    trimmed: Option<(u8, Sector, Sectors)>,
     ios: u64,
     /// Sectors that count towards io_bytes.
     counted_sectors: u64,
@@ -78,11 +81,11 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of a thread, from its beginning, on a device of blocks of `block_sectors`.
+    /// The stream of a thread, from its beginning.
     ///
-    /// Panics if the mix is not 100 percent, the region does not hold a block, or a block size is
-    /// not whole blocks of the device.
-    pub fn new(plan: &ThreadPlan, block_sectors: u32) -> Stream {
+    /// Panics if the mix is not 100 percent, a region does not hold a block, or a block size is
+    /// not whole blocks of a disk.
+    pub fn new(plan: &ThreadPlan) -> Stream {
         let mix = plan.mix;
         let percents = [mix.read_percent, mix.write_percent, mix.trim_percent];
         let sum: u32 = percents.iter().map(|percent| u32::from(*percent)).sum();
@@ -91,12 +94,11 @@ impl Stream {
         let used = blocks.iter().zip(percents).filter(|(_, p)| *p > 0);
         let least = used.map(|(block, _)| block.min_sectors).min();
         let least = least.expect("some kind has a share of the mix");
-        let whole = least.is_multiple_of(block_sectors.max(1));
-        assert!(whole, "{least} sectors on a device of {block_sectors}");
-        let stream = |purpose: &str| {
-            let name = format!("{purpose}/job{}.{}", plan.job, plan.clone);
-            Rng::stream(plan.random_seed, &name)
-        };
+        for file in &plan.files {
+            let whole = least.is_multiple_of(file.block_sectors.max(1));
+            assert!(whole, "{least} sectors on a disk of {}", file.block_sectors);
+        }
+        let stream = |purpose: &str| random(plan, purpose);
         Stream {
             read_percent: u64::from(mix.read_percent),
             trim_percent: u64::from(mix.trim_percent),
@@ -110,7 +112,7 @@ impl Stream {
             number_ios: plan.number_ios,
             io_sectors: plan.io_bytes / 512,
             block_sectors_min: u64::from(least),
-            places: Places::new(plan, stream("offset")),
+            files: Files::new(plan),
             direction: stream("direction"),
             size: stream("size"),
             issued: PerDirection {
@@ -140,6 +142,7 @@ impl Stream {
             self.flushed = true;
             return Some(NextIo {
                 op: Op::Flush,
+                disk: self.files.flushed(),
                 sector: Sector(0),
                 sectors: Sectors(0),
                 not_before: Duration::ZERO,
@@ -147,10 +150,11 @@ impl Stream {
         }
         let kind = self.kind(elapsed);
         let not_before = self.open_at(kind);
-        let (sector, sectors) = self.extent(kind);
+        let (disk, sector, sectors) = self.extent(kind);
         self.count(kind, sectors);
         Some(NextIo {
             op: kind.op(),
+            disk,
             sector,
             sectors,
             not_before,
@@ -235,14 +239,14 @@ impl Stream {
         Duration((parts / sectors_a_second) as u64)
     }
 
-    fn extent(&mut self, kind: Kind) -> (Sector, Sectors) {
+    fn extent(&mut self, kind: Kind) -> (u8, Sector, Sectors) {
         if kind == Kind::Write
             && let Some(trimmed) = self.trimmed.take()
         {
             return trimmed;
         }
         let sectors = self.length(kind.of(&self.block));
-        let extent = self.places.next(kind as usize, sectors);
+        let extent = self.files.next(kind as usize, sectors);
         if self.trims_then_writes {
             self.trimmed = Some(extent);
         }
@@ -275,6 +279,12 @@ impl Stream {
             self.counted_sectors += length;
         }
     }
+}
+
+/// Random numbers of a thread for one purpose.
+fn random(plan: &ThreadPlan, purpose: &str) -> Rng {
+    let name = format!("{purpose}/job{}.{}", plan.job, plan.clone);
+    Rng::stream(plan.random_seed, &name)
 }
 
 impl Kind {

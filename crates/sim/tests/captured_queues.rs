@@ -77,21 +77,25 @@ fn plans_agree_with_sysfs() {
 
 fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
     let shown = |file: &str| queue.number(file).unwrap();
-    assert_eq!(p.device.sectors, queue.sectors, "{name}");
-    assert_eq!(usize::from(p.capacity.hctxs), queue.hctxs.len(), "{name}");
+    assert_eq!(p.disks[0].device.sectors, queue.sectors, "{name}");
+    assert_eq!(
+        usize::from(p.disks[0].capacity.hctxs),
+        queue.hctxs.len(),
+        "{name}"
+    );
     assert!(
         queue
             .hctxs
             .iter()
-            .all(|hctx| hctx.tags == p.device.queue_depth),
+            .all(|hctx| hctx.tags == p.disks[0].device.queue_depth),
         "{name}"
     );
     assert_eq!(
-        i64::from(p.queue.nr_requests),
+        i64::from(p.disks[0].queue.nr_requests),
         shown("nr_requests"),
         "{name}"
     );
-    let limits = p.queue.limits;
+    let limits = p.disks[0].queue.limits;
     assert_eq!(
         i64::from(limits.max_sectors / 2),
         shown("max_sectors_kb"),
@@ -113,24 +117,28 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
         "{name}"
     );
     let timeout = Duration::from_millis(shown("io_timeout") as u64);
-    assert_eq!(p.queue.io_timeout, timeout, "{name}");
+    assert_eq!(p.disks[0].queue.io_timeout, timeout, "{name}");
     assert_eq!(
-        i64::from(p.queue.rq_affinity),
+        i64::from(p.disks[0].queue.rq_affinity),
         shown("rq_affinity"),
         "{name}"
     );
-    assert_eq!(p.queue.nomerges as i64, shown("nomerges"), "{name}");
     assert_eq!(
-        i64::from(p.device.block_sectors) * 512,
+        p.disks[0].queue.nomerges as i64,
+        shown("nomerges"),
+        "{name}"
+    );
+    assert_eq!(
+        i64::from(p.disks[0].device.block_sectors) * 512,
         shown("logical_block_size"),
         "{name}"
     );
     assert_eq!(
-        i64::from(p.device.rotational),
+        i64::from(p.disks[0].device.rotational),
         shown("rotational"),
         "{name}"
     );
-    if p.queue.scheduler == SchedulerKind::MqDeadline {
+    if p.disks[0].queue.scheduler == SchedulerKind::MqDeadline {
         stale_async_depth(p, queue, name);
     }
 }
@@ -139,8 +147,8 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
 /// captures write it, equal to nr_requests; dd16 leaves it stale.
 fn stale_async_depth(p: &Plan, queue: &DeviceQueue, name: &str) {
     let shown = queue.tunable("async_depth").unwrap().unwrap();
-    let rule = i64::from(p.queue.mq_deadline.async_depth);
-    let on_purpose = shown == i64::from(p.queue.nr_requests);
+    let rule = i64::from(p.disks[0].queue.mq_deadline.async_depth);
+    let on_purpose = shown == i64::from(p.disks[0].queue.nr_requests);
     assert!(
         shown == rule || on_purpose,
         "{name}: async_depth {shown}, the rule says {rule}"

@@ -42,6 +42,7 @@ impl Loop {
                 rules: &Rules::v6_12(),
                 io_timeout: Duration::from_micros(500),
                 seed: 1,
+                disk: 0,
                 vector_cpus: &vector_cpus,
                 requests: DEPTH,
             }),

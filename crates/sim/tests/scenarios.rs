@@ -80,9 +80,15 @@ fn built_in_scenarios_make_plans() {
 fn the_scaling_run_is_the_published_one() {
     let all = all();
     let plan = &all["mq-deadline-scaling"].1;
-    assert_eq!(plan.queue.scheduler, SchedulerKind::MqDeadline);
-    assert_eq!((plan.device.queue_depth, plan.capacity.hctxs), (64, 2));
-    assert_eq!(plan.queue.nr_requests, 128);
+    assert_eq!(plan.disks[0].queue.scheduler, SchedulerKind::MqDeadline);
+    assert_eq!(
+        (
+            plan.disks[0].device.queue_depth,
+            plan.disks[0].capacity.hctxs
+        ),
+        (64, 2)
+    );
+    assert_eq!(plan.disks[0].queue.nr_requests, 128);
     assert_eq!(plan.threads.len(), 32);
     let thread = &plan.threads[0];
     assert_eq!(
@@ -95,10 +101,9 @@ fn the_scaling_run_is_the_published_one() {
     );
     assert_eq!(thread.block.read.max_sectors, 1);
     assert!(thread.fixed_buffers && thread.thread && thread.gtod_reduce && !thread.polled);
-    assert!(plan.device.fault.lost_completion.numerator == 0);
+    assert!(plan.disks[0].device.fault.lost_completion.numerator == 0);
     assert_eq!(
-        all["lost-completion"]
-            .1
+        all["lost-completion"].1.disks[0]
             .device
             .fault
             .lost_completion

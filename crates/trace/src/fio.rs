@@ -18,8 +18,8 @@ mod suggest;
 mod value;
 
 pub use job::{
-    BlockSizes, ContinueOnError, CpusPolicy, Extent, FioEngine, FioJob, PerDirection, ReadWrite,
-    SizeRange,
+    BlockSizes, ContinueOnError, CpusPolicy, Extent, FileService, FioEngine, FioJob, PerDirection,
+    ReadWrite, SizeRange,
 };
 pub use options::{Known, Treatment, known_options, lookup};
 pub use suggest::nearest;

@@ -8,10 +8,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::env::Solo;
+use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::{NoMerges, SchedulerKind};
 use sim::machine::Simulator;
-use sim::plan::{DeviceKind, Engine, Plan};
+use sim::plan::{DeviceKind, DiskPlan, Engine, Plan};
 
 use super::FIRST_PID;
 use crate::error::Error;
@@ -22,17 +24,18 @@ const COMMAND: &str = "cmd=blksim run ";
 /// What the plan no longer knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
-    /// Parameters of the device's module, as the scenario has them.
-    pub(crate) parameters: Vec<(String, String)>,
+    /// Parameters of the devices' module, as the scenario has them; none if devices differ.
+    pub(crate) parameters: Option<Vec<(String, String)>>,
     /// The command's arguments.
     pub(crate) arguments: Vec<String>,
 }
 
 /// meta.txt: kernel, machine, device and command.
 pub(super) fn meta(plan: &Plan, written: &Written) -> String {
-    let kernel = plan.queue.rules.name.trim_start_matches('v');
+    let disk = plan.disks.first().expect("a plan has a disk");
+    let kernel = disk.queue.rules.name.trim_start_matches('v');
     let version = env!("CARGO_PKG_VERSION");
-    let module = match plan.device.kind {
+    let module = match disk.device.kind {
         DeviceKind::NullBlk(_) => "null_blk",
         DeviceKind::Nvme(_) => "nvme",
         DeviceKind::ScsiDebug(_) => "scsi_debug",
@@ -40,6 +43,7 @@ pub(super) fn meta(plan: &Plan, written: &Written) -> String {
     let parameters: String = written
         .parameters
         .iter()
+        .flatten()
         .map(|(name, value)| format!(" {name}={value}"))
         .collect();
     let arguments: Vec<String> = written
@@ -57,9 +61,15 @@ pub(super) fn meta(plan: &Plan, written: &Written) -> String {
     )
 }
 
-/// queue.txt: the device's section.
+/// queue.txt: a section for each device.
 pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
-    let (queue, device) = (&plan.queue, &plan.device);
+    let queues = simulator.block_layer().queues.iter();
+    let disks = plan.disks.iter().zip(queues);
+    disks.map(|(disk, queue)| section(disk, queue)).collect()
+}
+
+fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
+    let DiskPlan { queue, device, .. } = disk;
     let limits = &queue.limits;
     let other = match queue.scheduler {
         SchedulerKind::None => "mq-deadline",
@@ -107,7 +117,7 @@ pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
             }
         }
     }
-    for (index, hctx) in simulator.block_layer().queue(0).hctxs.iter().enumerate() {
+    for (index, hctx) in live.hctxs.iter().enumerate() {
         let cpus: Vec<String> = hctx
             .cpumask
             .iter()
@@ -144,7 +154,17 @@ pub(super) fn priorities(plan: &Plan) -> String {
 
 /// An error if `dir` holds files that this run would not replace and that would be read as part of
 /// it, or a capture that it would destroy.
-pub(super) fn check(dir: &Path, plan: &Plan) -> Result<(), Error> {
+pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Error> {
+    let type_of = |disk: &DiskPlan| std::mem::discriminant(&disk.device.kind);
+    let types = plan
+        .disks
+        .windows(2)
+        .all(|pair| type_of(&pair[0]) == type_of(&pair[1]));
+    if !types || written.parameters.is_none() {
+        let what = "meta.txt has one line for the module of all devices, but these differ in type \
+                    or parameters; trace devices that are alike";
+        return Err(Error::input(dir, what));
+    }
     let refuse = |source| Error::output(dir.display().to_string(), source);
     for entry in std::fs::read_dir(dir).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();
@@ -185,10 +205,11 @@ fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
     if device.starts_with('.') {
         return None;
     }
-    if device == plan.device.name && cpu < plan.machine.cpus && bare == file {
+    let ours = plan.disks.iter().any(|disk| disk.device.name == device);
+    if ours && cpu < plan.machine.cpus && bare == file {
         return path.is_dir().then_some("is a directory");
     }
-    if device == plan.device.name && bare == file {
+    if ours && bare == file {
         return Some("is of another run with more CPUs, and would be read as part of this one");
     }
     Some(ELSE)

@@ -6,6 +6,7 @@ use super::captured::CapturedDevice;
 use super::fault::Faulty;
 use super::{Actions, Command, Device, Found, Model, Reply};
 use crate::plan::{DevicePlan, Plan};
+use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, RequestId};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
@@ -21,6 +22,8 @@ pub struct DeviceSetup<'a> {
     pub io_timeout: Duration,
     /// Seed of the run.
     pub seed: u64,
+    /// Number of the disk.
+    pub disk: u8,
     /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
     pub vector_cpus: &'a [CpuId],
     /// Request slots: every [`RequestId`] is below.
@@ -28,15 +31,26 @@ pub struct DeviceSetup<'a> {
 }
 
 impl<'a> DeviceSetup<'a> {
-    /// That of a whole plan, with the CPU of each hctx's vector.
-    pub fn of(plan: &'a Plan, vector_cpus: &'a [CpuId]) -> DeviceSetup<'a> {
+    /// That of a disk of a plan, with the CPU of each hctx's vector. Panics if there is no such
+    /// disk.
+    pub fn of(plan: &'a Plan, disk: u8, vector_cpus: &'a [CpuId]) -> DeviceSetup<'a> {
+        let of = &plan.disks[usize::from(disk)];
         DeviceSetup {
-            plan: &plan.device,
-            rules: &plan.queue.rules,
-            io_timeout: plan.queue.io_timeout,
+            plan: &of.device,
+            rules: &of.queue.rules,
+            io_timeout: of.queue.io_timeout,
             seed: plan.seed,
+            disk,
             vector_cpus,
-            requests: plan.capacity.requests,
+            requests: of.capacity.requests,
+        }
+    }
+
+    /// Random numbers of this disk for one purpose.
+    pub(super) fn random(&self, purpose: &str) -> Rng {
+        match self.disk {
+            0 => Rng::stream(self.seed, purpose),
+            disk => Rng::stream(self.seed, &format!("{purpose}/disk{disk}")),
         }
     }
 }

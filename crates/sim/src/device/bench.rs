@@ -115,6 +115,7 @@ impl Bench {
             rules,
             io_timeout: Duration::from_secs(5),
             seed,
+            disk: 0,
             vector_cpus: &vector_cpus,
             requests,
         });
@@ -418,10 +419,9 @@ pub(super) fn random_ios(seed: u64, count: usize, hctxs: u16, gap_ns: u64) -> Ve
         } else {
             1 + rng.below(64) as u32
         };
-        let hctx = rng.below(u64::from(hctxs)) as u16;
         Io {
             at,
-            hctx,
+            hctx: rng.below(u64::from(hctxs)) as u16,
             op,
             sectors,
         }

@@ -78,7 +78,7 @@ impl Faulty {
         let layout = QueueLayout::new(setup.plan);
         let draw = |ratio: Ratio, name: &str| Draw {
             ratio,
-            rng: Rng::stream(setup.seed, name),
+            rng: setup.random(name),
         };
         Faulty {
             plan,

@@ -133,7 +133,7 @@ impl Nvme {
             iops: Pacer::per_second(u64::from(plan.iops_max)),
             bandwidth: Pacer::per_second(u64::from(plan.mbps) << 11),
             pace_timer: false,
-            service: Rng::stream(setup.seed, "nvme/service"),
+            service: setup.random("nvme/service"),
             in_flight: 0,
         }
     }

@@ -59,7 +59,7 @@ impl ScsiDebug {
             mid_layer: MidLayer::new(plan.lun_depth, setup.requests),
             timers: CommandTimers::new(setup.requests),
             polled: polled.collect(),
-            response: Rng::stream(setup.seed, "scsi_debug/response"),
+            response: setup.random("scsi_debug/response"),
             in_flight: 0,
         }
     }

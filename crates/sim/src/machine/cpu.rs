@@ -219,8 +219,8 @@ impl Default for LevelState {
 pub(super) enum IrqStage {
     /// Not in a handler.
     None,
-    /// Looking for completions of this vector.
-    Look(u32),
+    /// Looking for completions of this disk's vector.
+    Look(u8, u32),
     /// Ending the batch.
     Batch,
     /// Leaving.
@@ -243,15 +243,15 @@ pub(super) struct CpuState {
     pub(super) levels: [LevelState; 3],
     in_softirq: bool,
     irq: IrqStage,
-    /// Interrupts that wait to be taken.
-    pub(super) irqs: VecDeque<u32>,
+    /// Interrupts that wait to be taken: disk and vector.
+    pub(super) irqs: VecDeque<(u8, u32)>,
     /// An inter-processor interrupt waits to be taken.
     pub(super) ipi: bool,
-    /// Completions for the block softirq, and whether it is raised.
-    pub(super) softirq_list: VecDeque<(RequestId, Status)>,
+    /// Completions for the block softirq, with their disks, and whether it is raised.
+    pub(super) softirq_list: VecDeque<(u8, RequestId, Status)>,
     pub(super) softirq_raised: bool,
-    /// Completions of the interrupt's batch, last added first.
-    pub(super) batch: Vec<RequestId>,
+    /// Completions of the interrupt's batch, with their disks, last added first.
+    pub(super) batch: Vec<(u8, RequestId)>,
     /// The other thread of the core did real work when this CPU was last run.
     pub(super) shared: bool,
     /// Locks held with interrupts off.

@@ -20,9 +20,11 @@ impl Simulator {
         while let Some(effect) = self.cpu_mut(id).env.outbox.take(index) {
             index += 1;
             match effect {
-                Effect::Kick { hctx, delay, .. } => self.kick(id, hctx, delay, false),
-                Effect::KickUnlessPending { hctx, delay, .. } => self.kick(id, hctx, delay, true),
-                Effect::KickRequeue { .. } => self.kick_requeue(id),
+                Effect::Kick { queue, hctx, delay } => self.kick(id, queue, hctx, delay, false),
+                Effect::KickUnlessPending { queue, hctx, delay } => {
+                    self.kick(id, queue, hctx, delay, true);
+                }
+                Effect::KickRequeue { queue } => self.kick_requeue(id, queue),
                 Effect::BioEnd { queue, bio, status } => self.bio_end(id, queue, bio, status),
                 Effect::Wake(WaiterId(task)) => {
                     self.charge(id, Step::Wake);
@@ -54,10 +56,14 @@ impl Simulator {
         self.io_done(id, owner, status);
     }
 
-    /// queue_rq.
-    pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
+    /// The queue whose path asks for something. A path works on one queue.
+    pub(super) fn asking(&mut self, id: CpuId) -> u8 {
         let frame = self.cpu_mut(id).level_state().stack.top();
-        let queue = frame.expect("a frame offered it").queue();
+        frame.expect("a frame asks").queue()
+    }
+
+    /// queue_rq of a request of `queue`.
+    pub(super) fn submit(&mut self, id: CpuId, queue: u8, rq: RequestId, last: bool) {
         let command = {
             let pool = self.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
@@ -74,13 +80,13 @@ impl Simulator {
                 budget: r.budget,
             }
         };
-        self.charge_queue_rq(id, last);
-        self.touch_submission_queue(id, command.hctx);
-        self.device_now = self.device_now.max(self.at(id));
+        self.charge_queue_rq(id, queue, last);
+        self.touch_submission_queue(id, queue, command.hctx);
+        let at = self.at(id);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let reply = self
-            .device
-            .queue_rq(&command, self.device_now, &mut actions);
+        let disk = &mut self.disks[usize::from(queue)];
+        disk.now = disk.now.max(at);
+        let reply = disk.device.queue_rq(&command, disk.now, &mut actions);
         if reply.started {
             let at = self.at(id);
             let cpu = &mut self.cpus[usize::from(id.0)];
@@ -88,7 +94,7 @@ impl Simulator {
             self.replay_issued(id, rq, at);
             let cpu = &mut self.cpus[usize::from(id.0)];
             if reply.verdict == Verdict::Accepted {
-                self.recorder.device_depth.change(at, true);
+                self.recorder.depth_changes(queue, at, true);
             }
             if !cpu.env.trace.is_empty() {
                 self.note_trace(id);
@@ -100,7 +106,7 @@ impl Simulator {
             Verdict::DevResource => Answer::DevResource,
             Verdict::Error(status) => Answer::Error(status),
         };
-        self.act(Some(id), actions);
+        self.act(queue, Some(id), actions);
         if let Verdict::Requeued { dontprep } = reply.verdict {
             // Inside queue_rq: before whoever offered the request hears of it.
             let path = RequeueRequest::new(queue, rq, dontprep);
@@ -110,8 +116,8 @@ impl Simulator {
     }
 
     /// The driver's own work in queue_rq.
-    fn charge_queue_rq(&mut self, id: CpuId, last: bool) {
-        match &self.plan.device.kind {
+    fn charge_queue_rq(&mut self, id: CpuId, disk: u8, last: bool) {
+        match self.kind(disk) {
             DeviceKind::NullBlk(plan) => {
                 let timer = plan.irqmode == crate::plan::IrqMode::Timer;
                 self.charge(id, Step::NullBlkQueueRq);
@@ -132,61 +138,70 @@ impl Simulator {
         }
     }
 
-    /// Calls the device and does what it asks for.
+    /// Which device a disk is.
+    pub(super) fn kind(&self, disk: u8) -> &DeviceKind {
+        &self.plan.disks[usize::from(disk)].device.kind
+    }
+
+    /// Calls the device of a disk and does what it asks for.
     pub(super) fn with_device(
         &mut self,
+        disk: u8,
         cpu: Option<CpuId>,
         call: impl FnOnce(&mut AnyDevice, SimTime, &mut Actions),
     ) {
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
-        self.device_now = self.device_now.max(at);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        call(&mut self.device, self.device_now, &mut actions);
-        self.act(cpu, actions);
+        let called = &mut self.disks[usize::from(disk)];
+        called.now = called.now.max(at);
+        call(&mut called.device, called.now, &mut actions);
+        self.act(disk, cpu, actions);
     }
 
     #[inline]
-    fn act(&mut self, cpu: Option<CpuId>, actions: Actions) {
+    fn act(&mut self, disk: u8, cpu: Option<CpuId>, actions: Actions) {
         if actions.is_empty() {
             self.spare_actions.push(actions);
         } else {
-            self.do_all(cpu, actions);
+            self.do_all(disk, cpu, actions);
         }
     }
 
-    fn do_all(&mut self, cpu: Option<CpuId>, mut actions: Actions) {
+    fn do_all(&mut self, disk: u8, cpu: Option<CpuId>, mut actions: Actions) {
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         for action in actions.drain(..) {
             match action {
-                Action::End { rq, status } => self.end_request(cpu, rq, status, false),
-                Action::Complete { rq, status } => self.complete_request(cpu, rq, status),
+                Action::End { rq, status } => self.end_request(disk, cpu, rq, status, false),
+                Action::Complete { rq, status } => self.complete_request(disk, cpu, rq, status),
                 Action::Timer { after, mark } => {
-                    self.core
-                        .events
-                        .push(at + after, class::DEVICE, Event::Timer(mark));
+                    self.core.events.push(
+                        at + after,
+                        class::DEVICE,
+                        Event::Timer(with_mark(disk, mark)),
+                    );
                 }
                 Action::Interrupt { after, cpu, vector } => {
                     self.core.events.push(
                         at + after,
                         class::INTERRUPT,
-                        Event::Interrupt(Of::cpu(cpu, vector)),
+                        Event::Interrupt(Of::part(disk, cpu.0, vector)),
                     );
                 }
-                Action::StopQueues => self.set_stopped(cpu, true),
+                Action::StopQueues => self.set_stopped(disk, cpu, true),
                 Action::StartQueues => {
-                    self.set_stopped(cpu, false);
-                    self.run_queues(cpu, blkmq::time::Duration::ZERO);
+                    self.set_stopped(disk, cpu, false);
+                    self.run_queues(disk, cpu, blkmq::time::Duration::ZERO);
                 }
-                Action::RunQueues { delay } => self.run_queues(cpu, delay),
+                Action::RunQueues { delay } => self.run_queues(disk, cpu, delay),
             }
         }
         self.spare_actions.push(actions);
     }
 
-    fn set_stopped(&mut self, cpu: Option<CpuId>, stopped: bool) {
+    fn set_stopped(&mut self, disk: u8, cpu: Option<CpuId>, stopped: bool) {
         let id = cpu.unwrap_or(CpuId(0));
         let env = &mut self.cpus[usize::from(id.0)].env;
-        for hctx in &self.mq.queue(0).hctxs {
+        for hctx in &self.mq.queue(disk).hctxs {
             env.begin_label();
             if stopped {
                 blkmq::env::Bit::set(&hctx.stopped, env);
@@ -198,28 +213,33 @@ impl Simulator {
         env.meter.take();
     }
 
-    fn run_queues(&mut self, cpu: Option<CpuId>, delay: blkmq::time::Duration) {
+    fn run_queues(&mut self, disk: u8, cpu: Option<CpuId>, delay: blkmq::time::Duration) {
         let id = cpu.unwrap_or(CpuId(0));
-        for hctx in 0..self.mq.queue(0).hctxs.len() as u16 {
-            self.kick(id, HctxId(hctx), delay, delay.0 > 0);
+        for hctx in 0..self.mq.queue(disk).hctxs.len() as u16 {
+            self.kick(id, disk, HctxId(hctx), delay, delay.0 > 0);
         }
     }
 
     /// blk_mq_end_request() in the running level of `cpu`; a device that acts on its own does it
     /// in the softirq of the CPU that submitted.
-    fn end_request(&mut self, cpu: Option<CpuId>, rq: RequestId, status: Status, batched: bool) {
+    fn end_request(
+        &mut self,
+        disk: u8,
+        cpu: Option<CpuId>,
+        rq: RequestId,
+        status: Status,
+        batched: bool,
+    ) {
         let Some(id) = cpu else {
-            let ctx = self.mq.queue(0).pool.held(CpuId(0))[rq].ctx;
-            self.redirect(ctx, ctx, rq, status);
+            let ctx = self.mq.queue(disk).pool.held(CpuId(0))[rq].ctx;
+            self.redirect(disk, ctx, ctx, rq, status);
             return;
         };
-        self.recorder.device_depth.change(self.at(id), false);
-        self.replay_completed(id, rq);
-        self.with_device(Some(id), |device, now, out| device.ended(rq, now, out));
+        self.with_device_over(disk, id, rq);
         let path = if batched {
-            CompletePath::end_batched(0, rq)
+            CompletePath::end_batched(disk, rq)
         } else {
-            CompletePath::end(0, rq, status)
+            CompletePath::end(disk, rq, status)
         };
         self.cpu_mut(id)
             .level_state()
@@ -227,29 +247,39 @@ impl Simulator {
             .push(Frame::Complete(path));
     }
 
+    /// A request of a disk is about to be ended on `id`: it is with the device no longer.
+    pub(super) fn with_device_over(&mut self, disk: u8, id: CpuId, rq: RequestId) {
+        let at = self.at(id);
+        self.recorder.depth_changes(disk, at, false);
+        self.replay_completed(id, rq);
+        self.with_device(disk, Some(id), |device, now, out| {
+            device.ended(rq, now, out);
+        });
+    }
+
     /// blk_mq_complete_request().
-    fn complete_request(&mut self, cpu: Option<CpuId>, rq: RequestId, status: Status) {
+    fn complete_request(&mut self, disk: u8, cpu: Option<CpuId>, rq: RequestId, status: Status) {
         let Some(id) = cpu else {
-            self.end_request(None, rq, status, false);
+            self.end_request(disk, None, rq, status, false);
             return;
         };
-        match self.complete_on(id, rq) {
-            CompleteOn::Here => self.end_request(Some(id), rq, status, false),
-            CompleteOn::Softirq => self.redirect(id, id, rq, status),
-            CompleteOn::Remote(target) => self.redirect(id, target, rq, status),
+        match self.complete_on(disk, id, rq) {
+            CompleteOn::Here => self.end_request(disk, Some(id), rq, status, false),
+            CompleteOn::Softirq => self.redirect(disk, id, id, rq, status),
+            CompleteOn::Remote(target) => self.redirect(disk, id, target, rq, status),
         }
     }
 
-    fn complete_on(&self, id: CpuId, rq: RequestId) -> CompleteOn {
+    fn complete_on(&self, disk: u8, id: CpuId, rq: RequestId) -> CompleteOn {
         self.mq
-            .complete_on(0, rq, id, |a, b| self.core.costs.share_cache(a, b))
+            .complete_on(disk, rq, id, |a, b| self.core.costs.share_cache(a, b))
     }
 
     /// Puts a completion on a CPU's softirq list.
-    fn redirect(&mut self, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
+    fn redirect(&mut self, disk: u8, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
         let target = self.cpu_mut(to);
         let first = target.softirq_list.is_empty();
-        target.softirq_list.push_back((rq, status));
+        target.softirq_list.push_back((disk, rq, status));
         target.softirq_raised = true;
         if !first || (from == to && !self.cpu(to).is_idle()) {
             return;
@@ -264,37 +294,52 @@ impl Simulator {
     }
 
     /// Ends what an interrupt handler or poller found, in its own level.
-    pub(super) fn end_found(&mut self, id: CpuId, found: Found) {
-        self.touch_completion_queue(id, found.rq);
-        match found.by {
-            EndedBy::End => self.end_request(Some(id), found.rq, found.status, false),
-            EndedBy::Complete => self.complete_request(Some(id), found.rq, found.status),
-            EndedBy::Batch => match self.complete_on(id, found.rq) {
+    pub(super) fn end_found(&mut self, disk: u8, id: CpuId, found: Found) {
+        let Found { rq, status, by } = found;
+        self.touch_completion_queue(id, disk, rq);
+        match by {
+            EndedBy::End => self.end_request(disk, Some(id), rq, status, false),
+            EndedBy::Complete => self.complete_request(disk, Some(id), rq, status),
+            EndedBy::Batch => match self.complete_on(disk, id, rq) {
                 CompleteOn::Here => {
                     let alone = {
-                        let pool = self.mq.queue(0).pool.held(id);
-                        pool[found.rq].internal_tag.is_some() || pool[found.rq].flush_seq
+                        let pool = self.mq.queue(disk).pool.held(id);
+                        pool[rq].internal_tag.is_some() || pool[rq].flush_seq
                     };
-                    if alone || found.status != Status::Ok {
-                        self.end_request(Some(id), found.rq, found.status, false);
+                    if alone || status != Status::Ok {
+                        self.end_request(disk, Some(id), rq, status, false);
                     } else {
-                        self.cpu_mut(id).batch.push(found.rq);
+                        self.cpu_mut(id).batch.push((disk, rq));
                     }
                 }
-                CompleteOn::Softirq => self.redirect(id, id, found.rq, found.status),
-                CompleteOn::Remote(target) => self.redirect(id, target, found.rq, found.status),
+                CompleteOn::Softirq => self.redirect(disk, id, id, rq, status),
+                CompleteOn::Remote(target) => self.redirect(disk, id, target, rq, status),
             },
         }
     }
 
     /// Ends one request of the batch, last added first. False if it is empty.
     pub(super) fn end_one_of_batch(&mut self, id: CpuId) -> bool {
-        let Some(rq) = self.cpu_mut(id).batch.pop() else {
+        let Some((disk, rq)) = self.cpu_mut(id).batch.pop() else {
             return false;
         };
-        self.end_request(Some(id), rq, Status::Ok, true);
+        self.end_request(disk, Some(id), rq, Status::Ok, true);
         true
     }
+}
+
+/// Where a timer's event has the number of its disk.
+const DISK_SHIFT: u32 = 48;
+
+/// A device's mark with the number of its disk.
+fn with_mark(disk: u8, mark: u64) -> u64 {
+    assert_eq!((mark >> DISK_SHIFT) as u8, 0, "mark {mark:#x} of a device");
+    mark | u64::from(disk) << DISK_SHIFT
+}
+
+/// The disk and its mark.
+pub(super) fn split_mark(mark: u64) -> (u8, u64) {
+    ((mark >> DISK_SHIFT) as u8, mark & !(0xff << DISK_SHIFT))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod bio;
 use std::collections::VecDeque;
 
 use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
-use blkmq::request::{BioId, CpuId, Op, Sector, Sectors, Status};
+use blkmq::request::{CpuId, Op, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
@@ -67,6 +67,8 @@ pub(super) struct FioTask {
     prepared: VecDeque<u32>,
     issuing: usize,
     in_flight: u32,
+    /// Which of its files it polls next.
+    polled: usize,
     done: VecDeque<u32>,
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
@@ -82,11 +84,12 @@ pub(super) struct FioTask {
 }
 
 impl FioTask {
-    pub(super) fn new(thread: usize, plan: &ThreadPlan, block_sectors: u32) -> FioTask {
+    pub(super) fn new(thread: usize, plan: &ThreadPlan) -> FioTask {
         let depth = plan.iodepth as usize;
         let idle = Slot {
             io: NextIo {
                 op: Op::Read,
+                disk: 0,
                 sector: Sector(0),
                 sectors: Sectors(0),
                 not_before: Duration::ZERO,
@@ -97,7 +100,7 @@ impl FioTask {
         };
         FioTask {
             thread,
-            stream: Stream::new(plan, block_sectors),
+            stream: Stream::new(plan),
             plan: plan.clone(),
             stage: Stage::Prepare,
             slots: vec![idle; depth],
@@ -105,6 +108,7 @@ impl FioTask {
             prepared: VecDeque::with_capacity(depth),
             issuing: 0,
             in_flight: 0,
+            polled: 0,
             done: VecDeque::with_capacity(depth),
             waiting_for: 0,
             draining: false,
@@ -120,6 +124,15 @@ impl FioTask {
     /// I/Os submitted and not reaped, for stall reports.
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// The disk that it looks at next: one after the other (io_do_iopoll() goes through all that
+    /// wait).
+    fn next_polled(&mut self) -> u8 {
+        let files = &self.plan.files;
+        let disk = files[self.polled % files.len()].disk;
+        self.polled = (self.polled + 1) % files.len();
+        disk
     }
 
     /// A failed I/O of this kind does not end the thread (td_error_type()).
@@ -259,11 +272,16 @@ impl Simulator {
         self.charge_as(id, Step::Syscall, Mode::System);
         let count = fio.prepared.len();
         if count > PLUG_THRESHOLD && fio.plan.engine != Engine::Sync {
-            // io_uring announces how many come, AIO does not.
-            let announced = if fio.plan.engine == Engine::IoUring {
-                count as u16
-            } else {
-                1
+            // io_uring announces how many come, AIO does not. On several disks nothing is allocated
+            // ahead: a plug has one queue (deviation D1).
+            let one_disk = fio
+                .plan
+                .files
+                .iter()
+                .all(|f| f.disk == fio.plan.files[0].disk);
+            let announced = match fio.plan.engine {
+                Engine::IoUring if one_disk => count as u16,
+                _ => 1,
             };
             self.cpu_mut(id).env.plug.start(announced);
         }
@@ -301,17 +319,16 @@ impl Simulator {
         let Program::Fio(fio) = &self.tasks[owner.index()].program else {
             unreachable!("only fio threads own I/Os")
         };
-        let bio = bio::add(&self.mq, id, fio, owner, slot, nowait);
-        self.push_bio(id, bio);
+        let path = bio::add(&self.mq, id, fio, owner, slot, nowait);
+        self.push_bio(id, path);
     }
 
     fn submit_io(&mut self, id: CpuId, task: TaskId, fio: &FioTask, slot: u32, nowait: bool) {
-        let bio = bio::add(&self.mq, id, fio, task, slot, nowait);
-        self.push_bio(id, bio);
+        let path = bio::add(&self.mq, id, fio, task, slot, nowait);
+        self.push_bio(id, path);
     }
 
-    fn push_bio(&mut self, id: CpuId, bio: BioId) {
-        let path = SubmitPath::new(0, bio);
+    fn push_bio(&mut self, id: CpuId, path: SubmitPath) {
         self.cpu_mut(id)
             .level_state()
             .stack
@@ -429,6 +446,7 @@ impl Simulator {
         let counts = now >= fio.count_from && now <= fio.end_at;
         self.recorder.io(&IoRecord {
             thread: fio.thread,
+            disk: s.io.disk,
             op: s.io.op,
             sectors: s.io.sectors,
             latency: now.since(s.issued),
@@ -440,15 +458,16 @@ impl Simulator {
     /// One look at the poll queue.
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         self.charge_as(id, Step::NvmePoll, Mode::System);
-        let hctx = self.mq.set_of(0).hctx_for(id, Op::Read, true);
+        let disk = fio.next_polled();
+        let hctx = self.mq.set_of(disk).hctx_for(id, Op::Read, true);
         let mut found = None;
-        self.with_device(Some(id), |device, now, out| {
+        self.with_device(disk, Some(id), |device, now, out| {
             found = device.poll(hctx, now, out);
         });
         match found {
             Some(found) => {
-                self.charge_completion(id);
-                self.end_found(id, found);
+                self.charge_completion(id, disk);
+                self.end_found(disk, id, found);
             }
             None => {
                 self.end_one_of_batch(id);

@@ -16,15 +16,15 @@ impl Simulator {
     /// The handler looks for one more completion, or ends.
     pub(super) fn irq_turn(&mut self, id: CpuId) {
         match self.cpu(id).irq() {
-            IrqStage::Look(vector) => {
+            IrqStage::Look(disk, vector) => {
                 let mut found = None;
-                self.with_device(Some(id), |device, now, out| {
+                self.with_device(disk, Some(id), |device, now, out| {
                     found = device.interrupt(vector, now, out);
                 });
                 match found {
                     Some(found) => {
-                        self.charge_completion(id);
-                        self.end_found(id, found);
+                        self.charge_completion(id, disk);
+                        self.end_found(disk, id, found);
                     }
                     None => self.cpu_mut(id).set_irq(IrqStage::Batch),
                 }
@@ -46,8 +46,8 @@ impl Simulator {
     }
 
     /// Driver's work for one completion it found.
-    pub(super) fn charge_completion(&mut self, id: CpuId) {
-        match &self.plan.device.kind {
+    pub(super) fn charge_completion(&mut self, id: CpuId, disk: u8) {
+        match self.kind(disk) {
             DeviceKind::NullBlk(_) => {}
             DeviceKind::Nvme(_) => self.charge(id, Step::NvmeCompletion),
             DeviceKind::ScsiDebug(_) => self.charge(id, Step::ScsiCompletion),
@@ -64,17 +64,15 @@ impl Simulator {
 
     /// The softirq ends one more request, or itself.
     pub(super) fn softirq_turn(&mut self, id: CpuId) {
-        let Some((rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
+        let Some((disk, rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
             let cpu = self.cpu_mut(id);
             cpu.set_softirq(false);
             cpu.softirq_raised = false;
             self.span_ends(id, SpanKind::Softirq);
             return;
         };
-        self.recorder.device_depth.change(self.at(id), false);
-        self.replay_completed(id, rq);
-        self.with_device(Some(id), |device, now, out| device.ended(rq, now, out));
-        let path = CompletePath::end(0, rq, status);
+        self.with_device_over(disk, id, rq);
+        let path = CompletePath::end(disk, rq, status);
         self.cpu_mut(id)
             .level_state()
             .stack

@@ -19,20 +19,30 @@ pub(super) struct OuterLines {
     ios: Vec<Vec<Line>>,
     /// Head of the list of finished work.
     rings: Vec<Line>,
+    /// Of each disk's hctxs.
+    queues: Vec<Vec<QueueLines>>,
+}
+
+/// Lines of a drive's queue.
+#[derive(Clone, Default, Debug)]
+struct QueueLines {
     /// sq_lock.
-    locks: Vec<Line>,
+    lock: Line,
     /// sq_tail and cq_head.
-    positions: Vec<Line>,
+    positions: Line,
 }
 
 impl OuterLines {
-    pub(super) fn new(plan: &Plan, hctxs: usize) -> OuterLines {
+    /// `hctxs`: how many each disk has.
+    pub(super) fn new(plan: &Plan, hctxs: &[usize]) -> OuterLines {
         let ios = |depth: u32| vec![Line::default(); depth as usize];
         OuterLines {
             ios: plan.threads.iter().map(|t| ios(t.iodepth)).collect(),
             rings: vec![Line::default(); plan.threads.len()],
-            locks: vec![Line::default(); hctxs],
-            positions: vec![Line::default(); hctxs],
+            queues: hctxs
+                .iter()
+                .map(|&count| vec![QueueLines::default(); count])
+                .collect(),
         }
     }
 }
@@ -54,25 +64,26 @@ impl Simulator {
     }
 
     /// The driver puts a command into the submission queue of an hctx.
-    pub(super) fn touch_submission_queue(&mut self, id: CpuId, hctx: HctxId) {
-        if !matches!(self.plan.device.kind, DeviceKind::Nvme(_)) {
+    pub(super) fn touch_submission_queue(&mut self, id: CpuId, disk: u8, hctx: HctxId) {
+        if !matches!(self.kind(disk), DeviceKind::Nvme(_)) {
             return;
         }
-        let near = &self.cpu(id).env.meter.tariff.near;
-        let index = usize::from(hctx.0);
-        let lock = self.outer.locks[index].write(id, near);
-        let position = self.outer.positions[index].write(id, near);
+        let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
+        let lines = &mut self.outer.queues[usize::from(disk)][usize::from(hctx.0)];
+        let lock = lines.lock.write(id, near);
+        let position = lines.positions.write(id, near);
         self.wait_for_lines(id, Step::NvmeQueueRq, lock + position);
     }
 
     /// The driver has found the end of a request in the completion queue of its hctx.
-    pub(super) fn touch_completion_queue(&mut self, id: CpuId, rq: RequestId) {
-        if !matches!(self.plan.device.kind, DeviceKind::Nvme(_)) {
+    pub(super) fn touch_completion_queue(&mut self, id: CpuId, disk: u8, rq: RequestId) {
+        if !matches!(self.kind(disk), DeviceKind::Nvme(_)) {
             return;
         }
-        let hctx = self.mq.queue(0).with_pool(|pool| pool[rq].hctx);
-        let near = &self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.positions[usize::from(hctx.0)].write(id, near);
+        let hctx = self.mq.queue(disk).with_pool(|pool| pool[rq].hctx);
+        let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
+        let lines = &mut self.outer.queues[usize::from(disk)][usize::from(hctx.0)];
+        let miss = lines.positions.write(id, near);
         self.wait_for_lines(id, Step::NvmeCompletion, miss);
     }
 

@@ -79,17 +79,21 @@ impl Simulator {
         pace: Pace,
         captured: bool,
     ) -> Result<Simulator, String> {
+        if plan.disks.len() > 1 {
+            return Err("a replay has one device".to_string());
+        }
         let mut simulator = Simulator::new(plan, profile)?;
         if captured {
-            if matches!(simulator.device, AnyDevice::Faulty(_)) {
+            let disk = &mut simulator.disks[0];
+            if matches!(disk.device, AnyDevice::Faulty(_)) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, &[]));
+            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, 0, &[]));
+            disk.device = AnyDevice::Captured(Box::new(device));
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
             simulator.core.costs.set_free(Cost::IdleExit);
             simulator.core.costs.set_free(Cost::Irq);
-            simulator.device = AnyDevice::Captured(Box::new(device));
         }
         let mut replay = Replay {
             times: vec![Times::NEVER; arrivals.ios.len()],
@@ -132,7 +136,7 @@ impl Simulator {
 
     /// How the captured device found its times, if it is the device.
     pub fn captured_counts(&self) -> Option<CapturedCounts> {
-        match &self.device {
+        match &self.disks[0].device {
             AnyDevice::Captured(device) => Some(device.counts()),
             AnyDevice::Sound(_) | AnyDevice::Faulty(_) => None,
         }
@@ -268,12 +272,16 @@ impl Simulator {
             t.cpu = cpu;
             return Some(Turn::Pause(at));
         }
-        let limits = &self.plan.queue.limits;
+        let limits = &self.plan.disks[0].queue.limits;
         if replay.alive + parts(limits, arrival.op, arrival.sectors.0) > self.bio_limit() {
             return Some(Turn::Pause(at + NO_BIO));
         }
         let replay = self.replay.as_deref_mut().expect("checked above");
-        replay.alive += parts(&self.plan.queue.limits, arrival.op, arrival.sectors.0);
+        replay.alive += parts(
+            &self.plan.disks[0].queue.limits,
+            arrival.op,
+            arrival.sectors.0,
+        );
         replay.times[index as usize].queued = at;
         if arrival.sectors.0 == 0 {
             replay.flushes.push(index);
@@ -302,7 +310,7 @@ impl Simulator {
     }
 
     fn bio_limit(&self) -> usize {
-        self.plan.capacity.bios as usize
+        self.plan.disks[0].capacity.bios as usize
     }
 
     /// The driver got a request: so it got its bios.
@@ -356,7 +364,11 @@ impl Simulator {
         if times.completed == SimTime::NEVER {
             times.completed = at;
         }
-        replay.alive -= parts(&self.plan.queue.limits, arrival.op, arrival.sectors.0);
+        replay.alive -= parts(
+            &self.plan.disks[0].queue.limits,
+            arrival.op,
+            arrival.sectors.0,
+        );
         let stream = replay.stream_of[index as usize] as usize;
         replay.done[stream].push(at);
         let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);

@@ -3,7 +3,7 @@
 use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::env::Solo;
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, RequestQueue};
 use blkmq::request::CpuId;
 use blkmq::rules::SchedulerKind;
 use blkmq::tags::{HctxCounts, TagSetConfig};
@@ -15,11 +15,11 @@ use super::fio::FioTask;
 use super::lines::OuterLines;
 use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
-use super::{Core, Event, Of, Simulator, class};
+use super::{Core, Disk, Event, Of, Simulator, class};
 use crate::cost::{CostModel, Spent};
 use crate::device::{AnyDevice, DeviceSetup};
 use crate::event_queue::EventQueue;
-use crate::plan::{DeviceKind, Engine, Plan};
+use crate::plan::{DeviceKind, DiskPlan, Engine, Plan};
 use crate::profile::{Distance, MachineProfile};
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -30,11 +30,18 @@ impl Simulator {
         let cpus = plan.machine.cpus;
         let costs = CostModel::new(profile, cpus)?;
         let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
-        let config = queue_config(plan, profile);
-        let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || hints.next_u64() as u32);
-        let vectors: Vec<CpuId> = mq.queue(0).hctxs.iter().map(vector_cpu).collect();
-        let device = AnyDevice::new(&DeviceSetup::of(plan, &vectors));
-        let room = plan.capacity.requests as usize + 16;
+        let sets = sets(plan, profile);
+        let mq: BlkMq<Solo> = BlkMq::with_sets(&sets, &mut || hints.next_u64() as u32);
+        let disk = |queue: &RequestQueue<Solo>| {
+            let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
+            Disk {
+                device: AnyDevice::new(&DeviceSetup::of(plan, queue.id, &vectors)),
+                now: SimTime::ZERO,
+            }
+        };
+        let disks = mq.queues.iter().map(disk).collect();
+        let requests = plan.disks.iter().map(|disk| disk.capacity.requests);
+        let room = requests.sum::<u32>() as usize + 16;
         let mut states: Vec<CpuState> = (0..cpus)
             .map(|cpu| CpuState::new(CpuId(cpu), room.min(4096)))
             .collect();
@@ -50,7 +57,7 @@ impl Simulator {
             .collect();
         let (tasks, workers) = tasks(plan, cpus);
         let arbiter = Arbiter::new(mq.lock_count(), usize::from(cpus) * 3);
-        let hctxs = mq.queue(0).hctxs.len();
+        let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
         Ok(Simulator {
             core: Core {
                 now: SimTime::ZERO,
@@ -63,12 +70,11 @@ impl Simulator {
             siblings,
             running_tasks: 0,
             tasks,
-            work: KernelWork::new(hctxs, workers),
-            device,
-            device_now: SimTime::ZERO,
+            work: KernelWork::new(&hctxs, workers),
+            disks,
             spare_actions: Vec::new(),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
-            outer: OuterLines::new(plan, hctxs),
+            outer: OuterLines::new(plan, &hctxs),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             mq,
@@ -126,7 +132,7 @@ impl Simulator {
 
     /// Goes on to the next phase (stonewall). False if there is none.
     pub(super) fn next_phase(&mut self) -> bool {
-        while self.phase + 1 < self.plan.capacity.phases && self.running_tasks == 0 {
+        while self.phase + 1 < self.plan.phases && self.running_tasks == 0 {
             self.phase += 1;
             self.start_phase();
         }
@@ -183,11 +189,28 @@ fn sibling(profile: &MachineProfile, cpu: CpuId, cpus: u16) -> Option<CpuId> {
         .find(|&other| profile.distance(cpu, other) == Distance::Sibling)
 }
 
-/// Settings of the block layer that follow from the plan.
-pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
-    let queue = &plan.queue;
+/// Tag sets and the queues on each, in the order of the plan's disks.
+fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
+    let mut sets: Vec<Vec<QueueConfig>> = Vec::new();
+    for disk in &plan.disks {
+        assert!(
+            usize::from(disk.set) <= sets.len(),
+            "disks of one tag set stand next to each other"
+        );
+        if usize::from(disk.set) == sets.len() {
+            sets.push(Vec::new());
+        }
+        sets[usize::from(disk.set)].push(queue_config(plan, disk, profile));
+    }
+    sets
+}
+
+/// Settings of a disk's queue that follow from the plan.
+pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> QueueConfig {
+    let DiskPlan { queue, device, .. } = disk;
     let rules = queue.rules;
-    let device = &plan.device;
+    let on_set = plan.disks.iter().filter(|other| other.set == disk.set);
+    let waiters: u32 = on_set.map(|other| other.capacity.waiters).sum();
     let scheduled = queue.scheduler != SchedulerKind::None;
     let nvme = matches!(device.kind, DeviceKind::Nvme(_));
     let null_blk = matches!(device.kind, DeviceKind::NullBlk(_));
@@ -230,12 +253,12 @@ pub fn queue_config(plan: &Plan, profile: &MachineProfile) -> QueueConfig {
             },
             hctx_shared: device.hctx_shared,
             vectors: nvme,
-            waiters: plan.capacity.waiters as usize + 64,
+            waiters: waiters as usize + 64,
             wait_queues: 8,
         },
         topology: profile.cpu_topology(plan.machine.cpus),
         elevator,
-        bios: plan.capacity.bios as usize + 64,
+        bios: disk.capacity.bios as usize + 64,
     }
 }
 
@@ -255,7 +278,7 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
     };
     let mut tasks = Vec::new();
     for (index, thread) in plan.threads.iter().enumerate() {
-        let fio = FioTask::new(index, thread, plan.device.block_sectors);
+        let fio = FioTask::new(index, thread);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = asleep(Program::Fio(Box::new(fio)), allowed, false);
         // Threads start spread over the CPUs they may use.

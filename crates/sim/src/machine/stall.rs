@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use blkmq::env::Bit;
-use blkmq::request::{Op, Place};
+use blkmq::env::{Bit, Solo};
+use blkmq::queue::RequestQueue;
+use blkmq::request::{HctxId, Op, Place};
 use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
@@ -13,6 +14,8 @@ use crate::device::Device;
 /// A request that waits for ever.
 #[derive(Clone, Debug)]
 pub struct StalledRequest {
+    /// Its disk, if there are several.
+    pub disk: Option<String>,
     /// Slot.
     pub slot: u32,
     /// Operation.
@@ -44,8 +47,8 @@ pub struct Stall {
     pub threads: Vec<(String, u32)>,
     /// State of each hctx.
     pub hctxs: Vec<String>,
-    /// State of the device.
-    pub device: String,
+    /// State of each device that has something to tell; of several with its name.
+    pub devices: Vec<String>,
     /// Work items pending.
     pub work_pending: usize,
 }
@@ -54,20 +57,53 @@ impl Simulator {
     /// Somebody waits for something.
     pub(super) fn anything_waits(&self) -> bool {
         let live = |place: Place| place != Place::Free && place != Place::PlugCache;
-        let requests = self
-            .mq
-            .queue(0)
-            .with_pool(|pool| pool.iter().any(|(_, rq)| live(rq.place)));
-        requests || self.mq.queue(0).with_pool(|pool| pool.bios_in_use() > 0)
+        self.mq.queues.iter().any(|queue| {
+            queue.with_pool(|pool| {
+                pool.iter().any(|(_, rq)| live(rq.place)) || pool.bios_in_use() > 0
+            })
+        })
+    }
+
+    /// Name of a disk, if there are several.
+    fn disk_name(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+        let several = self.plan.disks.len() > 1;
+        several.then(|| self.plan.disks[usize::from(queue.id)].device.name.clone())
     }
 
     /// Who waits, where, and what would have to happen.
     pub(super) fn explain(&self) -> Stall {
-        let queue = self.mq.queue(0);
-        let requests = queue.with_pool(|pool| {
+        let queues = self.mq.queues.iter();
+        let threads = self.tasks.iter().filter_map(|task| match &task.program {
+            Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
+                format!("{}.{}", fio.plan.name, fio.plan.clone),
+                fio.in_flight(),
+            )),
+            Program::Replay(process) => self.replay_waits(process),
+            _ => None,
+        });
+        Stall {
+            at: self.core.now,
+            progress: self.progress,
+            requests: queues
+                .clone()
+                .flat_map(|queue| self.waiting(queue))
+                .collect(),
+            threads: threads.collect(),
+            hctxs: queues
+                .clone()
+                .flat_map(|queue| self.hctxs_of(queue))
+                .collect(),
+            devices: queues.filter_map(|queue| self.device_of(queue)).collect(),
+            work_pending: self.work.pending(),
+        }
+    }
+
+    fn waiting(&self, queue: &RequestQueue<Solo>) -> Vec<StalledRequest> {
+        queue.with_pool(|pool| {
             pool.iter()
                 .filter(|(_, rq)| rq.place != Place::Free && rq.place != Place::PlugCache)
                 .map(|(id, rq)| StalledRequest {
+                    disk: self.disk_name(queue),
                     slot: id.0,
                     op: rq.op,
                     sector: rq.sector.0,
@@ -78,20 +114,16 @@ impl Simulator {
                     age: self.core.now.since(rq.start_time),
                 })
                 .collect()
-        });
-        let threads = self.tasks.iter().filter_map(|task| match &task.program {
-            Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
-                format!("{}.{}", fio.plan.name, fio.plan.clone),
-                fio.in_flight(),
-            )),
-            Program::Replay(process) => self.replay_waits(process),
-            _ => None,
-        });
+        })
+    }
+
+    /// State of the hctxs of a queue that are not quiet.
+    fn hctxs_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
+        let disk = self
+            .disk_name(queue)
+            .map_or(String::new(), |name| name + " ");
         let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {
-            let driver = self
-                .mq
-                .set_of(0)
-                .driver_of(blkmq::request::HctxId(index as u16));
+            let driver = self.mq.set_of(queue.id).driver_of(HctxId(index as u16));
             let busy = driver.busy_count();
             let pending = hctx.dispatch_pending.peek();
             let restart = hctx.restart.peek();
@@ -100,23 +132,25 @@ impl Simulator {
             let depth = driver.depth;
             (!quiet).then(|| {
                 format!(
-                    "hctx {index}: dispatch list {}, SCHED_RESTART {}, {}driver tags {busy} of \
-                     {depth} in use",
+                    "{disk}hctx {index}: dispatch list {}, SCHED_RESTART {}, {}driver tags {busy} \
+                     of {depth} in use",
                     if pending { "not empty" } else { "empty" },
                     if restart { "set" } else { "clear" },
                     if stopped { "STOPPED, " } else { "" },
                 )
             })
         });
-        Stall {
-            at: self.core.now,
-            progress: self.progress,
-            requests,
-            threads: threads.collect(),
-            hctxs: hctxs.collect(),
-            device: self.device.describe(),
-            work_pending: self.work.pending(),
-        }
+        hctxs.collect()
+    }
+
+    /// State of a device; of several only of those that have commands or waiting requests.
+    fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+        let device = &self.disks[usize::from(queue.id)].device;
+        let Some(name) = self.disk_name(queue) else {
+            return Some(device.describe());
+        };
+        let concerned = device.in_flight() > 0 || !self.waiting(queue).is_empty();
+        concerned.then(|| format!("{name}, {}", device.describe()))
     }
 }
 
@@ -136,9 +170,13 @@ impl fmt::Display for Stall {
             let tag = rq.tag.map_or("no driver tag".to_owned(), |tag| {
                 format!("driver tag {tag}")
             });
+            let disk = rq
+                .disk
+                .as_deref()
+                .map_or(String::new(), |name| format!("{name} "));
             writeln!(
                 f,
-                "  request {}: {:?} {}+{}, {}, hctx {}, {tag}, allocated {age} us ago",
+                "  {disk}request {}: {:?} {}+{}, {}, hctx {}, {tag}, allocated {age} us ago",
                 rq.slot,
                 rq.op,
                 rq.sector,
@@ -156,7 +194,9 @@ impl fmt::Display for Stall {
         for hctx in self.hctxs.iter().take(SHOWN) {
             writeln!(f, "  {hctx}")?;
         }
-        writeln!(f, "  device: {}", self.device)?;
+        for device in self.devices.iter().take(SHOWN) {
+            writeln!(f, "  device: {device}")?;
+        }
         let with_device = self
             .requests
             .iter()

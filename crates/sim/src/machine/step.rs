@@ -122,7 +122,9 @@ impl Simulator {
         let now = self.core.now;
         let cpu = self.cpu_mut(id);
         cpu.count_spin(now);
-        cpu.set_irq(vector.map_or(IrqStage::Exit, IrqStage::Look));
+        cpu.set_irq(vector.map_or(IrqStage::Exit, |(disk, vector)| {
+            IrqStage::Look(disk, vector)
+        }));
         self.span_begins(id, SpanKind::Irq);
         self.charge_as(id, Step::Irq, Mode::Irq);
     }
@@ -211,23 +213,32 @@ impl Simulator {
             Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
             Next::TryLock(lock) => self.cpu_mut(id).level_state().wait = Wait::Try(lock),
             Next::InTime => self.cpu_mut(id).level_state().wait = Wait::Due,
-            Next::Submit(rq) => self.submit(id, rq, false),
-            Next::SubmitLast(rq) => self.submit(id, rq, true),
+            Next::Submit(rq) => {
+                let queue = self.asking(id);
+                self.submit(id, queue, rq, false);
+            }
+            Next::SubmitLast(rq) => {
+                let queue = self.asking(id);
+                self.submit(id, queue, rq, true);
+            }
             Next::Budget => {
                 let mut token = None;
-                self.with_device(Some(id), |device, now, out| {
+                let queue = self.asking(id);
+                self.with_device(queue, Some(id), |device, now, out| {
                     token = device.get_budget(now, out);
                 });
                 let answer = token.map_or(Answer::NoBudget, Answer::Budget);
                 self.cpu_mut(id).env.answer = answer;
             }
             Next::PutBudget(token) => {
-                self.with_device(Some(id), |device, _, _| device.put_budget(token));
+                let queue = self.asking(id);
+                self.with_device(queue, Some(id), |device, _, _| device.put_budget(token));
             }
             Next::Commit(hctx) => {
                 let hctx = HctxId(hctx as u16);
+                let queue = self.asking(id);
                 self.charge(id, Step::NvmeDoorbell);
-                self.with_device(Some(id), |device, now, out| {
+                self.with_device(queue, Some(id), |device, now, out| {
                     device.commit_rqs(hctx, now, out);
                 });
             }

@@ -56,7 +56,7 @@ impl Simulator {
             held,
             core: &mut self.core,
             mq: &self.mq,
-            pool: &self.mq.queue(0).pool,
+            pool: &self.mq.queues[0].pool,
         };
         let stop = lane.run(env, stack, wait, level);
         let spent = env.at_ps - began;
@@ -137,6 +137,7 @@ struct Lane<'a> {
     held: &'a mut Held,
     core: &'a mut Core,
     mq: &'a BlkMq<Solo>,
+    /// That of the queue whose path runs.
     pool: &'a SoloSlab<RequestPool>,
 }
 
@@ -156,6 +157,7 @@ impl Lane<'_> {
             let Some(frame) = stack.top() else {
                 return Stop::Turn;
             };
+            self.pool = &self.mq.queue(frame.queue()).pool;
             env.begin_label();
             let next = frame.drive(self.mq, env, self);
             if !env.is_quiet() {

@@ -38,18 +38,26 @@ struct HctxWork {
     batch: u8,
 }
 
+/// Work items of a disk's queue.
+#[derive(Clone, Debug)]
+struct DiskWork {
+    hctxs: Vec<HctxWork>,
+    requeue: Item,
+}
+
 /// What a worker executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
-    Hctx(u16),
-    Requeue,
+    /// A run of this disk's hctx.
+    Hctx(u8, HctxId),
+    /// requeue_work of this disk.
+    Requeue(u8),
 }
 
 /// All work items.
 #[derive(Clone, Debug)]
 pub(super) struct KernelWork {
-    hctxs: Vec<HctxWork>,
-    requeue: Item,
+    disks: Vec<DiskWork>,
     queues: Vec<VecDeque<Job>>,
     workers: Vec<TaskId>,
 }
@@ -79,7 +87,8 @@ impl IoWorker {
 }
 
 impl KernelWork {
-    pub(super) fn new(hctxs: usize, workers: Vec<TaskId>) -> KernelWork {
+    /// All idle. `hctxs`: how many each disk has.
+    pub(super) fn new(hctxs: &[usize], workers: Vec<TaskId>) -> KernelWork {
         let idle = HctxWork {
             item: Item::Idle,
             generation: 0,
@@ -87,11 +96,16 @@ impl KernelWork {
             batch: WORK_BATCH,
         };
         KernelWork {
-            hctxs: vec![idle; hctxs],
-            requeue: Item::Idle,
+            disks: hctxs
+                .iter()
+                .map(|&count| DiskWork {
+                    hctxs: vec![idle; count],
+                    requeue: Item::Idle,
+                })
+                .collect(),
             // `vec!` would copy one, and a copy has no room.
             queues: (0..workers.len())
-                .map(|_| VecDeque::with_capacity(hctxs + 1))
+                .map(|_| VecDeque::with_capacity(hctxs.iter().map(|&count| count + 1).sum()))
                 .collect(),
             workers,
         }
@@ -99,31 +113,44 @@ impl KernelWork {
 
     /// Items that are not idle, for stall reports.
     pub(super) fn pending(&self) -> usize {
-        let busy = self
-            .hctxs
-            .iter()
-            .filter(|work| work.item != Item::Idle)
-            .count();
-        busy + usize::from(self.requeue != Item::Idle)
+        let hctxs = self.disks.iter().flat_map(|disk| &disk.hctxs);
+        let requeues = self.disks.iter().map(|disk| disk.requeue);
+        let items = hctxs.map(|work| work.item).chain(requeues);
+        items.filter(|item| *item != Item::Idle).count()
+    }
+
+    fn of(&mut self, disk: u8, hctx: HctxId) -> &mut HctxWork {
+        &mut self.disks[usize::from(disk)].hctxs[usize::from(hctx.0)]
+    }
+
+    fn requeue(&mut self, disk: u8) -> &mut Item {
+        &mut self.disks[usize::from(disk)].requeue
     }
 }
 
 impl Simulator {
     /// blk_mq_delay_run_hw_queue() on behalf of CPU `from`.
-    pub(super) fn kick(&mut self, from: CpuId, hctx: HctxId, delay: Duration, unless: bool) {
-        let index = usize::from(hctx.0);
-        if blkmq::env::Bit::peek(&self.mq.queue(0).hctx(hctx).stopped) {
+    pub(super) fn kick(
+        &mut self,
+        from: CpuId,
+        disk: u8,
+        hctx: HctxId,
+        delay: Duration,
+        unless: bool,
+    ) {
+        if blkmq::env::Bit::peek(&self.mq.queue(disk).hctx(hctx).stopped) {
             return;
         }
-        match self.work.hctxs[index].item {
+        match self.work.of(disk, hctx).item {
             Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
             Item::Running(_) => {
-                self.work.hctxs[index].item = Item::Running(Some(delay));
+                self.work.of(disk, hctx).item = Item::Running(Some(delay));
                 return;
             }
             Item::Queued(_) if delay.0 == 0 => return,
             Item::Queued(cpu) => {
-                self.work.queues[usize::from(cpu.0)].retain(|&job| job != Job::Hctx(hctx.0));
+                let queue = &mut self.work.queues[usize::from(cpu.0)];
+                queue.retain(|&job| job != Job::Hctx(disk, hctx));
             }
             Item::Idle | Item::Delayed => {}
         }
@@ -131,18 +158,18 @@ impl Simulator {
             self.charge(from, Step::QueueWork);
         }
         if delay.0 == 0 {
-            self.queue_hctx_work(from, hctx);
+            self.queue_hctx_work(from, disk, hctx);
             return;
         }
         let due = self.tick_after(self.at(from), delay);
-        let work = &mut self.work.hctxs[index];
+        let work = self.work.of(disk, hctx);
         work.item = Item::Delayed;
         work.generation = work.generation.wrapping_add(1);
         let generation = work.generation;
         self.core.events.push(
             due,
             class::TIMER,
-            Event::Work(Of::new(u32::from(hctx.0), generation)),
+            Event::Work(Of::part(disk, hctx.0, generation)),
         );
     }
 
@@ -155,29 +182,30 @@ impl Simulator {
     }
 
     /// A delay is over.
-    pub(super) fn work_due(&mut self, hctx: u16, generation: u32) {
-        let work = self.work.hctxs[usize::from(hctx)];
+    pub(super) fn work_due(&mut self, disk: u8, hctx: u16, generation: u32) {
+        let hctx = HctxId(hctx);
+        let work = *self.work.of(disk, hctx);
         if work.item == Item::Delayed && work.generation == generation {
-            let cpu = self.mq.queue(0).hctx(HctxId(hctx)).cpumask.first().copied();
-            self.queue_hctx_work(cpu.unwrap_or_default(), HctxId(hctx));
+            let cpu = self.mq.queue(disk).hctx(hctx).cpumask.first().copied();
+            self.queue_hctx_work(cpu.unwrap_or_default(), disk, hctx);
         }
     }
 
-    fn queue_hctx_work(&mut self, from: CpuId, hctx: HctxId) {
-        let target = self.next_cpu(from, hctx);
-        self.work.hctxs[usize::from(hctx.0)].item = Item::Queued(target);
-        self.enqueue(from, target, Job::Hctx(hctx.0));
+    fn queue_hctx_work(&mut self, from: CpuId, disk: u8, hctx: HctxId) {
+        let target = self.next_cpu(from, disk, hctx);
+        self.work.of(disk, hctx).item = Item::Queued(target);
+        self.enqueue(from, target, Job::Hctx(disk, hctx));
     }
 
     /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx the
     /// CPU that asks.
-    fn next_cpu(&mut self, from: CpuId, hctx: HctxId) -> CpuId {
-        let queue = self.mq.queue(0);
+    fn next_cpu(&mut self, from: CpuId, disk: u8, hctx: HctxId) -> CpuId {
+        let queue = self.mq.queue(disk);
         let mask = &queue.hctx(hctx).cpumask;
         if queue.hctxs.len() == 1 || mask.is_empty() {
             return from;
         }
-        let work = &mut self.work.hctxs[usize::from(hctx.0)];
+        let work = self.work.of(disk, hctx);
         work.batch -= 1;
         if work.batch == 0 {
             work.batch = WORK_BATCH;
@@ -196,13 +224,14 @@ impl Simulator {
     }
 
     /// blk_mq_kick_requeue_list().
-    pub(super) fn kick_requeue(&mut self, from: CpuId) {
-        match self.work.requeue {
-            Item::Running(_) => self.work.requeue = Item::Running(Some(Duration::ZERO)),
+    pub(super) fn kick_requeue(&mut self, from: CpuId, disk: u8) {
+        let item = self.work.requeue(disk);
+        match *item {
+            Item::Running(_) => *item = Item::Running(Some(Duration::ZERO)),
             Item::Queued(_) | Item::Delayed => {}
             Item::Idle => {
-                self.work.requeue = Item::Queued(from);
-                self.enqueue(from, from, Job::Requeue);
+                *item = Item::Queued(from);
+                self.enqueue(from, from, Job::Requeue(disk));
             }
         }
     }
@@ -219,13 +248,13 @@ impl Simulator {
         self.charge_as(id, Step::Worker, Mode::System);
         worker.running = Some(job);
         let frame = match job {
-            Job::Hctx(hctx) => {
-                self.work.hctxs[usize::from(hctx)].item = Item::Running(None);
-                Frame::Run(RunPath::work(0, HctxId(hctx)))
+            Job::Hctx(disk, hctx) => {
+                self.work.of(disk, hctx).item = Item::Running(None);
+                Frame::Run(RunPath::work(disk, hctx))
             }
-            Job::Requeue => {
-                self.work.requeue = Item::Running(None);
-                Frame::Requeue(RequeuePath::new(0))
+            Job::Requeue(disk) => {
+                *self.work.requeue(disk) = Item::Running(None);
+                Frame::Requeue(RequeuePath::new(disk))
             }
         };
         self.cpu_mut(id).level_state().stack.push(frame);
@@ -234,17 +263,17 @@ impl Simulator {
 
     fn finish_job(&mut self, id: CpuId, job: Job) {
         match job {
-            Job::Hctx(hctx) => {
-                let work = &mut self.work.hctxs[usize::from(hctx)];
+            Job::Hctx(disk, hctx) => {
+                let work = self.work.of(disk, hctx);
                 let again = core::mem::replace(&mut work.item, Item::Idle);
                 if let Item::Running(Some(delay)) = again {
-                    self.kick(id, HctxId(hctx), delay, false);
+                    self.kick(id, disk, hctx, delay, false);
                 }
             }
-            Job::Requeue => {
-                let again = core::mem::replace(&mut self.work.requeue, Item::Idle);
+            Job::Requeue(disk) => {
+                let again = core::mem::replace(self.work.requeue(disk), Item::Idle);
                 if let Item::Running(Some(_)) = again {
-                    self.kick_requeue(id);
+                    self.kick_requeue(id, disk);
                 }
             }
         }

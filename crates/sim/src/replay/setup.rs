@@ -17,7 +17,14 @@ pub const CAPTURED: &str = "captured";
 
 /// Module parameters that say nothing of a single device's queue, or that the module itself did
 /// not know.
-const IGNORED: &[&str] = &["dpofua", "vpd_use_hostno", "nr_devices", "shared_tags"];
+const IGNORED: &[&str] = &[
+    "dpofua",
+    "vpd_use_hostno",
+    "nr_devices",
+    "add_host",
+    "count",
+    "shared_tags",
+];
 
 /// A scenario needs a job; the arrivals take its place.
 const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
@@ -174,11 +181,16 @@ fn queue(
     // What follows from the device is not written again: it may be shown rounded.
     let plan = scenario.plan(profiles)?;
     let shown = |name: &str| queue.number(name);
-    if wanted == own && own_device && shown("nr_requests")? != i64::from(plan.queue.nr_requests) {
+    if wanted == own
+        && own_device
+        && shown("nr_requests")? != i64::from(plan.disks[0].queue.nr_requests)
+    {
         let value = shown("nr_requests")?;
         scenario = scenario.set(&format!("queue.nr_requests={value}"))?;
     }
-    if own_device && shown("max_sectors_kb")? < i64::from(plan.queue.limits.max_sectors / 2) {
+    if own_device
+        && shown("max_sectors_kb")? < i64::from(plan.disks[0].queue.limits.max_sectors / 2)
+    {
         let value = shown("max_sectors_kb")?;
         scenario = scenario.set(&format!("queue.max_sectors_kb={value}"))?;
     }
@@ -202,7 +214,7 @@ const BIOS_MAX: usize = 1 << 20;
 /// Makes a plan of a scenario one of a replay: no threads, room for the arrivals.
 pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
     plan.threads.clear();
-    let limits = &plan.queue.limits;
+    let limits = &plan.disks[0].queue.limits;
     let parts = |io: &Arrival| limits.parts_max(io.op, io.sectors.0) as usize;
     let pieces = arrivals.ios.iter().map(parts).max().unwrap_or(1);
     let bios = arrivals
@@ -211,7 +223,7 @@ pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
         .saturating_mul(pieces)
         .min(BIOS_MAX)
         .max(2 * pieces);
-    plan.capacity.bios = bios as u32;
-    plan.capacity.waiters = arrivals.streams.len() as u32;
-    plan.capacity.phases = 1;
+    plan.disks[0].capacity.bios = bios as u32;
+    plan.disks[0].capacity.waiters = arrivals.streams.len() as u32;
+    plan.phases = 1;
 }

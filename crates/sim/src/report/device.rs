@@ -1,19 +1,26 @@
-//! The device in a report: what it was set up as, and how deep its queue was.
+//! The devices in a report: what they were set up as, what they did, and how deep their queues
+//! were.
 
+use blkmq::rules::Series;
+use blkmq::time::Duration;
 use serde::Serialize;
 
-use super::as_map;
+use super::{Direction, Sync, as_map, iosched};
 use crate::plan::{
-    BusyKind, DeviceKind, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, Plan, Ratio, ScsiDebugPlan,
+    BusyKind, DeviceKind, DiskPlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, Plan, Ratio,
+    ScsiDebugPlan,
 };
-use crate::recorder::Recorder;
+use crate::recorder::{Depth, DiskStats, Recorder};
 
-/// The device and its queue.
+/// What differs between devices of one report.
+pub(super) const SEVERAL: &str = "several";
+
+/// The device and its queue. Of several: what they have in common, and their depths together.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct DeviceReport {
-    /// Name below /dev.
+    /// Name below /dev; of several how many there are.
     pub name: String,
-    /// Model.
+    /// Model; `several` if they differ.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Hardware queues of all types.
@@ -22,7 +29,7 @@ pub struct DeviceReport {
     pub queue_depth: u32,
     /// They share one map.
     pub shared_tags: bool,
-    /// Parameters of the model, by the names of a scenario.
+    /// Parameters of the model, by the names of a scenario; empty if devices differ.
     #[serde(serialize_with = "as_map")]
     pub parameters: Vec<(&'static str, String)>,
     /// Requests with the device: mean over the measured time.
@@ -31,21 +38,104 @@ pub struct DeviceReport {
     pub depth_max: u32,
 }
 
+/// One disk of several.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct DiskReport {
+    /// Its device; depths are its own.
+    #[serde(flatten)]
+    pub device: DeviceReport,
+    /// Number of its tag set.
+    pub tag_set: u8,
+    /// Scheduler of its queue.
+    pub scheduler: &'static str,
+    /// What of the January 2024 series mq-deadline has; left out for `stock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<&'static str>,
+    /// queue/nr_requests.
+    pub nr_requests: u32,
+    /// queue/iosched, by name; empty without a scheduler.
+    #[serde(serialize_with = "as_map")]
+    pub iosched: Vec<(&'static str, i64)>,
+    /// Reads of all jobs.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Trims.
+    pub trim: Direction,
+    /// fsync(2) and fdatasync(2).
+    pub sync: Sync,
+}
+
 impl DeviceReport {
+    /// The device, or all of them.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> DeviceReport {
-        let device = &plan.device;
+        let mut all = plan.disks.iter();
+        let disk = all.next().expect("a plan has a disk");
+        let mut report = DeviceReport::of(disk, &recorder.device_depth);
+        if plan.disks.len() > 1 {
+            report.name = format!("{} devices", plan.disks.len());
+        }
+        for other in all.map(|disk| DeviceReport::of(disk, &recorder.device_depth)) {
+            if other.kind != report.kind {
+                report.kind = SEVERAL;
+            }
+            if other.parameters != report.parameters {
+                report.parameters.clear();
+            }
+        }
+        report
+    }
+
+    fn of(disk: &DiskPlan, depth: &Depth) -> DeviceReport {
+        let device = &disk.device;
         let (kind, mut parameters) = parameters(&device.kind);
         faults(&device.fault, &mut parameters);
         DeviceReport {
             name: device.name.clone(),
             kind,
-            hw_queues: plan.capacity.hctxs,
+            hw_queues: disk.capacity.hctxs,
             queue_depth: device.queue_depth,
             shared_tags: device.hctx_shared,
             parameters,
-            depth_mean: recorder.device_depth.mean_milli() as f64 / 1000.0,
-            depth_max: recorder.device_depth.max,
+            depth_mean: depth.mean_milli() as f64 / 1000.0,
+            depth_max: depth.max,
         }
+    }
+}
+
+impl DiskReport {
+    /// One entry a disk if there are several, else none. `span`: the measured time of all jobs.
+    pub(super) fn all(plan: &Plan, recorder: &Recorder, span: Duration) -> Vec<DiskReport> {
+        let disks = plan.disks.iter().zip(&recorder.disks);
+        disks
+            .map(|(disk, stats)| DiskReport::new(disk, stats, span))
+            .collect()
+    }
+
+    fn new(disk: &DiskPlan, stats: &DiskStats, span: Duration) -> DiskReport {
+        let [read, write, trim, sync] = &stats.directions;
+        let series = disk.queue.rules.series;
+        DiskReport {
+            device: DeviceReport::of(disk, &stats.depth),
+            tag_set: disk.set,
+            scheduler: disk.queue.scheduler.name(),
+            series: Some(series.name).filter(|_| series != Series::STOCK),
+            nr_requests: disk.queue.nr_requests,
+            iosched: iosched(&disk.queue),
+            read: Direction::new(read, span),
+            write: Direction::new(write, span),
+            trim: Direction::new(trim, span),
+            sync: Sync::new(sync),
+        }
+    }
+
+    /// Reads, writes and trims with their names.
+    pub fn directions(&self) -> [(&'static str, &Direction); 3] {
+        [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+        ]
     }
 }
 

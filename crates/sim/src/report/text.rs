@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{JobReport, Report, Spread};
+use super::{DeviceReport, DiskReport, JobReport, Report, Spread};
 
 /// Percentiles shown, in rows of five.
 const SHOWN: [[&str; 5]; 2] = [
@@ -22,6 +22,9 @@ const SHOWN: [[&str; 5]; 2] = [
     ],
 ];
 
+/// Devices shown in a table at most.
+const DEVICES_SHOWN: usize = 16;
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
@@ -29,6 +32,7 @@ impl fmt::Display for Report {
         for job in &self.jobs {
             write_job(f, job)?;
         }
+        self.devices(f)?;
         self.cpus(f)?;
         self.locks(f)?;
         if !self.ignored_options.is_empty() {
@@ -52,41 +56,27 @@ impl Report {
         if run.outcome != "finished" {
             writeln!(f, "  STALLED: figures up to the stall only")?;
         }
-        let device = &self.device;
-        let parameters: Vec<String> = device
-            .parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        writeln!(
-            f,
-            "  device     {} {} {}",
-            device.name,
-            device.kind,
-            parameters.join(" ")
-        )?;
-        let queues = if device.hw_queues == 1 {
-            "queue"
-        } else {
-            "queues"
-        };
-        let tags = if device.queue_depth == 1 {
-            "tag"
-        } else {
-            "tags"
-        };
-        let of = if device.shared_tags { "in all" } else { "each" };
-        let elevator = if run.is_scheduled() {
-            let scheduler = run.scheduler_and_series();
-            format!("scheduler {scheduler}, nr_requests {}", run.nr_requests)
-        } else {
-            "no scheduler".to_owned()
-        };
-        writeln!(
-            f,
-            "  queue      {} hardware {queues}, {} {tags} {of}; {elevator}",
-            device.hw_queues, device.queue_depth
-        )?;
+        if self.devices.is_empty() {
+            write_device(f, &self.device, &self.device.name, &self.queue_text())?;
+        }
+        for alike in self.devices.chunk_by(is_like) {
+            let names = match alike {
+                [one] => one.device.name.clone(),
+                [first, .., last] => format!("{} to {},", first.device.name, last.device.name),
+                [] => String::new(),
+            };
+            write_device(f, &alike[0].device, &names, &alike[0].queue_text())?;
+            let one_set = alike
+                .windows(2)
+                .any(|pair| pair[0].tag_set == pair[1].tag_set);
+            if one_set {
+                writeln!(
+                    f,
+                    "             one tag set for all {} of them",
+                    alike.len()
+                )?;
+            }
+        }
         writeln!(
             f,
             "  machine    {} ({}), {} CPUs, {} Hz, kernel {}",
@@ -107,6 +97,35 @@ impl Report {
             seconds(run.measured_ns),
             run.all_ios
         )
+    }
+
+    /// The queue's settings, of a run with one device.
+    fn queue_text(&self) -> String {
+        if !self.blksim.is_scheduled() {
+            return "no scheduler".to_owned();
+        }
+        let scheduler = self.blksim.scheduler_and_series();
+        let nr_requests = self.blksim.nr_requests;
+        format!("scheduler {scheduler}, nr_requests {nr_requests}")
+    }
+
+    /// What each of several devices did.
+    fn devices(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.devices.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\nDevices                    IOPS     I/Os  mean us     99 % us  \
+             requests mean     most"
+        )?;
+        for disk in self.devices.iter().take(DEVICES_SHOWN) {
+            disk.write_row(f)?;
+        }
+        match self.devices.len().checked_sub(DEVICES_SHOWN) {
+            Some(more @ 1..) => writeln!(f, "  and {more} more, see --json"),
+            _ => Ok(()),
+        }
     }
 
     fn ramp(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,8 +153,10 @@ impl Report {
         self.work(f)?;
         writeln!(
             f,
-            "\nRequests with the device: {:.1} on average, {} at most",
-            self.device.depth_mean, self.device.depth_max
+            "\nRequests with the device{}: {:.1} on average, {} at most",
+            if self.devices.is_empty() { "" } else { "s" },
+            self.device.depth_mean,
+            self.device.depth_max
         )
     }
 
@@ -185,6 +206,91 @@ impl Report {
             "  (share: waiting time as a part of the CPUs' time that was not idle)"
         )
     }
+}
+
+impl DiskReport {
+    fn queue_text(&self) -> String {
+        let series = self
+            .series
+            .map_or(String::new(), |s| format!(" with series {s}"));
+        match self.scheduler {
+            "none" => "no scheduler".to_owned(),
+            name => format!("scheduler {name}{series}, nr_requests {}", self.nr_requests),
+        }
+    }
+
+    /// A line for each direction that had any I/O.
+    fn write_row(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.device.name;
+        let depth = format!(
+            "{:>14.1} {:>8}",
+            self.device.depth_mean, self.device.depth_max
+        );
+        let mut idle = true;
+        for (direction, io) in self.directions() {
+            if io.total_ios == 0 {
+                continue;
+            }
+            idle = false;
+            writeln!(
+                f,
+                "  {name:<10} {direction:<6} {:>10} {:>8} {:>8} {:>11} {depth}",
+                thousands(io.iops),
+                io.total_ios,
+                micros(io.clat_ns.mean),
+                micros(io.clat_ns.percentile.at("99.000000").unwrap_or(0) as f64),
+            )?;
+        }
+        if idle {
+            writeln!(f, "  {name:<10} no I/O {:>41} {depth}", "")?;
+        }
+        Ok(())
+    }
+}
+
+/// Two disks next to each other are set up alike.
+fn is_like(a: &DiskReport, b: &DiskReport) -> bool {
+    let of = |disk: &DiskReport| {
+        let device = &disk.device;
+        (
+            device.kind,
+            device.hw_queues,
+            device.queue_depth,
+            device.shared_tags,
+        )
+    };
+    of(a) == of(b) && a.device.parameters == b.device.parameters && a.queue_text() == b.queue_text()
+}
+
+fn write_device(
+    f: &mut fmt::Formatter<'_>,
+    device: &DeviceReport,
+    names: &str,
+    queue: &str,
+) -> fmt::Result {
+    let parameters: Vec<String> = device
+        .parameters
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let parameters = parameters.join(" ");
+    writeln!(f, "  device     {names} {} {parameters}", device.kind)?;
+    let queues = if device.hw_queues == 1 {
+        "queue"
+    } else {
+        "queues"
+    };
+    let tags = if device.queue_depth == 1 {
+        "tag"
+    } else {
+        "tags"
+    };
+    let of = if device.shared_tags { "in all" } else { "each" };
+    writeln!(
+        f,
+        "  queue      {} hardware {queues}, {} {tags} {of}; {queue}",
+        device.hw_queues, device.queue_depth
+    )
 }
 
 fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {

@@ -4,12 +4,15 @@ use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
 use blkmq::time::Duration;
 
-use super::{Result, Scenario, jobs};
-use crate::plan::{Capacity, DevicePlan, MachinePlan, Plan, QueuePlan, ThreadPlan};
+use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
+use crate::plan::{Capacity, DevicePlan, DiskPlan, MachinePlan, Plan, QueuePlan, ThreadPlan};
 use trace::fio::FioJob;
 
+mod disks;
 mod drivers;
 mod threads;
+
+use disks::{Disk, Disks};
 
 /// What a plan must know of a machine profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,21 +59,76 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         let name = &job.name;
         format!("job {name}: direct is not given; run as direct=1, as buffered I/O is not modelled")
     }));
-    let driver = drivers::driver(scenario, &jobs, &machine, &rules, &mut ignored)?;
-    let queue = queue(scenario, &driver, rules, machine.hz)?;
-    let (threads, phases) = threads::threads(scenario, &jobs, &machine, &driver, &queue.limits)?;
-    let capacity = capacity(&driver, &queue, &threads, phases);
+    let nothing = Device::default();
+    let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
+    let mut disks = Vec::new();
+    for disk in &named.list {
+        let driver = drivers::driver(scenario, disk, &machine, &rules)?;
+        let asked = Asked::new(scenario, disk)?;
+        disks.push(DiskPlan {
+            set: disk.set,
+            queue: queue(&asked, &driver, rules, machine.hz)?,
+            device: driver.plan,
+            capacity: Capacity::default(),
+        });
+    }
+    let (threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
+    for (number, disk) in disks.iter_mut().enumerate() {
+        disk.capacity = capacity(number as u8, disk, &threads);
+    }
     Ok(Plan {
         name: scenario.source.name.clone(),
         description: scenario.description.clone(),
         seed: scenario.seed.unwrap_or(1),
         machine,
-        queue,
-        device: driver.plan,
+        disks,
         threads,
-        capacity,
+        phases,
         ignored,
     })
+}
+
+/// What is asked of the queue of one disk: `[queue]`, and above it what the device has of its own.
+struct Asked<'a> {
+    scenario: &'a Scenario,
+    queue: Queue,
+    /// Table of the device's own: `device.queue`.
+    own: String,
+}
+
+impl<'a> Asked<'a> {
+    fn new(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
+        let (own, field) = (&disk.device.queue, format!("{}.queue", disk.field));
+        if own.rules.is_some() {
+            let what = "all devices have one kernel; write it in [queue]";
+            return Err(scenario.error(&format!("{field}.rules"), what));
+        }
+        let mut base = scenario.queue.clone();
+        let deadline = SchedulerKind::MqDeadline.name();
+        if own
+            .scheduler
+            .as_deref()
+            .is_some_and(|name| name != deadline)
+        {
+            base = base.without_iosched();
+        }
+        Ok(Asked {
+            scenario,
+            queue: own.over(&base),
+            own: field,
+        })
+    }
+
+    /// An error about a setting, where it was written.
+    fn error(&self, name: &str, what: impl Into<String>) -> ScenarioError {
+        let own = self.scenario.source.keys(&self.own).any(|key| key == name);
+        let field = if own {
+            format!("{}.{name}", self.own)
+        } else {
+            format!("queue.{name}")
+        };
+        self.scenario.error(&field, what)
+    }
 }
 
 /// The job says itself whether its I/O is buffered.
@@ -121,22 +179,19 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
 }
 
 /// The January 2024 series, which changes mq-deadline only.
-fn series(scenario: &Scenario, scheduler: SchedulerKind) -> Result<Series> {
-    let written = &scenario.queue;
+fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
+    let written = &asked.queue;
     let name = written.series.as_deref().unwrap_or(Series::STOCK.name);
     let mut series = Series::by_name(name).ok_or_else(|| {
         let names = Series::PRESETS.map(|series| series.name).join(", ");
-        scenario.error(
-            "queue.series",
-            format!("no series `{name}`; there are {names}"),
-        )
+        asked.error("series", format!("no series `{name}`; there are {names}"))
     })?;
     if series != Series::STOCK && scheduler != SchedulerKind::MqDeadline {
         let what = format!(
             "{name} changes mq-deadline, but the scheduler is {}",
             scheduler.name()
         );
-        return Err(scenario.error("queue.series", what));
+        return Err(asked.error("series", what));
     }
     let Some(buckets) = written.dd_cpu_buckets else {
         return Ok(series);
@@ -149,41 +204,40 @@ fn series(scenario: &Scenario, scheduler: SchedulerKind) -> Result<Series> {
         series.buckets = buckets;
         return Ok(series);
     };
-    Err(scenario.error("queue.dd_cpu_buckets", what))
+    Err(asked.error("dd_cpu_buckets", what))
 }
 
-fn queue(scenario: &Scenario, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
-    let written = &scenario.queue;
-    let scheduler = scheduler(scenario, driver)?;
-    let rules = rules.with_series(series(scenario, scheduler)?);
-    let (nr_requests, before) = nr_requests(scenario, driver, scheduler)?;
+fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
+    let written = &asked.queue;
+    let scheduler = scheduler(asked, driver)?;
+    let rules = rules.with_series(series(asked, scheduler)?);
+    let (nr_requests, before) = nr_requests(asked, driver, scheduler)?;
     let mut mq_deadline = MqDeadlineSettings::defaults(hz, before);
     for (name, value) in written.iosched() {
-        let field = format!("queue.{name}");
         if scheduler != SchedulerKind::MqDeadline {
             let what = format!(
                 "an attribute of mq-deadline, but the scheduler is {}",
                 scheduler.name()
             );
-            return Err(scenario.error(&field, what));
+            return Err(asked.error(name, what));
         }
         mq_deadline
             .store(name, &value.to_string())
-            .map_err(|e| scenario.error(&field, e.to_string()))?;
+            .map_err(|e| asked.error(name, e.to_string()))?;
     }
     let nomerges = match written.nomerges.unwrap_or(0) {
         0 => NoMerges::All,
         1 => NoMerges::Simple,
         2 => NoMerges::Never,
-        other => return Err(scenario.error("queue.nomerges", format!("{other} is not 0 to 2"))),
+        other => return Err(asked.error("nomerges", format!("{other} is not 0 to 2"))),
     };
     let rq_affinity = written.rq_affinity.unwrap_or(1);
     if rq_affinity > 2 {
-        return Err(scenario.error("queue.rq_affinity", format!("{rq_affinity} is not 0 to 2")));
+        return Err(asked.error("rq_affinity", format!("{rq_affinity} is not 0 to 2")));
     }
     let io_timeout = match written.io_timeout {
         None => driver.io_timeout,
-        Some(0) => return Err(scenario.error("queue.io_timeout", "is at least 1 ms")),
+        Some(0) => return Err(asked.error("io_timeout", "is at least 1 ms")),
         Some(ms) => Duration::from_millis(u64::from(ms)),
     };
     Ok(QueuePlan {
@@ -194,15 +248,15 @@ fn queue(scenario: &Scenario, driver: &Driver, rules: Rules, hz: u32) -> Result<
         nomerges,
         inline_runs: written.inline_runs.unwrap_or(false),
         rq_affinity,
-        limits: limits(scenario, driver)?,
+        limits: limits(asked, driver)?,
         io_timeout,
         mq_deadline,
     })
 }
 
 /// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.
-fn scheduler(scenario: &Scenario, driver: &Driver) -> Result<SchedulerKind> {
-    let Some(name) = scenario.queue.scheduler.as_deref() else {
+fn scheduler(asked: &Asked<'_>, driver: &Driver) -> Result<SchedulerKind> {
+    let Some(name) = asked.queue.scheduler.as_deref() else {
         let deadline = !driver.no_sched && (driver.hctxs() == 1 || driver.plan.hctx_shared);
         return Ok(if deadline {
             SchedulerKind::MqDeadline
@@ -210,7 +264,7 @@ fn scheduler(scenario: &Scenario, driver: &Driver) -> Result<SchedulerKind> {
             SchedulerKind::None
         });
     };
-    let error = |what: String| Err(scenario.error("queue.scheduler", what));
+    let error = |what: String| Err(asked.error("scheduler", what));
     let known = [SchedulerKind::None, SchedulerKind::MqDeadline];
     match known.into_iter().find(|kind| kind.name() == name) {
         Some(kind) if driver.no_sched && kind != SchedulerKind::None => {
@@ -230,22 +284,18 @@ fn scheduler(scenario: &Scenario, driver: &Driver) -> Result<SchedulerKind> {
 }
 
 /// queue/nr_requests, and what it was before it was written.
-fn nr_requests(
-    scenario: &Scenario,
-    driver: &Driver,
-    scheduler: SchedulerKind,
-) -> Result<(u32, u32)> {
+fn nr_requests(asked: &Asked<'_>, driver: &Driver, scheduler: SchedulerKind) -> Result<(u32, u32)> {
     let depth = driver.plan.queue_depth;
     let (default, most) = match scheduler {
         SchedulerKind::None => (depth, depth),
         SchedulerKind::MqDeadline => (2 * depth.min(128), NR_REQUESTS_MAX),
     };
-    let Some(wanted) = scenario.queue.nr_requests else {
+    let Some(wanted) = asked.queue.nr_requests else {
         return Ok((default, default));
     };
     if wanted < NR_REQUESTS_MIN && wanted != default {
         let what = format!("{wanted} is less than {NR_REQUESTS_MIN}, the least the kernel takes");
-        return Err(scenario.error("queue.nr_requests", what));
+        return Err(asked.error("nr_requests", what));
     }
     if wanted > most {
         let why = match scheduler {
@@ -253,33 +303,34 @@ fn nr_requests(
             SchedulerKind::MqDeadline => "the most scheduler tags",
         };
         let what = format!("{wanted} is more than {most}, {why}");
-        return Err(scenario.error("queue.nr_requests", what));
+        return Err(asked.error("nr_requests", what));
     }
     Ok((wanted, default))
 }
 
-fn limits(scenario: &Scenario, driver: &Driver) -> Result<QueueLimits> {
+fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
     let mut limits = driver.limits;
-    if let Some(kb) = scenario.queue.max_sectors_kb {
+    if let Some(kb) = asked.queue.max_sectors_kb {
         let most = driver.max_hw_sectors / 2;
         if kb < 4 || kb > most {
             let what = format!("{kb} is not 4 (a page) to {most}, what the device takes");
-            return Err(scenario.error("queue.max_sectors_kb", what));
+            return Err(asked.error("max_sectors_kb", what));
         }
         limits.max_sectors = kb * 2;
     }
     Ok(limits)
 }
 
-fn capacity(driver: &Driver, queue: &QueuePlan, threads: &[ThreadPlan], phases: u16) -> Capacity {
-    let hctxs = driver.hctxs();
+fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
+    let (device, queue) = (&disk.device, &disk.queue);
+    let hctxs = device.default_queues + device.read_queues + device.poll_queues;
     // With one tag map for all there is one scheduler map as well.
-    let maps = if driver.plan.hctx_shared {
+    let maps = if device.hctx_shared {
         1
     } else {
         u32::from(hctxs)
     };
-    let driver_tags = maps * driver.plan.queue_depth;
+    let driver_tags = maps * device.queue_depth;
     let sched_tags = if queue.scheduler == SchedulerKind::None {
         0
     } else {
@@ -290,8 +341,10 @@ fn capacity(driver: &Driver, queue: &QueuePlan, threads: &[ThreadPlan], phases: 
     } else {
         sched_tags
     };
+    let works_here = |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == number);
     let bios: u64 = threads
         .iter()
+        .filter(works_here)
         .map(|thread| threads::bios_in_flight(thread, &queue.limits))
         .sum();
     Capacity {
@@ -300,7 +353,6 @@ fn capacity(driver: &Driver, queue: &QueuePlan, threads: &[ThreadPlan], phases: 
         sched_tags,
         requests: identities + u32::from(hctxs),
         bios: u32::try_from(bios).expect("threads() limits what all threads have in flight"),
-        waiters: threads.len() as u32,
-        phases,
+        waiters: threads.iter().filter(works_here).count() as u32,
     }
 }

@@ -1,10 +1,12 @@
-//! The `[device]` table: parameters of null_blk, the nvme driver and scsi_debug by their names,
-//! and of our model of a drive.
+//! The `[device]` table, or several `[[device]]`: parameters of null_blk, the nvme driver and
+//! scsi_debug by their names, and of our model of a drive.
 //!
 //! One flat table for all types: a parameter of another type is an error of its own. Defaults of
 //! modules: drivers/block/null_blk/main.c, drivers/nvme/host/pci.c, drivers/scsi/scsi_debug.c.
 
 use serde::{Deserialize, Deserializer, de};
+
+use super::Queue;
 
 /// `[device]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -13,6 +15,11 @@ pub struct Device {
     /// `null_blk`, `nvme` or `scsi_debug`. No default: fio's `filename` may tell it.
     #[serde(rename = "type")]
     pub kind: Option<String>,
+    /// All: name below /dev, which fio's `filename` uses. Default the first free one of its type:
+    /// `nullb0`, `nvme0n1`, `sda` and so on.
+    pub name: Option<String>,
+    /// All: what its queue has of its own; for the rest `[queue]` holds. Default: nothing.
+    pub queue: Queue,
 
     /// null_blk, scsi_debug: hardware queues; at most one a CPU. Default 1.
     pub submit_queues: Option<u16>,
@@ -50,10 +57,13 @@ pub struct Device {
     pub mbps: Option<u32>,
     /// null_blk: only 2, multi-queue, is modelled. Default 2.
     pub queue_mode: Option<u8>,
-    /// null_blk: only 1 is modelled. Default 1.
-    pub nr_devices: Option<u8>,
-    /// null_blk: with one device it means nothing. Default 0.
+    /// null_blk: devices, `nullb0` and so on, 1 to 255. Default 1.
+    pub nr_devices: Option<u16>,
+    /// null_blk: one tag set for all of them; with one device it means nothing. Default 0.
     pub shared_tags: Option<Switch>,
+
+    /// nvme: such drives, `nvme0n1`, `nvme1n1` and so on, 1 to 255. Default 1.
+    pub count: Option<u16>,
 
     /// nvme: size of a submission queue, 2 to 4095; tags are one less. Default 1024.
     pub io_queue_depth: Option<u32>,
@@ -110,6 +120,9 @@ pub struct Device {
     /// scsi_debug: takes UNMAP, so that there are discards. Default 0.
     pub lbpu: Option<Switch>,
 
+    /// scsi_debug: hosts, each with one disk and tags of its own: `sda`, `sdb` and so on, 1 to 255.
+    /// Default 1.
+    pub add_host: Option<u16>,
     /// scsi_debug: targets; only 1 is modelled. Default 1.
     pub num_tgts: Option<u32>,
     /// scsi_debug: logical units; only 1 is modelled. Default 1.
@@ -143,6 +156,29 @@ pub struct Fault {
     pub lost_completion: Option<Chance>,
     /// Commands before the first fault. Default 0.
     pub after_commands: Option<u64>,
+}
+
+/// One `[device]` or several `[[device]]`.
+pub(super) fn one_or_more<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Device>, D::Error> {
+    struct Visitor;
+    impl<'de> de::Visitor<'de> for Visitor {
+        type Value = Vec<Device>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a table [device] or several [[device]]")
+        }
+        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Vec<Device>, A::Error> {
+            let device = Device::deserialize(de::value::MapAccessDeserializer::new(map))?;
+            Ok(vec![device])
+        }
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Device>, A::Error> {
+            let mut devices = Vec::new();
+            while let Some(device) = seq.next_element()? {
+                devices.push(device);
+            }
+            Ok(devices)
+        }
+    }
+    source.deserialize_any(Visitor)
 }
 
 /// A module's boolean: true, false, 1, 0, or as text also Y and N.

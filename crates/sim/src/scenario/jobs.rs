@@ -36,12 +36,16 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
         let mut table = Table::new();
         for setting in &job.written {
             let name = canonical(&setting.option).unwrap_or(&setting.option);
-            // fio takes the last one; globals come first.
+            // fio takes the last one; globals come first. Of names it takes all.
+            let before = match (name, table.get(name)) {
+                ("filename", Some(Value::String(names))) => format!("{names}:"),
+                _ => String::new(),
+            };
             table.retain(|old, _| !overrides(name, old));
             let value = setting
                 .value
-                .clone()
-                .map_or(Value::Boolean(true), Value::String);
+                .as_ref()
+                .map_or(Value::Boolean(true), |value| Value::String(before + value));
             table.insert(name.to_string(), value);
             let place = Place::Line(file.to_path_buf(), setting.line);
             places.insert(format!("job.{i}.{name}"), place);

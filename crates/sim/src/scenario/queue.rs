@@ -65,6 +65,45 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// What is written here, else what `base` says.
+    pub(super) fn over(&self, base: &Queue) -> Queue {
+        Queue {
+            rules: self.rules.clone().or_else(|| base.rules.clone()),
+            series: self.series.clone().or_else(|| base.series.clone()),
+            dd_cpu_buckets: self.dd_cpu_buckets.or(base.dd_cpu_buckets),
+            scheduler: self.scheduler.clone().or_else(|| base.scheduler.clone()),
+            nr_requests: self.nr_requests.or(base.nr_requests),
+            nomerges: self.nomerges.or(base.nomerges),
+            inline_runs: self.inline_runs.or(base.inline_runs),
+            rq_affinity: self.rq_affinity.or(base.rq_affinity),
+            max_sectors_kb: self.max_sectors_kb.or(base.max_sectors_kb),
+            io_timeout: self.io_timeout.or(base.io_timeout),
+            read_expire: self.read_expire.or(base.read_expire),
+            write_expire: self.write_expire.or(base.write_expire),
+            prio_aging_expire: self.prio_aging_expire.or(base.prio_aging_expire),
+            writes_starved: self.writes_starved.or(base.writes_starved),
+            fifo_batch: self.fifo_batch.or(base.fifo_batch),
+            front_merges: self.front_merges.or(base.front_merges),
+            async_depth: self.async_depth.or(base.async_depth),
+        }
+    }
+
+    /// Without what only mq-deadline has.
+    pub(super) fn without_iosched(self) -> Queue {
+        Queue {
+            series: None,
+            dd_cpu_buckets: None,
+            read_expire: None,
+            write_expire: None,
+            prio_aging_expire: None,
+            writes_starved: None,
+            fifo_batch: None,
+            front_merges: None,
+            async_depth: None,
+            ..self
+        }
+    }
+
     /// Files of queue/iosched/ that are written, with their values.
     pub(super) fn iosched(&self) -> Vec<(&'static str, i64)> {
         let all = [

@@ -107,6 +107,20 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
         return Err(bad(
             "write job.OPTION=VALUE; it changes all jobs".to_string()
         ));
+    } else if let ("device", Some(Value::Array(devices))) =
+        (path[0], changed.table.get_mut("device"))
+    {
+        // Every device of several, as every job.
+        for (i, device) in devices.iter_mut().enumerate() {
+            let Some(device) = device.as_table_mut().filter(|_| path.len() > 1) else {
+                return Err(bad("write device.PARAMETER=VALUE".to_string()));
+            };
+            set_path(device, &path[1..], value.clone()).map_err(bad)?;
+            changed.places.insert(
+                format!("device.{i}.{}", path[1..].join(".")),
+                Place::Option(place.clone()),
+            );
+        }
     } else {
         set_path(&mut changed.table, &path, value).map_err(bad)?;
         changed

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
-use toml::Table;
+use toml::{Table, Value};
 
 use super::{Result, Scenario, ScenarioError};
 
@@ -64,6 +64,25 @@ impl Source {
             })?;
         scenario.source = self;
         Ok(scenario)
+    }
+
+    /// The table of this dotted name, e.g. `device` or `device.1.queue`; none if it is not written.
+    pub(super) fn table(&self, field: &str) -> Option<&Table> {
+        let mut parts = field.split('.');
+        let mut value = self.table.get(parts.next()?)?;
+        for part in parts {
+            value = match value {
+                Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
+                Value::Table(table) => table.get(part)?,
+                _ => return None,
+            };
+        }
+        value.as_table()
+    }
+
+    /// Names of what is written in a table.
+    pub(super) fn keys(&self, field: &str) -> impl Iterator<Item = &String> {
+        self.table(field).into_iter().flat_map(Table::keys)
     }
 
     /// Where a field stands; that of the table around it, or the file, if it is not written.

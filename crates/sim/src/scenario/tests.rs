@@ -48,12 +48,18 @@ fn everything_may_be_left_out() {
         (p.machine.profile.as_str(), p.machine.cpus, p.machine.hz),
         ("ryzen-7950x", 32, 250)
     );
-    assert_eq!(p.queue.rules, Rules::v6_12());
+    assert_eq!(p.disks[0].queue.rules, Rules::v6_12());
     // One queue and one poll queue make two: no scheduler by default.
-    assert_eq!(p.queue.scheduler, SchedulerKind::None);
-    assert_eq!((p.queue.nr_requests, p.queue.limits.max_sectors), (64, 255));
-    assert_eq!(p.queue.io_timeout, Duration::from_secs(5));
-    let device = &p.device;
+    assert_eq!(p.disks[0].queue.scheduler, SchedulerKind::None);
+    assert_eq!(
+        (
+            p.disks[0].queue.nr_requests,
+            p.disks[0].queue.limits.max_sectors
+        ),
+        (64, 255)
+    );
+    assert_eq!(p.disks[0].queue.io_timeout, Duration::from_secs(5));
+    let device = &p.disks[0].device;
     assert_eq!(
         (
             device.default_queues,
@@ -82,23 +88,26 @@ fn everything_may_be_left_out() {
     );
     assert_eq!((t.iodepth, t.block.read.min_sectors), (1, 8));
     assert_eq!(
-        (t.first_sector, t.region_sectors, t.io_bytes),
+        (
+            t.files[0].first_sector,
+            t.files[0].region_sectors,
+            t.io_bytes
+        ),
         (0, 250 << 21, 250 << 30)
     );
     assert_eq!(t.cpus.len(), 32);
-    let room = p.capacity;
+    let room = p.disks[0].capacity;
     assert_eq!(
         (room.hctxs, room.driver_tags, room.sched_tags, room.requests),
         (2, 128, 0, 130)
     );
-    assert_eq!((room.bios, room.waiters, room.phases), (2, 1, 1));
+    assert_eq!((room.bios, room.waiters, p.phases), (2, 1, 1));
 }
 
 #[test]
 fn default_schedulers_follow_the_hardware_queues() {
     let kind = |device: &str| {
-        plan(&format!("[device]\n{device}\n{JOB}"))
-            .unwrap()
+        plan(&format!("[device]\n{device}\n{JOB}")).unwrap().disks[0]
             .queue
             .scheduler
             .name()
@@ -131,29 +140,50 @@ fn scheduler_tags_and_tunables() {
     };
     let p = with("");
     assert_eq!(
-        (p.queue.nr_requests, p.queue.mq_deadline.async_depth),
+        (
+            p.disks[0].queue.nr_requests,
+            p.disks[0].queue.mq_deadline.async_depth
+        ),
         (128, 128)
     );
-    assert_eq!((p.capacity.sched_tags, p.capacity.requests), (256, 258));
+    assert_eq!(
+        (p.disks[0].capacity.sched_tags, p.disks[0].capacity.requests),
+        (256, 258)
+    );
     // The kernels compute async_depth before the new nr_requests is stored.
     let p = with("nr_requests = 512");
     assert_eq!(
-        (p.queue.nr_requests, p.queue.mq_deadline.async_depth),
+        (
+            p.disks[0].queue.nr_requests,
+            p.disks[0].queue.mq_deadline.async_depth
+        ),
         (512, 128)
     );
     let p = with("nr_requests = 512\nasync_depth = 300\nread_expire = 20\nfront_merges = 0");
-    assert_eq!(p.queue.mq_deadline.async_depth, 300);
-    assert_eq!(p.queue.mq_deadline.read_expire, Jiffies(20));
-    assert!(!p.queue.mq_deadline.front_merges);
+    assert_eq!(p.disks[0].queue.mq_deadline.async_depth, 300);
+    assert_eq!(p.disks[0].queue.mq_deadline.read_expire, Jiffies(20));
+    assert!(!p.disks[0].queue.mq_deadline.front_merges);
     // As a write to sysfs: clamped.
-    assert_eq!(with("fifo_batch = -3").queue.mq_deadline.fifo_batch, 0);
-    assert_eq!(with("max_sectors_kb = 64").queue.limits.max_sectors, 128);
+    assert_eq!(
+        with("fifo_batch = -3").disks[0]
+            .queue
+            .mq_deadline
+            .fifo_batch,
+        0
+    );
+    assert_eq!(
+        with("max_sectors_kb = 64").disks[0]
+            .queue
+            .limits
+            .max_sectors,
+        128
+    );
     // A device of depth 1 has 2 scheduler tags, fewer than may be written.
     let p = plan(&format!(
         "[queue]\nscheduler = \"mq-deadline\"\nnr_requests = 2\n[device]\ntype = \"null_blk\"\n\
          hw_queue_depth = 1\n{JOB}"
     ));
-    assert_eq!(p.unwrap().queue.nr_requests, 2);
+    assert_eq!(p.unwrap().disks[0].queue.nr_requests, 2);
 }
 
 #[test]
@@ -161,9 +191,9 @@ fn queues_of_nvme() {
     let queues = |device: &str| {
         let p = plan(&format!("[device]\ntype = \"nvme\"\n{device}\n{JOB}")).unwrap();
         (
-            p.device.default_queues,
-            p.device.read_queues,
-            p.device.poll_queues,
+            p.disks[0].device.default_queues,
+            p.disks[0].device.read_queues,
+            p.disks[0].device.poll_queues,
         )
     };
     assert_eq!(queues(""), (32, 0, 0));
@@ -181,10 +211,13 @@ fn queues_of_nvme() {
     ))
     .unwrap();
     assert_eq!(
-        (p.device.queue_depth, p.queue.limits.max_sectors),
+        (
+            p.disks[0].device.queue_depth,
+            p.disks[0].queue.limits.max_sectors
+        ),
         (1023, 2560)
     );
-    let DeviceKind::Nvme(n) = &p.device.kind else {
+    let DeviceKind::Nvme(n) = &p.disks[0].device.kind else {
         panic!()
     };
     assert_eq!(
@@ -200,18 +233,24 @@ fn scsi_debug_shares_tags_across_the_host() {
          dev_size_mb = 256\n{JOB}"
     ))
     .unwrap();
-    assert!(p.device.hctx_shared);
+    assert!(p.disks[0].device.hctx_shared);
     assert_eq!(
         (
-            p.device.queue_depth,
-            p.device.budget,
-            p.device.default_queues
+            p.disks[0].device.queue_depth,
+            p.disks[0].device.budget,
+            p.disks[0].device.default_queues
         ),
         (8, 8, 2)
     );
-    assert_eq!((p.capacity.driver_tags, p.capacity.sched_tags), (8, 16));
-    assert_eq!(p.queue.limits.max_sectors, 1024);
-    let DeviceKind::ScsiDebug(s) = &p.device.kind else {
+    assert_eq!(
+        (
+            p.disks[0].capacity.driver_tags,
+            p.disks[0].capacity.sched_tags
+        ),
+        (8, 16)
+    );
+    assert_eq!(p.disks[0].queue.limits.max_sectors, 1024);
+    let DeviceKind::ScsiDebug(s) = &p.disks[0].device.kind else {
         panic!()
     };
     assert_eq!((s.delay, s.lun_depth), (Duration(500_000), 8));
@@ -219,7 +258,7 @@ fn scsi_debug_shares_tags_across_the_host() {
         "[machine]\nhz = 250\n[device]\ntype = \"scsi_debug\"\n{JOB}"
     ))
     .unwrap();
-    let DeviceKind::ScsiDebug(s) = &p.device.kind else {
+    let DeviceKind::ScsiDebug(s) = &p.disks[0].device.kind else {
         panic!()
     };
     assert_eq!(s.delay, Duration::from_millis(4));
@@ -249,7 +288,7 @@ fn clones_cpus_phases_and_seeds() {
         seen,
         [(0, 0, 0, 4), (0, 1, 0, 5), (0, 2, 0, 4), (1, 0, 1, 0)]
     );
-    assert_eq!(p.capacity.phases, 2);
+    assert_eq!(p.phases, 2);
     assert_eq!(
         p.threads[3].priority,
         IoPrio {
@@ -277,15 +316,18 @@ fn bios_in_flight_count_pieces() {
     )
     .unwrap();
     // 2048 sectors in pieces of 255: nine, four times, and a flush; twice.
-    assert_eq!(p.capacity.bios, 2 * (4 * 9 + 1));
+    assert_eq!(p.disks[0].capacity.bios, 2 * (4 * 9 + 1));
 }
 
 #[test]
 fn fio_files_name_their_device() {
     let p = fio("[j]\nfilename=/dev/nvme0n1\ndirect=1\nrw=randread\ndescription=x\n").unwrap();
     let p = p.plan(PROFILES).unwrap();
-    assert!(matches!(p.device.kind, DeviceKind::Nvme(_)));
-    assert_eq!((p.name.as_str(), p.device.name.as_str()), ("j", "nvme0n1"));
+    assert!(matches!(p.disks[0].device.kind, DeviceKind::Nvme(_)));
+    assert_eq!(
+        (p.name.as_str(), p.disks[0].device.name.as_str()),
+        ("j", "nvme0n1")
+    );
     assert_eq!(
         p.ignored,
         ["j.fio:5: description: has no effect on a model of the block layer"]
@@ -294,19 +336,19 @@ fn fio_files_name_their_device() {
         .unwrap()
         .plan(PROFILES)
         .unwrap();
-    assert!(matches!(p.device.kind, DeviceKind::ScsiDebug(_)));
+    assert!(matches!(p.disks[0].device.kind, DeviceKind::ScsiDebug(_)));
     // What is told on the command line wins, and the report says so.
     let p = fio("[j]\nfilename=/dev/vdb\ndirect=1\n").unwrap();
     let p = p
         .set_device("null_blk,irqmode=2,completion_nsec=5000,fault.busy=1/100")
         .unwrap();
     let p = p.plan(PROFILES).unwrap();
-    let DeviceKind::NullBlk(n) = &p.device.kind else {
+    let DeviceKind::NullBlk(n) = &p.disks[0].device.kind else {
         panic!()
     };
     assert_eq!(n.completion, Duration(5000));
     assert_eq!(
-        p.device.fault.busy,
+        p.disks[0].device.fault.busy,
         Ratio {
             numerator: 1,
             denominator: 100
@@ -339,7 +381,7 @@ fn the_calibration_command_line() {
         .unwrap();
     let p = p.plan(PROFILES).unwrap();
     assert_eq!(
-        (p.threads.len(), p.queue.scheduler),
+        (p.threads.len(), p.disks[0].queue.scheduler),
         (32, SchedulerKind::MqDeadline)
     );
     let t = &p.threads[31];
@@ -352,7 +394,7 @@ fn the_calibration_command_line() {
         (Duration::from_millis(200), u64::MAX)
     );
     assert_eq!((t.order, t.block.read.max_sectors), (Order::Random, 1));
-    assert_eq!((p.capacity.bios, p.ignored.len()), (160, 0));
+    assert_eq!((p.disks[0].capacity.bios, p.ignored.len()), (160, 0));
 }
 
 #[test]
@@ -380,15 +422,15 @@ fn set_changes_values_and_all_jobs() {
         .set("device.fault.error=1/2")
         .unwrap();
     let p = s.plan(PROFILES).unwrap();
-    assert_eq!(p.queue.mq_deadline.fifo_batch, 1);
-    assert_eq!((p.device.queue_depth, p.machine.cpus), (8, 2));
+    assert_eq!(p.disks[0].queue.mq_deadline.fifo_batch, 1);
+    assert_eq!((p.disks[0].device.queue_depth, p.machine.cpus), (8, 2));
     assert!(
         p.threads
             .iter()
             .all(|t| t.iodepth == 32 && t.block.read.min_sectors == 16)
     );
     assert_eq!(
-        p.device.fault.error,
+        p.disks[0].device.fault.error,
         Ratio {
             numerator: 1,
             denominator: 2
@@ -614,7 +656,10 @@ const BAD_DEVICES: &[(&str, &str)] = &[
         "device.cache_size: needs memory_backed=1",
     ),
     ("null_blk,queue_mode=0", "device.queue_mode: only 2"),
-    ("null_blk,nr_devices=2", "device.nr_devices: only one"),
+    (
+        "null_blk,nr_devices=0",
+        "device.nr_devices: 0 is not 1 to 255",
+    ),
     (
         "null_blk,mbps=50000",
         "device.mbps: 50000 is not 0 to 40960",
@@ -762,12 +807,13 @@ const BAD_FIO: &[(&str, &str)] = &[
         "j.fio:3: job.0.direct: buffered I/O is not modelled",
     ),
     (
-        "[j]\nfilename=/dev/nullb0\n[k]\nfilename=/dev/nullb1\n",
-        "j.fio:4: job.1.filename: /dev/nullb1 and /dev/nullb0",
+        "[j]\nfilename=/dev/nullb0\n[k]\nfilename=/dev/vdb\n",
+        "j.fio:4: job.1.filename: /dev/vdb is no device",
     ),
     (
-        "[j]\nfilename=/dev/nullb0:/dev/nullb1\n",
-        "j.fio:2: job.0.filename: /dev/nullb1 and",
+        "[j]\nfilename=/dev/nullb0:/dev/nullb1\n[k]\nbs=4k\n",
+        "j.fio:3: job.1.filename: the job names none of the devices; they are /dev/nullb0, \
+         /dev/nullb1",
     ),
     (
         "[j]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=io_uring\nhipri\n",
@@ -815,7 +861,7 @@ fn bad_fio_files() {
 fn limits_and_parameters_of_each_kernel() {
     let nvme = |rules: &str| {
         let text = format!("[device]\ntype = \"nvme\"\n[queue]\nrules = \"{rules}\"\n{JOB}");
-        plan(&text).unwrap().queue.limits
+        plan(&text).unwrap().disks[0].queue.limits
     };
     assert_eq!(
         (nvme("v6.1").max_segments, nvme("v6.12").max_segments),
@@ -825,7 +871,7 @@ fn limits_and_parameters_of_each_kernel() {
         let device = "[device]\ntype = \"null_blk\"\nmemory_backed = 1\ncache_size = 1\nfua = 0\n";
         format!("{device}[queue]\nrules = \"{rules}\"\n{JOB}")
     };
-    assert!(!plan(&null_blk("v6.12")).unwrap().queue.limits.fua);
+    assert!(!plan(&null_blk("v6.12")).unwrap().disks[0].queue.limits.fua);
     let told = error(&null_blk("v6.1"));
     assert!(
         told.contains("null_blk of v6.1 has no such parameter"),
@@ -839,7 +885,7 @@ fn bios_in_flight_count_the_splits_at_segments() {
     let bios = |rules: &str, size: &str| {
         let job = format!("[[job]]\nrw = \"randread\"\ndirect = 1\nbs = \"{size}\"\n");
         let text = format!("[device]\ntype = \"nvme\"\n[queue]\nrules = \"{rules}\"\n{job}");
-        plan(&text).unwrap().capacity.bios
+        plan(&text).unwrap().disks[0].capacity.bios
     };
     assert_eq!(bios("v6.1", "1m") - bios("v6.1", "4k"), 2);
     assert_eq!(bios("v6.12", "1m") - bios("v6.12", "4k"), 1);

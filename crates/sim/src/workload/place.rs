@@ -1,14 +1,14 @@
-//! Where the I/Os of a stream go: in order, anywhere, or anywhere but once.
+//! Where the I/Os of a stream go in one of its files: in order, anywhere, or anywhere but once.
 //!
 //! Positions are multiples of the smallest block of their direction, counted from the start of
 //! the region; nothing reaches behind its end.
 
 use super::permutation::Permutation;
-use crate::plan::{BlockSize, Order, ThreadPlan};
+use crate::plan::{BlockSize, FilePlan, Order, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Sector, Sectors};
 
-/// Positions of one stream.
+/// Positions of one stream in one file.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     // Settings.
@@ -35,14 +35,15 @@ struct Pass {
 }
 
 impl Places {
-    /// Positions of a thread. Panics if a block of a used direction does not fit in its region.
-    pub(super) fn new(plan: &ThreadPlan, mut rng: Rng) -> Places {
+    /// Positions of a thread in `file`. Panics if a block of a used direction does not fit in its
+    /// region.
+    pub(super) fn new(plan: &ThreadPlan, file: &FilePlan, mut rng: Rng) -> Places {
         let blocks = [plan.block.read, plan.block.write, plan.block.trim];
         let mix = plan.mix;
         let used = [mix.read_percent, mix.write_percent, mix.trim_percent].map(|p| p > 0);
         let unit_sectors = blocks.map(|block: BlockSize| u64::from(block.min_sectors.max(1)));
         for (unit, used) in unit_sectors.iter().zip(used) {
-            let fits = *unit <= plan.region_sectors;
+            let fits = *unit <= file.region_sectors;
             assert!(fits || !used, "the region of {} holds no block", plan.name);
         }
         // Directions with blocks of one size share a pass, as fio's one map of a file does.
@@ -56,13 +57,13 @@ impl Places {
             2
         };
         let passes = unit_sectors.map(|unit| Pass {
-            permutation: Permutation::new((plan.region_sectors / unit).max(1), &mut rng),
+            permutation: Permutation::new((file.region_sectors / unit).max(1), &mut rng),
             next: 0,
         });
         Places {
             order: plan.order,
-            first_sector: plan.first_sector,
-            region_sectors: plan.region_sectors,
+            first_sector: file.first_sector,
+            region_sectors: file.region_sectors,
             unit_sectors,
             pass_of: [0, write_pass, trim_pass],
             rng,

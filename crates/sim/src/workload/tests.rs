@@ -1,7 +1,7 @@
 //! Streams of a fio thread: order, mix, sizes, rates, flushes, ends.
 
 use super::{NextIo, Permutation, Stream};
-use crate::plan::{BlockSize, Engine, Mix, Order, PerDirection, ThreadPlan};
+use crate::plan::{BlockSize, Engine, FilePlan, FileService, Mix, Order, PerDirection, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{IoPrio, Op};
 use blkmq::time::{Duration, SimTime};
@@ -26,7 +26,7 @@ fn fixed(sectors: u32) -> PerDirection<BlockSize> {
 }
 
 /// Random reads of 4 KiB over 100 blocks from sector 1000 on.
-fn thread() -> ThreadPlan {
+pub(super) fn thread() -> ThreadPlan {
     ThreadPlan {
         name: String::from("job"),
         job: 0,
@@ -37,8 +37,13 @@ fn thread() -> ThreadPlan {
         order: Order::RandomOnce,
         mix: mix(100, 0, 0),
         block: fixed(8),
-        first_sector: 1000,
-        region_sectors: 800,
+        files: vec![FilePlan {
+            disk: 0,
+            block_sectors: 1,
+            first_sector: 1000,
+            region_sectors: 800,
+        }],
+        file_service: FileService::RoundRobin(1),
         iodepth: 1,
         batch_submit: 1,
         batch_complete_min: 1,
@@ -66,7 +71,7 @@ fn thread() -> ThreadPlan {
     }
 }
 
-fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix {
+pub(super) fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix {
     Mix {
         read_percent,
         write_percent,
@@ -74,8 +79,8 @@ fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix {
     }
 }
 
-fn take(plan: &ThreadPlan, count: usize) -> Vec<NextIo> {
-    let mut stream = Stream::new(plan, 1);
+pub(super) fn take(plan: &ThreadPlan, count: usize) -> Vec<NextIo> {
+    let mut stream = Stream::new(plan);
     std::iter::from_fn(|| stream.next(Duration::ZERO))
         .take(count)
         .collect()
@@ -90,7 +95,7 @@ fn sequential_wraps_where_no_block_fits() {
     let mut plan = thread();
     plan.order = Order::Sequential;
     for region_sectors in [16, 20, 23] {
-        plan.region_sectors = region_sectors;
+        plan.files[0].region_sectors = region_sectors;
         let ios = take(&plan, 5);
         assert_eq!(sectors_of(&ios), [1000, 1008, 1000, 1008, 1000]);
     }
@@ -200,7 +205,7 @@ fn it_ends_after_number_ios_or_io_bytes() {
     plan.number_ios = 17;
     assert_eq!(take(&plan, 1000).len(), 17);
     plan.number_ios = UNLIMITED;
-    plan.region_sectors = 803;
+    plan.files[0].region_sectors = 803;
     plan.io_bytes = 803 * 512;
     assert_eq!(take(&plan, 1000).len(), 100, "three sectors hold no block");
 }
@@ -248,7 +253,7 @@ fn the_direction_that_may_go_goes() {
     let mut plan = thread();
     plan.mix = mix(50, 50, 0);
     plan.rate_iops.read = 10;
-    let mut stream = Stream::new(&plan, 1);
+    let mut stream = Stream::new(&plan);
     let mut reads = 0;
     // In 0.9 s the rate allows nine reads; writes are not limited.
     for i in 0..10_000 {
@@ -265,7 +270,7 @@ fn it_pauses_after_each_group() {
     let mut plan = thread();
     plan.thinktime = Duration(5_000);
     plan.thinktime_blocks = 4;
-    let mut stream = Stream::new(&plan, 1);
+    let mut stream = Stream::new(&plan);
     let io = stream.next(Duration::ZERO).expect("no end");
     let earliest: Vec<u64> = (1..=9)
         .map(|i| {
@@ -288,7 +293,7 @@ fn flushes_bring_no_pause() {
     plan.mix = mix(0, 100, 0);
     plan.fsync = 1;
     plan.thinktime = Duration(5_000);
-    let mut stream = Stream::new(&plan, 1);
+    let mut stream = Stream::new(&plan);
     let write = stream.next(Duration::ZERO).expect("no end");
     let flush = stream.next(Duration::ZERO).expect("no end");
     assert_eq!(flush.op, Op::Flush);
@@ -299,11 +304,12 @@ fn flushes_bring_no_pause() {
 }
 
 #[test]
-#[should_panic(expected = "9 sectors on a device of 8")]
+#[should_panic(expected = "9 sectors on a disk of 8")]
 fn a_block_that_the_device_does_not_know_is_our_mistake() {
     let mut plan = thread();
     plan.block = fixed(9);
-    Stream::new(&plan, 8);
+    plan.files[0].block_sectors = 8;
+    Stream::new(&plan);
 }
 
 #[test]
@@ -334,7 +340,7 @@ fn an_io_allocates_nothing() {
         plan.mix = mix(50, 50, 0);
         plan.rate_iops = same(1000);
         plan.fsync = 3;
-        let mut stream = Stream::new(&plan, 1);
+        let mut stream = Stream::new(&plan);
         let counted = allocation_counter::measure(|| {
             for _ in 0..10_000 {
                 assert!(stream.next(Duration::ZERO).is_some());
@@ -394,7 +400,7 @@ proptest! {
         plan.block.read = BlockSize { min_sectors: read_min, max_sectors: read_min * read_steps };
         plan.block.write.min_sectors = write_min;
         plan.block.write.max_sectors = write_min * write_steps;
-        plan.region_sectors = region_sectors;
+        plan.files[0].region_sectors = region_sectors;
         plan.io_bytes = io_kib << 10;
         plan.number_ios = number_ios;
         plan.fsync = fsync;

@@ -8,7 +8,7 @@ use std::path::Path;
 use blkmq::time::Duration;
 
 use super::job::{
-    ContinueOnError, CpusPolicy, FioEngine, FioJob, PerDirection, ReadWrite, SizeRange,
+    ContinueOnError, CpusPolicy, FileService, FioEngine, FioJob, PerDirection, ReadWrite, SizeRange,
 };
 use super::options::{Treatment, lookup, unknown};
 use super::{Ignored, Section, Setting, value};
@@ -80,7 +80,8 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
     let value = text.unwrap_or("");
     let seconds = Duration::from_secs(1);
     match name {
-        "filename" => job.filenames = filenames(value)?,
+        "filename" => job.filenames.extend(filenames(value)?),
+        "file_service_type" => job.file_service = file_service(value)?,
         "rw" => job.rw = read_write(value)?,
         "rwmixread" => job.rwmixread = percent(value)?,
         "rwmixwrite" => job.rwmixread = 100 - percent(value)?,
@@ -213,6 +214,9 @@ fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
             idle(job, option, "positions are sequential");
         }
     }
+    if job.filenames.len() < 2 {
+        idle(job, "file_service_type", "there is one file");
+    }
     if job.cpus_allowed.is_none() {
         idle(job, "cpus_allowed_policy", "cpus_allowed is not given");
     }
@@ -229,6 +233,7 @@ fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
         .max(job.iodepth_batch_complete_min);
 }
 
+/// Names of one line; further lines add to them (add_file()), those of `[global]` come first.
 fn filenames(text: &str) -> std::result::Result<Vec<String>, String> {
     // fio separates names with `:`; a colon of a name is written `\:`.
     let names: Vec<String> = text
@@ -240,6 +245,27 @@ fn filenames(text: &str) -> std::result::Result<Vec<String>, String> {
         return Err("has an empty file name".to_string());
     }
     Ok(names)
+}
+
+fn file_service(text: &str) -> std::result::Result<FileService, String> {
+    let (kind, count) = match text.split_once(':') {
+        Some((kind, count)) => (kind, Some(count)),
+        None => (text, None),
+    };
+    let make = match (kind, count) {
+        ("sequential", None) => return Ok(FileService::Sequential),
+        ("roundrobin", _) => FileService::RoundRobin,
+        ("random", _) => FileService::Random,
+        ("zipf" | "pareto" | "normal" | "gauss", _) => {
+            let what = "only uniform choices are modelled: roundrobin, random, sequential";
+            return Err(what.to_string());
+        }
+        _ => return Err("expected roundrobin, random (:N, each N I/Os) or sequential".to_string()),
+    };
+    let ios = count.map_or(Ok(1), value::number)?;
+    let ios = u32::try_from(ios).ok().filter(|&ios| ios > 0);
+    ios.map(make)
+        .ok_or_else(|| "the number of I/Os behind `:` is at least 1".to_string())
 }
 
 fn read_write(text: &str) -> std::result::Result<ReadWrite, String> {
@@ -341,3 +367,6 @@ fn at_least_one(number: u64) -> std::result::Result<u64, String> {
         Ok(number)
     }
 }
+
+#[cfg(test)]
+mod tests;

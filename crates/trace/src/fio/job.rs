@@ -92,6 +92,17 @@ pub enum CpusPolicy {
     Split,
 }
 
+/// Which of its files a job turns to (file_service_type).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileService {
+    /// The next one after this many I/Os, at least 1.
+    RoundRobin(u32),
+    /// Any one, drawn anew after this many I/Os, at least 1.
+    Random(u32),
+    /// The next one when the last is done.
+    Sequential,
+}
+
 /// A job. Fields bear fio's names; `option` tells unit and default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FioJob {
@@ -101,6 +112,8 @@ pub struct FioJob {
     pub line: u64,
     /// Devices; empty if none is named.
     pub filenames: Vec<String>,
+    /// How it turns from one of them to the next. Default `RoundRobin(1)`.
+    pub file_service: FileService,
     /// Default sequential reads.
     pub rw: ReadWrite,
     /// Percent of reads, when reads and writes are mixed. Default 50.
@@ -205,6 +218,7 @@ impl FioJob {
             name: section.name.clone(),
             line: section.line,
             filenames: Vec::new(),
+            file_service: FileService::RoundRobin(1),
             rw: ReadWrite {
                 read: true,
                 write: false,

@@ -46,7 +46,18 @@ const MODELLED: &[Known] = &[
     known(
         "filename",
         &[],
-        Value("device: /dev/nullb0, /dev/nvme0n1, /dev/sda; `:` separates several"),
+        Value(
+            "device: /dev/nullb0, /dev/nvme0n1, /dev/sda; `:` separates several, and several lines \
+             of it add up",
+        ),
+    ),
+    known(
+        "file_service_type",
+        &[],
+        Value(
+            "how a job turns from one device of several to the next: roundrobin, random (after 1 \
+             I/O, or N: roundrobin:N), sequential; default roundrobin",
+        ),
     ),
     known(
         "rw",
@@ -265,7 +276,6 @@ const IGNORED: &[&str] = &[
     "overwrite",
     "nonvectored",
     "allow_file_create",
-    "file_service_type",
     "allow_mounted_write",
     "clocksource",
     "gtod_cpu",
@@ -343,8 +353,12 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         &[],
         "files in a file system are not modelled",
     ),
-    ("nrfiles", &["nr_files"], "several files are not modelled"),
-    ("openfiles", &[], "several files are not modelled"),
+    (
+        "nrfiles",
+        &["nr_files"],
+        "files in a file system are not modelled; filename may name several devices",
+    ),
+    ("openfiles", &[], "all devices of filename are open"),
     (
         "filesize",
         &[],

@@ -33,6 +33,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         rules: &Rules::v6_1(),
         io_timeout: Duration::from_secs(30),
         seed: 1,
+        disk: 0,
         vector_cpus: &[CpuId(0)],
         requests: 4,
     };

@@ -150,6 +150,7 @@ fn v6_1_starts_a_request_that_it_then_refuses() {
             rules: &rules,
             io_timeout: Duration::from_secs(5),
             seed: 1,
+            disk: 0,
             vector_cpus: &[CpuId(0)],
             requests: 64,
         });

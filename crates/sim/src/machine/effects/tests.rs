@@ -38,13 +38,13 @@ fn parts_of_a_flush_sequence_are_no_batch() {
             pool[rq].flush_seq = flush_seq;
         }
         let now = simulator.now();
-        simulator.recorder.device_depth.change(now, true);
+        simulator.recorder.depth_changes(0, now, true);
         let found = Found {
             rq,
             status: Status::Ok,
             by: EndedBy::Batch,
         };
-        simulator.end_found(cpu, found);
+        simulator.end_found(0, cpu, found);
         assert_eq!(simulator.cpu(cpu).batch.len(), batched, "{flush_seq}");
     }
 }

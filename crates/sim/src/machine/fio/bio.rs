@@ -3,13 +3,14 @@
 //! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
 
 use blkmq::env::{Slab, Solo};
+use blkmq::path::SubmitPath;
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, BioId, CpuId, IoClass, IoPrio, Op, OpFlags};
+use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags};
 
 use super::FioTask;
 use crate::machine::task::TaskId;
 
-/// Puts the bio of an I/O into its slot.
+/// Puts the bio of an I/O into its slot, and begins with its way.
 pub(super) fn add(
     mq: &BlkMq<Solo>,
     cpu: CpuId,
@@ -17,10 +18,14 @@ pub(super) fn add(
     task: TaskId,
     slot: u32,
     nowait: bool,
-) -> BioId {
-    let mut pool = mq.queue(0).pool.held(cpu);
+) -> SubmitPath {
+    let disk = fio.slots[slot as usize].io.disk;
+    let mut pool = mq.queue(disk).pool.held(cpu);
     let bio = pool.fill_bio(|bio| make_bio(bio, fio, task, slot, nowait));
-    bio.expect("the plan counts every bio that can be alive")
+    SubmitPath::new(
+        disk,
+        bio.expect("the plan counts every bio that can be alive"),
+    )
 }
 
 /// The bio of an I/O, as the block device's direct I/O builds it.

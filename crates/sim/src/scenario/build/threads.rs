@@ -3,11 +3,12 @@
 use blkmq::request::{IoClass, IoPrio, Op};
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
-use trace::fio::{CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
+use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
-use super::{Driver, Result, Scenario};
+use super::{Disks, Result, Scenario};
 use crate::plan::{
-    BlockSize, DevicePlan, Engine, MachinePlan, Mix, Order, PerDirection, ThreadPlan,
+    BlockSize, DevicePlan, DiskPlan, Engine, FilePlan, FileService, MachinePlan, Mix, Order,
+    PerDirection, ThreadPlan,
 };
 
 /// Most threads of a run.
@@ -30,8 +31,8 @@ pub(super) fn threads(
     scenario: &Scenario,
     jobs: &[FioJob],
     machine: &MachinePlan,
-    driver: &Driver,
-    limits: &QueueLimits,
+    disks: &[DiskPlan],
+    named: &Disks<'_>,
 ) -> Result<(Vec<ThreadPlan>, u16)> {
     let total: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
     if total > THREADS_MAX {
@@ -49,14 +50,16 @@ pub(super) fn threads(
         if index > 0 && options.stonewall {
             phase += 1;
         }
-        let template = job.template(machine, driver, limits)?;
+        let files = named.of_job(scenario, index, options)?;
+        let template = job.template(machine, disks, &files)?;
         for clone in 0..options.numjobs as u16 {
             threads.push(job.clone_of(&template, clone, phase));
         }
     }
     let bios: u64 = threads
         .iter()
-        .map(|thread| bios_in_flight(thread, limits))
+        .flat_map(|thread| thread.files.iter().map(move |file| (thread, file)))
+        .map(|(thread, file)| bios_in_flight(thread, &disks[usize::from(file.disk)].queue.limits))
         .sum();
     if bios > BIOS_MAX {
         let what = format!("{bios} bios in flight in all jobs; at most {BIOS_MAX}");
@@ -112,8 +115,8 @@ impl Written<'_> {
     }
 
     /// What the device or the model cannot do.
-    fn possible(&self, device: &DevicePlan, limits: &QueueLimits) -> Result<()> {
-        let options = self.options;
+    fn possible(&self, disk: &DiskPlan) -> Result<()> {
+        let (options, device, limits) = (self.options, &disk.device, &disk.queue.limits);
         if !options.direct && super::names_buffering(options) {
             let what = "buffered I/O is not modelled; write direct=1".to_string();
             let option = if options.setting("buffered").is_some() {
@@ -137,33 +140,25 @@ impl Written<'_> {
     fn template(
         &self,
         machine: &MachinePlan,
-        driver: &Driver,
-        limits: &QueueLimits,
+        disks: &[DiskPlan],
+        files: &[u8],
     ) -> Result<ThreadPlan> {
         let job = self.options;
-        self.possible(&driver.plan, limits)?;
-        let block = self.block(&driver.plan)?;
-        let (first_sector, region_sectors) = self.region(&driver.plan, &block)?;
+        let block = self.block();
+        let files = self.files(disks, files, &block)?;
+        let region_sectors: u64 = files.iter().map(|file| file.region_sectors).sum();
         Ok(ThreadPlan {
             name: job.name.clone(),
             job: self.index as u16,
             clone: 0,
             phase: 0,
             cpus: self.cpus(machine)?,
-            engine: match job.ioengine {
-                FioEngine::IoUring => Engine::IoUring,
-                FioEngine::Libaio => Engine::Libaio,
-                FioEngine::Sync | FioEngine::Psync => Engine::Sync,
-            },
-            order: match (job.rw.random, job.norandommap) {
-                (false, _) => Order::Sequential,
-                (true, false) => Order::RandomOnce,
-                (true, true) => Order::Random,
-            },
+            engine: engine(job),
+            order: order(job),
             mix: mix(job),
             block,
-            first_sector,
-            region_sectors,
+            files,
+            file_service: file_service(job),
             iodepth: job.iodepth,
             batch_submit: job.iodepth_batch,
             batch_complete_min: job.iodepth_batch_complete_min,
@@ -199,6 +194,29 @@ impl Written<'_> {
         })
     }
 
+    /// Its parts of the disks with these numbers.
+    fn files(
+        &self,
+        disks: &[DiskPlan],
+        numbers: &[u8],
+        block: &PerDirection<BlockSize>,
+    ) -> Result<Vec<FilePlan>> {
+        let mut files = Vec::new();
+        for &number in numbers {
+            let disk = &disks[usize::from(number)];
+            self.possible(disk)?;
+            self.whole_blocks(&disk.device)?;
+            let (first_sector, region_sectors) = self.region(&disk.device, block, numbers.len())?;
+            files.push(FilePlan {
+                disk: number,
+                block_sectors: disk.device.block_sectors,
+                first_sector,
+                region_sectors,
+            });
+        }
+        Ok(files)
+    }
+
     fn cpus(&self, machine: &MachinePlan) -> Result<Vec<u16>> {
         let Some(cpus) = &self.options.cpus_allowed else {
             return Ok((0..machine.cpus).collect());
@@ -212,9 +230,25 @@ impl Written<'_> {
         }
     }
 
-    fn block(&self, device: &DevicePlan) -> Result<PerDirection<BlockSize>> {
+    /// Sizes of its I/Os.
+    fn block(&self) -> PerDirection<BlockSize> {
+        let sectors = |bytes: u64| (bytes / 512).max(1) as u32;
+        let size = |range: SizeRange| BlockSize {
+            min_sectors: sectors(range.min),
+            max_sectors: sectors(range.max),
+        };
+        PerDirection {
+            read: size(self.options.bs.read),
+            write: size(self.options.bs.write),
+            trim: size(self.options.bs.trim),
+        }
+    }
+
+    /// Each I/O is whole blocks of the device.
+    fn whole_blocks(&self, device: &DevicePlan) -> Result<()> {
         let unit = u64::from(device.block_sectors) * 512;
-        let size = |range: SizeRange, used: bool| {
+        let (bs, rw) = (&self.options.bs, self.options.rw);
+        for (range, used) in [(bs.read, rw.read), (bs.write, rw.write), (bs.trim, rw.trim)] {
             if used && (!range.min.is_multiple_of(unit) || !range.max.is_multiple_of(unit)) {
                 let option = if self.options.setting("bsrange").is_some() {
                     "bsrange"
@@ -224,21 +258,18 @@ impl Written<'_> {
                 let what = format!("not whole blocks of {} ({unit} bytes)", device.name);
                 return self.error(option, what);
             }
-            let sectors = |bytes: u64| (bytes / 512).max(1) as u32;
-            Ok(BlockSize {
-                min_sectors: sectors(range.min),
-                max_sectors: sectors(range.max),
-            })
-        };
-        Ok(PerDirection {
-            read: size(self.options.bs.read, self.options.rw.read)?,
-            write: size(self.options.bs.write, self.options.rw.write)?,
-            trim: size(self.options.bs.trim, self.options.rw.trim)?,
-        })
+        }
+        Ok(())
     }
 
-    /// First sector and length of the part of the device that the job works on.
-    fn region(&self, device: &DevicePlan, block: &PerDirection<BlockSize>) -> Result<(u64, u64)> {
+    /// First sector and length of the part of the device that the job works on. A size in bytes is
+    /// that of all its `files` together.
+    fn region(
+        &self,
+        device: &DevicePlan,
+        block: &PerDirection<BlockSize>,
+        files: usize,
+    ) -> Result<(u64, u64)> {
         let whole = u64::from(device.block_sectors);
         let resolve = |extent: Extent| match extent {
             Extent::Bytes(bytes) => bytes / 512,
@@ -259,7 +290,8 @@ impl Written<'_> {
         let rest = device.sectors - first;
         let sectors = match self.options.size {
             Extent::Percent(100) => rest,
-            extent => resolve(extent),
+            Extent::Bytes(bytes) => resolve(Extent::Bytes(bytes / files as u64)),
+            percent @ Extent::Percent(_) => resolve(percent),
         };
         if sectors > rest {
             let what = format!(
@@ -282,6 +314,30 @@ impl Written<'_> {
             return self.error("size", format!("{sectors} sectors do not hold one I/O"));
         }
         Ok((first, sectors))
+    }
+}
+
+fn engine(job: &FioJob) -> Engine {
+    match job.ioengine {
+        FioEngine::IoUring => Engine::IoUring,
+        FioEngine::Libaio => Engine::Libaio,
+        FioEngine::Sync | FioEngine::Psync => Engine::Sync,
+    }
+}
+
+fn order(job: &FioJob) -> Order {
+    match (job.rw.random, job.norandommap) {
+        (false, _) => Order::Sequential,
+        (true, false) => Order::RandomOnce,
+        (true, true) => Order::Random,
+    }
+}
+
+fn file_service(job: &FioJob) -> FileService {
+    match job.file_service {
+        fio::FileService::RoundRobin(ios) => FileService::RoundRobin(ios),
+        fio::FileService::Random(ios) => FileService::Random(ios),
+        fio::FileService::Sequential => FileService::Sequential,
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) const PARAMETERS: &[&str] = &[
 ];
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     let queue_depth = d.hw_queue_depth.unwrap_or(64);
     setup.within("hw_queue_depth", u64::from(queue_depth), 1, 10_240)?;
     let gb = d.gb.unwrap_or(250);
@@ -82,12 +82,9 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 
 /// How it completes commands; checks what of the module is not modelled.
 fn model(setup: &Setup<'_>) -> Result<NullBlkPlan> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     if d.queue_mode.unwrap_or(2) != 2 {
         return setup.error("queue_mode", "only 2 (multi-queue) is modelled");
-    }
-    if d.nr_devices.unwrap_or(1) != 1 {
-        return setup.error("nr_devices", "only one device is modelled");
     }
     let irqmode = match d.irqmode.unwrap_or(1) {
         0 => IrqMode::None,
@@ -127,7 +124,7 @@ fn on(switch: Option<Switch>) -> bool {
 /// max_hw_sectors and max_sectors. Told, both are whole blocks of at least a page.
 fn max_sectors(setup: &Setup<'_>, block_sectors: u32) -> Result<(u32, u32)> {
     let whole = |sectors: u32| sectors - sectors % block_sectors;
-    match setup.scenario.device.max_sectors.unwrap_or(0) {
+    match setup.device.max_sectors.unwrap_or(0) {
         0 => Ok((SAFE_MAX, whole(SAFE_MAX))),
         told => {
             setup.within("max_sectors", u64::from(told), 8, 1 << 20)?;

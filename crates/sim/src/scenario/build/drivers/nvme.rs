@@ -26,13 +26,14 @@ pub(super) const PARAMETERS: &[&str] = &[
     "volatile_cache",
     "size_gb",
     "mdts_kb",
+    "count",
 ];
 
 /// Longest service time that is believed, ns.
 const LATENCY_MAX: u64 = 60_000_000_000;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     let io_queue_depth = d.io_queue_depth.unwrap_or(1024);
     setup.within("io_queue_depth", u64::from(io_queue_depth), 2, 4095)?;
     let size_gb = d.size_gb.unwrap_or(1000);
@@ -82,7 +83,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 /// Default, read and poll queues: nvme_setup_irqs() and nvme_calc_irq_sets(), one vector for each
 /// queue that is not polled.
 fn queues(setup: &Setup<'_>) -> Result<(u16, u16, u16)> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     let cpus = setup.machine.cpus;
     let (write, poll) = (d.write_queues.unwrap_or(0), d.poll_queues.unwrap_or(0));
     setup.within("write_queues", u64::from(write), 0, u64::from(cpus))?;
@@ -109,7 +110,7 @@ fn queues(setup: &Setup<'_>) -> Result<(u16, u16, u16)> {
 }
 
 fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     let read = d.latency_ns.unwrap_or(60_000);
     let write = d
         .write_latency_ns

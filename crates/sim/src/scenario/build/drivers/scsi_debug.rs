@@ -18,6 +18,7 @@ pub(super) const PARAMETERS: &[&str] = &[
     "sector_size",
     "random",
     "lbpu",
+    "add_host",
     "num_tgts",
     "max_luns",
     "opts",
@@ -30,7 +31,7 @@ const CANQUEUE: u32 = 192;
 const MAX_SECTORS: u32 = 1024;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     single(setup)?;
     let host_max_queue = d.host_max_queue.unwrap_or(0);
     setup.within(
@@ -94,7 +95,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 
 /// Response time of a command: ndelay, or else delay in ticks.
 fn delay(setup: &Setup<'_>) -> Result<Duration> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     let ndelay = d.ndelay.unwrap_or(0);
     setup.within("ndelay", ndelay, 0, 999_999_999)?;
     let ticks = d.delay.unwrap_or(1);
@@ -109,7 +110,7 @@ fn delay(setup: &Setup<'_>) -> Result<Duration> {
 
 /// One disk without the module's own fault injection is all that is modelled.
 fn single(setup: &Setup<'_>) -> Result<()> {
-    let d = &setup.scenario.device;
+    let d = setup.device;
     for (parameter, written, only) in [
         ("num_tgts", d.num_tgts, 1),
         ("max_luns", d.max_luns, 1),
@@ -128,7 +129,7 @@ fn single(setup: &Setup<'_>) -> Result<()> {
 /// The module gives poll queues out of submit_queues, none with one queue, and at least one for
 /// interrupts; what is too much it trims to 1.
 fn poll_queues(setup: &Setup<'_>, submit_queues: u16) -> Result<u16> {
-    let wanted = setup.scenario.device.poll_queues.unwrap_or(0);
+    let wanted = setup.device.poll_queues.unwrap_or(0);
     if wanted > 0 && wanted >= submit_queues {
         let what = format!("{wanted} of submit_queues={submit_queues} leave none for interrupts");
         return setup.error("poll_queues", what);
