@@ -60,6 +60,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/nvme-coalescing.toml"),
     ),
     built_in(
+        "nvme-eight-drives.toml",
+        include_str!("../scenarios/nvme-eight-drives.toml"),
+    ),
+    built_in(
         "nvme-one-process.toml",
         include_str!("../scenarios/nvme-one-process.toml"),
     ),

@@ -88,7 +88,12 @@ impl Perfetto {
             );
             return Err(Error::usage("--trace-window", what));
         }
-        let text = json::trace(timeline, &self.lives, |task| simulator.task_name(task));
+        let text = json::trace(
+            timeline,
+            &self.lives,
+            |task| simulator.task_name(task),
+            |disk| simulator.disk_name(disk),
+        );
         let file = self.file.take().expect("completed once");
         self.written = Some(file.put(&text)?);
         Ok(())

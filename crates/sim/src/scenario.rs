@@ -124,7 +124,7 @@ impl Scenario {
     }
 
     /// An error about a field, at the place where it was written.
-    fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
         self.source.error(field, what)
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn trace(
     timeline: &Timeline,
     lives: &Lives,
     task_name: impl Fn(u32) -> String,
+    disk_name: impl Fn(u8) -> Option<String>,
 ) -> String {
     let mut out = Events::default();
     out.named("process_name", CPUS, 0, "CPUs");
@@ -40,7 +41,7 @@ pub(super) fn trace(
     let end = timeline.window().map_or(SimTime::ZERO, |(_, to)| to);
     let seen: BTreeSet<CpuId> = timeline.spans().iter().map(|span| span.cpu).collect();
     for (id, life) in lives.all.iter().enumerate() {
-        io(id, life, end, &mut out);
+        io(id, life, disk_name(life.queue), end, &mut out);
         flow(id, life, end, &seen, &mut out);
     }
     out.finish()
@@ -92,7 +93,7 @@ fn thread(cpu: CpuId) -> u32 {
 
 /// Beginning and end of each part of a life. What is not over at the end of the run or of the
 /// window lasts to there.
-fn io(id: usize, life: &Life, end: SimTime, out: &mut Events) {
+fn io(id: usize, life: &Life, disk: Option<String>, end: SimTime, out: &mut Events) {
     let reached = life.phases.iter().flatten().map(|(at, _)| *at).max();
     let over = life.phases[Phase::Completed as usize].map(|(at, _)| at);
     let last = over.unwrap_or(end.max(reached.unwrap_or(life.began.0)));
@@ -104,7 +105,8 @@ fn io(id: usize, life: &Life, end: SimTime, out: &mut Events) {
         Op::Flush => "flush",
     };
     let merged = if life.merged { ", merged" } else { "" };
-    let name = format!("{op} {} bytes at {}{merged}", life.bytes, life.sector);
+    let disk = disk.map_or(String::new(), |name| name + " ");
+    let name = format!("{disk}{op} {} bytes at {}{merged}", life.bytes, life.sector);
     out.asynchronous('b', &name, id, life.began.0);
     let mut from = life.began.0;
     let mut part = 0;

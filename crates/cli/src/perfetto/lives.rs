@@ -26,6 +26,8 @@ pub(super) enum Phase {
 /// One bio.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Life {
+    /// Number of its queue.
+    pub(super) queue: u8,
     pub(super) op: Op,
     pub(super) sector: u64,
     pub(super) bytes: u64,
@@ -95,6 +97,7 @@ impl Lives {
             .or_default()
             .push_back(self.all.len());
         self.all.push(Life {
+            queue: point.queue,
             op: point.op,
             sector,
             bytes: u64::from(point.sectors.0) * 512,

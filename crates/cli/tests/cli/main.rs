@@ -7,6 +7,7 @@ mod calibrate;
 mod captures;
 mod check;
 mod conform_round_trip;
+mod devices;
 mod place;
 mod plot;
 mod run;

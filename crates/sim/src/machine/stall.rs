@@ -64,10 +64,10 @@ impl Simulator {
         })
     }
 
-    /// Name of a disk, if there are several.
-    fn disk_name(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+    /// Name of the disk with this number, if there are several.
+    pub fn disk_name(&self, disk: u8) -> Option<String> {
         let several = self.plan.disks.len() > 1;
-        several.then(|| self.plan.disks[usize::from(queue.id)].device.name.clone())
+        several.then(|| self.plan.disks[usize::from(disk)].device.name.clone())
     }
 
     /// Who waits, where, and what would have to happen.
@@ -103,7 +103,7 @@ impl Simulator {
             pool.iter()
                 .filter(|(_, rq)| rq.place != Place::Free && rq.place != Place::PlugCache)
                 .map(|(id, rq)| StalledRequest {
-                    disk: self.disk_name(queue),
+                    disk: self.disk_name(queue.id),
                     slot: id.0,
                     op: rq.op,
                     sector: rq.sector.0,
@@ -120,7 +120,7 @@ impl Simulator {
     /// State of the hctxs of a queue that are not quiet.
     fn hctxs_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
         let disk = self
-            .disk_name(queue)
+            .disk_name(queue.id)
             .map_or(String::new(), |name| name + " ");
         let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {
             let driver = self.mq.set_of(queue.id).driver_of(HctxId(index as u16));
@@ -146,7 +146,7 @@ impl Simulator {
     /// State of a device; of several only of those that have commands or waiting requests.
     fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
         let device = &self.disks[usize::from(queue.id)].device;
-        let Some(name) = self.disk_name(queue) else {
+        let Some(name) = self.disk_name(queue.id) else {
             return Some(device.describe());
         };
         let concerned = device.in_flight() > 0 || !self.waiting(queue).is_empty();

@@ -10,7 +10,7 @@ use trace::queue_txt::DeviceQueue;
 
 use super::{Arrival, Arrivals};
 use crate::plan::Plan;
-use crate::scenario::{ProfileFacts, Scenario, ScenarioError};
+use crate::scenario::{Device, ProfileFacts, Scenario, ScenarioError};
 
 /// `--device` that stands for the capture's own.
 pub const CAPTURED: &str = "captured";
@@ -132,6 +132,11 @@ impl Arrivals {
             }
         };
         let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
+        let counts = |d: &Device| [d.nr_devices, d.count, d.add_host];
+        let mut counts = scenario.device.iter().flat_map(counts).flatten();
+        if counts.any(|count| count != 1) {
+            return Err(scenario.error("device", "a replay has one device").into());
+        }
         let cpus = captured.map_or(self.cpus, |c| c.dir.meta.cpus.max(self.cpus));
         scenario = scenario.set(&format!("machine.cpus={cpus}"))?;
         if let Some(profile) = captured.and_then(Captured::profile)

@@ -1,0 +1,138 @@
+//! Several devices in one run, from the command line: traces, replay, tables and errors.
+
+use crate::captures::json;
+use crate::place::Place;
+
+/// Two devices of null_blk on one CPU, a job each and one on both.
+const JOBS: &str = "--direct=1 --size=100m --ioengine=libaio --bs=4k --number_ios=150 \
+                    --name=a --filename=/dev/nullb0 --rw=randrw --iodepth=24 \
+                    --name=b --filename=/dev/nullb1 --rw=randwrite --iodepth=16 --iodepth_batch=8 \
+                    --name=c --filename=/dev/nullb0:/dev/nullb1 --rw=randread --iodepth=16";
+
+fn run(place: &Place, device: &str, more: &[&str], jobs: &str) -> crate::place::Ran {
+    let mut args = vec!["run", "--device", device];
+    args.extend(more);
+    args.push("--");
+    args.extend(jobs.split_whitespace());
+    place.blksim(&args)
+}
+
+#[test]
+fn each_device_has_its_trace_and_conforms() {
+    for (rules, scheduler) in [
+        ("v6.1", "mq-deadline"),
+        ("v6.12", "mq-deadline"),
+        ("v6.12", "none"),
+    ] {
+        let place = Place::new();
+        let device = "null_blk,nr_devices=2,irqmode=2,completion_nsec=100000,hw_queue_depth=2,gb=1";
+        let more = [
+            "--rules",
+            rules,
+            "--scheduler",
+            scheduler,
+            "--blktrace",
+            "trace",
+        ];
+        let more = [&more[..], &["--set", "machine.cpus=1"]].concat();
+        let ran = run(&place, device, &more, JOBS);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let mut files: Vec<String> = std::fs::read_dir(place.path("trace"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        assert_eq!(
+            files,
+            [
+                "meta.txt",
+                "nullb0.blktrace.0",
+                "nullb1.blktrace.0",
+                "priorities.txt",
+                "queue.txt"
+            ]
+        );
+        let mut total = 0;
+        for device in ["nullb0", "nullb1"] {
+            let of = ["--trace-device", device, "--json"];
+            let verdict = [&["conform", "trace", "--mode", "records"], &of[..]].concat();
+            let verdict = place.blksim(&verdict);
+            assert_eq!(verdict.code, Some(0), "{rules} {scheduler}: {verdict:?}");
+            let verdict = json(&verdict);
+            assert_eq!(verdict["predicted"], verdict["total"], "{verdict:#}");
+            total += verdict["total"].as_u64().unwrap();
+            let replayed = place.blksim(&[&["replay", "trace"], &of[..]].concat());
+            assert_eq!(replayed.code, Some(0), "{replayed:?}");
+        }
+        assert!(
+            (300..=450).contains(&total),
+            "{total}: some are merged, none is lost"
+        );
+        // Without a name all of them are judged together.
+        let ran = place.blksim(&["conform", "trace", "--mode", "records"]);
+        let told = format!("predicted {total}/{total} dispatches");
+        assert!(ran.stdout.contains(&told), "{told} of {ran:?}");
+        // The same command again replaces its own folder.
+        assert_eq!(
+            run(&place, "null_blk,nr_devices=2", &more, JOBS).code,
+            Some(0)
+        );
+    }
+}
+
+#[test]
+fn devices_that_differ_have_no_common_module() {
+    let place = Place::new();
+    place.write(
+        "mixed.toml",
+        "[[device]]\ntype = \"nvme\"\n[[device]]\ntype = \"null_blk\"\n[[job]]\ndirect = 1\n\
+         filename = \"/dev/nvme0n1:/dev/nullb0\"\nnumber_ios = 10\n",
+    );
+    let ran = place.blksim(&["run", "mixed.toml", "--blktrace", "trace"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("one line for the module of all devices"),
+        "{ran:?}"
+    );
+    assert!(!place.path("trace").exists());
+    let ran = place.blksim(&["run", "mixed.toml", "--json"]);
+    let report = json(&ran);
+    assert_eq!(report["device"]["type"], "several");
+    assert_eq!(report["devices"][0]["name"], "nvme0n1");
+    assert_eq!(report["devices"][1]["type"], "null_blk");
+    assert_eq!(report["devices"][1]["read"]["total_ios"], 5);
+}
+
+#[test]
+fn what_reads_reports_takes_several_devices() {
+    let place = Place::new();
+    let device = "nvme,count=2,latency_ns=20000";
+    let jobs = "--direct=1 --name=a --filename=/dev/nvme0n1:/dev/nvme1n1 --rw=randread \
+                --ioengine=libaio --iodepth=8 --number_ios=400";
+    let ran = run(&place, device, &["--details", "--json=report.json"], jobs);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = place.blksim(&["plot", "report.json", "--output", "figures"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(place.path("figures/queue-depth.svg").exists());
+    let ran = run(&place, device, &["--csv=report.csv"], jobs);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let csv = std::fs::read_to_string(place.path("report.csv")).unwrap();
+    assert!(csv.contains(",nvme,finished,a,1,read,400,"), "{csv}");
+    let ran = run(&place, device, &["--trace-perfetto", "trace.json"], jobs);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let trace = std::fs::read_to_string(place.path("trace.json")).unwrap();
+    assert!(trace.contains("nvme0n1") && trace.contains("nvme1n1"));
+}
+
+#[test]
+fn a_replay_has_one_device() {
+    let place = Place::new();
+    let device = "null_blk,irqmode=2";
+    let jobs = "--direct=1 --name=a --filename=/dev/nullb0 --rw=randread --number_ios=50";
+    let ran = run(&place, device, &["--blktrace", "trace"], jobs);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = place.blksim(&["replay", "trace", "--device", "nvme,count=2"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("a replay has one device"), "{ran:?}");
+}
