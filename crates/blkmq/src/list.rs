@@ -5,7 +5,7 @@
 //! [`List`] is only a head. Not here: what a list means (see `Place`).
 //! Kernel: include/linux/list.h.
 
-use crate::request::{CpuId, Lines, Node, RequestId, RequestLines, RequestPool};
+use crate::request::{CpuId, Lines, RequestId, RequestLines, RequestPool, Slot};
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -54,9 +54,9 @@ impl fmt::Debug for Links {
 /// Which pair of links a list uses.
 pub trait LinkField: Copy + fmt::Debug {
     /// The links of a slot.
-    fn links(node: &Node) -> Links;
+    fn links(slot: &Slot) -> Links;
     /// The links of a slot, to change them.
-    fn links_mut(node: &mut Node) -> &mut Links;
+    fn links_mut(slot: &mut Slot) -> &mut Links;
     /// Notes that the links of a request change because a neighbour's place does.
     fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines);
 }
@@ -70,11 +70,11 @@ pub struct QueueLink;
 pub struct HashLink;
 
 impl LinkField for QueueLink {
-    fn links(node: &Node) -> Links {
-        node.queue
+    fn links(slot: &Slot) -> Links {
+        slot.queue
     }
-    fn links_mut(node: &mut Node) -> &mut Links {
-        &mut node.queue
+    fn links_mut(slot: &mut Slot) -> &mut Links {
+        &mut slot.queue
     }
     #[inline]
     fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines) {
@@ -83,11 +83,11 @@ impl LinkField for QueueLink {
 }
 
 impl LinkField for HashLink {
-    fn links(node: &Node) -> Links {
-        node.hash
+    fn links(slot: &Slot) -> Links {
+        slot.hash
     }
-    fn links_mut(node: &mut Node) -> &mut Links {
-        &mut node.hash
+    fn links_mut(slot: &mut Slot) -> &mut Links {
+        &mut slot.hash
     }
     #[inline]
     fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines) {
@@ -171,7 +171,7 @@ impl<F: LinkField> List<F> {
             self.contains(pool, at),
             "insert before {at:?}, which is not on this list"
         );
-        let prev = F::links(&pool.nodes[at.0 as usize]).prev;
+        let prev = F::links(&pool.slots[at.0 as usize]).prev;
         self.link(pool, prev, rq.0, at.0);
     }
 
@@ -227,14 +227,14 @@ impl<F: LinkField> List<F> {
 
     /// The entry behind `rq`, which is on this list.
     pub fn next(&self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
-        let links = F::links(&pool.nodes[rq.0 as usize]);
+        let links = F::links(&pool.slots[rq.0 as usize]);
         assert!(links.is_linked(), "next of {rq:?}, which is on no list");
         slot_to_id(links.next)
     }
 
     /// The entry before `rq`, which is on this list.
     pub fn prev(&self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
-        let links = F::links(&pool.nodes[rq.0 as usize]);
+        let links = F::links(&pool.slots[rq.0 as usize]);
         assert!(links.is_linked(), "prev of {rq:?}, which is on no list");
         slot_to_id(links.prev)
     }
@@ -244,7 +244,7 @@ impl<F: LinkField> List<F> {
         let mut at = self.first();
         core::iter::from_fn(move || {
             let rq = at?;
-            at = slot_to_id(F::links(&pool.nodes[rq.0 as usize]).next);
+            at = slot_to_id(F::links(&pool.slots[rq.0 as usize]).next);
             Some(rq)
         })
     }
@@ -257,7 +257,7 @@ impl<F: LinkField> List<F> {
         let mut at = self.last();
         core::iter::from_fn(move || {
             let rq = at?;
-            at = slot_to_id(F::links(&pool.nodes[rq.0 as usize]).prev);
+            at = slot_to_id(F::links(&pool.slots[rq.0 as usize]).prev);
             Some(rq)
         })
     }
@@ -278,7 +278,7 @@ impl<F: LinkField> List<F> {
                 "list longer than its length of {}",
                 self.len
             );
-            let links = F::links(&pool.nodes[at as usize]);
+            let links = F::links(&pool.slots[at as usize]);
             assert_eq!(links.prev, prev, "back link of request {at}");
             (prev, at) = (at, links.next);
             count += 1;
@@ -289,7 +289,7 @@ impl<F: LinkField> List<F> {
 
     /// Sets `rq` between `prev` and `next`, which are neighbours or ends.
     fn link(&mut self, pool: &mut RequestPool, prev: u32, rq: u32, next: u32) {
-        let links = F::links_mut(&mut pool.nodes[rq as usize]);
+        let links = F::links_mut(&mut pool.slots[rq as usize]);
         assert!(!links.is_linked(), "request {rq} is on a list already");
         *links = Links { prev, next };
         self.set_next(pool, prev, rq);
@@ -300,7 +300,7 @@ impl<F: LinkField> List<F> {
 
     fn unlink(&mut self, pool: &mut RequestPool, rq: u32) {
         // Not assert_eq: what it would print is kept in memory on the way that all take.
-        let Links { prev, next } = core::mem::take(F::links_mut(&mut pool.nodes[rq as usize]));
+        let Links { prev, next } = core::mem::take(F::links_mut(&mut pool.slots[rq as usize]));
         assert!(prev != OFF, "request {rq} is on no list");
         assert!(
             (prev == NIL) == (self.first == rq),
@@ -319,22 +319,22 @@ impl<F: LinkField> List<F> {
     /// Makes `next` follow `prev`, or come first.
     fn set_next(&mut self, pool: &mut RequestPool, prev: u32, next: u32) {
         // No slot has the number NIL.
-        match pool.nodes.get_mut(prev as usize) {
+        match pool.slots.get_mut(prev as usize) {
             None => self.first = next,
-            Some(node) => {
-                F::links_mut(node).next = next;
-                F::relink(&pool.lines, pool.toucher, &node.lines);
+            Some(slot) => {
+                F::links_mut(slot).next = next;
+                F::relink(&pool.lines, pool.toucher, &slot.lines);
             }
         }
     }
 
     /// Makes `prev` precede `next`, or come last.
     fn set_prev(&mut self, pool: &mut RequestPool, next: u32, prev: u32) {
-        match pool.nodes.get_mut(next as usize) {
+        match pool.slots.get_mut(next as usize) {
             None => self.last = prev,
-            Some(node) => {
-                F::links_mut(node).prev = prev;
-                F::relink(&pool.lines, pool.toucher, &node.lines);
+            Some(slot) => {
+                F::links_mut(slot).prev = prev;
+                F::relink(&pool.lines, pool.toucher, &slot.lines);
             }
         }
     }

@@ -9,7 +9,7 @@ mod lines;
 mod pool;
 
 pub use lines::{Lines, RequestLines};
-pub use pool::{Node, RequestPool};
+pub use pool::{RequestPool, Slot};
 
 use crate::time::{Jiffies, SimTime};
 

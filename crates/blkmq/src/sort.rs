@@ -109,7 +109,7 @@ impl SortTree {
     /// Adds `rq`, behind those that start at the same sector. Panics if it is in a tree.
     pub fn insert(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector) {
         assert!(
-            !pool.nodes[rq.0 as usize].sort.is_linked(),
+            !pool.slots[rq.0 as usize].sort.is_linked(),
             "{rq:?} is in a tree already"
         );
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
@@ -119,7 +119,7 @@ impl SortTree {
             side = usize::from(sector >= here.key);
             at = here.child[side];
         }
-        pool.nodes[rq.0 as usize].sort = SortNode {
+        pool.slots[rq.0 as usize].sort = SortNode {
             key: sector,
             parent,
             child: [NIL; 2],
@@ -387,14 +387,14 @@ impl SortTree {
 
 #[inline]
 fn node(pool: &RequestPool, at: u32) -> &SortNode {
-    let node = &pool.nodes[at as usize];
+    let node = &pool.slots[at as usize];
     pool.lines.visit(pool.toucher, &node.lines);
     &node.sort
 }
 
 #[inline]
 fn node_mut(pool: &mut RequestPool, at: u32) -> &mut SortNode {
-    let node = &mut pool.nodes[at as usize];
+    let node = &mut pool.slots[at as usize];
     pool.lines.resort(pool.toucher, &node.lines);
     &mut node.sort
 }

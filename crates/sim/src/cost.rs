@@ -8,7 +8,7 @@ mod step;
 pub use spent::{Component, Spent, Sum};
 pub use step::{Cycles, Step};
 
-use blkmq::env::{Near, Tariff, bit_of};
+use blkmq::env::{Near, Overlap, Tariff, bit_of};
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::Duration;
@@ -115,6 +115,7 @@ impl CostModel {
             atomic: self.atomic,
             container_op: self.container_op,
             blind_tries: self.without.try_lock,
+            overlap: self.overlap(),
             near: self.near(cpu),
         }
     }
@@ -133,9 +134,16 @@ impl CostModel {
             near.fold(0, |mask, other| mask | bit_of(other))
         };
         let within = [Distance::Sibling, Distance::Die, Distance::Socket].map(within);
-        let mut near = Near::new(within, self.transfer);
-        near.one_by_one = self.without.overlap;
-        near
+        Near::new(within, self.transfer)
+    }
+
+    /// What several misses come to.
+    pub fn overlap(&self) -> Overlap {
+        if self.without.overlap {
+            Overlap::OneByOne
+        } else {
+            Overlap::Together
+        }
     }
 }
 

@@ -78,9 +78,10 @@ pub enum Answer {
 
 /// Effects of one label, in order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(C)]
 pub struct Outbox {
-    effects: [Option<Effect>; OUTBOX_LIMIT],
     len: u8,
+    effects: [Option<Effect>; OUTBOX_LIMIT],
 }
 
 impl Outbox {
@@ -185,41 +186,45 @@ impl Tick {
 }
 
 /// The running CPU.
+///
+/// In the order in which it is used: what every label touches lies on few cache lines of the
+/// computer that simulates.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Cpu {
-    /// Its number.
-    pub id: CpuId,
-    /// Who owns the locks that are taken: differs for each frame of a CPU.
-    pub owner: u32,
-    /// The running task, as wait queues know it.
-    pub task: WaiterId,
-    /// Its own virtual time, picoseconds. A driver without prices leaves it alone.
-    pub at_ps: u64,
-    /// Answer to the last `Next::Submit` or budget request.
-    pub answer: Answer,
-    /// The path that `Next::Call` asks for.
-    pub call: Option<Call>,
-    /// Effects of the label.
-    pub outbox: Outbox,
     /// What the label touched.
     pub meter: Meter,
-    /// The running task's plug.
-    pub plug: Plug,
-    /// State of the stream behind `random_below`; zero makes every draw zero (explorer).
-    pub random: u64,
-    /// Another task wants this CPU: long loops end early.
-    pub need_resched: bool,
+    /// Its own virtual time, picoseconds. A driver without prices leaves it alone.
+    pub at_ps: u64,
     /// Events of the label, when tracing is on.
     pub trace: Vec<TracePoint>,
-    /// When the label with the last trace point began.
-    pub traced_at: SimTime,
+    /// Its number.
+    pub id: CpuId,
+    /// Another task wants this CPU: long loops end early.
+    pub need_resched: bool,
     /// Tracing is on.
     pub tracing: bool,
-    /// Shared accesses of this label outside locks (debug builds).
-    pub(crate) accesses: u32,
+    /// Who owns the locks that are taken: differs for each frame of a CPU.
+    pub owner: u32,
     /// Locks held by this context.
     pub(crate) locks_held: u32,
+    /// Shared accesses of this label outside locks (debug builds).
+    pub(crate) accesses: u32,
+    /// Answer to the last `Next::Submit` or budget request.
+    pub answer: Answer,
+    /// Effects of the label.
+    pub outbox: Outbox,
+    /// The running task, as wait queues know it.
+    pub task: WaiterId,
+    /// The path that `Next::Call` asks for.
+    pub call: Option<Call>,
+    /// The running task's plug.
+    pub plug: Plug,
     tick: Tick,
+    /// State of the stream behind `random_below`; zero makes every draw zero (explorer).
+    pub random: u64,
+    /// When the label with the last trace point began.
+    pub traced_at: SimTime,
 }
 
 impl Cpu {

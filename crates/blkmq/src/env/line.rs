@@ -15,71 +15,96 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 }
 
 /// What a cache line costs on one CPU, by where the copies are, picoseconds.
+///
+/// What a line costs that one CPU has, which is most that are asked for, lies in a row.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Near {
-    /// Threads of its core; CPUs that share its last-level cache; CPUs of its socket: each set has
-    /// the one before. In words of 64, as a line's copies are.
-    within: [[u64; 2]; 3],
-    /// All others, for each of these sets.
-    beyond: [[u64; 2]; 3],
-    /// Price from each of them, and from farther away.
+    /// Which of the prices is that from each CPU: two bits each.
+    from: [u64; 4],
+    /// Price from threads of its core; from CPUs that share its last-level cache; from CPUs of its
+    /// socket; from farther away.
     prices: [u64; 4],
-    /// Which of the prices is that from each CPU of the socket.
-    from: Vec<u8>,
-    /// Misses never overlap.
-    pub one_by_one: bool,
+    /// The first three of these sets, each with the one before. In words of 64, as a line's
+    /// copies are.
+    within: [[u64; 2]; 3],
 }
 
 impl Near {
     /// Prices on a CPU: from threads of its core, CPUs that share its last-level cache, CPUs of
     /// its socket (each set has the one before), and from farther away.
     pub fn new(masks: [u128; 3], prices: [u64; 4]) -> Near {
-        let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
-        let socket = 128 - masks[2].leading_zeros();
-        let outside = |cpu| masks.iter().filter(move |&mask| mask & bit_of(cpu) == 0);
-        Near {
-            within: masks.map(words),
-            beyond: masks.map(|mask| words(!mask)),
-            prices,
-            from: (0..socket as u16)
-                .map(|cpu| outside(CpuId(cpu)).count() as u8)
-                .collect(),
-            one_by_one: false,
+        let mut from = [0; 4];
+        for cpu in 0..128 {
+            let outside = masks
+                .iter()
+                .filter(|&mask| mask & bit_of(CpuId(cpu)) == 0)
+                .count();
+            from[usize::from(cpu / 32)] |= (outside as u64) << (cpu % 32 * 2);
         }
-    }
-
-    /// Time of two misses that do not need each other's answer.
-    #[inline]
-    pub fn both(&self, a: u64, b: u64) -> u64 {
-        if self.one_by_one { a + b } else { a.max(b) }
+        Near {
+            from,
+            prices,
+            within: masks.map(|mask| [mask as u64, (mask >> 64) as u64]),
+        }
     }
 
     /// Price of a line that one CPU has.
     #[inline]
     fn of_one(&self, cpu: u16) -> u64 {
-        let price = self.from.get(usize::from(cpu));
-        self.prices[price.map_or(3, |&price| usize::from(price % 4))]
+        let price = self.from[usize::from(cpu / 32 % 4)] >> (cpu % 32 * 2);
+        self.prices[price as usize % 4]
     }
 
     /// Price of a line of which these others have copies: from the nearest.
     #[inline]
     fn nearest(&self, copies: [u64; 2]) -> u64 {
-        let [core, cache, socket] = self.within.map(|mask| usize::from(!meet(copies, mask)));
-        self.prices[core + cache + socket]
+        let [low, high] = copies;
+        if high == 0 {
+            return self.behind(|mask| low & mask[0] == 0);
+        }
+        self.behind(|mask| low & mask[0] | high & mask[1] == 0)
     }
 
     /// Price of taking the copies of these others away: as far as the farthest.
     #[inline]
     fn farthest(&self, copies: [u64; 2]) -> u64 {
-        let [core, cache, socket] = self.beyond.map(|mask| usize::from(meet(copies, mask)));
-        self.prices[core + cache + socket]
+        let [low, high] = copies;
+        if high == 0 {
+            return self.behind(|mask| low & !mask[0] != 0);
+        }
+        self.behind(|mask| low & !mask[0] | high & !mask[1] != 0)
+    }
+
+    /// Price from behind those sets of which that is true, which are the first ones. No branch
+    /// asks for each: it would be a coin toss to the CPU.
+    #[inline]
+    fn behind(&self, is_behind: impl Fn(&[u64; 2]) -> bool) -> u64 {
+        let sets = self.within.iter();
+        let count: usize = sets.map(|mask| usize::from(is_behind(mask))).sum();
+        self.prices[count % 4]
     }
 }
 
-/// True if two sets of CPUs have one in common.
-#[inline]
-fn meet(a: [u64; 2], b: [u64; 2]) -> bool {
-    a[0] & b[0] | a[1] & b[1] != 0
+/// What misses that do not need each other's answer come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Overlap {
+    /// They are under way together: the longest counts.
+    #[default]
+    Together,
+    /// One is waited for before the next begins.
+    OneByOne,
+}
+
+impl Overlap {
+    /// Time of two of them.
+    #[inline]
+    pub fn both(self, a: u64, b: u64) -> u64 {
+        match self {
+            Overlap::Together => a.max(b),
+            Overlap::OneByOne => a + b,
+        }
+    }
 }
 
 /// No CPU.
@@ -110,10 +135,17 @@ impl Line {
         self.sole.get() == cpu.0
     }
 
+    /// True if this CPU has a copy: it reads without a miss.
+    #[inline]
+    pub(crate) fn is_at(&self, cpu: CpuId) -> bool {
+        let copies = self.copies[usize::from(cpu.0 / 64 % 2)].get();
+        self.is_of(cpu) || copies >> (cpu.0 % 64) & 1 == 1
+    }
+
     /// A read by `cpu`. Picoseconds.
     #[inline]
     pub fn read(&self, cpu: CpuId, near: &Near) -> u64 {
-        if self.is_of(cpu) || self.word(cpu.0).get() >> (cpu.0 % 64) & 1 == 1 {
+        if self.is_at(cpu) {
             return 0;
         }
         self.missed_read(cpu, near)
@@ -196,6 +228,7 @@ impl Line {
 /// Prices on one CPU of what a label does besides being a label, in picoseconds. All of them zero:
 /// nothing has a price (explorer, scripts).
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Tariff {
     /// An atomic read-modify-write operation.
     pub atomic: u64,
@@ -203,6 +236,8 @@ pub struct Tariff {
     pub container_op: u64,
     /// A failed try-lock touches no line.
     pub blind_tries: bool,
+    /// What several misses come to.
+    pub overlap: Overlap,
     /// Cache lines.
     pub near: Near,
 }
@@ -225,18 +260,19 @@ impl Misses {
 
     /// With what somebody else counted for the same label: what overlaps, overlaps.
     #[inline]
-    pub fn with(self, other: Misses, near: &Near) -> u64 {
-        self.chain + other.chain + near.both(self.together, other.together)
+    pub fn with(self, other: Misses, overlap: Overlap) -> u64 {
+        self.chain + other.chain + overlap.both(self.together, other.together)
     }
 }
 
 /// What a label did, priced as it happens.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Meter {
-    /// The prices.
-    pub tariff: Tariff,
     work: u64,
     misses: Misses,
+    /// The prices.
+    pub tariff: Tariff,
 }
 
 impl Meter {
@@ -244,22 +280,44 @@ impl Meter {
     #[inline]
     pub fn atomic(&mut self, line: &Line, cpu: CpuId) {
         self.misses.chain += core::mem::take(&mut self.misses.together);
-        self.misses.chain += line.write(cpu, &self.tariff.near);
+        if !line.is_of(cpu) {
+            self.missed_atomic(line, cpu);
+        }
         self.work += self.tariff.atomic;
     }
 
     /// A load from a line.
     #[inline]
     pub fn load(&mut self, line: &Line, cpu: CpuId) {
-        let near = &self.tariff.near;
-        self.misses.together = near.both(self.misses.together, line.read(cpu, near));
+        if !line.is_at(cpu) {
+            self.missed_load(line, cpu);
+        }
     }
 
     /// A load from a line that is also written.
     #[inline]
     pub fn update(&mut self, line: &Line, cpu: CpuId) {
-        let near = &self.tariff.near;
-        self.misses.together = near.both(self.misses.together, line.write(cpu, near));
+        if !line.is_of(cpu) {
+            self.missed_update(line, cpu);
+        }
+    }
+
+    // Kept out of the labels: less of them to go through where nothing is missed.
+    #[inline(never)]
+    fn missed_atomic(&mut self, line: &Line, cpu: CpuId) {
+        self.misses.chain += line.take_away(cpu, &self.tariff.near);
+    }
+
+    #[inline(never)]
+    fn missed_load(&mut self, line: &Line, cpu: CpuId) {
+        let miss = line.fetch(cpu, &self.tariff.near);
+        self.misses.together = self.tariff.overlap.both(self.misses.together, miss);
+    }
+
+    #[inline(never)]
+    fn missed_update(&mut self, line: &Line, cpu: CpuId) {
+        let miss = line.take_away(cpu, &self.tariff.near);
+        self.misses.together = self.tariff.overlap.both(self.misses.together, miss);
     }
 
     /// So many container operations.

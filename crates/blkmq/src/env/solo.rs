@@ -207,11 +207,15 @@ impl Hint for SoloHint {
     }
 }
 
+/// The owner of a free lock.
+const NOBODY: u32 = u32::MAX;
+
 /// A lock: an owner and a cell.
 #[derive(Debug)]
 pub struct SoloLock<T> {
     value: RefCell<T>,
-    owner: Cell<Option<u32>>,
+    /// `NOBODY` if it is free.
+    owner: Cell<u32>,
     word: Line,
     /// The guarded data's, if they do not lie beside the word.
     data: Option<Line>,
@@ -288,7 +292,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     fn new(value: T) -> Self {
         SoloLock {
             value: RefCell::new(value),
-            owner: Cell::new(None),
+            owner: Cell::new(NOBODY),
             word: Line::default(),
             data: None,
         }
@@ -302,16 +306,16 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     }
 
     fn is_free(&self) -> bool {
-        self.owner.get().is_none()
+        self.owner.get() == NOBODY
     }
 
     fn acquire(&self, cpu: &mut Cpu) {
         assert!(
-            self.owner.get().is_none(),
+            self.owner.get() == NOBODY,
             "the driver granted a lock that is taken"
         );
         cpu.meter.atomic(&self.word, cpu.id);
-        self.owner.set(Some(cpu.owner));
+        self.owner.set(cpu.owner);
         cpu.locks_held += 1;
     }
 
@@ -334,7 +338,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
 
     fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {
         assert!(
-            self.owner.get() == Some(cpu.owner),
+            self.owner.get() == cpu.owner,
             "guarded data used without its lock"
         );
         cpu.meter.update(self.data_line(), cpu.id);
@@ -345,13 +349,10 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     }
 
     fn release(&self, cpu: &mut Cpu) {
-        assert!(
-            self.owner.get() == Some(cpu.owner),
-            "lock released by a stranger"
-        );
+        assert!(self.owner.get() == cpu.owner, "lock released by a stranger");
         // Whoever looked at the word meanwhile loses his copy before he can see it free.
         cpu.meter.update(&self.word, cpu.id);
-        self.owner.set(None);
+        self.owner.set(NOBODY);
         cpu.locks_held -= 1;
     }
 

@@ -117,7 +117,7 @@ impl Pair {
             assert_eq!(list.is_empty(), naive.is_empty());
         }
         for slot in 0..SLOTS {
-            let linked = self.pool.nodes[slot as usize].queue.is_linked();
+            let linked = self.pool.slots[slot as usize].queue.is_linked();
             assert_eq!(linked, self.home(slot).is_some(), "slot {slot}");
         }
     }

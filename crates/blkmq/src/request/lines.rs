@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use crate::env::{Line, Misses, Near};
+use crate::env::{Line, Misses, Near, Overlap};
 
 use super::CpuId;
 
@@ -20,6 +20,7 @@ const HASH_HEADS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     near: Vec<Near>,
+    overlap: Overlap,
     hash_heads: [Line; HASH_HEADS],
     /// `q->last_merge`, in `struct request_queue`.
     last_merge: Line,
@@ -60,9 +61,10 @@ impl Default for RequestLines {
 }
 
 impl Lines {
-    /// Sets what lines cost on each CPU.
-    pub fn set_prices(&mut self, near: Vec<Near>) {
+    /// Sets what lines cost on each CPU, and several of them together.
+    pub fn set_prices(&mut self, near: Vec<Near>, overlap: Overlap) {
         self.near = near;
+        self.overlap = overlap;
     }
 
     /// A CPU works on a request.
@@ -78,8 +80,10 @@ impl Lines {
         let Some(near) = self.near.get(usize::from(cpu.0)) else {
             return;
         };
-        let farthest = near.both(lines.own.write(cpu, near), lines.links.write(cpu, near));
-        let farthest = near.both(farthest, lines.sort.write(cpu, near));
+        let farthest = self
+            .overlap
+            .both(lines.own.write(cpu, near), lines.links.write(cpu, near));
+        let farthest = self.overlap.both(farthest, lines.sort.write(cpu, near));
         self.chain.set(self.chain.get() + farthest);
         lines.owner.set(cpu.0);
         lines.reader.set(cpu.0);
@@ -128,42 +132,58 @@ impl Lines {
     /// A CPU reads the head of a hash bucket.
     #[inline]
     pub(super) fn read_hash(&self, cpu: CpuId, bucket: u8) {
-        if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            let line = &self.hash_heads[usize::from(bucket) / 8];
-            let miss = line.read(cpu, near);
-            self.loads.set(near.both(self.loads.get(), miss));
+        let line = &self.hash_heads[usize::from(bucket) / 8];
+        if !line.is_at(cpu) {
+            self.load(cpu, line);
         }
     }
 
     /// A CPU reads `q->last_merge`, and needs it to go on.
     #[inline]
     pub(super) fn read_last_merge(&self, cpu: CpuId) {
-        if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            let price = self.last_merge.read(cpu, near);
-            self.chain.set(self.chain.get() + price);
+        if !self.last_merge.is_at(cpu) {
+            self.wait_for(cpu, &self.last_merge);
         }
     }
 
     /// A CPU changes `q->last_merge`.
     #[inline]
     pub(super) fn write_last_merge(&self, cpu: CpuId) {
-        self.store(cpu, &self.last_merge);
+        if !self.last_merge.is_of(cpu) {
+            self.store(cpu, &self.last_merge);
+        }
     }
 
     /// A CPU changes the head of a hash bucket.
     #[inline]
     pub(super) fn write_hash(&self, cpu: CpuId, bucket: u8) {
-        self.store(cpu, &self.hash_heads[usize::from(bucket) / 8]);
+        let line = &self.hash_heads[usize::from(bucket) / 8];
+        if !line.is_of(cpu) {
+            self.store(cpu, line);
+        }
+    }
+
+    // What misses do, kept out of the labels.
+    #[inline(never)]
+    fn load(&self, cpu: CpuId, line: &Line) {
+        if let Some(near) = self.near.get(usize::from(cpu.0)) {
+            let miss = line.fetch(cpu, near);
+            self.loads.set(self.overlap.both(self.loads.get(), miss));
+        }
+    }
+
+    #[inline(never)]
+    fn wait_for(&self, cpu: CpuId, line: &Line) {
+        if let Some(near) = self.near.get(usize::from(cpu.0)) {
+            self.chain.set(self.chain.get() + line.fetch(cpu, near));
+        }
     }
 
     #[inline(never)]
     fn store(&self, cpu: CpuId, line: &Line) {
-        if line.is_of(cpu) {
-            return;
-        }
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
             let miss = line.take_away(cpu, near);
-            self.stores.set(near.both(self.stores.get(), miss));
+            self.stores.set(self.overlap.both(self.stores.get(), miss));
         }
     }
 

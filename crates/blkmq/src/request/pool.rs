@@ -13,21 +13,20 @@ use core::ops::{Index, IndexMut};
 ///
 /// Indexing a request mutably counts as touching its cache lines.
 pub struct RequestPool {
-    pub(super) requests: Vec<Request>,
     pub(super) bios: Vec<Bio>,
     pub(super) free_bios: Vec<BioId>,
-    /// Where each request is linked.
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) slots: Vec<Slot>,
     /// CPU that runs the current label; set by the slab when it is borrowed.
     pub toucher: CpuId,
     /// Cache lines of the entries, and what they have cost.
     pub lines: Lines,
 }
 
-/// What holds a request in lists and trees, and its cache lines: what neighbours touch.
+/// A request, what holds it in lists and trees, and its cache lines. Together, so that one index
+/// finds all of it.
 #[derive(Clone, Debug, Default)]
-#[repr(align(64))]
-pub struct Node {
+#[repr(C, align(64))]
+pub struct Slot {
     /// Links of `queuelist`: plug, ctx, dispatch, requeue, fifo.
     pub(crate) queue: Links,
     /// Links of the merge hash.
@@ -36,23 +35,16 @@ pub struct Node {
     pub(crate) sort: SortNode,
     /// Who has copies of its lines.
     pub(crate) lines: RequestLines,
-}
-
-/// Equality is that of the links: copies of lines are not part of it.
-impl PartialEq for Node {
-    fn eq(&self, other: &Node) -> bool {
-        self.queue == other.queue && self.hash == other.hash && self.sort == other.sort
-    }
+    pub(super) request: Request,
 }
 
 impl RequestPool {
     /// Room for `requests` requests and `bios` bios.
     pub fn new(requests: usize, bios: usize) -> RequestPool {
         RequestPool {
-            requests: vec![Request::default(); requests],
             bios: vec![Bio::default(); bios],
             free_bios: (0..bios as u32).rev().map(BioId).collect(),
-            nodes: vec![Node::default(); requests],
+            slots: vec![Slot::default(); requests],
             toucher: CpuId::default(),
             lines: Lines::default(),
         }
@@ -62,14 +54,14 @@ impl RequestPool {
     #[inline]
     pub(crate) fn touch(&self, rq: RequestId) {
         self.lines
-            .own(self.toucher, &self.nodes[rq.0 as usize].lines);
+            .own(self.toucher, &self.slots[rq.0 as usize].lines);
     }
 
     /// Notes that the running CPU reads `rq` on its way through a tree or a hash bucket.
     #[inline]
     pub(crate) fn visit(&self, rq: RequestId) {
         self.lines
-            .visit(self.toucher, &self.nodes[rq.0 as usize].lines);
+            .visit(self.toucher, &self.slots[rq.0 as usize].lines);
     }
 
     /// Notes that the running CPU reads the head of a bucket of the merge hash.
@@ -101,20 +93,20 @@ impl RequestPool {
 
     /// Number of request slots.
     pub fn len(&self) -> usize {
-        self.requests.len()
+        self.slots.len()
     }
 
     /// True if there is no slot at all.
     pub fn is_empty(&self) -> bool {
-        self.requests.is_empty()
+        self.slots.is_empty()
     }
 
     /// All slots in order, free ones included.
     pub fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
-        self.requests
+        self.slots
             .iter()
             .enumerate()
-            .map(|(i, rq)| (RequestId(i as u32), rq))
+            .map(|(i, slot)| (RequestId(i as u32), &slot.request))
     }
 
     /// Takes a bio slot and fills it. `None` when all are in use.
@@ -282,7 +274,7 @@ impl RequestPool {
     /// Resets a slot for its next user. Panics if it is still in use.
     pub fn reset(&mut self, rq: RequestId) {
         let r = &mut self[rq];
-        assert_eq!(r.place, Place::Free, "request slot reused while in use");
+        assert!(r.place == Place::Free, "request slot reused while in use");
         *r = Request::default();
     }
 }
@@ -291,15 +283,16 @@ impl Index<RequestId> for RequestPool {
     type Output = Request;
     #[inline]
     fn index(&self, id: RequestId) -> &Request {
-        &self.requests[id.0 as usize]
+        &self.slots[id.0 as usize].request
     }
 }
 
 impl IndexMut<RequestId> for RequestPool {
     #[inline]
     fn index_mut(&mut self, id: RequestId) -> &mut Request {
-        self.touch(id);
-        &mut self.requests[id.0 as usize]
+        let slot = &mut self.slots[id.0 as usize];
+        self.lines.own(self.toucher, &slot.lines);
+        &mut slot.request
     }
 }
 

@@ -3,26 +3,24 @@
 //! Left out of comparison: which CPU touched what, times that are only measured, and the remains
 //! of the last user in a free slot. Copying into an existing pool allocates nothing.
 
-use super::{Place, Request, RequestPool};
+use super::{Place, Request, RequestPool, Slot};
 use core::hash::{Hash, Hasher};
 
 impl Clone for RequestPool {
     fn clone(&self) -> RequestPool {
         RequestPool {
-            requests: self.requests.clone(),
             bios: self.bios.clone(),
             free_bios: self.free_bios.clone(),
-            nodes: self.nodes.clone(),
+            slots: self.slots.clone(),
             toucher: self.toucher,
             lines: self.lines.clone(),
         }
     }
 
     fn clone_from(&mut self, source: &RequestPool) {
-        self.requests.clone_from(&source.requests);
         self.bios.clone_from(&source.bios);
         self.free_bios.clone_from(&source.free_bios);
-        self.nodes.clone_from(&source.nodes);
+        self.slots.clone_from(&source.slots);
         self.toucher = source.toucher;
         self.lines.clone_from(&source.lines);
     }
@@ -30,27 +28,30 @@ impl Clone for RequestPool {
 
 impl PartialEq for RequestPool {
     fn eq(&self, other: &RequestPool) -> bool {
-        let same = |(a, b): (&Request, &Request)| a.key() == b.key();
-        self.requests.len() == other.requests.len()
-            && self.requests.iter().zip(&other.requests).all(same)
-            && self.nodes == other.nodes
-            && self.bios == other.bios
-            && self.free_bios == other.free_bios
+        self.slots == other.slots && self.bios == other.bios && self.free_bios == other.free_bios
     }
 }
 
 impl Eq for RequestPool {}
 
+impl PartialEq for Slot {
+    fn eq(&self, other: &Slot) -> bool {
+        self.request.key() == other.request.key()
+            && self.queue == other.queue
+            && self.hash == other.hash
+            && self.sort == other.sort
+    }
+}
+
 impl Hash for RequestPool {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for (slot, rq) in self.requests.iter().enumerate() {
-            rq.key().hash(state);
+        for slot in &self.slots {
+            slot.request.key().hash(state);
             // A free slot is on no list and in no tree.
-            if rq.place != Place::Free {
-                let node = &self.nodes[slot];
-                node.queue.hash(state);
-                node.hash.hash(state);
-                node.sort.hash(state);
+            if slot.request.place != Place::Free {
+                slot.queue.hash(state);
+                slot.hash.hash(state);
+                slot.sort.hash(state);
             }
         }
         self.bios.hash(state);

@@ -46,7 +46,7 @@ proptest! {
             }
         }
         for slot in 0..SLOTS {
-            let linked = pool.nodes[slot as usize].sort.is_linked();
+            let linked = pool.slots[slot as usize].sort.is_linked();
             prop_assert_eq!(linked, key_of.contains_key(&slot));
         }
     }
@@ -89,7 +89,7 @@ fn takes_every_shape_that_the_kernel_takes() {
     for step in 1..=100_000 {
         let slot = (random() % u64::from(SLOTS)) as u32;
         let sector = random() % 16;
-        if pool.nodes[slot as usize].sort.is_linked() {
+        if pool.slots[slot as usize].sort.is_linked() {
             tree.remove(&mut pool, RequestId(slot));
         } else {
             set_sector(&mut pool, slot, sector);

@@ -34,14 +34,23 @@ pub(super) struct LockState {
     hold_max: u64,
 }
 
+/// A contender's place in a queue.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// When it asked.
+    asked: SimTime,
+    /// The one behind it.
+    next: Contender,
+    /// The one before it.
+    prev: Contender,
+}
+
 /// All locks of a machine.
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
     pub(super) locks: Vec<LockState>,
-    /// The contender behind this one in its queue.
-    next: Vec<Contender>,
-    /// When each contender asked; valid while it stands in line.
-    asked: Vec<SimTime>,
+    /// By contender; valid while it stands in line.
+    line: Vec<Place>,
     /// Somebody wants to know more than sums.
     pub(super) watch: Option<Box<Watch>>,
 }
@@ -91,10 +100,14 @@ impl Arbiter {
             wait_max: 0,
             hold_max: 0,
         };
+        let place = Place {
+            asked: SimTime::ZERO,
+            next: NOBODY,
+            prev: NOBODY,
+        };
         Arbiter {
             locks: vec![lock; locks],
-            next: vec![NOBODY; contenders],
-            asked: vec![SimTime::ZERO; contenders],
+            line: vec![place; contenders],
             watch: None,
         }
     }
@@ -117,7 +130,7 @@ impl Arbiter {
     /// line by then.
     pub(super) fn try_take(&mut self, lock: usize, at: SimTime) -> bool {
         let l = &mut self.locks[lock];
-        let waited_for = l.head != NOBODY && self.asked[l.head as usize] <= at;
+        let waited_for = l.head != NOBODY && self.line[l.head as usize].asked <= at;
         if l.taken || l.free_at > at || waited_for {
             l.tries_failed += 1;
             return false;
@@ -129,25 +142,26 @@ impl Arbiter {
     /// Stands in line as of `at`. The time for which the caller then schedules a grant, if nobody
     /// holds the lock and nobody asked for an earlier time.
     pub(super) fn queue(&mut self, lock: usize, who: Contender, at: SimTime) -> Option<SimTime> {
-        self.asked[who as usize] = at;
         let l = &mut self.locks[lock];
-        let mut before = l.tail;
-        if l.head == NOBODY || self.asked[l.head as usize] > at {
-            before = NOBODY;
-        } else if self.asked[before as usize] > at {
-            before = l.head;
-            while self.asked[self.next[before as usize] as usize] <= at {
-                before = self.next[before as usize];
-            }
+        // From the back: hardly anybody asks for a time long before that of others.
+        let (mut before, mut behind) = (l.tail, NOBODY);
+        while let Some(other) = self.line.get(before as usize)
+            && other.asked > at
+        {
+            (before, behind) = (other.prev, before);
         }
-        let behind = if before == NOBODY {
-            core::mem::replace(&mut l.head, who)
-        } else {
-            core::mem::replace(&mut self.next[before as usize], who)
+        self.line[who as usize] = Place {
+            asked: at,
+            next: behind,
+            prev: before,
         };
-        self.next[who as usize] = behind;
-        if behind == NOBODY {
-            l.tail = who;
+        match self.line.get_mut(behind as usize) {
+            None => l.tail = who,
+            Some(other) => other.prev = who,
+        }
+        match self.line.get_mut(before as usize) {
+            None => l.head = who,
+            Some(other) => other.next = who,
         }
         (before == NOBODY && !l.taken).then(|| l.free_at.max(at))
     }
@@ -155,14 +169,20 @@ impl Arbiter {
     /// The first in line takes the lock at `now`, if it is free and was asked for by then.
     pub(super) fn grant_first(&mut self, lock: usize, now: SimTime) -> Option<Grant> {
         let l = &mut self.locks[lock];
-        if l.taken || l.free_at > now || l.head == NOBODY || self.asked[l.head as usize] > now {
+        let who = l.head;
+        // No contender has the number NOBODY.
+        let Place { asked, next, .. } = *self.line.get(who as usize)?;
+        if l.taken || l.free_at > now || asked > now {
             return None;
         }
-        let who = l.head;
-        l.head = self.next[who as usize];
+        l.head = next;
+        match self.line.get_mut(next as usize) {
+            None => l.tail = NOBODY,
+            Some(other) => other.prev = NOBODY,
+        }
         l.taken = true;
         l.acquisitions += 1;
-        let time = now.since(self.asked[who as usize]);
+        let time = now.since(asked);
         let waited = (time.0 > 0).then_some(time);
         if let Some(time) = waited {
             l.contended += 1;
@@ -194,7 +214,8 @@ impl Arbiter {
             watch.released(lock, cpu, at, held);
         }
         let l = &self.locks[lock];
-        (l.head != NOBODY).then(|| at.max(self.asked[l.head as usize]))
+        let first = self.line.get(l.head as usize)?;
+        Some(at.max(first.asked))
     }
 
     /// Accounts by kind, in the kinds' order; kinds never taken are left out.

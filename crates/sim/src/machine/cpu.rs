@@ -136,9 +136,10 @@ pub(super) const HELD_MAX: usize = 4;
 
 /// Locks that one level holds, and since when.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Held {
-    locks: [HeldLock; HELD_MAX],
     count: usize,
+    locks: [HeldLock; HELD_MAX],
 }
 
 /// A lock, its dense number, and when it was granted.
@@ -198,6 +199,7 @@ impl Held {
 
 /// One level of a CPU. The frames of the task level belong to the task.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct LevelState {
     pub(super) stack: Stack,
     pub(super) wait: Wait,
@@ -228,45 +230,49 @@ pub(super) enum IrqStage {
 }
 
 /// A CPU.
+///
+/// In the order in which it is used: what every stretch touches lies on few cache lines of the
+/// computer that simulates.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct CpuState {
-    /// As paths see it; its time is never behind the machine's when it runs.
-    pub(super) env: Cpu,
+    pub(super) idle_since: Option<SimTime>,
+    mode_ps: [u64; 4],
+    /// Locks held with interrupts off.
+    pub(super) irq_off: u32,
+    /// Moves whenever a pending `Step` event becomes void.
+    pub(super) generation: u32,
     /// The level that runs.
     pub(super) level: Level,
     /// An interrupt may wait to be taken.
     pub(super) interrupted: bool,
-    /// Moves whenever a pending `Step` event becomes void.
-    pub(super) generation: u32,
     /// A `Step` event is pending.
     pub(super) scheduled: bool,
-    pub(super) levels: [LevelState; 3],
-    in_softirq: bool,
-    irq: IrqStage,
-    /// Interrupts that wait to be taken: disk and vector.
-    pub(super) irqs: VecDeque<(u8, u32)>,
-    /// An inter-processor interrupt waits to be taken.
-    pub(super) ipi: bool,
-    /// Completions for the block softirq, with their disks, and whether it is raised.
-    pub(super) softirq_list: VecDeque<(u8, RequestId, Status)>,
-    pub(super) softirq_raised: bool,
-    /// Completions of the interrupt's batch, with their disks, last added first.
-    pub(super) batch: Vec<(u8, RequestId)>,
     /// The other thread of the core did real work when this CPU was last run.
     pub(super) shared: bool,
-    /// Locks held with interrupts off.
-    pub(super) irq_off: u32,
-    pub(super) current: Option<TaskId>,
+    in_softirq: bool,
+    pub(super) softirq_raised: bool,
+    /// An inter-processor interrupt waits to be taken.
+    pub(super) ipi: bool,
     pub(super) runqueue: VecDeque<TaskId>,
-    pub(super) slice_end: SimTime,
-    pub(super) idle_since: Option<SimTime>,
-    mode_ps: [u64; 4],
     pub(super) spin_ps: u64,
+    pub(super) task_spin_ps: u64,
+    pub(super) current: Option<TaskId>,
+    irq: IrqStage,
+    /// As paths see it; its time is never behind the machine's when it runs.
+    pub(super) env: Cpu,
+    pub(super) levels: [LevelState; 3],
+    /// Interrupts that wait to be taken: disk and vector.
+    pub(super) irqs: VecDeque<(u8, u32)>,
+    /// Completions for the block softirq, with their disks.
+    pub(super) softirq_list: VecDeque<(u8, RequestId, Status)>,
+    /// Completions of the interrupt's batch, with their disks, last added first.
+    pub(super) batch: Vec<(u8, RequestId)>,
+    pub(super) slice_end: SimTime,
     idle_ps: u64,
     pub(super) switches: u64,
     /// `mode_ps` when the running task came here, and what it spun since.
     task_from: TaskUsage,
-    pub(super) task_spin_ps: u64,
 }
 
 impl CpuState {

@@ -15,16 +15,17 @@ use crate::plan::{DeviceKind, Plan};
 /// Lines by thread, I/O and hctx.
 #[derive(Clone, Debug)]
 pub(super) struct OuterLines {
+    /// Those of a thread in a row: the head of its list of finished work, then one for each I/O:
     /// io_kiocb and bio, which are under way together.
-    ios: Vec<Vec<Line>>,
-    /// Head of the list of finished work.
-    rings: Vec<Line>,
+    threads: Vec<Line>,
+    /// Lines of one thread.
+    of_thread: usize,
     /// Of each disk's hctxs.
     queues: Vec<Vec<QueueLines>>,
 }
 
 /// Lines of a drive's queue.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug, Default)]
 struct QueueLines {
     /// sq_lock.
     lock: Line,
@@ -35,15 +36,24 @@ struct QueueLines {
 impl OuterLines {
     /// `hctxs`: how many each disk has.
     pub(super) fn new(plan: &Plan, hctxs: &[usize]) -> OuterLines {
-        let ios = |depth: u32| vec![Line::default(); depth as usize];
+        let depths = plan.threads.iter().map(|t| t.iodepth as usize);
+        let of_thread = 1 + depths.max().unwrap_or(0);
         OuterLines {
-            ios: plan.threads.iter().map(|t| ios(t.iodepth)).collect(),
-            rings: vec![Line::default(); plan.threads.len()],
+            threads: vec![Line::default(); plan.threads.len() * of_thread],
+            of_thread,
             queues: hctxs
                 .iter()
                 .map(|&count| vec![QueueLines::default(); count])
                 .collect(),
         }
+    }
+
+    fn ring(&self, thread: usize) -> &Line {
+        &self.threads[thread * self.of_thread]
+    }
+
+    fn io(&self, thread: usize, slot: u32) -> &Line {
+        &self.threads[thread * self.of_thread + 1 + slot as usize]
     }
 }
 
@@ -51,7 +61,7 @@ impl Simulator {
     /// The task begins or takes back an I/O.
     pub(super) fn touch_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
         let near = &self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.ios[thread][slot as usize].write(id, near);
+        let miss = self.outer.io(thread, slot).write(id, near);
         self.wait_for_lines(id, step, miss);
     }
 
@@ -59,7 +69,7 @@ impl Simulator {
     pub(super) fn touch_ended_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
         self.touch_io(id, thread, slot, step);
         let near = &self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.rings[thread].write(id, near);
+        let miss = self.outer.ring(thread).write(id, near);
         self.wait_for_lines(id, step, miss);
     }
 

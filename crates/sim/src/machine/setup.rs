@@ -50,7 +50,7 @@ impl Simulator {
             state.env.meter.tariff = costs.tariff(CpuId(cpu as u16));
         }
         for queue in &mq.queues {
-            queue.with_pool(|pool| pool.lines.set_prices(costs.lines()));
+            queue.with_pool(|pool| pool.lines.set_prices(costs.lines(), costs.overlap()));
         }
         let siblings = (0..cpus)
             .map(|cpu| sibling(profile, CpuId(cpu), cpus))

@@ -276,7 +276,8 @@ impl Simulator {
             return false;
         };
         let other = &self.cpus[usize::from(sibling.0)];
-        !other.is_idle() && !matches!(other.levels[other.level as usize].wait, Wait::Spin(..))
+        let spins = matches!(other.levels[other.level as usize].wait, Wait::Spin(..));
+        !(other.is_idle() || spins)
     }
 
     /// The machine's time for a CPU: its own, which is never behind.

@@ -51,7 +51,7 @@ impl Simulator {
             locks: env.locks_held(),
             shared: cpu.shared,
             cut: cpu.interrupted && level != Level::Hardirq,
-            taken: false,
+            taken: NO_LOCK,
             irq_off,
             held,
             core: &mut self.core,
@@ -116,6 +116,9 @@ impl Simulator {
     }
 }
 
+/// The number of no lock.
+const NO_LOCK: u32 = u32::MAX;
+
 /// Who owns a lock: differs for each level of each CPU.
 fn owner(id: CpuId, level: Level) -> u32 {
     u32::from(id.0) * 4 + level as u32
@@ -131,8 +134,8 @@ struct Lane<'a> {
     shared: bool,
     /// An interrupt waits to be taken as soon as none is masked.
     cut: bool,
-    /// The lock that the last label asked for is taken.
-    taken: bool,
+    /// The number of the lock that the last label asked for, if it is taken; else `NO_LOCK`.
+    taken: u32,
     irq_off: &'a mut u32,
     held: &'a mut Held,
     core: &'a mut Core,
@@ -220,15 +223,18 @@ impl Lane<'_> {
         if self.cut && *self.irq_off == 0 {
             return Some(Stop::Interrupt);
         }
-        // The frame's own try has just told that it is taken.
-        if core::mem::take(&mut self.taken) || !self.lock(lock, env) {
-            self.taken = false;
-            *wait = Wait::Spin(lock);
-            self.stand_in_line(lock, env, level);
-            return Some(Stop::Waits);
+        // The frame's own try may have told just now that it is taken.
+        if self.taken == NO_LOCK && self.lock(lock, env) {
+            *wait = Wait::None;
+            return None;
         }
-        *wait = Wait::None;
-        None
+        let slot = match core::mem::replace(&mut self.taken, NO_LOCK) {
+            NO_LOCK => self.mq.lock_slot(lock),
+            slot => slot as usize,
+        };
+        *wait = Wait::Spin(lock);
+        self.stand_in_line(lock, slot, env, level);
+        Some(Stop::Waits)
     }
 
     /// The limit is reached: goes on if nothing is due before, and the clock moves on with it.
@@ -243,11 +249,10 @@ impl Lane<'_> {
         true
     }
 
-    fn stand_in_line(&mut self, lock: LockId, env: &Cpu, level: Level) {
+    fn stand_in_line(&mut self, lock: LockId, slot: usize, env: &Cpu, level: Level) {
         if lock.masks_irq() {
             *self.irq_off += 1;
         }
-        let slot = self.mq.lock_slot(lock);
         let who = u32::from(env.id.0) * 3 + level as u32;
         if let Some(due) = self.core.arbiter.queue(slot, who, env.now()) {
             self.grant_at(due, slot);
@@ -300,7 +305,10 @@ impl Toll for Lane<'_> {
     #[inline(always)]
     fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool {
         let (work, misses) = cpu.meter.take();
-        let misses = misses.with(self.pool.held(cpu.id).lines.take(), &cpu.meter.tariff.near);
+        let misses = misses.with(
+            self.pool.held(cpu.id).lines.take(),
+            cpu.meter.tariff.overlap,
+        );
         let work = self.core.costs.label(label) + work;
         // Waiting for a cache line takes as long beside a busy sibling as alone.
         let ps = misses
@@ -324,7 +332,7 @@ impl Toll for Lane<'_> {
     fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
         let slot = self.mq.lock_slot(lock);
         if !self.core.arbiter.is_free(slot, cpu.now()) {
-            self.taken = true;
+            self.taken = slot as u32;
             return false;
         }
         if is_exact(lock) && !self.in_time(cpu) {

@@ -1,6 +1,6 @@
 //! What a miss costs, by where the copies are, and what overlaps.
 
-use super::{Line, Meter, Misses, Near, Tariff};
+use super::{Line, Meter, Misses, Near, Overlap, Tariff};
 use crate::request::CpuId;
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
@@ -29,6 +29,7 @@ fn loads_overlap_and_atomics_wait() {
             atomic: 5,
             container_op: 2,
             blind_tries: false,
+            overlap: Overlap::Together,
             near: near(),
         },
         ..Meter::default()
@@ -60,10 +61,6 @@ fn what_two_count_for_one_label_overlaps() {
         chain: 2,
         together: 7,
     };
-    assert_eq!(a.with(b, &near()), 13);
-    let one_by_one = Near {
-        one_by_one: true,
-        ..near()
-    };
-    assert_eq!(a.with(b, &one_by_one), 20);
+    assert_eq!(a.with(b, Overlap::Together), 13);
+    assert_eq!(a.with(b, Overlap::OneByOne), 20);
 }

@@ -1,7 +1,7 @@
 //! Whoever works on a request waits once for its lines; neighbours cost one line each.
 
 use super::{Lines, RequestLines};
-use crate::env::{Misses, Near, bit_of};
+use crate::env::{Misses, Near, Overlap, bit_of};
 use crate::request::CpuId;
 
 const FAR: u64 = 100;
@@ -10,7 +10,7 @@ const FAR: u64 = 100;
 fn lines() -> Lines {
     let mut lines = Lines::default();
     let near = |cpu| Near::new([bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
-    lines.set_prices(vec![near(0), near(1)]);
+    lines.set_prices(vec![near(0), near(1)], Overlap::Together);
     lines
 }
 

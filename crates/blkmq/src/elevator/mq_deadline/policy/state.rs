@@ -134,7 +134,7 @@ impl MqDeadline {
             held += list.len();
             for rq in list.iter(pool) {
                 assert!(
-                    !pool.nodes[rq.0 as usize].sort.is_linked(),
+                    !pool.slots[rq.0 as usize].sort.is_linked(),
                     "{rq:?} in a tree, too"
                 );
                 assert_eq!(pool[rq].hashed, None, "{rq:?} at head is in the hash");
