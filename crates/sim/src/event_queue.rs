@@ -28,7 +28,7 @@ const NONE: u32 = u32::MAX;
 /// Nothing is cancelled: an event that may become void carries a generation, and whoever receives
 /// it compares that with the current one and drops it.
 ///
-/// Holds up to 16,773,120 events; one more is a panic.
+/// Holds up to 16,769,024 events; one more is a panic.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     /// Time of the earliest event, all bits set if there is none.

@@ -311,9 +311,14 @@ impl Cpu {
     #[inline]
     pub fn emit(&mut self, point: TracePoint) {
         if self.tracing {
-            self.traced_at = self.now();
-            self.trace.push(point);
+            self.record(point);
         }
+    }
+
+    #[cold]
+    fn record(&mut self, point: TracePoint) {
+        self.traced_at = self.now();
+        self.trace.push(point);
     }
 
     /// Notes one shared access; in debug builds a second one in the same label outside locks is

@@ -413,17 +413,16 @@ impl PassPath {
         let mut pool = q.pool.held(cpu.id);
         let lowest = self.picked.iter(&pool).map(|rq| pool[rq].hctx).min();
         let lowest = lowest.expect("the list is not empty");
-        let (mut same, mut rest) = (QueueList::new(), QueueList::new());
-        while let Some(rq) = self.picked.pop_front(&mut pool) {
-            let side = if pool[rq].hctx == lowest {
-                &mut same
-            } else {
-                &mut rest
-            };
-            side.push_back(&mut pool, rq);
+        let mut same = QueueList::new();
+        let mut next = self.picked.first();
+        while let Some(rq) = next {
+            next = self.picked.next(&pool, rq);
+            if pool[rq].hctx == lowest {
+                self.picked.remove(&mut pool, rq);
+                same.push_back(&mut pool, rq);
+            }
         }
-        self.foreign = !rest.is_empty();
-        self.picked = rest;
+        self.foreign = !self.picked.is_empty();
         self.hctx = lowest.0;
         *list = ListPath::new(same, false);
         self.wait(At::List)

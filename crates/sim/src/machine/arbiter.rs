@@ -4,6 +4,8 @@
 //! later than the present: whoever asks for an earlier time goes before it.
 //! Kernel: kernel/locking/qspinlock.c (queue order is arrival order, blind to distance).
 
+use core::hint::cold_path;
+
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, LockKind};
 use blkmq::request::CpuId;
@@ -189,6 +191,7 @@ impl Arbiter {
             l.wait += time.0;
             l.wait_max = l.wait_max.max(time.0);
             if let Some(watch) = &mut self.watch {
+                cold_path();
                 watch.granted(lock, CpuId((who / 3) as u16), time, now);
             }
         }
@@ -211,6 +214,7 @@ impl Arbiter {
         l.hold += held.0;
         l.hold_max = l.hold_max.max(held.0);
         if let Some(watch) = &mut self.watch {
+            cold_path();
             watch.released(lock, cpu, at, held);
         }
         let l = &self.locks[lock];

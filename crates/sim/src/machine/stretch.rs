@@ -160,7 +160,9 @@ impl Lane<'_> {
             let Some(frame) = stack.top() else {
                 return Stop::Turn;
             };
-            self.pool = &self.mq.queue(frame.queue()).pool;
+            if self.mq.queues.len() > 1 {
+                self.pool = &self.mq.queue(frame.queue()).pool;
+            }
             env.begin_label();
             let next = frame.drive(self.mq, env, self);
             if !env.is_quiet() {
