@@ -284,7 +284,8 @@ Scan(h) ==
 
 Nothing == [unmarked |-> {}, run |-> {}]
 Marked(hs) == {h \in hs : restart[h]}
-Each(hs) == [unmarked |-> Marked(hs), run |-> Marked(hs)]
+(* R0, R4, all: whoever was marked runs if it has work (blk_mq_run_hw_queue looks itself). *)
+Each(hs) == [unmarked |-> Marked(hs), run |-> {h \in Marked(hs) : HasWork(h)}]
 
 (* Whom the free of a request of hctx h unmarks and runs. *)
 Restarted(h) ==

@@ -134,7 +134,7 @@ pub fn completed_level(rq: &Request) -> Option<usize> {
 }
 
 /// The scheduler of a queue.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(PartialEq, Eq, Hash, Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "one block to clone: the explorer's state (seam.md rule 9)"
@@ -144,6 +144,25 @@ pub enum Elevator {
     None,
     /// mq-deadline.
     MqDeadline(MqDeadline),
+}
+
+/// Copying one over another of its kind copies what is in it.
+impl Clone for Elevator {
+    fn clone(&self) -> Elevator {
+        match self {
+            Elevator::None => Elevator::None,
+            Elevator::MqDeadline(policy) => Elevator::MqDeadline(policy.clone()),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Elevator) {
+        match (self, source) {
+            (Elevator::MqDeadline(policy), Elevator::MqDeadline(source)) => {
+                policy.clone_from(source);
+            }
+            (this, source) => *this = source.clone(),
+        }
+    }
 }
 
 impl Elevator {

@@ -23,7 +23,7 @@ pub use complete::CompletePath;
 pub use dd_insert::DdInsertPath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
-pub use hand::TagsInHand;
+pub use hand::{RunInHand, TagsInHand};
 pub use insert::InsertPath;
 pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};

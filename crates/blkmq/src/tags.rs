@@ -24,12 +24,14 @@ pub struct WaiterId(pub u32);
 pub enum Waiter {
     /// A task: exclusive.
     Task(WaiterId),
-    /// A hardware context (`hctx->dispatch_wait`): not exclusive.
+    /// A hardware context (`hctx->dispatch_wait`).
     Hctx {
         /// Number of the queue in its `BlkMq`.
         queue: u8,
         /// Which context.
         hctx: HctxId,
+        /// WQ_FLAG_EXCLUSIVE: its wake-up is one of the batch. No kernel has it so.
+        exclusive: bool,
     },
 }
 

@@ -55,6 +55,55 @@ pub(crate) enum Command {
     ImportStats(ImportStatsArgs),
     /// Check the specifications with TLC, and compare verdicts and counts with what they promise
     Check(CheckArgs),
+    /// Visit all states of a variant of specs/Restart with the real paths, without TLC
+    Explore(ExploreArgs),
+    /// Take the steps of a schedule file with the real paths
+    ReplaySchedule(ReplayScheduleArgs),
+}
+
+/// Arguments of `blksim explore`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes:
+    0  all invariants hold in all states
+    1  one is violated; the schedule is printed
+    2  bad input or usage")]
+pub(crate) struct ExploreArgs {
+    /// A variant of specs/Restart
+    pub(crate) variant: String,
+    /// Go on behind a violation: the counts are those of all states
+    #[arg(long)]
+    pub(crate) whole: bool,
+    /// Depth first: less memory, and no shortest schedule
+    #[arg(long)]
+    pub(crate) depth_first: bool,
+    /// Do not expand states that differ only in what the specification does not see
+    #[arg(long)]
+    pub(crate) no_test: bool,
+    /// Write the schedule of a violation into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schedule: Option<PathBuf>,
+    /// Where the specifications are. Default: specs/ in or above the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) specs: Option<PathBuf>,
+}
+
+/// Arguments of `blksim replay-schedule`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes:
+    0  every step was taken, and the verdict is the one that the file shows
+    1  a step was rejected, or the verdict is another
+    2  bad input or usage")]
+pub(crate) struct ReplayScheduleArgs {
+    /// The schedule, from `blksim check --schedules DIR` or `blksim explore --schedule FILE`
+    pub(crate) file: PathBuf,
+    /// Another constant, for instance Policy=later: do the same steps end well?
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The labels that each step ran, too
+    #[arg(long)]
+    pub(crate) labels: bool,
 }
 
 /// Arguments of `blksim check`.

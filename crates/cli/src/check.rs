@@ -6,7 +6,7 @@
 mod pool;
 mod table;
 mod tools;
-mod tree;
+pub(crate) mod tree;
 
 use std::path::Path;
 

@@ -13,6 +13,7 @@ mod compare;
 mod conform;
 mod drive;
 mod error;
+mod explore;
 mod import_stats;
 mod interrupt;
 mod list;
@@ -63,6 +64,8 @@ fn main() -> ExitCode {
         Command::Sensitivity(args) => sensitivity::sensitivity(&args),
         Command::ImportStats(args) => import_stats::import_stats(&args),
         Command::Check(args) => check::check(&args),
+        Command::Explore(args) => explore::explore(&args),
+        Command::ReplaySchedule(args) => explore::replay_schedule(&args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

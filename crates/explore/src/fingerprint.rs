@@ -107,6 +107,21 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u128 {
     twin.finish_both()
 }
 
+/// A hash of bytes for a table that compares them whole: it only has to spread.
+pub(crate) fn spread(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64;
+    let mut chunks = bytes.chunks_exact(8);
+    let mut mix = |word: u64| {
+        hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    };
+    for chunk in &mut chunks {
+        mix(u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
+    }
+    let rest = chunks.remainder().iter();
+    mix(rest.fold(0, |word, &byte| word << 8 | u64::from(byte)));
+    finalize(hash)
+}
+
 /// Number of a state, in the order of discovery.
 pub(crate) type StateId = u32;
 

@@ -13,6 +13,7 @@ mod config;
 mod fingerprint;
 mod oracle;
 mod report;
+pub mod restart;
 mod search;
 pub mod tlc;
 mod walk;

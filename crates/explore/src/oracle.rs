@@ -174,6 +174,7 @@ fn hctxs_in_line(world: &World) -> Option<String> {
         let entry = Waiter::Hctx {
             queue: 0,
             hctx: HctxId(number),
+            exclusive: false,
         };
         let in_line = |ws: &WaitState<Solo>| {
             ws.queue

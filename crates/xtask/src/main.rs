@@ -4,6 +4,7 @@
 //! `step.rs` for what passing, failing and skipping mean, `tidy.rs` for the house rules.
 #![forbid(unsafe_code)]
 
+mod bench_explore;
 mod btt;
 mod checks;
 mod ci;
@@ -61,6 +62,8 @@ enum Command {
     Deny,
     /// Benchmarks
     Bench {
+        /// `explore`: the explorer against TLC. Default: all of benches/
+        what: Option<BenchOf>,
         /// Run each once, to see that it works and keeps its ratios
         #[arg(long)]
         smoke: bool,
@@ -78,6 +81,13 @@ enum Command {
     },
 }
 
+/// What to measure apart from benches/.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum BenchOf {
+    /// The explorer against TLC.
+    Explore,
+}
+
 fn main() -> ExitCode {
     let command = Args::parse().command;
     let result = match command {
@@ -92,7 +102,11 @@ fn main() -> ExitCode {
         Command::Mutants => specs::mutants(),
         Command::Reproduce => reproduce::run(),
         Command::Deny => deny::run(),
-        Command::Bench { smoke } => checks::bench(smoke),
+        Command::Bench {
+            what: Some(BenchOf::Explore),
+            ..
+        } => bench_explore::run(),
+        Command::Bench { smoke, what: None } => checks::bench(smoke),
         Command::Btt => btt::run(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };

@@ -17,10 +17,25 @@ use crate::request::CpuId;
 pub struct Solo;
 
 /// A shared value with its cache line.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SoloCell<T: Copy> {
     value: Cell<T>,
     line: Line,
+}
+
+/// Copying into an existing cell leaves its line.
+impl<T: Copy> Clone for SoloCell<T> {
+    fn clone(&self) -> SoloCell<T> {
+        SoloCell {
+            value: self.value.clone(),
+            line: self.line.clone(),
+        }
+    }
+
+    #[inline]
+    fn clone_from(&mut self, source: &SoloCell<T>) {
+        self.value.set(source.value.get());
+    }
 }
 
 impl<T: Copy> SoloCell<T> {
@@ -227,7 +242,7 @@ impl<T> SoloLock<T> {
     }
 }
 
-/// Copying into an existing lock reuses what its value has allocated.
+/// Copying into an existing lock reuses what its value has allocated, and leaves the lines.
 impl<T: Clone> Clone for SoloLock<T> {
     fn clone(&self) -> SoloLock<T> {
         SoloLock {
@@ -240,9 +255,7 @@ impl<T: Clone> Clone for SoloLock<T> {
 
     fn clone_from(&mut self, source: &SoloLock<T>) {
         self.value.get_mut().clone_from(&source.value.borrow());
-        self.owner.clone_from(&source.owner);
-        self.word.clone_from(&source.word);
-        self.data.clone_from(&source.data);
+        self.owner.set(source.owner.get());
     }
 }
 

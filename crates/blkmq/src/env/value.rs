@@ -3,7 +3,8 @@
 //! Compared is what changes while it runs; sizes and settings come from the configuration.
 
 /// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure over `Env`, for `Solo`. Fields before the
-/// semicolon are only copied. `clone_from` reuses what is there. A derive would have to name the
+/// semicolon are only copied. `clone_from` reuses what is there: both must have been made from one
+/// configuration, and copies of cache lines stay what they were. A derive would have to name the
 /// bounds of every field's fields; a field that is missing here does not compile.
 macro_rules! solo_value {
     ($name:ident { $($constant:ident),*; $($state:ident),* }) => {
@@ -14,7 +15,7 @@ macro_rules! solo_value {
             }
 
             fn clone_from(&mut self, source: &Self) {
-                $(self.$constant.clone_from(&source.$constant);)*
+                $(debug_assert!(self.$constant == source.$constant, "another configuration");)*
                 $(self.$state.clone_from(&source.$state);)*
             }
         }

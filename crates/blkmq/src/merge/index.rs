@@ -15,9 +15,11 @@ const HASH_BITS: u32 = 6;
 const BUCKETS: usize = 1 << HASH_BITS;
 
 /// `q->last_merge` and the elevator's hash.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MergeIndex {
     buckets: [List<HashLink>; BUCKETS],
+    /// Buckets that are not empty, one bit each.
+    filled: u64,
     last_merge: Option<RequestId>,
     visits: u32,
 }
@@ -31,6 +33,28 @@ pub enum Candidate {
     AskTree,
     /// None, and look no further.
     Stop,
+}
+
+/// Copying one over another copies the buckets that are not empty in one of them.
+impl Clone for MergeIndex {
+    fn clone(&self) -> MergeIndex {
+        MergeIndex {
+            buckets: self.buckets,
+            ..*self
+        }
+    }
+
+    fn clone_from(&mut self, source: &MergeIndex) {
+        let mut left = self.filled | source.filled;
+        while left != 0 {
+            let bucket = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.buckets[bucket] = source.buckets[bucket];
+        }
+        self.filled = source.filled;
+        self.last_merge = source.last_merge;
+        self.visits = source.visits;
+    }
 }
 
 /// Equality is that of the contents: what look-ups cost is not part of it.
@@ -53,6 +77,7 @@ impl Default for MergeIndex {
     fn default() -> MergeIndex {
         MergeIndex {
             buckets: [List::new(); BUCKETS],
+            filled: 0,
             last_merge: None,
             visits: 0,
         }
@@ -173,6 +198,8 @@ impl MergeIndex {
         let mut count = 0;
         for (bucket, list) in self.buckets.iter().enumerate() {
             list.check(pool);
+            let filled = self.filled >> bucket & 1 == 1;
+            assert_eq!(filled, !list.is_empty(), "bit of bucket {bucket}");
             for rq in list.iter(pool) {
                 assert_eq!(pool[rq].hashed, Some(bucket as u8), "bucket of {rq:?}");
                 count += 1;
@@ -196,6 +223,7 @@ impl MergeIndex {
         assert!(before.is_none(), "{rq:?} is in the hash already");
         pool.relink_bucket(bucket);
         self.buckets[usize::from(bucket)].push_front(pool, rq);
+        self.filled |= 1 << bucket;
     }
 
     fn unhash(&mut self, pool: &mut RequestPool, rq: RequestId) {
@@ -205,6 +233,9 @@ impl MergeIndex {
                 pool.relink_bucket(bucket);
             }
             self.buckets[usize::from(bucket)].remove(pool, rq);
+            if self.buckets[usize::from(bucket)].is_empty() {
+                self.filled &= !(1 << bucket);
+            }
         }
     }
 }

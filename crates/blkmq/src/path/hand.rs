@@ -1,7 +1,8 @@
-//! Tags that a path holds between taking them from a request and giving them back: for oracles
-//! that count every bit of a tag map.
+//! What paths hold between two labels, for oracles and checkers: tags between a request and the map
+//! that they go back to, requests between two lists.
 
-use super::Frame;
+use super::{Frame, RunPath};
+use crate::list::QueueList;
 use crate::request::HctxId;
 
 /// Bits on their way back.
@@ -35,6 +36,32 @@ impl Frame {
             | Frame::Flush(_)
             | Frame::DdInsert(_)
             | Frame::Requeue(_) => None,
+        }
+    }
+}
+
+/// Requests of a run that stand in no list that others see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunInHand {
+    /// What is to be offered to the driver, in order.
+    pub list: QueueList,
+    /// It came off the dispatch list, not out of the scheduler.
+    pub leftovers: bool,
+    /// Something of it was issued; only noted where the rules ask for it.
+    pub moved: bool,
+    /// It stopped for lack of a driver tag.
+    pub no_tag: bool,
+}
+
+impl RunPath {
+    /// What the run holds at this label.
+    pub fn in_hand(&self) -> RunInHand {
+        let (moved, no_tag) = self.list_state();
+        RunInHand {
+            list: self.list_in_hand(),
+            leftovers: self.has_leftovers(),
+            moved,
+            no_tag,
         }
     }
 }

@@ -163,6 +163,16 @@ impl ListPath {
         }
     }
 
+    /// What is still to be offered.
+    pub(super) fn rest_of_list(&self) -> QueueList {
+        self.list
+    }
+
+    /// Something was issued; it stopped for lack of a tag.
+    pub(super) fn state(&self) -> (bool, bool) {
+        (self.moved, self.stop == Stop::NoTag)
+    }
+
     /// The driver tag that is being put.
     pub(super) fn tag_in_hand(&self) -> Option<u32> {
         self.put.and_then(|put| put.bit_in_hand())
@@ -473,10 +483,9 @@ impl ListPath {
     }
 }
 
-/// Whether the run that has the list will ask if something of it was issued.
+/// Whether it matters to the run that has the list if something of it was issued.
 fn notes_moves<E: Env>(q: &RequestQueue<E>) -> bool {
-    let ask = q.settings.rules.restart.ask;
-    matches!(ask, AskAfter::NoneIssued | AskAfter::SomeIssued)
+    q.settings.rules.restart.ask != AskAfter::NoneLeft
 }
 
 /// __blk_mq_requeue_request() without the tag: the driver does not have it any more.

@@ -139,6 +139,18 @@ impl RunPath {
         })
     }
 
+    pub(super) fn has_leftovers(&self) -> bool {
+        matches!(self.at, At::MarkRestart | At::CountMark | At::Leftovers)
+    }
+
+    pub(super) fn list_in_hand(&self) -> QueueList {
+        self.list.rest_of_list()
+    }
+
+    pub(super) fn list_state(&self) -> (bool, bool) {
+        self.list.state()
+    }
+
     pub(super) fn label(&self) -> Label {
         match self.at {
             At::Pass if !self.pass.in_list() => Label::of(PASS, self.pass.at as usize),

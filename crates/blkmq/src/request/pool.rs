@@ -24,7 +24,7 @@ pub struct RequestPool {
 
 /// A request, what holds it in lists and trees, and its cache lines. Together, so that one index
 /// finds all of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot {
     /// Links of `queuelist`: plug, ctx, dispatch, requeue, fifo.
@@ -36,6 +36,26 @@ pub struct Slot {
     /// Who has copies of its lines.
     pub(crate) lines: RequestLines,
     pub(super) request: Request,
+}
+
+/// Copying over an existing slot leaves its lines.
+impl Clone for Slot {
+    fn clone(&self) -> Slot {
+        Slot {
+            queue: self.queue,
+            hash: self.hash,
+            sort: self.sort,
+            lines: self.lines.clone(),
+            request: self.request.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Slot) {
+        self.queue = source.queue;
+        self.hash = source.hash;
+        self.sort = source.sort;
+        self.request.clone_from(&source.request);
+    }
 }
 
 impl RequestPool {

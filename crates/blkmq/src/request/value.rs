@@ -22,7 +22,6 @@ impl Clone for RequestPool {
         self.free_bios.clone_from(&source.free_bios);
         self.slots.clone_from(&source.slots);
         self.toucher = source.toucher;
-        self.lines.clone_from(&source.lines);
     }
 }
 

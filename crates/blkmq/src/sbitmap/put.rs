@@ -177,7 +177,12 @@ impl Put {
                     woken += 1;
                     cpu.outbox.push(Effect::Wake(task));
                 }
-                Waiter::Hctx { queue, hctx } => {
+                Waiter::Hctx {
+                    queue,
+                    hctx,
+                    exclusive,
+                } => {
+                    woken += u32::from(exclusive);
                     out(cpu, queue, hctx);
                     map.ws_active.add(cpu, -1);
                     cpu.outbox.push(Effect::Kick {

@@ -422,6 +422,7 @@ fn an_hctx_that_waits_does_not_count_as_woken() {
     let entry = Waiter::Hctx {
         queue: 0,
         hctx: crate::request::HctxId(3),
+        exclusive: false,
     };
     map.wait[0].queue.acquire(&mut cpu);
     map.wait[0].edit(&mut cpu, |entries| entries.push(entry));

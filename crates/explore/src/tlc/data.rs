@@ -23,7 +23,7 @@ pub struct Corruption {
 
 /// The constants of a configuration: `Name = value`. Model values become numbers, and their own
 /// assignments `r1 = r1` vanish.
-pub(super) fn settings(configuration: &str) -> Vec<(String, String)> {
+pub fn settings(configuration: &str) -> Vec<(String, String)> {
     let pairs = configuration
         .lines()
         .filter_map(|line| line.split_once('='));

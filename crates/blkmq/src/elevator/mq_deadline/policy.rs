@@ -31,7 +31,7 @@ pub const BEST_EFFORT: usize = 1;
 pub const IDLE: usize = 2;
 
 /// mq-deadline of one queue.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(PartialEq, Eq, Hash, Debug)]
 pub struct MqDeadline {
     /// Attributes in queue/iosched.
     pub settings: MqDeadlineSettings,
@@ -48,6 +48,40 @@ pub struct MqDeadline {
     batching: u32,
     /// Direction decisions that reads won while writes waited.
     starved: u32,
+}
+
+/// Copying one over another reuses its index.
+impl Clone for MqDeadline {
+    fn clone(&self) -> MqDeadline {
+        MqDeadline {
+            levels: self.levels.clone(),
+            index: self.index.clone(),
+            ..*self
+        }
+    }
+
+    fn clone_from(&mut self, source: &MqDeadline) {
+        let MqDeadline {
+            settings,
+            head_insert,
+            shallow_depth,
+            at_head,
+            levels,
+            index,
+            last_dir,
+            batching,
+            starved,
+        } = self;
+        *settings = source.settings;
+        *head_insert = source.head_insert;
+        *shallow_depth = source.shallow_depth;
+        *at_head = source.at_head;
+        levels.clone_from(&source.levels);
+        index.clone_from(&source.index);
+        *last_dir = source.last_dir;
+        *batching = source.batching;
+        *starved = source.starved;
+    }
 }
 
 /// Requests of one priority level (struct dd_per_prio).

@@ -9,7 +9,7 @@ use crate::path::tag::{self, TagMap, TagStep};
 use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, RequestId};
-use crate::rules::{LineEntry, LineRetry, TagLine};
+use crate::rules::{LineEntry, LineRetry, Restart, TagLine};
 use crate::sbitmap::{Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
@@ -90,7 +90,7 @@ impl ListPath {
         }
         map.ws_active.add(cpu, 1);
         let rules = q.settings.rules.restart;
-        let waiter = Waiter::Hctx { queue, hctx };
+        let waiter = entry(rules, queue, hctx);
         ws.edit(cpu, |entries| match rules.line {
             TagLine::WakeOne => entries.push(waiter),
             TagLine::Nowhere | TagLine::WakeAll => entries.insert(0, waiter),
@@ -150,7 +150,7 @@ impl ListPath {
         let map = mq.set_of(queue).driver_of(hctx);
         let ws = &map.wait[line as usize];
         if got && mq.queue(queue).settings.rules.restart.entry != LineEntry::Kept {
-            let waiter = Waiter::Hctx { queue, hctx };
+            let waiter = entry(mq.queue(queue).settings.rules.restart, queue, hctx);
             let stood = ws.edit(cpu, |entries| {
                 let before = entries.len();
                 entries.retain(|&entry| entry != waiter);
@@ -267,6 +267,15 @@ impl ListPath {
             trace_rq(cpu, queue, TraceAction::Requeue, traced);
         }
         self.commit(q, queue, hctx, cpu)
+    }
+}
+
+/// The entry of an hctx in a wait queue.
+fn entry(rules: Restart, queue: u8, hctx: HctxId) -> Waiter {
+    Waiter::Hctx {
+        queue,
+        hctx,
+        exclusive: rules.line == TagLine::WakeOne,
     }
 }
 

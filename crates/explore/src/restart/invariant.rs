@@ -1,0 +1,99 @@
+//! The specification's invariants, on the state as the paths have it.
+
+use blkmq::env::{Bit, Count, Lock};
+use blkmq::rules::RestartRule;
+
+use super::project::counts;
+use super::setting::{REQUESTS_MAX, Setting};
+use super::world::{At, Hctx, Life, World};
+
+/// The first invariant that does not hold, by the specification's name.
+pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
+    if !no_stall(world) {
+        return Some("NoStall");
+    }
+    if !tags_exact(world, setting) {
+        return Some("TagsExact");
+    }
+    if !counters_exact(world, setting) {
+        return Some("CountersExact");
+    }
+    (!nothing_lost(world, setting)).then_some("NothingLost")
+}
+
+/// Nothing runs, nothing will: no request waits.
+fn no_stall(world: &World) -> bool {
+    let waits = |r: &super::world::Request| r.life == Life::Live;
+    !world.is_quiet() || !world.side.requests.iter().any(waits)
+}
+
+/// A tag is free or its request is in the device.
+fn tags_exact(world: &World, setting: &Setting) -> bool {
+    let mut maps = (0u8..).zip(&world.mq.sets[0].driver);
+    maps.all(|(number, map)| {
+        let requests = world.side.requests.iter();
+        let of_map = requests
+            .filter(|r| r.life == Life::Device && setting.index_of(r.home).0 == u16::from(number));
+        map.busy_count() as usize == of_map.count()
+    })
+}
+
+/// Counters stand for marked hctxs, but while a marking is half done.
+fn counters_exact(world: &World, setting: &Setting) -> bool {
+    let (of_queue, of_map) = counts(setting.restart.rule);
+    let all = || (0..setting.all_hctxs()).map(Hctx);
+    let half = |h: Hctx| (0..setting.contexts).any(|c| world.at(setting, h, c) == At::Count);
+    if !(of_queue || of_map) || all().any(half) {
+        return true;
+    }
+    let marked = |h: Hctx| {
+        let q = world.mq.queue(setting.queue_of(h));
+        q.hctx(setting.index_of(h)).restart.peek()
+    };
+    if of_map {
+        let mut maps = (0u16..).zip(&world.mq.sets[0].restarts);
+        return maps.all(|(map, count)| {
+            let here = all().filter(|&h| setting.index_of(h).0 == map && marked(h));
+            count.peek() as usize == here.count()
+        });
+    }
+    let flag = setting.restart.rule == RestartRule::SameQueue;
+    world.mq.queues.iter().all(|q| {
+        let here = all().filter(|&h| setting.queue_of(h) == q.id && marked(h));
+        let count = here.count();
+        let expected = if flag { count.min(1) } else { count };
+        q.restarts.peek() as usize == expected
+    })
+}
+
+/// A live request is in exactly one list, and lists hold nothing else.
+fn nothing_lost(world: &World, setting: &Setting) -> bool {
+    let mut held = [0_u8; REQUESTS_MAX];
+    for h in (0..setting.all_hctxs()).map(Hctx) {
+        let q = world.mq.queue(setting.queue_of(h));
+        let dispatch = &q.hctx(setting.index_of(h)).dispatch;
+        q.with_pool(|pool| {
+            let owner = |rq| usize::from(super::run::owner(pool, rq));
+            dispatch.inspect(|list| list.iter(pool).for_each(|rq| held[owner(rq)] += 1));
+            for context in 0..setting.contexts {
+                if let Some(running) = world.running(setting, h, context) {
+                    let list = running.path.in_hand().list;
+                    list.iter(pool).for_each(|rq| held[owner(rq)] += 1);
+                }
+            }
+        });
+    }
+    for q in &world.mq.queues {
+        q.with_pool(|pool| {
+            for (id, rq) in pool.iter() {
+                if rq.place == blkmq::request::Place::Elevator {
+                    held[usize::from(super::run::owner(pool, id))] += 1;
+                }
+            }
+        });
+    }
+    (0..setting.requests).all(|request| {
+        let live = world.life(request) == Life::Live;
+        held[usize::from(request)] == u8::from(live)
+    })
+}

@@ -1,0 +1,253 @@
+//! What the specification sees of a state: its variables and nothing else.
+//!
+//! Two states with the same projection have the same future; `search.rs` tests that.
+
+use std::fmt::Write as _;
+
+use blkmq::env::{Bit, Count, Lock, Solo};
+use blkmq::queue::RequestQueue;
+use blkmq::request::{Place, RequestPool};
+use blkmq::rules::{Recheck, RestartRule, TagLine};
+use blkmq::tags::Waiter;
+
+use super::run::owner;
+use super::setting::{REQUESTS_MAX, Setting};
+use super::world::{At, Hctx, Life, World};
+
+/// Behind a list.
+const END: u8 = 0xff;
+
+/// A projection under way.
+#[derive(Debug)]
+struct Sink<'a> {
+    bytes: &'a mut Vec<u8>,
+    /// Requests are alike.
+    alike: bool,
+}
+
+impl Sink<'_> {
+    fn value(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    fn request(&mut self, request: u8) {
+        self.bytes.push(if self.alike { 0 } else { request });
+    }
+}
+
+impl World {
+    /// The variables of the specification, in a fixed order: lists with an end mark.
+    pub(super) fn project(&self, setting: &Setting, bytes: &mut Vec<u8>) {
+        let alike = setting.symmetry;
+        let out = &mut Sink { bytes, alike };
+        for hctx in (0..setting.all_hctxs()).map(Hctx) {
+            self.project_hctx(setting, hctx, out);
+        }
+        for queue in 0..setting.queues {
+            let q = self.mq.queue(queue);
+            q.with_pool(|pool| scheduled(q, pool, |rq| out.request(rq)));
+            out.value(END);
+            out.value(q.restarts.peek() as u8);
+        }
+        let set = &self.mq.sets[0];
+        for (map, count) in set.driver.iter().zip(&set.restarts) {
+            out.value((map.depth - map.busy_count()) as u8);
+            out.value(count.peek() as u8);
+            self.waiters(setting, map, |hctx| out.value(hctx.0));
+            out.value(END);
+        }
+        if setting.symmetry {
+            return self.project_alike(out);
+        }
+        for life in [Life::Device, Life::Freed, Life::Done] {
+            for request in 0..setting.requests {
+                let entry = &self.side.requests[usize::from(request)];
+                if entry.life == life {
+                    out.request(request);
+                    if life != Life::Done {
+                        out.value(entry.home.0);
+                    }
+                }
+            }
+            out.value(END);
+        }
+    }
+
+    /// Requests that nobody tells apart: how many of them are where. With lists of which only the
+    /// length counts that is one state of each orbit.
+    fn project_alike(&self, out: &mut Sink<'_>) {
+        for life in [Life::Device, Life::Freed] {
+            let mut homes = [END; REQUESTS_MAX];
+            for (home, entry) in homes.iter_mut().zip(&self.side.requests) {
+                if entry.life == life {
+                    *home = entry.home.0;
+                }
+            }
+            homes.sort_unstable();
+            homes.iter().for_each(|&home| out.value(home));
+        }
+        let done = |entry: &&super::world::Request| entry.life == Life::Done;
+        let done = self.side.requests.iter().filter(done).count();
+        out.value(done as u8);
+    }
+
+    fn project_hctx(&self, setting: &Setting, hctx: Hctx, out: &mut Sink<'_>) {
+        let q = self.mq.queue(setting.queue_of(hctx));
+        let h = q.hctx(setting.index_of(hctx));
+        let side = &self.side;
+        let flags = u8::from(h.restart.peek())
+            | u8::from(side.pending[usize::from(hctx.0)]) << 1
+            | u8::from(side.starved[usize::from(hctx.0)]) << 2;
+        out.value(flags);
+        q.with_pool(|pool| {
+            h.dispatch.inspect(|list| {
+                for rq in list.iter(pool) {
+                    out.request(owner(pool, rq));
+                }
+            });
+            out.value(END);
+            for context in 0..setting.contexts {
+                let at = self.at(setting, hctx, context);
+                let Some(running) = self.running(setting, hctx, context) else {
+                    out.value(at as u8);
+                    continue;
+                };
+                let hand = running.path.in_hand();
+                // What no later action reads is not seen.
+                let held = at != At::Ask;
+                let moved = held && hand.leftovers && hand.moved;
+                let no_tag = at == At::PutBack
+                    && hand.no_tag
+                    && setting.restart.recheck == Recheck::LeftLine;
+                let flags = u8::from(held && hand.leftovers) << 3
+                    | u8::from(moved) << 4
+                    | u8::from(no_tag) << 5;
+                out.value(at as u8 | flags);
+                if held {
+                    for rq in hand.list.iter(pool) {
+                        out.request(owner(pool, rq));
+                    }
+                    out.value(END);
+                }
+            }
+        });
+    }
+
+    /// Who stands in line for a tag of a map: the first one is woken first.
+    fn waiters(
+        &self,
+        setting: &Setting,
+        map: &blkmq::sbitmap::Sbitmap<Solo>,
+        mut each: impl FnMut(Hctx),
+    ) {
+        map.wait[0].queue.inspect(|queue| {
+            let mut one = |entry: &Waiter| match *entry {
+                Waiter::Hctx { queue, hctx, .. } => each(setting.hctx(queue, hctx)),
+                Waiter::Task(_) => unreachable!("no task waits for a tag"),
+            };
+            // Entries that are all woken stand the other way round.
+            match setting.restart.line {
+                TagLine::WakeOne => queue.entries.iter().for_each(&mut one),
+                TagLine::Nowhere | TagLine::WakeAll => queue.entries.iter().rev().for_each(one),
+            }
+        });
+    }
+
+    /// The value of one of the specification's variables, as TLC prints it; none of a name that
+    /// is not observed.
+    pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
+        let hctxs = || (0..setting.all_hctxs()).map(Hctx);
+        let of_hctx = |value: &dyn Fn(Hctx) -> String| {
+            let each = hctxs().map(|h| {
+                let (queue, index) = (setting.queue_of(h) + 1, setting.index_of(h).0 + 1);
+                format!("<<{queue}, {index}>> :> {}", value(h))
+            });
+            format!("({})", each.collect::<Vec<_>>().join(" @@ "))
+        };
+        let flag = |flag: bool| if flag { "TRUE" } else { "FALSE" }.to_owned();
+        let tuple = |values: Vec<String>| format!("<<{}>>", values.join(", "));
+        let set = &self.mq.sets[0];
+        let list =
+            |requests: Vec<u8>| tuple(requests.iter().map(|r| (r + 1).to_string()).collect());
+        Some(match name {
+            "tags" => tuple(
+                set.driver
+                    .iter()
+                    .map(|map| (map.depth - map.busy_count()).to_string())
+                    .collect(),
+            ),
+            "mcount" => tuple(set.restarts.iter().map(|c| c.peek().to_string()).collect()),
+            "qcount" => {
+                let counts = self.mq.queues.iter().map(|q| q.restarts.peek().to_string());
+                tuple(counts.collect())
+            }
+            "restart" => of_hctx(&|h| {
+                let q = self.mq.queue(setting.queue_of(h));
+                flag(q.hctx(setting.index_of(h)).restart.peek())
+            }),
+            "pending" => of_hctx(&|h| flag(self.side.pending[usize::from(h.0)])),
+            "waiters" => tuple(
+                set.driver
+                    .iter()
+                    .map(|map| {
+                        let mut line = Vec::new();
+                        self.waiters(setting, map, |h| {
+                            let (queue, index) = (setting.queue_of(h), setting.index_of(h).0);
+                            line.push(format!("<<{}, {}>>", queue + 1, index + 1));
+                        });
+                        tuple(line)
+                    })
+                    .collect(),
+            ),
+            "sched" => tuple(
+                self.mq
+                    .queues
+                    .iter()
+                    .map(|q| {
+                        let mut requests = Vec::new();
+                        q.with_pool(|pool| scheduled(q, pool, |rq| requests.push(rq)));
+                        list(requests)
+                    })
+                    .collect(),
+            ),
+            "disp" => of_hctx(&|h| {
+                let q = self.mq.queue(setting.queue_of(h));
+                let dispatch = &q.hctx(setting.index_of(h)).dispatch;
+                list(q.with_pool(|pool| {
+                    dispatch.inspect(|l| l.iter(pool).map(|rq| owner(pool, rq)).collect())
+                }))
+            }),
+            "state" => {
+                let mut text = String::from("(");
+                for request in 0..setting.requests {
+                    let mark = if request == 0 { "" } else { " @@ " };
+                    let life = self.life(request);
+                    let _ = write!(text, "{mark}{} :> \"{life}\"", request + 1);
+                }
+                text + ")"
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Requests in a queue's scheduler, in the order in which it gives them out: by sector.
+fn scheduled(q: &RequestQueue<Solo>, pool: &RequestPool, mut each: impl FnMut(u8)) {
+    debug_assert!(q.has_elevator());
+    let mut found = [(u64::MAX, 0); REQUESTS_MAX];
+    let mut count = 0;
+    for (id, rq) in pool.iter() {
+        if rq.place == Place::Elevator {
+            found[count] = (rq.sector.0, owner(pool, id));
+            count += 1;
+        }
+    }
+    found[..count].sort_unstable();
+    found[..count].iter().for_each(|&(_, owner)| each(owner));
+}
+
+/// Marks that a counter stands for, by the rule: none if the rule has no counter.
+pub(super) fn counts(rule: RestartRule) -> (bool, bool) {
+    let of_queue = matches!(rule, RestartRule::QueueCount | RestartRule::SameQueue);
+    (of_queue, rule == RestartRule::MapCount)
+}

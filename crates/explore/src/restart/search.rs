@@ -1,0 +1,472 @@
+//! Every state of a configuration, breadth or depth first, counted as TLC counts.
+//!
+//! Distinct states are different projections, compared whole. Generated are the first state and
+//! every action of every distinct state. Whether projections decide the future is tested: a state
+//! whose projection is known but which differs otherwise is expanded as well, uncounted, and both
+//! must have the same successors.
+
+use blkmq::schedule::{Schedule, Step};
+
+use super::invariant;
+use super::run::Runner;
+use super::setting::Setting;
+use super::world::{Action, World};
+use crate::fingerprint::{fingerprint, spread};
+use crate::tlc::Verdict;
+
+/// How a configuration is explored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Go on behind a violation, so that counts are exact.
+    pub whole: bool,
+    /// Depth first.
+    pub depth_first: bool,
+    /// Of the states whose projection is known, one in so many is expanded for the test of
+    /// projections; 0: none.
+    pub test_one_in: u64,
+}
+
+impl Default for Options {
+    /// Breadth first to the first violation, all projections tested.
+    fn default() -> Options {
+        Options {
+            whole: false,
+            depth_first: false,
+            test_one_in: 1,
+        }
+    }
+}
+
+/// What an exploration found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Explored {
+    /// Whether all invariants hold.
+    pub verdict: Verdict,
+    /// The first state and every action of every distinct state.
+    pub generated: u64,
+    /// Different projections.
+    pub distinct: u64,
+    /// States on the longest of the shortest ways; meaningless depth first.
+    pub depth: u64,
+    /// How often each action was taken, by name.
+    pub taken: Vec<(&'static str, u64)>,
+    /// States expanded for the test of projections.
+    pub tested: u64,
+    /// A state that ends well was seen: quiet, with every request done.
+    pub ends: bool,
+    /// A shortest way to the first violation (breadth first), or a way.
+    pub schedule: Vec<Step>,
+}
+
+impl Explored {
+    /// A schedule file's content.
+    pub fn schedule_file(
+        &self,
+        variant: &str,
+        constants: &[(String, String)],
+        observed: &[String],
+    ) -> Schedule {
+        let mut steps = self.schedule.clone();
+        for step in &mut steps {
+            step.observed.retain(|(name, _)| observed.contains(name));
+        }
+        Schedule {
+            spec: "Restart".to_owned(),
+            variant: variant.to_owned(),
+            shows: self.verdict.to_string(),
+            settings: constants.to_vec(),
+            steps,
+            repeats_from: None,
+        }
+    }
+}
+
+/// Number of a distinct state.
+type Id = u32;
+const NONE: Id = Id::MAX;
+
+/// How a state was first reached.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    parent: Id,
+    action: Action,
+}
+
+/// Projections, whole, in the order of discovery.
+#[derive(Debug)]
+struct Table {
+    bytes: Vec<u8>,
+    ends: Vec<u64>,
+    slots: Vec<Slot>,
+}
+
+/// A place of the open addressing: a state and bits of its hash, which only save comparisons.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    id: Id,
+    hash: u32,
+}
+
+const FREE: Slot = Slot { id: NONE, hash: 0 };
+
+impl Table {
+    fn new() -> Table {
+        Table {
+            bytes: Vec::new(),
+            ends: vec![0],
+            slots: vec![FREE; 1 << 12],
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    fn get(&self, id: Id) -> &[u8] {
+        let id = id as usize;
+        &self.bytes[self.ends[id] as usize..self.ends[id + 1] as usize]
+    }
+
+    /// Its number, and whether it is new.
+    fn insert(&mut self, projection: &[u8]) -> (Id, bool) {
+        let hash = spread(projection);
+        let (mask, tag) = (self.slots.len() - 1, (hash >> 32) as u32);
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot.id == NONE {
+                break;
+            }
+            if slot.hash == tag && self.get(slot.id) == projection {
+                return (slot.id, false);
+            }
+            at = (at + 1) & mask;
+        }
+        let id = self.len() as Id;
+        self.slots[at] = Slot { id, hash: tag };
+        self.bytes.extend_from_slice(projection);
+        self.ends.push(self.bytes.len() as u64);
+        if self.len() * 2 > self.slots.len() {
+            self.grow();
+        }
+        (id, true)
+    }
+
+    fn grow(&mut self) {
+        let mask = self.slots.len() * 2 - 1;
+        self.slots = vec![FREE; mask + 1];
+        for id in 0..self.len() as Id {
+            let hash = spread(self.get(id));
+            let mut at = hash as usize & mask;
+            while self.slots[at].id != NONE {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = Slot {
+                id,
+                hash: (hash >> 32) as u32,
+            };
+        }
+    }
+}
+
+/// Explores a configuration.
+pub fn explore(setting: &Setting, options: Options) -> Explored {
+    let mut search = Search::new(setting, options);
+    search.run();
+    search.report()
+}
+
+#[derive(Debug)]
+struct Search<'a> {
+    setting: &'a Setting,
+    options: Options,
+    runner: Runner,
+    table: Table,
+    origins: Vec<Origin>,
+    /// Hash of the concrete state that was expanded, for each distinct one.
+    concrete: Vec<u128>,
+    /// Digest of the successors of each expanded state.
+    digests: Vec<u128>,
+    /// States that differ from the one that was expanded with the same projection.
+    variants: Vec<(Id, World)>,
+    spare: Vec<World>,
+    generated: u64,
+    depth: u64,
+    tested: u64,
+    taken: [u64; NAMES.len()],
+    ends: bool,
+    violated: Option<(Id, &'static str)>,
+    /// A projection that does not decide the future.
+    torn: Option<String>,
+    actions: Vec<Action>,
+    projection: Vec<u8>,
+}
+
+/// Actions, as `Search::taken` counts them.
+const NAMES: [&str; 11] = [
+    "Start",
+    "Ask",
+    "Mark",
+    "Count",
+    "Issue",
+    "Retry",
+    "PutBack",
+    "InsertSched",
+    "InsertBypass",
+    "Free",
+    "Restart",
+];
+
+impl<'a> Search<'a> {
+    fn new(setting: &'a Setting, options: Options) -> Search<'a> {
+        Search {
+            setting,
+            options,
+            runner: Runner::new(),
+            table: Table::new(),
+            origins: Vec::new(),
+            concrete: Vec::new(),
+            digests: Vec::new(),
+            variants: Vec::new(),
+            spare: Vec::new(),
+            generated: 1,
+            depth: 0,
+            tested: 0,
+            taken: [0; NAMES.len()],
+            ends: false,
+            violated: None,
+            torn: None,
+            actions: Vec::new(),
+            projection: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        let first = World::new(self.setting);
+        let nowhere = Origin {
+            parent: NONE,
+            action: Action::Free(0),
+        };
+        self.meet(&first, nowhere);
+        let mut open = vec![(0, first)];
+        if self.options.depth_first {
+            while let Some((id, world)) = open.pop() {
+                self.expand(id, world, &mut open);
+                if self.stops() {
+                    return;
+                }
+            }
+            return self.test_variants();
+        }
+        while !open.is_empty() {
+            self.depth += 1;
+            let mut next = Vec::with_capacity(open.len() * 2);
+            for (id, world) in open.drain(..) {
+                self.expand(id, world, &mut next);
+                if self.stops() {
+                    return;
+                }
+            }
+            open = next;
+            // Their twins are expanded by now, or will be with the next level.
+            if self.depth.is_multiple_of(2) {
+                self.test_variants();
+            }
+            if self.stops() {
+                return;
+            }
+        }
+        self.test_variants();
+    }
+
+    fn stops(&self) -> bool {
+        self.torn.is_some() || (self.violated.is_some() && !self.options.whole)
+    }
+
+    /// Notes a state. Its number, and whether its projection is new.
+    fn meet(&mut self, world: &World, origin: Origin) -> (Id, bool) {
+        self.projection.clear();
+        world.project(self.setting, &mut self.projection);
+        let (id, new) = self.table.insert(&self.projection);
+        if !new {
+            return (id, false);
+        }
+        self.origins.push(origin);
+        if self.options.test_one_in > 0 {
+            self.concrete.push(concrete(world));
+            self.digests.push(0);
+        }
+        if self.violated.is_none()
+            && let Some(name) = invariant::broken(world, self.setting)
+        {
+            self.violated = Some((id, name));
+        }
+        self.ends |= world.is_quiet() && world.all_done(self.setting);
+        (id, true)
+    }
+
+    /// All successors of a state.
+    fn expand(&mut self, id: Id, world: World, next: &mut Vec<(Id, World)>) {
+        let mut actions = core::mem::take(&mut self.actions);
+        world.actions(self.setting, &mut actions);
+        let mut digest = 0;
+        let last = actions.len();
+        let mut source = Some(world);
+        for (index, &action) in actions.iter().enumerate() {
+            let world = source.as_ref().expect("the last action takes it");
+            self.count(world, action);
+            // The last action may have the state itself.
+            let mut successor = match index + 1 == last {
+                true => source.take().expect("it was there"),
+                false => self.copy(world),
+            };
+            self.runner.take(self.setting, &mut successor, action);
+            let (met, new) = self.meet(&successor, Origin { parent: id, action });
+            digest = self.digest(digest, action);
+            if new {
+                next.push((met, successor));
+            } else {
+                self.known(met, successor);
+            }
+            if self.stops() {
+                break;
+            }
+        }
+        self.spare.extend(source);
+        if self.options.test_one_in > 0 {
+            self.digests[id as usize] = digest | 1;
+        }
+        self.actions = actions;
+    }
+
+    fn copy(&mut self, world: &World) -> World {
+        match self.spare.pop() {
+            Some(mut spare) => {
+                spare.clone_from(world);
+                spare
+            }
+            None => world.clone(),
+        }
+    }
+
+    fn count(&mut self, world: &World, action: Action) {
+        self.generated += 1;
+        let kind = match action {
+            Action::Go(hctx, context) => world.at(self.setting, hctx, context) as usize,
+            Action::InsertSched(..) => 7,
+            Action::InsertBypass(..) => 8,
+            Action::Free(_) => 9,
+            Action::Restart(_) => 10,
+        };
+        self.taken[kind] += 1;
+    }
+
+    /// Adds one successor, whose projection is at hand, to a digest of them all.
+    fn digest(&self, digest: u128, action: Action) -> u128 {
+        if self.options.test_one_in == 0 {
+            return 0;
+        }
+        let action = match action {
+            _ if !self.setting.symmetry => action,
+            Action::InsertSched(_, hctx) => Action::InsertSched(0, hctx),
+            Action::InsertBypass(_, hctx) => Action::InsertBypass(0, hctx),
+            Action::Free(_) => Action::Free(0),
+            Action::Restart(_) => Action::Restart(0),
+            Action::Go(..) => action,
+        };
+        digest.wrapping_add(fingerprint(&(action, &self.projection)))
+    }
+
+    /// A state whose projection is known: if it differs otherwise, its future is compared.
+    fn known(&mut self, id: Id, world: World) {
+        if self.options.test_one_in == 0 {
+            return self.spare.push(world);
+        }
+        let concrete = concrete(&world);
+        let differs = concrete != self.concrete[id as usize];
+        if differs && (concrete as u64).is_multiple_of(self.options.test_one_in) {
+            self.variants.push((id, world));
+        } else {
+            self.spare.push(world);
+        }
+    }
+
+    /// Expands states that differ from others with the same projection, without counting.
+    fn test_variants(&mut self) {
+        let mut later = Vec::new();
+        for (id, world) in core::mem::take(&mut self.variants) {
+            let expected = self.digests[id as usize];
+            if expected == 0 {
+                later.push((id, world));
+                continue;
+            }
+            self.tested += 1;
+            let mut actions = core::mem::take(&mut self.actions);
+            world.actions(self.setting, &mut actions);
+            let mut digest = 0;
+            for &action in &actions {
+                let mut successor = self.copy(&world);
+                self.runner.take(self.setting, &mut successor, action);
+                self.projection.clear();
+                successor.project(self.setting, &mut self.projection);
+                digest = self.digest(digest, action);
+                self.spare.push(successor);
+            }
+            self.actions = actions;
+            if digest | 1 != expected && self.torn.is_none() {
+                self.torn = Some(format!(
+                    "two states with projection {:?} have different successors",
+                    self.table.get(id)
+                ));
+            }
+            self.spare.push(world);
+        }
+        self.variants = later;
+    }
+
+    fn report(mut self) -> Explored {
+        let verdict = match (&self.torn, self.violated) {
+            (Some(text), _) => Verdict::Failed(text.clone()),
+            (None, Some((_, name))) => Verdict::Violated(name.to_owned()),
+            (None, None) => Verdict::Holds,
+        };
+        let schedule = match self.violated {
+            Some((id, _)) => self.path(id),
+            None => Vec::new(),
+        };
+        let taken = NAMES.into_iter().zip(self.taken);
+        Explored {
+            verdict,
+            generated: self.generated,
+            distinct: self.table.len() as u64,
+            depth: self.depth,
+            taken: taken.filter(|&(_, count)| count > 0).collect(),
+            tested: self.tested,
+            ends: self.ends,
+            schedule,
+        }
+    }
+
+    /// The steps to a state, with what each one changed.
+    fn path(&mut self, to: Id) -> Vec<Step> {
+        let mut actions = Vec::new();
+        let mut at = self.origins[to as usize];
+        while at.parent != NONE {
+            actions.push(at.action);
+            at = self.origins[at.parent as usize];
+        }
+        actions.reverse();
+        super::replay::steps(self.setting, &actions)
+    }
+}
+
+impl World {
+    pub(super) fn all_done(&self, setting: &Setting) -> bool {
+        (0..setting.requests).all(|request| self.life(request) == super::world::Life::Done)
+    }
+}
+
+/// A hash of all of a state, for the test of projections.
+fn concrete(world: &World) -> u128 {
+    fingerprint(&(&world.mq, &world.side))
+}

@@ -1,0 +1,267 @@
+//! Constants of a configuration, and the block layer that they stand for.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::env::Solo;
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::rules::{
+    AskAfter, LineEntry, LineRetry, NoMerges, Pull, PutBack, QueueLimits, Recheck, Restart,
+    RestartRule, Rules, SchedulerKind, TagLine,
+};
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use thiserror::Error;
+
+/// Most requests of a configuration.
+pub(super) const REQUESTS_MAX: usize = 8;
+/// Most hctxs of all queues.
+pub(super) const HCTXS_MAX: usize = 8;
+
+/// Ticks a second; no tick passes.
+const HZ: u32 = 250;
+
+/// A configuration of `specs/Restart`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Requests.
+    pub requests: u8,
+    /// Request queues on the tag set.
+    pub queues: u8,
+    /// Hardware queues of each; the k-th ones share tag map k.
+    pub hctxs: u8,
+    /// Dispatch contexts of each hctx.
+    pub contexts: u8,
+    /// Driver tags of each map.
+    pub tags: u32,
+    /// Requests that the device holds at once; 0: any number.
+    pub limit: u8,
+    /// How hctxs are restarted.
+    pub restart: Restart,
+    /// The counter is a step of its own after the bit.
+    pub mark_split: bool,
+    /// The driver runs what it refused when a request ends.
+    pub driver_reruns: bool,
+    /// Requests are inserted in order.
+    pub lowest_first: bool,
+    /// TLC may permute the requests: `SYMMETRY` stands in the configuration.
+    pub symmetry: bool,
+}
+
+/// Why constants are no configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SettingError {
+    /// One that must be there.
+    #[error("constant {0} is missing")]
+    Missing(&'static str),
+    /// A value that is not one of its.
+    #[error("constant {name} = {value}: expected {expected}")]
+    Value {
+        /// The constant.
+        name: &'static str,
+        /// What it was given.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+}
+
+/// Constants by name, as they stand in a file.
+struct Constants<'a>(&'a [(String, String)]);
+
+impl Constants<'_> {
+    fn get(&self, name: &'static str) -> Result<&str, SettingError> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        let (_, value) = found.ok_or(SettingError::Missing(name))?;
+        Ok(value.trim())
+    }
+
+    fn number(&self, name: &'static str, least: u8, most: u8) -> Result<u8, SettingError> {
+        let value = self.get(name)?;
+        let number = value.parse().ok().filter(|n| (least..=most).contains(n));
+        number.ok_or_else(|| SettingError::Value {
+            name,
+            value: value.to_owned(),
+            expected: format!("{least} to {most}"),
+        })
+    }
+
+    fn choice<T: Copy>(
+        &self,
+        name: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<T, SettingError> {
+        let value = self.get(name)?;
+        let found = choices.iter().find(|(word, _)| *word == value);
+        found
+            .map(|&(_, choice)| choice)
+            .ok_or_else(|| SettingError::Value {
+                name,
+                value: value.to_owned(),
+                expected: choices
+                    .iter()
+                    .map(|(word, _)| *word)
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+            })
+    }
+
+    fn flag(&self, name: &'static str) -> Result<bool, SettingError> {
+        self.choice(name, &[("TRUE", true), ("FALSE", false)])
+    }
+
+    /// `{1, 2, 3}`: how many.
+    fn set(&self, name: &'static str) -> Result<u8, SettingError> {
+        let value = self.get(name)?;
+        let inside = value.strip_prefix('{').and_then(|v| v.strip_suffix('}'));
+        let count = inside.map_or(0, |inside| inside.split(',').count());
+        if !(1..=REQUESTS_MAX).contains(&count) {
+            return Err(SettingError::Value {
+                name,
+                value: value.to_owned(),
+                expected: format!("a set of 1 to {REQUESTS_MAX}"),
+            });
+        }
+        Ok(count as u8)
+    }
+}
+
+impl Setting {
+    /// Reads the constants of a configuration or of a schedule.
+    pub fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        let c = Constants(constants);
+        let kept = c.choice(
+            "EntryRule",
+            &[
+                ("\"kept\"", LineEntry::Kept),
+                ("\"second\"", LineEntry::SecondAttempt),
+                ("\"any\"", LineEntry::AnyAttempt),
+            ],
+        )?;
+        let restart = Restart {
+            name: "specified",
+            rule: c.choice(
+                "RestartRule",
+                &[
+                    ("\"R0\"", RestartRule::SameQueue),
+                    ("\"R1\"", RestartRule::RoundRobin),
+                    ("\"R2\"", RestartRule::QueueCount),
+                    ("\"R2p\"", RestartRule::MapCount),
+                    ("\"R4\"", RestartRule::Own),
+                    ("\"all\"", RestartRule::WholeSet),
+                ],
+            )?,
+            ask: c.choice(
+                "Policy",
+                &[
+                    ("\"strict\"", AskAfter::Never),
+                    ("\"rc4\"", AskAfter::NoneIssued),
+                    ("\"later\"", AskAfter::SomeIssued),
+                ],
+            )?,
+            recheck: c.choice(
+                "Recheck",
+                &[
+                    ("\"4.14\"", Recheck::Unpromised),
+                    ("\"4.15\"", Recheck::LeftLine),
+                ],
+            )?,
+            line: c.choice(
+                "WaitRule",
+                &[
+                    ("\"none\"", TagLine::Nowhere),
+                    ("\"one\"", TagLine::WakeOne),
+                    ("\"all\"", TagLine::WakeAll),
+                ],
+            )?,
+            entry: kept,
+            retry: LineRetry::Unlocked,
+            put_back: PutBack::Head,
+            pull: Pull::One,
+        };
+        let queues = c.number("Queues", 1, HCTXS_MAX as u8)?;
+        Ok(Setting {
+            requests: c.set("Requests")?,
+            queues,
+            hctxs: c.number("Hctxs", 1, HCTXS_MAX as u8 / queues)?,
+            contexts: c.number("Contexts", 1, 4)?,
+            tags: u32::from(c.number("Tags", 1, 8)?),
+            limit: c.number("Limit", 0, 8)?,
+            restart,
+            mark_split: c.flag("MarkSplit")?,
+            driver_reruns: c.flag("DriverReruns")?,
+            lowest_first: c.flag("LowestFirst")?,
+            symmetry: false,
+        })
+    }
+
+    /// Reads a TLC configuration file.
+    pub fn of_configuration(text: &str) -> Result<Setting, SettingError> {
+        let mut setting = Setting::parse(&crate::tlc::settings(text))?;
+        setting.symmetry = text.lines().any(|line| line.trim().starts_with("SYMMETRY"));
+        Ok(setting)
+    }
+
+    /// The block layer, idle: queues of one set, a CPU for each hctx, one wait queue a map.
+    pub(super) fn build(&self) -> BlkMq<Solo> {
+        // v6.12: no driver tag is taken ahead of the request that it is for.
+        let rules = Rules::v6_12().with_restart(self.restart);
+        let nr_requests = u32::from(self.requests);
+        let queue = QueueConfig {
+            settings: settings(rules, nr_requests),
+            tags: TagSetConfig {
+                queue_depth: self.tags,
+                counts: HctxCounts {
+                    default: u16::from(self.hctxs),
+                    read: 0,
+                    poll: 0,
+                },
+                hctx_shared: false,
+                vectors: false,
+                waiters: 0,
+                wait_queues: 1,
+            },
+            topology: CpuTopology::flat(u16::from(self.hctxs)),
+            elevator: Elevator::MqDeadline(MqDeadline::new(
+                &rules,
+                MqDeadlineSettings::defaults(HZ, nr_requests),
+            )),
+            bios: usize::from(self.requests),
+        };
+        let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);
+        for queue in &mut mq.queues {
+            // Tasks never wait for a scheduler tag: there is one for every request.
+            for map in &mut queue.sched {
+                map.keep_wait_queues(1);
+            }
+        }
+        mq
+    }
+}
+
+fn settings(rules: Rules, nr_requests: u32) -> QueueSettings {
+    QueueSettings {
+        rules,
+        limits: QueueLimits {
+            max_sectors: 2560,
+            max_segments: 128,
+            chunk_sectors: 0,
+            max_discard_sectors: 0,
+            max_discard_segments: 1,
+            write_cache: false,
+            fua: false,
+        },
+        scheduler: SchedulerKind::MqDeadline,
+        nr_requests,
+        nr_requests_first: nr_requests,
+        nomerges: NoMerges::Never,
+        rq_affinity: 1,
+        hz: HZ,
+        driver_queue_rqs: false,
+        queue_rqs_in_order: false,
+        driver_commit_rqs: false,
+        driver_budget: false,
+        blocking: false,
+        should_merge: false,
+        inline_runs: false,
+        slots_per_map: nr_requests,
+    }
+}

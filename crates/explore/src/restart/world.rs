@@ -1,0 +1,302 @@
+//! A state of the specification as the paths have it, and what may happen next.
+
+use core::fmt;
+
+use blkmq::env::Solo;
+use blkmq::path::{CompletePath, RunPath};
+use blkmq::queue::{BlkMq, LockId};
+use blkmq::request::{HctxId, RequestId};
+use blkmq::schedule::{Argument, Step};
+
+use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
+
+/// An hctx of the set: its place among all, queue by queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) struct Hctx(pub(super) u8);
+
+/// One thing that can happen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Action {
+    /// A request comes into the scheduler.
+    InsertSched(u8, Hctx),
+    /// A request comes to the head of the dispatch list.
+    InsertBypass(u8, Hctx),
+    /// A dispatch context of an hctx goes on: which action that is, its place says.
+    Go(Hctx, u8),
+    /// A request ends: its tag goes back.
+    Free(u8),
+    /// And whoever is to run is run.
+    Restart(u8),
+}
+
+/// Where a dispatch context stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum At {
+    Start,
+    Ask,
+    Mark,
+    Count,
+    Issue,
+    Retry,
+    PutBack,
+}
+
+impl At {
+    /// The action that it takes next.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            At::Start => "Start",
+            At::Ask => "Ask",
+            At::Mark => "Mark",
+            At::Count => "Count",
+            At::Issue => "Issue",
+            At::Retry => "Retry",
+            At::PutBack => "PutBack",
+        }
+    }
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) enum Life {
+    #[default]
+    New,
+    Live,
+    Device,
+    Freed,
+    Done,
+}
+
+impl Life {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Life::New => "new",
+            Life::Live => "live",
+            Life::Device => "device",
+            Life::Freed => "freed",
+            Life::Done => "done",
+        }
+    }
+}
+
+/// A request beside the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Request {
+    pub(super) life: Life,
+    /// Where it is in the device or freed.
+    pub(super) home: Hctx,
+    /// Its slot while it is in the device.
+    pub(super) slot: Option<RequestId>,
+}
+
+/// A dispatch context that is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Running {
+    pub(super) path: RunPath,
+    /// The lock of its next label.
+    pub(super) wants: Option<LockId>,
+}
+
+/// A state.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) mq: BlkMq<Solo>,
+    pub(super) side: Side,
+}
+
+/// All of a state that is not in the block layer.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(super) struct Side {
+    /// Dispatch contexts, hctx by hctx.
+    pub(super) running: Vec<Option<Running>>,
+    /// Completions between the tag and the restart rule.
+    pub(super) ending: Vec<Option<CompletePath>>,
+    pub(super) requests: [Request; REQUESTS_MAX],
+    pub(super) pending: [bool; HCTXS_MAX],
+    /// Whom the driver has promised to run.
+    pub(super) starved: [bool; HCTXS_MAX],
+    /// Requests inserted so far: a later one lies behind an earlier one on the disk.
+    pub(super) inserted: u8,
+}
+
+impl Clone for World {
+    fn clone(&self) -> World {
+        World {
+            mq: self.mq.clone(),
+            side: self.side.clone(),
+        }
+    }
+
+    /// Allocates nothing once all parts have had their largest size.
+    fn clone_from(&mut self, source: &World) {
+        self.mq.clone_from(&source.mq);
+        self.side.clone_from(&source.side);
+    }
+}
+
+impl Clone for Side {
+    fn clone(&self) -> Side {
+        Side {
+            running: self.running.clone(),
+            ending: self.ending.clone(),
+            ..*self
+        }
+    }
+
+    fn clone_from(&mut self, source: &Side) {
+        let Side {
+            running,
+            ending,
+            requests,
+            pending,
+            starved,
+            inserted,
+        } = self;
+        // Most are empty, and stay so without a copy.
+        copy_options(running, &source.running);
+        copy_options(ending, &source.ending);
+        *requests = source.requests;
+        *pending = source.pending;
+        *starved = source.starved;
+        *inserted = source.inserted;
+    }
+}
+
+/// Copies what is there.
+fn copy_options<T: Copy>(to: &mut [Option<T>], from: &[Option<T>]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        match from {
+            None => *to = None,
+            Some(_) => *to = *from,
+        }
+    }
+}
+
+impl World {
+    pub(super) fn new(setting: &Setting) -> World {
+        World {
+            mq: setting.build(),
+            side: Side {
+                running: vec![None; usize::from(setting.all_hctxs() * setting.contexts)],
+                ending: vec![None; usize::from(setting.requests)],
+                requests: [Request::default(); REQUESTS_MAX],
+                pending: [false; HCTXS_MAX],
+                starved: [false; HCTXS_MAX],
+                inserted: 0,
+            },
+        }
+    }
+
+    pub(super) fn life(&self, request: u8) -> Life {
+        self.side.requests[usize::from(request)].life
+    }
+
+    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
+    /// holds.
+    pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
+        actions.clear();
+        let all = setting.all_hctxs();
+        for request in 0..setting.requests {
+            match self.life(request) {
+                Life::New => {
+                    let earlier = (0..request).any(|other| self.life(other) == Life::New);
+                    if !setting.lowest_first || !earlier {
+                        for hctx in (0..all).map(Hctx) {
+                            actions.push(Action::InsertSched(request, hctx));
+                            actions.push(Action::InsertBypass(request, hctx));
+                        }
+                    }
+                }
+                Life::Device => actions.push(Action::Free(request)),
+                Life::Freed => actions.push(Action::Restart(request)),
+                Life::Live | Life::Done => {}
+            }
+        }
+        for hctx in (0..all).map(Hctx) {
+            let mut starts = self.side.pending[usize::from(hctx.0)];
+            for context in 0..setting.contexts {
+                let busy = self.running(setting, hctx, context).is_some();
+                // The first idle context starts a run.
+                if busy || core::mem::take(&mut starts) {
+                    actions.push(Action::Go(hctx, context));
+                }
+            }
+        }
+    }
+
+    pub(super) fn running(&self, setting: &Setting, hctx: Hctx, context: u8) -> Option<&Running> {
+        self.side.running[setting.place(hctx, context)].as_ref()
+    }
+
+    /// Nothing runs, nothing is to run, nothing is in the device.
+    pub(super) fn is_quiet(&self) -> bool {
+        let side = &self.side;
+        let moves = |request: &Request| matches!(request.life, Life::Device | Life::Freed);
+        !side.pending.contains(&true)
+            && side.running.iter().all(Option::is_none)
+            && !side.requests.iter().any(moves)
+    }
+}
+
+impl Setting {
+    /// Hctxs of all queues.
+    pub(super) fn all_hctxs(&self) -> u8 {
+        self.queues * self.hctxs
+    }
+
+    /// Where a dispatch context stands among all.
+    pub(super) fn place(&self, hctx: Hctx, context: u8) -> usize {
+        usize::from(hctx.0 * self.contexts + context)
+    }
+
+    pub(super) fn queue_of(&self, hctx: Hctx) -> u8 {
+        hctx.0 / self.hctxs
+    }
+
+    pub(super) fn index_of(&self, hctx: Hctx) -> HctxId {
+        HctxId(u16::from(hctx.0 % self.hctxs))
+    }
+
+    pub(super) fn hctx(&self, queue: u8, index: HctxId) -> Hctx {
+        Hctx(queue * self.hctxs + index.0 as u8)
+    }
+
+    /// `<<queue, index>>`, both from 1.
+    fn named(&self, hctx: Hctx) -> Argument {
+        let index = u32::from(self.index_of(hctx).0);
+        Argument::Hctx(u32::from(self.queue_of(hctx)) + 1, index + 1)
+    }
+
+    /// The action as schedules name it, in this state.
+    pub(super) fn step(&self, world: &World, action: Action) -> Step {
+        let request = |request: u8| {
+            (
+                "request".to_owned(),
+                Argument::Number(u32::from(request) + 1),
+            )
+        };
+        let hctx = |hctx: Hctx| ("hctx".to_owned(), self.named(hctx));
+        let (name, arguments) = match action {
+            Action::InsertSched(r, h) => ("InsertSched", vec![request(r), hctx(h)]),
+            Action::InsertBypass(r, h) => ("InsertBypass", vec![request(r), hctx(h)]),
+            Action::Go(h, context) => {
+                let number = Argument::Number(u32::from(context) + 1);
+                let arguments = vec![hctx(h), ("context".to_owned(), number)];
+                (world.at(self, h, context).name(), arguments)
+            }
+            Action::Free(r) => ("Free", vec![request(r)]),
+            Action::Restart(r) => ("Restart", vec![request(r)]),
+        };
+        Step {
+            action: name.to_owned(),
+            arguments,
+            observed: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
