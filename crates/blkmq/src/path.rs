@@ -8,6 +8,7 @@ mod complete;
 mod ctx;
 mod dd_insert;
 mod driver;
+mod fair;
 mod flush;
 mod hand;
 mod insert;

@@ -65,6 +65,10 @@ pub struct RequestQueue<E: Env> {
     pub completed: [E::Count; 3],
     /// requeue_list and flush_list under requeue_lock.
     pub requeue: E::Lock<RequeueLists>,
+    /// QUEUE_FLAG_HCTX_ACTIVE: a user of tags that all hctxs share.
+    pub tag_active: E::Bit,
+    /// Its requests with tags that all hctxs share (nr_active_requests_shared_tags).
+    pub nr_active: E::Count,
     /// Marked hctxs (`shared_hctx_restart`), or with R0 the flag that there are any.
     pub restarts: E::Count,
     /// QUEUE_FLAG_QUIESCED.
@@ -75,8 +79,8 @@ pub struct RequestQueue<E: Env> {
 
 solo_value!(RequestQueue {
     id, set, settings;
-    pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, restarts, quiesced,
-    queue_lock
+    pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, restarts, tag_active,
+    nr_active, quiesced, queue_lock
 });
 
 /// Lists under requeue_lock.
@@ -122,6 +126,10 @@ pub struct HwQueue<E: Env> {
     pub dispatch_wait: E::Bit,
     /// In which one it stands, or stood last.
     pub dispatch_line: E::Hint,
+    /// BLK_MQ_S_TAG_ACTIVE: a user of its tags.
+    pub tag_active: E::Bit,
+    /// Its requests with driver tags, where queues share them.
+    pub nr_active: E::Count,
     /// dispatch_busy: moving average of "had to stop".
     pub dispatch_busy: E::Count,
     /// dispatch_from: next ctx of the round robin.
@@ -137,7 +145,7 @@ pub struct HwQueue<E: Env> {
 solo_value!(HwQueue {
     cpumask, ctxs, flush_rq;
     dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_wait, dispatch_line,
-    dispatch_busy, dispatch_from, wait_index, flush
+    tag_active, nr_active, dispatch_busy, dispatch_from, wait_index, flush
 });
 
 /// State of the flush machine of one hctx.
@@ -262,6 +270,8 @@ impl<E: Env> RequestQueue<E> {
             dd: DeadlineShared::new(&config.settings.rules.series),
             completed: core::array::from_fn(|_| E::Count::new(0)),
             requeue: E::Lock::new(RequeueLists::default()),
+            tag_active: E::Bit::new(false),
+            nr_active: E::Count::new(0),
             restarts: E::Count::new(0),
             quiesced: E::Bit::new(false),
             queue_lock: E::Lock::new(()),
@@ -342,6 +352,8 @@ impl<E: Env> HwQueue<E> {
             stopped: E::Bit::new(false),
             dispatch_wait: E::Bit::new(false),
             dispatch_line: E::Hint::new(0),
+            tag_active: E::Bit::new(false),
+            nr_active: E::Count::new(0),
             dispatch_busy: E::Count::new(0),
             dispatch_from: E::Hint::new(0),
             wait_index: E::Hint::new(0),

@@ -61,13 +61,13 @@ pub struct Sbitmap<E: Env> {
     pub completion_cnt: E::Count,
     /// Wake-ups promised so far.
     pub wakeup_cnt: E::Count,
-    /// Tags freed per wake-up.
-    pub wake_batch: u32,
+    /// Tags freed per wake-up; changes with the number of users.
+    pub wake_batch: E::Hint,
 }
 
 solo_value!(Sbitmap {
-    shift, depth, round_robin, shallow_rule, wake_batch;
-    words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt
+    shift, depth, round_robin, shallow_rule;
+    words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, wake_batch
 });
 
 /// A wait queue and what is seen of it without its lock (sbq_wait_state).
@@ -172,7 +172,7 @@ impl<E: Env> Sbitmap<E> {
             wake_index: E::Count::new(0),
             completion_cnt: E::Count::new(0),
             wakeup_cnt: E::Count::new(0),
-            wake_batch: wake_batch(depth, count, per_word, rule, min_shallow),
+            wake_batch: E::Hint::new(wake_batch(depth, count, per_word, rule, min_shallow)),
         }
     }
 
@@ -188,7 +188,8 @@ impl<E: Env> Sbitmap<E> {
         let last = self.words.last_mut().expect("at least one word is left");
         last.depth = depth - (count - 1) * per_word;
         self.depth = depth;
-        self.wake_batch = wake_batch(depth, count, per_word, self.shallow_rule, min_shallow);
+        let batch = wake_batch(depth, count, per_word, self.shallow_rule, min_shallow);
+        self.wake_batch.put(batch);
     }
 
     /// Fewer wait queues than kernels have: a model in which nobody chooses one. Panics unless 1 to
@@ -199,6 +200,13 @@ impl<E: Env> Sbitmap<E> {
             "{count} wait queues"
         );
         self.wait.truncate(count);
+    }
+
+    /// sbitmap_queue_recalculate_wake_batch(): every user's share has to wake all wait queues.
+    pub fn share_wake_batch(&self, users: u32) {
+        let share = self.depth.div_ceil(users.max(1));
+        let batch = (share / WAIT_QUEUES as u32).clamp(1, WAKE_BATCH_MAX);
+        self.wake_batch.put(batch);
     }
 
     /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.

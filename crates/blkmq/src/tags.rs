@@ -92,11 +92,16 @@ pub struct TagSet<E: Env> {
     pub hctx_shared: bool,
     /// Numbers of the queues that draw from it.
     pub queues: Range<usize>,
+    /// tags->lock of each map.
+    pub locks: Vec<E::Lock<()>>,
+    /// Queues that use each map (active_queues).
+    pub active_queues: Vec<E::Count>,
     /// Marked hctxs of each map (R2').
     pub restarts: Vec<E::Count>,
 }
 
-solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues; driver, restarts });
+solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues;
+    driver, locks, active_queues, restarts });
 
 /// What a tag set is made from.
 #[derive(Clone, Debug)]
@@ -164,6 +169,8 @@ impl<E: Env> TagSet<E> {
             map: [default, read, poll],
             hctx_shared: config.hctx_shared,
             queues,
+            locks: (0..maps).map(|_| E::Lock::new(())).collect(),
+            active_queues: (0..maps).map(|_| E::Count::new(0)).collect(),
             restarts: (0..maps).map(|_| E::Count::new(0)).collect(),
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
     let options = Options {
         whole: args.whole,
         depth_first: args.depth_first,
-        test_one_in: if args.no_test { 0 } else { 1 },
+        test_one_in: u64::from(!args.no_test),
     };
     let found = all_states(&setting, options);
     output::print(&table(&args.variant, &found))?;
@@ -82,8 +82,8 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         Schedule::parse(&text).map_err(|error| Error::input(path, error.to_string()))?;
     if schedule.spec != SPEC {
         let what = format!(
-            "spec {}: only schedules of {SPEC} can be replayed; `blksim check {}` checks the others",
-            schedule.spec, schedule.spec
+            "spec {0}: only schedules of {SPEC} can be replayed; `blksim check {0}` checks others",
+            schedule.spec
         );
         return Err(Error::input(path, what));
     }

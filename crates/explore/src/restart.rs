@@ -1,9 +1,10 @@
 //! The specification `specs/Restart`, walked with the real paths: one action of the specification
 //! is a run of blkmq's labels from one named label to the next.
 //!
-//! [`Setting`] is a configuration of the specification; [`explore`] visits all its states and counts
-//! them as TLC does; [`replay`] takes the steps of a schedule. Read next: `restart/world.rs` for how
-//! an action runs, `restart/project.rs` for what of a state the specification sees.
+//! [`Setting`] is a configuration of the specification; [`explore`](fn@explore) visits all its
+//! states and counts them as TLC does; [`replay`](fn@replay) takes the steps of a schedule. Read
+//! next: `restart/world.rs` for how an action runs, `restart/project.rs` for what of a state the
+//! specification sees.
 
 mod invariant;
 mod project;

@@ -34,8 +34,11 @@ pub(crate) fn run() -> Result {
                 &["explore", variant, "--depth-first", "--no-test"],
             ))?;
             ours = ours.min(seconds);
-            let line = printed.lines().nth(1).unwrap_or("").to_owned();
-            counts = line.split(", depth").next().unwrap_or("").to_owned();
+            let line = printed.lines().nth(1).unwrap_or("");
+            line.split(", depth")
+                .next()
+                .unwrap_or("")
+                .clone_into(&mut counts);
             // `check` fails if TLC's counts are not those of expect.toml.
             let (seconds, _) = timed(Run::new(
                 &blksim,

@@ -56,9 +56,9 @@ pub struct RunInHand {
 impl RunPath {
     /// What the run holds at this label.
     pub fn in_hand(&self) -> RunInHand {
-        let (moved, no_tag) = self.list_state();
+        let (list, moved, no_tag) = self.list_state();
         RunInHand {
-            list: self.list_in_hand(),
+            list,
             leftovers: self.has_leftovers(),
             moved,
             no_tag,

@@ -5,14 +5,14 @@
 
 mod tags;
 
-use super::{Call, Next, lock, trace_count};
+use super::{Call, Next, lock, tag, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::run::{call_run, set_places};
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, RequestId, RequestPool};
 use crate::rules::{AskAfter, LastHint, PutBack, Recheck};
-use crate::sbitmap::{Get, Put};
+use crate::sbitmap::Put;
 use crate::time::Duration;
 
 /// BLK_MQ_RESOURCE_DELAY.
@@ -106,7 +106,7 @@ pub(super) struct ListPath {
     list: QueueList,
     needs_budget: bool,
     rq: Option<RequestId>,
-    get: Option<Get>,
+    get: tag::Search,
     put: Option<Put>,
     /// Wait queue that it stands in while it tries once more.
     line: Option<u32>,
@@ -150,7 +150,7 @@ impl ListPath {
             list,
             needs_budget,
             rq: None,
-            get: None,
+            get: tag::Search::default(),
             put: None,
             line: None,
             ahead: false,
@@ -163,14 +163,9 @@ impl ListPath {
         }
     }
 
-    /// What is still to be offered.
-    pub(super) fn rest_of_list(&self) -> QueueList {
-        self.list
-    }
-
-    /// Something was issued; it stopped for lack of a tag.
-    pub(super) fn state(&self) -> (bool, bool) {
-        (self.moved, self.stop == Stop::NoTag)
+    /// What is still to be offered; something was issued; it stopped for lack of a tag.
+    pub(super) fn state(&self) -> (QueueList, bool, bool) {
+        (self.list, self.moved, self.stop == Stop::NoTag)
     }
 
     /// The driver tag that is being put.
@@ -198,8 +193,8 @@ impl ListPath {
             },
             At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
             At::TagRestart => {
-                // Every tag is held by this hctx, so a completion will see the bit; the barrier
-                // pairs with the one between putting a tag and reading the bit.
+                // A completion of this hctx will see the bit. Pairs with the barrier between
+                // putting a tag and reading it.
                 hctx.restart.set(cpu);
                 E::mb(cpu);
                 self.wait(At::TagRetry)
@@ -256,8 +251,7 @@ impl ListPath {
         drop(pool);
         hctx.dispatch_pending.set(cpu);
         hctx.dispatch.release(cpu);
-        // Pairs with the barrier after clearing SCHED_RESTART: the completion sees the list, or we
-        // see the bit cleared.
+        // Pairs with the barrier after clearing SCHED_RESTART: it sees the list, or we the bit.
         E::mb(cpu);
         self.wait(At::Restart)
     }

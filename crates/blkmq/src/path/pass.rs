@@ -14,7 +14,6 @@ use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, RequestId};
 use crate::rules::{DispatchGate, Pull};
-use crate::sbitmap::Get;
 use crate::time::{Duration, Jiffies, SimTime};
 
 /// BLK_MQ_BUDGET_DELAY.
@@ -98,7 +97,7 @@ pub(super) struct PassPath {
     picked: QueueList,
     token: Option<u32>,
     rq: Option<RequestId>,
-    get: Option<Get>,
+    get: tag::Search,
     max: u32,
     foreign: bool,
     busy: bool,
@@ -136,7 +135,7 @@ impl PassPath {
             picked: QueueList::new(),
             token: None,
             rq: None,
-            get: None,
+            get: tag::Search::default(),
             max: 0,
             foreign: false,
             busy: false,

@@ -9,14 +9,13 @@ mod whole;
 
 use super::insert::{self, Inserted, free_absorbed};
 use super::run::call_run;
-use super::{Next, lock, trace_count};
+use super::{Next, lock, tag, trace_count};
 use crate::elevator::InsertAt;
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, RequestId, RequestPool, Status};
 use crate::rules::{DirectUnplug, Insertion, PlugOrder};
-use crate::sbitmap::Get;
 
 /// BLK_MAX_REQUEST_COUNT.
 pub(super) const PLUG_MAX: u32 = 32;
@@ -179,7 +178,7 @@ pub struct PlugPath {
     /// The request of `Mode::Single`, until it is taken up.
     only: Option<RequestId>,
     rq: Option<RequestId>,
-    get: Option<Get>,
+    get: tag::Search,
     queued: u32,
     failed: bool,
     outcome: Outcome,
@@ -203,7 +202,7 @@ impl PlugPath {
             ctx: 0,
             only: None,
             rq: None,
-            get: None,
+            get: tag::Search::default(),
             queued: 0,
             failed: false,
             outcome: Outcome::Taken,

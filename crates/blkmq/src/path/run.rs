@@ -143,11 +143,7 @@ impl RunPath {
         matches!(self.at, At::MarkRestart | At::CountMark | At::Leftovers)
     }
 
-    pub(super) fn list_in_hand(&self) -> QueueList {
-        self.list.rest_of_list()
-    }
-
-    pub(super) fn list_state(&self) -> (bool, bool) {
+    pub(super) fn list_state(&self) -> (QueueList, bool, bool) {
         self.list.state()
     }
 

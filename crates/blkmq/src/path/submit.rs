@@ -9,6 +9,7 @@ mod tagwait;
 
 use super::insert::{InsertPath, ThenRun, free_absorbed};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
+use super::tag::Search;
 use super::{Call, Next, Traced, lock, trace_count, trace_rq, try_elevator};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
@@ -116,7 +117,7 @@ pub struct SubmitPath {
     rest: Option<BioId>,
     traced: bool,
     hctx: HctxId,
-    get: Option<Get>,
+    search: Search,
     batch: bool,
     ws: u32,
     waiting: bool,
@@ -141,7 +142,7 @@ impl SubmitPath {
             rest: None,
             traced: false,
             hctx: HctxId(0),
-            get: None,
+            search: Search::No,
             batch: false,
             ws: 0,
             waiting: false,
@@ -310,12 +311,16 @@ impl SubmitPath {
             true => u32::from(core::mem::replace(&mut cpu.plug.nr_ios, 1)),
             false => 1,
         };
-        self.batch = ahead > 1 && shallow.is_none();
+        let shared = tagwait::shares_tags(mq, q);
+        self.batch = ahead > 1 && shallow.is_none() && !shared;
         if !self.batch {
-            self.get = Some(Get::start(map, cpu, shallow));
+            self.search = match shared {
+                true => Search::No,
+                false => Search::Map(Get::start(map, cpu, shallow)),
+            };
             return self.to(At::Tag);
         }
-        self.get = Some(Get::batch(map, cpu, ahead));
+        self.search = Search::Map(Get::batch(map, cpu, ahead));
         self.at = At::TagBatch;
         // It begins by asking for a lock.
         self.search(mq, cpu)

@@ -2,6 +2,7 @@
 //!
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
+use super::fair::{self, Fair, FairStep};
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind};
@@ -22,23 +23,60 @@ pub(super) enum TagStep {
     Full,
 }
 
+/// A search for a tag.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum Search {
+    /// None under way.
+    #[default]
+    No,
+    /// First the fair share, where queues share the tags.
+    Fair(Fair),
+    /// Over the map.
+    Map(Get),
+    /// This tag was found in a set that queues share, and is still to be counted.
+    Found(u32),
+}
+
 /// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it
 /// when it is over.
 pub(super) fn search_driver<E: Env>(
-    search: &mut Option<Get>,
+    search: &mut Search,
     mq: &BlkMq<E>,
     queue: u8,
     rq: RequestId,
     hctx: HctxId,
     cpu: &mut Cpu,
 ) -> TagStep {
-    let get = match &mut *search {
-        Some(get) => get,
-        none => none.insert(Get::start(mq.set_of(queue).driver_of(hctx), cpu, None)),
+    let set = mq.set_of(queue);
+    if matches!(search, Search::No) {
+        *search = match set.queue_shared() {
+            true => Search::Fair(Fair::default()),
+            false => Search::Map(Get::start(set.driver_of(hctx), cpu, None)),
+        };
+    }
+    let step = match search {
+        Search::Map(get) => step_driver(get, mq, queue, rq, hctx, cpu),
+        Search::Fair(fair) => match fair.step(mq, queue, hctx, cpu) {
+            FairStep::Wait(next) => TagStep::Wait(next),
+            FairStep::Full => TagStep::Full,
+            FairStep::Go => {
+                *search = Search::Map(Get::start(set.driver_of(hctx), cpu, None));
+                TagStep::Wait(Next::Step)
+            }
+        },
+        Search::Found(_) | Search::No => {
+            fair::count(mq, queue, hctx, cpu, 1);
+            *search = Search::No;
+            return TagStep::Got;
+        }
     };
-    let step = step_driver(get, mq, queue, rq, hctx, cpu);
-    if !matches!(step, TagStep::Wait(_)) {
-        *search = None;
+    match step {
+        TagStep::Wait(_) => {}
+        TagStep::Got if set.queue_shared() => {
+            *search = Search::Found(0);
+            return TagStep::Wait(Next::Step);
+        }
+        TagStep::Got | TagStep::Full => *search = Search::No,
     }
     step
 }
@@ -51,8 +89,9 @@ fn step_driver<E: Env>(
     hctx: HctxId,
     cpu: &mut Cpu,
 ) -> TagStep {
-    let map = mq.set_of(queue).driver_index(hctx) as u32;
-    match get.step(mq.set_of(queue).driver_of(hctx), cpu) {
+    let set = mq.set_of(queue);
+    let map = set.driver_index(hctx) as u32;
+    match get.step(set.driver_of(hctx), cpu) {
         GetStep::Step => TagStep::Wait(Next::Step),
         GetStep::Lock(word) => {
             TagStep::Wait(lock(queue, LockKind::DriverSwap, map * WORDS_MAX + word))
@@ -92,6 +131,13 @@ pub(super) fn step_put<E: Env>(
         ),
         TagMap::Sched(hctx) => (q.sched_of(hctx), LockKind::SchedWait, q.sched_index(hctx)),
     };
+    if let TagMap::Driver(hctx) = map
+        && mq.set_of(queue).queue_shared()
+        && put.count_out()
+    {
+        fair::count(mq, queue, hctx, cpu, -1);
+        return Some(Next::Step);
+    }
     let out = |cpu: &mut Cpu, queue: u8, hctx| mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
         PutStep::Step => Some(Next::Step),

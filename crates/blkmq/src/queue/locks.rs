@@ -36,6 +36,8 @@ pub enum LockKind {
     Bucket,
     /// insert_lock of mq-deadline (January 2024 series, v3).
     Inserted,
+    /// tags->lock of driver tags that queues share; index: map.
+    Tags,
 }
 
 /// Words of one tag map at most (10,240 tags in words of 64).
@@ -123,7 +125,8 @@ impl LockKind {
             | LockKind::DriverSwap
             | LockKind::SchedSwap
             | LockKind::DriverWait
-            | LockKind::SchedWait => IrqClass::IrqSave,
+            | LockKind::SchedWait
+            | LockKind::Tags => IrqClass::IrqSave,
         }
     }
 
@@ -142,11 +145,12 @@ impl LockKind {
             LockKind::SchedWait => "scheduler tags wait_queue",
             LockKind::Bucket => "dd->bucket_lists[].lock",
             LockKind::Inserted => "dd->insert_lock",
+            LockKind::Tags => "driver tags lock",
         }
     }
 
     /// All kinds.
-    pub const ALL: [LockKind; 12] = [
+    pub const ALL: [LockKind; 13] = [
         LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
@@ -159,6 +163,7 @@ impl LockKind {
         LockKind::SchedWait,
         LockKind::Bucket,
         LockKind::Inserted,
+        LockKind::Tags,
     ];
 }
 
@@ -229,6 +234,7 @@ impl LockTable {
                 (queue.sched.len() * WAIT_QUEUES) as u32,
                 queue.dd.buckets.len() as u32,
                 1,
+                maps,
             ];
             let mut numbers = sizes.map(|size| {
                 let first = count;
@@ -237,7 +243,7 @@ impl LockTable {
             });
             if maps == 0 {
                 let first: &[u32; LockKind::ALL.len()] = &base[owner];
-                for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
+                for kind in [LockKind::DriverSwap, LockKind::DriverWait, LockKind::Tags] {
                     numbers[kind as usize] = first[kind as usize];
                 }
             }
@@ -280,6 +286,7 @@ macro_rules! of_lock {
             LockKind::SchedWait => with!(q.sched[line].wait[queue].queue),
             LockKind::Bucket => with!(q.dd.buckets[at].list),
             LockKind::Inserted => with!(q.dd.inserted),
+            LockKind::Tags => with!($mq.set_of($id.queue()).locks[at]),
         }
     }};
 }

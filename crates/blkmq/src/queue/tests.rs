@@ -143,6 +143,7 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         if owner {
             add(LockKind::DriverSwap, words(&set.driver));
             add(LockKind::DriverWait, waits(set.driver.len()));
+            add(LockKind::Tags, (0..set.driver.len() as u32).collect());
         }
         add(LockKind::SchedSwap, words(&queue.sched));
         add(LockKind::SchedWait, waits(queue.sched.len()));

@@ -2,7 +2,7 @@
 //! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up().
 
 use super::Sbitmap;
-use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::request::{CpuId, HctxId};
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
@@ -44,6 +44,8 @@ pub struct Put {
     queue: u32,
     looked: u32,
     left: u32,
+    /// The request no longer counts among those with tags (sets that queues share).
+    uncounted: bool,
 }
 
 /// Outcome of one step of a free.
@@ -69,7 +71,13 @@ impl Put {
             queue: 0,
             looked: 0,
             left: 0,
+            uncounted: false,
         }
+    }
+
+    /// True once, while the bit is still taken: it is time to count the request out.
+    pub fn count_out(&mut self) -> bool {
+        self.at == At::Clear && !core::mem::replace(&mut self.uncounted, true)
     }
 
     /// Only the waking for `count` bits that are free already (sbitmap_queue_wake_up).
@@ -121,20 +129,20 @@ impl Put {
             }
             At::Due => {
                 let completed = map.completion_cnt.read(cpu);
-                if completed.wrapping_sub(self.promised) < map.wake_batch as i32 {
+                if completed.wrapping_sub(self.promised) < map.wake_batch.get() as i32 {
                     return PutStep::Done;
                 }
                 self.to(At::Promise)
             }
             At::Promise => {
-                let next = self.promised.wrapping_add(map.wake_batch as i32);
+                let next = self.promised.wrapping_add(map.wake_batch.get() as i32);
                 let won = map.wakeup_cnt.compare_exchange(cpu, self.promised, next);
                 self.promised = 0;
                 self.to(if won { At::Index } else { At::Promised })
             }
             At::Index => {
                 self.queue = map.wake_index.read(cpu) as u32;
-                self.left = map.wake_batch;
+                self.left = map.wake_batch.get();
                 self.to(At::Peek)
             }
             At::Peek => {

@@ -311,15 +311,15 @@ proptest! {
             // Woken tasks leave later: they stay counted in ws_active here.
             woken += put(&map, scan, &mut cpu, Put::wake(1)).len() as u32;
         }
-        let batches = frees / map.wake_batch;
-        prop_assert_eq!(map.wakeup_cnt.peek() as u32, batches * map.wake_batch);
+        let batches = frees / map.wake_batch.get();
+        prop_assert_eq!(map.wakeup_cnt.peek() as u32, batches * map.wake_batch.get());
         prop_assert_eq!(map.completion_cnt.peek() as u32, frees);
         prop_assert!(woken >= batches.min(sleepers), "a batch wakes at least one");
         match scan {
             WakeScan::UntilSpent => {
-                prop_assert_eq!(woken, sleepers.min(batches * map.wake_batch));
+                prop_assert_eq!(woken, sleepers.min(batches * map.wake_batch.get()));
             }
-            WakeScan::FirstQueue => prop_assert!(woken <= batches * map.wake_batch),
+            WakeScan::FirstQueue => prop_assert!(woken <= batches * map.wake_batch.get()),
         }
     }
 }
@@ -351,7 +351,7 @@ fn bits_spread_over_at_least_four_words_where_they_can() {
 
 #[test]
 fn wake_batches_of_known_devices() {
-    let batch = |depth, rule, shallow| map(depth, rule, shallow).wake_batch;
+    let batch = |depth, rule, shallow| map(depth, rule, shallow).wake_batch.get();
     let (total, per_word) = (ShallowDepth::Total, ShallowDepth::PerWord);
     assert_eq!(batch(1, total, None), 1);
     assert_eq!(batch(32, total, None), 4);
@@ -372,7 +372,7 @@ fn the_reach_of_one_batch() {
         (WakeScan::UntilSpent, vec![10, 11]),
     ] {
         let map = map(16, ShallowDepth::Total, None);
-        assert_eq!(map.wake_batch, 2);
+        assert_eq!(map.wake_batch.get(), 2);
         let mut cpu = Cpu::new(CpuId(0));
         line_up(&map, &mut cpu, [(1, 10), (3, 11)]);
         assert!(put(&map, scan, &mut cpu, Put::wake(1)).is_empty());
@@ -468,7 +468,7 @@ fn a_map_that_shrinks_keeps_the_size_of_its_words() {
     map.shrink(100, Some(1));
     assert_eq!((map.shift, map.words.len(), map.depth), (6, 2, 100));
     assert_eq!((map.words[0].depth, map.words[1].depth), (64, 36));
-    assert_eq!(map.wake_batch, 1);
+    assert_eq!(map.wake_batch.get(), 1);
     let mut cpu = Cpu::new(CpuId(0));
     let mut taken = std::collections::BTreeSet::new();
     loop {

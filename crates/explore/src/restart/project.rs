@@ -8,6 +8,7 @@ use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Place, RequestPool};
 use blkmq::rules::{Recheck, RestartRule, TagLine};
+use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::Waiter;
 
 use super::run::owner;
@@ -53,7 +54,7 @@ impl World {
         for (map, count) in set.driver.iter().zip(&set.restarts) {
             out.value((map.depth - map.busy_count()) as u8);
             out.value(count.peek() as u8);
-            self.waiters(setting, map, |hctx| out.value(hctx.0));
+            waiters(setting, map, |hctx| out.value(hctx.0));
             out.value(END);
         }
         if setting.symmetry {
@@ -84,7 +85,7 @@ impl World {
                 }
             }
             homes.sort_unstable();
-            homes.iter().for_each(|&home| out.value(home));
+            out.bytes.extend_from_slice(&homes);
         }
         let done = |entry: &&super::world::Request| entry.life == Life::Done;
         let done = self.side.requests.iter().filter(done).count();
@@ -133,26 +134,6 @@ impl World {
         });
     }
 
-    /// Who stands in line for a tag of a map: the first one is woken first.
-    fn waiters(
-        &self,
-        setting: &Setting,
-        map: &blkmq::sbitmap::Sbitmap<Solo>,
-        mut each: impl FnMut(Hctx),
-    ) {
-        map.wait[0].queue.inspect(|queue| {
-            let mut one = |entry: &Waiter| match *entry {
-                Waiter::Hctx { queue, hctx, .. } => each(setting.hctx(queue, hctx)),
-                Waiter::Task(_) => unreachable!("no task waits for a tag"),
-            };
-            // Entries that are all woken stand the other way round.
-            match setting.restart.line {
-                TagLine::WakeOne => queue.entries.iter().for_each(&mut one),
-                TagLine::Nowhere | TagLine::WakeAll => queue.entries.iter().rev().for_each(one),
-            }
-        });
-    }
-
     /// The value of one of the specification's variables, as TLC prints it; none of a name that
     /// is not observed.
     pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
@@ -186,30 +167,8 @@ impl World {
                 flag(q.hctx(setting.index_of(h)).restart.peek())
             }),
             "pending" => of_hctx(&|h| flag(self.side.pending[usize::from(h.0)])),
-            "waiters" => tuple(
-                set.driver
-                    .iter()
-                    .map(|map| {
-                        let mut line = Vec::new();
-                        self.waiters(setting, map, |h| {
-                            let (queue, index) = (setting.queue_of(h), setting.index_of(h).0);
-                            line.push(format!("<<{}, {}>>", queue + 1, index + 1));
-                        });
-                        tuple(line)
-                    })
-                    .collect(),
-            ),
-            "sched" => tuple(
-                self.mq
-                    .queues
-                    .iter()
-                    .map(|q| {
-                        let mut requests = Vec::new();
-                        q.with_pool(|pool| scheduled(q, pool, |rq| requests.push(rq)));
-                        list(requests)
-                    })
-                    .collect(),
-            ),
+            "waiters" => tuple(set.driver.iter().map(|map| line_of(setting, map)).collect()),
+            "sched" => tuple(self.mq.queues.iter().map(sched_of).collect()),
             "disp" => of_hctx(&|h| {
                 let q = self.mq.queue(setting.queue_of(h));
                 let dispatch = &q.hctx(setting.index_of(h)).dispatch;
@@ -229,6 +188,38 @@ impl World {
             _ => return None,
         })
     }
+}
+
+/// Who stands in line for a tag of a map: the first one is woken first.
+fn waiters(setting: &Setting, map: &Sbitmap<Solo>, mut each: impl FnMut(Hctx)) {
+    map.wait[0].queue.inspect(|queue| {
+        let mut one = |entry: &Waiter| match *entry {
+            Waiter::Hctx { queue, hctx, .. } => each(setting.hctx(queue, hctx)),
+            Waiter::Task(_) => unreachable!("no task waits for a tag"),
+        };
+        // Entries that are all woken stand the other way round.
+        match setting.restart.line {
+            TagLine::WakeOne => queue.entries.iter().for_each(&mut one),
+            TagLine::Nowhere | TagLine::WakeAll => queue.entries.iter().rev().for_each(one),
+        }
+    });
+}
+
+/// Who waits for a tag of a map, as TLC prints it.
+fn line_of(setting: &Setting, map: &Sbitmap<Solo>) -> String {
+    let mut line = Vec::new();
+    waiters(setting, map, |h| {
+        let (queue, index) = (setting.queue_of(h), setting.index_of(h).0);
+        line.push(format!("<<{}, {}>>", queue + 1, index + 1));
+    });
+    format!("<<{}>>", line.join(", "))
+}
+
+/// What a queue's scheduler holds, as TLC prints it.
+fn sched_of(q: &RequestQueue<Solo>) -> String {
+    let mut requests = Vec::new();
+    q.with_pool(|pool| scheduled(q, pool, |rq| requests.push((rq + 1).to_string())));
+    format!("<<{}>>", requests.join(", "))
 }
 
 /// Requests in a queue's scheduler, in the order in which it gives them out: by sector.

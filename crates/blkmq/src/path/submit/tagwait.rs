@@ -5,9 +5,10 @@
 use super::{At, SubmitPath};
 use crate::elevator::{Scheduler, TagMapSize};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
+use crate::path::fair::{self, Fair, FairStep};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
-use crate::path::tag::{self, TagMap};
+use crate::path::tag::{self, Search, TagMap};
 use crate::path::{Call, Next, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue, WORDS_MAX};
 use crate::request::{HctxId, Place};
@@ -22,7 +23,7 @@ impl SubmitPath {
         match self.at {
             At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
             At::WaitRun => {
-                self.get = None;
+                self.search = Search::No;
                 self.at = At::WaitRetry;
                 call_run(cpu, self.queue, self.hctx, false)
             }
@@ -45,7 +46,7 @@ impl SubmitPath {
                 }
                 // Pairs with the barrier between freeing a tag and looking for waiters.
                 E::mb(cpu);
-                self.get = None;
+                self.search = Search::No;
                 self.to(At::WaitLast)
             }
             At::WaitSleep => {
@@ -127,11 +128,31 @@ impl SubmitPath {
     pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let map = identity_map(mq, q, self.hctx);
-        if self.get.is_none() {
-            self.get = Some(Get::start(map, cpu, self.shallow(q)));
+        let shared = shares_tags(mq, q);
+        if matches!(self.search, Search::No) {
+            self.search = match shared {
+                true => Search::Fair(Fair::default()),
+                false => Search::Map(Get::start(map, cpu, self.shallow(q))),
+            };
         }
-        let get = self.get.as_mut().expect("a search is under way");
-        let step = get.step(map, cpu);
+        let step = match &mut self.search {
+            Search::Map(get) => get.step(map, cpu),
+            Search::Fair(fair) => match fair.step(mq, self.queue, self.hctx, cpu) {
+                FairStep::Wait(next) => return next,
+                FairStep::Full => GetStep::Full,
+                FairStep::Go => {
+                    self.search = Search::Map(Get::start(map, cpu, None));
+                    return Next::Step;
+                }
+            },
+            &mut Search::Found(bit) => {
+                fair::count(mq, self.queue, self.hctx, cpu, 1);
+                self.search = Search::No;
+                self.rq = Some(self.adopt(mq, cpu, bit));
+                return self.got(mq, cpu);
+            }
+            Search::No => unreachable!("a search has begun"),
+        };
         let index = identity_index(mq, q, self.hctx);
         let kind = match q.has_elevator() {
             true => LockKind::SchedSwap,
@@ -140,18 +161,22 @@ impl SubmitPath {
         match step {
             GetStep::Step => Next::Step,
             GetStep::Lock(word) => lock(self.queue, kind, index as u32 * WORDS_MAX + word),
+            GetStep::Got(bit) if shared => {
+                self.search = Search::Found(bit);
+                Next::Step
+            }
             GetStep::Got(bit) => {
-                self.get = None;
+                self.search = Search::No;
                 self.rq = Some(self.adopt(mq, cpu, bit));
                 self.got(mq, cpu)
             }
             GetStep::GotRun { first, bits } => {
-                self.get = None;
+                self.search = Search::No;
                 self.adopt_run(mq, cpu, first, bits);
                 self.start(mq, cpu)
             }
             GetStep::Full => {
-                self.get = None;
+                self.search = Search::No;
                 self.full(mq, cpu)
             }
         }
@@ -243,6 +268,11 @@ impl SubmitPath {
             cpu.plug.cached.push_front(&mut pool, rq);
         }
     }
+}
+
+/// The tag is a driver tag, and other queues draw from the same map.
+pub(super) fn shares_tags<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>) -> bool {
+    !q.has_elevator() && mq.set_of(q.id).queue_shared()
 }
 
 /// The map whose tags identify requests: the scheduler's, or the driver's without one.

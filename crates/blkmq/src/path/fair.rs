@@ -1,0 +1,124 @@
+//! A fair share of driver tags where several queues draw from one set.
+//!
+//! Kernel: __blk_mq_tag_busy() in block/blk-mq-tag.c, hctx_may_queue() and the counting of active
+//! requests in block/blk-mq.h (6.1.192, 6.12.117).
+
+use super::{Next, lock};
+use crate::env::{Bit, Count, Cpu, Env, Lock};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::HctxId;
+use crate::tags::TagSet;
+
+/// Tags that every user may have, however many there are.
+const SHARE_MIN: u32 = 4;
+
+/// Where the way to a tag stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+enum At {
+    /// Is the hctx known as a user of its tags?
+    #[default]
+    Known,
+    /// Make it one, unless somebody was faster.
+    Join,
+    /// Under the lock of the tag map: count it, and spread wake-ups over one user more.
+    Count,
+    /// How many users are there?
+    Users,
+    /// How many of the tags has this one?
+    Share,
+}
+
+/// The steps before a tag is looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Fair {
+    at: At,
+    users: u32,
+}
+
+/// Outcome of one step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FairStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// A tag may be taken.
+    Go,
+    /// It has its share.
+    Full,
+}
+
+impl Fair {
+    /// One step; only for sets that queues share.
+    pub(super) fn step<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        queue: u8,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> FairStep {
+        let (q, set) = (mq.queue(queue), mq.set_of(queue));
+        let map = set.driver_index(hctx);
+        match self.at {
+            At::Known => {
+                let known = user(q, set, hctx).0.test(cpu);
+                self.to(if known { At::Users } else { At::Join })
+            }
+            At::Join => {
+                if user(q, set, hctx).0.test_and_set(cpu) {
+                    return self.to(At::Users);
+                }
+                self.at = At::Count;
+                FairStep::Wait(lock(queue, LockKind::Tags, map as u32))
+            }
+            At::Count => {
+                let users = set.active_queues[map].add_return(cpu, 1);
+                set.driver[map].share_wake_batch(users as u32);
+                set.locks[map].release(cpu);
+                self.to(At::Users)
+            }
+            At::Users => {
+                self.users = set.active_queues[map].read(cpu) as u32;
+                // "Don't try dividing an ant."
+                if set.driver[map].depth == 1 {
+                    return self.end(FairStep::Go);
+                }
+                self.to(At::Share)
+            }
+            At::Share => {
+                let share = set.driver[map].depth.div_ceil(self.users.max(1));
+                let has = user(q, set, hctx).1.read(cpu) as u32;
+                let full = has >= share.max(SHARE_MIN);
+                self.end(if full { FairStep::Full } else { FairStep::Go })
+            }
+        }
+    }
+
+    fn to(&mut self, at: At) -> FairStep {
+        self.at = at;
+        FairStep::Wait(Next::Step)
+    }
+
+    fn end(&mut self, step: FairStep) -> FairStep {
+        *self = Fair::default();
+        step
+    }
+}
+
+/// Counts a request that got a driver tag, or gave it back.
+pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: u8, hctx: HctxId, cpu: &mut Cpu, by: i32) {
+    let (q, set) = (mq.queue(queue), mq.set_of(queue));
+    user(q, set, hctx).1.add(cpu, by);
+}
+
+/// The mark of a user of a tag map, and its requests that have tags: of the hctx, or of the queue
+/// where all hctxs share one map.
+fn user<'a, E: Env>(
+    q: &'a RequestQueue<E>,
+    set: &TagSet<E>,
+    hctx: HctxId,
+) -> (&'a E::Bit, &'a E::Count) {
+    if set.hctx_shared {
+        return (&q.tag_active, &q.nr_active);
+    }
+    let hctx = q.hctx(hctx);
+    (&hctx.tag_active, &hctx.nr_active)
+}
