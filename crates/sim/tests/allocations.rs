@@ -100,6 +100,7 @@ const RUNS: Runs = &[
     ("scsi-limits", &["machine.cpus=32"]),
     ("seq-merge", &[]),
     ("seq-merge", &["queue.scheduler=mq-deadline"]),
+    ("nvme-eight-drives", &["machine.profile=ryzen-7950x"]),
 ];
 
 /// Threads and workers that sleep and wake: flushes, waiting for tags, kblockd.
@@ -113,6 +114,16 @@ const SLEEPING: Runs = &[
     ("mixed-prio", &[]),
     ("write-starvation", &[]),
     ("trim", &[]),
+    (
+        "nvme-eight-drives",
+        &[
+            "machine.profile=ryzen-7950x",
+            "queue.scheduler=mq-deadline",
+            "job.numjobs=4",
+            "job.cpus_allowed=0-3",
+            "job.iodepth_batch=16",
+        ],
+    ),
 ];
 
 /// A run that does not end by itself in the time that is measured here.

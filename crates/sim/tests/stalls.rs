@@ -1,7 +1,7 @@
 //! Small random scenarios: no run stalls as long as the device answers every command.
 //!
-//! `STALLS_COUNT` and `STALLS_SEED` choose others; a failure prints the scenario, which
-//! `blksim run FILE.toml` repeats.
+//! `STALLS_COUNT` and `STALLS_SEED` choose others; a stall prints the scenario, which
+//! `blksim run FILE.toml` repeats, and so does a panic with `STALLS_COUNT=1`.
 
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
@@ -155,6 +155,39 @@ fn scenario(seed: u64) -> String {
     text
 }
 
+/// The same on several devices: each job works on some of them, null_blk's may share their tags.
+fn on_several(seed: u64) -> String {
+    let mut rng = Rng::stream(seed, "devices");
+    let rng = &mut rng;
+    let count = 1 + up_to(rng, 3);
+    let one_device = scenario(seed);
+    let (several, name): (String, fn(u64) -> String) = if one_device.contains("\"null_blk\"") {
+        let shared = rng.below(2);
+        let several = format!("nr_devices = {count}\nshared_tags = {shared}\n");
+        (several, |i| format!("/dev/nullb{i}"))
+    } else if one_device.contains("\"nvme\"") {
+        (format!("count = {count}\n"), |i| format!("/dev/nvme{i}n1"))
+    } else {
+        (format!("add_host = {count}\n"), |i| {
+            format!("/dev/sd{}", char::from(b'a' + i as u8))
+        })
+    };
+    let mut text = one_device.replace("[device]\n", &format!("[device]\n{several}"));
+    let mut from = 0;
+    while let Some(found) = text[from..].find("[[job]]\n") {
+        from += found + "[[job]]\n".len();
+        let mut files: Vec<String> = (0..count).filter(|_| rng.chance(2, 3)).map(name).collect();
+        if files.is_empty() {
+            files.push(name(rng.below(count)));
+        }
+        let service = one(rng, &["roundrobin", "roundrobin:3", "random", "sequential"]);
+        let files = files.join(":");
+        let job = format!("filename = \"{files}\"\nfile_service_type = \"{service}\"\n");
+        text.insert_str(from, &job);
+    }
+    text
+}
+
 /// From the environment, or `default`.
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
@@ -181,11 +214,25 @@ fn outcome(text: &str, profile: &MachineProfile) -> Option<Result<u64, String>> 
 
 #[test]
 fn nothing_stalls_while_the_device_answers() {
+    try_many(scenario, 300);
+}
+
+#[test]
+fn nothing_stalls_on_several_devices() {
+    try_many(on_several, 120);
+}
+
+/// `count` of them, unless the environment says otherwise.
+fn try_many(scenario: fn(u64) -> String, count: u64) {
     let profile = MachineProfile::built_in(PROFILE).expect("the profile of the published runs");
-    let (first, count) = (setting("STALLS_SEED", 1), setting("STALLS_COUNT", 300));
+    let (first, count) = (setting("STALLS_SEED", 1), setting("STALLS_COUNT", count));
     let (mut run, mut stalls) = (0, Vec::new());
     for seed in first..first + count {
         let text = scenario(seed);
+        if count == 1 {
+            // For a run that panics.
+            println!("{text}");
+        }
         match outcome(&text, &profile) {
             None => {}
             Some(Ok(_)) => run += 1,

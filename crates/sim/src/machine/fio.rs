@@ -170,6 +170,9 @@ impl Simulator {
                     fio.stage = Stage::Unplug;
                     return Turn::Again;
                 }
+                if self.turns_to_another_disk(id, fio) {
+                    return Turn::Again;
+                }
                 fio.issuing -= 1;
                 let slot = fio.prepared.pop_front().expect("as many as were counted");
                 fio.in_flight += 1;
@@ -211,6 +214,20 @@ impl Simulator {
             }
             Stage::Poll => self.poll(id, fio),
         }
+    }
+
+    /// The next I/O is for another disk than what is plugged: the plug is flushed first (deviation
+    /// D1).
+    fn turns_to_another_disk(&mut self, id: CpuId, fio: &FioTask) -> bool {
+        let plug = &self.cpu(id).env.plug;
+        let next = fio.prepared.front().expect("as many as were counted");
+        let (queue, disk) = (plug.queue, fio.slots[*next as usize].io.disk);
+        let turns = plug.active && queue != disk && !plug.is_empty();
+        if turns {
+            let path = PlugPath::unplug(queue, Unplug::Finish);
+            self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
+        }
+        turns
     }
 
     fn prepare(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
