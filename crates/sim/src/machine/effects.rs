@@ -144,6 +144,7 @@ impl Simulator {
     }
 
     /// Calls the device of a disk and does what it asks for.
+    #[inline]
     pub(super) fn with_device(
         &mut self,
         disk: u8,

@@ -170,7 +170,7 @@ impl Simulator {
                     fio.stage = Stage::Unplug;
                     return Turn::Again;
                 }
-                if self.turns_to_another_disk(id, fio) {
+                if fio.plan.files.len() > 1 && self.turns_to_another_disk(id, fio) {
                     return Turn::Again;
                 }
                 fio.issuing -= 1;
