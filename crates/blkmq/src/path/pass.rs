@@ -354,7 +354,9 @@ impl PassPath {
         cpu: &mut Cpu,
     ) -> PullStep {
         let withheld = core::mem::take(&mut self.withheld);
-        if withheld && self.picked.is_empty() {
+        // Before v5.8 (ab3cee3762e5) nobody was run later for that.
+        let reruns = q.settings.rules.restart.pull == Pull::Batch;
+        if withheld && reruns && self.picked.is_empty() {
             self.hctx = u16::MAX;
             return self.wait(At::DelayRuns);
         }

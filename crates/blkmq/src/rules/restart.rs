@@ -45,6 +45,24 @@ pub enum RestartRule {
 }
 
 impl RestartRule {
+    /// Names in scenarios and specifications.
+    pub const NAMES: [(&'static str, RestartRule); 6] = [
+        ("R0", RestartRule::SameQueue),
+        ("R1", RestartRule::RoundRobin),
+        ("R2", RestartRule::QueueCount),
+        ("R2p", RestartRule::MapCount),
+        ("R4", RestartRule::Own),
+        ("all", RestartRule::WholeSet),
+    ];
+
+    /// The rule of this name.
+    pub fn by_name(name: &str) -> Option<RestartRule> {
+        let mut names = RestartRule::NAMES.into_iter();
+        names
+            .find(|(known, _)| *known == name)
+            .map(|(_, rule)| rule)
+    }
+
     /// Marks are counted, or flagged, besides the bit of the hctx.
     pub const fn counts(self) -> bool {
         matches!(

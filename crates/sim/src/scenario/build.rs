@@ -1,7 +1,7 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
+use blkmq::rules::{NoMerges, QueueLimits, Restart, RestartRule, Rules, SchedulerKind, Series};
 use blkmq::time::Duration;
 
 use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
@@ -207,10 +207,36 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
     Err(asked.error("dd_cpu_buckets", what))
 }
 
+/// Restarting by kernel, and its rule apart.
+fn restart(asked: &Asked<'_>) -> Result<Restart> {
+    let written = &asked.queue;
+    let name = written.restart.as_deref().unwrap_or(Restart::V5_9.name);
+    let preset = Restart::by_name(name).ok_or_else(|| {
+        let names = Restart::PRESETS.map(|preset| preset.name).join(", ");
+        asked.error(
+            "restart",
+            format!("no restarting `{name}`; there are {names}"),
+        )
+    })?;
+    let Some(rule) = written.restart_rule.as_deref() else {
+        return Ok(preset);
+    };
+    let rule = RestartRule::by_name(rule).ok_or_else(|| {
+        let names = RestartRule::NAMES.map(|(name, _)| name).join(", ");
+        asked.error(
+            "restart_rule",
+            format!("no rule `{rule}`; there are {names}"),
+        )
+    })?;
+    Ok(Restart { rule, ..preset })
+}
+
 fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
     let written = &asked.queue;
     let scheduler = scheduler(asked, driver)?;
-    let rules = rules.with_series(series(asked, scheduler)?);
+    let rules = rules
+        .with_series(series(asked, scheduler)?)
+        .with_restart(restart(asked)?);
     let (nr_requests, before) = nr_requests(asked, driver, scheduler)?;
     let mut mq_deadline = MqDeadlineSettings::defaults(hz, before);
     for (name, value) in written.iosched() {

@@ -27,6 +27,12 @@ pub struct Queue {
     /// DD_CPU_BUCKETS: insertion buckets of `poc`, `v1`, `v2` and `v2-repaired`, 1 to 1024. Default
     /// 32, as posted.
     pub dd_cpu_buckets: Option<u16>,
+    /// Who runs a hardware queue again that could not issue all it had, by kernel: `v4.11`, `v4.14`,
+    /// `v4.14-map-count`, `v4.15`, `v4.19` or `v5.9`. Goes with both `rules`, which are those of
+    /// the rest. Default `v5.9`, as both have it.
+    pub restart: Option<String>,
+    /// One axis of it: `R0`, `R1`, `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
+    pub restart_rule: Option<String>,
     /// `none` or `mq-deadline`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,
@@ -71,6 +77,11 @@ impl Queue {
             rules: self.rules.clone().or_else(|| base.rules.clone()),
             series: self.series.clone().or_else(|| base.series.clone()),
             dd_cpu_buckets: self.dd_cpu_buckets.or(base.dd_cpu_buckets),
+            restart: self.restart.clone().or_else(|| base.restart.clone()),
+            restart_rule: self
+                .restart_rule
+                .clone()
+                .or_else(|| base.restart_rule.clone()),
             scheduler: self.scheduler.clone().or_else(|| base.scheduler.clone()),
             nr_requests: self.nr_requests.or(base.nr_requests),
             nomerges: self.nomerges.or(base.nomerges),
