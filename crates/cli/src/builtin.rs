@@ -88,6 +88,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         "seq-merge.toml",
         include_str!("../scenarios/seq-merge.toml"),
     ),
+    built_in(
+        "shared-restart-stall.toml",
+        include_str!("../scenarios/shared-restart-stall.toml"),
+    ),
     built_in("trim.toml", include_str!("../scenarios/trim.toml")),
     built_in(
         "write-starvation.toml",

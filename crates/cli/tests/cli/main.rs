@@ -8,6 +8,7 @@ mod captures;
 mod check;
 mod conform_round_trip;
 mod devices;
+mod explore;
 mod place;
 mod plot;
 mod run;

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use blkmq::env::{Bit, Solo};
+use blkmq::env::{Bit, Count, Solo};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Op, Place};
+use blkmq::rules::RestartRule;
 use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
@@ -49,6 +50,8 @@ pub struct Stall {
     pub hctxs: Vec<String>,
     /// State of each device that has something to tell; of several with its name.
     pub devices: Vec<String>,
+    /// What the end of a request finds that is to restart hctxs, of queues that share tags.
+    pub restarts: Vec<String>,
     /// Work items pending.
     pub work_pending: usize,
 }
@@ -93,7 +96,11 @@ impl Simulator {
                 .clone()
                 .flat_map(|queue| self.hctxs_of(queue))
                 .collect(),
-            devices: queues.filter_map(|queue| self.device_of(queue)).collect(),
+            devices: queues
+                .clone()
+                .filter_map(|queue| self.device_of(queue))
+                .collect(),
+            restarts: queues.filter_map(|queue| self.restarts_of(queue)).collect(),
             work_pending: self.work.pending(),
         }
     }
@@ -141,6 +148,41 @@ impl Simulator {
             })
         });
         hctxs.collect()
+    }
+
+    /// What the end of a request of this queue finds when it is to restart hctxs of its tag set; of
+    /// queues on a set of their own nothing.
+    fn restarts_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+        let set = self.mq.set_of(queue.id);
+        if !set.queue_shared() {
+            return None;
+        }
+        let rules = queue.settings.rules.restart;
+        let names = RestartRule::NAMES.into_iter();
+        let rule = names.clone().find(|&(_, rule)| rule == rules.rule)?.0;
+        let name = self.disk_name(queue.id).unwrap_or_default();
+        let marked = queue.hctxs.iter().filter(|hctx| hctx.restart.peek());
+        let marked = marked.count();
+        let finds = match rules.rule {
+            RestartRule::QueueCount | RestartRule::SameQueue => {
+                let count = queue.restarts.peek();
+                let does = match count {
+                    0 => "the end of its requests restarts nobody, of other queues neither",
+                    _ => "the end of its requests would restart one; it has none under way",
+                };
+                format!("its counter is {count}: {does}")
+            }
+            RestartRule::MapCount => {
+                let counts = set.restarts.iter().map(Count::peek);
+                format!("the tag maps count {}", counts.sum::<i32>())
+            }
+            RestartRule::RoundRobin | RestartRule::WholeSet | RestartRule::Own => {
+                "nothing counts marks".to_owned()
+            }
+        };
+        Some(format!(
+            "{name} restart rule {rule}: {marked} hctxs marked; {finds}"
+        ))
     }
 
     /// State of a device; of several only of those that have commands or waiting requests.
@@ -193,6 +235,9 @@ impl fmt::Display for Stall {
         }
         for hctx in self.hctxs.iter().take(SHOWN) {
             writeln!(f, "  {hctx}")?;
+        }
+        for restart in self.restarts.iter().take(SHOWN) {
+            writeln!(f, "  {restart}")?;
         }
         for device in self.devices.iter().take(SHOWN) {
             writeln!(f, "  device: {device}")?;

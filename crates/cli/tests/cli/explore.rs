@@ -1,0 +1,62 @@
+//! `blksim explore` and `blksim replay-schedule`.
+
+use crate::place::Place;
+
+const STALLS: &str = "r2-rc4-4x2-one-kept-4.14";
+
+#[test]
+fn a_found_stall_is_a_file_that_replays_and_another_rule_ends_elsewhere() {
+    let place = Place::new();
+    let ran = place.blksim(&["explore", STALLS, "--schedule", "s.schedule"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("NoStall violated"), "{ran:?}");
+    // Twenty steps, as TLC and the reference have it.
+    assert!(ran.stdout.contains("\n 20 "), "{ran:?}");
+    assert!(!ran.stdout.contains("\n 21 "), "{ran:?}");
+    let ran = place.blksim(&["replay-schedule", "s.schedule", "--labels"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for words in [
+        "20 of 20 steps taken",
+        "complete.visit",
+        "run.count-mark",
+        "qcount = <<1, 0>>",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {ran:?}");
+    }
+    let ran = place.blksim(&["replay-schedule", "s.schedule", "--set", "RestartRule=R1"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(!ran.stdout.contains("steps taken: NoStall"), "{ran:?}");
+}
+
+#[test]
+fn a_clean_variant_has_the_counts_of_tlc() {
+    let place = Place::new();
+    let ran = place.blksim(&["explore", "r4-later-3x1-all-second-4.15"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("holds"), "{ran:?}");
+}
+
+#[test]
+fn wrong_schedules_and_names_have_one_clear_error() {
+    let place = Place::new();
+    let ran = place.blksim(&["explore", "r9"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("no such variant"), "{ran:?}");
+    place.write("empty.schedule", "hello\n");
+    let ran = place.blksim(&["replay-schedule", "empty.schedule"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("line 1"), "{ran:?}");
+    let other = "# blksim schedule 1\nspec Dispatch\nvariant v\nshows x\n";
+    place.write("other.schedule", other);
+    let ran = place.blksim(&["replay-schedule", "other.schedule"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("only schedules of Restart"), "{ran:?}");
+    let bare = "# blksim schedule 1\nspec Restart\nvariant v\nshows x\n";
+    place.write("bare.schedule", bare);
+    let ran = place.blksim(&["replay-schedule", "bare.schedule"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("is missing"), "{ran:?}");
+    let ran = place.blksim(&["replay-schedule", "bare.schedule", "--set", "Tags"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("NAME=VALUE"), "{ran:?}");
+}
