@@ -29,6 +29,8 @@ enum At {
 }
 
 /// The steps before a tag is looked for.
+///
+/// Deviation(D14): a user stays one; there is no blk_mq_tag_idle().
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Fair {
     at: At,

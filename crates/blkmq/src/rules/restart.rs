@@ -4,6 +4,8 @@
 //! to the next is told in docs/verification.md.
 
 /// The axes of restarting, each of its own; kernels changed several at once.
+///
+/// Deviation(D15): nothing else of v4.11 to v4.19 is here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Restart {
     /// Name of the preset, for reports.

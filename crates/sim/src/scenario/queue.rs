@@ -27,7 +27,7 @@ pub struct Queue {
     /// DD_CPU_BUCKETS: insertion buckets of `poc`, `v1`, `v2` and `v2-repaired`, 1 to 1024. Default
     /// 32, as posted.
     pub dd_cpu_buckets: Option<u16>,
-    /// Who runs a hardware queue again that could not issue all it had, by kernel: `v4.11`, `v4.14`,
+    /// Who runs a hardware queue again that could not issue all it had: `v4.11`, `v4.14`,
     /// `v4.14-map-count`, `v4.15`, `v4.19` or `v5.9`. Goes with both `rules`, which are those of
     /// the rest. Default `v5.9`, as both have it.
     pub restart: Option<String>,

@@ -48,6 +48,8 @@ impl CompletePath {
     }
 
     /// Labels of the walk.
+    ///
+    /// Deviation(D16): a hctx costs the line of its SCHED_RESTART.
     pub(super) fn walk<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let set = mq.set_of(self.queue);
@@ -63,7 +65,7 @@ impl CompletePath {
             At::Visit => {
                 let any_map = matches!(rule, RestartRule::SameQueue | RestartRule::WholeSet);
                 let same = set.driver_index(hctx) == set.driver_index(self.hctx);
-                // A look at `hctx->tags` comes first: the line is touched whatever it says.
+                // The kernel looks at `hctx->tags` first.
                 let marked = visited.restart.test(cpu);
                 match marked && (any_map || same) {
                     true => self.to(At::Unmark),
