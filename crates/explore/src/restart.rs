@@ -7,13 +7,17 @@
 //! specification sees.
 
 mod invariant;
+mod liveness;
 mod project;
 mod replay;
 mod run;
 mod search;
 mod setting;
+mod walk;
 mod world;
 
+pub use liveness::{Lived, liveness};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
 pub use setting::{Setting, SettingError};
+pub use walk::{Broken, walks};

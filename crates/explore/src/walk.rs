@@ -14,16 +14,16 @@ const TOLD: usize = 200;
 
 /// A stream of random numbers: xorshift64*.
 #[derive(Debug)]
-struct Stream(u64);
+pub(crate) struct Stream(u64);
 
 impl Stream {
-    fn new(seed: u64) -> Stream {
+    pub(crate) fn new(seed: u64) -> Stream {
         // Splits neighbouring seeds; zero would stay zero.
         let mixed = (seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         Stream((mixed ^ (mixed >> 29)).max(1))
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

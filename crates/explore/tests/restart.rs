@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use blkmq::schedule::Schedule;
-use explore::restart::{Explored, Options, Setting, explore, replay};
+use explore::restart::{Explored, Options, Setting, explore, liveness, replay, walks};
 use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
 
 fn folder() -> PathBuf {
@@ -183,4 +183,45 @@ fn a_found_schedule_replays_with_its_verdict() {
         assert_eq!(replayed.verdict.to_string(), read.shows, "{name}");
         assert!(!replayed.left.is_empty(), "{name}");
     }
+}
+
+fn named(name: &str) -> Setting {
+    let text = text(&format!("variants/{name}.cfg"));
+    Setting::of_configuration(&text).expect("a right configuration")
+}
+
+/// Weak fairness for contexts and completions, none for insertion.
+#[test]
+fn every_request_ends_where_tlc_says_so_and_not_where_one_stalls() {
+    let mut live = 0;
+    for variant in &expectations().variant {
+        if !variant.name.ends_with("-live") {
+            continue;
+        }
+        let found = liveness(&setting(variant));
+        let holds = matches!(variant.verdict, Expected::Holds);
+        assert_eq!(found.waits.is_none(), holds, "{}: {found:?}", variant.name);
+        live += 1;
+    }
+    assert!(live >= 2, "only {live} variants");
+    // A stall is the shortest way of waiting for ever.
+    for name in [
+        "r4-later-3x2-one-kept-4.14-limit1",
+        "r4-later-3x1-none-4.14",
+    ] {
+        let found = liveness(&named(name));
+        assert!(found.waits.is_some(), "{name}: {found:?}");
+    }
+}
+
+/// "Within a few walks": S20 on two queues with scheduled and bypass requests.
+#[test]
+fn random_walks_find_the_stall_and_nothing_where_it_is_repaired() {
+    let setting = named("r2-rc4-4x2-one-kept-4.14");
+    for seed in 0..5 {
+        let found = walks(&setting, seed, 2_000).expect("a stall");
+        assert_eq!(found.invariant, "NoStall");
+        assert_eq!(walks(&setting, seed, 2_000), Some(found), "seed {seed}");
+    }
+    assert_eq!(walks(&named("r1-rc4-4x2-one-kept-4.14"), 1, 2_000), None);
 }
