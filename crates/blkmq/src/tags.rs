@@ -92,6 +92,7 @@ pub struct TagSet<E: Env> {
     pub hctx_shared: bool,
     /// Numbers of the queues that draw from it.
     pub queues: Range<usize>,
+    queue_shared: bool,
     /// tags->lock of each map.
     pub locks: Vec<E::Lock<()>>,
     /// Queues that use each map (active_queues).
@@ -100,7 +101,7 @@ pub struct TagSet<E: Env> {
     pub restarts: Vec<E::Count>,
 }
 
-solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues;
+solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues, queue_shared;
     driver, locks, active_queues, restarts });
 
 /// What a tag set is made from.
@@ -168,6 +169,7 @@ impl<E: Env> TagSet<E> {
             driver: (0..maps).map(|_| one()).collect(),
             map: [default, read, poll],
             hctx_shared: config.hctx_shared,
+            queue_shared: queues.len() > 1,
             queues,
             locks: (0..maps).map(|_| E::Lock::new(())).collect(),
             active_queues: (0..maps).map(|_| E::Count::new(0)).collect(),
@@ -176,13 +178,14 @@ impl<E: Env> TagSet<E> {
     }
 
     /// BLK_MQ_F_TAG_QUEUE_SHARED: several queues draw from it.
+    #[inline]
     pub fn queue_shared(&self) -> bool {
-        self.queues.len() > 1
+        self.queue_shared
     }
 
     /// Tags that come back may be another hctx's: who has none stands in line.
     pub fn in_line(&self) -> bool {
-        self.hctx_shared || self.queue_shared()
+        self.hctx_shared || self.queue_shared
     }
 
     /// The driver tags of `hctx`.

@@ -54,7 +54,7 @@ impl SubmitPath {
                     return Next::call(
                         cpu,
                         Call::Unplug {
-                            queue: self.queue,
+                            queue: cpu.plug.queue,
                             why: Unplug::Schedule,
                         },
                     );
