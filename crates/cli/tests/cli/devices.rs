@@ -80,6 +80,36 @@ fn each_device_has_its_trace_and_conforms() {
     }
 }
 
+/// A shared tag set: the simulator and the reference know fair shares of it apart from each other.
+#[test]
+fn shared_tags_conform() {
+    for rules in ["v6.1", "v6.12"] {
+        for (scheduler, depth) in [("mq-deadline", 6), ("mq-deadline", 12), ("none", 6)] {
+            let place = Place::new();
+            let device = format!(
+                "null_blk,nr_devices=2,shared_tags=1,irqmode=2,completion_nsec=100000,gb=1,\
+                 hw_queue_depth={depth}"
+            );
+            let more = [
+                "--rules",
+                rules,
+                "--scheduler",
+                scheduler,
+                "--blktrace",
+                "trace",
+            ];
+            let more = [&more[..], &["--set", "machine.cpus=1"]].concat();
+            let ran = run(&place, &device, &more, JOBS);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let ran = place.blksim(&["conform", "trace", "--mode", "records", "--json"]);
+            assert_eq!(ran.code, Some(0), "{rules} {scheduler} {depth}: {ran:?}");
+            let verdict = json(&ran);
+            assert_eq!(verdict["predicted"], verdict["total"], "{verdict:#}");
+            assert!(verdict["total"].as_u64().unwrap() > 400, "{verdict:#}");
+        }
+    }
+}
+
 #[test]
 fn devices_that_differ_have_no_common_module() {
     let place = Place::new();

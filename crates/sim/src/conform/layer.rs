@@ -52,6 +52,9 @@ pub(super) struct Layer {
     pub(super) used: Vec<u32>,
     /// Tags that other devices of a shared set hold.
     pub(super) foreign: Vec<u32>,
+    /// This device draws from the map, and how many others of a shared set do.
+    pub(super) active: Vec<bool>,
+    pub(super) other_users: Vec<u32>,
     hctx_shared: bool,
     queue_shared: bool,
     budget: Option<u32>,
@@ -63,6 +66,9 @@ pub(super) struct Layer {
     /// Decisions that the driver gets next, in order, with the CPU that hands them over.
     pub(super) expected: VecDeque<(u16, Token)>,
 }
+
+/// Tags that every user of a shared set may have, however many there are.
+const SHARE_MIN: u32 = 4;
 
 /// blk_mq_update_dispatch_busy().
 pub(super) fn average(busy: u32, is_busy: bool) -> u32 {
@@ -90,6 +96,8 @@ impl Layer {
             hctxs: vec![Hctx::default(); setup.hctxs.len()],
             used: vec![0; depth.len()],
             foreign: vec![0; depth.len()],
+            active: vec![false; depth.len()],
+            other_users: vec![0; depth.len()],
             depth,
             hctx_shared: setup.hctx_shared,
             queue_shared: setup.queue_shared,
@@ -109,12 +117,28 @@ impl Layer {
     /// A driver tag of this hardware queue is free.
     pub(super) fn tag_free(&self, hctx: usize) -> bool {
         let map = self.map(hctx);
-        self.used[map] + self.foreign[map] < self.depth[map]
+        self.used[map] + self.foreign[map] < self.depth[map] && self.may_have_more(map)
+    }
+
+    /// hctx_may_queue(): of a shared set every user has a fair share, at least four tags.
+    fn may_have_more(&self, map: usize) -> bool {
+        let share = self.depth[map]
+            .div_ceil(self.other_users[map] + 1)
+            .max(SHARE_MIN);
+        !self.queue_shared || self.depth[map] == 1 || self.used[map] < share
+    }
+
+    /// blk_mq_get_driver_tag(): who tries is a user of the map from now on.
+    fn try_tag(&mut self, hctx: usize) -> bool {
+        let map = self.map(hctx);
+        self.active[map] = true;
+        self.tag_free(hctx)
     }
 
     /// A tag is taken, free or not.
     pub(super) fn take_tag(&mut self, hctx: usize) {
         let map = self.map(hctx);
+        self.active[map] = true;
         self.used[map] += 1;
     }
 
@@ -279,7 +303,7 @@ impl Layer {
                 picked.push(token);
                 // A request without tag goes along: it will wait for one.
                 let own = asked.hctx_of(token);
-                if !self.tag_free(own) {
+                if !self.try_tag(own) {
                     break;
                 }
                 self.take_tag(own);
@@ -324,7 +348,7 @@ impl Layer {
             }
             if !self.tagged.contains(&token) {
                 let own = asked.hctx_of(token);
-                if !self.tag_free(own) {
+                if !self.try_tag(own) {
                     self.mark_tag_wait(own);
                     self.budget_used -= u32::from(!budgets_held);
                     no_tag = true;

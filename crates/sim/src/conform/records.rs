@@ -67,8 +67,15 @@ fn share_tags(devices: &mut [Records], device: usize) {
     for map in 0..devices[device].layer.used.len() {
         let of = |other: &Records| other.layer.used.get(map).copied().unwrap_or(0);
         let all: u32 = devices.iter().map(of).sum();
+        let others = devices
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != device);
+        let active = |other: &Records| other.layer.active.get(map).is_some_and(|on| *on);
+        let users = others.filter(|(_, other)| active(other)).count() as u32;
         let layer = &mut devices[device].layer;
         layer.foreign[map] = all - layer.used[map];
+        layer.other_users[map] = users;
     }
 }
 
