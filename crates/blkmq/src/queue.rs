@@ -250,6 +250,7 @@ impl<E: Env> RequestQueue<E> {
             // mq-deadline sets min_shallow_depth to 1 (v6.1, v6.12).
             let shallow = Some(1);
             let mut map = Sbitmap::new(made_for, cpus, rule, shallow, config.tags.waiters, hint);
+            map.follow(&settings.rules);
             map.shrink(settings.nr_requests, shallow);
             map
         };
@@ -374,4 +375,4 @@ fn hctx_ctxs<E: Env>(set: &TagSet<E>, hctx: HctxId) -> Vec<(CpuId, u8)> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

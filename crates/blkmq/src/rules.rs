@@ -3,9 +3,11 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod fixes;
 mod restart;
 mod series;
 
+pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use restart::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, TagLine,
 };
@@ -32,6 +34,8 @@ pub struct Rules {
     pub shallow_depth: ShallowDepth,
     /// How far a wake-up of tag waiters looks.
     pub wake_scan: WakeScan,
+    /// Freed tags per wake-up of a map that several queues share.
+    pub share_batch: BatchRule,
     /// How the dispatcher tells the driver that more follows.
     pub last_hint: LastHint,
     /// What a run does that finds nothing pending.
@@ -64,6 +68,8 @@ pub struct Rules {
     pub series: Series,
     /// Who runs an hctx again that could not issue all it had.
     pub restart: Restart,
+    /// Repairs of stalls; kernels of today have them all.
+    pub fixes: Fixes,
 }
 
 /// Order in which a plug hands out its requests.
@@ -120,9 +126,14 @@ pub enum ShallowDepth {
     Total,
 }
 
-/// Reach of `__sbitmap_queue_wake_up`.
+/// Reach of `__sbitmap_queue_wake_up`, and what was before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WakeScan {
+    /// The next wait queue, counted down by itself (before v6.2).
+    Countdown(Countdown),
+    /// The next wait queue that seems to have waiters, whether they are still there or not
+    /// (4f8126bb2308, v6.2-rc).
+    OneQueue,
     /// Stops at the first wait queue that woke somebody (v6.1).
     FirstQueue,
     /// Goes on until the whole batch is spent (v6.12).
@@ -232,6 +243,7 @@ impl Rules {
             head_insert: HeadInsert::PerPriority,
             shallow_depth: ShallowDepth::PerWord,
             wake_scan: WakeScan::FirstQueue,
+            share_batch: BatchRule::ShareOne,
             last_hint: LastHint::TagAhead,
             empty_run: EmptyRun::Return,
             requeue_order: RequeueOrder::Stack,
@@ -248,6 +260,7 @@ impl Rules {
             nvme_max_kb: 4096,
             series: Series::STOCK,
             restart: Restart::V5_9,
+            fixes: Fixes::ALL,
         }
     }
 
@@ -262,6 +275,7 @@ impl Rules {
             head_insert: HeadInsert::Global,
             shallow_depth: ShallowDepth::Total,
             wake_scan: WakeScan::UntilSpent,
+            share_batch: BatchRule::ShareOne,
             last_hint: LastHint::ListEmpty,
             empty_run: EmptyRun::RecheckUnderQueueLock,
             requeue_order: RequeueOrder::Fifo,
@@ -278,6 +292,7 @@ impl Rules {
             nvme_max_kb: 8192,
             series: Series::STOCK,
             restart: Restart::V5_9,
+            fixes: Fixes::ALL,
         }
     }
 
@@ -289,6 +304,12 @@ impl Rules {
     /// These rules with another way of restarting.
     pub const fn with_restart(self, restart: Restart) -> Rules {
         Rules { restart, ..self }
+    }
+
+    /// These rules without a repair.
+    pub const fn without(self, fix: Fix) -> Rules {
+        let fixes = self.fixes.without(fix);
+        Rules { fixes, ..self }
     }
 
     /// All presets, oldest first.

@@ -4,6 +4,7 @@
 //! step, one word or one critical section. Not here: what a tag means (`tags.rs`).
 //! Kernel: lib/sbitmap.c, include/linux/sbitmap.h (6.1.192, 6.12.117).
 
+mod countdown;
 mod get;
 mod put;
 
@@ -14,7 +15,7 @@ use core::fmt::Debug;
 
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Word, solo_value};
 use crate::request::CpuId;
-use crate::rules::ShallowDepth;
+use crate::rules::{BatchRule, BatchScale, Fix, Rules, ShallowDepth, WakeScan};
 use crate::tags::Waiter;
 
 /// Wait queues of one map (SBQ_WAIT_QUEUES).
@@ -50,6 +51,10 @@ pub struct Sbitmap<E: Env> {
     pub round_robin: bool,
     /// What `shallow` limits.
     pub shallow_rule: ShallowDepth,
+    /// Freed bits are merged back under the lock of their word.
+    pub swap_lock: bool,
+    /// Wake batch of a map that queues share.
+    pub batch_rule: BatchRule,
     hints: Vec<E::Hint>,
     /// Wait queues.
     pub wait: Vec<WaitState<E>>,
@@ -61,13 +66,16 @@ pub struct Sbitmap<E: Env> {
     pub completion_cnt: E::Count,
     /// Wake-ups promised so far.
     pub wakeup_cnt: E::Count,
+    /// Frees that each wait queue still waits for (`wait_cnt`): empty unless queues count by
+    /// themselves.
+    pub countdowns: Vec<E::Count>,
     /// Tags freed per wake-up; changes with the number of users.
     pub wake_batch: E::Hint,
 }
 
 solo_value!(Sbitmap {
-    shift, depth, round_robin, shallow_rule;
-    words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, wake_batch
+    shift, depth, round_robin, shallow_rule, swap_lock, batch_rule;
+    words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns, wake_batch
 });
 
 /// A wait queue and what is seen of it without its lock (sbq_wait_state).
@@ -91,7 +99,7 @@ impl<E: Env> WaitState<E> {
     }
 
     /// Changes the entries under the lock, which the caller has been granted and keeps.
-    pub(crate) fn edit<R>(&self, cpu: &mut Cpu, by: impl FnOnce(&mut Vec<Waiter>) -> R) -> R {
+    pub fn edit<R>(&self, cpu: &mut Cpu, by: impl FnOnce(&mut Vec<Waiter>) -> R) -> R {
         let mut queue = self.queue.held(cpu);
         let before = !queue.entries.is_empty();
         let result = by(&mut queue.entries);
@@ -166,12 +174,15 @@ impl<E: Env> Sbitmap<E> {
             depth,
             round_robin: false,
             shallow_rule: rule,
+            swap_lock: true,
+            batch_rule: BatchRule::ShareOne,
             hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
             wait: (0..WAIT_QUEUES).map(|_| WaitState::new(waiters)).collect(),
             ws_active: E::Count::new(0),
             wake_index: E::Count::new(0),
             completion_cnt: E::Count::new(0),
             wakeup_cnt: E::Count::new(0),
+            countdowns: Vec::new(),
             wake_batch: E::Hint::new(wake_batch(depth, count, per_word, rule, min_shallow)),
         }
     }
@@ -188,8 +199,13 @@ impl<E: Env> Sbitmap<E> {
         let last = self.words.last_mut().expect("at least one word is left");
         last.depth = depth - (count - 1) * per_word;
         self.depth = depth;
-        let batch = wake_batch(depth, count, per_word, self.shallow_rule, min_shallow);
-        self.wake_batch.put(batch);
+        self.set_wake_batch(wake_batch(
+            depth,
+            count,
+            per_word,
+            self.shallow_rule,
+            min_shallow,
+        ));
     }
 
     /// Fewer wait queues than kernels have: a model in which nobody chooses one. Panics unless 1 to
@@ -204,9 +220,28 @@ impl<E: Env> Sbitmap<E> {
 
     /// sbitmap_queue_recalculate_wake_batch(): every user's share has to wake all wait queues.
     pub fn share_wake_batch(&self, users: u32) {
-        let share = self.depth.div_ceil(users.max(1));
-        let batch = (share / WAIT_QUEUES as u32).clamp(1, WAKE_BATCH_MAX);
+        let scale = BatchScale::KERNEL;
+        let batch = self.batch_rule.batch(scale, self.depth, users.max(1));
         self.wake_batch.put(batch);
+    }
+
+    /// Another wake batch. Queues that count by themselves begin anew (6c0ca7ae292a, v4.11).
+    pub fn set_wake_batch(&mut self, batch: u32) {
+        assert!(batch > 0, "a wake-up for no tag");
+        self.wake_batch.put(batch);
+        let counts = self.countdowns.iter_mut();
+        counts.for_each(|count| *count = E::Count::new(batch as i32));
+    }
+
+    /// What these rules ask of a map: whether freed bits are merged back under a lock, how many
+    /// make a wake-up, and whether each wait queue counts down by itself.
+    pub fn follow(&mut self, rules: &Rules) {
+        self.swap_lock = rules.fixes.has(Fix::SwapLock);
+        self.batch_rule = rules.share_batch;
+        if let WakeScan::Countdown(_) = rules.wake_scan {
+            let batch = self.wake_batch.get() as i32;
+            self.countdowns = self.wait.iter().map(|_| E::Count::new(batch)).collect();
+        }
     }
 
     /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.

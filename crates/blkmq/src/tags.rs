@@ -150,6 +150,7 @@ impl<E: Env> TagSet<E> {
             let depth = config.queue_depth;
             let mut map = Sbitmap::new(depth, cpus, shallow, None, in_line, &mut *hint);
             map.keep_wait_queues(config.wait_queues);
+            map.follow(rules);
             map
         };
         let interrupts = match config.vectors {

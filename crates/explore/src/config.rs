@@ -55,6 +55,17 @@ pub struct Config {
     pub requeues: u8,
     /// When the driver answers BLK_STS_DEV_RESOURCE, which promises another run.
     pub promises: Promises,
+    /// When the driver stops the hctx; the end of a request starts it again and runs it.
+    pub stops: Stops,
+    /// Requests that hold a budget at once (scsi: device queue depth). Who finds none is run when
+    /// one comes back.
+    pub budgets: Option<u32>,
+    /// The device refuses everything else until it has taken a passthrough request.
+    pub needs_passthrough: bool,
+    /// Requests that the device may take while a passthrough request stands on the dispatch list.
+    pub overtakes_max: Option<u8>,
+    /// From every state there must be a way to one where all bios have ended.
+    pub must_end: bool,
     /// A task that was woken goes on where the scheduler likes, not only where it slept.
     pub migrates: bool,
     /// The 3 ms runs exist and may happen at any time; without them a stall is not only a delay.
@@ -80,6 +91,8 @@ pub struct Task {
     pub op: Op,
     /// Each is a FUA write behind a flush.
     pub flush: bool,
+    /// Each is a passthrough request, at the head of where it goes.
+    pub passthrough: bool,
 }
 
 impl Task {
@@ -91,6 +104,7 @@ impl Task {
             plugged: 0,
             op: Op::Read,
             flush: false,
+            passthrough: false,
         }
     }
 }
@@ -102,6 +116,17 @@ pub enum Refusal {
     Resource,
     /// BLK_STS_DEV_RESOURCE.
     DevResource,
+}
+
+/// When a driver stops an hctx.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stops {
+    /// Never.
+    Never,
+    /// When it takes the last request that it has room for.
+    WhenFilled,
+    /// When it refuses a request, with BLK_STS_DEV_RESOURCE.
+    WhenRefusing,
 }
 
 /// What a driver relies on when it answers BLK_STS_DEV_RESOURCE.
@@ -161,6 +186,11 @@ impl Config {
             refusals: 0,
             requeues: 0,
             promises: Promises::SameHctx,
+            stops: Stops::Never,
+            budgets: None,
+            needs_passthrough: false,
+            overtakes_max: None,
+            must_end: false,
             migrates: false,
             delayed_runs: false,
             every_label: false,
@@ -231,7 +261,7 @@ impl Config {
             driver_queue_rqs: false,
             queue_rqs_in_order: false,
             driver_commit_rqs: false,
-            driver_budget: false,
+            driver_budget: self.budgets.is_some(),
             blocking: false,
             should_merge: false,
             inline_runs: false,

@@ -147,6 +147,19 @@ impl Seen {
         self.prints.len()
     }
 
+    /// Number of a state that was seen.
+    pub(crate) fn find(&self, print: u128) -> Option<StateId> {
+        let mask = self.slots.len() - 1;
+        let mut at = print as usize & mask;
+        while self.slots[at] != EMPTY {
+            if self.prints[self.slots[at] as usize] == print {
+                return Some(self.slots[at]);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
     /// Number of a state that was not seen before, none of one that was.
     pub(crate) fn insert(&mut self, print: u128) -> Option<StateId> {
         let mask = self.slots.len() - 1;

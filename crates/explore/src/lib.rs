@@ -6,7 +6,8 @@
 //! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
 //! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
 //!
-//! [`tlc`] speaks with the checker of the specifications below `specs/`.
+//! [`tag_waits`] does the same for tag maps and their wait queues alone, [`tlc`] speaks with the
+//! checker of the specifications below `specs/`.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -15,11 +16,13 @@ mod oracle;
 mod report;
 pub mod restart;
 mod search;
+mod tagwait;
 pub mod tlc;
 mod walk;
 mod world;
 
-pub use config::{Config, Mutant, Promises, Refusal, Task};
+pub use config::{Config, Mutant, Promises, Refusal, Stops, Task};
 pub use report::{Report, Step, Verdict};
 pub use search::exhaustive;
+pub use tagwait::{TagWait, tag_waits};
 pub use walk::{soak, walk};

@@ -97,7 +97,7 @@ fn compare(kind: &str, maps: &[Sbitmap<Solo>], held: &[u64]) -> Option<String> {
         let busy = (0..map.depth).filter(|&bit| map.is_busy(bit));
         let busy = busy.fold(0_u64, |bits, bit| bits | 1 << bit);
         // Freed bits that are being merged back stand in `word` only, until the lock is dropped.
-        let merging = map.words.iter().any(|word| !word.swap.is_free());
+        let merging = !map.swap_lock || map.words.iter().any(|word| !word.swap.is_free());
         let agree = if merging {
             held & !busy == 0
         } else {
@@ -273,6 +273,15 @@ fn ends(world: &World, id: RequestId) -> bool {
 
 /// Invariants of a state at rest: `choices` is all that can happen in it.
 pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(), Verdict> {
+    let overtakes = world.outside.driver.overtakes;
+    if fixed
+        .config
+        .overtakes_max
+        .is_some_and(|most| overtakes > most)
+    {
+        let text = format!("{overtakes} requests have overtaken a passthrough request");
+        return Err(Verdict::Broken(text));
+    }
     // A submission that may come is no hope for those that came.
     let submits = |choice: &Choice| {
         let context = &world.contexts[usize::from(choice.context)];

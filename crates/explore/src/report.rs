@@ -12,6 +12,8 @@ pub enum Verdict {
     Clean,
     /// Nothing will ever run, and bios have not ended.
     Stall(String),
+    /// Something can always happen, but no more that all bios end.
+    NoWayOut(String),
     /// An invariant is broken.
     Broken(String),
     /// A path's own assertion failed.
@@ -26,6 +28,7 @@ impl Verdict {
         match self {
             Verdict::Clean => "clean",
             Verdict::Stall(_) => "stall",
+            Verdict::NoWayOut(_) => "loop",
             Verdict::Broken(_) => "broken",
             Verdict::Panic(_) => "panic",
             Verdict::Unfinished => "unfinished",
@@ -36,7 +39,10 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Stall(text) | Verdict::Broken(text) | Verdict::Panic(text) => {
+            Verdict::Stall(text)
+            | Verdict::NoWayOut(text)
+            | Verdict::Broken(text)
+            | Verdict::Panic(text) => {
                 write!(f, "{}: {text}", self.word())
             }
             Verdict::Clean | Verdict::Unfinished => f.write_str(self.word()),

@@ -55,6 +55,10 @@ struct Search {
     last: Option<Origin>,
     generated: u64,
     depth: u32,
+    /// Steps from state to state, and states where nothing can happen any more: only if every
+    /// state must have a way to one of them.
+    steps: Vec<(StateId, StateId)>,
+    ends: Vec<StateId>,
 }
 
 impl Search {
@@ -66,6 +70,8 @@ impl Search {
             last: None,
             generated: 1,
             depth: 0,
+            steps: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -91,7 +97,10 @@ impl Search {
             }
             level = next;
         }
-        Verdict::Clean
+        match self.fixed.config.must_end {
+            true => self.ways_out(),
+            false => Verdict::Clean,
+        }
     }
 
     /// All successors of one state.
@@ -107,6 +116,10 @@ impl Search {
         let mut choices = Vec::new();
         world.choices(&self.fixed, &mut choices);
         oracle::rest(world, &self.fixed, &choices)?;
+        let must_end = self.fixed.config.must_end;
+        if must_end && choices.is_empty() {
+            self.ends.push(id);
+        }
         let mut log = Vec::new();
         for &choice in &choices {
             scratch.clone_from(world);
@@ -115,9 +128,12 @@ impl Search {
             self.last = Some(origin);
             let fixed = &self.fixed;
             guarded(|| scratch.apply(fixed, choice, &mut log)).map_err(Verdict::Panic)?;
-            let Some(new) = self.seen.insert(fingerprint(scratch)) else {
-                continue;
-            };
+            let print = fingerprint(scratch);
+            let new = self.seen.insert(print);
+            if must_end && let Some(to) = new.or_else(|| self.seen.find(print)) {
+                self.steps.push((id, to));
+            }
+            let Some(new) = new else { continue };
             self.origins.push(origin);
             guarded(|| oracle::check(scratch)).map_err(Verdict::Broken)??;
             if new as usize >= self.fixed.config.states_max {
@@ -128,6 +144,29 @@ impl Search {
             next.push((new, kept));
         }
         Ok(())
+    }
+
+    /// All states were visited: is there a way from each to an end? The first one without is told.
+    fn ways_out(&mut self) -> Verdict {
+        self.steps.sort_unstable_by_key(|&(_, to)| to);
+        let mut leads = vec![false; self.seen.len()];
+        let mut open = core::mem::take(&mut self.ends);
+        while let Some(state) = open.pop() {
+            if core::mem::replace(&mut leads[state as usize], true) {
+                continue;
+            }
+            let first = self.steps.partition_point(|&(_, to)| to < state);
+            let back = self.steps[first..]
+                .iter()
+                .take_while(|&&(_, to)| to == state);
+            open.extend(back.map(|&(from, _)| from));
+        }
+        let Some(lost) = leads.iter().position(|&leads| !leads) else {
+            return Verdict::Clean;
+        };
+        self.last = Some(self.origins[lost]);
+        let lost = leads.iter().filter(|&&leads| !leads).count();
+        Verdict::NoWayOut(format!("from {lost} states no step leads to an end"))
     }
 
     /// Choices from the first state to where the search stopped.

@@ -13,7 +13,7 @@ use core::hash::{Hash, Hasher};
 use crate::config::{Config, Task};
 use blkmq::env::{Effect, Solo};
 use blkmq::path::{
-    CompletePath, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
+    CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, HctxId, OpFlags, Place, RequestId, Sector, Sectors, Status};
@@ -60,6 +60,21 @@ pub(crate) struct Outside {
     pub(crate) started: u32,
     /// Bios ended so far.
     pub(crate) ended: u32,
+    /// What the driver keeps besides.
+    pub(crate) driver: Driver,
+}
+
+/// State of a driver that stops queues, has budgets or waits for a passthrough request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Driver {
+    /// Budgets left.
+    pub(crate) budgets: u32,
+    /// Somebody found none (`sdev->restarts`).
+    pub(crate) turned_away: bool,
+    /// It has taken a passthrough request.
+    pub(crate) awake: bool,
+    /// Requests taken while a passthrough request stood on the dispatch list.
+    pub(crate) overtakes: u8,
 }
 
 /// A state.
@@ -100,6 +115,7 @@ impl Clone for World {
         self.outside.requeue_work = source.outside.requeue_work;
         self.outside.started = source.outside.started;
         self.outside.ended = source.outside.ended;
+        self.outside.driver = source.outside.driver;
     }
 }
 
@@ -153,6 +169,10 @@ impl Fixed {
                 requeue_work: false,
                 started: 0,
                 ended: 0,
+                driver: Driver {
+                    budgets: config.budgets.unwrap_or(0),
+                    ..Driver::default()
+                },
             },
         };
         for task in 0..config.prefilled {
@@ -176,7 +196,8 @@ impl World {
         for (index, context) in self.contexts.iter().enumerate() {
             let ways = match context.phase {
                 Phase::Idle => self.ways_to_start(fixed, context),
-                Phase::Ready | Phase::Tries(_) => 1,
+                Phase::Ready | Phase::Tries(_) | Phase::Budget => 1,
+                Phase::PutBudget | Phase::Follows => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
                 Phase::Asks { rq } => self.ways_to_answer(fixed, rq),
                 Phase::Parked if !context.woken => 0,
@@ -257,6 +278,14 @@ impl World {
                 self.answer(fixed, index, rq, choice.way);
                 return;
             }
+            Phase::Budget | Phase::PutBudget => {
+                self.budget(index);
+                return;
+            }
+            Phase::Follows => {
+                self.follow_up(fixed, index);
+                return;
+            }
             Phase::Parked => {
                 let context = &mut self.contexts[index];
                 context.woken = false;
@@ -290,6 +319,7 @@ impl World {
                     self.outside.in_device.remove(way)
                 };
                 self.keep_promises(fixed);
+                self.take_back(fixed, index, rq);
                 (Frame::Complete(CompletePath::end(0, rq, Status::Ok)), true)
             }
         };
@@ -330,7 +360,14 @@ impl World {
         self.outside.started += 1;
         let id = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
         let id = id.expect("there is a slot for every bio");
-        Frame::Submit(SubmitPath::new(0, id))
+        let how = Execute {
+            at_head: true,
+            in_background: true,
+        };
+        Frame::Submit(match config.passthrough {
+            true => SubmitPath::execute(0, id, how),
+            false => SubmitPath::new(0, id),
+        })
     }
 
     /// Steps the context's labels until one has touched something shared, or it has to wait.
@@ -350,7 +387,7 @@ impl World {
             }
             let next = frame.step(&self.mq, &mut context.cpu);
             context.forget_measures();
-            let mut shared = locked || fixed.labels.sees_others(label, &context.cpu);
+            let mut shared = locked || fixed.sees_others(label, &context.cpu);
             shared |= self.drain(fixed, index);
             self.break_something(fixed, label, index);
             let context = &mut self.contexts[index];
@@ -389,8 +426,13 @@ impl World {
                     context.phase = Phase::Tries(id);
                     return;
                 }
-                Next::Budget | Next::PutBudget(_) => {
-                    unreachable!("the explorer's driver has no budgets")
+                Next::Budget => {
+                    context.phase = Phase::Budget;
+                    return;
+                }
+                Next::PutBudget(_) => {
+                    context.phase = Phase::PutBudget;
+                    return;
                 }
             }
             if shared || fixed.config.every_label {

@@ -24,6 +24,7 @@ fn busy(rules: Rules, scheduler: SchedulerKind, hctxs: u16, tags: u32) -> Config
         plugged,
         op,
         flush,
+        passthrough: false,
     };
     config.tasks = vec![
         task(0, 0, Op::Read, false),

@@ -1,12 +1,13 @@
 //! What a device driver calls: the start of a request, and where its completion runs.
 //!
-//! Kernel: blk_mq_start_request(), blk_mq_complete_request_remote() (6.1.192, 6.12.117).
+//! Kernel: blk_mq_start_request(), blk_mq_complete_request_remote(), blk_mq_hctx_stopped(),
+//! blk_mq_start_stopped_hw_queue() (6.1.192, 6.12.117).
 
 use super::{Traced, trace_rq};
-use crate::env::{Cpu, Env, Slab, TraceAction};
-use crate::queue::BlkMq;
-use crate::request::{CpuId, Place, RequestId};
-use crate::rules::SingleCtx;
+use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
+use crate::queue::{BlkMq, HwQueue, RequestQueue};
+use crate::request::{CpuId, HctxId, Place, RequestId};
+use crate::rules::{Fix, SingleCtx};
 
 /// Where a completion goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,6 +32,27 @@ impl<E: Env> BlkMq<E> {
         let traced = Traced::rq(&pool, rq);
         drop(pool);
         trace_rq(cpu, queue, TraceAction::Issue, traced);
+    }
+
+    /// blk_mq_stop_hw_queue(): no run of the hctx begins any more.
+    pub fn stop_hctx(&self, queue: u8, hctx: HctxId, cpu: &mut Cpu) {
+        self.queue(queue).hctx(hctx).stopped.set(cpu);
+    }
+
+    /// blk_mq_start_stopped_hw_queue() up to the run, which is the caller's. False if the hctx was
+    /// not stopped.
+    pub fn start_hctx(&self, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> bool {
+        let q = self.queue(queue);
+        let hctx = q.hctx(hctx);
+        if !hctx.stopped.peek() {
+            return false;
+        }
+        hctx.stopped.clear(cpu);
+        if q.settings.rules.fixes.has(Fix::StoppedBarrier) {
+            // Pairs with the barrier between an insertion and the second look at the bit.
+            E::mb(cpu);
+        }
+        true
     }
 
     /// blk_mq_complete_request_remote(): where the driver's completion goes on. `share_cache`
@@ -64,4 +86,17 @@ impl<E: Env> BlkMq<E> {
             CompleteOn::Here
         }
     }
+}
+
+/// blk_mq_hctx_stopped(): a set bit is believed behind a barrier only.
+pub(super) fn is_stopped<E: Env>(q: &RequestQueue<E>, hctx: &HwQueue<E>, cpu: &mut Cpu) -> bool {
+    if !hctx.stopped.test(cpu) {
+        return false;
+    }
+    if !q.settings.rules.fixes.has(Fix::StoppedBarrier) {
+        return true;
+    }
+    // The line is here already: no access of its own.
+    E::mb(cpu);
+    hctx.stopped.peek()
 }

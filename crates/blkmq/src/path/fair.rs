@@ -7,6 +7,7 @@ use super::{Next, lock};
 use crate::env::{Bit, Count, Cpu, Env, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::HctxId;
+use crate::rules::Fix;
 use crate::tags::TagSet;
 
 /// Tags that every user may have, however many there are.
@@ -22,6 +23,10 @@ enum At {
     Join,
     /// Under the lock of the tag map: count it, and spread wake-ups over one user more.
     Count,
+    /// Without that lock: count it.
+    CountAlone,
+    /// Spread wake-ups over the users that were counted.
+    Spread,
     /// How many users are there?
     Users,
     /// How many of the tags has this one?
@@ -68,6 +73,9 @@ impl Fair {
                 if user(q, set, hctx).0.test_and_set(cpu) {
                     return self.to(At::Users);
                 }
+                if !q.settings.rules.fixes.has(Fix::UsersLock) {
+                    return self.to(At::CountAlone);
+                }
                 self.at = At::Count;
                 FairStep::Wait(lock(queue, LockKind::Tags, map as u32))
             }
@@ -75,6 +83,14 @@ impl Fair {
                 let users = set.active_queues[map].add_return(cpu, 1);
                 set.driver[map].share_wake_batch(users as u32);
                 set.locks[map].release(cpu);
+                self.to(At::Users)
+            }
+            At::CountAlone => {
+                self.users = set.active_queues[map].add_return(cpu, 1) as u32;
+                self.to(At::Spread)
+            }
+            At::Spread => {
+                set.driver[map].share_wake_batch(self.users);
                 self.to(At::Users)
             }
             At::Users => {
@@ -124,3 +140,6 @@ fn user<'a, E: Env>(
     let hctx = q.hctx(hctx);
     (&hctx.tag_active, &hctx.nr_active)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, RequestId};
-use crate::rules::{FlushData, Insertion as Route, MergedFree};
+use crate::rules::{Fix, FlushData, Insertion as Route, MergedFree};
 use crate::tags::{HctxType, TagSet};
 
 /// Labels of an insertion.
@@ -158,7 +158,8 @@ impl InsertPath {
             FlushData::DispatchList => rq.flush_seq,
             FlushData::Scheduler => rq.op == Op::Flush,
         };
-        if self.bypass.is_some() || rq.passthrough || around {
+        let passes = rq.passthrough && q.settings.rules.fixes.has(Fix::PassthroughAround);
+        if self.bypass.is_some() || passes || around {
             self.at = At::Dispatch;
             return lock(self.queue, LockKind::Dispatch, u32::from(hctx.0));
         }

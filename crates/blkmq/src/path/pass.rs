@@ -13,7 +13,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, RequestId};
-use crate::rules::{DispatchGate, Pull};
+use crate::rules::{DispatchGate, Fix, Pull};
 use crate::time::{Duration, Jiffies, SimTime};
 
 /// BLK_MQ_BUDGET_DELAY.
@@ -376,8 +376,10 @@ impl PassPath {
         let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
         self.hctx = self.hctx.wrapping_add(1);
         let other = HctxId(self.hctx);
-        let runs =
-            !q.settings.sq_sched() || other == current || q.hctx(other).dispatch_pending.test(cpu);
+        let runs = q.settings.rules.fixes.has(Fix::WithheldRun)
+            && (!q.settings.sq_sched()
+                || other == current
+                || q.hctx(other).dispatch_pending.test(cpu));
         if runs {
             cpu.outbox.push(Effect::KickUnlessPending {
                 queue: q.id,

@@ -4,6 +4,7 @@
 //! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
 
 use super::ctx::CtxPath;
+use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::{PassPath, has_side, has_work};
 use super::{CTX, Call, LIST, Label, Next, PASS, RUN, TagsInHand, lock};
@@ -197,7 +198,7 @@ impl RunPath {
             },
             At::Recheck => self.recheck(q, cpu),
             At::Enter => self.leave_to_kblockd(q, cpu),
-            At::Stopped => match hctx.stopped.test(cpu) {
+            At::Stopped => match is_stopped(q, hctx, cpu) {
                 true => Next::Done,
                 false => self.to(At::StillQuiesced),
             },
@@ -363,7 +364,7 @@ impl RunPath {
     }
 
     fn leave_to_kblockd<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        if q.hctx(self.hctx).stopped.test(cpu) {
+        if is_stopped(q, q.hctx(self.hctx), cpu) {
             return Next::Done;
         }
         let (queue, hctx) = (self.queue, self.hctx);

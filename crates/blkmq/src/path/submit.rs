@@ -15,7 +15,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TraceP
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, RequestId, Status, Tag};
-use crate::rules::{FlushData, MergeLookup, NoMerges, PlugOrder};
+use crate::rules::{Fix, FlushData, MergeLookup, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
 use tagwait::{identity_index, identity_map};
@@ -340,9 +340,10 @@ impl SubmitPath {
         r.place = Place::Path;
         if let Some(how) = self.passthrough {
             r.passthrough = true;
-            r.use_sched = false;
+            let past = q.settings.rules.fixes.has(Fix::PassthroughAround);
+            r.use_sched &= !past;
             drop(pool);
-            return self.execute_now(cpu, rq, how);
+            return self.execute_now(cpu, rq, how, past);
         }
         let traced = Traced::rq(&pool, rq);
         drop(pool);

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::hash::DefaultHasher;
 
 /// A queue with `default` hctxs on `cpus` CPUs.
-fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> QueueConfig {
+pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> QueueConfig {
     let rules = Rules::v6_12();
     let nr_requests = if scheduler == SchedulerKind::None {
         depth

@@ -1,4 +1,5 @@
-//! Taking a bit, word by word. Kernel: sbitmap_find_bit(), sbitmap_deferred_clear().
+//! Taking a bit, word by word. Kernel: sbitmap_find_bit(), sbitmap_deferred_clear() (6.1.192,
+//! 6.12.117); the latter also as it was without its lock.
 
 use super::{SbWord, Sbitmap};
 use crate::env::{Cpu, Env, Lock, Word};
@@ -10,6 +11,12 @@ enum At {
     Search,
     /// Under swap_lock: are there freed bits to merge back?
     Merge,
+    /// Without that lock: are there?
+    Freed,
+    /// Without it: take them in hand.
+    Seize,
+    /// Without it: take them out of the word.
+    Release,
     /// Batch: under swap_lock, merge freed bits back first.
     RunMerge,
     /// Batch: take a run of bits.
@@ -20,12 +27,14 @@ enum At {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Get {
     at: At,
+    run: u8,
+    start: u8,
+    tried: u16,
     hint: u32,
     index: u32,
-    start: u32,
-    tried: u32,
     shallow: Option<u32>,
-    run: u32,
+    /// Freed bits in hand: in neither word, for all others.
+    freed: u64,
 }
 
 /// Outcome of one step of a search.
@@ -58,10 +67,11 @@ impl Get {
             at: At::Search,
             hint,
             index: hint >> map.shift,
-            start: if from_offset { offset } else { 0 },
+            start: if from_offset { offset as u8 } else { 0 },
             tried: 0,
             shallow,
             run: 0,
+            freed: 0,
         }
     }
 
@@ -69,7 +79,7 @@ impl Get {
     pub fn batch<E: Env>(map: &Sbitmap<E>, cpu: &mut Cpu, count: u32) -> Get {
         Get {
             at: At::Search,
-            run: count,
+            run: count as u8,
             start: 0,
             ..Get::start(map, cpu, None)
         }
@@ -89,6 +99,7 @@ impl Get {
             }
             At::Search => self.search(map, cpu),
             At::Merge => self.merge(map, cpu),
+            At::Freed | At::Seize | At::Release => self.merge_unlocked(map, cpu),
             At::RunMerge => {
                 let word = &map.words[self.index as usize];
                 merge_freed(word, cpu);
@@ -103,11 +114,12 @@ impl Get {
     fn take_run<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = At::Search;
-        let Some((first, bits)) = word.word.acquire_run(cpu, self.run, word.depth) else {
+        let Some((first, bits)) = word.word.acquire_run(cpu, u32::from(self.run), word.depth)
+        else {
             return self.next_word(map, cpu);
         };
         let base = first + (self.index << map.shift);
-        map.hint_after(cpu, self.hint, Some(base + self.run - 1));
+        map.hint_after(cpu, self.hint, Some(base + u32::from(self.run) - 1));
         GetStep::GotRun { first: base, bits }
     }
 
@@ -117,7 +129,8 @@ impl Get {
             return self.next_word(map, cpu);
         }
         let candidates = u64::MAX >> (64 - depth);
-        let start = if self.start < depth { self.start } else { 0 };
+        let start = u32::from(self.start);
+        let start = if start < depth { start } else { 0 };
         let word = &map.words[self.index as usize].word;
         match word.acquire_zero(cpu, start, candidates, self.wraps(map)) {
             Some(bit) => {
@@ -125,9 +138,13 @@ impl Get {
                 map.hint_after(cpu, self.hint, Some(bit));
                 GetStep::Got(bit)
             }
-            None => {
+            None if map.swap_lock => {
                 self.at = At::Merge;
                 GetStep::Lock(self.index)
+            }
+            None => {
+                self.at = At::Freed;
+                GetStep::Step
             }
         }
     }
@@ -155,6 +172,28 @@ impl Get {
         }
     }
 
+    /// sbitmap_deferred_clear() of v5.11 to v6.10: whoever comes between two of its steps sees
+    /// freed bits in neither word.
+    fn merge_unlocked<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+        let word = &map.words[self.index as usize];
+        self.at = match self.at {
+            At::Freed if word.cleared.load(cpu) == 0 => {
+                self.at = At::Search;
+                return self.next_word(map, cpu);
+            }
+            At::Freed => At::Seize,
+            At::Seize => {
+                self.freed = word.cleared.swap(cpu, 0);
+                At::Release
+            }
+            _ => {
+                word.word.fetch_and(cpu, !core::mem::take(&mut self.freed));
+                At::Search
+            }
+        };
+        GetStep::Step
+    }
+
     fn next_word<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         self.start = 0;
         self.tried += 1;
@@ -163,7 +202,7 @@ impl Get {
         if self.index == count {
             self.index = 0;
         }
-        if self.tried < count {
+        if u32::from(self.tried) < count {
             return GetStep::Step;
         }
         // A batch that finds no run leaves the hint alone (__sbitmap_queue_get_batch).

@@ -1,7 +1,8 @@
 //! Giving a bit back and waking whoever waits. Kernel: sbitmap_queue_clear(),
-//! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up().
+//! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up() (6.1.192, 6.12.117).
 
 use super::Sbitmap;
+use super::countdown::Counting;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::request::{CpuId, HctxId};
 use crate::rules::WakeScan;
@@ -10,7 +11,7 @@ use crate::time::Duration;
 
 /// Where a free stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum At {
+pub(super) enum At {
     /// Set the bit in `cleared` (single), or clear bits of the word (batch).
     Clear,
     /// Is anybody waiting?
@@ -31,6 +32,8 @@ enum At {
     Wake,
     /// Store the next queue.
     Store,
+    /// Before v6.2, `countdown.rs`.
+    Count(Counting),
 }
 
 /// A free of one bit, or only the waking for bits freed otherwise.
@@ -40,9 +43,9 @@ pub struct Put {
     bit: u32,
     owner: CpuId,
     count: u32,
-    promised: i32,
-    queue: u32,
-    looked: u32,
+    pub(super) promised: i32,
+    pub(super) queue: u32,
+    pub(super) looked: u32,
     left: u32,
     /// The request no longer counts among those with tags (sets that queues share).
     uncounted: bool,
@@ -103,21 +106,15 @@ impl Put {
         out: impl FnMut(&mut Cpu, u8, HctxId),
     ) -> PutStep {
         match self.at {
-            At::Clear => {
-                E::mb(cpu);
-                let word = &map.words[(self.bit >> map.shift) as usize];
-                let mask = 1 << (self.bit & ((1 << map.shift) - 1));
-                let before = word.cleared.fetch_or(cpu, mask);
-                assert_eq!(before & mask, 0, "tag {} given back twice", self.bit);
-                E::mb(cpu);
-                map.hint_freed(self.owner, self.bit);
-                self.to(At::Active)
-            }
+            At::Clear => self.clear(map, cpu),
             At::Active => {
                 if map.ws_active.read(cpu) == 0 {
                     return PutStep::Done;
                 }
-                self.to(At::Add)
+                self.to(match scan {
+                    WakeScan::Countdown(_) => At::Index,
+                    _ => At::Add,
+                })
             }
             At::Add => {
                 map.completion_cnt.add(cpu, self.count as i32);
@@ -149,10 +146,17 @@ impl Put {
                 if !map.wait[self.queue as usize].active.test(cpu) {
                     return self.next_queue(map, scan, 0);
                 }
+                if let WakeScan::Countdown(form) = scan {
+                    return self.found(form);
+                }
                 self.at = At::Wake;
                 PutStep::Lock(self.queue)
             }
             At::Wake => self.wake_one_queue(map, scan, cpu, out),
+            At::Count(counting) => match scan {
+                WakeScan::Countdown(form) => self.count_down(counting, form, map, cpu, out),
+                _ => unreachable!("{counting:?} counts down"),
+            },
             At::Store => {
                 map.wake_index.write(cpu, self.queue as i32);
                 PutStep::Done
@@ -160,7 +164,19 @@ impl Put {
         }
     }
 
-    fn to(&mut self, at: At) -> PutStep {
+    /// Sets the bit among those that are given back.
+    fn clear<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> PutStep {
+        E::mb(cpu);
+        let word = &map.words[(self.bit >> map.shift) as usize];
+        let mask = 1 << (self.bit & ((1 << map.shift) - 1));
+        let before = word.cleared.fetch_or(cpu, mask);
+        assert_eq!(before & mask, 0, "tag {} given back twice", self.bit);
+        E::mb(cpu);
+        map.hint_freed(self.owner, self.bit);
+        self.to(At::Active)
+    }
+
+    pub(super) fn to(&mut self, at: At) -> PutStep {
         self.at = at;
         PutStep::Step
     }
@@ -171,8 +187,23 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        mut out: impl FnMut(&mut Cpu, u8, HctxId),
+        out: impl FnMut(&mut Cpu, u8, HctxId),
     ) -> PutStep {
+        let woken = self.wake_queue(map, cpu, out);
+        if scan == WakeScan::OneQueue {
+            self.queue = (self.queue + 1) % map.wait.len() as u32;
+            return self.to(At::Store);
+        }
+        self.next_queue(map, scan, woken)
+    }
+
+    /// Under the lock of the queue, which is released: wakes up to `left`. How many exclusive ones.
+    pub(super) fn wake_queue<E: Env>(
+        &self,
+        map: &Sbitmap<E>,
+        cpu: &mut Cpu,
+        mut out: impl FnMut(&mut Cpu, u8, HctxId),
+    ) -> u32 {
         let state = &map.wait[self.queue as usize];
         let mut woken = 0;
         while woken < self.left {
@@ -202,7 +233,7 @@ impl Put {
             }
         }
         state.queue.release(cpu);
-        self.next_queue(map, scan, woken)
+        woken
     }
 
     /// `woken` of the queue at hand: on to the next one, or enough.
@@ -214,11 +245,16 @@ impl Put {
         let spent = match scan {
             WakeScan::FirstQueue => woken > 0,
             WakeScan::UntilSpent => self.left == 0,
+            WakeScan::OneQueue | WakeScan::Countdown(_) => false,
         };
-        if spent || self.looked == queues {
-            return self.to(At::Store);
+        if !spent && self.looked < queues {
+            return self.to(At::Peek);
         }
-        self.to(At::Peek)
+        match scan {
+            // Nobody waits any more.
+            WakeScan::Countdown(_) => PutStep::Done,
+            _ => self.to(At::Store),
+        }
     }
 }
 

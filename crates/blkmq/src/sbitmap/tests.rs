@@ -319,6 +319,7 @@ proptest! {
             WakeScan::UntilSpent => {
                 prop_assert_eq!(woken, sleepers.min(batches * map.wake_batch.get()));
             }
+            WakeScan::Countdown(_) | WakeScan::OneQueue => unreachable!("not drawn here"),
             WakeScan::FirstQueue => prop_assert!(woken <= batches * map.wake_batch.get()),
         }
     }

@@ -39,6 +39,12 @@ pub(crate) enum Phase {
     },
     /// Go on once it is woken.
     Parked,
+    /// Ask for a budget.
+    Budget,
+    /// Give one back.
+    PutBudget,
+    /// The driver, behind the end of a request: start what it stopped, run what it turned away.
+    Follows,
 }
 
 /// A context.
@@ -54,6 +60,8 @@ pub(crate) struct Context {
     pub(crate) submitted: u32,
     /// Bios in the plug that is open.
     pub(crate) plugged: u32,
+    /// The driver has something to do behind it.
+    pub(crate) followed: bool,
 }
 
 impl Context {
@@ -70,13 +78,17 @@ impl Context {
             woken: false,
             submitted: 0,
             plugged: 0,
+            followed: false,
         }
     }
 
     /// The last frame is gone.
     pub(crate) fn finish(&mut self) {
         assert_eq!(self.cpu.locks_held(), 0, "a context ends with a lock");
-        self.phase = Phase::Idle;
+        self.phase = match core::mem::take(&mut self.followed) {
+            true => Phase::Follows,
+            false => Phase::Idle,
+        };
     }
 
     /// A task has begun with its first bio.
@@ -132,6 +144,7 @@ impl Clone for Context {
             woken: self.woken,
             submitted: self.submitted,
             plugged: self.plugged,
+            followed: self.followed,
         }
     }
 
@@ -143,6 +156,7 @@ impl Clone for Context {
         self.woken = source.woken;
         self.submitted = source.submitted;
         self.plugged = source.plugged;
+        self.followed = source.followed;
     }
 }
 
@@ -157,5 +171,6 @@ impl Hash for Context {
         self.woken.hash(state);
         self.submitted.hash(state);
         self.plugged.hash(state);
+        self.followed.hash(state);
     }
 }

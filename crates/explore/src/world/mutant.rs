@@ -1,7 +1,7 @@
 //! Defects made on purpose in the machine around the paths, and the labels they hang on.
 
 use super::{Fixed, World};
-use crate::config::Mutant;
+use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Word};
 use blkmq::path::Label;
 use blkmq::request::{HctxId, Place};
@@ -15,7 +15,7 @@ pub(crate) struct Labels {
     recheck: Label,
     clear_restart: Label,
     tags: Label,
-    /// Labels that read only bits which nobody changes: nothing here stops or quiesces a queue.
+    /// Labels that read only bits which nobody changes, unless the driver stops queues.
     constant: [Label; 5],
 }
 
@@ -43,11 +43,6 @@ impl Labels {
         }
     }
 
-    /// The label that has just run touched something that others may change or see.
-    pub(crate) fn sees_others(&self, label: Label, cpu: &Cpu) -> bool {
-        cpu.shared_accesses() > 0 && !self.constant.contains(&label)
-    }
-
     /// set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
     pub(crate) fn prepares_to_wait(&self, label: Label) -> bool {
         label == self.wait_add
@@ -55,6 +50,12 @@ impl Labels {
 }
 
 impl Fixed {
+    /// The label that has just run touched something that others may change or see.
+    pub(super) fn sees_others(&self, label: Label, cpu: &Cpu) -> bool {
+        let changes = self.config.stops != Stops::Never;
+        cpu.shared_accesses() > 0 && (changes || !self.labels.constant.contains(&label))
+    }
+
     fn has(&self, mutant: Mutant) -> bool {
         self.config.mutant == Some(mutant)
     }

@@ -6,6 +6,7 @@
 use super::{At, Mode, Outcome, PlugPath};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
+use crate::path::driver::is_stopped;
 use crate::path::insert::{InsertPath, ThenRun};
 use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::run::call_run;
@@ -13,7 +14,7 @@ use crate::path::tag::{self, TagStep};
 use crate::path::{Call, Next, Traced, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::RequestId;
-use crate::rules::{LastHint, PlugOrder, StarvedIssue, StoppedIssue};
+use crate::rules::{Fix, LastHint, PlugOrder, StarvedIssue, StoppedIssue};
 
 impl PlugPath {
     /// Labels of direct issue.
@@ -21,7 +22,7 @@ impl PlugPath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Next => self.next_request(q, cpu),
-            At::Stopped => match q.hctx(self.hctx).stopped.test(cpu) {
+            At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
                 true => self.held_up(q, cpu),
                 false => self.to(At::Quiesced),
             },
@@ -47,7 +48,8 @@ impl PlugPath {
             At::Refused => {
                 // The refused request is on the dispatch list: see that it gets on. With more of
                 // the group left, the run after their insertion does that.
-                let only_last = self.mode == Mode::Group && !self.group.is_empty();
+                let any = q.settings.rules.fixes.has(Fix::RefusedRun) && self.mode != Mode::Group;
+                let only_last = !any && !self.group.is_empty();
                 self.at = At::Issued;
                 if only_last {
                     Next::Step

@@ -14,14 +14,24 @@ use crate::rules::QueueLimits;
 
 impl SubmitPath {
     /// A passthrough request has its tag: to the dispatch list.
-    pub(super) fn execute_now(&mut self, cpu: &mut Cpu, rq: RequestId, how: Execute) -> Next {
+    pub(super) fn execute_now(
+        &mut self,
+        cpu: &mut Cpu,
+        rq: RequestId,
+        how: Execute,
+        around: bool,
+    ) -> Next {
         self.rq = None;
         self.at = At::Rest;
         let run = match how.in_background {
             true => ThenRun::Background,
             false => ThenRun::Here,
         };
-        let path = InsertPath::bypass(self.queue, rq, how.at_head, run);
+        let path = match around {
+            true => InsertPath::bypass(self.queue, rq, how.at_head, run),
+            // Before v5.6 mq-deadline had it on its list of head insertions.
+            false => InsertPath::new(self.queue, rq, true, run),
+        };
         Next::call(cpu, Call::Insert(path))
     }
 

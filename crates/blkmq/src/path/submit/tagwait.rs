@@ -12,7 +12,7 @@ use crate::path::tag::{self, Search, TagMap};
 use crate::path::{Call, Next, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue, WORDS_MAX};
 use crate::request::{HctxId, Place};
-use crate::rules::FlushData;
+use crate::rules::{Fix, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, Sbitmap, WAIT_QUEUES};
 use crate::tags::Waiter;
 
@@ -92,7 +92,8 @@ impl SubmitPath {
         let left = self.hctx;
         self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, polled);
         self.choose_queue(mq);
-        if identity_index(mq, q, left) == identity_index(mq, q, self.hctx) {
+        let stays = identity_index(mq, q, left) == identity_index(mq, q, self.hctx);
+        if stays || !q.settings.rules.fixes.has(Fix::PassedOnWake) {
             return self.to(At::WaitRun);
         }
         // It was woken for a tag of a map that it will not ask: the next in line there shall.

@@ -1,0 +1,86 @@
+//! S4' of the stall corpus: two hctxs become users of a map at once, in every order of their steps.
+
+use super::{Fair, FairStep};
+use crate::env::{Count, Cpu, Hint, Solo};
+use crate::path::Next;
+use crate::queue::tests::config;
+use crate::queue::{BlkMq, LockId};
+use crate::request::{CpuId, HctxId};
+use crate::rules::{Fix, Rules, SchedulerKind};
+
+/// One on its way: its steps so far, and the lock that it wants.
+#[derive(Clone, Debug)]
+struct Walker {
+    fair: Fair,
+    wants: Option<LockId>,
+    ended: bool,
+}
+
+/// Takes all orders from here on; wake batches that they end with, beside the users.
+fn ends(mq: &BlkMq<Solo>, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
+    let mut moved = false;
+    for (index, walker) in walkers.iter().enumerate() {
+        let blocked = walker.wants.is_some_and(|lock| !mq.is_free(lock));
+        if walker.ended || blocked {
+            continue;
+        }
+        moved = true;
+        let (mq, mut walkers) = (mq.clone(), walkers.clone());
+        let this = &mut walkers[index];
+        let mut cpu = Cpu::new(CpuId(0));
+        if let Some(lock) = this.wants.take() {
+            mq.acquire(lock, &mut cpu);
+        }
+        match this.fair.step(&mq, 1 + index as u8, HctxId(0), &mut cpu) {
+            FairStep::Wait(Next::Lock(lock)) => this.wants = Some(lock),
+            FairStep::Wait(_) => {}
+            FairStep::Go | FairStep::Full => this.ended = true,
+        }
+        ends(&mq, &walkers, found);
+    }
+    if !moved {
+        let set = &mq.sets[0];
+        found.push((set.active_queues[0].peek(), set.driver[0].wake_batch.get()));
+    }
+}
+
+/// Three queues on a map of 64, of which the first one uses it.
+fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
+    let mut one = config(SchedulerKind::None, 1, 1, 64);
+    one.settings.rules = rules;
+    let mq: BlkMq<Solo> = BlkMq::with_sets(&[vec![one; 3]], &mut || 0);
+    let new = || Walker {
+        fair: Fair::default(),
+        wants: None,
+        ended: false,
+    };
+    let mut first = new();
+    let mut cpu = Cpu::new(CpuId(0));
+    while !first.ended {
+        if let Some(lock) = first.wants.take() {
+            mq.acquire(lock, &mut cpu);
+        }
+        cpu.begin_label();
+        match first.fair.step(&mq, 0, HctxId(0), &mut cpu) {
+            FairStep::Wait(Next::Lock(lock)) => first.wants = Some(lock),
+            FairStep::Wait(_) => {}
+            FairStep::Go | FairStep::Full => first.ended = true,
+        }
+    }
+    let mut found = Vec::new();
+    ends(&mq, &[new(), new()], &mut found);
+    found
+}
+
+#[test]
+fn the_wake_batch_fits_the_number_of_users() {
+    let found = all_ends(Rules::v6_12());
+    assert!(found.len() > 100, "{} orders", found.len());
+    assert!(found.iter().all(|&end| end == (3, 2)), "{found:?}");
+
+    let found = all_ends(Rules::v6_12().without(Fix::UsersLock));
+    assert!(found.iter().all(|&(users, _)| users == 3));
+    let stale = found.iter().filter(|&&(_, batch)| batch != 2).count();
+    assert!(stale > 0, "the batch for two users may be stored last");
+    assert!(found.contains(&(3, 4)), "{found:?}");
+}

@@ -1,0 +1,127 @@
+//! Repairs of stalls, and older ways of waking who waits for a tag: what kernels before v6.1 lack
+//! or do otherwise. Presets have all repairs; without one a run shows the stall that it repairs.
+//!
+//! Kernel: the commits named. Which checker finds what: docs/verification.md, section 5.
+
+/// One repair, which v6.1 and v6.12 stable both have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fix {
+    /// Freed bits are merged back under `swap_lock` (72d04bdcf3f7, v6.11). Without it whoever comes
+    /// while a competitor has them in hand sees none.
+    SwapLock,
+    /// A task that was woken and finds itself at another map wakes another one of those it stood
+    /// with (e6fc46498784, v4.18).
+    PassedOnWake,
+    /// BLK_MQ_S_STOPPED is read again behind a barrier, and a barrier follows its clearing
+    /// (96a9fe64bfd4, v6.13 and stable).
+    StoppedBarrier,
+    /// A plug whose request is refused runs the queue, also if others follow (d3b38596875d, v6.0).
+    RefusedRun,
+    /// A pass that gives its budget back because the scheduler had nothing has the queue run 3 ms
+    /// later (a0823421a4d7, v5.8).
+    WithheldRun,
+    /// The users of a tag map are counted, and its wake batch set, under one lock (4f1731df60f9,
+    /// v6.5 and stable).
+    UsersLock,
+    /// Passthrough requests go to the dispatch list, around the scheduler (01e99aeca397, v5.6).
+    PassthroughAround,
+}
+
+/// A set of repairs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Fixes(u8);
+
+impl Fixes {
+    /// All of them.
+    pub const ALL: Fixes = Fixes(u8::MAX);
+
+    /// These but one.
+    pub const fn without(self, fix: Fix) -> Fixes {
+        Fixes(self.0 & !(1 << fix as u8))
+    }
+
+    /// It is among them.
+    #[inline]
+    pub const fn has(self, fix: Fix) -> bool {
+        self.0 >> fix as u8 & 1 == 1
+    }
+}
+
+/// Wake-ups before v6.2: each wait queue counts down from the wake batch by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Countdown {
+    /// At zero or below the batch is added to what was seen, if nobody else changed it meanwhile
+    /// (v4.8 to v4.17).
+    Adds,
+    /// At zero or below the batch is stored; who loses that race starts again. The index moves on
+    /// behind it (c854ab5773be, v4.18 to v6.0).
+    Resets,
+    /// At zero the queue is woken first, then the index moves on, then the batch is stored; a
+    /// queue that was left meanwhile stays at zero (040b83fcecfb, v6.1-rc).
+    LeavesZero,
+    /// A count is taken by compare-exchange; who finds zero starts again with the same queue
+    /// (4acb83417cad, v6.1-rc).
+    Spins,
+    /// The same, but queues at zero are passed over (30514bd2dd4e, v6.1).
+    PassesOver,
+}
+
+/// How many freed tags make a wake-up, where several queues share a map: four formulas.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BatchRule {
+    /// From the whole depth (before v5.17).
+    WholeDepth,
+    /// The share of one user, 4 at least (180dccb0dba4, v5.17).
+    Share,
+    /// The share spread over the wait queues, 4 at least in a map of 32 (10825410b956, v5.17).
+    ShareFour,
+    /// The share spread over the wait queues (b5fcf7871acb, v6.3 and stable).
+    ShareOne,
+}
+
+/// The constants of [`BatchRule`], which a model scales down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BatchScale {
+    /// SBQ_WAIT_QUEUES.
+    pub wait_queues: u32,
+    /// SBQ_WAKE_BATCH.
+    pub most: u32,
+    /// Least share of a user, and least batch of the two rules of v5.17.
+    pub least: u32,
+}
+
+impl BatchScale {
+    /// As in the kernel.
+    pub const KERNEL: BatchScale = BatchScale {
+        wait_queues: 8,
+        most: 8,
+        least: 4,
+    };
+
+    /// Tags that one of `users` may hold (hctx_may_queue).
+    pub const fn share(self, depth: u32, users: u32) -> u32 {
+        let share = depth.div_ceil(users);
+        if share > self.least {
+            share
+        } else {
+            self.least
+        }
+    }
+}
+
+impl BatchRule {
+    /// The wake batch of a map of `depth` tags with `users` users, at least 1 of each
+    /// (sbitmap_queue_recalculate_wake_batch).
+    pub fn batch(self, scale: BatchScale, depth: u32, users: u32) -> u32 {
+        let share = depth.div_ceil(users);
+        let (wanted, least) = match self {
+            BatchRule::WholeDepth => (depth / scale.wait_queues, 1),
+            BatchRule::Share => (share, scale.least),
+            BatchRule::ShareFour if depth >= scale.least * scale.wait_queues => {
+                (share / scale.wait_queues, scale.least)
+            }
+            BatchRule::ShareFour | BatchRule::ShareOne => (share / scale.wait_queues, 1),
+        };
+        wanted.clamp(least, scale.most)
+    }
+}

@@ -1,0 +1,205 @@
+//! Waking before v6.2: a free counts down the next wait queue that has waiters, which is woken at
+//! zero. In the forms that the mainline had one after another, defects included.
+//!
+//! Kernel: sbq_wake_ptr(), __sbq_wake_up() of lib/sbitmap.c, v4.8 to v6.1, at the commits that
+//! [`Countdown`] names; the forms are told from those commits, no such tree was run.
+
+use super::Sbitmap;
+use super::put::{At, Put, PutStep};
+use crate::env::{Bit, Count, Cpu, Env, Hint};
+use crate::request::HctxId;
+use crate::rules::Countdown;
+
+/// Where a free that counts down stands, once it has found a queue with waiters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Counting {
+    /// Is the queue's count above zero (v6.1)?
+    Above,
+    /// The index was further back: store the queue that was found.
+    Point,
+    /// Count down.
+    Down,
+    /// Is anybody still in the queue (v6.1-rc)?
+    Left,
+    /// Read the count (4acb83417cad and later).
+    Read,
+    /// Take one, if nobody changed it.
+    Take,
+    /// Store the batch, if nobody changed the count (before v6.1).
+    Reset,
+    /// Under the lock of the queue: wake.
+    Wake,
+    /// Read the index.
+    Ahead,
+    /// Move it on, if nobody did.
+    Advance,
+    /// Store the batch (v6.1).
+    Refill,
+}
+
+impl Put {
+    /// A queue with waiters is found.
+    pub(super) fn found(&mut self, form: Countdown) -> PutStep {
+        match form {
+            Countdown::PassesOver => self.then(Counting::Above),
+            _ => self.point(form),
+        }
+    }
+
+    fn point(&mut self, form: Countdown) -> PutStep {
+        if self.looked > 0 {
+            return self.then(Counting::Point);
+        }
+        self.down(form)
+    }
+
+    fn down(&mut self, form: Countdown) -> PutStep {
+        self.then(match form {
+            Countdown::Spins | Countdown::PassesOver => Counting::Read,
+            _ => Counting::Down,
+        })
+    }
+
+    fn then(&mut self, at: Counting) -> PutStep {
+        self.to(At::Count(at))
+    }
+
+    /// From the choice of a queue on.
+    fn again(&mut self) -> PutStep {
+        (self.promised, self.looked) = (0, 0);
+        self.to(At::Index)
+    }
+
+    /// One step.
+    pub(super) fn count_down<E: Env>(
+        &mut self,
+        at: Counting,
+        form: Countdown,
+        map: &Sbitmap<E>,
+        cpu: &mut Cpu,
+        out: impl FnMut(&mut Cpu, u8, HctxId),
+    ) -> PutStep {
+        let count = &map.countdowns[self.queue as usize];
+        let batch = map.wake_batch.get() as i32;
+        match at {
+            Counting::Above => match count.read(cpu) {
+                0 => self.pass_over(map),
+                _ => self.point(form),
+            },
+            Counting::Point => {
+                map.wake_index.write(cpu, self.queue as i32);
+                self.looked = 0;
+                self.down(form)
+            }
+            Counting::Down => {
+                self.promised = count.add_return(cpu, -1);
+                match form {
+                    Countdown::LeavesZero if self.promised < 0 => self.again(),
+                    Countdown::LeavesZero => self.then(Counting::Left),
+                    _ if self.promised > 0 => PutStep::Done,
+                    _ => self.then(Counting::Reset),
+                }
+            }
+            Counting::Left if !map.wait[self.queue as usize].active.test(cpu) => self.again(),
+            Counting::Left => self.taken(),
+            Counting::Read => {
+                self.promised = count.read(cpu);
+                match self.promised {
+                    0 => self.again(),
+                    _ => self.then(Counting::Take),
+                }
+            }
+            Counting::Take if count.compare_exchange(cpu, self.promised, self.promised - 1) => {
+                self.promised -= 1;
+                self.taken()
+            }
+            Counting::Take => self.then(Counting::Read),
+            Counting::Reset => {
+                let next = match form {
+                    Countdown::Adds => self.promised + batch,
+                    _ => batch,
+                };
+                let won = count.compare_exchange(cpu, self.promised, next);
+                match won || form == Countdown::Adds {
+                    true => self.then(Counting::Ahead),
+                    false => self.again(),
+                }
+            }
+            Counting::Wake | Counting::Ahead | Counting::Advance | Counting::Refill => {
+                self.move_on(at, form, map, cpu, out)
+            }
+        }
+    }
+
+    /// Waking, and what is set before or behind it.
+    fn move_on<E: Env>(
+        &mut self,
+        at: Counting,
+        form: Countdown,
+        map: &Sbitmap<E>,
+        cpu: &mut Cpu,
+        out: impl FnMut(&mut Cpu, u8, HctxId),
+    ) -> PutStep {
+        match at {
+            Counting::Wake => {
+                self.wake_queue(map, cpu, out);
+                match resets_first(form) {
+                    true => PutStep::Done,
+                    false => self.then(Counting::Ahead),
+                }
+            }
+            Counting::Ahead => {
+                self.looked = map.wake_index.read(cpu) as u32;
+                self.then(Counting::Advance)
+            }
+            Counting::Advance => {
+                let (old, queues) = (self.looked, map.wait.len() as u32);
+                let next = (old + 1) % queues;
+                map.wake_index
+                    .compare_exchange(cpu, old as i32, next as i32);
+                self.looked = 0;
+                match resets_first(form) {
+                    true => self.rouse(),
+                    false => self.then(Counting::Refill),
+                }
+            }
+            _ => {
+                let batch = map.wake_batch.get() as i32;
+                map.countdowns[self.queue as usize].write(cpu, batch);
+                PutStep::Done
+            }
+        }
+    }
+
+    /// One is counted down: at zero the queue is woken.
+    fn taken(&mut self) -> PutStep {
+        match self.promised {
+            0 => self.rouse(),
+            _ => PutStep::Done,
+        }
+    }
+
+    fn rouse(&mut self) -> PutStep {
+        self.promised = 0;
+        self.to(At::Count(Counting::Wake));
+        PutStep::Lock(self.queue)
+    }
+
+    fn pass_over<E: Env>(&mut self, map: &Sbitmap<E>) -> PutStep {
+        let queues = map.wait.len() as u32;
+        self.looked += 1;
+        self.queue = (self.queue + 1) % queues;
+        match self.looked < queues {
+            true => self.to(At::Peek),
+            false => PutStep::Done,
+        }
+    }
+}
+
+/// The count is set again before the queue is woken, not behind it.
+fn resets_first(form: Countdown) -> bool {
+    matches!(form, Countdown::Adds | Countdown::Resets)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,463 @@
+//! The stall corpus: defects of past kernels, each found in a small model, each repaired form
+//! clean. The table of all, with what finds it: docs/verification.md, section 5.
+//!
+//! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them. S2, S19 and S20: `restart.rs`; S21:
+//! `series.rs`; orders of memory: `crates/blkmq/tests/loom.rs`.
+
+use blkmq::rules::{
+    BatchRule, BatchScale, Countdown, Fix, Restart, Rules, SchedulerKind, WakeScan,
+};
+use explore::{
+    Config, Mutant, Promises, Report, Stops, TagWait, Task, Verdict, exhaustive, tag_waits, walk,
+};
+use std::fs;
+use std::path::Path;
+
+const NONE: SchedulerKind = SchedulerKind::None;
+const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
+
+/// Compares with, or writes, `tests/counts/NAME`.
+fn compare(name: &str, got: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
+    let path = folder.join(name);
+    if std::env::var_os("UPDATE_COUNTS").is_some() {
+        fs::write(&path, got).expect("a writable table");
+    }
+    let expected = fs::read_to_string(&path).expect("a table for each test");
+    assert_eq!(got, expected, "other counts than in {name}");
+}
+
+/// Checks the verdict and answers a line of the table.
+fn line(entry: &str, report: &Report, verdict: &str) -> String {
+    assert_eq!(report.verdict.word(), verdict, "{entry} {report}");
+    format!(
+        "{entry:<5}{:<50}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
+        report.name,
+        report.verdict.word(),
+        report.generated,
+        report.distinct,
+        report.depth
+    )
+}
+
+fn without(fix: Fix) -> Rules {
+    Rules::v6_12().without(fix)
+}
+
+/// Entry, what is special, rules, verdict.
+type Row = (&'static str, &'static str, Rules, &'static str);
+
+/// v6.12 with another way of waking.
+const fn waking(scan: WakeScan) -> Rules {
+    Rules {
+        wake_scan: scan,
+        ..Rules::v6_12()
+    }
+}
+
+const fn counting(form: Countdown) -> Rules {
+    waking(WakeScan::Countdown(form))
+}
+
+/// Runs rows of tag maps alone.
+fn maps(rows: &[Row], depth: u32, tasks: u8, change: fn(&mut TagWait)) -> String {
+    let one = |&(entry, name, rules, verdict): &Row| {
+        let mut config = TagWait::new(name, rules, depth, tasks);
+        change(&mut config);
+        line(entry, &tag_waits(&config), verdict)
+    };
+    rows.iter().map(one).collect()
+}
+
+/// Runs rows of the whole machine.
+fn machines(rows: &[Row], kind: SchedulerKind, tasks: usize, change: fn(&mut Config)) -> String {
+    let one = |&(entry, name, rules, verdict): &Row| {
+        let mut config = Config::new(name, rules, kind, tasks);
+        change(&mut config);
+        line(entry, &exhaustive(&config), verdict)
+    };
+    rows.iter().map(one).collect()
+}
+
+/// S5b, S5d: while nobody frees, each wait queue waits for 1 tag to a batch.
+#[test]
+fn counts_are_left_right() {
+    use Countdown::{Adds, LeavesZero, PassesOver};
+    let table = maps(
+        &[
+            (
+                "S5b",
+                "two frees race for one count",
+                counting(Adds),
+                "broken",
+            ),
+            ("S5b", "the same, v6.1", counting(PassesOver), "clean"),
+            (
+                "S5d",
+                "the queue empties itself",
+                counting(LeavesZero),
+                "broken",
+            ),
+            ("S5d", "the same, v6.1", counting(PassesOver), "clean"),
+        ],
+        2,
+        3,
+        |_| {},
+    );
+    compare("corpus-counts.txt", &table);
+}
+
+/// S5c, S5g: two frees for two sleepers.
+#[test]
+fn two_frees_wake_two() {
+    use Countdown::{PassesOver, Resets, Spins};
+    let table = maps(
+        &[
+            (
+                "S5c",
+                "two frees, two sleepers, v4.18",
+                counting(Resets),
+                "stall",
+            ),
+            ("S5c", "the same, v6.1-rc", counting(Spins), "stall"),
+            ("S5c", "the same, v6.1", counting(PassesOver), "stall"),
+            (
+                "S5g",
+                "the same, v6.2-rc",
+                waking(WakeScan::OneQueue),
+                "stall",
+            ),
+            (
+                "S5g",
+                "the same, v6.1 stable",
+                waking(WakeScan::FirstQueue),
+                "clean",
+            ),
+            (
+                "S5g",
+                "the same, v6.12",
+                waking(WakeScan::UntilSpent),
+                "clean",
+            ),
+        ],
+        2,
+        4,
+        |c| {
+            c.wait_queues = 3;
+            c.only_frees = true;
+        },
+    );
+    compare("corpus-two.txt", &table);
+}
+
+/// S5i, S7.
+#[test]
+fn wake_ups_and_freed_bits_that_others_have_in_hand() {
+    let mut table = maps(
+        &[
+            (
+                "S5i",
+                "a woken task moves on",
+                without(Fix::PassedOnWake),
+                "stall",
+            ),
+            (
+                "S5i",
+                "the same, it passes the wake-up on",
+                Rules::v6_12(),
+                "clean",
+            ),
+        ],
+        1,
+        3,
+        |c| c.moves = true,
+    );
+    table += &maps(
+        &[
+            (
+                "S7",
+                "no lock around freed bits",
+                without(Fix::SwapLock),
+                "stall",
+            ),
+            ("S7", "the same under the lock", Rules::v6_12(), "clean"),
+        ],
+        2,
+        2,
+        |c| {
+            c.holding = 0;
+            c.freed = true;
+            c.wake_batch = 2;
+        },
+    );
+    compare("corpus-maps.txt", &table);
+}
+
+/// S4 and S5h: whoever sleeps last.
+#[test]
+fn the_last_sleepers() {
+    if cfg!(debug_assertions) {
+        println!("skipped: only in release builds");
+        return;
+    }
+    let mut table = maps(
+        &[
+            (
+                "S5h",
+                "one waits at each queue, v6.1",
+                waking(WakeScan::FirstQueue),
+                "stall",
+            ),
+            (
+                "S5h",
+                "the same, v6.12",
+                waking(WakeScan::UntilSpent),
+                "clean",
+            ),
+        ],
+        2,
+        4,
+        |c| c.wake_batch = 2,
+    );
+    for (name, rule, verdict) in [
+        ("share 2 of 8, v4.20", BatchRule::WholeDepth, "stall"),
+        ("the same, v5.17-rc", BatchRule::Share, "stall"),
+        ("the same, v5.17", BatchRule::ShareFour, "stall"),
+        ("the same, v6.3", BatchRule::ShareOne, "clean"),
+    ] {
+        let mut config = TagWait::new(name, waking(WakeScan::FirstQueue), 2, 4);
+        config.wake_batch = rule.batch(SCALED, 8, 4);
+        table += &line("S4", &tag_waits(&config), verdict);
+    }
+    compare("corpus-last.txt", &table);
+}
+
+/// Two wait queues, 8 tags, 4 users: a share of 2.
+const SCALED: BatchScale = BatchScale {
+    wait_queues: 2,
+    most: 4,
+    least: 2,
+};
+
+/// S4: what one user may hold has to make a wake-up for each wait queue, as long as it can.
+#[test]
+fn a_share_wakes_all_queues() {
+    let scale = BatchScale::KERNEL;
+    let example = |rule: BatchRule| rule.batch(scale, 64, 16);
+    let rules = [
+        BatchRule::WholeDepth,
+        BatchRule::Share,
+        BatchRule::ShareFour,
+        BatchRule::ShareOne,
+    ];
+    assert_eq!(rules.map(example), [8, 4, 4, 1]);
+    assert_eq!(SCALED.share(8, 4), 2);
+    let wrong = |rule: BatchRule| {
+        let pairs = (1..=1024).flat_map(|depth| (2..=128).map(move |users| (depth, users)));
+        let too_large = |&(depth, users): &(u32, u32)| {
+            let most = (scale.share(depth, users) / scale.wait_queues).max(1);
+            rule.batch(scale, depth, users) > most
+        };
+        pairs.filter(too_large).count()
+    };
+    assert!(rules[..3].iter().all(|&rule| wrong(rule) > 0));
+    assert_eq!(wrong(BatchRule::ShareOne), 0);
+}
+
+/// S8, S11: the driver stops its queue, and the end of a request starts it.
+#[test]
+fn drivers_that_stop_queues() {
+    let mut table = machines(
+        &[
+            ("S8", "stopped when filled, v6.1", Rules::v6_1(), "stall"),
+            ("S8", "the same, v6.12", Rules::v6_12(), "clean"),
+        ],
+        NONE,
+        2,
+        |c| {
+            c.tags = 2;
+            c.device_limit = 1;
+            c.stops = Stops::WhenFilled;
+        },
+    );
+    let stopped = |c: &mut Config| {
+        c.tags = 2;
+        c.device_limit = 1;
+        c.stops = Stops::WhenRefusing;
+        c.prefilled = 2;
+    };
+    let row = ("S11", "stopped when it refuses", Rules::v6_12(), "clean");
+    table += &machines(&[row], DEADLINE, 2, stopped);
+    let row = ("S11", "the same, no run behind it", Rules::v6_12(), "stall");
+    table += &machines(&[row], DEADLINE, 2, |c| {
+        c.tags = 2;
+        c.device_limit = 1;
+        c.stops = Stops::WhenRefusing;
+        c.prefilled = 2;
+        c.mutant = Some(Mutant::NoRecheck);
+    });
+    compare("corpus-stopped.txt", &table);
+}
+
+/// S6: a plug of two finds one budget less than it needs.
+fn plug_without_budget(c: &mut Config) {
+    c.tags = 3;
+    c.budgets = Some(1);
+    c.prefilled = 1;
+    c.delayed_runs = true;
+    c.tasks[1].bios = 2;
+    c.tasks[1].plugged = 2;
+}
+
+/// S13: two hctxs before one budget, two requests in the scheduler and one to come.
+fn one_budget(c: &mut Config) {
+    c.cpus = 2;
+    c.hctxs = 2;
+    c.in_order = false;
+    c.budgets = Some(1);
+    c.tags = 3;
+    c.nr_requests = 4;
+    c.delayed_runs = true;
+    c.tasks[2].cpu = 1;
+    c.prefilled = 2;
+}
+
+#[test]
+fn a_plug_that_finds_no_budget() {
+    let fix = Fix::RefusedRun;
+    let row = ("S6", "a plug and one budget, v5.19", without(fix), "stall");
+    let table = machines(&[row], NONE, 2, plug_without_budget);
+    compare("corpus-plug.txt", &table);
+    // Fifteen million steps in all: random orders instead, some of which find the defect.
+    let mut config = Config::new("S6, v6.12", Rules::v6_12(), NONE, 2);
+    plug_without_budget(&mut config);
+    for seed in 0..25_000 {
+        let report = walk(&config, seed, 1_000);
+        assert_eq!(report.verdict, Verdict::Clean, "{report}");
+    }
+    config.rules = without(fix);
+    for seed in [2_609, 3_029, 19_773, 23_402, 24_891] {
+        let report = walk(&config, seed, 1_000);
+        assert_eq!(report.verdict.word(), "stall", "{report}");
+    }
+}
+
+#[test]
+fn two_hctxs_before_one_budget() {
+    if cfg!(debug_assertions) {
+        println!("skipped: only in release builds");
+        return;
+    }
+    let table = machines(
+        &[
+            (
+                "S13",
+                "two hctxs, one budget, v5.7",
+                without(Fix::WithheldRun),
+                "stall",
+            ),
+            ("S13", "the same, v6.12", Rules::v6_12(), "clean"),
+        ],
+        DEADLINE,
+        3,
+        one_budget,
+    );
+    compare("corpus-budgets.txt", &table);
+}
+
+/// S14: the driver promises a run when anything ends, which may be too early.
+#[test]
+fn promises_that_are_kept_too_early() {
+    let two_hctxs = |c: &mut Config| {
+        c.cpus = 2;
+        c.hctxs = 2;
+        c.in_order = false;
+        c.tasks = vec![Task::read(0), Task::read(1)];
+        c.device_limit = 1;
+        c.promises = Promises::AnyHctx;
+    };
+    let row = (
+        "S14",
+        "DEV_RESOURCE for another hctx's end",
+        Rules::v6_12(),
+        "stall",
+    );
+    compare("corpus-promises.txt", &machines(&[row], NONE, 2, two_hctxs));
+}
+
+/// S15: the device takes nothing else before a passthrough request.
+#[test]
+fn a_device_that_needs_a_passthrough_request() {
+    let table = machines(
+        &[
+            (
+                "S15",
+                "in the scheduler, v5.5",
+                without(Fix::PassthroughAround),
+                "loop",
+            ),
+            (
+                "S15",
+                "on the dispatch list, v6.12",
+                Rules::v6_12(),
+                "clean",
+            ),
+        ],
+        DEADLINE,
+        2,
+        |c| {
+            c.tags = 2;
+            c.nr_requests = 4;
+            c.needs_passthrough = true;
+            c.must_end = true;
+            c.delayed_runs = true;
+            c.in_order = false;
+            c.tasks[1].passthrough = true;
+        },
+    );
+    compare("corpus-passthrough.txt", &table);
+}
+
+/// S16: a run that does not look at the dispatch list as long as the scheduler has more.
+#[test]
+fn a_passthrough_request_is_not_overtaken_for_long() {
+    let waits = |c: &mut Config| {
+        c.nr_requests = 8;
+        c.prefilled = 3;
+        c.overtakes_max = Some(2);
+        c.tasks[3].passthrough = true;
+    };
+    let one_by_one = Rules::v6_12().with_restart(Restart::V4_19);
+    let row = ("S16", "three in the scheduler, v4.19", one_by_one, "broken");
+    compare(
+        "corpus-overtaken.txt",
+        &machines(&[row], DEADLINE, 4, waits),
+    );
+    if cfg!(debug_assertions) {
+        println!("skipped: the repaired form, only in release builds");
+        return;
+    }
+    let row = ("S16", "the same, v6.12", Rules::v6_12(), "clean");
+    compare(
+        "corpus-overtaken-not.txt",
+        &machines(&[row], DEADLINE, 4, waits),
+    );
+}
+
+/// S5i in the whole machine.
+#[test]
+fn a_task_that_was_woken_moves_to_another_hctx() {
+    let row = (
+        "S5i",
+        "a woken task moves on",
+        without(Fix::PassedOnWake),
+        "stall",
+    );
+    let moving = |c: &mut Config| {
+        c.cpus = 2;
+        c.hctxs = 2;
+        c.prefilled = 1;
+        c.migrates = true;
+    };
+    compare("corpus-moves.txt", &machines(&[row], NONE, 3, moving));
+}
