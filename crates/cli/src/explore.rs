@@ -33,6 +33,12 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
         .join(format!("{}.cfg", args.variant));
     let setting = Setting::of_configuration(&configuration)
         .map_err(|error| Error::input(&file, error.to_string()))?;
+    let other = ["PROPERT", "NeverAllDone"];
+    if other.iter().any(|word| configuration.contains(word)) || setting.hctxs > 1 {
+        let what = "only TLC checks this one: liveness, an end, or several hctxs a queue";
+        return Err(Error::usage(&args.variant, what));
+    }
+    let schedule_file = args.schedule.as_deref().map(OutputFile::open).transpose()?;
     let options = Options {
         whole: args.whole,
         depth_first: args.depth_first,
@@ -48,8 +54,8 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
         let observed = &spec.expectations.observed;
         let schedule = found.schedule_file(&args.variant, &constants, observed);
         output::print(&format!("\n{schedule}"))?;
-        if let Some(path) = &args.schedule {
-            OutputFile::open(path)?.put(&schedule.to_string())?.keep()?;
+        if let Some(file) = schedule_file {
+            file.put(&schedule.to_string())?.keep()?;
         }
     }
     Ok(if found.verdict == Verdict::Holds {

@@ -106,8 +106,10 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
 
 #[test]
 fn depth_first_visits_the_same_states() {
+    let mut visited = 0;
     for variant in &expectations().variant {
-        if !judged(variant) || !is_small(variant) || !(variant.name.ends_with("-plain")) {
+        let plain = variant.name.ends_with("-plain");
+        if !plain || (cfg!(debug_assertions) && variant.generated > 60_000) {
             continue;
         }
         let options = Options {
@@ -118,7 +120,9 @@ fn depth_first_visits_the_same_states() {
         let found = run(variant, options);
         assert_eq!(found.generated, variant.generated, "{}", variant.name);
         assert_eq!(found.distinct, variant.distinct, "{}", variant.name);
+        visited += 1;
     }
+    assert!(visited > 0, "no variant");
 }
 
 fn schedules() -> Vec<(String, Schedule)> {
@@ -161,8 +165,7 @@ fn corrupted_schedules_are_rejected_at_their_step() {
     assert!(rejected > 20, "only {rejected} corruptions");
 }
 
-/// What an exploration finds is a schedule that replays, and the repaired rule survives its steps
-/// as far as it takes them.
+/// What an exploration finds is a schedule that replays.
 #[test]
 fn a_found_schedule_replays_with_its_verdict() {
     let expectations = expectations();

@@ -40,11 +40,23 @@ pub(crate) fn run() -> Result {
                 .unwrap_or("")
                 .clone_into(&mut counts);
             // `check` fails if TLC's counts are not those of expect.toml.
-            let (seconds, _) = timed(Run::new(
+            let (seconds, printed) = timed(Run::new(
                 &blksim,
                 &["check", "Restart", variant, "--jobs", "1"],
             ))?;
             theirs = theirs.min(seconds);
+            let row = printed.lines().find(|line| line.contains(variant));
+            let mut columns = row.unwrap_or("").split_whitespace().skip(2);
+            let (generated, distinct) = (columns.next(), columns.next());
+            let tlc = format!(
+                "{} generated, {} distinct",
+                generated.unwrap_or("?"),
+                distinct.unwrap_or("?")
+            );
+            if tlc != counts {
+                let what = format!("{variant}: the explorer has {counts}, TLC {tlc}");
+                return Err(Failure(what));
+            }
         }
         let ratio = theirs / ours;
         println!("{variant}: {counts}; explorer {ours:.2} s, TLC {theirs:.2} s: {ratio:.1} times");

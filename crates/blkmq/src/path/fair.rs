@@ -36,6 +36,7 @@ enum At {
 /// The steps before a tag is looked for.
 ///
 /// Deviation(D14): a user stays one; there is no blk_mq_tag_idle().
+/// Deviation(D17): without scheduler a request counts from its tag on (v6.12), also with v6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Fair {
     at: At,

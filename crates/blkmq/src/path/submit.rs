@@ -312,7 +312,9 @@ impl SubmitPath {
             false => 1,
         };
         let shared = tagwait::shares_tags(mq, q);
-        self.batch = ahead > 1 && shallow.is_none() && !shared;
+        // blk_mq_get_tags() takes none at once where queues share a set.
+        let apart = !mq.set_of(q.id).queue_shared();
+        self.batch = ahead > 1 && shallow.is_none() && apart;
         if !self.batch {
             self.search = match shared {
                 true => Search::No,

@@ -34,7 +34,7 @@ pub(super) enum Search {
     /// Over the map.
     Map(Get),
     /// This tag was found in a set that queues share, and is still to be counted.
-    Found(u32),
+    Found(Tag),
 }
 
 /// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it
@@ -64,7 +64,8 @@ pub(super) fn search_driver<E: Env>(
                 TagStep::Wait(Next::Step)
             }
         },
-        Search::Found(_) | Search::No => {
+        Search::No => unreachable!("a search has begun"),
+        Search::Found(_) => {
             fair::count(mq, queue, hctx, cpu, 1);
             *search = Search::No;
             return TagStep::Got;
@@ -73,7 +74,8 @@ pub(super) fn search_driver<E: Env>(
     match step {
         TagStep::Wait(_) => {}
         TagStep::Got if set.queue_shared() => {
-            *search = Search::Found(0);
+            let tag = mq.queue(queue).pool.held(cpu.id)[rq].tag;
+            *search = Search::Found(tag.expect("it was found"));
             return TagStep::Wait(Next::Step);
         }
         TagStep::Got | TagStep::Full => *search = Search::No,

@@ -33,7 +33,30 @@ fn a_clean_variant_has_the_counts_of_tlc() {
     let place = Place::new();
     let ran = place.blksim(&["explore", "r4-later-3x1-all-second-4.15"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.contains("holds"), "{ran:?}");
+    for words in ["holds", " generated, ", " distinct"] {
+        assert!(ran.stdout.contains(words), "{words}: {ran:?}");
+    }
+    let expected = include_str!("../../../../specs/Restart/expect.toml");
+    let at = expected
+        .find("name = \"r4-later-3x1-all-second-4.15\"")
+        .unwrap();
+    let numbers = expected[at..].lines().filter_map(|line| {
+        let (name, value) = line.split_once(" = ")?;
+        (name == "generated" || name == "distinct").then(|| format!("{value} {name}"))
+    });
+    let numbers: Vec<String> = numbers.take(2).collect();
+    assert!(
+        ran.stdout.contains(&numbers.join(", ")),
+        "{numbers:?} {ran:?}"
+    );
+    // What the explorer does not judge it does not call clean.
+    for apart in [
+        "r4-later-3x1-all-second-4.15-live",
+        "r2p-rc4-3x1-all-second-4.15-2hctxs",
+    ] {
+        let ran = place.blksim(&["explore", apart]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+    }
 }
 
 #[test]

@@ -27,8 +27,22 @@ fn no_stall(world: &World) -> bool {
     !world.is_quiet() || !world.side.requests.iter().any(waits)
 }
 
-/// A tag is free or its request is in the device.
+/// A tag is free or its request is in the device; the requests that count against an hctx's fair
+/// share are those.
 fn tags_exact(world: &World, setting: &Setting) -> bool {
+    let all = (0..setting.all_hctxs()).map(Hctx);
+    let counted = all.map(|hctx| {
+        let held = world.side.requests.iter();
+        let held = held.filter(|r| r.life == Life::Device && r.home == hctx);
+        let hctx = world
+            .mq
+            .queue(setting.queue_of(hctx))
+            .hctx(setting.index_of(hctx));
+        hctx.nr_active.peek() as usize == held.count()
+    });
+    if !counted.into_iter().all(|exact| exact) {
+        return false;
+    }
     let mut maps = (0u8..).zip(&world.mq.sets[0].driver);
     maps.all(|(number, map)| {
         let requests = world.side.requests.iter();

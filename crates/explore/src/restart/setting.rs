@@ -112,7 +112,8 @@ impl Constants<'_> {
     fn set(&self, name: &'static str) -> Result<u8, SettingError> {
         let value = self.get(name)?;
         let inside = value.strip_prefix('{').and_then(|v| v.strip_suffix('}'));
-        let count = inside.map_or(0, |inside| inside.split(',').count());
+        let parts = inside.map(|inside| inside.split(',').filter(|part| !part.trim().is_empty()));
+        let count = parts.map_or(0, Iterator::count);
         if !(1..=REQUESTS_MAX).contains(&count) {
             return Err(SettingError::Value {
                 name,

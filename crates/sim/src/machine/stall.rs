@@ -164,14 +164,12 @@ impl Simulator {
         let marked = queue.hctxs.iter().filter(|hctx| hctx.restart.peek());
         let marked = marked.count();
         let finds = match rules.rule {
-            RestartRule::QueueCount | RestartRule::SameQueue => {
-                let count = queue.restarts.peek();
-                let does = match count {
-                    0 => "the end of its requests restarts nobody, of other queues neither",
-                    _ => "the end of its requests would restart one; it has none under way",
-                };
-                format!("its counter is {count}: {does}")
-            }
+            RestartRule::QueueCount | RestartRule::SameQueue => match queue.restarts.peek() {
+                0 => "its counter is 0: the end of its requests restarts nobody, of other queues \
+                      neither"
+                    .to_owned(),
+                count => format!("its counter is {count}"),
+            },
             RestartRule::MapCount => {
                 let counts = set.restarts.iter().map(Count::peek);
                 format!("the tag maps count {}", counts.sum::<i32>())

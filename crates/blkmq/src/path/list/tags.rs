@@ -90,14 +90,15 @@ impl ListPath {
         }
         map.ws_active.add(cpu, 1);
         let rules = q.settings.rules.restart;
+        let line = self.line.expect("a line was chosen");
+        q.hctx(hctx).dispatch_line.put(line);
         let waiter = entry(rules, queue, hctx);
         ws.edit(cpu, |entries| match rules.line {
             TagLine::WakeOne => entries.push(waiter),
             TagLine::Nowhere | TagLine::WakeAll => entries.insert(0, waiter),
         });
         if rules.retry == LineRetry::Unlocked {
-            let line = self.line.take().expect("a line was chosen");
-            q.hctx(hctx).dispatch_line.put(line);
+            self.line = None;
             ws.queue.release(cpu);
         }
         // Pairs with the barrier between freeing a tag and looking for waiters.

@@ -11,7 +11,7 @@ use crate::path::run::call_run;
 use crate::path::tag::{self, Search, TagMap};
 use crate::path::{Call, Next, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue, WORDS_MAX};
-use crate::request::{HctxId, Place};
+use crate::request::{HctxId, Place, Tag};
 use crate::rules::{Fix, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, Sbitmap, WAIT_QUEUES};
 use crate::tags::Waiter;
@@ -146,7 +146,7 @@ impl SubmitPath {
                     return Next::Step;
                 }
             },
-            &mut Search::Found(bit) => {
+            &mut Search::Found(Tag(bit)) => {
                 fair::count(mq, self.queue, self.hctx, cpu, 1);
                 self.search = Search::No;
                 self.rq = Some(self.adopt(mq, cpu, bit));
@@ -163,7 +163,7 @@ impl SubmitPath {
             GetStep::Step => Next::Step,
             GetStep::Lock(word) => lock(self.queue, kind, index as u32 * WORDS_MAX + word),
             GetStep::Got(bit) if shared => {
-                self.search = Search::Found(bit);
+                self.search = Search::Found(Tag(bit));
                 Next::Step
             }
             GetStep::Got(bit) => {
