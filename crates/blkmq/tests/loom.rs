@@ -2,21 +2,26 @@
 //! real paths over words of loom, which shows every value that a weak memory could show.
 //!
 //! Protocols of Documentation: S1 (SCHED_RESTART against the dispatch list), S3 (a waiter against a
-//! freed tag) and, in `loom/series.rs`, S21 (insertion buckets that no kernel has). Run with
+//! freed tag) and, in files of their own, S7 (freed bits), S9 and S10 (a queue that may run again)
+//! and S21 (insertion buckets that no kernel has). Run with
 //! `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`); without it the same threads run on the machine a
 //! few thousand times, which proves nothing about order but finds slips of the driver.
 //! Kernel: block/blk-mq-sched.c __blk_mq_sched_restart(), block/blk-mq.c
 //! blk_mq_dispatch_rq_list(), block/blk-mq-tag.c blk_mq_get_tag() (6.12.117).
 
+#[path = "loom/bits.rs"]
+mod bits;
 #[path = "loom/driver.rs"]
 mod driver;
+#[path = "loom/held.rs"]
+mod held;
 #[path = "loom/series.rs"]
 mod series;
 
 #[cfg(loom)]
 use blkmq::env::{Cpu, Toucher};
 use blkmq::env::{Env, Threads};
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::{Fix, Rules, SchedulerKind};
 use driver::{Context, Machine, Setup};
 #[cfg(loom)]
 use loom::{sync::Arc, thread};
@@ -27,6 +32,7 @@ use std::{sync::Arc, thread};
 const SETUP: u32 = 0;
 const DISPATCHER: u32 = 1;
 const COMPLETER: u32 = 2;
+const SUBMITTER: u32 = 3;
 
 /// `Threads` whose full barriers do nothing on the threads named by bits of `TASKS`.
 #[cfg(loom)]
@@ -97,7 +103,7 @@ where
     machine.run(dispatcher);
     completer.join().expect("the completer ends");
 
-    drain(&machine);
+    machine.drain_of(2);
 }
 
 /// S3: a task that finds no tag, against the end of the request that holds it.
@@ -130,26 +136,41 @@ where
         );
         submitter = machine.run(submitter);
     }
-    drain(&machine);
+    machine.drain_of(2);
 }
 
-/// Whatever was scheduled runs, the device completes; after that both bios have ended.
-fn drain<E: Env>(machine: &Machine<E>) {
+/// Three threads: one waits for the only tag, one ends the request that holds it, one submits as
+/// well.
+fn three<E: Env>(rules: Rules)
+where
+    Machine<E>: Send + Sync,
+{
+    let machine = Arc::new(Machine::<E>::new(Setup {
+        rules,
+        scheduler: SchedulerKind::MqDeadline,
+        tags: 1,
+        device_limit: 1,
+    }));
     let alone = |frame| machine.run(Context::new(0, SETUP, frame));
-    loop {
-        if machine.take_kick() {
-            alone(Machine::<E>::work());
-        } else if machine.in_device() > 0 {
-            alone(machine.completion());
-        } else {
-            break;
-        }
+    alone(machine.submission(1));
+    alone(Machine::<E>::work());
+    alone(machine.submission(2));
+    assert!(machine.take_kick(), "the second request asked for a run");
+    let bio = machine.submission(3);
+    let spawn = |context: fn(&Machine<E>) -> Context| {
+        let other = Arc::clone(&machine);
+        thread::spawn(move || {
+            let context = context(&other);
+            other.run(context);
+        })
+    };
+    let completer = spawn(|machine| Context::new(1, COMPLETER, machine.completion()));
+    let dispatcher = spawn(|_| Context::new(0, DISPATCHER, Machine::<E>::work()));
+    machine.run(Context::new(0, SUBMITTER, bio));
+    for thread in [completer, dispatcher] {
+        thread.join().expect("the others end");
     }
-    assert_eq!(
-        machine.ended(),
-        2,
-        "stall: a request is left and nothing will run it"
-    );
+    machine.drain_of(3);
 }
 
 #[cfg(not(loom))]
@@ -158,6 +179,9 @@ fn on_real_threads_nothing_is_left() {
     for _ in 0..2_000 {
         series::insert::<Threads>("v2-repaired");
         for rules in Rules::PRESETS {
+            held::up::<Threads>(rules, held::By::Stop);
+            bits::merge::<Threads>(rules);
+            three::<Threads>(rules);
             restart::<Threads>(restart_setup(rules, false), Flaw::None);
             restart::<Threads>(restart_setup(rules, true), Flaw::None);
             wait_for_tag::<Threads>(rules);
@@ -321,5 +345,55 @@ mod model {
                 restart::<Threads>(restart_setup(Rules::v6_12(), refused), Flaw::Recheck);
             });
         }
+    }
+
+    /// S10: the barriers on both sides of BLK_MQ_S_STOPPED.
+    #[test]
+    fn an_insertion_against_the_start_of_a_stopped_queue() {
+        for rules in Rules::PRESETS {
+            clean("stopped", rules, 3, move || {
+                held::up::<Threads>(rules, held::By::Stop);
+            });
+            let before = rules.without(Fix::StoppedBarrier);
+            stalls("stopped, no barriers", 2, move || {
+                held::up::<Threads>(before, held::By::Stop);
+            });
+        }
+    }
+
+    /// S9: v6.1 looks at QUEUE_FLAG_QUIESCED once, v6.12 again under queue_lock.
+    #[test]
+    fn an_insertion_against_the_end_of_quiescing() {
+        stalls("quiesced, v6.1", 2, || {
+            held::up::<Threads>(Rules::v6_1(), held::By::Quiesce);
+        });
+        clean("quiesced", Rules::v6_12(), 3, || {
+            held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
+        });
+    }
+
+    /// S7.
+    #[test]
+    fn two_searches_merge_the_same_freed_bits() {
+        for rules in Rules::PRESETS {
+            clean("freed bits", rules, 3, move || {
+                bits::merge::<Threads>(rules)
+            });
+            let before = rules.without(Fix::SwapLock);
+            stalls("freed bits, no lock", 2, move || {
+                bits::merge::<Threads>(before);
+            });
+        }
+    }
+
+    /// In place of shuttle, whose licence does not fit: docs/decisions.
+    #[test]
+    fn three_threads_at_one_tag() {
+        for rules in Rules::PRESETS {
+            clean("three", rules, 1, move || three::<Threads>(rules));
+        }
+        stalls("three, no barriers", 1, || {
+            three::<Without<{ 1 << DISPATCHER | 1 << COMPLETER | 1 << SUBMITTER }>>(Rules::v6_12());
+        });
     }
 }

@@ -83,6 +83,10 @@ pub(crate) fn loom() -> Result {
     if let Some(skip) = absent("crates/blkmq/tests/loom.rs") {
         return Ok(skip);
     }
+    loom_tests().passes()
+}
+
+fn loom_tests() -> Run {
     // The flag would otherwise rebuild every dependency, twice per run of ci.
     Run::cargo(&[
         "test",
@@ -95,7 +99,30 @@ pub(crate) fn loom() -> Result {
     ])
     .env("RUSTFLAGS", "--cfg loom")
     .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
-    .passes()
+}
+
+/// Tests in which a defect of a step machine must be found, and its repaired form clean: those of
+/// the explorer, those of the walks, and those under loom.
+pub(crate) fn machine_mutants() -> Result {
+    const TESTS: &[&str] = &["exhaustive", "corpus", "series", "soak"];
+    let mut run = Run::cargo(&[
+        "test",
+        "--package",
+        "blksim-explore",
+        "--release",
+        "--locked",
+    ]);
+    for test in TESTS {
+        run = run.arg("--test").arg(test);
+    }
+    // Clean spaces without a defect beside them are left to `explore`.
+    run.arg("--")
+        .arg("--skip")
+        .arg("configurations")
+        .arg("--skip")
+        .arg("walks_end")
+        .passes()?;
+    loom_tests().passes()
 }
 
 /// Benchmarks in full, or each once.

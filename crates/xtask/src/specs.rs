@@ -4,7 +4,7 @@
 //! CI=true.
 
 use crate::step::{self, Outcome, Result, Run};
-use crate::{determinism, paths};
+use crate::{checks, determinism, paths};
 
 const NEEDED: &[(&str, &str)] = &[("java", "default-jre-headless"), ("mvn", "maven")];
 
@@ -13,8 +13,9 @@ pub(crate) fn check(full: bool) -> Result {
     run(if full { "--full" } else { "--quick" })
 }
 
-/// Every mutant is found out.
+/// Every mutant is found out: wrong step machines, then wrong specifications.
 pub(crate) fn mutants() -> Result {
+    checks::machine_mutants()?;
     run("--mutants")
 }
 

@@ -72,6 +72,11 @@ impl Context {
         }
     }
 
+    /// The CPU that it runs on.
+    pub(crate) fn cpu(&mut self) -> &mut Cpu {
+        &mut self.cpu
+    }
+
     /// Sleeps for a tag.
     pub(crate) fn is_parked(&self) -> bool {
         !self.stack.is_empty()
@@ -105,7 +110,7 @@ impl<E: Env> Machine<E> {
             },
             topology: CpuTopology::flat(2),
             elevator,
-            bios: 2,
+            bios: 3,
         };
         Machine {
             mq: BlkMq::new(&config, &mut || 0),
@@ -158,6 +163,22 @@ impl<E: Env> Machine<E> {
     /// Requests in the device.
     pub(crate) fn in_device(&self) -> usize {
         self.outside(|outside| outside.in_device.len())
+    }
+
+    /// Whatever was scheduled runs, the device completes; after that this many bios have ended.
+    pub(crate) fn drain_of(&self, bios: usize) {
+        let alone = |frame| self.run(Context::new(0, 0, frame));
+        loop {
+            if self.take_kick() {
+                alone(Machine::<E>::work());
+            } else if self.in_device() > 0 {
+                alone(self.completion());
+            } else {
+                break;
+            }
+        }
+        let left = "stall: a request is left and nothing will run it";
+        assert_eq!(self.ended(), bios, "{left}");
     }
 
     /// Runs a context until it ends or sleeps.

@@ -4,7 +4,7 @@
 //! verdict is whether it ends. Kernel: none; see `Series`.
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, Env, drain, thread};
+use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
 use blkmq::rules::{Rules, SchedulerKind, Series};
 
 /// Two submissions against each other.
@@ -29,5 +29,5 @@ where
     });
     machine.run(Context::new(0, DISPATCHER, bios[0]));
     second.join().expect("the second submitter ends");
-    drain(&machine);
+    machine.drain_of(2);
 }

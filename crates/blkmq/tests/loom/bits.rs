@@ -1,0 +1,40 @@
+//! S7 of the stall corpus: all tags are given back but not merged back, and two tasks want one.
+//!
+//! Kernel: sbitmap_deferred_clear() in lib/sbitmap.c (v6.10 and 6.12.117).
+
+use super::driver::{Context, Machine, Setup};
+use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use blkmq::env::{Hint, Word};
+use blkmq::rules::{Rules, SchedulerKind};
+
+/// Two submissions; the device ends what it has behind each.
+pub(super) fn merge<E: Env>(rules: Rules)
+where
+    Machine<E>: Send + Sync,
+{
+    let machine = Arc::new(Machine::<E>::new(Setup {
+        rules,
+        scheduler: SchedulerKind::None,
+        tags: 2,
+        device_limit: 2,
+    }));
+    let mut second = Context::new(0, DISPATCHER, machine.submission(1));
+    let map = &machine.mq.sets[0].driver[0];
+    // One tag that comes back wakes nobody.
+    map.wake_batch.put(2);
+    for word in &map.words {
+        word.word.fetch_or(second.cpu(), 0b11);
+        word.cleared.fetch_or(second.cpu(), 0b11);
+    }
+    let bio = machine.submission(2);
+    let other = Arc::clone(&machine);
+    let first = thread::spawn(move || other.run(Context::new(1, COMPLETER, bio)).is_parked());
+    let sleeps = machine.run(second).is_parked();
+    let other_sleeps = first.join().expect("the other task ends");
+    // With both tags free at the beginning neither has to sleep.
+    assert!(
+        !sleeps && !other_sleeps,
+        "stall: a task sleeps, a tag is free"
+    );
+    machine.drain_of(2);
+}

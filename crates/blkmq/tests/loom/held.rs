@@ -1,0 +1,58 @@
+//! S9 and S10 of the stall corpus: a request is inserted while the queue may not run, and just
+//! then it may again. Whoever comes last must see what the other one did.
+//!
+//! Kernel: blk_mq_run_hw_queue(), blk_mq_unquiesce_queue(), blk_mq_start_stopped_hw_queue() in
+//! block/blk-mq.c (6.1.192, 6.12.117).
+
+use super::driver::{Context, Machine, Setup};
+use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use blkmq::env::{Bit, Lock};
+use blkmq::path::{Frame, RunPath};
+use blkmq::request::HctxId;
+use blkmq::rules::{Rules, SchedulerKind};
+
+/// What holds the queue up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// QUEUE_FLAG_QUIESCED.
+    Quiesce,
+    /// BLK_MQ_S_STOPPED.
+    Stop,
+}
+
+/// One submission against the end of what holds the queue up, and the run that follows it.
+pub(super) fn up<E: Env>(rules: Rules, by: By)
+where
+    Machine<E>: Send + Sync,
+{
+    let machine = Arc::new(Machine::<E>::new(Setup {
+        rules,
+        scheduler: SchedulerKind::MqDeadline,
+        tags: 2,
+        device_limit: 2,
+    }));
+    let q = machine.mq.queue(0);
+    let mut first = Context::new(0, DISPATCHER, machine.submission(1));
+    match by {
+        By::Quiesce => q.quiesced.set(first.cpu()),
+        By::Stop => machine.mq.stop_hctx(0, HctxId(0), first.cpu()),
+    }
+    let other = Arc::clone(&machine);
+    let lifter = thread::spawn(move || {
+        let run = Frame::Run(RunPath::new(0, HctxId(0), true));
+        let mut context = Context::new(1, COMPLETER, run);
+        let (cpu, q) = (context.cpu(), other.mq.queue(0));
+        match by {
+            By::Quiesce => {
+                q.queue_lock.acquire(cpu);
+                q.quiesced.clear(cpu);
+                q.queue_lock.release(cpu);
+            }
+            By::Stop => assert!(other.mq.start_hctx(0, HctxId(0), cpu), "it is stopped"),
+        }
+        other.run(context);
+    });
+    machine.run(first);
+    lifter.join().expect("the other one ends");
+    machine.drain_of(1);
+}
