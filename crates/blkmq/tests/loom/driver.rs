@@ -31,7 +31,8 @@ pub(crate) struct Setup {
 struct Outside {
     in_device: Vec<RequestId>,
     kicked: bool,
-    woken: bool,
+    /// Tasks that were woken, a bit each.
+    woken: u32,
     ended: usize,
 }
 
@@ -150,9 +151,13 @@ impl<E: Env> Machine<E> {
         self.outside(|outside| std::mem::take(&mut outside.kicked))
     }
 
-    /// True if a waiting task was woken since the last look.
-    pub(crate) fn take_wake(&self) -> bool {
-        self.outside(|outside| std::mem::take(&mut outside.woken))
+    /// True if this task was woken since the last look.
+    pub(crate) fn take_wake(&self, task: u32) -> bool {
+        self.outside(|outside| {
+            let woken = outside.woken >> task & 1 == 1;
+            outside.woken &= !(1 << task);
+            woken
+        })
     }
 
     /// Bios that have ended.
@@ -243,7 +248,7 @@ impl<E: Env> Machine<E> {
                 Effect::Kick { delay, .. } | Effect::KickUnlessPending { delay, .. } => {
                     outside.kicked |= delay == Duration::ZERO;
                 }
-                Effect::Wake(_) => outside.woken = true,
+                Effect::Wake(task) => outside.woken |= 1 << task.0,
                 Effect::BioEnd { .. } => outside.ended += 1,
                 Effect::KickRequeue { .. } => unreachable!("nothing is requeued"),
             });
