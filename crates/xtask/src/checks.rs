@@ -87,18 +87,11 @@ pub(crate) fn loom() -> Result {
 }
 
 fn loom_tests() -> Run {
-    // The flag would otherwise rebuild every dependency, twice per run of ci. Not the release build:
-    // its large inlined frames overflow the small stacks that loom gives its threads.
-    Run::cargo(&[
-        "test",
-        "--package",
-        "blkmq",
-        "--test",
-        "loom",
-        "--locked",
-    ])
-    .env("RUSTFLAGS", "--cfg loom")
-    .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
+    // The flag would otherwise rebuild every dependency, twice per run of ci. Not the release
+    // build: its large inlined frames overflow the small stacks that loom gives its threads.
+    Run::cargo(&["test", "--package", "blkmq", "--test", "loom", "--locked"])
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
 }
 
 /// Tests in which a defect of a step machine must be found, and its repaired form clean: those of
