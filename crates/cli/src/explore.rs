@@ -96,8 +96,12 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
     for assignment in &args.set {
         change(&mut schedule, assignment)?;
     }
-    let setting = Setting::parse(&schedule.settings)
-        .map_err(|error| Error::input(path, error.to_string()))?;
+    let setting =
+        Setting::parse(&schedule.settings).map_err(|error| match args.set.as_slice() {
+            [] => Error::input(path, error.to_string()),
+            // The file was read; what is wrong may be what was changed.
+            set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
+        })?;
     let replayed = replay(&setting, &schedule);
     output::print(&story(&schedule, &replayed, args.labels))?;
     let same = replayed.rejected.is_none() && replayed.verdict.to_string() == schedule.shows;

@@ -79,6 +79,13 @@ fn wrong_schedules_and_names_have_one_clear_error() {
     let ran = place.blksim(&["replay-schedule", "bare.schedule"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("is missing"), "{ran:?}");
+    place.blksim(&["explore", STALLS, "--schedule", "s.schedule"]);
+    let wrong = ["replay-schedule", "s.schedule", "--set", "Policy=foo"];
+    let ran = place.blksim(&wrong);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    for words in ["--set Policy=foo", "\"strict\" or \"rc4\" or \"later\""] {
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    }
     let ran = place.blksim(&["replay-schedule", "bare.schedule", "--set", "Tags"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("NAME=VALUE"), "{ran:?}");
