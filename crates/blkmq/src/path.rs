@@ -24,7 +24,7 @@ pub use complete::CompletePath;
 pub use dd_insert::DdInsertPath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
-pub use hand::{RunInHand, TagsInHand};
+pub use hand::{InsertInHand, RunInHand, TagsInHand};
 pub use insert::InsertPath;
 pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};

@@ -11,7 +11,7 @@ pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use restart::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, TagLine,
 };
-pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series};
+pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 
 use crate::request::{Op, PAGE_SECTORS};
 

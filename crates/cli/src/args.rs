@@ -65,11 +65,11 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-    0  all invariants hold in all states
-    1  one is violated; the schedule is printed
+    0  all invariants hold in all states, or every request ends
+    1  one is violated; the schedule of an invariant is printed
     2  bad input or usage")]
 pub(crate) struct ExploreArgs {
-    /// A variant of specs/Restart
+    /// A variant of specs/Restart or specs/Dispatch
     pub(crate) variant: String,
     /// Go on behind a violation: the counts are those of all states
     #[arg(long)]

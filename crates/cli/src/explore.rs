@@ -1,42 +1,57 @@
-//! `blksim explore`: all states of a configuration of `specs/Restart`, with the real paths instead
+//! `blksim explore`: all states of a configuration of a specification, with the real paths instead
 //! of the specification; `blksim replay-schedule`: one schedule, step by step.
 
 use std::fmt::Write as _;
 
 use blkmq::schedule::Schedule;
-use explore::restart::{Explored, Options, Replayed, Setting, explore as all_states, replay};
+use explore::spec::{
+    Explored, Lived, Options, Replayed, Specification, explore as all_states, liveness, replay,
+};
 use explore::tlc::{self, Verdict};
+use explore::{dispatch, restart};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
-use crate::check::tree;
+use crate::check::tree::{self, Spec};
 use crate::error::Error;
 use crate::output::{self, OutputFile};
 use crate::{DIFFERENT, OK};
 
-/// The specification whose actions the explorer takes with the real paths.
-const SPEC: &str = "Restart";
-
 /// Explores a variant and prints what was found.
 pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
-    let specs = tree::read(args.specs.as_deref(), Some(SPEC))?;
-    let spec = &specs[0];
-    let known = spec.expectations.variant.iter();
-    let variant = known.clone().find(|variant| variant.name == args.variant);
-    if variant.is_none() {
-        let what = "no such variant; specs/Restart/expect.toml lists them";
+    let specs = tree::read(args.specs.as_deref(), None)?;
+    let known = |spec: &&Spec| {
+        let mut variants = spec.expectations.variant.iter();
+        variants.any(|variant| variant.name == args.variant)
+    };
+    let Some(spec) = specs.iter().find(known) else {
+        let what = "no such variant; specs/*/expect.toml list them";
         return Err(Error::usage(&args.variant, what));
+    };
+    match spec.name.as_str() {
+        <restart::Setting as Specification>::NAME => explore_with::<restart::Setting>(args, spec),
+        <dispatch::Setting as Specification>::NAME => explore_with::<dispatch::Setting>(args, spec),
+        name => Err(Error::usage(&args.variant, unwalked(name))),
     }
+}
+
+fn unwalked(spec: &str) -> String {
+    let names = [restart::Setting::NAME, dispatch::Setting::NAME].join(" and ");
+    format!("the real paths are held to {names} only; `blksim check {spec}` checks {spec}")
+}
+
+fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8, Error> {
     let configuration = spec.configuration(&args.variant)?;
     let file = spec
         .folder
         .join("variants")
         .join(format!("{}.cfg", args.variant));
-    let setting = Setting::of_configuration(&configuration)
+    let setting = S::of_configuration(&configuration)
         .map_err(|error| Error::input(&file, error.to_string()))?;
-    let other = ["PROPERT", "NeverAllDone"];
-    if other.iter().any(|word| configuration.contains(word)) || setting.hctxs > 1 {
-        let what = "only TLC checks this one: liveness, an end, or several hctxs a queue";
+    if let Some(what) = setting.beyond(&configuration) {
         return Err(Error::usage(&args.variant, what));
+    }
+    if configuration.contains("PROPERT") {
+        return every_request_ends(args, &setting);
     }
     let schedule_file = args.schedule.as_deref().map(OutputFile::open).transpose()?;
     let options = Options {
@@ -65,6 +80,34 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
     })
 }
 
+/// A configuration with a property of behaviours, not of states.
+fn every_request_ends<S: Specification>(args: &ExploreArgs, setting: &S) -> Result<u8, Error> {
+    if args.schedule.is_some() {
+        let what = "a request that waits for ever is found without a schedule";
+        return Err(Error::usage("--schedule", what));
+    }
+    let Lived {
+        states,
+        edges,
+        waits,
+    } = liveness(setting);
+    let (what, code) = match waits {
+        None => ("every request ends".to_owned(), OK),
+        Some((request, part)) => {
+            let what = format!(
+                "liveness violated: request {request} may wait for ever, going round in {part} \
+                 states"
+            );
+            (what, DIFFERENT)
+        }
+    };
+    output::print(&format!(
+        "{}: {what}\n{states} states, {edges} steps between them\n",
+        args.variant
+    ))?;
+    Ok(code)
+}
+
 fn table(variant: &str, found: &Explored) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{variant}: {}", found.verdict);
@@ -86,24 +129,34 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         .map_err(|e| Error::input(path, format!("cannot be read: {e}")))?;
     let mut schedule =
         Schedule::parse(&text).map_err(|error| Error::input(path, error.to_string()))?;
-    if schedule.spec != SPEC {
-        let what = format!(
-            "spec {0}: only schedules of {SPEC} can be replayed; `blksim check {0}` checks others",
-            schedule.spec
-        );
-        return Err(Error::input(path, what));
-    }
     for assignment in &args.set {
         change(&mut schedule, assignment)?;
     }
-    let setting =
-        Setting::parse(&schedule.settings).map_err(|error| match args.set.as_slice() {
-            [] => Error::input(path, error.to_string()),
-            // The file was read; what is wrong may be what was changed.
-            set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
-        })?;
-    let replayed = replay(&setting, &schedule);
-    output::print(&story(&schedule, &replayed, args.labels))?;
+    match schedule.spec.as_str() {
+        <restart::Setting as Specification>::NAME => {
+            replay_with::<restart::Setting>(args, &schedule)
+        }
+        <dispatch::Setting as Specification>::NAME => {
+            replay_with::<dispatch::Setting>(args, &schedule)
+        }
+        name => Err(Error::input(
+            path,
+            format!("spec {name}: {}", unwalked(name)),
+        )),
+    }
+}
+
+fn replay_with<S: Specification>(
+    args: &ReplayScheduleArgs,
+    schedule: &Schedule,
+) -> Result<u8, Error> {
+    let setting = S::parse(&schedule.settings).map_err(|error| match args.set.as_slice() {
+        [] => Error::input(&args.file, error.to_string()),
+        // The file was read; what is wrong may be what was changed.
+        set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
+    })?;
+    let replayed = replay(&setting, schedule);
+    output::print(&story(schedule, &replayed, args.labels))?;
     let same = replayed.rejected.is_none() && replayed.verdict.to_string() == schedule.shows;
     Ok(if same { OK } else { DIFFERENT })
 }

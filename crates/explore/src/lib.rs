@@ -11,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod dispatch;
 mod fingerprint;
 mod oracle;
 mod report;
 pub mod restart;
 mod search;
+pub mod spec;
 mod tagwait;
 pub mod tlc;
 mod walk;

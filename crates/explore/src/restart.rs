@@ -1,23 +1,165 @@
-//! The specification `specs/Restart`, walked with the real paths: one action of the specification
-//! is a run of blkmq's labels from one named label to the next.
+//! The specification `specs/Restart`, walked with the real paths.
 //!
-//! [`Setting`] is a configuration of the specification; [`explore`](fn@explore) visits all its
-//! states and counts them as TLC does; [`replay`](fn@replay) takes the steps of a schedule. Read
-//! next: `restart/world.rs` for how an action runs, `restart/project.rs` for what of a state the
-//! specification sees.
+//! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
+//! with it, `restart/world.rs` for how an action runs, `restart/project.rs` for what of a state
+//! the specification sees.
 
 mod invariant;
-mod liveness;
 mod project;
-mod replay;
 mod run;
-mod search;
 mod setting;
-mod walk;
 mod world;
 
-pub use liveness::{Lived, liveness};
-pub use replay::{Replayed, replay};
-pub use search::{Explored, Options, explore};
-pub use setting::{Setting, SettingError};
-pub use walk::{Broken, walks};
+use blkmq::path::Label;
+use blkmq::schedule::{Schedule, Step};
+
+use crate::fingerprint::fingerprint;
+use crate::spec::{SettingError, Specification};
+use run::Runner;
+pub use setting::Setting;
+pub use world::{Action, World};
+use world::{Life, Request};
+
+impl Specification for Setting {
+    const NAME: &'static str = "Restart";
+    const OBSERVED: &'static [&'static str] = &[
+        "tags", "restart", "pending", "waiters", "sched", "disp", "qcount", "mcount", "state",
+    ];
+    const ACTIONS: &'static [&'static str] = &[
+        "Start",
+        "Ask",
+        "Mark",
+        "Count",
+        "Issue",
+        "Retry",
+        "PutBack",
+        "InsertSched",
+        "InsertBypass",
+        "Free",
+        "Restart",
+    ];
+    type World = World;
+    type Action = Action;
+    type Runner = Runner;
+
+    fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        Setting::of_constants(constants)
+    }
+
+    fn of_configuration(text: &str) -> Result<Setting, SettingError> {
+        Setting::of_file(text)
+    }
+
+    fn beyond(&self, configuration: &str) -> Option<&'static str> {
+        let ends = configuration.contains("NeverAllDone");
+        let what = "only TLC checks this one: an end, or several hctxs a queue";
+        (ends || self.hctxs > 1).then_some(what)
+    }
+
+    fn first(&self) -> World {
+        World::new(self)
+    }
+
+    fn runner(&self, log: bool) -> Runner {
+        Runner::new(log)
+    }
+
+    fn labels(runner: &Runner) -> &[Label] {
+        runner.log.as_deref().unwrap_or_default()
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        world.actions(self, actions);
+    }
+
+    fn take(&self, runner: &mut Runner, world: &mut World, action: Action) {
+        runner.take(self, world, action);
+    }
+
+    fn kind(&self, world: &World, action: Action) -> usize {
+        match action {
+            Action::Go(hctx, context) => world.at(self, hctx, context) as usize,
+            Action::InsertSched(..) => 7,
+            Action::InsertBypass(..) => 8,
+            Action::Free(_) => 9,
+            Action::Restart(_) => 10,
+        }
+    }
+
+    fn step(&self, world: &World, action: Action) -> Step {
+        self.named_step(world, action)
+    }
+
+    fn project(&self, world: &World, bytes: &mut Vec<u8>) {
+        world.project(self, bytes);
+    }
+
+    fn concrete(&self, world: &World) -> u128 {
+        fingerprint(&(&world.mq, &world.side))
+    }
+
+    fn observed(&self, world: &World, name: &str) -> Option<String> {
+        world.observed(self, name)
+    }
+
+    fn broken(&self, world: &World) -> Option<&'static str> {
+        invariant::broken(world, self)
+    }
+
+    fn ends_well(&self, world: &World) -> bool {
+        let done = |r: &Request| r.life == Life::Done;
+        let mut requests = world.side.requests[..usize::from(self.requests)].iter();
+        world.is_quiet() && requests.all(done)
+    }
+
+    fn is_insertion(&self, _world: &World, action: Action) -> bool {
+        matches!(action, Action::InsertSched(..) | Action::InsertBypass(..))
+    }
+
+    fn blurred(&self, action: Action) -> Action {
+        match action {
+            _ if !self.symmetry => action,
+            Action::InsertSched(_, hctx) => Action::InsertSched(0, hctx),
+            Action::InsertBypass(_, hctx) => Action::InsertBypass(0, hctx),
+            Action::Free(_) => Action::Free(0),
+            Action::Restart(_) => Action::Restart(0),
+            Action::Go(..) => action,
+        }
+    }
+
+    /// Contexts, then first and second steps of completions.
+    fn fair(&self) -> u8 {
+        self.all_hctxs() * self.contexts + 2 * self.requests
+    }
+
+    fn process(&self, _world: &World, action: Action) -> Option<u8> {
+        let contexts = self.all_hctxs() * self.contexts;
+        match action {
+            Action::InsertSched(..) | Action::InsertBypass(..) => None,
+            Action::Go(hctx, context) => Some(self.place(hctx, context) as u8),
+            Action::Free(request) => Some(contexts + request),
+            Action::Restart(request) => Some(contexts + self.requests + request),
+        }
+    }
+
+    fn waiting(&self, world: &World) -> u8 {
+        let lives = |request: &u8| world.life(*request) == Life::Live;
+        let live = (0..self.requests).filter(lives);
+        live.fold(0, |bits, request| bits | 1 << request)
+    }
+
+    fn plain(&self) -> Setting {
+        Setting {
+            symmetry: false,
+            ..self.clone()
+        }
+    }
+
+    /// Requests come in in any order.
+    fn for_schedule(&self, _schedule: &Schedule) -> Setting {
+        Setting {
+            lowest_first: false,
+            ..self.clone()
+        }
+    }
+}

@@ -9,7 +9,7 @@
 
 use super::insert::{free_absorbed, insert_at, insert_whole};
 use super::run::set_places;
-use super::{Next, lock, try_elevator};
+use super::{InsertInHand, Next, lock, try_elevator};
 use crate::elevator::mq_deadline::shared::{BUCKETS, INSERTING};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
@@ -99,6 +99,15 @@ impl DdInsertPath {
             seq: 0,
             bucket: 0,
             filled: false,
+        }
+    }
+
+    pub(super) fn in_hand(&self) -> InsertInHand {
+        InsertInHand {
+            list: self.list,
+            seq: self.seq,
+            bucket: self.bucket,
+            filled: self.filled,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Frame, RunPath};
 use crate::list::QueueList;
-use crate::request::HctxId;
+use crate::request::{HctxId, RequestId};
 
 /// Bits on their way back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,42 @@ pub struct RunInHand {
     pub no_tag: bool,
 }
 
+/// Requests of an insertion that stand in no list that others see, and what the January 2024
+/// series remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InsertInHand {
+    /// What is to be inserted, in order.
+    pub list: QueueList,
+    /// insert_seq as this path knows it; zero where no later label reads it.
+    pub seq: i32,
+    /// Number of the bucket that is filled or looked at.
+    pub bucket: u16,
+    /// The list went to a bucket whose inserter may have gone: buckets first.
+    pub filled: bool,
+}
+
+impl Frame {
+    /// What an insertion into the scheduler holds at this label; none of other paths.
+    pub fn insert_in_hand(&self) -> Option<InsertInHand> {
+        match self {
+            Frame::DdInsert(path) => Some(path.in_hand()),
+            Frame::Plug(path) => Some(InsertInHand {
+                list: path.group_in_hand(),
+                seq: 0,
+                bucket: 0,
+                filled: false,
+            }),
+            _ => None,
+        }
+    }
+}
+
 impl RunPath {
+    /// The request that a pass has picked last, until it is in the list that is offered.
+    pub fn picked_in_hand(&self) -> Option<RequestId> {
+        self.picked()
+    }
+
     /// What the run holds at this label.
     pub fn in_hand(&self) -> RunInHand {
         let (list, moved, no_tag) = self.list_state();

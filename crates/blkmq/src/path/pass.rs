@@ -13,7 +13,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, RequestId};
-use crate::rules::{DispatchGate, Fix, Pull};
+use crate::rules::{DispatchGate, Fix, Pull, SideWork};
 use crate::time::{Duration, Jiffies, SimTime};
 
 /// BLK_MQ_BUDGET_DELAY.
@@ -30,7 +30,7 @@ pub(super) enum At {
     HasWork,
     /// Did something land on the dispatch list meanwhile?
     PeekDispatch,
-    /// Have the side lists anything (January 2024 series, v3)?
+    /// Has one of the side lists or a bucket anything (January 2024 series)?
     HasSide,
     /// Was there a budget?
     Budget,
@@ -84,8 +84,23 @@ pub(super) fn has_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
     q.elevator_work.test(cpu)
 }
 
-/// The same for the side lists of the January 2024 series.
-pub(super) fn has_side<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
+/// Places beside the scheduler's lists that it looks at too (January 2024 series): both side lists
+/// in one, or each bucket.
+pub(super) fn side_places<E: Env>(q: &RequestQueue<E>) -> u16 {
+    let series = &q.settings.rules.series;
+    match series.side_work {
+        SideWork::Unseen => 0,
+        SideWork::Seen if q.has_side_lists() => 1,
+        SideWork::Seen => q.dd.buckets.len() as u16,
+    }
+}
+
+/// The same for one of these places.
+pub(super) fn has_side<E: Env>(q: &RequestQueue<E>, place: u16, cpu: &mut Cpu) -> bool {
+    if let Some(bucket) = q.dd.buckets.get(usize::from(place)) {
+        bucket.list.glance(cpu);
+        return bucket.pending.test(cpu);
+    }
     q.dd.inserted.glance(cpu);
     q.dd.inserted_pending.test(cpu)
 }
@@ -105,6 +120,8 @@ pub(super) struct PassPath {
     moved: bool,
     asked: Jiffies,
     began: Began,
+    /// The hctx whose requests are offered or that is to be run later, or the place beside the
+    /// scheduler that is looked at.
     hctx: u16,
 }
 
@@ -152,6 +169,11 @@ impl PassPath {
         HctxId(self.hctx)
     }
 
+    /// The request that was picked last, until it is in the list.
+    pub(super) fn in_hand(&self) -> Option<RequestId> {
+        self.rq.or(self.picked.last())
+    }
+
     /// The next label is one of the list's.
     pub(super) fn in_list(&self) -> bool {
         self.at == At::List
@@ -178,13 +200,20 @@ impl PassPath {
             At::HasWork => match has_work(q, cpu) {
                 true if q.settings.rules.restart.pull == Pull::One => self.pull(q, queue, cpu),
                 true => self.wait(At::PeekDispatch),
-                false if q.has_side_lists() => self.wait(At::HasSide),
+                false if side_places(q) > 0 => self.wait(At::HasSide),
                 false => self.pulled(list, q, hctx, cpu),
             },
-            At::HasSide => match has_side(q, cpu) {
-                true => self.wait(At::PeekDispatch),
-                false => self.pulled(list, q, hctx, cpu),
-            },
+            At::HasSide => {
+                let place = core::mem::take(&mut self.hctx);
+                match has_side(q, place, cpu) {
+                    true => self.wait(At::PeekDispatch),
+                    false if place + 1 < side_places(q) => {
+                        self.hctx = place + 1;
+                        self.wait(At::HasSide)
+                    }
+                    false => self.pulled(list, q, hctx, cpu),
+                }
+            }
             At::PeekDispatch => {
                 if q.hctx(hctx).dispatch_pending.test(cpu) {
                     self.busy = true;

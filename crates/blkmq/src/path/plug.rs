@@ -261,6 +261,10 @@ impl PlugPath {
         }
     }
 
+    pub(super) fn group_in_hand(&self) -> QueueList {
+        self.group
+    }
+
     fn to(&mut self, at: At) -> Next {
         self.at = at;
         Next::Step

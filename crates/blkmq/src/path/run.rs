@@ -6,12 +6,12 @@
 use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
-use super::pass::{PassPath, has_side, has_work};
+use super::pass::{PassPath, has_side, has_work, side_places};
 use super::{CTX, Call, LIST, Label, Next, PASS, RUN, TagsInHand, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place};
+use crate::request::{HctxId, Place, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
 use crate::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) enum At {
     HasCtx,
     /// Has the scheduler anything?
     HasElevator,
-    /// Have the side lists anything (January 2024 series, v3)?
+    /// Has one of the side lists or a bucket anything (January 2024 series)?
     HasSide,
     /// Look again under queue_lock (v6.12).
     Recheck,
@@ -81,7 +81,8 @@ pub struct RunPath {
     pub(super) queue: u8,
     hctx: HctxId,
     in_background: bool,
-    word: u8,
+    /// Word of ctx_map, or place beside the scheduler, that is looked at.
+    word: u16,
     second: bool,
     list: ListPath,
     pass: PassPath,
@@ -144,6 +145,10 @@ impl RunPath {
         matches!(self.at, At::MarkRestart | At::CountMark | At::Leftovers)
     }
 
+    pub(super) fn picked(&self) -> Option<RequestId> {
+        self.pass.in_hand()
+    }
+
     pub(super) fn list_state(&self) -> (QueueList, bool, bool) {
         self.list.state()
     }
@@ -189,13 +194,20 @@ impl RunPath {
             }
             At::HasElevator => match has_work(q, cpu) {
                 true => self.enter(q, cpu),
-                false if q.has_side_lists() => self.to(At::HasSide),
+                false if side_places(q) > 0 => self.to(At::HasSide),
                 false => self.nothing(q),
             },
-            At::HasSide => match has_side(q, cpu) {
-                true => self.enter(q, cpu),
-                false => self.nothing(q),
-            },
+            At::HasSide => {
+                let place = core::mem::take(&mut self.word);
+                match has_side(q, place, cpu) {
+                    true => self.enter(q, cpu),
+                    false if place + 1 < side_places(q) => {
+                        self.word = place + 1;
+                        Next::Step
+                    }
+                    false => self.nothing(q),
+                }
+            }
             At::Recheck => self.recheck(q, cpu),
             At::Enter => self.leave_to_kblockd(q, cpu),
             At::Stopped => match is_stopped(q, hctx, cpu) {
@@ -340,7 +352,7 @@ impl RunPath {
         let hctx = q.hctx(self.hctx);
         let quiesced = q.quiesced.test(cpu);
         let mut pending = hctx.dispatch_pending.test(cpu) || has_work(q, cpu);
-        pending = pending || (q.has_side_lists() && has_side(q, cpu));
+        pending = pending || (0..side_places(q)).any(|place| has_side(q, place, cpu));
         for word in &hctx.ctx_map {
             pending = pending || word.load(cpu) != 0;
         }

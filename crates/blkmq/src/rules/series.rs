@@ -15,6 +15,8 @@ pub struct Series {
     pub insertion: Insertion,
     /// What a bio does that finds the scheduler's lock taken when it looks for a merge.
     pub merge_lookup: MergeLookup,
+    /// What has_work looks at besides the scheduler's lists.
+    pub side_work: SideWork,
     /// DD_CPU_BUCKETS: insertion buckets, 1 to [`Series::BUCKETS_MAX`]; CPU c uses bucket c mod n.
     pub buckets: u16,
 }
@@ -56,6 +58,16 @@ pub enum BucketSignal {
     MarkAfter,
 }
 
+/// What dd_has_work() looks at besides the scheduler's own lists.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SideWork {
+    /// Nothing (all kernels; the postings with buckets).
+    Unseen,
+    /// The side lists (v3), or the buckets, which nobody posted: a run then finds work that it
+    /// cannot get.
+    Seen,
+}
+
 /// A bio's look for a merge in the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MergeLookup {
@@ -77,6 +89,7 @@ impl Series {
         dispatch: DispatchGate::Open,
         insertion: Insertion::UnderLock,
         merge_lookup: MergeLookup::WaitsForLock,
+        side_work: SideWork::Unseen,
         buckets: Series::BUCKETS,
     };
 
@@ -101,7 +114,10 @@ impl Series {
             Series::new("v1", Buckets(CountAround), WaitsForLock),
             Series::new("v2", Buckets(MarkBefore), IfLockIsFree),
             Series::new("v2-repaired", Buckets(MarkAfter), IfLockIsFree),
-            Series::new("v3", SideLists, IfLockIsFree),
+            Series {
+                side_work: SideWork::Seen,
+                ..Series::new("v3", SideLists, IfLockIsFree)
+            },
             Series::new("serialise-only", UnderLock, WaitsForLock),
             Series {
                 name: "skip-merge",

@@ -51,12 +51,58 @@ fn a_clean_variant_has_the_counts_of_tlc() {
     );
     // What the explorer does not judge it does not call clean.
     for apart in [
-        "r4-later-3x1-all-second-4.15-live",
         "r2p-rc4-3x1-all-second-4.15-2hctxs",
+        "r2p-rc4-3x2-one-kept-4.14-ends",
     ] {
         let ran = place.blksim(&["explore", apart]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
     }
+}
+
+#[test]
+fn a_request_lost_in_a_bucket_is_a_file_that_replays_and_the_repaired_order_goes_elsewhere() {
+    let place = Place::new();
+    let ran = place.blksim(&["explore", "v2-inside-2x1", "--schedule", "s.schedule"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("NoneLeft violated"), "{ran:?}");
+    // Twenty-nine steps, as TLC has it.
+    assert!(ran.stdout.contains("\n 29 "), "{ran:?}");
+    assert!(!ran.stdout.contains("\n 30 "), "{ran:?}");
+    let ran = place.blksim(&["replay-schedule", "s.schedule", "--labels"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for words in [
+        "29 of 29 steps taken: NoneLeft violated",
+        "dd-insert.fill",
+        "pass.leave",
+        "bucket = <<",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {ran:?}");
+    }
+    let ran = place.blksim(&[
+        "replay-schedule",
+        "s.schedule",
+        "--set",
+        "Insertion=repaired",
+    ]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for words in ["`Marked process=", "is rejected", "steps taken: holds"] {
+        assert!(ran.stdout.contains(words), "{words}: {ran:?}");
+    }
+}
+
+#[test]
+fn liveness_is_judged_where_a_variant_asks_for_it() {
+    let place = Place::new();
+    let ran = place.blksim(&["explore", "lock-inside-2x1-live"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("every request ends"), "{ran:?}");
+    let waits = "v2-inside-2x1-sees-delayed-live";
+    let ran = place.blksim(&["explore", waits]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("liveness violated: request"), "{ran:?}");
+    let ran = place.blksim(&["explore", waits, "--schedule", "s.schedule"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("without a schedule"), "{ran:?}");
 }
 
 #[test]
@@ -69,11 +115,14 @@ fn wrong_schedules_and_names_have_one_clear_error() {
     let ran = place.blksim(&["replay-schedule", "empty.schedule"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("line 1"), "{ran:?}");
-    let other = "# blksim schedule 1\nspec Dispatch\nvariant v\nshows x\n";
+    let other = "# blksim schedule 1\nspec Other\nvariant v\nshows x\n";
     place.write("other.schedule", other);
     let ran = place.blksim(&["replay-schedule", "other.schedule"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("only schedules of Restart"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("held to Restart and Dispatch only"),
+        "{ran:?}"
+    );
     let bare = "# blksim schedule 1\nspec Restart\nvariant v\nshows x\n";
     place.write("bare.schedule", bare);
     let ran = place.blksim(&["replay-schedule", "bare.schedule"]);

@@ -14,6 +14,7 @@ use blkmq::tags::Waiter;
 use super::run::owner;
 use super::setting::{REQUESTS_MAX, Setting};
 use super::world::{At, Hctx, Life, World};
+use crate::spec::flag;
 
 /// Behind a list.
 const END: u8 = 0xff;
@@ -145,7 +146,6 @@ impl World {
             });
             format!("({})", each.collect::<Vec<_>>().join(" @@ "))
         };
-        let flag = |flag: bool| if flag { "TRUE" } else { "FALSE" }.to_owned();
         let tuple = |values: Vec<String>| format!("<<{}>>", values.join(", "));
         let set = &self.mq.sets[0];
         let list =

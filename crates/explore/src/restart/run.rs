@@ -65,7 +65,7 @@ enum Who {
 
 /// What runs actions: a stack and a CPU that no state has a part of.
 #[derive(Debug)]
-pub(super) struct Runner {
+pub struct Runner {
     cpu: Cpu,
     stack: Vec<Frame>,
     /// Labels that ran, if they are asked for.
@@ -73,13 +73,13 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) fn new() -> Runner {
+    pub(super) fn new(log: bool) -> Runner {
         let mut cpu = Cpu::new(CpuId(0));
         cpu.owner = 1;
         Runner {
             cpu,
             stack: Vec::with_capacity(4),
-            log: None,
+            log: log.then(Vec::new),
         }
     }
 

@@ -9,7 +9,8 @@ use blkmq::rules::{
     RestartRule, Rules, SchedulerKind, TagLine,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
-use thiserror::Error;
+
+use crate::spec::{Constants, SettingError};
 
 /// Most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
@@ -46,88 +47,9 @@ pub struct Setting {
     pub symmetry: bool,
 }
 
-/// Why constants are no configuration.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum SettingError {
-    /// One that must be there.
-    #[error("constant {0} is missing")]
-    Missing(&'static str),
-    /// A value that is not one of its.
-    #[error("constant {name} = {value}: expected {expected}")]
-    Value {
-        /// The constant.
-        name: &'static str,
-        /// What it was given.
-        value: String,
-        /// What would be right.
-        expected: String,
-    },
-}
-
-/// Constants by name, as they stand in a file.
-struct Constants<'a>(&'a [(String, String)]);
-
-impl Constants<'_> {
-    fn get(&self, name: &'static str) -> Result<&str, SettingError> {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        let (_, value) = found.ok_or(SettingError::Missing(name))?;
-        Ok(value.trim())
-    }
-
-    fn number(&self, name: &'static str, least: u8, most: u8) -> Result<u8, SettingError> {
-        let value = self.get(name)?;
-        let number = value.parse().ok().filter(|n| (least..=most).contains(n));
-        number.ok_or_else(|| SettingError::Value {
-            name,
-            value: value.to_owned(),
-            expected: format!("{least} to {most}"),
-        })
-    }
-
-    fn choice<T: Copy>(
-        &self,
-        name: &'static str,
-        choices: &[(&str, T)],
-    ) -> Result<T, SettingError> {
-        let value = self.get(name)?;
-        let found = choices.iter().find(|(word, _)| *word == value);
-        found
-            .map(|&(_, choice)| choice)
-            .ok_or_else(|| SettingError::Value {
-                name,
-                value: value.to_owned(),
-                expected: choices
-                    .iter()
-                    .map(|(word, _)| *word)
-                    .collect::<Vec<_>>()
-                    .join(" or "),
-            })
-    }
-
-    fn flag(&self, name: &'static str) -> Result<bool, SettingError> {
-        self.choice(name, &[("TRUE", true), ("FALSE", false)])
-    }
-
-    /// `{1, 2, 3}`: how many.
-    fn set(&self, name: &'static str) -> Result<u8, SettingError> {
-        let value = self.get(name)?;
-        let inside = value.strip_prefix('{').and_then(|v| v.strip_suffix('}'));
-        let parts = inside.map(|inside| inside.split(',').filter(|part| !part.trim().is_empty()));
-        let count = parts.map_or(0, Iterator::count);
-        if !(1..=REQUESTS_MAX).contains(&count) {
-            return Err(SettingError::Value {
-                name,
-                value: value.to_owned(),
-                expected: format!("a set of 1 to {REQUESTS_MAX}"),
-            });
-        }
-        Ok(count as u8)
-    }
-}
-
 impl Setting {
     /// Reads the constants of a configuration or of a schedule.
-    pub fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants(constants);
         let kept = c.choice(
             "EntryRule",
@@ -180,7 +102,7 @@ impl Setting {
         };
         let queues = c.number("Queues", 1, HCTXS_MAX as u8)?;
         Ok(Setting {
-            requests: c.set("Requests")?,
+            requests: c.set("Requests", REQUESTS_MAX)?,
             queues,
             hctxs: c.number("Hctxs", 1, HCTXS_MAX as u8 / queues)?,
             contexts: c.number("Contexts", 1, 4)?,
@@ -195,8 +117,8 @@ impl Setting {
     }
 
     /// Reads a TLC configuration file.
-    pub fn of_configuration(text: &str) -> Result<Setting, SettingError> {
-        let mut setting = Setting::parse(&crate::tlc::settings(text))?;
+    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
+        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
         setting.symmetry = text.lines().any(|line| line.trim().starts_with("SYMMETRY"));
         Ok(setting)
     }

@@ -12,11 +12,11 @@ use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
 
 /// An hctx of the set: its place among all, queue by queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub(super) struct Hctx(pub(super) u8);
+pub struct Hctx(pub(super) u8);
 
 /// One thing that can happen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum Action {
+pub enum Action {
     /// A request comes into the scheduler.
     InsertSched(u8, Hctx),
     /// A request comes to the head of the dispatch list.
@@ -99,7 +99,7 @@ pub(super) struct Running {
 
 /// A state.
 #[derive(Debug)]
-pub(super) struct World {
+pub struct World {
     pub(super) mq: BlkMq<Solo>,
     pub(super) side: Side,
 }
@@ -268,7 +268,7 @@ impl Setting {
     }
 
     /// The action as schedules name it, in this state.
-    pub(super) fn step(&self, world: &World, action: Action) -> Step {
+    pub(super) fn named_step(&self, world: &World, action: Action) -> Step {
         let request = |request: u8| {
             (
                 "request".to_owned(),

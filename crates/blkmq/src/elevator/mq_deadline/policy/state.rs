@@ -109,6 +109,16 @@ impl MqDeadline {
         State { dd: self, pool }
     }
 
+    /// Requests of a level (0 to 2, highest first) and direction that wait, oldest first.
+    pub fn fifo<'a>(
+        &'a self,
+        level: usize,
+        direction: Direction,
+        pool: &'a RequestPool,
+    ) -> impl Iterator<Item = RequestId> + 'a {
+        self.levels[level].fifo[direction as usize].iter(pool)
+    }
+
     /// Direction decisions that reads won while writes waited, as debugfs shows them.
     pub fn starved(&self) -> u32 {
         self.starved

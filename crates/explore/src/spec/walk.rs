@@ -1,9 +1,6 @@
 //! Random walks, each drained at its end: no more insertions, and everything must end.
 
-use super::invariant;
-use super::run::Runner;
-use super::setting::Setting;
-use super::world::{Action, World};
+use super::Specification;
 use crate::walk::Stream;
 use blkmq::schedule::Step;
 
@@ -20,29 +17,27 @@ pub struct Broken {
 
 /// Takes up to `walks` random walks; stops at the first that breaks an invariant. The same seed
 /// takes the same walks.
-pub fn walks(setting: &Setting, seed: u64, walks: u64) -> Option<Broken> {
+pub fn walks<S: Specification>(setting: &S, seed: u64, walks: u64) -> Option<Broken> {
     let mut stream = Stream::new(seed);
-    let mut runner = Runner::new();
+    let mut runner = setting.runner(false);
     let mut actions = Vec::new();
     for walk in 1..=walks {
-        let mut world = World::new(setting);
+        let mut world = setting.first();
         let mut taken = Vec::new();
         // How long requests come in is drawn, too.
         let open = stream.below(40);
         loop {
-            world.actions(setting, &mut actions);
+            setting.actions(&world, &mut actions);
             if taken.len() >= open {
-                let inserts =
-                    |a: &Action| matches!(a, Action::InsertSched(..) | Action::InsertBypass(..));
-                actions.retain(|action| !inserts(action));
+                actions.retain(|&action| !setting.is_insertion(&world, action));
             }
             if actions.is_empty() {
                 break;
             }
             let action = actions[stream.below(actions.len())];
             taken.push(action);
-            runner.take(setting, &mut world, action);
-            if let Some(invariant) = invariant::broken(&world, setting) {
+            setting.take(&mut runner, &mut world, action);
+            if let Some(invariant) = setting.broken(&world) {
                 let steps = super::replay::steps(setting, &taken);
                 return Some(Broken {
                     walk,

@@ -7,11 +7,9 @@
 
 use blkmq::schedule::{Schedule, Step};
 
-use super::invariant;
-use super::run::Runner;
-use super::setting::Setting;
-use super::world::{Action, World};
-use crate::fingerprint::{fingerprint, spread};
+use super::Specification;
+use super::table::{Id, Table};
+use crate::fingerprint::fingerprint;
 use crate::tlc::Verdict;
 
 /// How a configuration is explored.
@@ -40,6 +38,8 @@ impl Default for Options {
 /// What an exploration found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explored {
+    /// Which specification's.
+    pub spec: &'static str,
     /// Whether all invariants hold.
     pub verdict: Verdict,
     /// The first state and every action of every distinct state.
@@ -71,7 +71,7 @@ impl Explored {
             step.observed.retain(|(name, _)| observed.contains(name));
         }
         Schedule {
-            spec: "Restart".to_owned(),
+            spec: self.spec.to_owned(),
             variant: variant.to_owned(),
             shows: self.verdict.to_string(),
             settings: constants.to_vec(),
@@ -81,148 +81,54 @@ impl Explored {
     }
 }
 
-/// Number of a distinct state.
-type Id = u32;
-const NONE: Id = Id::MAX;
-
 /// How a state was first reached.
 #[derive(Clone, Copy, Debug)]
-struct Origin {
+struct Origin<A> {
     parent: Id,
-    action: Action,
-}
-
-/// Projections, whole, in the order of discovery.
-#[derive(Debug)]
-struct Table {
-    bytes: Vec<u8>,
-    ends: Vec<u64>,
-    slots: Vec<Slot>,
-}
-
-/// A place of the open addressing: a state and bits of its hash, which only save comparisons.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    id: Id,
-    hash: u32,
-}
-
-const FREE: Slot = Slot { id: NONE, hash: 0 };
-
-impl Table {
-    fn new() -> Table {
-        Table {
-            bytes: Vec::new(),
-            ends: vec![0],
-            slots: vec![FREE; 1 << 12],
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.ends.len() - 1
-    }
-
-    fn get(&self, id: Id) -> &[u8] {
-        let id = id as usize;
-        &self.bytes[self.ends[id] as usize..self.ends[id + 1] as usize]
-    }
-
-    /// Its number, and whether it is new.
-    fn insert(&mut self, projection: &[u8]) -> (Id, bool) {
-        let hash = spread(projection);
-        let (mask, tag) = (self.slots.len() - 1, (hash >> 32) as u32);
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = self.slots[at];
-            if slot.id == NONE {
-                break;
-            }
-            if slot.hash == tag && self.get(slot.id) == projection {
-                return (slot.id, false);
-            }
-            at = (at + 1) & mask;
-        }
-        let id = self.len() as Id;
-        self.slots[at] = Slot { id, hash: tag };
-        self.bytes.extend_from_slice(projection);
-        self.ends.push(self.bytes.len() as u64);
-        if self.len() * 2 > self.slots.len() {
-            self.grow();
-        }
-        (id, true)
-    }
-
-    fn grow(&mut self) {
-        let mask = self.slots.len() * 2 - 1;
-        self.slots = vec![FREE; mask + 1];
-        for id in 0..self.len() as Id {
-            let hash = spread(self.get(id));
-            let mut at = hash as usize & mask;
-            while self.slots[at].id != NONE {
-                at = (at + 1) & mask;
-            }
-            self.slots[at] = Slot {
-                id,
-                hash: (hash >> 32) as u32,
-            };
-        }
-    }
+    action: A,
 }
 
 /// Explores a configuration.
-pub fn explore(setting: &Setting, options: Options) -> Explored {
+pub fn explore<S: Specification>(setting: &S, options: Options) -> Explored {
     let mut search = Search::new(setting, options);
     search.run();
     search.report()
 }
 
 #[derive(Debug)]
-struct Search<'a> {
-    setting: &'a Setting,
+struct Search<'a, S: Specification> {
+    setting: &'a S,
     options: Options,
-    runner: Runner,
+    runner: S::Runner,
     table: Table,
-    origins: Vec<Origin>,
+    /// None: the first state.
+    origins: Vec<Option<Origin<S::Action>>>,
     /// Hash of the concrete state that was expanded, for each distinct one.
     concrete: Vec<u128>,
     /// Digest of the successors of each expanded state.
     digests: Vec<u128>,
     /// States that differ from the one that was expanded with the same projection.
-    variants: Vec<(Id, World)>,
-    spare: Vec<World>,
+    variants: Vec<(Id, S::World)>,
+    spare: Vec<S::World>,
     generated: u64,
     depth: u64,
     tested: u64,
-    taken: [u64; NAMES.len()],
+    /// By kind of action.
+    taken: Vec<u64>,
     ends: bool,
     violated: Option<(Id, &'static str)>,
     /// A projection that does not decide the future.
     torn: Option<String>,
-    actions: Vec<Action>,
+    actions: Vec<S::Action>,
     projection: Vec<u8>,
 }
 
-/// Actions, as `Search::taken` counts them.
-const NAMES: [&str; 11] = [
-    "Start",
-    "Ask",
-    "Mark",
-    "Count",
-    "Issue",
-    "Retry",
-    "PutBack",
-    "InsertSched",
-    "InsertBypass",
-    "Free",
-    "Restart",
-];
-
-impl<'a> Search<'a> {
-    fn new(setting: &'a Setting, options: Options) -> Search<'a> {
+impl<'a, S: Specification> Search<'a, S> {
+    fn new(setting: &'a S, options: Options) -> Search<'a, S> {
         Search {
             setting,
             options,
-            runner: Runner::new(),
+            runner: setting.runner(false),
             table: Table::new(),
             origins: Vec::new(),
             concrete: Vec::new(),
@@ -232,7 +138,7 @@ impl<'a> Search<'a> {
             generated: 1,
             depth: 0,
             tested: 0,
-            taken: [0; NAMES.len()],
+            taken: vec![0; S::ACTIONS.len()],
             ends: false,
             violated: None,
             torn: None,
@@ -242,12 +148,8 @@ impl<'a> Search<'a> {
     }
 
     fn run(&mut self) {
-        let first = World::new(self.setting);
-        let nowhere = Origin {
-            parent: NONE,
-            action: Action::Free(0),
-        };
-        self.meet(&first, nowhere);
+        let first = self.setting.first();
+        self.meet(&first, None);
         let mut open = vec![(0, first)];
         if self.options.depth_first {
             while let Some((id, world)) = open.pop() {
@@ -284,31 +186,31 @@ impl<'a> Search<'a> {
     }
 
     /// Notes a state. Its number, and whether its projection is new.
-    fn meet(&mut self, world: &World, origin: Origin) -> (Id, bool) {
+    fn meet(&mut self, world: &S::World, origin: Option<Origin<S::Action>>) -> (Id, bool) {
         self.projection.clear();
-        world.project(self.setting, &mut self.projection);
+        self.setting.project(world, &mut self.projection);
         let (id, new) = self.table.insert(&self.projection);
         if !new {
             return (id, false);
         }
         self.origins.push(origin);
         if self.options.test_one_in > 0 {
-            self.concrete.push(concrete(world));
+            self.concrete.push(self.setting.concrete(world));
             self.digests.push(0);
         }
         if self.violated.is_none()
-            && let Some(name) = invariant::broken(world, self.setting)
+            && let Some(name) = self.setting.broken(world)
         {
             self.violated = Some((id, name));
         }
-        self.ends |= world.is_quiet() && world.all_done(self.setting);
+        self.ends |= self.setting.ends_well(world);
         (id, true)
     }
 
     /// All successors of a state.
-    fn expand(&mut self, id: Id, world: World, next: &mut Vec<(Id, World)>) {
+    fn expand(&mut self, id: Id, world: S::World, next: &mut Vec<(Id, S::World)>) {
         let mut actions = core::mem::take(&mut self.actions);
-        world.actions(self.setting, &mut actions);
+        self.setting.actions(&world, &mut actions);
         let mut digest = 0;
         let last = actions.len();
         let mut source = Some(world);
@@ -320,8 +222,8 @@ impl<'a> Search<'a> {
                 true => source.take().expect("it was there"),
                 false => self.copy(world),
             };
-            self.runner.take(self.setting, &mut successor, action);
-            let (met, new) = self.meet(&successor, Origin { parent: id, action });
+            self.setting.take(&mut self.runner, &mut successor, action);
+            let (met, new) = self.meet(&successor, Some(Origin { parent: id, action }));
             digest = self.digest(digest, action);
             if new {
                 next.push((met, successor));
@@ -339,7 +241,7 @@ impl<'a> Search<'a> {
         self.actions = actions;
     }
 
-    fn copy(&mut self, world: &World) -> World {
+    fn copy(&mut self, world: &S::World) -> S::World {
         match self.spare.pop() {
             Some(mut spare) => {
                 spare.clone_from(world);
@@ -349,40 +251,26 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn count(&mut self, world: &World, action: Action) {
+    fn count(&mut self, world: &S::World, action: S::Action) {
         self.generated += 1;
-        let kind = match action {
-            Action::Go(hctx, context) => world.at(self.setting, hctx, context) as usize,
-            Action::InsertSched(..) => 7,
-            Action::InsertBypass(..) => 8,
-            Action::Free(_) => 9,
-            Action::Restart(_) => 10,
-        };
-        self.taken[kind] += 1;
+        self.taken[self.setting.kind(world, action)] += 1;
     }
 
     /// Adds one successor, whose projection is at hand, to a digest of them all.
-    fn digest(&self, digest: u128, action: Action) -> u128 {
+    fn digest(&self, digest: u128, action: S::Action) -> u128 {
         if self.options.test_one_in == 0 {
             return 0;
         }
-        let action = match action {
-            _ if !self.setting.symmetry => action,
-            Action::InsertSched(_, hctx) => Action::InsertSched(0, hctx),
-            Action::InsertBypass(_, hctx) => Action::InsertBypass(0, hctx),
-            Action::Free(_) => Action::Free(0),
-            Action::Restart(_) => Action::Restart(0),
-            Action::Go(..) => action,
-        };
+        let action = self.setting.blurred(action);
         digest.wrapping_add(fingerprint(&(action, &self.projection)))
     }
 
     /// A state whose projection is known: if it differs otherwise, its future is compared.
-    fn known(&mut self, id: Id, world: World) {
+    fn known(&mut self, id: Id, world: S::World) {
         if self.options.test_one_in == 0 {
             return self.spare.push(world);
         }
-        let concrete = concrete(&world);
+        let concrete = self.setting.concrete(&world);
         let differs = concrete != self.concrete[id as usize];
         if differs && (concrete as u64).is_multiple_of(self.options.test_one_in) {
             self.variants.push((id, world));
@@ -402,13 +290,13 @@ impl<'a> Search<'a> {
             }
             self.tested += 1;
             let mut actions = core::mem::take(&mut self.actions);
-            world.actions(self.setting, &mut actions);
+            self.setting.actions(&world, &mut actions);
             let mut digest = 0;
             for &action in &actions {
                 let mut successor = self.copy(&world);
-                self.runner.take(self.setting, &mut successor, action);
+                self.setting.take(&mut self.runner, &mut successor, action);
                 self.projection.clear();
-                successor.project(self.setting, &mut self.projection);
+                self.setting.project(&successor, &mut self.projection);
                 digest = self.digest(digest, action);
                 self.spare.push(successor);
             }
@@ -434,8 +322,9 @@ impl<'a> Search<'a> {
             Some((id, _)) => self.path(id),
             None => Vec::new(),
         };
-        let taken = NAMES.into_iter().zip(self.taken);
+        let taken = S::ACTIONS.iter().copied().zip(self.taken);
         Explored {
+            spec: S::NAME,
             verdict,
             generated: self.generated,
             distinct: self.table.len() as u64,
@@ -450,23 +339,12 @@ impl<'a> Search<'a> {
     /// The steps to a state, with what each one changed.
     fn path(&mut self, to: Id) -> Vec<Step> {
         let mut actions = Vec::new();
-        let mut at = self.origins[to as usize];
-        while at.parent != NONE {
-            actions.push(at.action);
-            at = self.origins[at.parent as usize];
+        let mut at = to;
+        while let Some(Origin { parent, action }) = self.origins[at as usize] {
+            actions.push(action);
+            at = parent;
         }
         actions.reverse();
         super::replay::steps(self.setting, &actions)
     }
-}
-
-impl World {
-    pub(super) fn all_done(&self, setting: &Setting) -> bool {
-        (0..setting.requests).all(|request| self.life(request) == super::world::Life::Done)
-    }
-}
-
-/// A hash of all of a state, for the test of projections.
-fn concrete(world: &World) -> u128 {
-    fingerprint(&(&world.mq, &world.side))
 }

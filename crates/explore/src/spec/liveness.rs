@@ -1,13 +1,11 @@
-//! Does every request that was inserted end at last? Under the fairness of the specification: a
-//! dispatch context that can go on does so, and so do completions; nobody has to insert anything.
+//! Does every request that was inserted end at last? Under the fairness of the specification:
+//! whoever can go on does so, and so do completions; nobody has to insert anything.
 //!
 //! A behaviour that never ends a request stays at last in one strongly connected part of the states
 //! in which that request lives, and is fair if each of the fair processes moves in that part or
 //! cannot move somewhere in it. For small configurations: all edges are kept.
 
-use super::run::Runner;
-use super::setting::Setting;
-use super::world::{Action, Life, World};
+use super::Specification;
 use std::collections::BTreeMap;
 
 /// What was found.
@@ -39,10 +37,10 @@ struct Graph {
 
 /// Visits all states of a configuration and looks for a fair behaviour in which a request never
 /// ends.
-pub fn liveness(setting: &Setting) -> Lived {
+pub fn liveness<S: Specification>(setting: &S) -> Lived {
     let graph = Graph::of(setting);
-    let fair = setting.all_hctxs() * setting.contexts + 2 * setting.requests;
-    let waits = (0..setting.requests)
+    let fair = setting.fair();
+    let waits = (0..u8::BITS as u8)
         .find_map(|request| Some((request + 1, graph.waits_for_ever(request, fair)?)));
     Lived {
         states: graph.edges.len(),
@@ -52,48 +50,42 @@ pub fn liveness(setting: &Setting) -> Lived {
 }
 
 impl Graph {
-    fn of(setting: &Setting) -> Graph {
+    fn of<S: Specification>(setting: &S) -> Graph {
         // Which request it is matters here.
-        let setting = &Setting {
-            symmetry: false,
-            ..setting.clone()
-        };
+        let setting = &setting.plain();
         let mut graph = Graph::default();
         let mut known: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
-        let mut runner = Runner::new();
+        let mut runner = setting.runner(false);
         let (mut actions, mut projection) = (Vec::new(), Vec::new());
-        let first = World::new(setting);
-        first.project(setting, &mut projection);
-        known.insert(projection.clone(), graph.add(&first, setting));
+        let first = setting.first();
+        setting.project(&first, &mut projection);
+        known.insert(projection.clone(), graph.add(setting.waiting(&first)));
         let mut open = vec![(0, first)];
         while let Some((id, world)) = open.pop() {
-            world.actions(setting, &mut actions);
+            setting.actions(&world, &mut actions);
             for &action in &actions {
                 let mut next = world.clone();
-                runner.take(setting, &mut next, action);
+                setting.take(&mut runner, &mut next, action);
                 projection.clear();
-                next.project(setting, &mut projection);
+                setting.project(&next, &mut projection);
                 let to = match known.get(&projection) {
                     Some(&to) => to,
                     None => {
-                        let to = graph.add(&next, setting);
+                        let to = graph.add(setting.waiting(&next));
                         known.insert(projection.clone(), to);
                         open.push((to, next));
                         to
                     }
                 };
-                let process = process(setting, action);
+                let process = setting.process(&world, action);
                 graph.edges[id as usize].push(Edge { process, to });
             }
         }
         graph
     }
 
-    fn add(&mut self, world: &World, setting: &Setting) -> u32 {
-        let lives = |request: &u8| world.life(*request) == Life::Live;
-        let live = (0..setting.requests).filter(lives);
-        self.live
-            .push(live.fold(0, |bits, request| bits | 1 << request));
+    fn add(&mut self, waiting: u8) -> u32 {
+        self.live.push(waiting);
         self.edges.push(Vec::new());
         self.edges.len() as u32 - 1
     }
@@ -177,16 +169,5 @@ impl Graph {
             }
         }
         part
-    }
-}
-
-/// The fair process that takes an action: contexts, then first and second steps of completions.
-fn process(setting: &Setting, action: Action) -> Option<u8> {
-    let contexts = setting.all_hctxs() * setting.contexts;
-    match action {
-        Action::InsertSched(..) | Action::InsertBypass(..) => None,
-        Action::Go(hctx, context) => Some(setting.place(hctx, context) as u8),
-        Action::Free(request) => Some(contexts + request),
-        Action::Restart(request) => Some(contexts + setting.requests + request),
     }
 }

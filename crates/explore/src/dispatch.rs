@@ -1,0 +1,150 @@
+//! The specification `specs/Dispatch`, walked with the real paths: mq-deadline as the January 2024
+//! series would have it.
+//!
+//! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
+//! with it, `dispatch/label.rs` for which label is which action, `dispatch/run.rs` for how one
+//! runs, `dispatch/project.rs` for what of a state the specification sees.
+
+mod invariant;
+mod label;
+mod project;
+mod run;
+mod setting;
+mod world;
+
+use blkmq::path::Label;
+use blkmq::schedule::{Schedule, Step};
+
+use crate::fingerprint::fingerprint;
+use crate::spec::{SettingError, Specification};
+use run::Runner;
+pub use setting::{Judged, Setting};
+pub use world::{Action, World};
+use world::{At, Life};
+
+impl Specification for Setting {
+    const NAME: &'static str = "Dispatch";
+    const OBSERVED: &'static [&'static str] = &[
+        "owner",
+        "queued",
+        "bucket",
+        "side",
+        "seq",
+        "dispatching",
+        "inserting",
+        "buckets",
+        "armed",
+        "device",
+        "done",
+    ];
+    const ACTIONS: &'static [&'static str] = world::ACTIONS;
+    type World = World;
+    type Action = Action;
+    type Runner = Runner;
+
+    fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        Setting::of_constants(constants)
+    }
+
+    fn of_configuration(text: &str) -> Result<Setting, SettingError> {
+        Setting::of_file(text)
+    }
+
+    fn beyond(&self, _configuration: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn first(&self) -> World {
+        World::new(self)
+    }
+
+    fn runner(&self, log: bool) -> Runner {
+        Runner::new(log)
+    }
+
+    fn labels(runner: &Runner) -> &[Label] {
+        runner.log.as_deref().unwrap_or_default()
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        world.actions(self, actions);
+    }
+
+    fn take(&self, runner: &mut Runner, world: &mut World, action: Action) {
+        runner.take(self, world, action);
+    }
+
+    fn kind(&self, world: &World, action: Action) -> usize {
+        self.kind_of(world, action)
+    }
+
+    fn step(&self, world: &World, action: Action) -> Step {
+        self.named_step(world, action)
+    }
+
+    fn project(&self, world: &World, bytes: &mut Vec<u8>) {
+        world.project(self, bytes);
+    }
+
+    fn concrete(&self, world: &World) -> u128 {
+        fingerprint(&(&world.mq, &world.side))
+    }
+
+    fn observed(&self, world: &World, name: &str) -> Option<String> {
+        world.observed(self, name)
+    }
+
+    fn broken(&self, world: &World) -> Option<&'static str> {
+        invariant::broken(world, self)
+    }
+
+    fn ends_well(&self, world: &World) -> bool {
+        let done = |request| world.life(request) == Life::Done;
+        world.is_quiet(self) && (0..self.requests()).all(done)
+    }
+
+    fn is_insertion(&self, world: &World, action: Action) -> bool {
+        matches!(action, Action::Go(process) if world.at(self, process) == At::Submit)
+    }
+
+    /// CPUs have buckets of their own: nothing is permuted.
+    fn blurred(&self, action: Action) -> Action {
+        action
+    }
+
+    /// Processes, the delayed run, the end of each request.
+    fn fair(&self) -> u8 {
+        self.processes() + 1 + self.requests()
+    }
+
+    fn process(&self, world: &World, action: Action) -> Option<u8> {
+        match action {
+            _ if self.is_insertion(world, action) => None,
+            Action::Go(process) => Some(process),
+            Action::Fire => Some(self.processes()),
+            Action::Complete(request) => Some(self.processes() + 1 + request),
+        }
+    }
+
+    fn waiting(&self, world: &World) -> u8 {
+        let waits = |request: &u8| matches!(world.life(*request), Life::Live | Life::Device);
+        let waiting = (0..self.requests()).filter(waits);
+        waiting.fold(0, |bits, request| bits | 1 << request)
+    }
+
+    fn plain(&self) -> Setting {
+        self.clone()
+    }
+
+    /// Judges what the schedule says that it shows.
+    fn for_schedule(&self, schedule: &Schedule) -> Setting {
+        let judged = match schedule.shows.as_str() {
+            "NoneLeft violated" => Judged::Left,
+            _ => Judged::Stall,
+        };
+        Setting {
+            judged,
+            ..self.clone()
+        }
+    }
+}

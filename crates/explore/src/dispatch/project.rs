@@ -1,0 +1,186 @@
+//! What the specification sees of a state: its variables and nothing else.
+//!
+//! Two states with the same projection have the same future; `spec/search.rs` tests that.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
+use blkmq::env::{Count, Lock, Solo, Word};
+use blkmq::list::QueueList;
+use blkmq::path::Frame;
+use blkmq::queue::RequestQueue;
+use blkmq::request::{Direction, Place, RequestId, RequestPool};
+
+use super::run::owner;
+use super::setting::Setting;
+use super::world::{At, Life, World};
+use crate::spec::flag;
+
+/// Levels of mq-deadline; all requests are of one.
+const LEVELS: usize = 3;
+
+/// Behind a list.
+const END: u8 = 0xff;
+
+/// What a process holds between two actions, as the specification has it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// Requests to be inserted.
+    pub(super) list: Vec<u8>,
+    /// The request that was picked.
+    pub(super) got: Option<u8>,
+    /// insert_seq as it knows it.
+    seen: u8,
+    /// The bucket that is looked at, from 1.
+    look: u8,
+    /// Buckets first.
+    filled: bool,
+}
+
+impl World {
+    fn queue(&self) -> &RequestQueue<Solo> {
+        self.mq.queue(0)
+    }
+
+    pub(super) fn held(&self, setting: &Setting, number: u8) -> Held {
+        let mut held = Held::default();
+        let Some(frame) = self.process(number).frame() else {
+            return held;
+        };
+        self.queue().with_pool(|pool| {
+            if let Frame::Run(run) = frame {
+                held.got = run.picked_in_hand().map(|rq| owner(pool, rq));
+            } else if let Some(hand) = frame.insert_in_hand() {
+                held.list = owners(pool, hand.list);
+                held.seen = u8::try_from(hand.seq).expect("small spaces count little");
+                held.filled = hand.filled;
+                if matches!(self.at(setting, number), At::Look | At::Collect) {
+                    held.look = hand.bucket as u8 + 1;
+                }
+            }
+        });
+        held
+    }
+
+    /// Requests in the scheduler, in the order in which it gives them out: first in, first out.
+    pub(super) fn queued(&self) -> Vec<u8> {
+        let q = self.queue();
+        let in_order = q.elevator.inspect(|elevator| {
+            q.with_pool(|pool| {
+                let Elevator::MqDeadline(policy) = elevator else {
+                    unreachable!("the scheduler is mq-deadline");
+                };
+                let levels = 0..LEVELS;
+                let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
+                requests.map(|rq| owner(pool, rq)).collect::<Vec<u8>>()
+            })
+        });
+        let all = q.with_pool(|pool| {
+            let in_scheduler = pool.iter().filter(|(_, rq)| rq.place == Place::Elevator);
+            in_scheduler.count()
+        });
+        assert_eq!(in_order.len(), all, "a read is in the fifo of its level");
+        in_order
+    }
+
+    /// Requests in a bucket.
+    pub(super) fn bucket(&self, cpu: u8) -> Vec<u8> {
+        let q = self.queue();
+        let Some(bucket) = q.dd.buckets.get(usize::from(cpu)) else {
+            return Vec::new();
+        };
+        q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
+    }
+
+    /// Requests on the side lists.
+    pub(super) fn side_list(&self) -> Vec<u8> {
+        let q = self.queue();
+        q.with_pool(|pool| {
+            q.dd.inserted.inspect(|lists| {
+                assert!(lists.at_head.is_empty(), "nothing is inserted at head");
+                owners(pool, lists.at_tail)
+            })
+        })
+    }
+
+    fn seq(&self) -> u8 {
+        u8::try_from(self.queue().dd.insert_seq.peek()).expect("small spaces count little")
+    }
+
+    fn bits(&self) -> u64 {
+        self.queue().dd.run_state.peek()
+    }
+
+    /// The variables of the specification, in a fixed order: lists with an end mark.
+    pub(super) fn project(&self, setting: &Setting, bytes: &mut Vec<u8>) {
+        let number = |owner: Option<u8>| owner.map_or(0, |number| number + 1);
+        bytes.extend([
+            number(self.side.owner),
+            number(self.side.insert_owner),
+            self.bits() as u8,
+            self.seq(),
+            u8::from(self.side.armed),
+        ]);
+        let list = |bytes: &mut Vec<u8>, requests: Vec<u8>| {
+            bytes.extend(requests);
+            bytes.push(END);
+        };
+        list(bytes, self.queued());
+        list(bytes, self.side_list());
+        for cpu in 0..setting.cpus {
+            bytes.push(self.side.submitted[usize::from(cpu)]);
+            list(bytes, self.bucket(cpu));
+        }
+        for life in [Life::Device, Life::Done] {
+            list(bytes, self.all(setting, life));
+        }
+        for process in 0..setting.processes() {
+            let held = self.held(setting, process);
+            bytes.extend([
+                self.at(setting, process) as u8,
+                held.got.map_or(END, |request| request),
+                held.seen,
+                held.look,
+                u8::from(held.filled),
+            ]);
+            list(bytes, held.list);
+        }
+    }
+
+    fn all(&self, setting: &Setting, life: Life) -> Vec<u8> {
+        let requests = 0..setting.requests();
+        requests.filter(|&r| self.life(r) == life).collect()
+    }
+
+    /// The value of one of the specification's variables, as TLC prints it; none of a name that
+    /// is not observed.
+    pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
+        let numbers = |requests: Vec<u8>| {
+            let numbers = requests.iter().map(|request| (request + 1).to_string());
+            numbers.collect::<Vec<_>>().join(", ")
+        };
+        let tuple = |requests: Vec<u8>| format!("<<{}>>", numbers(requests));
+        let bit = |mask: u64| flag(self.bits() & mask != 0);
+        Some(match name {
+            "owner" => self.side.owner.map_or(0, |number| number + 1).to_string(),
+            "queued" => tuple(self.queued()),
+            "bucket" => {
+                let each = (0..setting.cpus).map(|cpu| tuple(self.bucket(cpu)));
+                format!("<<{}>>", each.collect::<Vec<_>>().join(", "))
+            }
+            "side" => tuple(self.side_list()),
+            "seq" => self.seq().to_string(),
+            "dispatching" => bit(DISPATCHING),
+            "inserting" => bit(INSERTING),
+            "buckets" => bit(BUCKETS),
+            "armed" => flag(self.side.armed),
+            "device" => format!("{{{}}}", numbers(self.all(setting, Life::Device))),
+            "done" => format!("{{{}}}", numbers(self.all(setting, Life::Done))),
+            _ => return None,
+        })
+    }
+}
+
+fn owners(pool: &RequestPool, list: QueueList) -> Vec<u8> {
+    let requests = list.iter(pool);
+    requests.map(|rq: RequestId| owner(pool, rq)).collect()
+}

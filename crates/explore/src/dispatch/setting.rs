@@ -1,0 +1,209 @@
+//! Constants of a configuration, and the block layer that they stand for.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::env::{Count, Solo};
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::rules::{
+    BucketSignal, DispatchGate, Fix, Insertion, NoMerges, QueueLimits, Rules, SchedulerKind,
+    Series, SideWork,
+};
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use blkmq::time::Jiffies;
+
+use crate::spec::{Constants, SettingError};
+
+/// Most CPUs that submit.
+pub(super) const CPUS_MAX: usize = 4;
+/// Most requests of a configuration.
+pub(super) const REQUESTS_MAX: usize = 8;
+
+/// Ticks a second; no tick passes.
+const HZ: u32 = 250;
+
+/// The moving average of refusals right behind the first one. It makes a pass pick one request, as
+/// the specification's does, and decays once a list: no configuration has enough lists to end it.
+const BUSY: i32 = 16;
+
+/// What is judged of a state in which nothing runs and nothing will.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Judged {
+    /// NoStall: every submitted request is done.
+    Stall,
+    /// NoneLeft: the same once everything is submitted.
+    Left,
+    /// NeverAllDone: to be violated.
+    AllDone,
+}
+
+/// A configuration of `specs/Dispatch`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// CPUs that submit, each with a bucket of its own.
+    pub cpus: u8,
+    /// Requests that each submits, one after another.
+    pub per_cpu: u8,
+    /// How requests come into the scheduler.
+    pub insertion: Insertion,
+    /// Who may dispatch.
+    pub gate: DispatchGate,
+    /// What has_work looks at besides the scheduler.
+    pub side_work: SideWork,
+    /// The driver runs the queue behind each completion, as SCSI does.
+    pub reruns: bool,
+    /// A run that got nothing arms a delayed run.
+    pub delayed: bool,
+    /// Which invariant of quiet states is judged.
+    pub judged: Judged,
+}
+
+impl Setting {
+    /// Reads the constants of a configuration or of a schedule; judges NoStall.
+    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
+        let c = Constants(constants);
+        let cpus = c.number("Cpus", 1, CPUS_MAX as u8)?;
+        let insertion = c.choice(
+            "Insertion",
+            &[
+                ("\"lock\"", Insertion::UnderLock),
+                ("\"poc\"", Insertion::Buckets(CountAtEntry)),
+                ("\"v1\"", Insertion::Buckets(CountAround)),
+                ("\"v2\"", Insertion::Buckets(MarkBefore)),
+                ("\"repaired\"", Insertion::Buckets(MarkAfter)),
+                ("\"lists\"", Insertion::SideLists),
+            ],
+        )?;
+        let gate = c.choice(
+            "Gating",
+            &[
+                ("\"none\"", DispatchGate::Open),
+                ("\"inside\"", DispatchGate::OneAtATime),
+                ("\"after\"", DispatchGate::ClearedAfterUnlock),
+            ],
+        )?;
+        Ok(Setting {
+            cpus,
+            per_cpu: c.number("PerCpu", 1, REQUESTS_MAX as u8 / cpus)?,
+            insertion,
+            gate,
+            side_work: match c.flag("SeesSide")? {
+                true => SideWork::Seen,
+                false => SideWork::Unseen,
+            },
+            reruns: c.flag("Reruns")?,
+            delayed: c.flag("Delayed")?,
+            judged: Judged::Stall,
+        })
+    }
+
+    /// Reads a TLC configuration file.
+    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
+        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
+        let has = |name: &str| text.split_whitespace().any(|word| word == name);
+        if has("NoneLeft") {
+            setting.judged = Judged::Left;
+        } else if has("NeverAllDone") {
+            setting.judged = Judged::AllDone;
+        }
+        Ok(setting)
+    }
+
+    /// Requests of all CPUs.
+    pub(super) fn requests(&self) -> u8 {
+        self.cpus * self.per_cpu
+    }
+
+    /// Who ends requests: behind the CPUs that submit.
+    pub(super) fn completer(&self) -> u8 {
+        self.cpus
+    }
+
+    /// Who takes delayed runs.
+    pub(super) fn kblockd(&self) -> u8 {
+        self.cpus + 1
+    }
+
+    /// Everybody.
+    pub(super) fn processes(&self) -> u8 {
+        self.cpus + 2
+    }
+
+    /// The block layer, idle: one hctx, a CPU for each process, tags for all requests.
+    pub(super) fn build(&self) -> BlkMq<Solo> {
+        let series = Series {
+            name: "specified",
+            dispatch: self.gate,
+            insertion: self.insertion,
+            side_work: self.side_work,
+            buckets: u16::from(self.cpus),
+            ..Series::STOCK
+        };
+        let mut rules = Rules::v6_12().with_series(series);
+        if !self.delayed {
+            rules = rules.without(Fix::WithheldRun);
+        }
+        let requests = u32::from(self.requests());
+        let mut deadline = MqDeadlineSettings::defaults(HZ, requests);
+        // First in, first out, as the specification's one list is.
+        deadline.read_expire = Jiffies(0);
+        deadline.fifo_batch = 0;
+        let mut mq = BlkMq::new(
+            &QueueConfig {
+                settings: settings(rules, requests),
+                tags: TagSetConfig {
+                    queue_depth: requests,
+                    counts: HctxCounts {
+                        default: 1,
+                        read: 0,
+                        poll: 0,
+                    },
+                    hctx_shared: false,
+                    vectors: false,
+                    waiters: 0,
+                    wait_queues: 1,
+                },
+                topology: CpuTopology::flat(u16::from(self.processes())),
+                elevator: Elevator::MqDeadline(MqDeadline::new(&rules, deadline)),
+                bios: requests as usize,
+            },
+            &mut || 0,
+        );
+        let queue = &mut mq.queues[0];
+        queue.hctxs[0].dispatch_busy = Count::new(BUSY);
+        for map in &mut queue.sched {
+            // Nobody waits for a scheduler tag: there is one for every request.
+            map.keep_wait_queues(1);
+        }
+        mq
+    }
+}
+
+fn settings(rules: Rules, nr_requests: u32) -> QueueSettings {
+    QueueSettings {
+        rules,
+        limits: QueueLimits {
+            max_sectors: 2560,
+            max_segments: 128,
+            chunk_sectors: 0,
+            max_discard_sectors: 0,
+            max_discard_segments: 1,
+            write_cache: false,
+            fua: false,
+        },
+        scheduler: SchedulerKind::MqDeadline,
+        nr_requests,
+        nr_requests_first: nr_requests,
+        nomerges: NoMerges::Never,
+        rq_affinity: 1,
+        hz: HZ,
+        driver_queue_rqs: false,
+        queue_rqs_in_order: false,
+        driver_commit_rqs: false,
+        driver_budget: false,
+        blocking: false,
+        should_merge: false,
+        inline_runs: false,
+        slots_per_map: nr_requests,
+    }
+}

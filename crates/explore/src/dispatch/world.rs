@@ -1,0 +1,337 @@
+//! A state of the specification as the paths have it, and what may happen next.
+//!
+//! Grant and release of dd->lock and insert_lock are steps of the specification, but belong to the
+//! first and the last label of their sections. So these two locks are the world's: it says who has
+//! them, and in blkmq its process takes them for the time of an action.
+
+use blkmq::env::Solo;
+use blkmq::path::{Frame, Label};
+use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::request::RequestId;
+use blkmq::schedule::{Argument, Step};
+
+use super::label::Named;
+use super::setting::{CPUS_MAX, REQUESTS_MAX, Setting};
+
+/// Frames of a process between two actions: a plug's flush, and what it calls.
+pub(super) const FRAMES: usize = 2;
+
+/// One thing that can happen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Action {
+    /// A process goes on: which action that is, its place says.
+    Go(u8),
+    /// The delayed run's time has come.
+    Fire,
+    /// A request ends.
+    Complete(u8),
+}
+
+/// Where a process stands: the action that it takes next. In the order of `ACTIONS`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum At {
+    /// Nothing under way: a CPU may submit.
+    Submit,
+    SideLock,
+    AppendSide,
+    SideUnlock,
+    Note,
+    TryLock,
+    Busy,
+    Count,
+    Marked,
+    Mark,
+    Fill,
+    Recount,
+    Still,
+    Lock,
+    Begin,
+    Insert,
+    Filled,
+    Claim,
+    Look,
+    Collect,
+    End,
+    Again,
+    Unlock,
+    LateEnd,
+    HasWork,
+    Gate,
+    ShutGate,
+    PickLock,
+    TakeSide,
+    Pick,
+    OpenGate,
+    PickUnlock,
+    Offer,
+    DelayRuns,
+}
+
+/// Names of the actions.
+pub(super) const ACTIONS: &[&str] = &[
+    "Submit",
+    "SideLock",
+    "AppendSide",
+    "SideUnlock",
+    "Note",
+    "TryLock",
+    "Busy",
+    "Count",
+    "Marked",
+    "Mark",
+    "Fill",
+    "Recount",
+    "Still",
+    "Lock",
+    "Begin",
+    "Insert",
+    "Filled",
+    "Claim",
+    "Look",
+    "Collect",
+    "End",
+    "Again",
+    "Unlock",
+    "LateEnd",
+    "HasWork",
+    "Gate",
+    "ShutGate",
+    "PickLock",
+    "TakeSide",
+    "Pick",
+    "OpenGate",
+    "PickUnlock",
+    "Offer",
+    "DelayRuns",
+    "Fire",
+    "Complete",
+];
+
+/// What becomes of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum Life {
+    #[default]
+    New,
+    Live,
+    Device,
+    Done,
+}
+
+/// A request beside the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Request {
+    pub(super) life: Life,
+    /// Its slot while it is in the device.
+    pub(super) slot: Option<RequestId>,
+}
+
+/// What a process wants before its next label.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum Wants {
+    #[default]
+    Nothing,
+    Lock(LockId),
+    Try,
+}
+
+/// A submitter, the completer or the one that takes delayed runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Process {
+    /// The innermost last.
+    pub(super) frames: [Option<Frame>; FRAMES],
+    pub(super) wants: Wants,
+    /// The section is over; the release is the next step.
+    pub(super) leaving: bool,
+}
+
+/// A state.
+#[derive(Debug)]
+pub struct World {
+    pub(super) mq: BlkMq<Solo>,
+    pub(super) side: Side,
+}
+
+/// All of a state that is not in the block layer.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(super) struct Side {
+    pub(super) processes: Vec<Process>,
+    pub(super) requests: [Request; REQUESTS_MAX],
+    /// Requests that each CPU has submitted.
+    pub(super) submitted: [u8; CPUS_MAX],
+    /// Who has dd->lock.
+    pub(super) owner: Option<u8>,
+    /// Who has insert_lock.
+    pub(super) insert_owner: Option<u8>,
+    /// The delayed run waits for its time.
+    pub(super) armed: bool,
+}
+
+impl Clone for World {
+    fn clone(&self) -> World {
+        World {
+            mq: self.mq.clone(),
+            side: self.side.clone(),
+        }
+    }
+
+    /// Allocates nothing once all parts have had their largest size.
+    fn clone_from(&mut self, source: &World) {
+        self.mq.clone_from(&source.mq);
+        self.side.clone_from(&source.side);
+    }
+}
+
+impl Clone for Side {
+    fn clone(&self) -> Side {
+        Side {
+            processes: self.processes.clone(),
+            ..*self
+        }
+    }
+
+    fn clone_from(&mut self, source: &Side) {
+        let mut processes = core::mem::take(&mut self.processes);
+        processes.clone_from(&source.processes);
+        *self = Side {
+            processes,
+            ..*source
+        };
+    }
+}
+
+impl Process {
+    /// The frame that runs.
+    pub(super) fn frame(&self) -> Option<&Frame> {
+        self.frames.iter().rev().flatten().next()
+    }
+
+    fn label(&self) -> Option<Label> {
+        self.frame().map(Frame::label)
+    }
+}
+
+impl World {
+    pub(super) fn new(setting: &Setting) -> World {
+        World {
+            mq: setting.build(),
+            side: Side {
+                processes: vec![Process::default(); usize::from(setting.processes())],
+                requests: [Request::default(); REQUESTS_MAX],
+                submitted: [0; CPUS_MAX],
+                owner: None,
+                insert_owner: None,
+                armed: false,
+            },
+        }
+    }
+
+    pub(super) fn process(&self, process: u8) -> &Process {
+        &self.side.processes[usize::from(process)]
+    }
+
+    pub(super) fn life(&self, request: u8) -> Life {
+        self.side.requests[usize::from(request)].life
+    }
+
+    /// Nothing under way.
+    pub(super) fn is_idle(&self, process: u8) -> bool {
+        let process = self.process(process);
+        process.frame().is_none() && !process.leaving
+    }
+
+    /// Where a process stands.
+    pub(super) fn at(&self, setting: &Setting, number: u8) -> At {
+        let process = self.process(number);
+        if process.leaving {
+            // The path may be behind its section's frame already.
+            return match self.side.owner == Some(number) {
+                false => At::SideUnlock,
+                true if matches!(process.frame(), Some(Frame::Run(_))) => At::PickUnlock,
+                true => At::Unlock,
+            };
+        }
+        let Some(label) = process.label() else {
+            return At::Submit;
+        };
+        if let Wants::Lock(id) = process.wants {
+            let inserts = !matches!(process.frame(), Some(Frame::Run(_)));
+            match id.kind() {
+                LockKind::Elevator if inserts => return At::Lock,
+                LockKind::Elevator => return At::PickLock,
+                LockKind::Inserted if inserts => return At::SideLock,
+                _ => {}
+            }
+        }
+        Named::get()
+            .at(label, setting)
+            .unwrap_or_else(|| unreachable!("{} begins no action", label.name()))
+    }
+
+    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
+    /// holds.
+    pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
+        actions.clear();
+        for process in 0..setting.processes() {
+            if self.can_go(setting, process) {
+                actions.push(Action::Go(process));
+            }
+        }
+        if self.side.armed && self.is_idle(setting.kblockd()) {
+            actions.push(Action::Fire);
+        }
+        if self.is_idle(setting.completer()) {
+            let in_device = |request: &u8| self.life(*request) == Life::Device;
+            let ends = (0..setting.requests()).filter(in_device);
+            actions.extend(ends.map(Action::Complete));
+        }
+    }
+
+    fn can_go(&self, setting: &Setting, process: u8) -> bool {
+        match self.at(setting, process) {
+            At::Submit => {
+                let submits = process < setting.cpus;
+                submits && self.side.submitted[usize::from(process)] < setting.per_cpu
+            }
+            At::Lock | At::PickLock => self.side.owner.is_none(),
+            At::SideLock | At::TakeSide => self.side.insert_owner.is_none(),
+            _ => true,
+        }
+    }
+
+    /// Nothing runs and nothing will.
+    pub(super) fn is_quiet(&self, setting: &Setting) -> bool {
+        let in_device = |request: &Request| request.life == Life::Device;
+        (0..setting.processes()).all(|process| self.is_idle(process))
+            && !self.side.requests.iter().any(in_device)
+            && !self.side.armed
+    }
+}
+
+impl Setting {
+    /// The action as schedules name it, in this state.
+    pub(super) fn named_step(&self, world: &World, action: Action) -> Step {
+        let number = |name: &str, of: u8| {
+            let number = Argument::Number(u32::from(of) + 1);
+            vec![(name.to_owned(), number)]
+        };
+        let arguments = match action {
+            Action::Go(process) => number("process", process),
+            Action::Complete(request) => number("request", request),
+            Action::Fire => Vec::new(),
+        };
+        Step {
+            action: ACTIONS[self.kind_of(world, action)].to_owned(),
+            arguments,
+            observed: Vec::new(),
+        }
+    }
+
+    /// Its place in `ACTIONS`.
+    pub(super) fn kind_of(&self, world: &World, action: Action) -> usize {
+        match action {
+            Action::Go(process) => world.at(self, process) as usize,
+            Action::Fire => At::DelayRuns as usize + 1,
+            Action::Complete(_) => At::DelayRuns as usize + 2,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Specifications below `specs/`, walked with the real paths: one action of the specification is a
+//! run of blkmq's labels from one named label to the next.
+//!
+//! [`explore`](fn@explore) visits all states of a configuration and counts them as TLC does;
+//! [`replay`](fn@replay) takes the steps of a schedule; [`liveness`](fn@liveness) looks for what
+//! never ends; [`walks`] are random. What differs from one specification to the next is a
+//! [`Specification`]: `restart.rs` and `dispatch.rs`.
+
+mod constants;
+mod liveness;
+mod replay;
+mod search;
+mod table;
+mod walk;
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use blkmq::path::Label;
+use blkmq::schedule::{Schedule, Step};
+
+pub use constants::SettingError;
+pub(crate) use constants::{Constants, flag};
+pub use liveness::{Lived, liveness};
+pub use replay::{Replayed, replay};
+pub use search::{Explored, Options, explore};
+pub use walk::{Broken, walks};
+
+/// A configuration of a specification: what its states and actions are in terms of the real paths.
+pub trait Specification: Clone + Debug {
+    /// Its folder below `specs/`.
+    const NAME: &'static str;
+    /// Variables that schedules show, by the specification's names.
+    const OBSERVED: &'static [&'static str];
+    /// Names of the actions.
+    const ACTIONS: &'static [&'static str];
+    /// A state. `clone_from` should allocate nothing.
+    type World: Clone + Debug;
+    /// One thing that can happen.
+    type Action: Copy + Eq + Hash + Debug;
+    /// What takes actions; no state has a part of it.
+    type Runner: Debug;
+
+    /// Reads the constants of a configuration or of a schedule.
+    fn parse(constants: &[(String, String)]) -> Result<Self, SettingError>;
+    /// Reads a TLC configuration file.
+    fn of_configuration(text: &str) -> Result<Self, SettingError>;
+    /// Why the real paths cannot be held to a configuration, if so.
+    fn beyond(&self, configuration: &str) -> Option<&'static str>;
+    /// The first state.
+    fn first(&self) -> Self::World;
+    /// What takes actions; with `log` it remembers the labels that ran.
+    fn runner(&self, log: bool) -> Self::Runner;
+    /// Labels that the last action ran.
+    fn labels(runner: &Self::Runner) -> &[Label];
+    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
+    /// holds.
+    fn actions(&self, world: &Self::World, actions: &mut Vec<Self::Action>);
+    /// Takes an action that `actions` has named. Panics where the paths do.
+    fn take(&self, runner: &mut Self::Runner, world: &mut Self::World, action: Self::Action);
+    /// Which of `ACTIONS` it is, in this state.
+    fn kind(&self, world: &Self::World, action: Self::Action) -> usize;
+    /// The action as schedules name it, in this state.
+    fn step(&self, world: &Self::World, action: Self::Action) -> Step;
+    /// Appends the variables of the specification and nothing else. Two states with the same
+    /// projection must have the same future.
+    fn project(&self, world: &Self::World, bytes: &mut Vec<u8>);
+    /// All of a state, for the test of projections.
+    fn concrete(&self, world: &Self::World) -> u128;
+    /// The value of a variable, as TLC prints it; none of a name that is not observed.
+    fn observed(&self, world: &Self::World, name: &str) -> Option<String>;
+    /// The first invariant that does not hold, by the specification's name.
+    fn broken(&self, world: &Self::World) -> Option<&'static str>;
+    /// Quiet, with every request done.
+    fn ends_well(&self, world: &Self::World) -> bool;
+    /// From outside: a request comes in, which nobody has to let happen.
+    fn is_insertion(&self, world: &Self::World, action: Self::Action) -> bool;
+    /// The action without what symmetry permutes.
+    fn blurred(&self, action: Self::Action) -> Self::Action;
+    /// Number of processes that go on at last if they can.
+    fn fair(&self) -> u8;
+    /// Which of them takes an action; none of an insertion.
+    fn process(&self, world: &Self::World, action: Self::Action) -> Option<u8>;
+    /// Bits of the requests that have come in and have not come to their end.
+    fn waiting(&self, world: &Self::World) -> u8;
+    /// The same where requests are told apart.
+    fn plain(&self) -> Self;
+    /// The same under which a schedule is taken: it says itself what comes next.
+    fn for_schedule(&self, schedule: &Schedule) -> Self;
+}

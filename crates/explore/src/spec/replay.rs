@@ -1,0 +1,246 @@
+//! A schedule, step by step with the real paths: each step must be possible, and what it shows of
+//! the state must be so.
+
+use std::collections::BTreeMap;
+
+use blkmq::path::Label;
+use blkmq::schedule::{Schedule, Step};
+
+use super::Specification;
+use crate::tlc::Verdict;
+
+/// What a schedule shows in which everything comes to its end.
+const ENDS_WELL: &str = "NeverAllDone violated";
+
+/// What a schedule shows in which a request never comes to its end.
+const WAITS_FOR_EVER: &str = "liveness violated";
+
+/// What came of a schedule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replayed {
+    /// The steps that were taken, with the labels that each ran.
+    pub steps: Vec<(Step, Vec<Label>)>,
+    /// Whether the invariants held in every state.
+    pub verdict: Verdict,
+    /// Why the next step was rejected; none if all were taken.
+    pub rejected: Option<String>,
+    /// What is left and why nothing runs it, if the last state is a stall.
+    pub left: Vec<String>,
+}
+
+/// Takes the steps of a schedule under `setting`.
+pub fn replay<S: Specification>(setting: &S, schedule: &Schedule) -> Replayed {
+    let setting = &setting.for_schedule(schedule);
+    let mut replay = Replay {
+        setting,
+        runner: setting.runner(true),
+        world: setting.first(),
+        known: BTreeMap::new(),
+        lap: Vec::new(),
+    };
+    let mut replayed = Replayed {
+        steps: Vec::new(),
+        verdict: Verdict::Holds,
+        rejected: None,
+        left: Vec::new(),
+    };
+    for step in &schedule.steps {
+        if let Err(why) = replay.take(step) {
+            replayed.rejected = Some(why);
+            break;
+        }
+        let labels = S::labels(&replay.runner).to_vec();
+        replayed.steps.push((step.clone(), labels));
+        if replayed.verdict == Verdict::Holds
+            && let Some(name) = setting.broken(&replay.world)
+        {
+            replayed.verdict = Verdict::Violated(name.to_owned());
+        }
+    }
+    replay.judge_end(schedule, &mut replayed);
+    if replayed.verdict != Verdict::Holds {
+        replayed.left = explain(setting, &replay.world);
+    } else if schedule.shows == ENDS_WELL && setting.ends_well(&replay.world) {
+        // A property that is violated on purpose: nobody else judges it.
+        replayed.verdict = Verdict::Violated("NeverAllDone".to_owned());
+    }
+    replayed
+}
+
+/// What is to be known of a step to judge steps that are repeated for ever.
+#[derive(Debug)]
+struct Lap {
+    /// The state behind it.
+    projection: Vec<u8>,
+    /// Bits of the requests that wait there.
+    waiting: u8,
+    /// Bits of the fair processes that can go on there.
+    enabled: u32,
+    /// Bit of the one that took it; none of an insertion.
+    moved: u32,
+}
+
+#[derive(Debug)]
+struct Replay<'a, S: Specification> {
+    setting: &'a S,
+    runner: S::Runner,
+    world: S::World,
+    /// What the schedule has shown of each variable last.
+    known: BTreeMap<String, String>,
+    lap: Vec<Lap>,
+}
+
+impl<S: Specification> Replay<'_, S> {
+    /// Takes a step, if it is possible and what is known behind it is so.
+    fn take(&mut self, step: &Step) -> Result<(), String> {
+        let Replay { setting, world, .. } = self;
+        let action = find(*setting, world, step)?;
+        let moved = bit(setting.process(world, action));
+        setting.take(&mut self.runner, world, action);
+        self.known.extend(step.observed.iter().cloned());
+        if let Some(why) = contradicted(*setting, world, &self.known) {
+            return Err(why);
+        }
+        let mut actions = Vec::new();
+        setting.actions(world, &mut actions);
+        let enabled = actions.iter().map(|&a| bit(setting.process(world, a)));
+        let mut lap = Lap {
+            projection: Vec::new(),
+            waiting: setting.waiting(world),
+            enabled: enabled.fold(0, |all, one| all | one),
+            moved,
+        };
+        setting.project(world, &mut lap.projection);
+        self.lap.push(lap);
+        Ok(())
+    }
+
+    /// Behind the last step: what is repeated for ever must lead back, and may keep a request
+    /// waiting; so may a state that nobody leaves.
+    fn judge_end(&mut self, schedule: &Schedule, replayed: &mut Replayed) {
+        if replayed.rejected.is_some() || schedule.steps.is_empty() {
+            return;
+        }
+        let last = schedule.steps.len();
+        let (first, rest) = match schedule.repeats_from {
+            Some(number) => (number - 1, false),
+            None if schedule.shows == WAITS_FOR_EVER => (last - 1, true),
+            None => return,
+        };
+        if !rest {
+            // Nothing that was seen before the repetition need be so behind it.
+            self.known.clear();
+            let again = self.take(&schedule.steps[first]);
+            let back = again.is_ok() && self.lap[last].projection == self.lap[first].projection;
+            if !back {
+                let why = again.err().unwrap_or_else(|| "another state".to_owned());
+                replayed.rejected = Some(format!(
+                    "repeated, step {} leads elsewhere: {why}",
+                    first + 1
+                ));
+                return;
+            }
+        }
+        let all = (1_u32 << self.setting.fair()) - 1;
+        let (mut waiting, mut moves, mut rests) = (u8::MAX, 0, 0);
+        for lap in &self.lap[first..] {
+            waiting &= lap.waiting;
+            moves |= if rest { 0 } else { lap.moved };
+            rests |= all & !lap.enabled;
+        }
+        if waiting != 0 && moves | rests == all && replayed.verdict == Verdict::Holds {
+            replayed.verdict = Verdict::Violated("liveness".to_owned());
+        }
+    }
+}
+
+/// Bit of a fair process.
+fn bit(process: Option<u8>) -> u32 {
+    process.map_or(0, |process| 1 << process)
+}
+
+/// The action that a step names, if it is possible.
+fn find<S: Specification>(setting: &S, world: &S::World, step: &Step) -> Result<S::Action, String> {
+    let mut actions = Vec::new();
+    setting.actions(world, &mut actions);
+    let wanted = |action: &&S::Action| {
+        let named = setting.step(world, **action);
+        named.action == step.action && named.arguments == step.arguments
+    };
+    actions.iter().find(wanted).copied().ok_or_else(|| {
+        let possible = actions.iter().map(|&a| setting.step(world, a).to_string());
+        let possible: Vec<String> = possible.collect();
+        format!(
+            "`{step}` is not possible; possible: {}",
+            possible.join(", ")
+        )
+    })
+}
+
+/// What is known of the state and is not so.
+fn contradicted<S: Specification>(
+    setting: &S,
+    world: &S::World,
+    known: &BTreeMap<String, String>,
+) -> Option<String> {
+    known.iter().find_map(|(name, value)| {
+        let here = setting.observed(world, name);
+        let here = here.unwrap_or_else(|| "no variable that is observed".to_owned());
+        (plain(&here) != plain(value)).then(|| format!("{name} = {here}; the schedule: {value}"))
+    })
+}
+
+/// A function over 1 to n as the tuple that it is.
+fn plain(value: &str) -> String {
+    let value: String = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let inside = value.strip_prefix('(').and_then(|v| v.strip_suffix(')'));
+    let parts = inside.map(|inside| inside.split(" @@ ").enumerate());
+    let values = parts.and_then(|mut parts| {
+        let mut values = Vec::new();
+        parts
+            .all(|(index, part)| {
+                let value = part.strip_prefix(&format!("{} :> ", index + 1));
+                values.extend(value);
+                value.is_some()
+            })
+            .then_some(values)
+    });
+    match values {
+        Some(values) => format!("<<{}>>", values.join(", ")),
+        None => value,
+    }
+}
+
+/// Actions as steps, with what each changed.
+pub(super) fn steps<S: Specification>(setting: &S, actions: &[S::Action]) -> Vec<Step> {
+    let mut runner = setting.runner(false);
+    let mut world = setting.first();
+    let observe = |world: &S::World| -> Vec<Option<String>> {
+        let names = S::OBSERVED.iter();
+        names.map(|name| setting.observed(world, name)).collect()
+    };
+    let mut before = observe(&world);
+    let mut steps = Vec::with_capacity(actions.len());
+    for &action in actions {
+        let mut step = setting.step(&world, action);
+        setting.take(&mut runner, &mut world, action);
+        let after = observe(&world);
+        for ((name, old), new) in S::OBSERVED.iter().zip(&before).zip(&after) {
+            if let (true, Some(new)) = (old != new, new) {
+                step.observed.push(((*name).to_owned(), new.clone()));
+            }
+        }
+        steps.push(step);
+        before = after;
+    }
+    steps
+}
+
+/// Every variable: where the requests are that wait, and what those who have them rely on.
+fn explain<S: Specification>(setting: &S, world: &S::World) -> Vec<String> {
+    let names = S::OBSERVED.iter();
+    let values = names.filter_map(|name| Some((name, setting.observed(world, name)?)));
+    values
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect()
+}

@@ -1,0 +1,265 @@
+//! The real paths against `specs/Dispatch`: equal verdicts and equal counts, configuration by
+//! configuration.
+
+mod spec;
+
+use blkmq::rules::{BucketSignal, DispatchGate, Insertion, SideWork};
+use explore::dispatch::{Judged, Setting};
+use explore::spec::{Options, Specification, explore, liveness, replay, walks};
+use explore::tlc::{Expected, Variant, Verdict};
+
+fn setting(variant: &str) -> Setting {
+    spec::setting(variant)
+}
+
+/// Variants that the invariants judge; liveness is another test's business.
+fn judged(variant: &Variant) -> bool {
+    !variant.name.ends_with("-live")
+}
+
+#[test]
+fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
+    let mut wrong = Vec::new();
+    let mut equal = 0;
+    for variant in &spec::expectations::<Setting>().variant {
+        if !judged(variant) || !spec::is_small(variant, 100_000) {
+            continue;
+        }
+        let found = explore(&setting(&variant.name), spec::options(variant));
+        assert!(found.tested > 0, "{}: no projection tested", variant.name);
+        wrong.extend(spec::differences(variant, &found));
+        equal += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let least = if cfg!(debug_assertions) { 17 } else { 21 };
+    assert!(equal >= least, "only {equal} configurations");
+}
+
+#[test]
+fn depth_first_visits_the_same_states() {
+    for name in ["lock-inside-2x2", "repaired-inside-2x1"] {
+        let expectations = spec::expectations::<Setting>();
+        let variant = expectations.variant.iter().find(|v| v.name == name);
+        let variant = variant.expect("a variant");
+        let options = Options {
+            depth_first: true,
+            test_one_in: 0,
+            whole: variant.whole,
+        };
+        let found = explore(&setting(name), options);
+        assert_eq!(found.generated, variant.generated, "{name}");
+        assert_eq!(found.distinct, variant.distinct, "{name}");
+    }
+}
+
+/// Machines that are not the specification's: each must show in verdict or counts.
+#[test]
+fn another_machine_has_other_counts() {
+    type Change = fn(&mut Setting);
+    let machines: [(&str, &str, Change); 7] = [
+        ("the mark before the filling", "repaired-inside-2x1", |s| {
+            s.insertion = Insertion::Buckets(BucketSignal::MarkBefore);
+        }),
+        ("the mark behind the filling", "v2-inside-2x1", |s| {
+            s.insertion = Insertion::Buckets(BucketSignal::MarkAfter);
+        }),
+        (
+            "counted around the filling",
+            "poc-inside-2x1-reruns-delayed",
+            |s| {
+                s.insertion = Insertion::Buckets(BucketSignal::CountAround);
+            },
+        ),
+        ("the gate opens behind the unlock", "lock-inside-2x1", |s| {
+            s.gate = DispatchGate::ClearedAfterUnlock;
+        }),
+        ("no gate", "lock-after-2x1", |s| s.gate = DispatchGate::Open),
+        (
+            "side lists that nobody sees",
+            "lists-inside-2x1-sees",
+            |s| {
+                s.side_work = SideWork::Unseen;
+            },
+        ),
+        ("no delayed runs", "v2-inside-2x1-sees-delayed", |s| {
+            s.delayed = false;
+        }),
+    ];
+    let expectations = spec::expectations::<Setting>();
+    for (what, name, change) in machines {
+        let variant = expectations.variant.iter().find(|v| v.name == name);
+        let variant = variant.expect("a variant");
+        let mut machine = setting(name);
+        change(&mut machine);
+        let found = explore(&machine, spec::options(variant));
+        let differences = spec::differences(variant, &found);
+        assert!(!differences.is_empty(), "{what}: as in {name}");
+        assert!(
+            !matches!(found.verdict, Verdict::Failed(_)),
+            "{what}: {differences:?}"
+        );
+    }
+}
+
+#[test]
+fn recorded_schedules_end_with_the_verdict_that_they_show() {
+    spec::replays_recorded::<Setting>();
+}
+
+#[test]
+fn corrupted_schedules_are_rejected_at_their_step() {
+    spec::rejects_corrupted::<Setting>();
+}
+
+#[test]
+fn found_schedules_replay_with_their_verdict() {
+    for name in [
+        "v2-inside-2x1",
+        "v1-inside-2x1-reruns-delayed",
+        "poc-inside-2x1-reruns-delayed",
+        "lists-inside-2x1",
+        "lock-after-2x2",
+    ] {
+        spec::found_replays(&setting(name), name);
+    }
+}
+
+/// The request of v2 that is left for ever: with the mark behind the filling the same sequence
+/// goes elsewhere where the mark was looked at.
+#[test]
+fn the_repaired_order_does_not_take_the_steps_of_the_loss() {
+    let lost = spec::found_replays(&setting("v2-inside-2x1"), "v2-inside-2x1");
+    let mark = lost.steps.iter().position(|step| step.action == "Marked");
+    let mark = mark.expect("v2 looks at its mark before it fills");
+    let mut blind = lost;
+    for step in &mut blind.steps {
+        step.observed.clear();
+    }
+    let repaired = setting("repaired-inside-2x1");
+    let replayed = replay(&repaired, &blind);
+    assert_eq!(replayed.steps.len(), mark, "{replayed:?}");
+    let why = replayed.rejected.expect("a step that is not possible");
+    assert!(why.contains("`Marked process="), "{why}");
+    assert!(
+        why.contains("possible: ") && why.contains("Fill process="),
+        "{why}"
+    );
+    assert_eq!(replayed.verdict, Verdict::Holds);
+}
+
+/// The stall behind the gate that opens late: with the bit cleared inside the lock the sequence
+/// ends where the lock is dropped first.
+#[test]
+fn the_gate_inside_the_lock_goes_elsewhere() {
+    let mut late = spec::found_replays(&setting("lock-after-2x2"), "lock-after-2x2");
+    for step in &mut late.steps {
+        step.observed.clear();
+    }
+    let dropped = late.steps.iter().position(|s| s.action == "PickUnlock");
+    let replayed = replay(&setting("lock-inside-2x2"), &late);
+    assert_eq!(Some(replayed.steps.len()), dropped, "{replayed:?}");
+    let why = replayed.rejected.expect("a step that is not possible");
+    assert!(why.contains("OpenGate process="), "{why}");
+}
+
+/// Rows of the README's table of actions: action, labels that it names.
+fn labels_of_actions() -> Vec<(String, Vec<String>)> {
+    let readme = spec::text::<Setting>("README.md");
+    let rows = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("| Action |"));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let mut columns = row.split('|').skip(1).map(str::trim);
+        let action = columns.next().expect("an action").to_owned();
+        let words = columns.next().expect("labels").split(' ');
+        let words = words.map(|w| w.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+        let labels = words.filter(|word| word.contains('.')).map(str::to_owned);
+        (action, labels.collect())
+    })
+    .collect()
+}
+
+/// What a step runs is what the README says: a label of its row, or nothing for a grant.
+#[test]
+fn labels_of_steps_are_those_of_the_table() {
+    let table = labels_of_actions();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut schedules = Vec::new();
+    for name in [
+        "poc-inside-2x1-reruns-delayed",
+        "lists-inside-2x1-sees",
+        "lock-after-3x1",
+        "repaired-inside-2x1",
+    ] {
+        let mut setting = setting(name);
+        if setting.judged == Judged::Stall {
+            // A way to a good end.
+            setting.judged = Judged::AllDone;
+        }
+        let found = explore(&setting, Options::default());
+        schedules.push((setting, found.schedule_file(name, &[], &[])));
+    }
+    for (_, schedule) in spec::schedules::<Setting>() {
+        let setting = Setting::parse(&schedule.settings).expect("right constants");
+        schedules.push((setting, schedule));
+    }
+    for (setting, schedule) in schedules {
+        let name = &schedule.variant;
+        for (step, labels) in replay(&setting, &schedule).steps {
+            let row = table.iter().find(|(action, _)| *action == step.action);
+            let (action, named) = row.expect("a row for each action");
+            let ran: Vec<String> = labels.iter().map(|label| label.name()).collect();
+            let grant = ["SideLock", "Lock", "PickLock", "Fire"].contains(&action.as_str());
+            let release = action.ends_with("Unlock") && !ran.contains(&"dd-insert.unlock".into());
+            let fits = match (grant, release) {
+                (true, _) => ran.is_empty(),
+                // Behind the release runs what belongs to no action.
+                (_, true) => named.iter().all(|label| !ran.contains(label)),
+                _ => ran.iter().any(|label| named.contains(label)),
+            };
+            assert!(fits, "{name}: {step} ran {ran:?}, the table has {named:?}");
+            seen.insert(action.clone());
+        }
+    }
+    assert!(seen.len() >= 35, "only {seen:?}");
+}
+
+/// Weak fairness for whoever is under way, for the delayed run and for the end of each request;
+/// none for submission.
+#[test]
+fn every_request_ends_where_tlc_says_so_and_not_where_one_is_left() {
+    let mut live = 0;
+    for variant in &spec::expectations::<Setting>().variant {
+        if judged(variant) {
+            continue;
+        }
+        let found = liveness(&setting(&variant.name));
+        let holds = matches!(variant.verdict, Expected::Holds);
+        assert_eq!(found.waits.is_none(), holds, "{}: {found:?}", variant.name);
+        live += 1;
+    }
+    assert!(live >= 4, "only {live} variants");
+    // A request that is left for ever is the shortest way of waiting for ever.
+    for name in ["v2-inside-2x1", "lists-inside-2x1"] {
+        let found = liveness(&setting(name));
+        assert!(found.waits.is_some(), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn random_walks_find_the_loss_and_nothing_where_it_is_repaired() {
+    for name in ["poc-inside-2x1-reruns-delayed", "lists-inside-2x1"] {
+        let setting = setting(name);
+        for seed in 0..3 {
+            let found = walks(&setting, seed, 2_000).expect("a loss");
+            assert_eq!(found.invariant, "NoneLeft");
+            assert_eq!(
+                walks(&setting, seed, 2_000),
+                Some(found),
+                "{name}, seed {seed}"
+            );
+        }
+    }
+    assert_eq!(walks(&setting("repaired-inside-2x2"), 1, 2_000), None);
+}

@@ -1,0 +1,124 @@
+//! What the tests of both specifications have in common: folders, `expect.toml`, comparisons.
+//!
+//! What TLC says is in `specs/*/expect.toml`, which `blksim check` holds against it.
+
+use std::fmt::Debug;
+use std::fs;
+use std::path::PathBuf;
+
+use blkmq::schedule::Schedule;
+use explore::spec::{Explored, Options, Specification, explore, replay};
+use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
+
+/// A file of a specification's folder.
+pub(crate) fn text<S: Specification>(path: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../specs");
+    let path = folder.join(S::NAME).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+pub(crate) fn expectations<S: Specification>() -> Expectations {
+    Expectations::parse(&text::<S>("expect.toml")).expect("a right file")
+}
+
+pub(crate) fn configuration<S: Specification>(variant: &str) -> String {
+    text::<S>(&format!("variants/{variant}.cfg"))
+}
+
+pub(crate) fn setting<S: Specification>(variant: &str) -> S {
+    let text = configuration::<S>(variant);
+    S::of_configuration(&text).unwrap_or_else(|e| panic!("{variant}: {e}"))
+}
+
+/// A run that a debug build has time for: of fewer generated states.
+pub(crate) fn is_small(variant: &Variant, generated: u64) -> bool {
+    !cfg!(debug_assertions) || variant.generated < generated
+}
+
+/// The verdict, and what of the counts is exact, as TLC has them.
+pub(crate) fn differences(variant: &Variant, found: &Explored) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut compare = |what: &str, here: &dyn Debug, there: &dyn Debug| {
+        let (here, there) = (format!("{here:?}"), format!("{there:?}"));
+        if here != there {
+            wrong.push(format!("{}: {what} {here}, TLC {there}", variant.name));
+        }
+    };
+    let verdict = match (&variant.verdict, &variant.property) {
+        (Expected::Violated, Some(property)) => Verdict::Violated(property.clone()),
+        _ => Verdict::Holds,
+    };
+    compare("verdict", &found.verdict, &verdict);
+    if let Some(length) = variant.length {
+        compare("length", &(found.schedule.len() + 1), &length);
+    }
+    if verdict == Verdict::Holds || variant.whole {
+        compare("generated", &found.generated, &variant.generated);
+        compare("distinct", &found.distinct, &variant.distinct);
+        compare("depth", &Some(found.depth), &variant.depth);
+    }
+    wrong
+}
+
+/// How projections of a variant are tested: each state that differs from another with its
+/// projection, or one in some of them.
+pub(crate) fn options(variant: &Variant) -> Options {
+    Options {
+        whole: variant.whole,
+        test_one_in: variant.generated / 20_000 + 1,
+        ..Options::default()
+    }
+}
+
+pub(crate) fn schedules<S: Specification>() -> Vec<(String, Schedule)> {
+    let recorded = expectations::<S>().trace.into_iter().map(|recorded| {
+        let text = text::<S>(&format!("traces/{}", recorded.file));
+        let schedule = Schedule::parse(&text).expect("a right file");
+        (recorded.file, schedule)
+    });
+    recorded.collect()
+}
+
+/// Recorded schedules end with the verdict that they show.
+pub(crate) fn replays_recorded<S: Specification>() {
+    for (file, schedule) in schedules::<S>() {
+        let setting = S::parse(&schedule.settings).expect("right constants");
+        let replayed = replay(&setting, &schedule);
+        assert_eq!(replayed.rejected, None, "{file}");
+        assert_eq!(replayed.verdict.to_string(), schedule.shows, "{file}");
+    }
+}
+
+/// A wrong schedule is rejected at the step that is wrong.
+pub(crate) fn rejects_corrupted<S: Specification>() {
+    let mut rejected = 0;
+    for (file, schedule) in schedules::<S>() {
+        let setting = S::parse(&schedule.settings).expect("right constants");
+        for corruption in corruptions(&schedule.steps) {
+            let wrong = Schedule {
+                steps: corruption.steps.clone(),
+                ..schedule.clone()
+            };
+            let replayed = replay(&setting, &wrong);
+            let step = replayed.steps.len() + 1;
+            assert_eq!(step, corruption.step, "{file}: {}", corruption.what);
+            assert!(replayed.rejected.is_some(), "{file}: {}", corruption.what);
+            rejected += 1;
+        }
+    }
+    assert!(rejected > 20, "only {rejected} corruptions");
+}
+
+/// What an exploration finds is a schedule that replays. Answers it.
+pub(crate) fn found_replays<S: Specification>(setting: &S, variant: &str) -> Schedule {
+    let found = explore(setting, Options::default());
+    let constants = explore::tlc::settings(&configuration::<S>(variant));
+    let observed = expectations::<S>().observed;
+    let file = found.schedule_file(variant, &constants, &observed);
+    let read = Schedule::parse(&file.to_string()).expect("a right file");
+    let replayed = replay(setting, &read);
+    assert_eq!(replayed.rejected, None, "{variant}");
+    assert_eq!(replayed.verdict.to_string(), read.shows, "{variant}");
+    assert!(!replayed.left.is_empty(), "{variant}");
+    read
+}
