@@ -451,9 +451,11 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* Whoever can go on does so at last; nobody has to submit anything. *)
+(* Whoever can go on does so at last, and locks are granted in the order in which they were asked   *)
+(* for; nobody has to submit anything.                                                             *)
 Fairness ==
   /\ (\A p \in Process : WF_vars(Step(p) /\ ~At(p, "Idle")))
+  /\ (\A p \in Process : SF_vars(SideLock(p) \/ Lock(p) \/ PickLock(p) \/ TakeSide(p)))
   /\ WF_vars(Fire)
   /\ (\A r \in Request : WF_vars(Complete(r)))
 FairSpec == Spec /\ Fairness

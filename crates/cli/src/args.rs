@@ -66,7 +66,7 @@ pub(crate) enum Command {
 #[command(after_help = "\
 Exit codes:
     0  all invariants hold in all states, or every request ends
-    1  one is violated; the schedule of an invariant is printed
+    1  one is violated, or one waits for ever; the schedule is printed
     2  bad input or usage")]
 pub(crate) struct ExploreArgs {
     /// A variant of specs/Restart or specs/Dispatch

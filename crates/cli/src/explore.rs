@@ -50,62 +50,54 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
     if let Some(what) = setting.beyond(&configuration) {
         return Err(Error::usage(&args.variant, what));
     }
-    if configuration.contains("PROPERT") {
-        return every_request_ends(args, &setting);
-    }
     let schedule_file = args.schedule.as_deref().map(OutputFile::open).transpose()?;
-    let options = Options {
-        whole: args.whole,
-        depth_first: args.depth_first,
-        test_one_in: u64::from(!args.no_test),
-    };
-    let found = all_states(&setting, options);
-    output::print(&table(&args.variant, &found))?;
-    if let Verdict::Failed(_) = found.verdict {
-        return Ok(DIFFERENT);
-    }
-    if !found.schedule.is_empty() {
-        let constants = tlc::settings(&configuration);
-        let observed = &spec.expectations.observed;
-        let schedule = found.schedule_file(&args.variant, &constants, observed);
-        output::print(&format!("\n{schedule}"))?;
-        if let Some(file) = schedule_file {
-            file.put(&schedule.to_string())?.keep()?;
-        }
-    }
-    Ok(if found.verdict == Verdict::Holds {
-        OK
+    let constants = tlc::settings(&configuration);
+    let observed = &spec.expectations.observed;
+    let (text, schedule) = if configuration.contains("PROPERT") {
+        let lived = liveness(&setting);
+        let waits = lived.waits.as_ref();
+        let file = waits.map(|w| w.schedule_file::<S>(&args.variant, &constants, observed));
+        (story_of_life(&args.variant, &lived), file)
     } else {
-        DIFFERENT
-    })
+        let options = Options {
+            whole: args.whole,
+            depth_first: args.depth_first,
+            test_one_in: u64::from(!args.no_test),
+        };
+        let found = all_states(&setting, options);
+        let text = table(&args.variant, &found);
+        if let Verdict::Failed(_) = found.verdict {
+            output::print(&text)?;
+            return Ok(DIFFERENT);
+        }
+        let violated = found.verdict != Verdict::Holds;
+        let file = violated.then(|| found.schedule_file(&args.variant, &constants, observed));
+        (text, file)
+    };
+    output::print(&text)?;
+    let Some(schedule) = schedule else {
+        return Ok(OK);
+    };
+    output::print(&format!("\n{schedule}"))?;
+    if let Some(file) = schedule_file {
+        file.put(&schedule.to_string())?.keep()?;
+    }
+    Ok(DIFFERENT)
 }
 
-/// A configuration with a property of behaviours, not of states.
-fn every_request_ends<S: Specification>(args: &ExploreArgs, setting: &S) -> Result<u8, Error> {
-    if args.schedule.is_some() {
-        let what = "a request that waits for ever is found without a schedule";
-        return Err(Error::usage("--schedule", what));
-    }
-    let Lived {
-        states,
-        edges,
-        waits,
-    } = liveness(setting);
-    let (what, code) = match waits {
-        None => ("every request ends".to_owned(), OK),
-        Some((request, part)) => {
-            let what = format!(
-                "liveness violated: request {request} may wait for ever, going round in {part} \
-                 states"
-            );
-            (what, DIFFERENT)
-        }
+/// What became of a property of behaviours, not of states.
+fn story_of_life(variant: &str, lived: &Lived) -> String {
+    let what = match &lived.waits {
+        None => "every request ends".to_owned(),
+        Some(waits) => format!(
+            "liveness violated: request {} may wait for ever, in {} states",
+            waits.request, waits.states
+        ),
     };
-    output::print(&format!(
-        "{}: {what}\n{states} states, {edges} steps between them\n",
-        args.variant
-    ))?;
-    Ok(code)
+    format!(
+        "{variant}: {what}\n{} states, {} steps between them\n",
+        lived.states, lived.edges
+    )
 }
 
 fn table(variant: &str, found: &Explored) -> String {

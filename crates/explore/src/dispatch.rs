@@ -16,7 +16,7 @@ use blkmq::path::Label;
 use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
-use crate::spec::{SettingError, Specification};
+use crate::spec::{Fairness, SettingError, Specification};
 use run::Runner;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
@@ -112,17 +112,28 @@ impl Specification for Setting {
         action
     }
 
-    /// Processes, the delayed run, the end of each request.
-    fn fair(&self) -> u8 {
-        self.processes() + 1 + self.requests()
+    /// Processes, the delayed run and the end of each request; then each process's locks.
+    fn fairness(&self) -> Fairness {
+        let weak = self.processes() + 1 + self.requests();
+        Fairness {
+            weak: (1 << weak) - 1,
+            strong: ((1 << self.processes()) - 1) << weak,
+        }
     }
 
-    fn process(&self, world: &World, action: Action) -> Option<u8> {
+    fn fair_bits(&self, world: &World, action: Action) -> u32 {
+        let others = self.processes() + 1;
         match action {
-            _ if self.is_insertion(world, action) => None,
-            Action::Go(process) => Some(process),
-            Action::Fire => Some(self.processes()),
-            Action::Complete(request) => Some(self.processes() + 1 + request),
+            Action::Go(process) => match world.at(self, process) {
+                At::Submit => 0,
+                At::SideLock | At::Lock | At::PickLock | At::TakeSide => {
+                    let locks = others + self.requests();
+                    1 << process | 1 << (locks + process)
+                }
+                _ => 1 << process,
+            },
+            Action::Fire => 1 << self.processes(),
+            Action::Complete(request) => 1 << (others + request),
         }
     }
 

@@ -14,7 +14,7 @@ use blkmq::path::Label;
 use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
-use crate::spec::{SettingError, Specification};
+use crate::spec::{Fairness, SettingError, Specification};
 use run::Runner;
 pub use setting::Setting;
 pub use world::{Action, World};
@@ -128,17 +128,21 @@ impl Specification for Setting {
     }
 
     /// Contexts, then first and second steps of completions.
-    fn fair(&self) -> u8 {
-        self.all_hctxs() * self.contexts + 2 * self.requests
+    fn fairness(&self) -> Fairness {
+        let all = self.all_hctxs() * self.contexts + 2 * self.requests;
+        Fairness {
+            weak: (1 << all) - 1,
+            strong: 0,
+        }
     }
 
-    fn process(&self, _world: &World, action: Action) -> Option<u8> {
+    fn fair_bits(&self, _world: &World, action: Action) -> u32 {
         let contexts = self.all_hctxs() * self.contexts;
         match action {
-            Action::InsertSched(..) | Action::InsertBypass(..) => None,
-            Action::Go(hctx, context) => Some(self.place(hctx, context) as u8),
-            Action::Free(request) => Some(contexts + request),
-            Action::Restart(request) => Some(contexts + self.requests + request),
+            Action::InsertSched(..) | Action::InsertBypass(..) => 0,
+            Action::Go(hctx, context) => 1 << self.place(hctx, context),
+            Action::Free(request) => 1 << (contexts + request),
+            Action::Restart(request) => 1 << (contexts + self.requests + request),
         }
     }
 

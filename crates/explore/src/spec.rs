@@ -21,10 +21,20 @@ use blkmq::schedule::{Schedule, Step};
 
 pub use constants::SettingError;
 pub(crate) use constants::{Constants, flag};
-pub use liveness::{Lived, liveness};
+pub use liveness::{Lived, Waits, liveness};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
 pub use walk::{Broken, walks};
+
+/// What must happen at last, as bits of sets of actions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fairness {
+    /// Happens if it can for ever from some time on.
+    pub weak: u32,
+    /// Happens if it can again and again: locks are granted in the order in which they were asked
+    /// for.
+    pub strong: u32,
+}
 
 /// A configuration of a specification: what its states and actions are in terms of the real paths.
 pub trait Specification: Clone + Debug {
@@ -77,10 +87,10 @@ pub trait Specification: Clone + Debug {
     fn is_insertion(&self, world: &Self::World, action: Self::Action) -> bool;
     /// The action without what symmetry permutes.
     fn blurred(&self, action: Self::Action) -> Self::Action;
-    /// Number of processes that go on at last if they can.
-    fn fair(&self) -> u8;
-    /// Which of them takes an action; none of an insertion.
-    fn process(&self, world: &Self::World, action: Self::Action) -> Option<u8>;
+    /// What goes on at last if it can.
+    fn fairness(&self) -> Fairness;
+    /// Bits of what an action is of; none of an insertion.
+    fn fair_bits(&self, world: &Self::World, action: Self::Action) -> u32;
     /// Bits of the requests that have come in and have not come to their end.
     fn waiting(&self, world: &Self::World) -> u8;
     /// The same where requests are told apart.

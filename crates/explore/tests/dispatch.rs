@@ -4,8 +4,9 @@
 mod spec;
 
 use blkmq::rules::{BucketSignal, DispatchGate, Insertion, SideWork};
+use blkmq::schedule::Schedule;
 use explore::dispatch::{Judged, Setting};
-use explore::spec::{Options, Specification, explore, liveness, replay, walks};
+use explore::spec::{Options, Specification, explore, replay, walks};
 use explore::tlc::{Expected, Variant, Verdict};
 
 fn setting(variant: &str) -> Setting {
@@ -234,17 +235,47 @@ fn every_request_ends_where_tlc_says_so_and_not_where_one_is_left() {
         if judged(variant) {
             continue;
         }
-        let found = liveness(&setting(&variant.name));
         let holds = matches!(variant.verdict, Expected::Holds);
-        assert_eq!(found.waits.is_none(), holds, "{}: {found:?}", variant.name);
+        let all_end = spec::all_end::<Setting>(&variant.name);
+        assert_eq!(all_end, holds, "{}", variant.name);
         live += 1;
     }
     assert!(live >= 4, "only {live} variants");
     // A request that is left for ever is the shortest way of waiting for ever.
     for name in ["v2-inside-2x1", "lists-inside-2x1"] {
-        let found = liveness(&setting(name));
-        assert!(found.waits.is_some(), "{name}: {found:?}");
+        assert!(!spec::all_end::<Setting>(name), "{name}");
     }
+}
+
+/// A way round is one only if it leads back, and liveness is broken only if it is fair.
+#[test]
+fn what_is_repeated_for_ever_leads_back_and_is_fair() {
+    let text = spec::text::<Setting>("traces/rearmed-for-ever.schedule");
+    let right = Schedule::parse(&text).expect("a right file");
+    let setting = Setting::parse(&right.settings).expect("right constants");
+    let from = right.repeats_from.expect("a way round");
+    assert_eq!(replay(&setting, &right).rejected, None);
+    for wrong in (1..=right.steps.len()).filter(|&number| number != from) {
+        let schedule = Schedule {
+            repeats_from: Some(wrong),
+            ..right.clone()
+        };
+        let why = replay(&setting, &schedule).rejected;
+        let why = why.unwrap_or_else(|| panic!("round from step {wrong}"));
+        assert!(why.contains("leads elsewhere"), "{why}");
+    }
+    // The same steps without a way round prove nothing.
+    let ends = Schedule {
+        repeats_from: None,
+        ..right
+    };
+    assert_eq!(replay(&setting, &ends).verdict, Verdict::Holds);
+    // Process 1 asks for dd->lock and never gets it, though it is free again and again.
+    let starved = include_str!("schedules/starved-of-a-lock.schedule");
+    let starved = Schedule::parse(starved).expect("a right file");
+    let replayed = replay(&setting, &starved);
+    assert_eq!(replayed.rejected, None);
+    assert_eq!(replayed.verdict, Verdict::Holds);
 }
 
 #[test]

@@ -2,10 +2,15 @@
 //! whoever can go on does so, and so do completions; nobody has to insert anything.
 //!
 //! A behaviour that never ends a request stays at last in one strongly connected part of the states
-//! in which that request lives, and is fair if each of the fair processes moves in that part or
-//! cannot move somewhere in it. For small configurations: all edges are kept.
+//! in which that request lives. It is fair if whatever has weak fairness happens in that part or is
+//! impossible somewhere in it, and whatever has strong fairness happens in it or is impossible
+//! everywhere in it. For small configurations: all edges are kept.
 
-use super::Specification;
+mod round;
+
+use super::search::showing;
+use super::{Fairness, Specification};
+use blkmq::schedule::{Schedule, Step};
 use std::collections::BTreeMap;
 
 /// What was found.
@@ -15,22 +20,55 @@ pub struct Lived {
     pub states: usize,
     /// Steps between them.
     pub edges: usize,
-    /// A request that may wait for ever, counted from 1, and the states of the part that it waits
-    /// in; none if all end.
-    pub waits: Option<(u8, usize)>,
+    /// A request that may wait for ever; none if all end.
+    pub waits: Option<Waits>,
+}
+
+/// How a request waits for ever.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waits {
+    /// Which one, counted from 1.
+    pub request: u8,
+    /// States of the part that it waits in.
+    pub states: usize,
+    /// Steps into that part and round in it, with what each changed.
+    pub steps: Vec<Step>,
+    /// Behind the last step the one of this number follows, for ever. None: nothing moves any
+    /// more.
+    pub repeats_from: Option<usize>,
+}
+
+impl Waits {
+    /// A schedule file's content.
+    pub fn schedule_file<S: Specification>(
+        &self,
+        variant: &str,
+        constants: &[(String, String)],
+        observed: &[String],
+    ) -> Schedule {
+        Schedule {
+            spec: S::NAME.to_owned(),
+            variant: variant.to_owned(),
+            shows: "liveness violated".to_owned(),
+            settings: constants.to_vec(),
+            steps: showing(&self.steps, observed),
+            repeats_from: self.repeats_from,
+        }
+    }
 }
 
 /// A step: who moves, and where to.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
-    /// Bit of a fair process; none for an insertion.
-    process: Option<u8>,
+struct Edge<A> {
+    action: A,
+    /// Bits of what it is of.
+    bits: u32,
     to: u32,
 }
 
-#[derive(Debug, Default)]
-struct Graph {
-    edges: Vec<Vec<Edge>>,
+#[derive(Debug)]
+struct Graph<A> {
+    edges: Vec<Vec<Edge<A>>>,
     /// Bits of the requests that live.
     live: Vec<u8>,
 }
@@ -38,10 +76,20 @@ struct Graph {
 /// Visits all states of a configuration and looks for a fair behaviour in which a request never
 /// ends.
 pub fn liveness<S: Specification>(setting: &S) -> Lived {
+    // Which request it is matters here.
+    let setting = &setting.plain();
     let graph = Graph::of(setting);
-    let fair = setting.fair();
-    let waits = (0..u8::BITS as u8)
-        .find_map(|request| Some((request + 1, graph.waits_for_ever(request, fair)?)));
+    let fair = setting.fairness();
+    let waits = (0..u8::BITS as u8).find_map(|request| {
+        let part = graph.waits_for_ever(request, fair)?;
+        let (actions, repeats_from) = graph.round(&part, fair);
+        Some(Waits {
+            request: request + 1,
+            states: part.len(),
+            steps: super::replay::steps(setting, &actions),
+            repeats_from,
+        })
+    });
     Lived {
         states: graph.edges.len(),
         edges: graph.edges.iter().map(Vec::len).sum(),
@@ -49,11 +97,12 @@ pub fn liveness<S: Specification>(setting: &S) -> Lived {
     }
 }
 
-impl Graph {
-    fn of<S: Specification>(setting: &S) -> Graph {
-        // Which request it is matters here.
-        let setting = &setting.plain();
-        let mut graph = Graph::default();
+impl<A: Copy> Graph<A> {
+    fn of<S: Specification<Action = A>>(setting: &S) -> Graph<A> {
+        let mut graph = Graph {
+            edges: Vec::new(),
+            live: Vec::new(),
+        };
         let mut known: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
         let mut runner = setting.runner(false);
         let (mut actions, mut projection) = (Vec::new(), Vec::new());
@@ -77,8 +126,8 @@ impl Graph {
                         to
                     }
                 };
-                let process = setting.process(&world, action);
-                graph.edges[id as usize].push(Edge { process, to });
+                let bits = setting.fair_bits(&world, action);
+                graph.edges[id as usize].push(Edge { action, bits, to });
             }
         }
         graph
@@ -91,34 +140,52 @@ impl Graph {
     }
 
     /// States of a fair part in which the request lives throughout.
-    fn waits_for_ever(&self, request: u8, fair: u8) -> Option<usize> {
-        let inside = |state: u32| self.live[state as usize] >> request & 1 == 1;
-        let parts = self.parts(inside);
+    fn waits_for_ever(&self, request: u8, fair: Fairness) -> Option<Vec<u32>> {
+        let lives = self.live.iter().map(|bits| bits >> request & 1 == 1);
+        self.fair_part(&lives.collect::<Vec<bool>>(), fair)
+    }
+
+    /// States of a fair part of those inside.
+    fn fair_part(&self, inside: &[bool], fair: Fairness) -> Option<Vec<u32>> {
+        let parts = self.parts(|state| inside[state as usize]);
         let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (state, &part) in (0..).zip(&parts) {
-            if inside(state) {
+            if inside[state as usize] {
                 members.entry(part).or_default().push(state);
             }
         }
-        let all = (1_u32 << fair) - 1;
-        let is_fair = |states: &[u32]| {
-            let part = parts[states[0] as usize];
-            let (mut moves, mut rests) = (0_u32, 0_u32);
-            for &state in states {
-                let mut enabled = 0_u32;
+        for (part, states) in members {
+            let here = |state: u32| inside[state as usize] && parts[state as usize] == part;
+            let (mut moves, mut rests, mut possible) = (0_u32, 0_u32, 0_u32);
+            for &state in &states {
+                let mut enabled = 0;
                 for edge in &self.edges[state as usize] {
-                    let bit = edge.process.map_or(0, |process| 1 << process);
-                    enabled |= bit;
-                    if inside(edge.to) && parts[edge.to as usize] == part {
-                        moves |= bit;
+                    enabled |= edge.bits;
+                    if here(edge.to) {
+                        moves |= edge.bits;
                     }
                 }
-                rests |= all & !enabled;
+                rests |= !enabled;
+                possible |= enabled;
             }
-            moves | rests == all
-        };
-        let mut fair_parts = members.values().filter(|states| is_fair(states));
-        fair_parts.next().map(Vec::len)
+            if fair.weak & !(moves | rests) != 0 {
+                continue;
+            }
+            let denied = fair.strong & possible & !moves;
+            if denied == 0 {
+                return Some(states);
+            }
+            // A behaviour that denies it for ever keeps to states in which it is impossible.
+            let mut fewer = vec![false; inside.len()];
+            for &state in &states {
+                let enabled = self.edges[state as usize].iter().map(|edge| edge.bits);
+                fewer[state as usize] = enabled.fold(0, |all, bits| all | bits) & denied == 0;
+            }
+            if let Some(part) = self.fair_part(&fewer, fair) {
+                return Some(part);
+            }
+        }
+        None
     }
 
     /// Number of the strongly connected part of each state, looking only at states inside: Tarjan,

@@ -12,7 +12,7 @@ use crate::tlc::Verdict;
 /// What a schedule shows in which everything comes to its end.
 const ENDS_WELL: &str = "NeverAllDone violated";
 
-/// What a schedule shows in which a request never comes to its end.
+/// What a schedule shows in which a request never comes to its end. Invariants are not judged.
 const WAITS_FOR_EVER: &str = "liveness violated";
 
 /// What came of a schedule.
@@ -52,6 +52,7 @@ pub fn replay<S: Specification>(setting: &S, schedule: &Schedule) -> Replayed {
         let labels = S::labels(&replay.runner).to_vec();
         replayed.steps.push((step.clone(), labels));
         if replayed.verdict == Verdict::Holds
+            && schedule.shows != WAITS_FOR_EVER
             && let Some(name) = setting.broken(&replay.world)
         {
             replayed.verdict = Verdict::Violated(name.to_owned());
@@ -74,9 +75,9 @@ struct Lap {
     projection: Vec<u8>,
     /// Bits of the requests that wait there.
     waiting: u8,
-    /// Bits of the fair processes that can go on there.
+    /// Bits of what can happen there.
     enabled: u32,
-    /// Bit of the one that took it; none of an insertion.
+    /// Bits of what the step was.
     moved: u32,
 }
 
@@ -95,7 +96,7 @@ impl<S: Specification> Replay<'_, S> {
     fn take(&mut self, step: &Step) -> Result<(), String> {
         let Replay { setting, world, .. } = self;
         let action = find(*setting, world, step)?;
-        let moved = bit(setting.process(world, action));
+        let moved = setting.fair_bits(world, action);
         setting.take(&mut self.runner, world, action);
         self.known.extend(step.observed.iter().cloned());
         if let Some(why) = contradicted(*setting, world, &self.known) {
@@ -103,7 +104,7 @@ impl<S: Specification> Replay<'_, S> {
         }
         let mut actions = Vec::new();
         setting.actions(world, &mut actions);
-        let enabled = actions.iter().map(|&a| bit(setting.process(world, a)));
+        let enabled = actions.iter().map(|&a| setting.fair_bits(world, a));
         let mut lap = Lap {
             projection: Vec::new(),
             waiting: setting.waiting(world),
@@ -141,22 +142,19 @@ impl<S: Specification> Replay<'_, S> {
                 return;
             }
         }
-        let all = (1_u32 << self.setting.fair()) - 1;
-        let (mut waiting, mut moves, mut rests) = (u8::MAX, 0, 0);
+        let fair = self.setting.fairness();
+        let (mut waiting, mut moves, mut rests, mut possible) = (u8::MAX, 0, 0, 0);
         for lap in &self.lap[first..] {
             waiting &= lap.waiting;
             moves |= if rest { 0 } else { lap.moved };
-            rests |= all & !lap.enabled;
+            rests |= !lap.enabled;
+            possible |= lap.enabled;
         }
-        if waiting != 0 && moves | rests == all && replayed.verdict == Verdict::Holds {
+        let denied = fair.weak & !(moves | rests) | fair.strong & possible & !moves;
+        if waiting != 0 && denied == 0 && replayed.verdict == Verdict::Holds {
             replayed.verdict = Verdict::Violated("liveness".to_owned());
         }
     }
-}
-
-/// Bit of a fair process.
-fn bit(process: Option<u8>) -> u32 {
-    process.map_or(0, |process| 1 << process)
 }
 
 /// The action that a step names, if it is possible.

@@ -66,19 +66,24 @@ impl Explored {
         constants: &[(String, String)],
         observed: &[String],
     ) -> Schedule {
-        let mut steps = self.schedule.clone();
-        for step in &mut steps {
-            step.observed.retain(|(name, _)| observed.contains(name));
-        }
         Schedule {
             spec: self.spec.to_owned(),
             variant: variant.to_owned(),
             shows: self.verdict.to_string(),
             settings: constants.to_vec(),
-            steps,
+            steps: showing(&self.schedule, observed),
             repeats_from: None,
         }
     }
+}
+
+/// Steps that show no other variables than these.
+pub(super) fn showing(steps: &[Step], observed: &[String]) -> Vec<Step> {
+    let mut steps = steps.to_vec();
+    for step in &mut steps {
+        step.observed.retain(|(name, _)| observed.contains(name));
+    }
+    steps
 }
 
 /// How a state was first reached.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use blkmq::schedule::Schedule;
-use explore::spec::{Explored, Options, Specification, explore, replay};
+use explore::spec::{Explored, Options, Specification, explore, liveness, replay};
 use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
 
 /// A file of a specification's folder.
@@ -121,4 +121,19 @@ pub(crate) fn found_replays<S: Specification>(setting: &S, variant: &str) -> Sch
     assert_eq!(replayed.verdict.to_string(), read.shows, "{variant}");
     assert!(!replayed.left.is_empty(), "{variant}");
     read
+}
+
+/// Whether every request ends; if one may not, the way that it waits for ever replays.
+pub(crate) fn all_end<S: Specification>(variant: &str) -> bool {
+    let setting = setting::<S>(variant);
+    let Some(waits) = liveness(&setting).waits else {
+        return true;
+    };
+    let constants = explore::tlc::settings(&configuration::<S>(variant));
+    let file = waits.schedule_file::<S>(variant, &constants, &expectations::<S>().observed);
+    let read = Schedule::parse(&file.to_string()).expect("a right file");
+    let replayed = replay(&setting, &read);
+    assert_eq!(replayed.rejected, None, "{variant}");
+    assert_eq!(replayed.verdict.to_string(), read.shows, "{variant}");
+    false
 }
