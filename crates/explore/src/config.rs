@@ -7,14 +7,14 @@ use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::Op;
+use blkmq::request::{HctxId, Op};
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 /// Ticks a second; no tick passes while exploring.
 const HZ: u32 = 250;
 
-/// One queue, its device, and who uses them.
+/// Queues of one tag set, their device, and who uses them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Name in reports.
@@ -25,7 +25,9 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// CPUs; tasks and the other contexts are spread over them.
     pub cpus: u16,
-    /// Hardware queues, at most one a CPU.
+    /// Queues on the tag set, all alike.
+    pub queues: u8,
+    /// Hardware queues of each, at most one a CPU.
     pub hctxs: u16,
     /// Driver tags of each hctx.
     pub tags: u32,
@@ -83,6 +85,8 @@ pub struct Config {
 pub struct Task {
     /// CPU it runs on.
     pub cpu: u16,
+    /// Queue that it submits to.
+    pub queue: u8,
     /// How many bios.
     pub bios: u32,
     /// That many go through one plug, which is then flushed; 0: no plug.
@@ -100,6 +104,7 @@ impl Task {
     pub const fn read(cpu: u16) -> Task {
         Task {
             cpu,
+            queue: 0,
             bios: 1,
             plugged: 0,
             op: Op::Read,
@@ -168,6 +173,7 @@ impl Config {
             rules,
             scheduler,
             cpus: 1,
+            queues: 1,
             hctxs: 1,
             tags: 1,
             shared_tags: false,
@@ -204,6 +210,16 @@ impl Config {
         self.tasks.iter().map(|task| task.bios).sum()
     }
 
+    /// Hctxs of all queues.
+    pub(crate) fn all_hctxs(&self) -> usize {
+        usize::from(self.queues) * usize::from(self.hctxs)
+    }
+
+    /// An hctx among those of all queues.
+    pub(crate) fn place(&self, queue: u8, hctx: HctxId) -> usize {
+        usize::from(queue) * usize::from(self.hctxs) + usize::from(hctx.0)
+    }
+
     /// The block layer, idle.
     pub(crate) fn build(&self) -> BlkMq<Solo> {
         let scheduled = self.scheduler != SchedulerKind::None;
@@ -237,7 +253,7 @@ impl Config {
             elevator,
             bios: self.bios() as usize,
         };
-        BlkMq::new(&config, &mut || 0)
+        BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0)
     }
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {

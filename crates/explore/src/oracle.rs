@@ -8,7 +8,7 @@
 //! * at the end nothing is left.
 
 use crate::report::Verdict;
-use crate::world::{Choice, Fixed, Phase, Role, World};
+use crate::world::{Choice, Fixed, Phase, Role, Slot, World};
 use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Count, Lock, Solo, Word};
 use blkmq::queue::RequestQueue;
@@ -19,77 +19,86 @@ use blkmq::tags::Waiter;
 /// Invariants of every state. Panics of the structures' own checks are left to the caller.
 pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     let broken = |text: String| Err(Verdict::Broken(text));
-    let q = world.mq.queue(0);
-    if let Some(text) = q.with_pool(|pool| {
-        tags(world, pool)
-            .or_else(|| words(q))
-            .or_else(|| lines(&world.mq.sets[0].driver))
-            .or_else(|| lines(&q.sched))
-            .or_else(|| hctxs_in_line(world))
-            .or_else(|| places(world, pool))
-    }) {
+    let of_set = tags(world).or_else(|| lines(&world.mq.sets[0].driver));
+    if let Some(text) = of_set.or_else(|| hctxs_in_line(world)) {
         return broken(text);
     }
-    if q.elevator.is_free() {
-        q.with_pool(|pool| q.elevator.inspect(|elevator| elevator.check(pool)));
+    for q in &world.mq.queues {
+        let wrong = words(q).or_else(|| lines(&q.sched));
+        let wrong = wrong.or_else(|| q.with_pool(|pool| places(world, q, pool)));
+        if let Some(text) = wrong {
+            return broken(text);
+        }
+        if q.elevator.is_free() {
+            q.with_pool(|pool| q.elevator.inspect(|elevator| elevator.check(pool)));
+        }
     }
     Ok(())
 }
 
 /// Set bits against holders, for each map.
-fn tags(world: &World, pool: &RequestPool) -> Option<String> {
-    let mut driver = vec![0_u64; world.mq.sets[0].driver.len()];
-    let q = world.mq.queue(0);
+fn tags(world: &World) -> Option<String> {
+    let set = &world.mq.sets[0];
+    let mut driver = vec![0_u64; set.driver.len()];
+    for q in &world.mq.queues {
+        if let Some(text) = q.with_pool(|pool| held_by_requests(world, q, pool, &mut driver)) {
+            return Some(text);
+        }
+    }
+    compare("driver", &set.driver, &driver)
+}
+
+/// A bit of a map has this holder; told if it has another one already.
+fn claim(held: &mut u64, kind: &str, bit: u32, by: &str) -> Option<String> {
+    let mask = 1_u64 << bit;
+    let twice = *held & mask != 0;
+    *held |= mask;
+    twice.then(|| format!("{kind} tag {bit} has two holders, the second is {by}"))
+}
+
+/// Tags of one queue: its own scheduler tags, and what it has of the set's driver tags.
+fn held_by_requests(
+    world: &World,
+    q: &RequestQueue<Solo>,
+    pool: &RequestPool,
+    driver: &mut [u64],
+) -> Option<String> {
+    let set = &world.mq.sets[0];
     let mut sched = vec![0_u64; q.sched.len()];
-    let mut claim = |kind: &str, map: usize, bit: u32, by: &str| {
-        let held = match kind {
-            "driver" => &mut driver[map],
-            _ => &mut sched[map],
-        };
-        let mask = 1_u64 << bit;
-        let twice = *held & mask != 0;
-        *held |= mask;
-        twice.then(|| format!("{kind} tag {bit} has two holders, the second is {by}"))
-    };
     for (id, rq) in pool.iter().filter(|(_, rq)| rq.place != Place::Free) {
         let borrows = q.hctx(rq.hctx).flush_rq == id;
         let by = format!("request {}", id.0);
         if let Some(tag) = rq.tag
             && (!borrows || q.has_elevator())
         {
-            let map = world.mq.sets[0].driver_index(rq.hctx);
-            if let Some(text) = claim("driver", map, tag.0, &by) {
+            let held = &mut driver[set.driver_index(rq.hctx)];
+            if let Some(text) = claim(held, "driver", tag.0, &by) {
                 return Some(text);
             }
         }
         if let Some(tag) = rq.internal_tag
             && !borrows
-            && let Some(text) = claim("scheduler", q.sched_index(rq.hctx), tag.0, &by)
+            && let Some(text) = claim(&mut sched[q.sched_index(rq.hctx)], "scheduler", tag.0, &by)
         {
             return Some(text);
         }
     }
     for context in &world.contexts {
-        for hand in context
-            .stack
-            .iter()
-            .filter_map(blkmq::path::Frame::tags_in_hand)
-        {
+        let frames = context.stack.iter().filter(|frame| frame.queue() == q.id);
+        for hand in frames.filter_map(blkmq::path::Frame::tags_in_hand) {
             let by = context.name();
-            let map = world.mq.sets[0].driver_index(hand.hctx);
-            if let Some(text) = hand.driver.and_then(|bit| claim("driver", map, bit, &by)) {
-                return Some(text);
-            }
-            let bit = hand.sched;
-            if let Some(bit) = bit
-                && let Some(text) = claim("scheduler", q.sched_index(hand.hctx), bit, &by)
-            {
-                return Some(text);
+            let held = &mut driver[set.driver_index(hand.hctx)];
+            let text = hand.driver.and_then(|bit| claim(held, "driver", bit, &by));
+            let text = text.or_else(|| {
+                let bit = hand.sched?;
+                claim(&mut sched[q.sched_index(hand.hctx)], "scheduler", bit, &by)
+            });
+            if text.is_some() {
+                return text;
             }
         }
     }
-    compare("driver", &world.mq.sets[0].driver, &driver)
-        .or_else(|| compare("scheduler", &q.sched, &sched))
+    compare("scheduler", &q.sched, &sched)
 }
 
 fn compare(kind: &str, maps: &[Sbitmap<Solo>], held: &[u64]) -> Option<String> {
@@ -169,10 +178,17 @@ fn hctxs_in_line(world: &World) -> Option<String> {
     if !lines().all(|ws| ws.queue.is_free()) {
         return None;
     }
-    let mut hctxs = (0..).zip(&world.mq.queue(0).hctxs);
-    hctxs.find_map(|(number, hctx)| {
+    let of_queue = |q| hctxs_of_queue_in_line(q, &lines);
+    world.mq.queues.iter().find_map(of_queue)
+}
+
+fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
+    q: &RequestQueue<Solo>,
+    lines: &impl Fn() -> L,
+) -> Option<String> {
+    (0..).zip(&q.hctxs).find_map(|(number, hctx)| {
         let entry = Waiter::Hctx {
-            queue: 0,
+            queue: q.id,
             hctx: HctxId(number),
             exclusive: false,
         };
@@ -187,8 +203,7 @@ fn hctxs_in_line(world: &World) -> Option<String> {
 }
 
 /// Where requests are, against where they say they are.
-fn places(world: &World, pool: &RequestPool) -> Option<String> {
-    let q = world.mq.queue(0);
+fn places(world: &World, q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<String> {
     let mut found: Vec<(RequestId, Place)> = Vec::new();
     for hctx in &q.hctxs {
         hctx.dispatch.inspect(|list| {
@@ -224,11 +239,15 @@ fn places(world: &World, pool: &RequestPool) -> Option<String> {
     });
     for context in &world.contexts {
         let plug = &context.cpu.plug;
+        if plug.queue != q.id {
+            continue;
+        }
         found.extend(plug.list.iter(pool).map(|rq| (rq, Place::Plug)));
         found.extend(plug.cached.iter(pool).map(|rq| (rq, Place::PlugCache)));
     }
-    let device = &world.outside.in_device;
-    found.extend(device.iter().map(|&rq| (rq, Place::Device)));
+    let device = world.outside.in_device.iter();
+    let of_queue = device.filter(|slot| slot.queue == q.id);
+    found.extend(of_queue.map(|slot| (slot.rq, Place::Device)));
     found.sort_unstable_by_key(|&(rq, _)| rq);
     for pair in found.windows(2) {
         if pair[0].0 == pair[1].0 {
@@ -243,7 +262,7 @@ fn places(world: &World, pool: &RequestPool) -> Option<String> {
             .iter()
             .find(|(other, _)| *other == id)
             .map(|&(_, place)| place);
-        if let Some(text) = misplaced(world, id, rq, there) {
+        if let Some(text) = misplaced(world, q.id, (id, rq), there) {
             return Some(text);
         }
     }
@@ -251,12 +270,17 @@ fn places(world: &World, pool: &RequestPool) -> Option<String> {
 }
 
 /// A request whose place is not where it was found.
-fn misplaced(world: &World, id: RequestId, rq: &Request, there: Option<Place>) -> Option<String> {
+fn misplaced(
+    world: &World,
+    queue: u8,
+    (id, rq): (RequestId, &Request),
+    there: Option<Place>,
+) -> Option<String> {
     let agrees = match rq.place {
         // In somebody's hands, which shows nowhere else; the scheduler checks its own.
         Place::Free | Place::Path | Place::Completing | Place::Elevator => there.is_none(),
         // Taken from the device by a completer that has not done its first label.
-        Place::Device => there == Some(Place::Device) || ends(world, id),
+        Place::Device => there == Some(Place::Device) || ends(world, Slot { queue, rq: id }),
         place => there == Some(place),
     };
     (!agrees).then(|| {
@@ -266,9 +290,9 @@ fn misplaced(world: &World, id: RequestId, rq: &Request, there: Option<Place>) -
 }
 
 /// A completer has taken this request and not done its first label.
-fn ends(world: &World, id: RequestId) -> bool {
+fn ends(world: &World, slot: Slot) -> bool {
     let mut frames = world.contexts.iter().flat_map(|context| &context.stack);
-    frames.any(|frame| frame.ends() == Some(id))
+    frames.any(|frame| frame.queue() == slot.queue && frame.ends() == Some(slot.rq))
 }
 
 /// Invariants of a state at rest: `choices` is all that can happen in it.
@@ -311,8 +335,8 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
     {
         return broken("a context is left though all bios have ended");
     }
-    let q = world.mq.queue(0);
-    for map in world.mq.sets[0].driver.iter().chain(&q.sched) {
+    let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
+    for map in world.mq.sets[0].driver.iter().chain(sched) {
         let (mut tasks, mut hctxs) = (0, 0);
         for ws in &map.wait {
             ws.queue.inspect(|queue| {
@@ -334,19 +358,24 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
 
 /// Where the bios are that will not end.
 fn stuck(world: &World) -> String {
-    let q = world.mq.queue(0);
     let mut parts = vec![format!(
         "{} of {} bios have ended",
         world.outside.ended, world.outside.started
     )];
-    q.with_pool(|pool| {
-        for (id, rq) in pool.iter().filter(|(_, rq)| rq.place != Place::Free) {
-            parts.push(format!("request {} in {:?}", id.0, rq.place));
-        }
-    });
-    for (number, hctx) in q.hctxs.iter().enumerate() {
-        if hctx.restart.peek() {
-            parts.push(format!("RESTART of hctx {number} set"));
+    for q in &world.mq.queues {
+        let of = match q.id {
+            0 => String::new(),
+            id => format!(" of queue {id}"),
+        };
+        q.with_pool(|pool| {
+            for (id, rq) in pool.iter().filter(|(_, rq)| rq.place != Place::Free) {
+                parts.push(format!("request {}{of} in {:?}", id.0, rq.place));
+            }
+        });
+        for (number, hctx) in q.hctxs.iter().enumerate() {
+            if hctx.restart.peek() {
+                parts.push(format!("RESTART of hctx {number}{of} set"));
+            }
         }
     }
     for context in world.contexts.iter().filter(|context| !context.is_idle()) {

@@ -117,9 +117,9 @@ pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -
         let started = before.is_idle();
         let panicked = crate::search::guarded(|| world.apply(fixed, choice, &mut log)).is_err();
         let what = match asked {
-            Phase::Asks { rq } => {
+            Phase::Asks(slot) => {
                 let answer = world.contexts[usize::from(choice.context)].cpu.answer;
-                format!("the device answers {answer:?} to request {}", rq.0)
+                format!("the device answers {answer:?} to request {}", slot.rq.0)
             }
             _ if started && log.is_empty() => format!("starts{}", way_of(&world, choice)),
             _ => log

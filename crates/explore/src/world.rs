@@ -6,18 +6,18 @@
 
 mod context;
 mod device;
+mod effects;
 mod mutant;
 
 use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Task};
-use blkmq::env::{Effect, Solo};
+use blkmq::env::Solo;
 use blkmq::path::{
     CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, CpuId, HctxId, OpFlags, Place, RequestId, Sector, Sectors, Status};
-use blkmq::time::Duration;
+use blkmq::request::{Bio, CpuId, HctxId, OpFlags, RequestId, Sector, Sectors, Status};
 pub(crate) use context::{Context, Phase, Role};
 use mutant::Labels;
 
@@ -28,6 +28,13 @@ pub(crate) struct Choice {
     pub(crate) context: u8,
     /// Which of its ways.
     pub(crate) way: u8,
+}
+
+/// A request by its queue and its place in that one's pool.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Slot {
+    pub(crate) queue: u8,
+    pub(crate) rq: RequestId,
 }
 
 /// When the work item of an hctx runs.
@@ -44,15 +51,15 @@ pub(crate) enum Pending {
 /// What the paths do not know.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Outside {
-    /// Requests that the device has, lowest slot first: it may complete any of them.
-    pub(crate) in_device: Vec<RequestId>,
+    /// Requests that the device has, lowest queue and slot first: it may complete any of them.
+    pub(crate) in_device: Vec<Slot>,
     /// Refusals left.
     pub(crate) refusals: u8,
     /// Requeues by the driver left.
     pub(crate) requeues: u8,
-    /// hctxs that the driver has promised to run.
+    /// hctxs that the driver has promised to run, queue by queue.
     pub(crate) promised: u64,
-    /// Work item of each hctx.
+    /// Work item of each hctx, queue by queue.
     pub(crate) run_work: Vec<Pending>,
     /// Work item of the requeue list.
     pub(crate) requeue_work: bool,
@@ -148,8 +155,10 @@ impl Fixed {
             add(Role::Task(index as u8), task.cpu);
         }
         let mq = config.build();
-        for (hctx, queue) in mq.queue(0).hctxs.iter().enumerate() {
-            add(Role::RunWork(HctxId(hctx as u16)), queue.cpumask[0].0);
+        for queue in &mq.queues {
+            for (hctx, at) in (0..).zip(&queue.hctxs) {
+                add(Role::RunWork(queue.id, HctxId(hctx)), at.cpumask[0].0);
+            }
         }
         if config.requeues > 0 || config.tasks.iter().any(|task| task.flush) {
             add(Role::RequeueWork, 0);
@@ -165,7 +174,7 @@ impl Fixed {
                 refusals: config.refusals,
                 requeues: config.requeues,
                 promised: 0,
-                run_work: vec![Pending::No; usize::from(config.hctxs)],
+                run_work: vec![Pending::No; config.all_hctxs()],
                 requeue_work: false,
                 started: 0,
                 ended: 0,
@@ -199,7 +208,7 @@ impl World {
                 Phase::Ready | Phase::Tries(_) | Phase::Budget => 1,
                 Phase::PutBudget | Phase::Follows => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
-                Phase::Asks { rq } => self.ways_to_answer(fixed, rq),
+                Phase::Asks(slot) => self.ways_to_answer(fixed, slot),
                 Phase::Parked if !context.woken => 0,
                 Phase::Parked if fixed.config.migrates => fixed.config.cpus as u8,
                 Phase::Parked => 1,
@@ -222,8 +231,9 @@ impl World {
                     !fixed.config.in_order || index == 0 || self.contexts[index - 1].has_started();
                 u8::from(more && turn)
             }
-            Role::RunWork(hctx) => {
-                u8::from(self.outside.run_work[usize::from(hctx.0)] != Pending::No)
+            Role::RunWork(queue, hctx) => {
+                let work = self.outside.run_work[fixed.config.place(queue, hctx)];
+                u8::from(work != Pending::No)
             }
             Role::RequeueWork => u8::from(self.outside.requeue_work),
             Role::Completer(index) => {
@@ -274,8 +284,8 @@ impl World {
                 self.contexts[index].try_lock(&self.mq, id);
                 return;
             }
-            Phase::Asks { rq } => {
-                self.answer(fixed, index, rq, choice.way);
+            Phase::Asks(slot) => {
+                self.answer(fixed, index, slot, choice.way);
                 return;
             }
             Phase::Budget | Phase::PutBudget => {
@@ -304,23 +314,24 @@ impl World {
         let role = self.contexts[index].role;
         let (frame, shared) = match role {
             Role::Task(task) => (self.next_of_task(fixed, index, usize::from(task)), false),
-            Role::RunWork(hctx) => {
-                self.outside.run_work[usize::from(hctx.0)] = Pending::No;
-                (Frame::Run(RunPath::work(0, hctx)), true)
+            Role::RunWork(queue, hctx) => {
+                self.outside.run_work[fixed.config.place(queue, hctx)] = Pending::No;
+                (Frame::Run(RunPath::work(queue, hctx)), true)
             }
             Role::RequeueWork => {
                 self.outside.requeue_work = false;
                 (Frame::Requeue(RequeuePath::new(0)), true)
             }
             Role::Completer(_) => {
-                let rq = if fixed.completes_twice() {
+                let slot = if fixed.completes_twice() {
                     self.outside.in_device[way]
                 } else {
                     self.outside.in_device.remove(way)
                 };
                 self.keep_promises(fixed);
-                self.take_back(fixed, index, rq);
-                (Frame::Complete(CompletePath::end(0, rq, Status::Ok)), true)
+                self.take_back(fixed, index, slot);
+                let path = CompletePath::end(slot.queue, slot.rq, Status::Ok);
+                (Frame::Complete(path), true)
             }
         };
         let context = &mut self.contexts[index];
@@ -336,7 +347,7 @@ impl World {
         if full || !fixed.wants_more(&config, context) {
             context.plugged = 0;
             context.cpu.plug.active = false;
-            return Frame::Plug(PlugPath::unplug(0, Unplug::Finish));
+            return Frame::Plug(PlugPath::unplug(config.queue, Unplug::Finish));
         }
         if config.plugged > 0 {
             context.plugged += 1;
@@ -358,15 +369,18 @@ impl World {
         bio.owner = task as u32;
         context.submitted += 1;
         self.outside.started += 1;
-        let id = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
+        let id = self
+            .mq
+            .queue(config.queue)
+            .with_pool(|pool| pool.add_bio(bio));
         let id = id.expect("there is a slot for every bio");
         let how = Execute {
             at_head: true,
             in_background: true,
         };
         Frame::Submit(match config.passthrough {
-            true => SubmitPath::execute(0, id, how),
-            false => SubmitPath::new(0, id),
+            true => SubmitPath::execute(config.queue, id, how),
+            false => SubmitPath::new(config.queue, id),
         })
     }
 
@@ -378,7 +392,7 @@ impl World {
                 context.finish();
                 return;
             };
-            let label = frame.label();
+            let (label, queue) = (frame.label(), frame.queue());
             log.push(label);
             let locked = context.cpu.locks_held() > 0;
             context.cpu.begin_label();
@@ -406,7 +420,7 @@ impl World {
                     }
                 }
                 Next::Submit(rq) | Next::SubmitLast(rq) => {
-                    context.phase = Phase::Asks { rq };
+                    context.phase = Phase::Asks(Slot { queue, rq });
                     return;
                 }
                 Next::Park => {
@@ -439,52 +453,5 @@ impl World {
                 return;
             }
         }
-    }
-
-    /// Makes any use of a request that was freed a panic.
-    fn poison_free_slots(&self) {
-        self.mq.queue(0).with_pool(|pool| {
-            for slot in 0..pool.len() as u32 {
-                if pool[RequestId(slot)].place == Place::Free {
-                    pool[RequestId(slot)].hctx = HctxId(u16::MAX);
-                    pool[RequestId(slot)].ctx = CpuId(u16::MAX);
-                }
-            }
-        });
-    }
-
-    /// Carries out the effects of a label. True if there were any.
-    fn drain(&mut self, fixed: &Fixed, index: usize) -> bool {
-        let mut number = 0;
-        while let Some(effect) = self.contexts[index].cpu.outbox.take(number) {
-            number += 1;
-            match effect {
-                Effect::Kick { hctx, delay, .. } if delay == Duration::ZERO => {
-                    self.kick(fixed, hctx, Pending::Now);
-                }
-                Effect::Kick { hctx, .. } => self.kick(fixed, hctx, Pending::Later),
-                Effect::KickUnlessPending { hctx, .. } => {
-                    if self.outside.run_work[usize::from(hctx.0)] == Pending::No {
-                        self.kick(fixed, hctx, Pending::Later);
-                    }
-                }
-                Effect::KickRequeue { .. } => self.outside.requeue_work = true,
-                Effect::BioEnd { .. } => self.outside.ended += 1,
-                Effect::Wake(waiter) => {
-                    if !fixed.loses_wakes() {
-                        self.contexts[waiter.0 as usize].woken = true;
-                    }
-                }
-            }
-        }
-        number > 0
-    }
-
-    /// mod_delayed_work(): a later call replaces an earlier one, whichever is sooner.
-    fn kick(&mut self, fixed: &Fixed, hctx: HctxId, when: Pending) {
-        if when == Pending::Later && !fixed.config.delayed_runs {
-            return;
-        }
-        self.outside.run_work[usize::from(hctx.0)] = when;
     }
 }

@@ -19,6 +19,7 @@ fn busy(rules: Rules, scheduler: SchedulerKind, hctxs: u16, tags: u32) -> Config
     );
     let mut config = Config::new(&name, rules, scheduler, 0);
     let task = |cpu: u16, plugged, op, flush| Task {
+        queue: 0,
         cpu,
         bios: 200,
         plugged,

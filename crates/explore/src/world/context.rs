@@ -2,10 +2,11 @@
 
 use core::hash::{Hash, Hasher};
 
+use super::Slot;
 use blkmq::env::{Answer, Cpu, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{CpuId, HctxId, RequestId};
+use blkmq::request::{CpuId, HctxId};
 use blkmq::tags::WaiterId;
 
 /// Who it is.
@@ -13,8 +14,8 @@ use blkmq::tags::WaiterId;
 pub(crate) enum Role {
     /// Submits bios.
     Task(u8),
-    /// kblockd: the run_work of an hctx.
-    RunWork(HctxId),
+    /// kblockd: the run_work of an hctx of a queue.
+    RunWork(u8, HctxId),
     /// kblockd: requeue_work.
     RequeueWork,
     /// Block softirq: ends requests.
@@ -32,11 +33,8 @@ pub(crate) enum Phase {
     Wants(LockId),
     /// Try this lock.
     Tries(LockId),
-    /// Learn what the device says.
-    Asks {
-        /// The request that was offered.
-        rq: RequestId,
-    },
+    /// Learn what the device says to the request that was offered.
+    Asks(Slot),
     /// Go on once it is woken.
     Parked,
     /// Ask for a budget.
@@ -127,7 +125,8 @@ impl Context {
     pub(crate) fn name(&self) -> String {
         match self.role {
             Role::Task(index) => format!("task {index}"),
-            Role::RunWork(hctx) => format!("run work {}", hctx.0),
+            Role::RunWork(0, hctx) => format!("run work {}", hctx.0),
+            Role::RunWork(queue, hctx) => format!("run work {} of queue {queue}", hctx.0),
             Role::RequeueWork => "requeue work".to_owned(),
             Role::Completer(index) => format!("completer {index}"),
         }

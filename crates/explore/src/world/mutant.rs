@@ -2,8 +2,9 @@
 
 use super::{Fixed, World};
 use crate::config::{Mutant, Stops};
-use blkmq::env::{Bit, Cpu, Word};
+use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
+use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Place};
 
 /// Labels that the explorer knows by name.
@@ -110,10 +111,12 @@ impl World {
 
     /// Requests that are somewhere between allocation and end.
     pub(crate) fn live(&self) -> usize {
-        self.mq.queue(0).with_pool(|pool| {
-            pool.iter()
-                .filter(|(_, rq)| rq.place != Place::Free)
-                .count()
-        })
+        let of_queue = |queue: &RequestQueue<Solo>| {
+            queue.with_pool(|pool| {
+                let live = pool.iter().filter(|(_, rq)| rq.place != Place::Free);
+                live.count()
+            })
+        };
+        self.mq.queues.iter().map(of_queue).sum()
     }
 }
