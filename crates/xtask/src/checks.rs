@@ -97,7 +97,14 @@ fn loom_tests() -> Run {
 /// Tests in which a defect of a step machine must be found, and its repaired form clean: those of
 /// the explorer, those of the walks, and those under loom.
 pub(crate) fn machine_mutants() -> Result {
-    const TESTS: &[&str] = &["exhaustive", "corpus", "series", "dispatch", "soak"];
+    const TESTS: &[&str] = &[
+        "exhaustive",
+        "corpus",
+        "series",
+        "dispatch",
+        "shared",
+        "soak",
+    ];
     let mut run = Run::cargo(&[
         "test",
         "--package",

@@ -1,11 +1,11 @@
 //! What paths hold between two labels, for oracles and checkers: tags between a request and the map
-//! that they go back to, requests between two lists.
+//! that they come from, requests between two lists.
 
 use super::{Frame, RunPath};
 use crate::list::QueueList;
 use crate::request::{HctxId, RequestId};
 
-/// Bits on their way back.
+/// Bits on their way to a request or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TagsInHand {
     /// From whose maps.
@@ -17,7 +17,7 @@ pub struct TagsInHand {
 }
 
 impl Frame {
-    /// Bits that this path holds and no request does; none for paths that give no tags back.
+    /// Bits that this path holds and no request does; none for paths that hold none.
     pub fn tags_in_hand(&self) -> Option<TagsInHand> {
         match self {
             Frame::Complete(path) => Some(path.tags_in_hand()),
@@ -30,8 +30,8 @@ impl Frame {
                     sched: None,
                 })
             }
-            Frame::Submit(_)
-            | Frame::Plug(_)
+            Frame::Submit(path) => path.tag_in_hand(),
+            Frame::Plug(_)
             | Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::DdInsert(_)

@@ -9,7 +9,7 @@ use crate::path::fair::{self, Fair, FairStep};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
 use crate::path::tag::{self, Search, TagMap};
-use crate::path::{Call, Next, lock};
+use crate::path::{Call, Next, TagsInHand, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue, WORDS_MAX};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::{Fix, FlushData};
@@ -124,6 +124,18 @@ impl SubmitPath {
         let index = &q.hctx(self.hctx).wait_index;
         self.ws = index.get();
         index.put((self.ws + 1) % queues);
+    }
+
+    /// A driver tag that was found in a set that queues share, and that no request has yet.
+    pub(in crate::path) fn tag_in_hand(&self) -> Option<TagsInHand> {
+        let Search::Found(Tag(bit)) = self.search else {
+            return None;
+        };
+        Some(TagsInHand {
+            hctx: self.hctx,
+            driver: Some(bit),
+            sched: None,
+        })
     }
 
     pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {

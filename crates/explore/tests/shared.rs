@@ -1,0 +1,153 @@
+//! Queues that share a tag set, under a kernel's whole rules, one step a shared access: also what
+//! `specs/Restart` joins, the walk of old rules over the set and the second attempt under the lock
+//! of the line. Without 3 ms runs, so that a stall is for ever.
+//!
+//! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
+
+use blkmq::rules::{Recheck, Restart, Rules, SchedulerKind, TagLine};
+use explore::{Config, Mutant, Report, Task, exhaustive, walk};
+use std::fs;
+use std::path::Path;
+
+const NONE: SchedulerKind = SchedulerKind::None;
+const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
+
+/// `tasks` by queue: `r` reads, `p` sends a passthrough request. With a scheduler all have
+/// submitted before the exploration begins.
+fn shared(rules: Rules, kind: SchedulerKind, tags: u32, tasks: &[&str]) -> Config {
+    let name = format!(
+        "{}, {}, {}, {tags} {} for {}",
+        rules.name,
+        rules.restart.name,
+        kind.name(),
+        if tags == 1 { "tag" } else { "tags" },
+        tasks.join(" and ")
+    );
+    let mut config = Config::new(&name, rules, kind, 0);
+    config.queues = tasks.len() as u8;
+    config.tags = tags;
+    config.nr_requests = 4;
+    for (queue, ways) in (0..).zip(tasks) {
+        config.tasks.extend(ways.chars().map(|way| Task {
+            queue,
+            passthrough: way == 'p',
+            ..Task::read(0)
+        }));
+    }
+    config.in_order = false;
+    if kind == DEADLINE {
+        config.prefilled = config.tasks.len();
+    }
+    config
+}
+
+fn line(report: &Report) -> String {
+    format!(
+        "{:<58}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
+        report.name,
+        report.verdict.word(),
+        report.generated,
+        report.distinct,
+        report.depth
+    )
+}
+
+/// Compares with, or writes, `tests/counts/NAME`.
+fn compare(name: &str, got: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
+    let path = folder.join(name);
+    if std::env::var_os("UPDATE_COUNTS").is_some() {
+        fs::write(&path, got).expect("a writable table");
+    }
+    let expected = fs::read_to_string(&path).expect("a table for each test");
+    assert_eq!(got, expected, "other counts than in {name}");
+}
+
+fn clean(config: &Config) -> String {
+    let report = exhaustive(config);
+    assert_eq!(report.verdict.word(), "clean", "{report}");
+    line(&report)
+}
+
+/// Kernels whose rules of restarting queues on one set are whole presets.
+const KERNELS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
+
+#[test]
+fn whole_presets_leave_nothing_on_a_shared_set() {
+    let mut table = String::new();
+    for rules in KERNELS {
+        for preset in Restart::PRESETS {
+            let rules = rules.with_restart(preset);
+            table += &clean(&shared(rules, DEADLINE, 1, &["r", "r"]));
+        }
+        table += &clean(&shared(rules, NONE, 1, &["r", "r"]));
+    }
+    compare("shared.txt", &table);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn repaired_presets_leave_nothing_of_three_requests() {
+    let mut table = String::new();
+    for preset in [Restart::V4_15, Restart::V4_19, Restart::V5_9] {
+        let rules = Rules::v6_12().with_restart(preset);
+        table += &clean(&shared(rules, DEADLINE, 2, &["rr", "r"]));
+    }
+    table += &clean(&shared(Rules::v6_12(), DEADLINE, 1, &["rp", "r"]));
+    compare("shared-three.txt", &table);
+}
+
+/// An hctx that stands in no line and looks only at its mark waits for the end of its own requests,
+/// and the other queue has the tag.
+#[test]
+fn without_a_line_the_other_queue_waits_for_ever() {
+    let mut table = String::new();
+    for preset in [Restart::V4_14, Restart::V4_19, Restart::V5_9] {
+        let restart = Restart {
+            line: TagLine::Nowhere,
+            recheck: Recheck::Unpromised,
+            ..preset
+        };
+        let rules = Rules::v6_12().with_restart(restart);
+        let report = exhaustive(&shared(rules, DEADLINE, 1, &["r", "r"]));
+        assert_eq!(report.verdict.word(), "stall", "{report}");
+        let told = report.to_string();
+        assert!(told.contains("in Dispatch, RESTART of hctx 0"), "{told}");
+        table += &line(&report);
+    }
+    compare("shared-no-line.txt", &table);
+}
+
+#[test]
+fn a_forgotten_place_in_line_is_found() {
+    let mut config = shared(Rules::v6_12(), DEADLINE, 1, &["r", "r"]);
+    config.mutant = Some(Mutant::ForgottenLine);
+    assert_eq!(exhaustive(&config).verdict.word(), "broken");
+}
+
+/// Steps of a walk before it is drained.
+const STEPS: u64 = 300;
+
+/// A read in the scheduler and a passthrough request on the dispatch list of each queue: the
+/// six-step stall of v4.12 to v4.14 (S20), and whole presets that do not have it.
+#[test]
+fn walks_stall_under_the_counter_of_the_queue_and_under_no_other_rule() {
+    let tasks = ["rp", "rp"];
+    let walks = if cfg!(debug_assertions) { 300 } else { 5_000 };
+    let first = |preset: Restart, rules: Rules| {
+        let config = shared(rules.with_restart(preset), DEADLINE, 2, &tasks);
+        (0..walks).find_map(|seed| {
+            let report = walk(&config, seed, STEPS);
+            (report.verdict.word() != "clean").then_some(report)
+        })
+    };
+    for rules in KERNELS {
+        for preset in Restart::PRESETS {
+            let found = first(preset, rules);
+            let word = found.as_ref().map(|report| report.verdict.word());
+            let expected = (preset == Restart::V4_14).then_some("stall");
+            let told = found.map(|report| report.to_string());
+            assert_eq!(word, expected, "{} {}: {told:?}", rules.name, preset.name);
+        }
+    }
+}
