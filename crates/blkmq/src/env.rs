@@ -105,6 +105,18 @@ pub trait Hint: Debug {
     fn put(&self, value: u32);
 }
 
+/// A cache line whose contents a path does not model: only who touched it last matters.
+pub trait Spot: Debug {
+    /// A line that nobody has touched.
+    fn new() -> Self;
+    /// A load from it, one of many such spots that are looked at one after another: how many in
+    /// all. Lines of a table that does not fit into a CPU's own cache have gone out of it when the
+    /// CPU comes round to them again.
+    fn read_among(&self, spots: usize, cpu: &mut Cpu);
+    /// A store to it.
+    fn write(&self, cpu: &mut Cpu);
+}
+
 /// A spin lock and what it guards. The driver acquires, which is the grant; the path releases.
 pub trait Lock<T>: Debug {
     /// Access to the guarded value; borrows the CPU, so no other operation of the environment
@@ -161,6 +173,8 @@ pub trait Env: Sized + Debug + 'static {
     type Word: Word;
     /// Hints.
     type Hint: Hint;
+    /// Cache lines without a value.
+    type Spot: Spot;
     /// Locks.
     type Lock<T: Debug + 'static>: Lock<T>;
     /// Slabs.

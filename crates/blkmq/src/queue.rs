@@ -13,7 +13,7 @@ pub use locks::{IrqClass, LockId, LockKind};
 
 use crate::elevator::Elevator;
 use crate::elevator::mq_deadline::DeadlineShared;
-use crate::env::{Bit, Count, Env, Hint, Lock, Slab, Word, solo_value};
+use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, RequestId, RequestPool};
 use crate::rules::{Insertion, SchedulerKind};
@@ -120,6 +120,8 @@ pub struct HwQueue<E: Env> {
     pub ctx_map: Vec<E::Word>,
     /// BLK_MQ_S_SCHED_RESTART.
     pub restart: E::Bit,
+    /// The lines of `tags`, `run` and `dispatch_wait`, next to each other (up to v4.18).
+    pub tags_line: E::Spot,
     /// BLK_MQ_S_STOPPED.
     pub stopped: E::Bit,
     /// dispatch_wait stands in a wait queue of the driver tags.
@@ -144,7 +146,7 @@ pub struct HwQueue<E: Env> {
 
 solo_value!(HwQueue {
     cpumask, ctxs, flush_rq;
-    dispatch, dispatch_pending, ctx_map, restart, stopped, dispatch_wait, dispatch_line,
+    dispatch, dispatch_pending, ctx_map, restart, tags_line, stopped, dispatch_wait, dispatch_line,
     tag_active, nr_active, dispatch_busy, dispatch_from, wait_index, flush
 });
 
@@ -309,6 +311,16 @@ impl<E: Env> RequestQueue<E> {
         &self.hctxs[usize::from(hctx.0)]
     }
 
+    /// Something on the line of `hctx->tags` changes that only who walks over hctxs feels: the
+    /// count of runs, or the entry on a wait queue.
+    ///
+    /// Deviation(D16): nothing where nobody walks.
+    pub(crate) fn dirty_tags_line(&self, hctx: HctxId, cpu: &mut Cpu) {
+        if self.settings.rules.restart.rule.walks() {
+            self.hctx(hctx).tags_line.write(cpu);
+        }
+    }
+
     /// The slot of the request that holds bit `bit` of the map that identifies requests.
     pub fn slot(&self, map: usize, bit: u32) -> RequestId {
         RequestId(map as u32 * self.settings.slots_per_map + bit)
@@ -350,6 +362,7 @@ impl<E: Env> HwQueue<E> {
             dispatch_pending: E::Bit::new(false),
             ctx_map: (0..words).map(|_| E::Word::new(0)).collect(),
             restart: E::Bit::new(false),
+            tags_line: E::Spot::new(),
             stopped: E::Bit::new(false),
             dispatch_wait: E::Bit::new(false),
             dispatch_line: E::Hint::new(0),

@@ -229,6 +229,9 @@ pub(crate) struct RunArgs {
     /// Add the spreads of latencies, waits, holds, hand-offs and queue depth to the JSON report
     #[arg(long)]
     pub(crate) details: bool,
+    /// Add how often functions of the block layer were called and how long they took
+    #[arg(long)]
+    pub(crate) functions: bool,
     /// Write a part of the run as a trace that ui.perfetto.dev opens
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_perfetto: Option<PathBuf>,

@@ -89,6 +89,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/seq-merge.toml"),
     ),
     built_in(
+        "shared-restart-cost.toml",
+        include_str!("../scenarios/shared-restart-cost.toml"),
+    ),
+    built_in(
         "shared-restart-stall.toml",
         include_str!("../scenarios/shared-restart-stall.toml"),
     ),

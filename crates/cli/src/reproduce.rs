@@ -12,7 +12,7 @@ use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
-use sim::report::{Origin, Report, digest};
+use sim::report::{FunctionReport, Origin, Report, digest};
 use sim::reproduce::{Figure, Row, Table, published};
 use sim::scenario::ProfileFacts;
 
@@ -133,7 +133,8 @@ fn report_of(row: &Row, profiles: &[MachineProfile], quick: bool) -> Result<Opti
         scenario_hash: digest(&text),
         options: row.set.clone(),
     };
-    let report = Report::new(origin, &plan, profile, simulator.recorder(), None);
+    let mut report = Report::new(origin, &plan, profile, simulator.recorder(), None);
+    report.functions = Some(FunctionReport::all(simulator.recorder()));
     Ok(Some(report))
 }
 
@@ -151,7 +152,15 @@ pub(crate) fn plan_of<'a>(
         scenario = scenario.set(assignment)?;
     }
     if quick {
-        scenario = scenario.set("job.runtime=10ms")?.set("job.ramp_time=2ms")?;
+        let own = row.quick.clone();
+        let usual = || {
+            ["job.runtime=10ms", "job.ramp_time=2ms"]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        for assignment in own.unwrap_or_else(usual) {
+            scenario = scenario.set(&assignment)?;
+        }
     }
     let facts: Vec<ProfileFacts<'_>> = profiles
         .iter()

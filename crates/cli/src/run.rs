@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use sim::machine::{Outcome, Simulator};
-use sim::report::Report;
+use sim::report::{FunctionReport, Report};
 
 use crate::args::RunArgs;
 use crate::drive::drive;
@@ -44,7 +44,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         Outcome::Stalled(stall) => Some(stall.as_ref()),
     };
     let origin = prepared.origin.clone();
-    let report = Report::new(origin, plan, profile, simulator.recorder(), stall);
+    let mut report = Report::new(origin, plan, profile, simulator.recorder(), stall);
+    if args.functions {
+        report.functions = Some(FunctionReport::all(simulator.recorder()));
+    }
     traces.complete(&mut simulator)?;
     outputs.write(&report, &interrupt, || traces.keep())?;
     if std::io::stderr().is_terminal() {

@@ -207,6 +207,7 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         },
         blktrace: None,
         details: false,
+        functions: false,
         trace_perfetto: None,
         trace_window: None,
         fio: Vec::new(),

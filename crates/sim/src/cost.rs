@@ -15,6 +15,10 @@ use blkmq::time::Duration;
 
 use crate::profile::{Distance, MachineProfile, Without};
 
+/// What lies between the same lines of two hctxs: struct blk_mq_hw_ctx comes from kmalloc-1k, so
+/// these lines share one set of a cache in sixteen.
+const HCTX_BYTES: u32 = 1024;
+
 /// Prices in picoseconds.
 #[derive(Clone, Debug)]
 pub struct CostModel {
@@ -27,6 +31,7 @@ pub struct CostModel {
     distance: Vec<Distance>,
     cpus: usize,
     without: Without,
+    own_cache: Option<u32>,
     shared_percent: u64,
     step: [u64; Step::ALL.len()],
     /// The same while the sibling runs too.
@@ -55,6 +60,9 @@ impl CostModel {
             distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
             cpus: usize::from(cpus),
             without: profile.without,
+            own_cache: profile
+                .caches
+                .map(|caches| caches.own_kib * 1024 / HCTX_BYTES),
             shared_percent: profile.smt.shared_percent,
             step,
             step_beside: step.map(|ps| percent_of(ps, profile.smt.shared_percent)),
@@ -116,6 +124,7 @@ impl CostModel {
             container_op: self.container_op,
             blind_tries: self.without.try_lock,
             overlap: self.overlap(),
+            own_cache: self.own_cache,
             near: self.near(cpu),
         }
     }

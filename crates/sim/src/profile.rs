@@ -29,6 +29,9 @@ pub struct MachineProfile {
     pub transfer_ps: Transfer,
     /// Threads of one core that run at once.
     pub smt: Smt,
+    /// Sizes of caches. Without them a line that was read stays in the CPU's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<Caches>,
     /// Costs of the hardware and of steps outside the block layer, cycles.
     pub cycles: Cycles,
     /// Costs of the block layer's labels, cycles: `default` and those that differ.
@@ -87,6 +90,14 @@ pub struct Smt {
     pub shared_percent: u64,
 }
 
+/// Sizes of caches.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caches {
+    /// A core's own (second level), KiB.
+    pub own_kib: u32,
+}
+
 /// How far two CPUs are apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Distance {
@@ -103,10 +114,11 @@ pub enum Distance {
 }
 
 /// Profiles that are built in.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml")),
     ("dell-r7525", include_str!("../profiles/dell-r7525.toml")),
     ("xeon-10c", include_str!("../profiles/xeon-10c.toml")),
+    ("pserver16", include_str!("../profiles/pserver16.toml")),
     ("qemu-icount", include_str!("../profiles/qemu-icount.toml")),
 ];
 

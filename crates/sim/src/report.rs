@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde::ser::Serializer;
 use sha2::{Digest, Sha256};
 
-use crate::cost::Component;
 use crate::machine::Stall;
 use crate::plan::{DiskPlan, Plan, QueuePlan, ThreadPlan};
 use crate::profile::MachineProfile;
@@ -20,12 +19,16 @@ mod csv;
 mod details;
 mod device;
 mod direction;
+mod functions;
 mod text;
+mod work;
 
 pub use csv::quoted;
 pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
+pub use functions::FunctionReport;
+pub use work::WorkReport;
 
 /// Where a run came from: what the caller knows and the plan does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +59,9 @@ pub struct Report {
     /// Each of several devices; left out if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DiskReport>,
+    /// Calls of kernel functions, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<Vec<FunctionReport>>,
     /// Options that were accepted though they change nothing.
     pub ignored_options: Vec<String>,
     /// How things were spread, if that was asked for.
@@ -168,38 +174,6 @@ pub struct CpuReport {
     pub busy_ns: u64,
 }
 
-/// What one component of the kernel, or the user, did on all CPUs. Waiting is not in it.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
-pub struct WorkReport {
-    /// Its name.
-    pub component: &'static str,
-    /// Its time.
-    pub ns: u64,
-    /// The same in clock cycles, for each I/O that was measured.
-    pub cycles_per_io: f64,
-}
-
-impl WorkReport {
-    fn all(recorder: &Recorder, clock_mhz: u64) -> Vec<WorkReport> {
-        let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
-        let ios: u64 = directions.map(|direction| direction.ios).sum();
-        if ios == 0 {
-            return Vec::new();
-        }
-        let times = Component::ALL
-            .into_iter()
-            .zip(recorder.spent.by_component());
-        times
-            .filter(|&(_, ps)| ps > 0)
-            .map(|(component, ps)| WorkReport {
-                component: component.name(),
-                ns: ps / 1000,
-                cycles_per_io: ps as f64 * clock_mhz as f64 / 1e6 / ios as f64,
-            })
-            .collect()
-    }
-}
-
 /// Figures of the locks of one kind.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct LockReport {
@@ -249,6 +223,7 @@ impl Report {
             cpus,
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
+            functions: None,
             ignored_options: plan.ignored.clone(),
             details: Details::new(recorder),
         }

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::report::Report;
+use crate::report::{FunctionReport, Report};
 
 /// Throughput may be off by this part.
 const IOPS: f64 = 0.15;
@@ -16,6 +16,9 @@ const CYCLES: f64 = 0.15;
 const LOCK_POINTS: f64 = 8.0;
 /// Points that the CPU share may be off.
 const SYS_POINTS: f64 = 6.0;
+
+/// What is told as an order of magnitude may be off by this factor.
+const CLASS: f64 = 2.0;
 
 /// The tables that come with the program.
 const PUBLISHED: &str = include_str!("../tables/published.toml");
@@ -70,10 +73,15 @@ pub struct Row {
     /// Assignments as of `--set`.
     #[serde(default)]
     pub set: Vec<String>,
+    /// Those of a short run, if 10 ms are too short.
+    pub quick: Option<Vec<String>>,
     /// What must be modelled first.
     pub waits_for: Option<String>,
-    /// I/Os a second.
+    /// I/Os a second, or in another unit with `ratios_only`.
     pub iops: f64,
+    /// How large I/Os were is not known: throughput is judged in its ratio to other rows.
+    #[serde(default)]
+    pub ratios_only: bool,
     /// Part by which they may be off. Default: that of all rows.
     pub iops_within: Option<f64>,
     /// Time of a thread in the kernel, percent.
@@ -82,6 +90,8 @@ pub struct Row {
     pub lock_share: Option<f64>,
     /// Cycles per I/O, waiting aside.
     pub cycles: Option<f64>,
+    /// Mean time of a call of blk_mq_sched_restart(), microseconds.
+    pub restart_us: Option<f64>,
 }
 
 /// One figure, published and simulated.
@@ -110,7 +120,16 @@ impl Row {
     /// This row's figures, against the report of its run.
     pub fn judge(&self, report: &Report) -> Vec<Figure> {
         let within = self.iops_within.unwrap_or(IOPS);
-        let mut figures = vec![part(&self.name, "IOPS", self.iops, iops(report), within)];
+        let mut figures = Vec::new();
+        if !self.ratios_only {
+            figures.push(part(&self.name, "IOPS", self.iops, iops(report), within));
+        }
+        if let Some(published) = self.restart_us {
+            let functions = report.functions.iter().flatten();
+            let mut restart = functions.filter(|f| f.function == FunctionReport::SCHED_RESTART);
+            let simulated = restart.next().map_or(0.0, |f| f.mean_ns / 1000.0);
+            figures.push(class(&self.name, "us/call", published, simulated));
+        }
         if let Some(sys) = self.sys {
             figures.push(points(&self.name, "sys %", sys, sys_of(report), SYS_POINTS));
         }
@@ -194,6 +213,17 @@ fn part(row: &str, figure: &'static str, published: f64, simulated: f64, part: f
     }
 }
 
+fn class(row: &str, figure: &'static str, published: f64, simulated: f64) -> Figure {
+    Figure {
+        row: row.to_owned(),
+        figure,
+        published,
+        simulated,
+        tolerance: format!("times {CLASS:.0}"),
+        within: (published / CLASS..=published * CLASS).contains(&simulated),
+    }
+}
+
 fn points(row: &str, figure: &'static str, published: f64, simulated: f64, points: f64) -> Figure {
     let low = published < 50.0 && (simulated / published - 1.0).abs() > 0.30;
     Figure {
@@ -208,7 +238,7 @@ fn points(row: &str, figure: &'static str, published: f64, simulated: f64, point
 
 #[cfg(test)]
 mod tests {
-    use super::{part, points, published};
+    use super::{class, part, points, published};
 
     #[test]
     fn tolerances_have_two_sides() {
@@ -219,6 +249,9 @@ mod tests {
         assert!(within(90.0, 96.0) && !within(90.0, 96.1) && !within(90.0, 83.9));
         // Small shares must be near in proportion, too.
         assert!(within(10.0, 12.9) && !within(10.0, 13.1));
+        let within = |published, simulated| class("a", "us/call", published, simulated).within;
+        assert!(within(583.0, 292.0) && within(583.0, 1166.0));
+        assert!(!within(583.0, 291.0) && !within(583.0, 1167.0));
     }
 
     #[test]

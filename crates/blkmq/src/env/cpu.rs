@@ -105,6 +105,11 @@ impl Outbox {
         None
     }
 
+    /// True if a label has left as many effects as it may.
+    pub fn is_full(&self) -> bool {
+        usize::from(self.len) == OUTBOX_LIMIT
+    }
+
     /// True if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.len == 0

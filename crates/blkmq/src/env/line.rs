@@ -238,6 +238,8 @@ pub struct Tariff {
     pub blind_tries: bool,
     /// What several misses come to.
     pub overlap: Overlap,
+    /// Lines of a table, one of each object, that a CPU's own cache holds. `None`: any number.
+    pub own_cache: Option<u32>,
     /// Cache lines.
     pub near: Near,
 }
@@ -292,6 +294,18 @@ impl Meter {
         if !line.is_at(cpu) {
             self.missed_load(line, cpu);
         }
+    }
+
+    /// A load from a line of a table of so many, all of which this CPU goes through: one that has
+    /// gone out of its own cache comes from the last-level cache, as from a CPU that shares it.
+    pub fn load_among(&mut self, lines: usize, line: &Line, cpu: CpuId) {
+        let tariff = &self.tariff;
+        let miss = match tariff.own_cache {
+            Some(room) if line.is_at(cpu) && lines > room as usize => tariff.near.prices[1],
+            _ if line.is_at(cpu) => return,
+            _ => line.fetch(cpu, &tariff.near),
+        };
+        self.misses.together = self.tariff.overlap.both(self.misses.together, miss);
     }
 
     /// A load from a line that is also written.

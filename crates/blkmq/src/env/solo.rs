@@ -9,7 +9,7 @@ use core::ops::{Deref, DerefMut};
 
 use super::cpu::Cpu;
 use super::line::Line;
-use super::{Bit, Count, Env, Hint, Lock, Slab, Toucher, Word};
+use super::{Bit, Count, Env, Hint, Lock, Slab, Spot, Toucher, Word};
 use crate::request::CpuId;
 
 /// The environment of one thread of control.
@@ -222,6 +222,43 @@ impl Hint for SoloHint {
     }
 }
 
+/// A line alone; all are equal as values.
+#[derive(Debug)]
+pub struct SoloSpot(Line);
+
+/// Copying into an existing spot leaves its line.
+impl Clone for SoloSpot {
+    fn clone(&self) -> SoloSpot {
+        SoloSpot(self.0.clone())
+    }
+
+    fn clone_from(&mut self, _: &SoloSpot) {}
+}
+
+impl PartialEq for SoloSpot {
+    fn eq(&self, _: &SoloSpot) -> bool {
+        true
+    }
+}
+
+impl Eq for SoloSpot {}
+
+impl Hash for SoloSpot {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl Spot for SoloSpot {
+    fn new() -> Self {
+        SoloSpot(Line::default())
+    }
+    fn read_among(&self, spots: usize, cpu: &mut Cpu) {
+        cpu.meter.load_among(spots, &self.0, cpu.id);
+    }
+    fn write(&self, cpu: &mut Cpu) {
+        cpu.meter.update(&self.0, cpu.id);
+    }
+}
+
 /// The owner of a free lock.
 const NOBODY: u32 = u32::MAX;
 
@@ -419,6 +456,7 @@ impl Env for Solo {
     type Count = SoloCell<i32>;
     type Word = SoloCell<u64>;
     type Hint = SoloHint;
+    type Spot = SoloSpot;
     type Lock<T: fmt::Debug + 'static> = SoloLock<T>;
     type Slab<T: Toucher + fmt::Debug + 'static> = SoloSlab<T>;
 

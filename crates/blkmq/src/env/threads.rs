@@ -16,7 +16,7 @@ use words::atomic::{AtomicBool, AtomicI32, AtomicU64, fence};
 
 use super::cpu::Cpu;
 use super::solo::{first_zero, run_at};
-use super::{Bit, Count, Env, Hint, Lock, Slab, Toucher, Word};
+use super::{Bit, Count, Env, Hint, Lock, Slab, Spot, Toucher, Word};
 use crate::request::CpuId;
 
 /// The environment of real threads.
@@ -139,6 +139,18 @@ impl Hint for ThreadHint {
     }
 }
 
+/// Nothing: cache lines of real threads are the machine's own.
+#[derive(Debug)]
+pub struct ThreadSpot;
+
+impl Spot for ThreadSpot {
+    fn new() -> Self {
+        ThreadSpot
+    }
+    fn read_among(&self, _: usize, _: &mut Cpu) {}
+    fn write(&self, _: &mut Cpu) {}
+}
+
 /// Ownership as a mutex with a condition; the guarded value beside it.
 pub struct ThreadLock<T> {
     owner: words::Mutex<Option<u32>>,
@@ -237,6 +249,7 @@ impl Env for Threads {
     type Count = AtomicI32;
     type Word = AtomicU64;
     type Hint = ThreadHint;
+    type Spot = ThreadSpot;
     type Lock<T: fmt::Debug + 'static> = ThreadLock<T>;
     type Slab<T: Toucher + fmt::Debug + 'static> = ThreadSlab<T>;
 

@@ -227,6 +227,7 @@ impl RunPath {
         let hctx = q.hctx(self.hctx);
         match self.at {
             At::PeekDispatch => {
+                q.dirty_tags_line(self.hctx, cpu);
                 if hctx.dispatch_pending.test(cpu) {
                     self.at = At::TakeDispatch;
                     return lock(self.queue, LockKind::Dispatch, u32::from(self.hctx.0));

@@ -140,7 +140,11 @@ pub(super) fn step_put<E: Env>(
         fair::count(mq, queue, hctx, cpu, -1);
         return Some(Next::Step);
     }
-    let out = |cpu: &mut Cpu, queue: u8, hctx| mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
+    let out = |cpu: &mut Cpu, queue: u8, hctx| {
+        let q = mq.queue(queue);
+        q.dirty_tags_line(hctx, cpu);
+        q.hctx(hctx).dispatch_wait.clear(cpu);
+    };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
         PutStep::Step => Some(Next::Step),
         PutStep::Lock(ws) => Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws)),

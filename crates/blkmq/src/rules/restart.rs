@@ -65,6 +65,11 @@ impl RestartRule {
             .map(|(_, rule)| rule)
     }
 
+    /// The end of a request goes over hctxs and asks each for its map of tags.
+    pub const fn walks(self) -> bool {
+        !matches!(self, RestartRule::Own | RestartRule::SameQueue)
+    }
+
     /// Marks are counted, or flagged, besides the bit of the hctx.
     pub const fn counts(self) -> bool {
         matches!(

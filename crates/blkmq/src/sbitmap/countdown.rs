@@ -142,7 +142,9 @@ impl Put {
     ) -> PutStep {
         match at {
             Counting::Wake => {
-                self.wake_queue(map, cpu, out);
+                if self.wake_queue(map, cpu, out).is_none() {
+                    return PutStep::Step;
+                }
                 match resets_first(form) {
                     true => PutStep::Done,
                     false => self.then(Counting::Ahead),

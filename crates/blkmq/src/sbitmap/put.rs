@@ -47,6 +47,8 @@ pub struct Put {
     pub(super) queue: u32,
     pub(super) looked: u32,
     left: u32,
+    /// Exclusive waiters woken of the queue at hand, while its lock is held.
+    woken: u32,
     /// The request no longer counts among those with tags (sets that queues share).
     uncounted: bool,
 }
@@ -74,6 +76,7 @@ impl Put {
             queue: 0,
             looked: 0,
             left: 0,
+            woken: 0,
             uncounted: false,
         }
     }
@@ -189,7 +192,9 @@ impl Put {
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, u8, HctxId),
     ) -> PutStep {
-        let woken = self.wake_queue(map, cpu, out);
+        let Some(woken) = self.wake_queue(map, cpu, out) else {
+            return PutStep::Step;
+        };
         if scan == WakeScan::OneQueue {
             self.queue = (self.queue + 1) % map.wait.len() as u32;
             return self.to(At::Store);
@@ -197,23 +202,26 @@ impl Put {
         self.next_queue(map, scan, woken)
     }
 
-    /// Under the lock of the queue, which is released: wakes up to `left`. How many exclusive ones.
+    /// Under the lock of the queue: wakes up to `left`, and releases the lock. How many exclusive
+    /// ones; `None`: as many as one label may, the lock is kept for more.
     pub(super) fn wake_queue<E: Env>(
-        &self,
+        &mut self,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
         mut out: impl FnMut(&mut Cpu, u8, HctxId),
-    ) -> u32 {
+    ) -> Option<u32> {
         let state = &map.wait[self.queue as usize];
-        let mut woken = 0;
-        while woken < self.left {
+        while self.woken < self.left {
+            if cpu.outbox.is_full() {
+                return None;
+            }
             let Some(waiter) = state.edit(cpu, pop_first) else {
                 break;
             };
             match waiter {
                 Waiter::Task(task) => {
                     // The task itself lowers ws_active when it runs (sbitmap_finish_wait).
-                    woken += 1;
+                    self.woken += 1;
                     cpu.outbox.push(Effect::Wake(task));
                 }
                 Waiter::Hctx {
@@ -221,7 +229,7 @@ impl Put {
                     hctx,
                     exclusive,
                 } => {
-                    woken += u32::from(exclusive);
+                    self.woken += u32::from(exclusive);
                     out(cpu, queue, hctx);
                     map.ws_active.add(cpu, -1);
                     cpu.outbox.push(Effect::Kick {
@@ -233,7 +241,7 @@ impl Put {
             }
         }
         state.queue.release(cpu);
-        woken
+        Some(core::mem::take(&mut self.woken))
     }
 
     /// `woken` of the queue at hand: on to the next one, or enough.
@@ -261,3 +269,6 @@ impl Put {
 fn pop_first(entries: &mut Vec<Waiter>) -> Option<Waiter> {
     (!entries.is_empty()).then(|| entries.remove(0))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const CPUS: usize = 3;
 
-fn map(depth: u32, rule: ShallowDepth, min_shallow: Option<u32>) -> Sbitmap<Solo> {
+pub(super) fn map(depth: u32, rule: ShallowDepth, min_shallow: Option<u32>) -> Sbitmap<Solo> {
     let mut next = 0;
     Sbitmap::new(depth, CPUS, rule, min_shallow, 8, || {
         next += 7;
@@ -32,7 +32,7 @@ fn get(map: &Sbitmap<Solo>, cpu: &mut Cpu, mut search: Get) -> GetStep {
 }
 
 /// Runs a free to its end; answers who was woken.
-fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, mut free: Put) -> Vec<u32> {
+pub(super) fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, mut free: Put) -> Vec<u32> {
     let mut woken = Vec::new();
     for _ in 0..10_000 {
         cpu.begin_label();

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{DeviceReport, DiskReport, JobReport, Report, Spread};
+use super::{DeviceReport, DiskReport, FunctionReport, JobReport, Report, Spread};
 
 /// Percentiles shown, in rows of five.
 const SHOWN: [[&str; 5]; 2] = [
@@ -35,6 +35,9 @@ impl fmt::Display for Report {
         self.devices(f)?;
         self.cpus(f)?;
         self.locks(f)?;
+        if let Some(functions) = &self.functions {
+            FunctionReport::write_all(functions, f)?;
+        }
         if !self.ignored_options.is_empty() {
             writeln!(f, "\nAccepted without effect")?;
             for option in &self.ignored_options {

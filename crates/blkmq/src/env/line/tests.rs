@@ -30,6 +30,7 @@ fn loads_overlap_and_atomics_wait() {
             container_op: 2,
             blind_tries: false,
             overlap: Overlap::Together,
+            own_cache: Some(2),
             near: near(),
         },
         ..Meter::default()
@@ -49,6 +50,37 @@ fn loads_overlap_and_atomics_wait() {
     assert_eq!(misses.chain, 100 + 1000 + 100);
     assert_eq!(misses.together, 0);
     assert_eq!(meter.take(), (0, Misses::default()));
+}
+
+#[test]
+fn lines_of_a_table_that_is_too_large_leave_the_own_cache() {
+    let mut meter = Meter {
+        tariff: Tariff {
+            own_cache: Some(2),
+            near: near(),
+            ..Tariff::default()
+        },
+        ..Meter::default()
+    };
+    let line = Line::default();
+    line.write(CpuId(4), &Near::default());
+    let mut load = |lines| {
+        meter.load_among(lines, &line, CpuId(0));
+        meter.take().1.alone()
+    };
+    assert_eq!(load(2), 100, "another CPU has it");
+    assert_eq!(load(2), 0, "two lines stay");
+    assert_eq!(load(3), 10, "it has gone on to the last-level cache");
+    line.write(CpuId(8), &Near::default());
+    meter.load_among(3, &line, CpuId(0));
+    assert_eq!(
+        meter.take().1.alone(),
+        1000,
+        "taken away, it comes from there"
+    );
+    meter.tariff.own_cache = None;
+    meter.load_among(8192, &line, CpuId(0));
+    assert_eq!(meter.take().1.alone(), 0, "caches without a size hold all");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! block/blk-mq-sched.c; docs/verification.md names the commits.
 
 use super::{At, CompletePath};
-use crate::env::{Bit, Count, Cpu, Effect, Env, Word};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Spot, Word};
 use crate::path::Next;
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::HctxId;
@@ -48,8 +48,6 @@ impl CompletePath {
     }
 
     /// Labels of the walk.
-    ///
-    /// Deviation(D16): a hctx costs the line of its SCHED_RESTART.
     pub(super) fn walk<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let set = mq.set_of(self.queue);
@@ -65,9 +63,12 @@ impl CompletePath {
             At::Visit => {
                 let any_map = matches!(rule, RestartRule::SameQueue | RestartRule::WholeSet);
                 let same = set.driver_index(hctx) == set.driver_index(self.hctx);
-                // The kernel looks at `hctx->tags` first.
-                let marked = visited.restart.test(cpu);
-                match marked && (any_map || same) {
+                // `hctx->tags` comes first, and most have other ones: R0 does not ask.
+                if rule != RestartRule::SameQueue {
+                    let hctxs = set.queues.len() * q.hctxs.len();
+                    visited.tags_line.read_among(hctxs, cpu);
+                }
+                match (any_map || same) && visited.restart.test(cpu) {
                     true => self.to(At::Unmark),
                     false => self.onward(set, q),
                 }

@@ -1,0 +1,33 @@
+//! Wake-ups of more than one label may leave effects for.
+
+use super::super::tests::{map, put};
+use super::Put;
+use crate::env::{Bit, Count, Cpu, Lock, OUTBOX_LIMIT};
+use crate::request::CpuId;
+use crate::rules::{ShallowDepth, WakeScan};
+use crate::tags::Waiter;
+
+/// More hctxs may stand in one wait queue than one label may wake: the lock is kept for the rest.
+#[test]
+fn a_queue_longer_than_a_labels_effects_is_woken_under_one_lock() {
+    let map = map(8, ShallowDepth::Total, None);
+    let mut cpu = Cpu::new(CpuId(0));
+    let entries = OUTBOX_LIMIT as u16 * 2 + 5;
+    map.wait[0].queue.acquire(&mut cpu);
+    for hctx in 0..entries {
+        let entry = Waiter::Hctx {
+            queue: 0,
+            hctx: crate::request::HctxId(hctx),
+            exclusive: false,
+        };
+        map.wait[0].edit(&mut cpu, |list| list.push(entry));
+    }
+    map.wait[0].queue.release(&mut cpu);
+    cpu.begin_label();
+    map.ws_active.add(&mut cpu, i32::from(entries));
+    let woken = put(&map, WakeScan::UntilSpent, &mut cpu, Put::wake(1));
+    let all: Vec<u32> = (1000..1000 + u32::from(entries)).collect();
+    assert_eq!(woken, all);
+    assert_eq!(map.ws_active.peek(), 0);
+    assert!(map.wait[0].queue.is_free() && !map.wait[0].active.peek());
+}

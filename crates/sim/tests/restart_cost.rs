@@ -1,0 +1,82 @@
+//! What looking for somebody to restart costs, and the table of functions that shows it.
+
+use std::path::Path;
+
+use sim::machine::{Outcome, Simulator};
+use sim::profile::{Caches, MachineProfile};
+use sim::report::{FunctionReport, Origin, Report};
+use sim::scenario::{ProfileFacts, Scenario};
+
+/// Calls of blk_mq_sched_restart() on `devices` disks of 16 hctxs that share tags, half of what is
+/// under way waiting for one; and I/Os a second.
+fn restart(rule: &str, devices: u32, profile: &MachineProfile) -> (FunctionReport, f64) {
+    let names: Vec<String> = (0..devices).map(|i| format!("/dev/nullb{i}")).collect();
+    let text = format!(
+        "[machine]\nprofile = \"pserver16\"\ncpus = 16\n\
+         [queue]\nscheduler = \"mq-deadline\"\nrestart = \"v4.14\"\nrestart_rule = \"{rule}\"\n\
+         [device]\ntype = \"null_blk\"\nnr_devices = {devices}\nshared_tags = 1\n\
+         submit_queues = 16\npoll_queues = 0\nhw_queue_depth = 16\nirqmode = 2\n\
+         completion_nsec = 1000000\n\
+         [[job]]\nname = \"j\"\nfilename = \"{}\"\nrw = \"randread\"\nioengine = \"libaio\"\n\
+         iodepth = 24\ndirect = 1\nnumjobs = 16\ntime_based = true\nruntime = \"8ms\"\n",
+        names.join(":")
+    );
+    let facts = ProfileFacts {
+        name: "pserver16",
+        cpus: profile.cpus(),
+    };
+    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    let plan = scenario.plan(&[facts]).unwrap();
+    let mut simulator = Simulator::new(&plan, profile).unwrap();
+    assert!(matches!(simulator.run(|_| true), Outcome::Finished));
+    simulator.settle();
+    let recorder = simulator.recorder();
+    let report = Report::new(Origin::default(), &plan, profile, recorder, None);
+    let all = FunctionReport::all(recorder);
+    let mut found = all
+        .into_iter()
+        .filter(|f| f.function == FunctionReport::SCHED_RESTART);
+    let iops = report.jobs[0].read.iops;
+    (found.next().expect("requests end"), iops)
+}
+
+fn pserver16() -> MachineProfile {
+    MachineProfile::built_in("pserver16").unwrap()
+}
+
+/// R1 and R2 go over hctxs, R4 looks at one bit. How many there are decides what a call costs, and
+/// with it what the devices do.
+#[test]
+fn the_walk_grows_with_the_set_and_the_own_hctx_does_not() {
+    let machine = pserver16();
+    let mean = |rule, devices| restart(rule, devices, &machine).0.mean_ns;
+    let (few, many) = (mean("R2", 4), mean("R2", 32));
+    assert!(many > 2.0 * few, "{few} ns, then {many} ns");
+    let (own_few, own_many) = (mean("R4", 4), mean("R4", 32));
+    assert!((own_many - own_few).abs() < 20.0, "{own_few}, {own_many}");
+    assert!(many > 20.0 * own_many, "{many} ns against {own_many} ns");
+}
+
+/// Lines of a table that is larger than a CPU's own cache come from the last-level cache.
+#[test]
+fn a_cache_that_holds_all_hctxs_makes_the_walk_cheaper() {
+    let (small, mut large) = (pserver16(), pserver16());
+    large.caches = Some(Caches { own_kib: 1 << 16 });
+    let mean = |machine| restart("R2", 32, machine).0.mean_ns;
+    let (evicted, kept) = (mean(&small), mean(&large));
+    assert!(evicted > 1.5 * kept, "{evicted} ns against {kept} ns");
+}
+
+/// Each request that ends calls it once, and more happens in as much time.
+#[test]
+fn calls_are_counted() {
+    let (function, iops) = restart("R4", 8, &pserver16());
+    let ended = iops * 8e-3;
+    assert!(
+        function.hits as f64 >= ended,
+        "{} calls, {ended} I/Os",
+        function.hits
+    );
+    let mean = function.time_ns as f64 / function.hits as f64;
+    assert!((function.mean_ns - mean).abs() < 1.0);
+}
