@@ -20,6 +20,10 @@ const PROFILES: &[ProfileFacts<'_>] = &[
         name: "xeon-10c",
         cpus: 10,
     },
+    ProfileFacts {
+        name: "pserver16",
+        cpus: 64,
+    },
 ];
 
 fn all() -> BTreeMap<String, (PathBuf, Plan)> {
