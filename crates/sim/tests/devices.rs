@@ -308,6 +308,16 @@ fn devices_of_null_blk_share_their_tags() {
         assert!(ios(disk) > 50, "{} got {}", disk.device.name, ios(disk));
     }
     assert!(shared.to_string().contains("one tag set for all 2 of them"));
+    assert!(!own.to_string().contains("tag set"));
+    let mut four = shared.clone();
+    four.devices.extend(
+        shared
+            .devices
+            .iter()
+            .cloned()
+            .map(|disk| DiskReport { tag_set: 1, ..disk }),
+    );
+    assert!(four.to_string().contains("2 tag sets for 4 of them"));
 }
 
 /// hctx_may_queue(): who floods a shared tag set does not starve the other, whatever the scheduler;

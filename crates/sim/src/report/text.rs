@@ -69,15 +69,14 @@ impl Report {
                 [] => String::new(),
             };
             write_device(f, &alike[0].device, &names, &alike[0].queue_text())?;
-            let one_set = alike
-                .windows(2)
-                .any(|pair| pair[0].tag_set == pair[1].tag_set);
-            if one_set {
-                writeln!(
-                    f,
-                    "             one tag set for all {} of them",
-                    alike.len()
-                )?;
+            let sets = alike.chunk_by(|a, b| a.tag_set == b.tag_set).count();
+            let disks = alike.len();
+            match sets {
+                1 if disks > 1 => writeln!(f, "             one tag set for all {disks} of them")?,
+                _ if sets < disks => {
+                    writeln!(f, "             {sets} tag sets for {disks} of them")?;
+                }
+                _ => {}
             }
         }
         writeln!(
