@@ -17,7 +17,7 @@ use crate::profile::{Distance, MachineProfile, Without};
 
 /// What lies between the same lines of two hctxs: struct blk_mq_hw_ctx comes from kmalloc-1k, so
 /// these lines share one set of a cache in sixteen.
-const HCTX_BYTES: u32 = 1024;
+const HCTX_BYTES: u64 = 1024;
 
 /// Prices in picoseconds.
 #[derive(Clone, Debug)]
@@ -60,9 +60,10 @@ impl CostModel {
             distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
             cpus: usize::from(cpus),
             without: profile.without,
-            own_cache: profile
-                .caches
-                .map(|caches| caches.own_kib * 1024 / HCTX_BYTES),
+            own_cache: profile.caches.map(|caches| {
+                let lines = u64::from(caches.own_kib) * 1024 / HCTX_BYTES;
+                u32::try_from(lines).unwrap_or(u32::MAX)
+            }),
             shared_percent: profile.smt.shared_percent,
             step,
             step_beside: step.map(|ps| percent_of(ps, profile.smt.shared_percent)),
