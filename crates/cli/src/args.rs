@@ -96,7 +96,8 @@ Exit codes:
     1  a step was rejected, or the verdict is another
     2  bad input or usage")]
 pub(crate) struct ReplayScheduleArgs {
-    /// The schedule, from `blksim check --schedules DIR` or `blksim explore --schedule FILE`
+    /// The schedule, from `blksim check --schedules DIR`, `blksim explore --schedule FILE` or
+    /// `blksim run --schedule FILE`
     pub(crate) file: PathBuf,
     /// Another constant, for instance Policy=later: do the same steps end well?
     #[arg(long, value_name = "NAME=VALUE")]
@@ -127,6 +128,15 @@ pub(crate) struct CheckArgs {
     /// Write counterexamples into this directory, as NAME.schedule
     #[arg(long, value_name = "DIR")]
     pub(crate) schedules: Option<PathBuf>,
+    /// Instead: does the specification accept these runs, from `blksim run --schedule`?
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 1..,
+        requires = "spec",
+        conflicts_with_all = ["variant", "quick", "full", "mutants", "schedules"]
+    )]
+    pub(crate) run: Vec<PathBuf>,
     /// Where the specifications are. Default: specs/ in or above the current directory
     #[arg(long, value_name = "DIR")]
     pub(crate) specs: Option<PathBuf>,
@@ -238,6 +248,11 @@ pub(crate) struct RunArgs {
     /// That part, in virtual time: 20ms,22ms. Default: 2 ms from the end of the ramp
     #[arg(long, value_name = "FROM,TO", requires = "trace_perfetto")]
     pub(crate) trace_window: Option<String>,
+
+    /// Write the run as a schedule of specs/Restart, for `blksim check Restart --run` and
+    /// `blksim replay-schedule`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schedule: Option<PathBuf>,
 
     /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
     #[arg(last = true, value_name = "FIO OPTIONS")]

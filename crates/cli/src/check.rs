@@ -4,6 +4,7 @@
 //! mutants. Read next: `check/tree.rs` for what lies where, `check/pool.rs` for how TLC runs.
 
 mod pool;
+mod runs;
 mod table;
 mod tools;
 pub(crate) mod tree;
@@ -11,7 +12,7 @@ pub(crate) mod tree;
 use std::path::Path;
 
 use blkmq::schedule::Schedule;
-use explore::tlc::{self, Edit, Outcome, Recorded, Variant, Verdict};
+use explore::tlc::{self, Corruption, Edit, Outcome, Recorded, Variant, Verdict};
 
 use crate::args::CheckArgs;
 use crate::error::Error;
@@ -35,6 +36,9 @@ enum Task<'a> {
 /// Runs TLC for all that was asked for and prints a table.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8, Error> {
     let specs = tree::read(args.specs.as_deref(), args.spec.as_deref())?;
+    if !args.run.is_empty() {
+        return runs::check(args, &specs[0]);
+    }
     let traces = traces_of(&specs, args)?;
     let tasks = tasks(&specs, &traces, args)?;
     let jobs: Vec<Job> = tasks.iter().map(job).collect::<Result<_, _>>()?;
@@ -127,10 +131,10 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
             seconds: variant.seconds,
         },
         Task::Trace(spec, recorded, schedule) => {
-            trace_job(&recorded.file, spec, spec.modules.clone(), schedule)
+            trace_job(&recorded.file, spec.modules.clone(), schedule)
         }
         Task::WrongTrace(spec, edit, schedule) => {
-            trace_job(&edit.name, spec, spec.mutated(edit)?, schedule)
+            trace_job(&edit.name, spec.mutated(edit)?, schedule)
         }
         Task::Mutant(spec, edit) => Job {
             label: edit.name.clone(),
@@ -145,19 +149,15 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
 }
 
 /// The trace and all corruptions of it in one run: starting TLC takes longer than they do.
-fn trace_job(
-    label: &str,
-    spec: &Spec,
-    mut files: Vec<(String, String)>,
-    schedule: &Schedule,
-) -> Job {
+fn trace_job(label: &str, mut files: Vec<(String, String)>, schedule: &Schedule) -> Job {
     let wrong = tlc::corruptions(&schedule.steps);
     let wrong = wrong.iter().map(|corruption| corruption.steps.as_slice());
     let all = std::iter::once(schedule.steps.as_slice()).chain(wrong);
-    files.push(("TraceData.tla".to_owned(), tlc::module(all)));
+    let shows = runs::shows(schedule);
+    files.push(("TraceData.tla".to_owned(), tlc::module(shows, all)));
     Job {
         label: label.to_owned(),
-        module: format!("Trace{}", spec.name),
+        module: format!("Trace{}", schedule.spec),
         configuration: tlc::configuration(schedule),
         files,
         whole: false,
@@ -240,19 +240,22 @@ fn judge_trace(schedule: &Schedule, output: &str, outcome: &Outcome) -> (String,
         ));
     }
     let corruptions = tlc::corruptions(&schedule.steps);
-    for (index, corruption) in corruptions.iter().enumerate() {
-        let accepted = tlc::accepted(output, index + 2);
-        if accepted + 1 != corruption.step {
-            let at = corruption.step;
-            let what = &corruption.what;
-            wrong.push(format!(
-                "corrupted at step {at} ({what}): {accepted} steps accepted"
-            ));
-        }
-    }
+    wrong.extend(accepted_corruptions(&corruptions, 2, output));
     let count = corruptions.len();
     let verdict = format!("accepted, {steps} steps; {count} corruptions rejected at their step");
     (verdict, wrong)
+}
+
+/// Corruptions, the first one trace number `first`, that were not rejected where they are.
+fn accepted_corruptions(corruptions: &[Corruption], first: usize, output: &str) -> Vec<String> {
+    let wrong = corruptions.iter().enumerate().filter_map(|(index, c)| {
+        let accepted = tlc::accepted(output, first + index);
+        (accepted + 1 != c.step).then(|| {
+            let (at, what) = (c.step, &c.what);
+            format!("corrupted at step {at} ({what}): {accepted} steps accepted")
+        })
+    });
+    wrong.collect()
 }
 
 fn counterexample(spec: &Spec, variant: &Variant, outcome: &Outcome) -> Result<String, Error> {

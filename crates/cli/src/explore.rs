@@ -131,6 +131,7 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         <dispatch::Setting as Specification>::NAME => {
             replay_with::<dispatch::Setting>(args, &schedule)
         }
+        restart::BY_LABELS => replay_run(args, &schedule),
         name => Err(Error::input(
             path,
             format!("spec {name}: {}", unwalked(name)),
@@ -147,8 +148,22 @@ fn replay_with<S: Specification>(
         // The file was read; what is wrong may be what was changed.
         set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
     })?;
-    let replayed = replay(&setting, schedule);
-    output::print(&story(schedule, &replayed, args.labels))?;
+    tell(args, schedule, &replay(&setting, schedule))
+}
+
+/// The same for a run of the simulator, whose steps are labels.
+fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Error> {
+    if let [assignment, ..] = &args.set[..] {
+        let what = "a run of the simulator has its constants; `blksim run --set` makes another";
+        return Err(Error::usage(assignment, what));
+    }
+    let setting = restart::Setting::parse(&schedule.settings);
+    let setting = setting.map_err(|error| Error::input(&args.file, error.to_string()))?;
+    tell(args, schedule, &restart::follow(&setting, schedule))
+}
+
+fn tell(args: &ReplayScheduleArgs, schedule: &Schedule, replayed: &Replayed) -> Result<u8, Error> {
+    output::print(&story(schedule, replayed, args.labels))?;
     let same = replayed.rejected.is_none() && replayed.verdict.to_string() == schedule.shows;
     Ok(if same { OK } else { DIFFERENT })
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     if args.functions {
         report.functions = Some(FunctionReport::all(simulator.recorder()));
     }
-    traces.complete(&mut simulator)?;
+    traces.complete(&mut simulator, stall.is_some())?;
     outputs.write(&report, &interrupt, || traces.keep())?;
     if std::io::stderr().is_terminal() {
         let (steps, events) = simulator.work_done();

@@ -210,6 +210,7 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         functions: false,
         trace_perfetto: None,
         trace_window: None,
+        schedule: None,
         fio: Vec::new(),
     }
 }

@@ -1,9 +1,10 @@
-//! Traces of a run while it goes on: blktrace files, a timeline for Perfetto, or both.
+//! Traces of a run while it goes on: blktrace files, a timeline for Perfetto, a schedule.
 
 use sim::machine::Simulator;
 
 use crate::args::RunArgs;
 use crate::error::Error;
+use crate::output::{OutputFile, Written};
 use crate::perfetto::Perfetto;
 use crate::scenario::Prepared;
 use crate::trace_out::TraceOut;
@@ -16,6 +17,8 @@ const GATHERED: usize = 1 << 14;
 pub(crate) struct Traces {
     blktrace: Option<TraceOut>,
     perfetto: Option<Perfetto>,
+    schedule: Option<OutputFile>,
+    followed: Option<Written>,
 }
 
 impl Traces {
@@ -33,7 +36,17 @@ impl Traces {
             }
             None => None,
         };
-        Ok(Traces { blktrace, perfetto })
+        let schedule = args.schedule.as_deref().map(OutputFile::open).transpose()?;
+        if schedule.is_some() {
+            let followed = simulator.follow_schedule(None);
+            followed.map_err(|what| Error::usage("--schedule", what))?;
+        }
+        Ok(Traces {
+            blktrace,
+            perfetto,
+            schedule,
+            followed: None,
+        })
     }
 
     /// Hands on what the simulator gathered, once it is worth while.
@@ -56,13 +69,23 @@ impl Traces {
     }
 
     /// Writes the rest, so that only the names are missing. To be called when the run is settled.
-    pub(crate) fn complete(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
+    /// `stalled`: how it ended.
+    pub(crate) fn complete(
+        &mut self,
+        simulator: &mut Simulator,
+        stalled: bool,
+    ) -> Result<(), Error> {
         self.hand_on(simulator)?;
         if let Some(blktrace) = &mut self.blktrace {
             blktrace.complete()?;
         }
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.complete(simulator)?;
+        }
+        if let Some(file) = self.schedule.take() {
+            let schedule = simulator.take_schedule(stalled);
+            let schedule = schedule.map_err(|what| Error::usage("--schedule", what))?;
+            self.followed = Some(file.put(&schedule.to_string())?);
         }
         Ok(())
     }
@@ -71,6 +94,9 @@ impl Traces {
     pub(crate) fn keep(self) -> Result<(), Error> {
         if let Some(perfetto) = self.perfetto {
             perfetto.keep()?;
+        }
+        if let Some(followed) = self.followed {
+            followed.keep()?;
         }
         self.blktrace.map_or(Ok(()), TraceOut::keep)
     }

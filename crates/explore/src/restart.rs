@@ -5,6 +5,7 @@
 //! the specification sees.
 
 mod invariant;
+mod labels;
 mod project;
 mod run;
 mod setting;
@@ -15,6 +16,7 @@ use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
+pub use labels::{SPEC as BY_LABELS, follow};
 use run::Runner;
 pub use setting::Setting;
 pub use world::{Action, World};

@@ -12,7 +12,7 @@ use core::fmt;
 
 use blkmq::schedule::{Argument, Schedule, Step};
 
-pub use data::{Corruption, accepted, configuration, corruptions, module, settings};
+pub use data::{Corruption, Shows, accepted, broken, configuration, corruptions, module, settings};
 pub use expect::{Edit, Expectations, Expected, Mutants, Recorded, SpecError, Variant};
 use value::{Value, with_numbers};
 

@@ -106,6 +106,35 @@ fn no_action_is_vacuous_or_unexplained() {
     }
 }
 
+/// Every step that the trace module of the runs knows is explained in the README with labels that
+/// exist, and nothing else is.
+#[test]
+fn steps_of_runs_are_explained() {
+    let module = text(&folder("Restart").join("TraceRestartLabels.tla"));
+    let named = module.split("name = \"").skip(1);
+    let taken: BTreeSet<&str> = named.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(taken.len() > 25, "{taken:?}");
+    let readme = text(&folder("Restart").join("README.md"));
+    let rows = readme
+        .lines()
+        .skip_while(|line| *line != "| Step | Label |");
+    let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
+    let known: BTreeSet<String> = Label::all().map(Label::name).collect();
+    let mut explained = BTreeSet::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        let [steps, labels] = cells[..] else {
+            panic!("{row}")
+        };
+        explained.extend(steps.split(',').map(str::trim));
+        let words = labels.split([' ', ',']).filter(|word| word.contains('.'));
+        for label in words {
+            assert!(known.contains(label), "no label {label}");
+        }
+    }
+    assert_eq!(explained, taken);
+}
+
 /// A mutant edits one place, and the variant that must tell holds without the edit.
 #[test]
 fn mutants_fit() {

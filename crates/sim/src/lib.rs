@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ablation;
+pub mod binding;
 pub mod calibrate;
 pub mod conform;
 pub mod cost;

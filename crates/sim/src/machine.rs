@@ -5,6 +5,7 @@
 //! device does (`device/`), what things cost (`cost.rs`, `profiles/`).
 
 mod arbiter;
+mod bound;
 mod cpu;
 mod effects;
 mod fio;
@@ -29,6 +30,7 @@ use blkmq::queue::BlkMq;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
+use crate::binding::Binding;
 use crate::cost::{CostModel, Spent};
 use crate::device::Device;
 use crate::device::{Actions, AnyDevice};
@@ -128,6 +130,8 @@ struct Core {
     costs: CostModel,
     /// Where CPU time went.
     spent: Spent,
+    /// What follows the run as a schedule, if anything does.
+    binding: Option<Box<Binding>>,
 }
 
 /// A device under its queue.

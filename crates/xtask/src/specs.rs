@@ -3,29 +3,131 @@
 //! TLC needs Java, and Maven to be fetched; without them the check is skipped, except where
 //! CI=true.
 
-use crate::step::{self, Outcome, Result, Run};
+use std::fs;
+use std::path::Path;
+
+use crate::step::{self, Failure, Result, Run};
 use crate::{checks, determinism, paths};
 
 const NEEDED: &[(&str, &str)] = &[("java", "default-jre-headless"), ("mvn", "maven")];
 
-/// Verdicts and counts of the variants, and recorded traces.
+/// Verdicts and counts of the variants, recorded traces, and runs of the simulator.
 pub(crate) fn check(full: bool) -> Result {
-    run(if full { "--full" } else { "--quick" })
+    with_tlc(|blksim| {
+        Run::new(blksim, &["check", if full { "--full" } else { "--quick" }]).passes()?;
+        runs(blksim)
+    })
 }
 
 /// Every mutant is found out: wrong step machines, then wrong specifications.
 pub(crate) fn mutants() -> Result {
     checks::machine_mutants()?;
-    run("--mutants")
+    with_tlc(|blksim| Run::new(blksim, &["check", "--mutants"]).passes())
 }
 
-fn run(what: &str) -> Result {
+fn with_tlc(check: impl FnOnce(&Path) -> Result) -> Result {
     for (program, package) in NEEDED {
         if !paths::has_program(program) {
             return step::missing_tool(&format!("{program} is missing: apt-get install {package}"));
         }
     }
-    let blksim = determinism::build("release", &["build", "--package", "blksim", "--release"])?;
-    Run::new(blksim, &["check", what]).passes()?;
-    Ok(Outcome::Passed)
+    check(&determinism::build(
+        "release",
+        &["build", "--package", "blksim", "--release"],
+    )?)
+}
+
+/// Runs of the scenario of the stall, or of one with so many I/Os a thread, under a restart rule.
+const RUNS: [(&str, &str, &str); 10] = [
+    ("stall", "v4.14", "R2"),
+    ("stall", "v4.14", "R2p"),
+    ("stall", "v4.15", "R4"),
+    ("1", "v4.11", "R1"),
+    ("1", "v4.14", "R0"),
+    ("1", "v4.14", "R2"),
+    ("3", "v4.14", "all"),
+    ("3", "v4.15", "R0"),
+    ("3", "v4.15", "R2"),
+    ("3", "v4.14", "R2p"),
+];
+
+/// Readers and a flusher on two disks with one tag.
+const SHORT: &str = "\
+[machine]
+profile = \"ryzen-7950x\"
+cpus = 3
+[queue]
+scheduler = \"mq-deadline\"
+nr_requests = 64
+[device]
+type = \"null_blk\"
+nr_devices = 2
+shared_tags = 1
+submit_queues = 1
+hw_queue_depth = 1
+irqmode = 2
+completion_nsec = 900
+memory_backed = 1
+cache_size = 16
+[[job]]
+filename = \"/dev/nullb0\"
+rw = \"randread\"
+bs = \"4k\"
+ioengine = \"psync\"
+direct = 1
+number_ios = IOS
+cpus_allowed = \"0\"
+[[job]]
+filename = \"/dev/nullb1\"
+rw = \"randread\"
+bs = \"4k\"
+ioengine = \"psync\"
+direct = 1
+number_ios = IOS
+cpus_allowed = \"1\"
+[[job]]
+filename = \"/dev/nullb1\"
+rw = \"randwrite\"
+bs = \"4k\"
+ioengine = \"psync\"
+direct = 1
+fsync = 1
+number_ios = IOS
+cpus_allowed = \"2\"
+";
+
+/// Runs of the simulator are behaviours of `specs/Restart` to TLC and to the real paths, and
+/// corrupted ones are not.
+fn runs(blksim: &Path) -> Result {
+    let folder = paths::target_dir().join("xtask/runs");
+    let failed = |e: std::io::Error| Failure(format!("{}: {e}", folder.display()));
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let mut check = Run::new(blksim, &["check", "Restart", "--run"]);
+    for (scenario, restart, rule) in RUNS {
+        let file = folder.join(format!("{scenario}-{restart}-{rule}.schedule"));
+        let stall = scenario == "stall";
+        let short = folder.join(format!("{scenario}.toml"));
+        fs::write(&short, SHORT.replace("IOS", scenario)).map_err(failed)?;
+        let scenario = match stall {
+            true => Path::new("shared-restart-stall"),
+            false => &short,
+        };
+        let (base, rule_set) = (
+            format!("queue.restart={restart}"),
+            format!("queue.restart_rule={rule}"),
+        );
+        let run = Run::new(blksim, &["run"]).arg(scenario);
+        let run = run.arg("--set").arg(base).arg("--set").arg(rule_set);
+        run.arg("--schedule").arg(&file).printed()?;
+        let schedule = fs::read_to_string(&file)
+            .map_err(|e| Failure(format!("no schedule {}: {e}", file.display())))?;
+        let stalls = stall && (restart, rule) == ("v4.14", "R2");
+        if schedule.contains("\nshows NoStall violated\n") != stalls {
+            let what = if stalls { "does not stall" } else { "stalls" };
+            return Err(Failure(format!("{}: the run {what}", file.display())));
+        }
+        Run::new(blksim, &["replay-schedule"]).arg(&file).stdout()?;
+        check = check.arg(&file);
+    }
+    check.passes()
 }

@@ -2,7 +2,9 @@
 //! that they come from, requests between two lists.
 
 use super::{Frame, RunPath};
+use crate::env::Env;
 use crate::list::QueueList;
+use crate::queue::BlkMq;
 use crate::request::{HctxId, RequestId};
 
 /// Bits on their way to a request or back.
@@ -17,6 +19,23 @@ pub struct TagsInHand {
 }
 
 impl Frame {
+    /// The request that it inserts, until that is another's.
+    pub fn inserts(&self) -> Option<RequestId> {
+        match self {
+            Frame::Insert(path) => Some(path.inserts()),
+            _ => None,
+        }
+    }
+
+    /// The hctx that an end of a request looks at while it walks over those of its set, as queue
+    /// and number in it.
+    pub fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(u8, HctxId)> {
+        match self {
+            Frame::Complete(path) => path.walks_at(mq),
+            _ => None,
+        }
+    }
+
     /// Bits that this path holds and no request does; none for paths that hold none.
     pub fn tags_in_hand(&self) -> Option<TagsInHand> {
         match self {

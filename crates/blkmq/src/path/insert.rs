@@ -92,6 +92,10 @@ impl InsertPath {
         }
     }
 
+    pub(super) fn inserts(&self) -> RequestId {
+        self.rq
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

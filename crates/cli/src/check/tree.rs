@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use blkmq::schedule::Schedule;
 use explore::tlc::{Edit, Expectations, Mutants, Recorded};
 
+use super::runs::BY_LABELS;
 use crate::error::Error;
 
 /// Where the binary was built; right in a clone, whatever the current directory is.
@@ -80,7 +81,10 @@ impl Spec {
         let mutants = Mutants::parse(&text(&file)?)
             .map_err(|error| Error::input(&file, error.to_string()))?;
         let modules = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}.tla"));
-        let modules = modules.into_iter().map(|module| {
+        // And of specifications that are there label by label, too, those modules.
+        let by_labels = ["", "Trace"].map(|kind| format!("{kind}{name}{BY_LABELS}.tla"));
+        let by_labels = by_labels.into_iter().filter(|m| folder.join(m).is_file());
+        let modules = modules.into_iter().chain(by_labels).map(|module| {
             let text = text(&folder.join(&module))?;
             Ok((module, text))
         });
@@ -103,7 +107,8 @@ impl Spec {
         let path = self.folder.join("traces").join(&recorded.file);
         let schedule = Schedule::parse(&text(&path)?);
         let schedule = schedule.map_err(|error| Error::input(&path, error.to_string()))?;
-        if schedule.spec != self.name || schedule.steps.is_empty() {
+        let own = schedule.spec.trim_end_matches(BY_LABELS) == self.name;
+        if !own || schedule.steps.is_empty() {
             let what = format!("expected steps of spec {}", self.name);
             return Err(Error::input(&path, what));
         }

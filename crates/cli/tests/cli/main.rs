@@ -9,6 +9,7 @@ mod check;
 mod conform_round_trip;
 mod devices;
 mod explore;
+mod followed;
 mod place;
 mod plot;
 mod run;

@@ -2,19 +2,16 @@
 //!
 //! Two states with the same projection have the same future; `search.rs` tests that.
 
-use std::fmt::Write as _;
-
 use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Place, RequestPool};
 use blkmq::rules::{Recheck, RestartRule, TagLine};
 use blkmq::sbitmap::Sbitmap;
-use blkmq::tags::Waiter;
+use blkmq::schedule::view::{self, View};
 
 use super::run::owner;
-use super::setting::{REQUESTS_MAX, Setting};
+use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
 use super::world::{At, Hctx, Life, World};
-use crate::spec::flag;
 
 /// Behind a list.
 const END: u8 = 0xff;
@@ -138,81 +135,79 @@ impl World {
     /// The value of one of the specification's variables, as TLC prints it; none of a name that
     /// is not observed.
     pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
-        let hctxs = || (0..setting.all_hctxs()).map(Hctx);
-        let of_hctx = |value: &dyn Fn(Hctx) -> String| {
-            let each = hctxs().map(|h| {
-                let (queue, index) = (setting.queue_of(h) + 1, setting.index_of(h).0 + 1);
-                format!("<<{queue}, {index}>> :> {}", value(h))
-            });
-            format!("({})", each.collect::<Vec<_>>().join(" @@ "))
+        let view = View {
+            mq: &self.mq,
+            hctxs: u16::from(setting.hctxs),
         };
-        let tuple = |values: Vec<String>| format!("<<{}>>", values.join(", "));
+        let number = |_, pool: &RequestPool, rq| u32::from(owner(pool, rq)) + 1;
         let set = &self.mq.sets[0];
-        let list =
-            |requests: Vec<u8>| tuple(requests.iter().map(|r| (r + 1).to_string()).collect());
         Some(match name {
-            "tags" => tuple(
-                set.driver
-                    .iter()
-                    .map(|map| (map.depth - map.busy_count()).to_string())
-                    .collect(),
-            ),
-            "mcount" => tuple(set.restarts.iter().map(|c| c.peek().to_string()).collect()),
-            "qcount" => {
-                let counts = self.mq.queues.iter().map(|q| q.restarts.peek().to_string());
-                tuple(counts.collect())
-            }
-            "restart" => of_hctx(&|h| {
-                let q = self.mq.queue(setting.queue_of(h));
-                flag(q.hctx(setting.index_of(h)).restart.peek())
+            "tags" => view.tags(),
+            "mcount" => view.map_counts(),
+            "qcount" => view.queue_counts(),
+            "restart" => view.restart(),
+            "pending" => view.of_hctx(|queue, hctx| {
+                let hctx = setting.hctx(queue, hctx);
+                view::flag(self.side.pending[usize::from(hctx.0)])
             }),
-            "pending" => of_hctx(&|h| flag(self.side.pending[usize::from(h.0)])),
-            "waiters" => tuple(set.driver.iter().map(|map| line_of(setting, map)).collect()),
-            "sched" => tuple(self.mq.queues.iter().map(sched_of).collect()),
-            "disp" => of_hctx(&|h| {
-                let q = self.mq.queue(setting.queue_of(h));
-                let dispatch = &q.hctx(setting.index_of(h)).dispatch;
-                list(q.with_pool(|pool| {
-                    dispatch.inspect(|l| l.iter(pool).map(|rq| owner(pool, rq)).collect())
-                }))
-            }),
-            "state" => {
-                let mut text = String::from("(");
-                for request in 0..setting.requests {
-                    let mark = if request == 0 { "" } else { " @@ " };
-                    let life = self.life(request);
-                    let _ = write!(text, "{mark}{} :> \"{life}\"", request + 1);
-                }
-                text + ")"
+            "waiters" => view::tuple(set.driver.iter().map(|map| line_of(setting, map))),
+            "line" => view::tuple(set.driver.iter().map(line_as_set)),
+            "sched" => view::tuple(self.mq.queues.iter().map(sched_of)),
+            "disp" => view.dispatch(number),
+            "state" => view::states(self.states(setting)),
+            "under" => {
+                let over = [Life::New.name(), Life::Done.name()];
+                view::states(
+                    self.states(setting)
+                        .filter(|(_, state)| !over.contains(state)),
+                )
             }
             _ => return None,
         })
+    }
+
+    /// Requests, counted from 1, and their states.
+    fn states(&self, setting: &Setting) -> impl Iterator<Item = (u32, &'static str)> {
+        let requests = 0..setting.requests;
+        requests.map(|request| (u32::from(request) + 1, self.life(request).name()))
     }
 }
 
 /// Who stands in line for a tag of a map: the first one is woken first.
 fn waiters(setting: &Setting, map: &Sbitmap<Solo>, mut each: impl FnMut(Hctx)) {
-    map.wait[0].queue.inspect(|queue| {
-        let mut one = |entry: &Waiter| match *entry {
-            Waiter::Hctx { queue, hctx, .. } => each(setting.hctx(queue, hctx)),
-            Waiter::Task(_) => unreachable!("no task waits for a tag"),
-        };
-        // Entries that are all woken stand the other way round.
-        match setting.restart.line {
-            TagLine::WakeOne => queue.entries.iter().for_each(&mut one),
-            TagLine::Nowhere | TagLine::WakeAll => queue.entries.iter().rev().for_each(one),
-        }
+    let mut line = [Hctx(0); HCTXS_MAX];
+    let mut count = 0;
+    view::waiting(map, |queue, hctx| {
+        line[count] = setting.hctx(queue, hctx);
+        count += 1;
     });
+    let line = &line[..count];
+    // Entries that are all woken stand the other way round.
+    match setting.restart.line {
+        TagLine::WakeOne => line.iter().for_each(|&hctx| each(hctx)),
+        TagLine::Nowhere | TagLine::WakeAll => line.iter().rev().for_each(|&hctx| each(hctx)),
+    }
 }
 
 /// Who waits for a tag of a map, as TLC prints it.
 fn line_of(setting: &Setting, map: &Sbitmap<Solo>) -> String {
     let mut line = Vec::new();
     waiters(setting, map, |h| {
-        let (queue, index) = (setting.queue_of(h), setting.index_of(h).0);
-        line.push(format!("<<{}, {}>>", queue + 1, index + 1));
+        let queue = setting.queue_of(h);
+        line.push(view::hctx_name(queue, setting.index_of(h)));
     });
-    format!("<<{}>>", line.join(", "))
+    view::tuple(line.into_iter())
+}
+
+/// The same without the order.
+fn line_as_set(map: &Sbitmap<Solo>) -> String {
+    let mut line = Vec::new();
+    view::waiting(map, |queue, hctx| line.push((queue, hctx)));
+    line.sort_unstable();
+    view::set(
+        line.into_iter()
+            .map(|(queue, hctx)| view::hctx_name(queue, hctx)),
+    )
 }
 
 /// What a queue's scheduler holds, as TLC prints it.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use blkmq::env::{Answer, Cpu, Effect, Solo};
-use blkmq::path::{CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
+use blkmq::path::{Call, CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, CpuId, Op, RequestId, Sector, Sectors, Status};
 use blkmq::time::Duration;
@@ -21,6 +21,8 @@ struct Named {
     retry: Label,
     put_back: Label,
     restart: Label,
+    /// Labels that begin a step where each label is one.
+    apart: [(Label, At); 6],
 }
 
 static NAMED: LazyLock<Named> = LazyLock::new(|| {
@@ -37,6 +39,14 @@ static NAMED: LazyLock<Named> = LazyLock::new(|| {
         retry: find("list.tag-retry"),
         put_back: find("list.put-back"),
         restart: find("complete.restart"),
+        apart: [
+            (find("list.tag-in-line"), At::InLine),
+            (find("list.tag-line"), At::Line),
+            (find("list.tag-stale"), At::Stale),
+            (find("list.tag-leave"), At::Leave),
+            (find("list.restart"), At::Recheck),
+            (find("list.still-in-line"), At::StillInLine),
+        ],
     }
 });
 
@@ -50,6 +60,10 @@ impl Named {
             l if l == self.issue => Some(At::Issue),
             l if l == self.retry => Some(At::Retry),
             l if l == self.put_back => Some(At::PutBack),
+            l if setting.by_labels => {
+                let found = self.apart.iter().find(|(label, _)| *label == l);
+                found.map(|&(_, at)| at)
+            }
             _ => None,
         }
     }
@@ -208,11 +222,16 @@ impl Runner {
             match next {
                 Next::Step | Next::InTime | Next::Commit(_) => {}
                 Next::Lock(id) => wants = Some(id),
-                Next::Call => {
-                    let path = self.cpu.take_call();
-                    self.stack.push(path.into());
-                    continue;
-                }
+                Next::Call => match self.cpu.take_call() {
+                    // Whether and when it begins is said by the steps that follow.
+                    Call::Run { queue, hctx, .. } if setting.by_labels => {
+                        world.ask_run(setting, queue, hctx);
+                    }
+                    path => {
+                        self.stack.push(path.into());
+                        continue;
+                    }
+                },
                 Next::Done => {
                     self.stack.pop();
                     if self.stack.is_empty() {
@@ -290,20 +309,19 @@ pub(super) fn owner(pool: &blkmq::request::RequestPool, rq: RequestId) -> u8 {
     pool.bio(bio).owner as u8
 }
 
-fn acquire(mq: &BlkMq<Solo>, id: LockId, cpu: &mut Cpu) {
+pub(super) fn acquire(mq: &BlkMq<Solo>, id: LockId, cpu: &mut Cpu) {
     assert!(mq.is_free(id), "{id:?} is taken between two actions");
     mq.acquire(id, cpu);
 }
 
 /// Carries out the effects of a label.
-fn drain(cpu: &mut Cpu, setting: &Setting, world: &mut World) {
+pub(super) fn drain(cpu: &mut Cpu, setting: &Setting, world: &mut World) {
     let mut index = 0;
     while let Some(effect) = cpu.outbox.take(index) {
         index += 1;
         match effect {
             Effect::Kick { queue, hctx, delay } if delay == Duration::ZERO => {
-                let hctx = setting.hctx(queue, hctx);
-                world.side.pending[usize::from(hctx.0)] = true;
+                world.ask_run(setting, queue, hctx);
             }
             // Runs after 3 ms are off: with them a stall is a delay.
             Effect::Kick { .. } | Effect::KickUnlessPending { .. } => {}

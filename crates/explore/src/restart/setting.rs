@@ -45,6 +45,8 @@ pub struct Setting {
     pub lowest_first: bool,
     /// TLC may permute the requests: `SYMMETRY` stands in the configuration.
     pub symmetry: bool,
+    /// Each label is a step (`RestartLabels`), and a wait queue is one of eight.
+    pub by_labels: bool,
 }
 
 impl Setting {
@@ -113,6 +115,7 @@ impl Setting {
             driver_reruns: c.flag("DriverReruns")?,
             lowest_first: c.flag("LowestFirst")?,
             symmetry: false,
+            by_labels: false,
         })
     }
 
@@ -140,7 +143,7 @@ impl Setting {
                 hctx_shared: false,
                 vectors: false,
                 waiters: 0,
-                wait_queues: 1,
+                wait_queues: if self.by_labels { 8 } else { 1 },
             },
             topology: CpuTopology::flat(u16::from(self.hctxs)),
             elevator: Elevator::MqDeadline(MqDeadline::new(

@@ -39,6 +39,13 @@ pub(super) enum At {
     Issue,
     Retry,
     PutBack,
+    // Only where each label is a step.
+    InLine,
+    Line,
+    Stale,
+    Leave,
+    Recheck,
+    StillInLine,
 }
 
 impl At {
@@ -52,6 +59,12 @@ impl At {
             At::Issue => "Issue",
             At::Retry => "Retry",
             At::PutBack => "PutBack",
+            At::InLine => "InLine",
+            At::Line => "Line",
+            At::Stale => "Stale",
+            At::Leave => "Leave",
+            At::Recheck => "Recheck",
+            At::StillInLine => "StillInLine",
         }
     }
 }
@@ -115,8 +128,10 @@ pub(super) struct Side {
     pub(super) pending: [bool; HCTXS_MAX],
     /// Whom the driver has promised to run.
     pub(super) starved: [bool; HCTXS_MAX],
+    /// Runs asked for since the last that took all requests for runs, where each label is a step.
+    pub(super) asked: [u8; HCTXS_MAX],
     /// Requests inserted so far: a later one lies behind an earlier one on the disk.
-    pub(super) inserted: u8,
+    pub(super) inserted: u32,
 }
 
 impl Clone for World {
@@ -150,6 +165,7 @@ impl Clone for Side {
             requests,
             pending,
             starved,
+            asked,
             inserted,
         } = self;
         // Most are empty, and stay so without a copy.
@@ -158,6 +174,7 @@ impl Clone for Side {
         *requests = source.requests;
         *pending = source.pending;
         *starved = source.starved;
+        *asked = source.asked;
         *inserted = source.inserted;
     }
 }
@@ -182,8 +199,18 @@ impl World {
                 requests: [Request::default(); REQUESTS_MAX],
                 pending: [false; HCTXS_MAX],
                 starved: [false; HCTXS_MAX],
+                asked: [0; HCTXS_MAX],
                 inserted: 0,
             },
+        }
+    }
+
+    /// A run of the hctx is to come. How many were asked for matters where each label is a step.
+    pub(super) fn ask_run(&mut self, setting: &Setting, queue: u8, hctx: HctxId) {
+        let hctx = usize::from(setting.hctx(queue, hctx).0);
+        self.side.pending[hctx] = true;
+        if setting.by_labels {
+            self.side.asked[hctx] = self.side.asked[hctx].saturating_add(1);
         }
     }
 
@@ -262,7 +289,7 @@ impl Setting {
     }
 
     /// `<<queue, index>>`, both from 1.
-    fn named(&self, hctx: Hctx) -> Argument {
+    pub(super) fn named(&self, hctx: Hctx) -> Argument {
         let index = u32::from(self.index_of(hctx).0);
         Argument::Hctx(u32::from(self.queue_of(hctx)) + 1, index + 1)
     }

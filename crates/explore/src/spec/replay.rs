@@ -10,7 +10,7 @@ use super::Specification;
 use crate::tlc::Verdict;
 
 /// What a schedule shows in which everything comes to its end.
-const ENDS_WELL: &str = "NeverAllDone violated";
+pub(crate) const ENDS_WELL: &str = "NeverAllDone violated";
 
 /// What a schedule shows in which a request never comes to its end. Invariants are not judged.
 const WAITS_FOR_EVER: &str = "liveness violated";
@@ -189,7 +189,7 @@ fn contradicted<S: Specification>(
 }
 
 /// A function over 1 to n as the tuple that it is.
-fn plain(value: &str) -> String {
+pub(crate) fn plain(value: &str) -> String {
     let value: String = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let inside = value.strip_prefix('(').and_then(|v| v.strip_suffix(')'));
     let parts = inside.map(|inside| inside.split(" @@ ").enumerate());

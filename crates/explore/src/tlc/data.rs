@@ -50,19 +50,32 @@ pub fn configuration(schedule: &Schedule) -> String {
     text
 }
 
+/// What a step of the data shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shows {
+    /// All that is known, so that a step which should change nothing is held to it.
+    Known,
+    /// What it changed; the trace module holds the rest to be as it was.
+    Changes,
+}
+
 /// Module TraceData with these traces.
-pub fn module<'a>(traces: impl IntoIterator<Item = &'a [Step]>) -> String {
-    let traces: Vec<String> = traces.into_iter().map(trace).collect();
+pub fn module<'a>(shows: Shows, traces: impl IntoIterator<Item = &'a [Step]>) -> String {
+    let traces = traces.into_iter().map(|steps| trace(shows, steps));
+    let traces: Vec<String> = traces.collect();
     format!(
         "---- MODULE TraceData ----\nEXTENDS Integers, TLC\n\nTraces == <<\n{}\n>>\n====\n",
         traces.join(",\n")
     )
 }
 
-fn trace(steps: &[Step]) -> String {
+fn trace(shows: Shows, steps: &[Step]) -> String {
     let mut known = BTreeMap::new();
     let mut lines = Vec::new();
     for step in steps {
+        if shows == Shows::Changes {
+            known.clear();
+        }
         known.extend(step.observed.iter().map(|(name, value)| (name, value)));
         let mut last = format!("[action |-> \"{}\"", step.action);
         for (name, value) in &step.arguments {
@@ -82,6 +95,18 @@ fn trace(steps: &[Step]) -> String {
         lines.push(format!("    [last |-> {last}], observed |-> {observed}]"));
     }
     format!("  <<\n{}\n  >>", lines.join(",\n"))
+}
+
+/// Properties that states of trace `number` (from 1) break, where the module tells them: behind
+/// which step, and the name.
+pub fn broken(output: &str, number: usize) -> Vec<(usize, String)> {
+    let mark = format!("<<\"broken\", {number}, ");
+    let told = output.lines().filter_map(|line| {
+        let rest = line.trim().strip_prefix(&mark)?.strip_suffix("\">>")?;
+        let (step, name) = rest.split_once(", \"")?;
+        Some((step.parse().ok()?, name.to_owned()))
+    });
+    told.collect()
 }
 
 /// How many steps of trace `number` (from 1) the module accepted.

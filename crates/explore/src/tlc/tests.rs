@@ -141,7 +141,7 @@ fn step(action: &str, free: Option<&str>) -> Step {
 #[test]
 fn data_carries_on_what_was_seen() {
     let steps = [step("Issue", Some("<<1>>")), step("Ask", None)];
-    let text = module([&steps[..], &steps[..1]]);
+    let text = module(Shows::Known, [&steps[..], &steps[..1]]);
     let line = |action: &str| {
         format!(
             "[last |-> [action |-> \"{action}\", hctx |-> <<1, 1>>], observed |-> [tags |-> <<1>>]]"
@@ -150,7 +150,7 @@ fn data_carries_on_what_was_seen() {
     assert!(text.starts_with("---- MODULE TraceData ----\n"), "{text}");
     assert_eq!(text.matches(&line("Issue")).count(), 2, "{text}");
     assert_eq!(text.matches(&line("Ask")).count(), 1, "{text}");
-    assert!(module([&[step("Ask", None)][..]]).contains("observed |-> <<>>]"));
+    assert!(module(Shows::Known, [&[step("Ask", None)][..]]).contains("observed |-> <<>>]"));
     let schedule = Schedule {
         settings: [("Tags", "2"), ("LowestFirst", "TRUE"), ("Record", "FALSE")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -91,6 +91,10 @@ impl Stack {
         self.0.is_empty()
     }
 
+    pub(super) fn depth(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn push(&mut self, frame: Frame) {
         assert!(
             self.0.len() < DEPTH,

@@ -65,6 +65,7 @@ impl Simulator {
                 arbiter,
                 costs,
                 spent: Spent::default(),
+                binding: None,
             },
             cpus: states,
             siblings,

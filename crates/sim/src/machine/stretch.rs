@@ -11,6 +11,7 @@ use blkmq::time::SimTime;
 
 use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Stack, Wait};
 use super::{Core, Event, RUN_AHEAD, Simulator, class};
+use crate::binding::Binding;
 use crate::cost::{CostModel, Step};
 
 /// Why a stretch ended.
@@ -125,7 +126,7 @@ fn owner(id: CpuId, level: Level) -> u32 {
 }
 
 /// A CPU on its way through labels: what the loop needs of it, and of everything else.
-struct Lane<'a> {
+pub(super) struct Lane<'a> {
     /// From this time on, others may be due. Picoseconds.
     limit: u64,
     /// Locks held before the label.
@@ -139,7 +140,7 @@ struct Lane<'a> {
     irq_off: &'a mut u32,
     held: &'a mut Held,
     core: &'a mut Core,
-    mq: &'a BlkMq<Solo>,
+    pub(super) mq: &'a BlkMq<Solo>,
     /// That of the queue whose path runs.
     pool: &'a SoloSlab<RequestPool>,
 }
@@ -157,6 +158,7 @@ impl Lane<'_> {
             if self.cut && *self.irq_off == 0 {
                 return Stop::Interrupt;
             }
+            let depth = stack.depth();
             let Some(frame) = stack.top() else {
                 return Stop::Turn;
             };
@@ -164,7 +166,10 @@ impl Lane<'_> {
                 self.pool = &self.mq.queue(frame.queue()).pool;
             }
             env.begin_label();
-            let next = frame.drive(self.mq, env, self);
+            let next = match self.core.binding.is_some() {
+                false => frame.drive(self.mq, env, self),
+                true => self.drive_bound(frame, env, level, depth),
+            };
             if !env.is_quiet() {
                 return Stop::Effects(next);
             }
@@ -237,6 +242,11 @@ impl Lane<'_> {
         *wait = Wait::Spin(lock);
         self.stand_in_line(lock, slot, env, level);
         Some(Stop::Waits)
+    }
+
+    /// What follows the run as a schedule.
+    pub(super) fn binding(&mut self) -> Option<&mut Binding> {
+        self.core.binding.as_deref_mut()
     }
 
     /// The limit is reached: goes on if nothing is due before, and the clock moves on with it.

@@ -141,6 +141,7 @@ impl Simulator {
         if blkmq::env::Bit::peek(&self.mq.queue(disk).hctx(hctx).stopped) {
             return;
         }
+        self.item_queued(disk, delay.0 > 0);
         match self.work.of(disk, hctx).item {
             Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
             Item::Running(_) => {
@@ -250,6 +251,7 @@ impl Simulator {
         let frame = match job {
             Job::Hctx(disk, hctx) => {
                 self.work.of(disk, hctx).item = Item::Running(None);
+                self.item_begins(id, disk);
                 Frame::Run(RunPath::work(disk, hctx))
             }
             Job::Requeue(disk) => {

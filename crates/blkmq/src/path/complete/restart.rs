@@ -47,6 +47,15 @@ impl CompletePath {
         }
     }
 
+    /// The hctx that the walk is at, as queue and number in it; none at other labels.
+    pub(in crate::path) fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(u8, HctxId)> {
+        let walks = matches!(
+            self.at,
+            At::Visit | At::Unmark | At::Uncount | At::SeesDispatch | At::SeesWork
+        );
+        walks.then(|| self.visited(mq.set_of(self.queue), mq.queue(self.queue)))
+    }
+
     /// Labels of the walk.
     pub(super) fn walk<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);

@@ -1,0 +1,94 @@
+//! Runs that are followed as schedules of `specs/Restart`, and the hooks that tell what happens.
+//!
+//! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
+
+use blkmq::env::Cpu;
+use blkmq::path::{Frame, Next, Toll};
+use blkmq::request::CpuId;
+use blkmq::schedule::Schedule;
+
+use super::Simulator;
+use super::cpu::Level;
+use super::stretch::Lane;
+use crate::binding::{Binding, Who, Wrong};
+
+impl Simulator {
+    /// Follows the run as a schedule of `specs/Restart`, with a defect made on purpose if one is
+    /// given. To be called before the run. An error: the plan is none of the specification's.
+    pub fn follow_schedule(&mut self, wrong: Option<Wrong>) -> Result<(), String> {
+        let binding = Binding::new(&self.plan, wrong);
+        if let Some(why) = binding.refused() {
+            return Err(why.to_owned());
+        }
+        self.core.binding = Some(Box::new(binding));
+        Ok(())
+    }
+
+    /// The run so far as a schedule. `stalled`: how it ended. An error: something happened that
+    /// the specification has not. Panics if the run was not followed.
+    pub fn take_schedule(&mut self, stalled: bool) -> Result<Schedule, String> {
+        let binding = self.core.binding.take();
+        let mut binding = binding.expect("the run is followed");
+        binding.schedule(&self.mq, &self.plan, stalled)
+    }
+
+    /// A work item is to run.
+    pub(super) fn item_queued(&mut self, disk: u8, delayed: bool) {
+        if let Some(binding) = &mut self.core.binding {
+            binding.item(disk, true);
+            if delayed {
+                binding.delayed();
+            }
+        }
+    }
+
+    /// A work item begins on a CPU.
+    pub(super) fn item_begins(&mut self, id: CpuId, disk: u8) {
+        if let Some(binding) = &mut self.core.binding {
+            binding.work_begins(lane(id, Level::Task), disk);
+        }
+    }
+}
+
+/// Number of a level of a CPU.
+fn lane(id: CpuId, level: Level) -> usize {
+    usize::from(id.0) * 3 + level as usize
+}
+
+impl Lane<'_> {
+    /// [`Frame::drive`] with a look at each label.
+    #[cold]
+    pub(super) fn drive_bound(
+        &mut self,
+        frame: &mut Frame,
+        env: &mut Cpu,
+        level: Level,
+        depth: usize,
+    ) -> Next {
+        let who = Who {
+            lane: lane(env.id, level),
+            depth: depth - 1,
+        };
+        loop {
+            let was = *frame;
+            let mq = self.mq;
+            if let Some(binding) = self.binding() {
+                binding.settle(mq);
+            }
+            let mut next = frame.step(mq, env);
+            if let Some(binding) = self.binding() {
+                next = binding.note(mq, who, (&was, frame), next, env);
+            }
+            if !self.after(was.label(), env) {
+                return next;
+            }
+            match next {
+                Next::Step => {}
+                Next::Lock(lock) if self.lock(lock, env) => {}
+                Next::TryLock(lock) if self.try_lock(lock, env) => {}
+                Next::InTime if self.in_time(env) => {}
+                next => return next,
+            }
+        }
+    }
+}
