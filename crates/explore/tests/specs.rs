@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blkmq::path::Label;
 use blkmq::schedule::Schedule;
+use explore::restart;
 use explore::tlc::{Expectations, Expected, Mutants, corruptions};
 
 const SPECS: [&str; 2] = ["Dispatch", "Restart"];
@@ -176,7 +177,14 @@ fn traces_are_of_known_variants() {
             let variant = folder(spec)
                 .join("variants")
                 .join(format!("{}.cfg", schedule.variant));
-            let constants = text(&variant);
+            // A run of the simulator has the constants of its scenario.
+            let a_run = schedule.spec == restart::BY_LABELS;
+            let constants = if a_run {
+                let settings = schedule.settings.iter();
+                settings.map(|(n, v)| format!("{n} = {v}\n")).collect()
+            } else {
+                text(&variant)
+            };
             for (name, value) in &schedule.settings {
                 let line = constants
                     .lines()
