@@ -56,7 +56,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Error> {
     output::print(&table::text(&rows, seconds))?;
     if let ([Task::Variant(spec, variant)], [done]) = (&tasks[..], &done[..]) {
         let outcome = Outcome::parse(&done.output);
-        if !outcome.behaviour.is_empty() {
+        if !outcome.behaviour.is_empty() && !is_by_labels(variant) {
             output::print(&format!("\n{}", counterexample(spec, variant, &outcome)?))?;
         }
     }
@@ -123,7 +123,10 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
     Ok(match task {
         Task::Variant(spec, variant) => Job {
             label: variant.name.clone(),
-            module: format!("MC{}", spec.name),
+            module: match is_by_labels(variant) {
+                true => format!("MC{}{}", spec.name, runs::BY_LABELS),
+                false => format!("MC{}", spec.name),
+            },
             configuration: spec.configuration(&variant.name)?,
             files: spec.modules.clone(),
             whole: variant.whole,
@@ -181,7 +184,8 @@ fn judge(task: &Task<'_>, done: &Done, schedules: Option<&Path>) -> Result<Row, 
             row.wrong = variant.differences(&outcome);
             row.verdict = outcome.verdict.to_string();
             row.length = Some(outcome.behaviour.len()).filter(|states| *states > 0);
-            if let (Some(folder), false) = (schedules, outcome.behaviour.is_empty()) {
+            let none = outcome.behaviour.is_empty() || is_by_labels(variant);
+            if let (Some(folder), false) = (schedules, none) {
                 let path = folder.join(format!("{}.schedule", variant.name));
                 let text = counterexample(spec, variant, &outcome)?;
                 OutputFile::open(&path)?.put(&text)?.keep()?;
@@ -244,6 +248,12 @@ fn judge_trace(schedule: &Schedule, output: &str, outcome: &Outcome) -> (String,
     let count = corruptions.len();
     let verdict = format!("accepted, {steps} steps; {count} corruptions rejected at their step");
     (verdict, wrong)
+}
+
+/// The variant is of the module in which each label is a step. Its counterexamples are no
+/// schedules: those show what runs of the simulator show.
+fn is_by_labels(variant: &Variant) -> bool {
+    variant.name.ends_with("-labels")
 }
 
 /// Corruptions, the first one trace number `first`, that were not rejected where they are.

@@ -53,9 +53,10 @@ impl Specification for Setting {
     }
 
     fn beyond(&self, configuration: &str) -> Option<&'static str> {
-        let ends = configuration.contains("NeverAllDone");
-        let what = "only TLC checks this one: an end, or several hctxs a queue";
-        (ends || self.hctxs > 1).then_some(what)
+        let apart = ["NeverAllDone", "LabelsSpec"];
+        let apart = apart.iter().any(|word| configuration.contains(word));
+        let what = "only TLC checks this one: an end, each label a step, or several hctxs a queue";
+        (apart || self.hctxs > 1).then_some(what)
     }
 
     fn first(&self) -> World {

@@ -82,7 +82,7 @@ impl Spec {
             .map_err(|error| Error::input(&file, error.to_string()))?;
         let modules = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}.tla"));
         // And of specifications that are there label by label, too, those modules.
-        let by_labels = ["", "Trace"].map(|kind| format!("{kind}{name}{BY_LABELS}.tla"));
+        let by_labels = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}{BY_LABELS}.tla"));
         let by_labels = by_labels.into_iter().filter(|m| folder.join(m).is_file());
         let modules = modules.into_iter().chain(by_labels).map(|module| {
             let text = text(&folder.join(&module))?;

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use blkmq::schedule::Schedule;
-use explore::spec::{Explored, Options, Specification, explore, liveness, replay};
+use explore::restart;
+use explore::spec::{Explored, Options, Replayed, Specification, explore, liveness, replay};
 use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
 
 /// A file of a specification's folder.
@@ -79,11 +80,20 @@ pub(crate) fn schedules<S: Specification>() -> Vec<(String, Schedule)> {
     recorded.collect()
 }
 
+/// A recorded schedule with the real paths; a run of the simulator label by label.
+fn replayed<S: Specification>(schedule: &Schedule) -> Replayed {
+    if schedule.spec == restart::BY_LABELS {
+        let setting = restart::Setting::parse(&schedule.settings).expect("right constants");
+        return restart::follow(&setting, schedule);
+    }
+    let setting = S::parse(&schedule.settings).expect("right constants");
+    replay(&setting, schedule)
+}
+
 /// Recorded schedules end with the verdict that they show.
 pub(crate) fn replays_recorded<S: Specification>() {
     for (file, schedule) in schedules::<S>() {
-        let setting = S::parse(&schedule.settings).expect("right constants");
-        let replayed = replay(&setting, &schedule);
+        let replayed = replayed::<S>(&schedule);
         assert_eq!(replayed.rejected, None, "{file}");
         assert_eq!(replayed.verdict.to_string(), schedule.shows, "{file}");
     }
@@ -93,13 +103,12 @@ pub(crate) fn replays_recorded<S: Specification>() {
 pub(crate) fn rejects_corrupted<S: Specification>() {
     let mut rejected = 0;
     for (file, schedule) in schedules::<S>() {
-        let setting = S::parse(&schedule.settings).expect("right constants");
         for corruption in corruptions(&schedule.steps) {
             let wrong = Schedule {
                 steps: corruption.steps.clone(),
                 ..schedule.clone()
             };
-            let replayed = replay(&setting, &wrong);
+            let replayed = replayed::<S>(&wrong);
             let step = replayed.steps.len() + 1;
             assert_eq!(step, corruption.step, "{file}: {}", corruption.what);
             assert!(replayed.rejected.is_some(), "{file}: {}", corruption.what);
