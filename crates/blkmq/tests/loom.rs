@@ -47,6 +47,7 @@ impl<const TASKS: u32> Env for Without<TASKS> {
     type Count = <Threads as Env>::Count;
     type Word = <Threads as Env>::Word;
     type Hint = <Threads as Env>::Hint;
+    type Spot = <Threads as Env>::Spot;
     type Lock<T: std::fmt::Debug + 'static> = <Threads as Env>::Lock<T>;
     type Slab<T: Toucher + std::fmt::Debug + 'static> = <Threads as Env>::Slab<T>;
 
@@ -338,7 +339,7 @@ mod model {
     fn side_lists_and_the_gate_lose_nothing() {
         for name in ["v3", "serialise-only"] {
             clean(name, Rules::v6_12(), 2, move || {
-                series::insert::<Threads>(name)
+                series::insert::<Threads>(name);
             });
         }
     }
@@ -389,7 +390,7 @@ mod model {
     fn two_searches_merge_the_same_freed_bits() {
         for rules in Rules::PRESETS {
             clean("freed bits", rules, 3, move || {
-                bits::merge::<Threads>(rules)
+                bits::merge::<Threads>(rules);
             });
             let before = rules.without(Fix::SwapLock);
             stalls("freed bits, no lock", 2, move || {
