@@ -12,7 +12,7 @@ mod threads;
 mod value;
 
 pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, TraceAction, TracePoint};
-pub use line::{Line, Meter, Misses, Near, Overlap, Tariff, bit_of};
+pub use line::{Line, Meter, Misses, Near, Overlap, OwnCache, Tariff, bit_of};
 pub use solo::{Solo, SoloSlab};
 pub use threads::Threads;
 pub(crate) use value::solo_value;

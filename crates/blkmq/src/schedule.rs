@@ -153,8 +153,13 @@ impl Schedule {
         }
         let known = |step: usize| (1..=schedule.steps.len()).contains(&step);
         if schedule.repeats_from.is_some_and(|step| !known(step)) {
-            let line = text.lines().count();
-            let what = "it repeats from a step that it does not have".to_owned();
+            let mut lines = text.lines();
+            let line = 1 + lines
+                .position(|line| line.starts_with("repeats "))
+                .unwrap_or(0);
+            let steps = schedule.steps.len();
+            let what =
+                format!("it repeats from a step that it does not have; expected 1 to {steps}");
             return Err(ScheduleError { line, what });
         }
         Ok(schedule)

@@ -8,7 +8,7 @@ mod step;
 pub use spent::{Component, Spent, Sum};
 pub use step::{Cycles, Step};
 
-use blkmq::env::{Near, Overlap, Tariff, bit_of};
+use blkmq::env::{Near, Overlap, OwnCache, Tariff, bit_of};
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::Duration;
@@ -31,7 +31,7 @@ pub struct CostModel {
     distance: Vec<Distance>,
     cpus: usize,
     without: Without,
-    own_cache: Option<u32>,
+    own_cache: Option<OwnCache>,
     shared_percent: u64,
     step: [u64; Step::ALL.len()],
     /// The same while the sibling runs too.
@@ -62,7 +62,10 @@ impl CostModel {
             without: profile.without,
             own_cache: profile.caches.map(|caches| {
                 let lines = u64::from(caches.own_kib) * 1024 / HCTX_BYTES;
-                u32::try_from(lines).unwrap_or(u32::MAX)
+                OwnCache {
+                    lines: u32::try_from(lines).unwrap_or(u32::MAX),
+                    refill: caches.last_level_ps,
+                }
             }),
             shared_percent: profile.smt.shared_percent,
             step,

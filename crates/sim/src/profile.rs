@@ -96,6 +96,8 @@ pub struct Smt {
 pub struct Caches {
     /// A core's own (second level), KiB.
     pub own_kib: u32,
+    /// A read that only the last-level cache has, picoseconds.
+    pub last_level_ps: u64,
 }
 
 /// How far two CPUs are apart.

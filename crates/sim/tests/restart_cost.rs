@@ -7,9 +7,9 @@ use sim::profile::{Caches, MachineProfile};
 use sim::report::{FunctionReport, Origin, Report};
 use sim::scenario::{ProfileFacts, Scenario};
 
-/// Calls of blk_mq_sched_restart() on `devices` disks of 16 hctxs that share tags, half of what is
-/// under way waiting for one; and I/Os a second.
-fn restart(rule: &str, devices: u32, profile: &MachineProfile) -> (FunctionReport, f64) {
+/// Calls of blk_mq_sched_restart() on `devices` disks of 16 hctxs that share tags, a third of what
+/// is under way waiting for one; and I/Os that ended.
+fn restart(rule: &str, devices: u32, profile: &MachineProfile) -> (FunctionReport, u64) {
     let names: Vec<String> = (0..devices).map(|i| format!("/dev/nullb{i}")).collect();
     let text = format!(
         "[machine]\nprofile = \"pserver16\"\ncpus = 16\n\
@@ -36,8 +36,7 @@ fn restart(rule: &str, devices: u32, profile: &MachineProfile) -> (FunctionRepor
     let mut found = all
         .into_iter()
         .filter(|f| f.function == FunctionReport::SCHED_RESTART);
-    let iops = report.jobs[0].read.iops;
-    (found.next().expect("requests end"), iops)
+    (found.next().expect("requests end"), report.blksim.all_ios)
 }
 
 fn pserver16() -> MachineProfile {
@@ -61,22 +60,20 @@ fn the_walk_grows_with_the_set_and_the_own_hctx_does_not() {
 #[test]
 fn a_cache_that_holds_all_hctxs_makes_the_walk_cheaper() {
     let (small, mut large) = (pserver16(), pserver16());
-    large.caches = Some(Caches { own_kib: u32::MAX });
+    let caches = small.caches.unwrap();
+    large.caches = Some(Caches {
+        own_kib: u32::MAX,
+        ..caches
+    });
     let mean = |machine| restart("R2", 32, machine).0.mean_ns;
     let (evicted, kept) = (mean(&small), mean(&large));
     assert!(evicted > 1.5 * kept, "{evicted} ns against {kept} ns");
 }
 
-/// Each request that ends calls it once, and more happens in as much time.
+/// Each request that ends calls it once.
 #[test]
 fn calls_are_counted() {
-    let (function, iops) = restart("R4", 8, &pserver16());
-    let ended = iops * 8e-3;
-    assert!(
-        function.hits as f64 >= ended,
-        "{} calls, {ended} I/Os",
-        function.hits
-    );
-    let mean = function.time_ns as f64 / function.hits as f64;
-    assert!((function.mean_ns - mean).abs() < 1.0);
+    let (function, ended) = restart("R4", 8, &pserver16());
+    assert_eq!(function.hits, ended);
+    assert!(ended > 1000);
 }

@@ -238,10 +238,19 @@ pub struct Tariff {
     pub blind_tries: bool,
     /// What several misses come to.
     pub overlap: Overlap,
-    /// Lines of a table, one of each object, that a CPU's own cache holds. `None`: any number.
-    pub own_cache: Option<u32>,
+    /// What a CPU's own cache holds of a table. `None`: all of it.
+    pub own_cache: Option<OwnCache>,
     /// Cache lines.
     pub near: Near,
+}
+
+/// Room in a CPU's own cache for lines of a table, one of each object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnCache {
+    /// How many fit.
+    pub lines: u32,
+    /// Price of one that does not, from the last-level cache. Picoseconds.
+    pub refill: u64,
 }
 
 /// What cache lines have cost, picoseconds.
@@ -297,11 +306,11 @@ impl Meter {
     }
 
     /// A load from a line of a table of so many, all of which this CPU goes through: one that has
-    /// gone out of its own cache comes from the last-level cache, as from a CPU that shares it.
+    /// gone out of its own cache comes from the last-level cache.
     pub fn load_among(&mut self, lines: usize, line: &Line, cpu: CpuId) {
         let tariff = &self.tariff;
         let miss = match tariff.own_cache {
-            Some(room) if line.is_at(cpu) && lines > room as usize => tariff.near.prices[1],
+            Some(room) if line.is_at(cpu) && lines > room.lines as usize => room.refill,
             _ if line.is_at(cpu) => return,
             _ => line.fetch(cpu, &tariff.near),
         };

@@ -57,8 +57,9 @@ impl RestartRule {
         ("all", RestartRule::WholeSet),
     ];
 
-    /// The rule of this name.
+    /// The rule of this name; R3 and R4 are one.
     pub fn by_name(name: &str) -> Option<RestartRule> {
+        let name = if name == "R3" { "R4" } else { name };
         let mut names = RestartRule::NAMES.into_iter();
         names
             .find(|(known, _)| *known == name)

@@ -59,7 +59,7 @@ fn a_wrong_file_is_told_by_its_line() {
         ("# blksim schedule 1", "# blksim trace", 1, "no schedule"),
         ("spec ", "speck ", 2, "`speck`"),
         ("Policy = ", "Policy ", 5, "NAME = VALUE"),
-        ("repeats from 2", "repeats from 3", 8, "does not have"),
+        ("repeats from 2", "repeats from 3", 6, "expected 1 to 2"),
         ("repeats from 2", "repeats 2", 6, "repeats from STEP"),
         ("  1 Issue", "  2 Issue", 7, "next step's number, 1"),
         ("hctx=2.1", "hctx=2.x", 7, "QUEUE.INDEX"),

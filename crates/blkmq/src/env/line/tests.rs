@@ -1,6 +1,6 @@
 //! What a miss costs, by where the copies are, and what overlaps.
 
-use super::{Line, Meter, Misses, Near, Overlap, Tariff};
+use super::{Line, Meter, Misses, Near, Overlap, OwnCache, Tariff};
 use crate::request::CpuId;
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
@@ -30,7 +30,10 @@ fn loads_overlap_and_atomics_wait() {
             container_op: 2,
             blind_tries: false,
             overlap: Overlap::Together,
-            own_cache: Some(2),
+            own_cache: Some(OwnCache {
+                lines: 2,
+                refill: 7,
+            }),
             near: near(),
         },
         ..Meter::default()
@@ -56,7 +59,10 @@ fn loads_overlap_and_atomics_wait() {
 fn lines_of_a_table_that_is_too_large_leave_the_own_cache() {
     let mut meter = Meter {
         tariff: Tariff {
-            own_cache: Some(2),
+            own_cache: Some(OwnCache {
+                lines: 2,
+                refill: 7,
+            }),
             near: near(),
             ..Tariff::default()
         },
@@ -70,7 +76,7 @@ fn lines_of_a_table_that_is_too_large_leave_the_own_cache() {
     };
     assert_eq!(load(2), 100, "another CPU has it");
     assert_eq!(load(2), 0, "two lines stay");
-    assert_eq!(load(3), 10, "it has gone on to the last-level cache");
+    assert_eq!(load(3), 7, "it has gone on to the last-level cache");
     line.write(CpuId(8), &Near::default());
     meter.load_among(3, &line, CpuId(0));
     assert_eq!(

@@ -93,10 +93,22 @@ impl ListPath {
         let line = self.line.expect("a line was chosen");
         q.hctx(hctx).dispatch_line.put(line);
         let waiter = entry(rules, queue, hctx);
-        ws.edit(cpu, |entries| match rules.line {
-            TagLine::WakeOne => entries.push(waiter),
-            TagLine::Nowhere | TagLine::WakeAll => entries.insert(0, waiter),
+        let neighbour = ws.edit(cpu, |entries| match rules.line {
+            TagLine::WakeOne => {
+                let last = entries.last().copied();
+                entries.push(waiter);
+                last
+            }
+            TagLine::Nowhere | TagLine::WakeAll => {
+                let first = entries.first().copied();
+                entries.insert(0, waiter);
+                first
+            }
         });
+        if let Some(Waiter::Hctx { queue, hctx, .. }) = neighbour {
+            // Its list links, next to its `tags`.
+            mq.queue(queue).dirty_tags_line(hctx, cpu);
+        }
         if rules.retry == LineRetry::Unlocked {
             self.line = None;
             ws.queue.release(cpu);

@@ -2,10 +2,10 @@
 
 use super::super::tests::{map, put};
 use super::Put;
-use crate::env::{Bit, Count, Cpu, Lock, OUTBOX_LIMIT};
+use crate::env::{Bit, Count, Cpu, Hint, Lock, OUTBOX_LIMIT};
 use crate::request::CpuId;
 use crate::rules::{ShallowDepth, WakeScan};
-use crate::tags::Waiter;
+use crate::tags::{Waiter, WaiterId};
 
 /// More hctxs may stand in one wait queue than one label may wake: the lock is kept for the rest.
 #[test]
@@ -30,4 +30,34 @@ fn a_queue_longer_than_a_labels_effects_is_woken_under_one_lock() {
     assert_eq!(woken, all);
     assert_eq!(map.ws_active.peek(), 0);
     assert!(map.wait[0].queue.is_free() && !map.wait[0].active.peek());
+}
+
+/// Who was woken before the label was full counts against the batch behind it.
+#[test]
+fn a_batch_goes_on_where_a_label_was_full() {
+    let map = map(16, ShallowDepth::Total, None);
+    assert_eq!(map.wake_batch.get(), 2);
+    let mut cpu = Cpu::new(CpuId(0));
+    let hctxs = OUTBOX_LIMIT as u16 + 4;
+    map.wait[0].queue.acquire(&mut cpu);
+    let passed_by = (0..hctxs).map(|hctx| Waiter::Hctx {
+        queue: 0,
+        hctx: crate::request::HctxId(hctx),
+        exclusive: false,
+    });
+    let task = |number| Waiter::Task(WaiterId(number));
+    let mut all = vec![task(1)];
+    all.extend(passed_by);
+    all.extend([task(2), task(3)]);
+    map.wait[0].edit(&mut cpu, |list| list.extend(all));
+    map.wait[0].queue.release(&mut cpu);
+    cpu.begin_label();
+    map.ws_active.add(&mut cpu, i32::from(hctxs) + 3);
+    let woken = put(&map, WakeScan::UntilSpent, &mut cpu, Put::wake(2));
+    assert_eq!((woken.first(), woken.last()), (Some(&1), Some(&2)));
+    assert_eq!(
+        woken.len(),
+        usize::from(hctxs) + 2,
+        "the third task sleeps on"
+    );
 }
