@@ -4,6 +4,7 @@
 
 mod spec;
 
+use blkmq::rules::{AskAfter, LineEntry, Recheck, RestartRule, TagLine};
 use explore::restart::Setting;
 use explore::spec::{Explored, Options, explore, walks};
 use explore::tlc::{Expected, Variant};
@@ -66,6 +67,63 @@ fn depth_first_visits_the_same_states() {
         visited += 1;
     }
     assert!(visited > 0, "no variant");
+}
+
+/// Machines that are not the specification's: each must show in verdict or counts.
+#[test]
+fn another_machine_has_other_counts() {
+    type Change = fn(&mut Setting);
+    let machines: [(&str, &str, Change); 10] = [
+        ("R1 for R2", "r2-rc4-3x2-one-kept-4.14", |s| {
+            s.restart.rule = RestartRule::RoundRobin;
+        }),
+        ("all for R1", "r1-rc4-3x2-one-kept-4.14-limit1", |s| {
+            s.restart.rule = RestartRule::WholeSet;
+        }),
+        ("another question", "r4-later-3x1-all-second-4.15", |s| {
+            s.restart.ask = AskAfter::NoneIssued;
+        }),
+        ("another re-check", "r4-later-3x1-all-second-4.14", |s| {
+            s.restart.recheck = Recheck::LeftLine;
+        }),
+        ("all are woken", "r4-later-3x1-one-any-4.15", |s| {
+            s.restart.line = TagLine::WakeAll;
+        }),
+        ("another entry", "r4-later-3x1-one-any-4.15", |s| {
+            s.restart.entry = LineEntry::SecondAttempt;
+        }),
+        (
+            "a try under the lock",
+            "r4-later-3x1-all-second-4.15",
+            |s| {
+                s.restart.line = TagLine::Nowhere;
+            },
+        ),
+        (
+            "a driver that runs",
+            "r1-later-3x2-one-kept-4.14-limit1",
+            |s| {
+                s.driver_reruns = true;
+            },
+        ),
+        (
+            "mark and count in one",
+            "r2p-rc4-2x1-all-second-4.15-split",
+            |s| {
+                s.mark_split = false;
+            },
+        ),
+        (
+            "a device without limit",
+            "r1-rc4-3x2-one-kept-4.14-limit1",
+            |s| {
+                s.limit = 0;
+            },
+        ),
+    ];
+    for (what, name, change) in machines {
+        spec::shows(what, name, change);
+    }
 }
 
 #[test]

@@ -5,12 +5,17 @@
 //! whose projection is known but which differs otherwise is expanded as well, uncounted, and both
 //! must have the same successors.
 
+use std::collections::VecDeque;
+
 use blkmq::schedule::{Schedule, Step};
 
 use super::Specification;
 use super::table::{Id, Table};
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{Seen, fingerprint};
 use crate::tlc::Verdict;
+
+/// Twins that only twins lead to: counters that never come back make any number of them.
+const FOLLOWED_MAX: usize = 5_000;
 
 /// How a configuration is explored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +118,11 @@ struct Search<'a, S: Specification> {
     /// Digest of the successors of each expanded state.
     digests: Vec<u128>,
     /// States that differ from the one that was expanded with the same projection.
-    variants: Vec<(Id, S::World)>,
+    variants: VecDeque<(Id, S::World)>,
+    /// Hashes of all that were ever among `variants`.
+    twins: Seen,
+    /// How many of them only other twins lead to.
+    followed: usize,
     spare: Vec<S::World>,
     generated: u64,
     depth: u64,
@@ -138,7 +147,9 @@ impl<'a, S: Specification> Search<'a, S> {
             origins: Vec::new(),
             concrete: Vec::new(),
             digests: Vec::new(),
-            variants: Vec::new(),
+            variants: VecDeque::new(),
+            twins: Seen::new(),
+            followed: 0,
             spare: Vec::new(),
             generated: 1,
             depth: 0,
@@ -277,44 +288,62 @@ impl<'a, S: Specification> Search<'a, S> {
         }
         let concrete = self.setting.concrete(&world);
         let differs = concrete != self.concrete[id as usize];
-        if differs && (concrete as u64).is_multiple_of(self.options.test_one_in) {
-            self.variants.push((id, world));
+        let sampled = (concrete as u64).is_multiple_of(self.options.test_one_in);
+        if differs && sampled && self.twins.insert(concrete).is_some() {
+            self.variants.push_back((id, world));
         } else {
             self.spare.push(world);
         }
     }
 
-    /// Expands states that differ from others with the same projection, without counting.
+    /// Expands states that differ from others with the same projection, without counting; so too,
+    /// up to a bound, what they lead to.
     fn test_variants(&mut self) {
-        let mut later = Vec::new();
-        for (id, world) in core::mem::take(&mut self.variants) {
+        let mut later = VecDeque::new();
+        while let Some((id, world)) = self.variants.pop_front() {
+            if self.torn.is_some() {
+                break;
+            }
             let expected = self.digests[id as usize];
             if expected == 0 {
-                later.push((id, world));
+                later.push_back((id, world));
                 continue;
             }
             self.tested += 1;
-            let mut actions = core::mem::take(&mut self.actions);
-            self.setting.actions(&world, &mut actions);
-            let mut digest = 0;
-            for &action in &actions {
-                let mut successor = self.copy(&world);
-                self.setting.take(&mut self.runner, &mut successor, action);
-                self.projection.clear();
-                self.setting.project(&successor, &mut self.projection);
-                digest = self.digest(digest, action);
-                self.spare.push(successor);
-            }
-            self.actions = actions;
-            if digest | 1 != expected && self.torn.is_none() {
-                self.torn = Some(format!(
-                    "two states with projection {:?} have different successors",
-                    self.table.get(id)
-                ));
-            }
+            self.test_variant(id, expected, &world);
             self.spare.push(world);
         }
         self.variants = later;
+    }
+
+    /// Compares the successors of a state with the digest of those that its projection has.
+    fn test_variant(&mut self, id: Id, expected: u128, world: &S::World) {
+        let mut actions = core::mem::take(&mut self.actions);
+        self.setting.actions(world, &mut actions);
+        let mut digest = 0;
+        for &action in &actions {
+            let mut successor = self.copy(world);
+            self.setting.take(&mut self.runner, &mut successor, action);
+            self.projection.clear();
+            self.setting.project(&successor, &mut self.projection);
+            digest = self.digest(digest, action);
+            match self.table.find(&self.projection) {
+                Some(met) if self.followed < FOLLOWED_MAX => {
+                    let before = self.variants.len();
+                    self.known(met, successor);
+                    self.followed += self.variants.len() - before;
+                }
+                // Without one the digests differ.
+                _ => self.spare.push(successor),
+            }
+        }
+        self.actions = actions;
+        if digest | 1 != expected {
+            self.torn = Some(format!(
+                "two states with projection {:?} have different successors",
+                self.table.get(id)
+            ));
+        }
     }
 
     fn report(mut self) -> Explored {
@@ -353,3 +382,6 @@ impl<'a, S: Specification> Search<'a, S> {
         super::replay::steps(self.setting, &actions)
     }
 }
+
+#[cfg(test)]
+mod tests;

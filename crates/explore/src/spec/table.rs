@@ -21,6 +21,11 @@ struct Slot {
     hash: u32,
 }
 
+/// Bits of a hash that do not choose the place.
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
 const FREE: Slot = Slot { id: NONE, hash: 0 };
 
 impl Table {
@@ -41,29 +46,44 @@ impl Table {
         &self.bytes[self.ends[id] as usize..self.ends[id + 1] as usize]
     }
 
+    /// Its number, if it is known.
+    pub(super) fn find(&self, projection: &[u8]) -> Option<Id> {
+        let id = self.slots[self.slot(projection, spread(projection))].id;
+        (id != NONE).then_some(id)
+    }
+
     /// Its number, and whether it is new.
     pub(super) fn insert(&mut self, projection: &[u8]) -> (Id, bool) {
         let hash = spread(projection);
-        let (mask, tag) = (self.slots.len() - 1, (hash >> 32) as u32);
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = self.slots[at];
-            if slot.id == NONE {
-                break;
-            }
-            if slot.hash == tag && self.get(slot.id) == projection {
-                return (slot.id, false);
-            }
-            at = (at + 1) & mask;
+        let at = self.slot(projection, hash);
+        if self.slots[at].id != NONE {
+            return (self.slots[at].id, false);
         }
         let id = self.len() as Id;
-        self.slots[at] = Slot { id, hash: tag };
+        self.slots[at] = Slot {
+            id,
+            hash: tag(hash),
+        };
         self.bytes.extend_from_slice(projection);
         self.ends.push(self.bytes.len() as u64);
         if self.len() * 2 > self.slots.len() {
             self.grow();
         }
         (id, true)
+    }
+
+    /// Where a projection is, or may come.
+    fn slot(&self, projection: &[u8], hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            let same = slot.hash == tag(hash) && slot.id != NONE && self.get(slot.id) == projection;
+            if slot.id == NONE || same {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
     }
 
     fn grow(&mut self) {
@@ -77,7 +97,7 @@ impl Table {
             }
             self.slots[at] = Slot {
                 id,
-                hash: (hash >> 32) as u32,
+                hash: tag(hash),
             };
         }
     }

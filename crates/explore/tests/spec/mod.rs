@@ -61,6 +61,23 @@ pub(crate) fn differences(variant: &Variant, found: &Explored) -> Vec<String> {
     wrong
 }
 
+/// A machine that is not the variant's: it must show in verdict or counts.
+pub(crate) fn shows<S: Specification>(what: &str, variant: &str, change: impl Fn(&mut S)) {
+    let expectations = expectations::<S>();
+    let variants = expectations.variant.iter();
+    let mut variants = variants.filter(|known| known.name == variant);
+    let variant = variants.next().expect("a variant");
+    let mut machine = setting::<S>(&variant.name);
+    change(&mut machine);
+    let found = explore(&machine, options(variant));
+    let differences = differences(variant, &found);
+    assert!(!differences.is_empty(), "{what}: as in {}", variant.name);
+    assert!(
+        !matches!(found.verdict, Verdict::Failed(_)),
+        "{what}: {differences:?}"
+    );
+}
+
 /// How projections of a variant are tested: each state that differs from another with its
 /// projection, or one in some of them.
 pub(crate) fn options(variant: &Variant) -> Options {

@@ -1,0 +1,152 @@
+//! A toy whose projection leaves out what decides.
+
+use blkmq::path::Label;
+use blkmq::schedule::{Schedule, Step};
+
+use super::{Options, explore};
+use crate::spec::{Fairness, SettingError, Specification};
+use crate::tlc::Verdict;
+
+/// A way of three steps that two actions begin. One of them leaves a mark, which nobody looks at
+/// before the step `looks_at`.
+#[derive(Clone, Debug)]
+struct Toy {
+    looks_at: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Act {
+    Begin,
+    BeginMarked,
+    Go,
+    GoMarked,
+}
+
+impl Specification for Toy {
+    const NAME: &'static str = "Toy";
+    const OBSERVED: &'static [&'static str] = &[];
+    const ACTIONS: &'static [&'static str] = &["Begin", "BeginMarked", "Go", "GoMarked"];
+    /// How far it has come, and the mark.
+    type World = (u8, bool);
+    type Action = Act;
+    type Runner = ();
+
+    fn parse(_: &[(String, String)]) -> Result<Toy, SettingError> {
+        Err(SettingError::Missing("Toy"))
+    }
+
+    fn of_configuration(_: &str) -> Result<Toy, SettingError> {
+        Err(SettingError::Missing("Toy"))
+    }
+
+    fn beyond(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn first(&self) -> (u8, bool) {
+        (0, false)
+    }
+
+    fn runner(&self, _: bool) {}
+
+    fn labels((): &()) -> &[Label] {
+        &[]
+    }
+
+    fn actions(&self, &(at, marked): &(u8, bool), actions: &mut Vec<Act>) {
+        actions.clear();
+        match at {
+            0 => actions.extend([Act::Begin, Act::BeginMarked]),
+            at if marked && at == self.looks_at => actions.push(Act::GoMarked),
+            at if at < 4 => actions.push(Act::Go),
+            _ => {}
+        }
+    }
+
+    fn take(&self, (): &mut (), world: &mut (u8, bool), action: Act) {
+        world.0 += 1;
+        world.1 |= action == Act::BeginMarked;
+    }
+
+    fn kind(&self, _: &(u8, bool), action: Act) -> usize {
+        action as usize
+    }
+
+    fn step(&self, _: &(u8, bool), action: Act) -> Step {
+        Step {
+            action: Toy::ACTIONS[action as usize].to_owned(),
+            ..Step::default()
+        }
+    }
+
+    fn project(&self, world: &(u8, bool), bytes: &mut Vec<u8>) {
+        bytes.push(world.0);
+    }
+
+    fn concrete(&self, world: &(u8, bool)) -> u128 {
+        u128::from(world.0) * 2 + u128::from(world.1)
+    }
+
+    fn observed(&self, _: &(u8, bool), _: &str) -> Option<String> {
+        None
+    }
+
+    fn broken(&self, _: &(u8, bool)) -> Option<&'static str> {
+        None
+    }
+
+    fn ends_well(&self, world: &(u8, bool)) -> bool {
+        world.0 == 4
+    }
+
+    fn is_insertion(&self, _: &(u8, bool), _: Act) -> bool {
+        false
+    }
+
+    fn blurred(&self, action: Act) -> Act {
+        action
+    }
+
+    fn fairness(&self) -> Fairness {
+        Fairness { weak: 0, strong: 0 }
+    }
+
+    fn fair_bits(&self, _: &(u8, bool), _: Act) -> u32 {
+        0
+    }
+
+    fn waiting(&self, _: &(u8, bool)) -> u8 {
+        0
+    }
+
+    fn plain(&self) -> Toy {
+        self.clone()
+    }
+
+    fn for_schedule(&self, _: &Schedule) -> Toy {
+        self.clone()
+    }
+}
+
+fn verdict(looks_at: u8, test_one_in: u64) -> Verdict {
+    let options = Options {
+        test_one_in,
+        ..Options::default()
+    };
+    let found = explore(&Toy { looks_at }, options);
+    if found.verdict == Verdict::Holds {
+        assert_eq!((found.generated, found.distinct, found.ends), (6, 5, true));
+    }
+    found.verdict
+}
+
+/// However many steps behind the twin it is looked at.
+#[test]
+fn what_a_projection_leaves_out_and_what_decides_is_found() {
+    for looks_at in 1..4 {
+        let torn = verdict(looks_at, 1);
+        assert!(matches!(torn, Verdict::Failed(_)), "at {looks_at}: {torn}");
+        assert_eq!(verdict(looks_at, 0), Verdict::Holds, "not tested");
+    }
+    assert_eq!(verdict(9, 1), Verdict::Holds, "nobody looks at it");
+}
