@@ -12,6 +12,9 @@ use core::fmt;
 /// First line of every file.
 const HEADER: &str = "# blksim schedule 1";
 
+/// Last line: what ends before it is cut off.
+const END: &str = "end";
+
 /// Steps in order, and what they belong to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
@@ -117,7 +120,7 @@ impl fmt::Display for Schedule {
             }
             writeln!(f)?;
         }
-        Ok(())
+        writeln!(f, "{END}")
     }
 }
 
@@ -130,15 +133,27 @@ impl Schedule {
             let what = format!("no schedule; expected `{HEADER}`");
             return Err(ScheduleError { line: 1, what });
         }
+        let mut ended = false;
         for (index, line) in lines {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            schedule.take(line).map_err(|what| ScheduleError {
+            let taken = match ended {
+                true => Err(format!("`{line}` stands behind `{END}`")),
+                false if line == END => Ok(()),
+                false => schedule.take(line),
+            };
+            ended |= line == END;
+            taken.map_err(|what| ScheduleError {
                 line: index + 1,
                 what,
             })?;
+        }
+        if !ended {
+            let line = text.lines().count();
+            let what = format!("the file is cut off: its last line should be `{END}`");
+            return Err(ScheduleError { line, what });
         }
         for (word, value) in [
             ("spec", &schedule.spec),
@@ -189,8 +204,8 @@ impl Schedule {
                 let expected = self.steps.len() + 1;
                 if number.parse() != Ok(expected) {
                     return Err(format!(
-                        "`{number}` is neither spec, variant, shows, set or repeats nor the next \
-                         step's number, {expected}"
+                        "`{number}` is neither spec, variant, shows, set, repeats or end nor the \
+                         next step's number, {expected}"
                     ));
                 }
                 self.steps.push(step(rest)?);

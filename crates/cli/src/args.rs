@@ -55,7 +55,7 @@ pub(crate) enum Command {
     ImportStats(ImportStatsArgs),
     /// Check the specifications with TLC, and compare verdicts and counts with what they promise
     Check(CheckArgs),
-    /// Visit all states of a variant of specs/Restart with the real paths, without TLC
+    /// Visit all states of a variant of a specification with the real paths, without TLC
     Explore(ExploreArgs),
     /// Take the steps of a schedule file with the real paths
     ReplaySchedule(ReplayScheduleArgs),

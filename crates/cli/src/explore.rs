@@ -50,10 +50,15 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
     if let Some(what) = setting.beyond(&configuration) {
         return Err(Error::usage(&args.variant, what));
     }
+    let lives = configuration.contains("PROPERT");
+    if lives && (args.whole || args.depth_first || args.no_test) {
+        let what = "is judged by its behaviours: --whole, --depth-first and --no-test do nothing";
+        return Err(Error::usage(&args.variant, what));
+    }
     let schedule_file = args.schedule.as_deref().map(OutputFile::open).transpose()?;
     let constants = tlc::settings(&configuration);
     let observed = &spec.expectations.observed;
-    let (text, schedule) = if configuration.contains("PROPERT") {
+    let (text, schedule) = if lives {
         let lived = liveness(&setting);
         let waits = lived.waits.as_ref();
         let file = waits.map(|w| w.schedule_file::<S>(&args.variant, &constants, observed));
@@ -65,7 +70,7 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
             test_one_in: u64::from(!args.no_test),
         };
         let found = all_states(&setting, options);
-        let text = table(&args.variant, &found);
+        let text = table(&args.variant, &found, options);
         if let Verdict::Failed(_) = found.verdict {
             output::print(&text)?;
             return Ok(DIFFERENT);
@@ -76,6 +81,10 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
     };
     output::print(&text)?;
     let Some(schedule) = schedule else {
+        if let Some(file) = &args.schedule {
+            let file = file.display();
+            output::print(&format!("no violation, so {file} is not written\n"))?;
+        }
         return Ok(OK);
     };
     output::print(&format!("\n{schedule}"))?;
@@ -100,14 +109,18 @@ fn story_of_life(variant: &str, lived: &Lived) -> String {
     )
 }
 
-fn table(variant: &str, found: &Explored) -> String {
+fn table(variant: &str, found: &Explored, options: Options) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{variant}: {}", found.verdict);
-    let _ = writeln!(
+    let _ = write!(
         text,
-        "{} generated, {} distinct, depth {}; {} more to test projections",
-        found.generated, found.distinct, found.depth, found.tested
+        "{} generated, {} distinct",
+        found.generated, found.distinct
     );
+    if !options.depth_first {
+        let _ = write!(text, ", depth {}", found.depth);
+    }
+    let _ = writeln!(text, "; {} more to test projections", found.tested);
     for (action, count) in &found.taken {
         let _ = writeln!(text, "  {action:<14} {count:>10}");
     }
@@ -117,10 +130,7 @@ fn table(variant: &str, found: &Explored) -> String {
 /// Takes the steps of a file and prints what each did.
 pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
     let path = &args.file;
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::input(path, format!("cannot be read: {e}")))?;
-    let mut schedule =
-        Schedule::parse(&text).map_err(|error| Error::input(path, error.to_string()))?;
+    let mut schedule = tree::schedule(path)?;
     for assignment in &args.set {
         change(&mut schedule, assignment)?;
     }
@@ -148,6 +158,10 @@ fn replay_with<S: Specification>(
         // The file was read; what is wrong may be what was changed.
         set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
     })?;
+    if let Some(what) = setting.beyond("") {
+        return Err(Error::input(&args.file, what));
+    }
+    judged::<S>(args, schedule)?;
     tell(args, schedule, &replay(&setting, schedule))
 }
 
@@ -159,7 +173,22 @@ fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Erro
     }
     let setting = restart::Setting::parse(&schedule.settings);
     let setting = setting.map_err(|error| Error::input(&args.file, error.to_string()))?;
+    judged::<restart::Setting>(args, schedule)?;
     tell(args, schedule, &restart::follow(&setting, schedule))
+}
+
+/// Whether a schedule shows something that can be judged.
+fn judged<S: Specification>(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<(), Error> {
+    let shows = &schedule.shows;
+    if shows
+        .strip_suffix(" violated")
+        .is_some_and(|name| S::PROPERTIES.contains(&name))
+    {
+        return Ok(());
+    }
+    let names = S::PROPERTIES.join(", ");
+    let what = format!("shows {shows}: expected `PROPERTY violated`, of {names}");
+    Err(Error::input(&args.file, what))
 }
 
 fn tell(args: &ReplayScheduleArgs, schedule: &Schedule, replayed: &Replayed) -> Result<u8, Error> {

@@ -112,17 +112,17 @@ pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
     Ok((parse(file, &text)?, text))
 }
 
-/// Longest report that is read: one with details of every kind is a hundredth of it.
-const REPORT_MAX: u64 = 64 << 20;
+/// Longest text that a program wrote: a report with details of every kind is a hundredth of it.
+const WRITTEN_MAX: u64 = 64 << 20;
 
 /// Reads a scenario or a profile.
 pub(crate) fn read_text(file: &Path) -> Result<String, Error> {
     read_up_to(file, TEXT_MAX)
 }
 
-/// Reads a report.
-pub(crate) fn read_report(file: &Path) -> Result<String, Error> {
-    read_up_to(file, REPORT_MAX)
+/// Reads a report, a schedule or what belongs to a specification.
+pub(crate) fn read_written(file: &Path) -> Result<String, Error> {
+    read_up_to(file, WRITTEN_MAX)
 }
 
 fn read_up_to(file: &Path, most: u64) -> Result<String, Error> {

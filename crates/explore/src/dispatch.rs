@@ -37,6 +37,14 @@ impl Specification for Setting {
         "device",
         "done",
     ];
+    const PROPERTIES: &'static [&'static str] = &[
+        "NoStall",
+        "NoneLeft",
+        "NothingLost",
+        "LockExact",
+        "NeverAllDone",
+        "liveness",
+    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
     type World = World;
     type Action = Action;

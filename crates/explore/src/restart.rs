@@ -27,6 +27,14 @@ impl Specification for Setting {
     const OBSERVED: &'static [&'static str] = &[
         "tags", "restart", "pending", "waiters", "sched", "disp", "qcount", "mcount", "state",
     ];
+    const PROPERTIES: &'static [&'static str] = &[
+        "NoStall",
+        "TagsExact",
+        "CountersExact",
+        "NothingLost",
+        "NeverAllDone",
+        "liveness",
+    ];
     const ACTIONS: &'static [&'static str] = &[
         "Start",
         "Ask",

@@ -43,6 +43,8 @@ pub trait Specification: Clone + Debug {
     const NAME: &'static str;
     /// Variables that schedules show, by the specification's names.
     const OBSERVED: &'static [&'static str];
+    /// What a schedule may show violated.
+    const PROPERTIES: &'static [&'static str];
     /// Names of the actions.
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.

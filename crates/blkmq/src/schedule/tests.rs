@@ -70,7 +70,9 @@ fn a_wrong_file_is_told_by_its_line() {
         ("free = <<2>>", "free <<2>>", 8, "NAME = VALUE"),
         ("variant r2-rc4", "spec Dispatch", 3, "one `spec NAME`"),
         ("shows NoStall is violated", "shows", 4, "one `shows NAME`"),
-        ("shows NoStall is violated\n", "", 7, "without `shows NAME`"),
+        ("shows NoStall is violated\n", "", 8, "without `shows NAME`"),
+        ("\nend\n", "\n", 8, "cut off"),
+        ("\nend\n", "\nend\nend\n", 10, "behind `end`"),
         ("repeats from 2", "set Policy = \"later\"", 6, "set twice"),
     ] {
         assert!(good.contains(from), "{from}");
@@ -79,4 +81,7 @@ fn a_wrong_file_is_told_by_its_line() {
         assert!(error.what.contains(what), "{to}: {error}");
     }
     assert_eq!(Schedule::parse("").expect_err("empty").line, 1);
+    for (at, _) in good.char_indices().take(good.len() - "end\n".len() + 2) {
+        Schedule::parse(&good[..=at]).expect_err("cut off");
+    }
 }

@@ -2,7 +2,6 @@
 //! state break what the run's end says?
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 
 use blkmq::schedule::Schedule;
@@ -65,9 +64,7 @@ pub(super) fn check(args: &CheckArgs, spec: &Spec) -> Result<u8, Error> {
 }
 
 fn read(path: &PathBuf, spec: &Spec) -> Result<Run, Error> {
-    let text =
-        fs::read_to_string(path).map_err(|e| Error::input(path, format!("cannot be read: {e}")))?;
-    let schedule = Schedule::parse(&text).map_err(|error| Error::input(path, error.to_string()))?;
+    let schedule = super::tree::schedule(path)?;
     let expected = format!("{}{BY_LABELS}", spec.name);
     if schedule.spec != expected || schedule.steps.is_empty() {
         let what = format!("expected steps of spec {expected}, from `blksim run --schedule`");

@@ -8,6 +8,7 @@ use explore::tlc::{Edit, Expectations, Mutants, Recorded};
 
 use super::runs::BY_LABELS;
 use crate::error::Error;
+use crate::scenario::read_written;
 
 /// Where the binary was built; right in a clone, whatever the current directory is.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
@@ -75,17 +76,17 @@ impl Spec {
     fn read(top: &Path, name: &str) -> Result<Spec, Error> {
         let folder = top.join(name);
         let expect = folder.join("expect.toml");
-        let expectations = Expectations::parse(&text(&expect)?)
+        let expectations = Expectations::parse(&read_written(&expect)?)
             .map_err(|error| Error::input(&expect, error.to_string()))?;
         let file = folder.join("mutants.toml");
-        let mutants = Mutants::parse(&text(&file)?)
+        let mutants = Mutants::parse(&read_written(&file)?)
             .map_err(|error| Error::input(&file, error.to_string()))?;
         let modules = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}.tla"));
         // And of specifications that are there label by label, too, those modules.
         let by_labels = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}{BY_LABELS}.tla"));
         let by_labels = by_labels.into_iter().filter(|m| folder.join(m).is_file());
         let modules = modules.into_iter().chain(by_labels).map(|module| {
-            let text = text(&folder.join(&module))?;
+            let text = read_written(&folder.join(&module))?;
             Ok((module, text))
         });
         Ok(Spec {
@@ -99,14 +100,13 @@ impl Spec {
 
     /// Text of a variant's configuration.
     pub(crate) fn configuration(&self, variant: &str) -> Result<String, Error> {
-        text(&self.folder.join("variants").join(format!("{variant}.cfg")))
+        read_written(&self.folder.join("variants").join(format!("{variant}.cfg")))
     }
 
     /// A recorded behaviour.
     pub(crate) fn trace(&self, recorded: &Recorded) -> Result<Schedule, Error> {
         let path = self.folder.join("traces").join(&recorded.file);
-        let schedule = Schedule::parse(&text(&path)?);
-        let schedule = schedule.map_err(|error| Error::input(&path, error.to_string()))?;
+        let schedule = schedule(&path)?;
         let own = schedule.spec.trim_end_matches(BY_LABELS) == self.name;
         if !own || schedule.steps.is_empty() {
             let what = format!("expected steps of spec {}", self.name);
@@ -130,6 +130,7 @@ impl Spec {
     }
 }
 
-fn text(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|e| Error::input(path, format!("cannot be read: {e}")))
+/// Reads a schedule.
+pub(crate) fn schedule(path: &Path) -> Result<Schedule, Error> {
+    Schedule::parse(&read_written(path)?).map_err(|error| Error::input(path, error.to_string()))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::scenario::read_report;
+use crate::scenario::read_written;
 
 /// Parts of the CPUs' time, percent.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -84,7 +84,7 @@ impl Run {
 
     /// Reads a report file.
     pub(crate) fn read(file: &Path) -> Result<Run, Error> {
-        let text = read_report(file)?;
+        let text = read_written(file)?;
         let mut run = Run::parse(&text).map_err(|what| Error::input(file, what))?;
         run.file = file
             .file_stem()

@@ -110,34 +110,80 @@ fn liveness_is_judged_where_a_variant_asks_for_it() {
 #[test]
 fn wrong_schedules_and_names_have_one_clear_error() {
     let place = Place::new();
-    let ran = place.blksim(&["explore", "r9"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("no such variant"), "{ran:?}");
-    place.write("empty.schedule", "hello\n");
-    let ran = place.blksim(&["replay-schedule", "empty.schedule"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("line 1"), "{ran:?}");
-    let other = "# blksim schedule 1\nspec Other\nvariant v\nshows x\n";
-    place.write("other.schedule", other);
-    let ran = place.blksim(&["replay-schedule", "other.schedule"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(
-        ran.stderr.contains("held to Restart and Dispatch only"),
-        "{ran:?}"
-    );
-    let bare = "# blksim schedule 1\nspec Restart\nvariant v\nshows x\n";
-    place.write("bare.schedule", bare);
-    let ran = place.blksim(&["replay-schedule", "bare.schedule"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("is missing"), "{ran:?}");
+    let wrong = |command: &[&str], words: &[&str]| {
+        let ran = place.blksim(command);
+        assert_eq!(ran.code, Some(2), "{command:?}: {ran:?}");
+        for words in words {
+            assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+        }
+    };
+    wrong(&["explore", "r9"], &["no such variant"]);
+    let lives = "v2-inside-2x1-sees-delayed-live";
+    wrong(&["explore", lives, "--whole"], &["--whole", "do nothing"]);
+
     place.blksim(&["explore", STALLS, "--schedule", "s.schedule"]);
-    let wrong = ["replay-schedule", "s.schedule", "--set", "Policy=foo"];
-    let ran = place.blksim(&wrong);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    for words in ["--set Policy=foo", "\"strict\" or \"rc4\" or \"later\""] {
-        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    let good = std::fs::read_to_string(place.path("s.schedule")).unwrap();
+    let head = "# blksim schedule 1\nspec Restart\nvariant v\nshows NoStall violated\n";
+    let cut = good.trim_end().trim_end_matches("end");
+    let files: [(&str, Vec<u8>, &[&str]); 8] = [
+        ("text", b"hello\n".to_vec(), &["line 1"]),
+        ("bytes", b"# blksim\xff".to_vec(), &["byte 8"]),
+        (
+            "other",
+            b"# blksim schedule 1\nspec Other\nvariant v\nshows x\nend\n".to_vec(),
+            &["held to Restart and Dispatch only"],
+        ),
+        ("bare", format!("{head}end\n").into(), &["is missing"]),
+        ("cut", cut.into(), &["cut off", "`end`"]),
+        (
+            "constant",
+            good.replacen("set ", "set Extra = 3\nset ", 1).into(),
+            &["no constant Extra", "Policy"],
+        ),
+        (
+            "hctxs",
+            good.replacen("Hctxs = 1", "Hctxs = 2", 1).into(),
+            &["several hctxs"],
+        ),
+        (
+            "shows",
+            good.replacen("shows NoStall", "shows Bogus", 1).into(),
+            &["Bogus", "NoStall, TagsExact"],
+        ),
+    ];
+    for (name, text, words) in files {
+        let name = format!("{name}.schedule");
+        place.write(&name, text);
+        wrong(&["replay-schedule", &name], words);
     }
-    let ran = place.blksim(&["replay-schedule", "bare.schedule", "--set", "Tags"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("NAME=VALUE"), "{ran:?}");
+    wrong(
+        &["replay-schedule", "s.schedule", "--set", "Policy=foo"],
+        &["--set Policy=foo", "\"strict\" or \"rc4\" or \"later\""],
+    );
+    wrong(
+        &["replay-schedule", "s.schedule", "--set", "Tags"],
+        &["NAME=VALUE"],
+    );
+}
+
+/// Without a violation an older file stays, and is said to be older.
+#[test]
+fn no_violation_writes_no_schedule() {
+    let place = Place::new();
+    place.write("s.schedule", "old");
+    let holds = "r2p-rc4-2x1-all-second-4.15-split";
+    let ran = place.blksim(&[
+        "explore",
+        holds,
+        "--depth-first",
+        "--schedule",
+        "s.schedule",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("s.schedule is not written"), "{ran:?}");
+    assert!(!ran.stdout.contains("depth"), "{ran:?}");
+    assert_eq!(
+        std::fs::read_to_string(place.path("s.schedule")).unwrap(),
+        "old"
+    );
 }

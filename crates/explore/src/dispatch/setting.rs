@@ -36,6 +36,17 @@ pub enum Judged {
     AllDone,
 }
 
+/// Those of the specification.
+const CONSTANTS: [&str; 7] = [
+    "Cpus",
+    "PerCpu",
+    "Insertion",
+    "Gating",
+    "SeesSide",
+    "Reruns",
+    "Delayed",
+];
+
 /// A configuration of `specs/Dispatch`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -61,7 +72,7 @@ impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges NoStall.
     pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
-        let c = Constants(constants);
+        let c = Constants::among(constants, &CONSTANTS)?;
         let cpus = c.number("Cpus", 1, CPUS_MAX as u8)?;
         let insertion = c.choice(
             "Insertion",

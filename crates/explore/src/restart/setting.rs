@@ -20,6 +20,24 @@ pub(super) const HCTXS_MAX: usize = 8;
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
 
+/// Those of the specification.
+const CONSTANTS: [&str; 14] = [
+    "Requests",
+    "Queues",
+    "Hctxs",
+    "Contexts",
+    "Tags",
+    "Limit",
+    "RestartRule",
+    "Policy",
+    "WaitRule",
+    "EntryRule",
+    "Recheck",
+    "MarkSplit",
+    "DriverReruns",
+    "LowestFirst",
+];
+
 /// A configuration of `specs/Restart`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -52,7 +70,7 @@ pub struct Setting {
 impl Setting {
     /// Reads the constants of a configuration or of a schedule.
     pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        let c = Constants(constants);
+        let c = Constants::among(constants, &CONSTANTS)?;
         let kept = c.choice(
             "EntryRule",
             &[

@@ -8,6 +8,14 @@ pub enum SettingError {
     /// One that must be there.
     #[error("constant {0} is missing")]
     Missing(&'static str),
+    /// One that the specification does not have.
+    #[error("there is no constant {name}; expected {expected}")]
+    Unknown {
+        /// As it was given.
+        name: String,
+        /// Those that there are.
+        expected: String,
+    },
     /// A value that is not one of its.
     #[error("constant {name} = {value}: expected {expected}")]
     Value {
@@ -21,10 +29,25 @@ pub enum SettingError {
 }
 
 /// Constants by name.
-pub(crate) struct Constants<'a>(pub(crate) &'a [(String, String)]);
+pub(crate) struct Constants<'a>(&'a [(String, String)]);
 
-impl Constants<'_> {
-    pub(crate) fn get(&self, name: &'static str) -> Result<&str, SettingError> {
+impl<'a> Constants<'a> {
+    /// These, if the specification has no others than `names`. `Record` tells TLC what to print.
+    pub(crate) fn among(
+        given: &'a [(String, String)],
+        names: &[&str],
+    ) -> Result<Constants<'a>, SettingError> {
+        let known = |name: &str| name == "Record" || names.contains(&name);
+        match given.iter().find(|(name, _)| !known(name)) {
+            None => Ok(Constants(given)),
+            Some((name, _)) => Err(SettingError::Unknown {
+                name: name.clone(),
+                expected: names.join(", "),
+            }),
+        }
+    }
+
+    fn get(&self, name: &'static str) -> Result<&str, SettingError> {
         let found = self.0.iter().find(|(known, _)| known == name);
         let (_, value) = found.ok_or(SettingError::Missing(name))?;
         Ok(value.trim())

@@ -25,6 +25,7 @@ enum Act {
 impl Specification for Toy {
     const NAME: &'static str = "Toy";
     const OBSERVED: &'static [&'static str] = &[];
+    const PROPERTIES: &'static [&'static str] = &[];
     const ACTIONS: &'static [&'static str] = &["Begin", "BeginMarked", "Go", "GoMarked"];
     /// How far it has come, and the mark.
     type World = (u8, bool);
