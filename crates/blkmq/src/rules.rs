@@ -363,6 +363,17 @@ pub struct QueueLimits {
 }
 
 impl QueueLimits {
+    /// Requests up to 1280 KiB in 128 segments, no discard, no volatile cache.
+    pub const PLAIN: QueueLimits = QueueLimits {
+        max_sectors: 2560,
+        max_segments: 128,
+        chunk_sectors: 0,
+        max_discard_sectors: 0,
+        max_discard_segments: 1,
+        write_cache: false,
+        fua: false,
+    };
+
     /// Most bios that one of so many sectors can become by splitting, itself included.
     pub fn parts_max(&self, op: Op, sectors: u32) -> u32 {
         let most = match op {

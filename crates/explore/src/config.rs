@@ -258,30 +258,14 @@ impl Config {
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         QueueSettings {
-            rules: self.rules,
             limits: QueueLimits {
-                max_sectors: 2560,
-                max_segments: 128,
-                chunk_sectors: 0,
-                max_discard_sectors: 0,
-                max_discard_segments: 1,
                 write_cache: true,
-                fua: false,
+                ..QueueLimits::PLAIN
             },
-            scheduler: self.scheduler,
-            nr_requests,
-            nr_requests_first: nr_requests,
             nomerges: self.nomerges,
-            rq_affinity: 1,
             hz: HZ,
-            driver_queue_rqs: false,
-            queue_rqs_in_order: false,
-            driver_commit_rqs: false,
             driver_budget: self.budgets.is_some(),
-            blocking: false,
-            should_merge: false,
-            inline_runs: false,
-            slots_per_map: nr_requests,
+            ..QueueSettings::plain(self.rules, self.scheduler, nr_requests)
         }
     }
 }

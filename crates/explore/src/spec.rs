@@ -17,6 +17,7 @@ use core::fmt::Debug;
 use core::hash::Hash;
 
 use blkmq::path::Label;
+use blkmq::request::{RequestId, RequestPool};
 use blkmq::schedule::{Schedule, Step};
 
 pub use constants::SettingError;
@@ -100,4 +101,10 @@ pub trait Specification: Clone + Debug {
     fn plain(&self) -> Self;
     /// The same under which a schedule is taken: it says itself what comes next.
     fn for_schedule(&self, schedule: &Schedule) -> Self;
+}
+
+/// Which request of a specification lies in a slot.
+pub(crate) fn owner(pool: &RequestPool, rq: RequestId) -> u8 {
+    let bio = pool[rq].bio_first.expect("a live request has its bio");
+    pool.bio(bio).owner as u8
 }

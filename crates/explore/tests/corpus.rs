@@ -4,28 +4,18 @@
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them. S2, S19 and S20: `restart.rs`; S21:
 //! `series.rs`; orders of memory: `crates/blkmq/tests/loom.rs`.
 
+mod counts;
+
 use blkmq::rules::{
     BatchRule, BatchScale, Countdown, Fix, Restart, Rules, SchedulerKind, WakeScan,
 };
+use counts::compare;
 use explore::{
     Config, Mutant, Promises, Report, Stops, TagWait, Task, Verdict, exhaustive, tag_waits, walk,
 };
-use std::fs;
-use std::path::Path;
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
-
-/// Compares with, or writes, `tests/counts/NAME`.
-fn compare(name: &str, got: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
-    let path = folder.join(name);
-    if std::env::var_os("UPDATE_COUNTS").is_some() {
-        fs::write(&path, got).expect("a writable table");
-    }
-    let expected = fs::read_to_string(&path).expect("a table for each test");
-    assert_eq!(got, expected, "other counts than in {name}");
-}
 
 /// Checks the verdict and answers a line of the table.
 fn line(entry: &str, report: &Report, verdict: &str) -> String {

@@ -3,11 +3,12 @@
 //! A count that moves means that the paths have other labels or other states than before: look at
 //! the difference before you write the new number down (`UPDATE_COUNTS=1` does).
 
+mod counts;
+
 use blkmq::request::Op;
 use blkmq::rules::{Rules, SchedulerKind};
+use counts::compare;
 use explore::{Config, Mutant, Promises, Report, Task, Verdict, exhaustive};
-use std::fs;
-use std::path::Path;
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
@@ -153,17 +154,6 @@ fn line(config: &Config, report: &Report) -> String {
         report.distinct,
         report.depth
     )
-}
-
-/// Compares with, or writes, `tests/counts/NAME.txt`.
-fn compare(name: &str, got: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
-    let path = folder.join(name);
-    if std::env::var_os("UPDATE_COUNTS").is_some() {
-        fs::write(&path, got).expect("a writable table");
-    }
-    let expected = fs::read_to_string(&path).expect("a table for each test");
-    assert_eq!(got, expected, "other counts than in {name}");
 }
 
 #[test]

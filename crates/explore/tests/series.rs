@@ -3,10 +3,11 @@
 //! Without 3 ms runs, so that a lost request is for ever and not only late. Counts as in
 //! `exhaustive.rs`; expected verdicts: reference models of the series, one step an access.
 
+mod counts;
+
 use blkmq::rules::{DispatchGate, NoMerges, Rules, SchedulerKind, Series};
+use counts::compare;
 use explore::{Config, Report, Task, Verdict, exhaustive};
-use std::fs;
-use std::path::Path;
 
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
 
@@ -34,17 +35,6 @@ fn line(report: &Report) -> String {
         report.distinct,
         report.depth
     )
-}
-
-/// Compares with, or writes (`UPDATE_COUNTS=1`), `tests/counts/NAME`.
-fn compare(name: &str, got: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
-    let path = folder.join(name);
-    if std::env::var_os("UPDATE_COUNTS").is_some() {
-        fs::write(&path, got).expect("a writable table");
-    }
-    let expected = fs::read_to_string(&path).expect("a table for each test");
-    assert_eq!(got, expected, "other counts than in {name}");
 }
 
 /// Verdicts of two submitters with a read each.

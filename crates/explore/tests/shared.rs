@@ -4,10 +4,11 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
+mod counts;
+
 use blkmq::rules::{Recheck, Restart, Rules, SchedulerKind, TagLine};
+use counts::compare;
 use explore::{Config, Mutant, Report, Task, exhaustive, walk};
-use std::fs;
-use std::path::Path;
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
@@ -50,17 +51,6 @@ fn line(report: &Report) -> String {
         report.distinct,
         report.depth
     )
-}
-
-/// Compares with, or writes, `tests/counts/NAME`.
-fn compare(name: &str, got: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
-    let path = folder.join(name);
-    if std::env::var_os("UPDATE_COUNTS").is_some() {
-        fs::write(&path, got).expect("a writable table");
-    }
-    let expected = fs::read_to_string(&path).expect("a table for each test");
-    assert_eq!(got, expected, "other counts than in {name}");
 }
 
 fn clean(config: &Config) -> String {

@@ -43,6 +43,29 @@ pub struct QueueSettings {
 }
 
 impl QueueSettings {
+    /// A queue as checkers need it: 250 ticks a second, rq_affinity 1, no request merged, a driver
+    /// without any operation but queue_rq.
+    pub fn plain(rules: Rules, scheduler: SchedulerKind, nr_requests: u32) -> QueueSettings {
+        QueueSettings {
+            rules,
+            limits: QueueLimits::PLAIN,
+            scheduler,
+            nr_requests,
+            nr_requests_first: nr_requests,
+            nomerges: NoMerges::Never,
+            rq_affinity: 1,
+            hz: 250,
+            driver_queue_rqs: false,
+            queue_rqs_in_order: false,
+            driver_commit_rqs: false,
+            driver_budget: false,
+            blocking: false,
+            should_merge: false,
+            inline_runs: false,
+            slots_per_map: nr_requests,
+        }
+    }
+
     /// The elevator orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
     pub fn sq_sched(&self) -> bool {
         self.scheduler == SchedulerKind::MqDeadline

@@ -5,7 +5,7 @@ use crate::elevator::Elevator;
 use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use crate::env::{Bit, Cpu, Lock, Solo};
 use crate::request::{CpuId, RequestId};
-use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
+use crate::rules::{NoMerges, Rules, SchedulerKind, Series};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use core::hash::{Hash, Hasher};
 use std::collections::BTreeSet;
@@ -28,30 +28,9 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
     };
     QueueConfig {
         settings: QueueSettings {
-            rules,
-            limits: QueueLimits {
-                max_sectors: 2560,
-                max_segments: 128,
-                chunk_sectors: 0,
-                max_discard_sectors: 0,
-                max_discard_segments: 1,
-                write_cache: false,
-                fua: false,
-            },
-            scheduler,
-            nr_requests,
-            nr_requests_first: nr_requests,
             nomerges: NoMerges::All,
-            rq_affinity: 1,
-            hz: 250,
-            driver_queue_rqs: false,
-            queue_rqs_in_order: false,
-            driver_commit_rqs: false,
-            driver_budget: false,
-            blocking: false,
             should_merge: true,
-            inline_runs: false,
-            slots_per_map: nr_requests,
+            ..QueueSettings::plain(rules, scheduler, nr_requests)
         },
         tags: TagSetConfig {
             queue_depth: depth,

@@ -10,7 +10,7 @@ use blkmq::env::{Answer, Cpu, Effect, Env};
 use blkmq::path::{CompletePath, Frame, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::rules::{Rules, SchedulerKind};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
 use std::sync::Mutex;
@@ -96,7 +96,7 @@ impl<E: Env> Machine<E> {
             }
         };
         let config = QueueConfig {
-            settings: queue_settings(setup, nr_requests),
+            settings: QueueSettings::plain(setup.rules, setup.scheduler, nr_requests),
             tags: TagSetConfig {
                 queue_depth: setup.tags,
                 counts: HctxCounts {
@@ -253,34 +253,5 @@ impl<E: Env> Machine<E> {
                 Effect::KickRequeue { .. } => unreachable!("nothing is requeued"),
             });
         }
-    }
-}
-
-fn queue_settings(setup: Setup, nr_requests: u32) -> QueueSettings {
-    QueueSettings {
-        rules: setup.rules,
-        limits: QueueLimits {
-            max_sectors: 2560,
-            max_segments: 128,
-            chunk_sectors: 0,
-            max_discard_sectors: 0,
-            max_discard_segments: 1,
-            write_cache: false,
-            fua: false,
-        },
-        scheduler: setup.scheduler,
-        nr_requests,
-        nr_requests_first: nr_requests,
-        nomerges: NoMerges::Never,
-        rq_affinity: 1,
-        hz: 250,
-        driver_queue_rqs: false,
-        queue_rqs_in_order: false,
-        driver_commit_rqs: false,
-        driver_budget: false,
-        blocking: false,
-        should_merge: false,
-        inline_runs: false,
-        slots_per_map: nr_requests,
     }
 }

@@ -350,21 +350,15 @@ impl Values {
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         QueueSettings {
-            rules: self.rules.with_series(self.series),
             limits: QueueLimits {
                 max_sectors: self.max_sectors,
                 max_segments: self.max_segments,
-                chunk_sectors: 0,
                 max_discard_sectors: 1 << 20,
-                max_discard_segments: 1,
                 write_cache: self.write_cache,
                 fua: self.fua,
+                ..QueueLimits::PLAIN
             },
-            scheduler: self.scheduler,
-            nr_requests,
-            nr_requests_first: nr_requests,
             nomerges: NoMerges::All,
-            rq_affinity: 1,
             hz: HZ,
             driver_queue_rqs: self.queue_rqs,
             queue_rqs_in_order: self.queue_rqs,
@@ -372,8 +366,11 @@ impl Values {
             driver_budget: self.budget > 0,
             blocking: self.blocking,
             should_merge: self.merge,
-            inline_runs: false,
-            slots_per_map: nr_requests,
+            ..QueueSettings::plain(
+                self.rules.with_series(self.series),
+                self.scheduler,
+                nr_requests,
+            )
         }
     }
 }

@@ -114,20 +114,10 @@ fn wrong_folders_are_told_by_file() {
         "unknown field `rows`",
     );
     place.write("specs/Small/expect.toml", EXPECT.replace("one", "two"));
-    refused_in(
-        &place,
-        &[],
-        "specs/Small/variants/two.cfg",
-        "cannot be read",
-    );
+    refused_in(&place, &[], "specs/Small/variants/two.cfg", "cannot read");
     let trace = "[[trace]]\nfile = \"t.schedule\"\nwhat = \"none\"\n";
     place.write("specs/Small/expect.toml", EXPECT.to_owned() + trace);
-    refused_in(
-        &place,
-        &[],
-        "specs/Small/traces/t.schedule",
-        "cannot be read",
-    );
+    refused_in(&place, &[], "specs/Small/traces/t.schedule", "cannot read");
     fs::create_dir(place.path("specs/Small/traces")).unwrap();
     place.write(
         "specs/Small/traces/t.schedule",
@@ -136,7 +126,7 @@ fn wrong_folders_are_told_by_file() {
     refused_in(&place, &[], "t.schedule", "line 2: `who`");
     place.write(
         "specs/Small/traces/t.schedule",
-        "# blksim schedule 1\nspec X\nvariant one\nshows nothing\n  1 Go\n",
+        "# blksim schedule 1\nspec X\nvariant one\nshows nothing\n  1 Go\nend\n",
     );
     refused_in(&place, &[], "t.schedule", "expected steps of spec Small");
     place.write("specs/Small/expect.toml", EXPECT);
@@ -162,7 +152,7 @@ fn wrong_folders_are_told_by_file() {
         "there is no S.tla",
     );
     fs::remove_file(place.path("specs/Small/MCSmall.tla")).unwrap();
-    refused_in(&place, &[], "specs/Small/MCSmall.tla", "cannot be read");
+    refused_in(&place, &[], "specs/Small/MCSmall.tla", "cannot read");
 }
 
 fn refused_in(place: &Place, args: &[&str], file: &str, what: &str) {

@@ -10,10 +10,10 @@ use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Direction, Place, RequestId, RequestPool};
 
-use super::run::owner;
 use super::setting::Setting;
 use super::world::{At, Life, World};
 use crate::spec::flag;
+use crate::spec::owner;
 
 /// Levels of mq-deadline; all requests are of one.
 const LEVELS: usize = 3;

@@ -8,6 +8,7 @@ use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, RequestId, Sector, Sectors, 
 use super::label::Named;
 use super::setting::Setting;
 use super::world::{Action, At, FRAMES, Life, Process, Wants, World};
+use crate::spec::owner;
 
 /// What runs actions: a stack and a CPU that no state has a part of.
 #[derive(Debug)]
@@ -20,12 +21,6 @@ pub struct Runner {
 
 /// The only queue has one hctx.
 const HCTX: HctxId = HctxId(0);
-
-/// What a request that lies in a slot is called.
-pub(super) fn owner(pool: &blkmq::request::RequestPool, rq: RequestId) -> u8 {
-    let bio = pool[rq].bio_first.expect("a live request has its bio");
-    pool.bio(bio).owner as u8
-}
 
 impl Runner {
     pub(super) fn new(log: bool) -> Runner {

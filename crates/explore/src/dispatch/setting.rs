@@ -5,8 +5,7 @@ use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::{Count, Solo};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    BucketSignal, DispatchGate, Fix, Insertion, NoMerges, QueueLimits, Rules, SchedulerKind,
-    Series, SideWork,
+    BucketSignal, DispatchGate, Fix, Insertion, Rules, SchedulerKind, Series, SideWork,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
@@ -161,7 +160,7 @@ impl Setting {
         deadline.fifo_batch = 0;
         let mut mq = BlkMq::new(
             &QueueConfig {
-                settings: settings(rules, requests),
+                settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, requests),
                 tags: TagSetConfig {
                     queue_depth: requests,
                     counts: HctxCounts {
@@ -187,34 +186,5 @@ impl Setting {
             map.keep_wait_queues(1);
         }
         mq
-    }
-}
-
-fn settings(rules: Rules, nr_requests: u32) -> QueueSettings {
-    QueueSettings {
-        rules,
-        limits: QueueLimits {
-            max_sectors: 2560,
-            max_segments: 128,
-            chunk_sectors: 0,
-            max_discard_sectors: 0,
-            max_discard_segments: 1,
-            write_cache: false,
-            fua: false,
-        },
-        scheduler: SchedulerKind::MqDeadline,
-        nr_requests,
-        nr_requests_first: nr_requests,
-        nomerges: NoMerges::Never,
-        rq_affinity: 1,
-        hz: HZ,
-        driver_queue_rqs: false,
-        queue_rqs_in_order: false,
-        driver_commit_rqs: false,
-        driver_budget: false,
-        blocking: false,
-        should_merge: false,
-        inline_runs: false,
-        slots_per_map: nr_requests,
     }
 }

@@ -6,6 +6,7 @@ use blkmq::rules::RestartRule;
 use super::project::counts;
 use super::setting::{REQUESTS_MAX, Setting};
 use super::world::{At, Hctx, Life, World};
+use crate::spec::owner;
 
 /// The first invariant that does not hold, by the specification's name.
 pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
@@ -96,7 +97,7 @@ fn nothing_lost(world: &World, setting: &Setting) -> bool {
         let q = world.mq.queue(setting.queue_of(h));
         let dispatch = &q.hctx(setting.index_of(h)).dispatch;
         q.with_pool(|pool| {
-            let owner = |rq| usize::from(super::run::owner(pool, rq));
+            let owner = |rq| usize::from(owner(pool, rq));
             dispatch.inspect(|list| list.iter(pool).for_each(|rq| held[owner(rq)] += 1));
             for context in 0..setting.contexts {
                 if let Some(running) = world.running(setting, h, context) {
@@ -113,7 +114,7 @@ fn nothing_lost(world: &World, setting: &Setting) -> bool {
         q.with_pool(|pool| {
             for (id, rq) in pool.iter() {
                 if rq.place == blkmq::request::Place::Elevator {
-                    held[usize::from(super::run::owner(pool, id))] += 1;
+                    held[usize::from(owner(pool, id))] += 1;
                 }
             }
         });

@@ -9,9 +9,9 @@ use blkmq::rules::{Recheck, RestartRule, TagLine};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::view::{self, View};
 
-use super::run::owner;
 use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
 use super::world::{At, Hctx, Life, World};
+use crate::spec::owner;
 
 /// Behind a list.
 const END: u8 = 0xff;

@@ -10,6 +10,7 @@ use blkmq::time::Duration;
 
 use super::setting::Setting;
 use super::world::{Action, At, Hctx, Life, Running, World};
+use crate::spec::owner;
 
 /// Labels at which an action of the specification begins.
 #[derive(Debug)]
@@ -301,12 +302,6 @@ impl World {
     pub(super) fn owner(&self, queue: u8, rq: RequestId) -> u8 {
         self.mq.queue(queue).with_pool(|pool| owner(pool, rq))
     }
-}
-
-/// The same with the pool at hand.
-pub(super) fn owner(pool: &blkmq::request::RequestPool, rq: RequestId) -> u8 {
-    let bio = pool[rq].bio_first.expect("a live request has its bio");
-    pool.bio(bio).owner as u8
 }
 
 pub(super) fn acquire(mq: &BlkMq<Solo>, id: LockId, cpu: &mut Cpu) {

@@ -5,8 +5,8 @@ use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AskAfter, LineEntry, LineRetry, NoMerges, Pull, PutBack, QueueLimits, Recheck, Restart,
-    RestartRule, Rules, SchedulerKind, TagLine,
+    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
+    SchedulerKind, TagLine,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -150,7 +150,7 @@ impl Setting {
         let rules = Rules::v6_12().with_restart(self.restart);
         let nr_requests = u32::from(self.requests);
         let queue = QueueConfig {
-            settings: settings(rules, nr_requests),
+            settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, nr_requests),
             tags: TagSetConfig {
                 queue_depth: self.tags,
                 counts: HctxCounts {
@@ -178,34 +178,5 @@ impl Setting {
             }
         }
         mq
-    }
-}
-
-fn settings(rules: Rules, nr_requests: u32) -> QueueSettings {
-    QueueSettings {
-        rules,
-        limits: QueueLimits {
-            max_sectors: 2560,
-            max_segments: 128,
-            chunk_sectors: 0,
-            max_discard_sectors: 0,
-            max_discard_segments: 1,
-            write_cache: false,
-            fua: false,
-        },
-        scheduler: SchedulerKind::MqDeadline,
-        nr_requests,
-        nr_requests_first: nr_requests,
-        nomerges: NoMerges::Never,
-        rq_affinity: 1,
-        hz: HZ,
-        driver_queue_rqs: false,
-        queue_rqs_in_order: false,
-        driver_commit_rqs: false,
-        driver_budget: false,
-        blocking: false,
-        should_merge: false,
-        inline_runs: false,
-        slots_per_map: nr_requests,
     }
 }

@@ -13,30 +13,14 @@ use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 fn config(hctxs: u16) -> QueueConfig {
     QueueConfig {
         settings: QueueSettings {
-            rules: Rules::v6_12(),
             limits: QueueLimits {
                 max_sectors: 255,
-                max_segments: 128,
-                chunk_sectors: 0,
-                max_discard_sectors: 0,
-                max_discard_segments: 1,
-                write_cache: false,
-                fua: false,
+                ..QueueLimits::PLAIN
             },
-            scheduler: SchedulerKind::None,
-            nr_requests: 4,
-            nr_requests_first: 4,
             nomerges: NoMerges::All,
-            rq_affinity: 1,
-            hz: 250,
-            driver_queue_rqs: false,
-            queue_rqs_in_order: false,
-            driver_commit_rqs: false,
             driver_budget: true,
-            blocking: false,
             should_merge: true,
-            inline_runs: false,
-            slots_per_map: 4,
+            ..QueueSettings::plain(Rules::v6_12(), SchedulerKind::None, 4)
         },
         tags: TagSetConfig {
             queue_depth: 4,
