@@ -61,10 +61,13 @@ impl Specification for Setting {
     }
 
     fn beyond(&self, configuration: &str) -> Option<&'static str> {
-        let apart = ["NeverAllDone", "LabelsSpec"];
-        let apart = apart.iter().any(|word| configuration.contains(word));
-        let what = "only TLC checks this one: an end, each label a step, or several hctxs a queue";
-        (apart || self.hctxs > 1).then_some(what)
+        if configuration.contains("LabelsSpec") {
+            Some("only TLC checks this one: each label is a step")
+        } else if self.hctxs > 1 {
+            Some("only TLC checks this one: several hctxs a queue")
+        } else {
+            None
+        }
     }
 
     fn first(&self) -> World {
@@ -114,6 +117,9 @@ impl Specification for Setting {
     }
 
     fn broken(&self, world: &World) -> Option<&'static str> {
+        if self.judges_end {
+            return self.ends_well(world).then_some("NeverAllDone");
+        }
         invariant::broken(world, self)
     }
 

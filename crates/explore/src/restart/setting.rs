@@ -63,6 +63,8 @@ pub struct Setting {
     pub lowest_first: bool,
     /// TLC may permute the requests: `SYMMETRY` stands in the configuration.
     pub symmetry: bool,
+    /// NeverAllDone is judged, which is to be violated, and not the invariants.
+    pub judges_end: bool,
     /// Each label is a step (`RestartLabels`), and a wait queue is one of eight.
     pub by_labels: bool,
 }
@@ -133,6 +135,7 @@ impl Setting {
             driver_reruns: c.flag("DriverReruns")?,
             lowest_first: c.flag("LowestFirst")?,
             symmetry: false,
+            judges_end: false,
             by_labels: false,
         })
     }
@@ -141,6 +144,7 @@ impl Setting {
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
         let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
         setting.symmetry = text.lines().any(|line| line.trim().starts_with("SYMMETRY"));
+        setting.judges_end = text.split_whitespace().any(|word| word == "NeverAllDone");
         Ok(setting)
     }
 
