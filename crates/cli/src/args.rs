@@ -249,8 +249,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FROM,TO", requires = "trace_perfetto")]
     pub(crate) trace_window: Option<String>,
 
-    /// Write the run as a schedule of specs/Restart, for `blksim check Restart --run` and
-    /// `blksim replay-schedule`
+    /// Write the run as a schedule of specs/Restart (disks of one tag set) or specs/Dispatch (one
+    /// disk), for `blksim check SPEC --run` and `blksim replay-schedule`
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use blkmq::schedule::Schedule;
 use explore::spec::{
-    Explored, Lived, Options, Replayed, Specification, explore as all_states, liveness, replay,
+    Explored, Lived, Options, Replayed, SettingError, Specification, explore as all_states,
+    liveness, replay,
 };
 use explore::tlc::{self, Verdict};
 use explore::{dispatch, restart};
@@ -141,7 +142,11 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         <dispatch::Setting as Specification>::NAME => {
             replay_with::<dispatch::Setting>(args, &schedule)
         }
-        restart::BY_LABELS => replay_run(args, &schedule),
+        restart::BY_LABELS => replay_run::<restart::Setting>(args, &schedule, |schedule| {
+            let setting = restart::Setting::parse(&schedule.settings)?;
+            Ok(restart::follow(&setting, schedule))
+        }),
+        dispatch::BY_LABELS => replay_run::<dispatch::Setting>(args, &schedule, dispatch::follow),
         name => Err(Error::input(
             path,
             format!("spec {name}: {}", unwalked(name)),
@@ -166,15 +171,19 @@ fn replay_with<S: Specification>(
 }
 
 /// The same for a run of the simulator, whose steps are labels.
-fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Error> {
+fn replay_run<S: Specification>(
+    args: &ReplayScheduleArgs,
+    schedule: &Schedule,
+    follow: impl FnOnce(&Schedule) -> Result<Replayed, SettingError>,
+) -> Result<u8, Error> {
     if let [assignment, ..] = &args.set[..] {
         let what = "a run of the simulator has its constants; `blksim run --set` makes another";
         return Err(Error::usage(assignment, what));
     }
-    let setting = restart::Setting::parse(&schedule.settings);
-    let setting = setting.map_err(|error| Error::input(&args.file, error.to_string()))?;
-    judged::<restart::Setting>(args, schedule)?;
-    tell(args, schedule, &restart::follow(&setting, schedule))
+    let followed = follow(schedule);
+    let followed = followed.map_err(|error| Error::input(&args.file, error.to_string()))?;
+    judged::<S>(args, schedule)?;
+    tell(args, schedule, &followed)
 }
 
 /// Whether a schedule shows something that can be judged.

@@ -3,10 +3,12 @@
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
 //! with it, `dispatch/label.rs` for which label is which action, `dispatch/run.rs` for how one
-//! runs, `dispatch/project.rs` for what of a state the specification sees.
+//! runs, `dispatch/project.rs` for what of a state the specification sees; `dispatch/labels.rs` for
+//! runs of the simulator, label by label.
 
 mod invariant;
 mod label;
+mod labels;
 mod project;
 mod run;
 mod setting;
@@ -17,6 +19,7 @@ use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
+pub use labels::{SPEC as BY_LABELS, follow};
 use run::Runner;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
@@ -58,8 +61,9 @@ impl Specification for Setting {
         Setting::of_file(text)
     }
 
-    fn beyond(&self, _configuration: &str) -> Option<&'static str> {
-        None
+    fn beyond(&self, configuration: &str) -> Option<&'static str> {
+        let what = "only TLC checks this one: each label is a step";
+        configuration.contains("LabelsSpec").then_some(what)
     }
 
     fn first(&self) -> World {

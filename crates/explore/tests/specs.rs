@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use blkmq::path::Label;
 use blkmq::schedule::Schedule;
-use explore::restart;
 use explore::tlc::{Expectations, Expected, Mutants, corruptions};
+use explore::{dispatch, restart};
 
 const SPECS: [&str; 2] = ["Dispatch", "Restart"];
 
@@ -111,11 +111,18 @@ fn no_action_is_vacuous_or_unexplained() {
 /// exist, and nothing else is.
 #[test]
 fn steps_of_runs_are_explained() {
-    let module = text(&folder("Restart").join("TraceRestartLabels.tla"));
-    let named = module.split("name = \"").skip(1);
+    for spec in SPECS {
+        steps_are_explained(spec);
+    }
+}
+
+fn steps_are_explained(spec: &str) {
+    let module = text(&folder(spec).join(format!("Trace{spec}Labels.tla")));
+    let named = ["name = \"", "action = \""].map(|mark| module.split(mark).skip(1));
+    let named = named.into_iter().flatten();
     let taken: BTreeSet<&str> = named.filter_map(|rest| rest.split('"').next()).collect();
-    assert!(taken.len() > 25, "{taken:?}");
-    let readme = text(&folder("Restart").join("README.md"));
+    assert!(taken.len() > 25, "{spec}: {taken:?}");
+    let readme = text(&folder(spec).join("README.md"));
     let rows = readme
         .lines()
         .skip_while(|line| *line != "| Step | Label |");
@@ -133,7 +140,7 @@ fn steps_of_runs_are_explained() {
             assert!(known.contains(label), "no label {label}");
         }
     }
-    assert_eq!(explained, taken);
+    assert_eq!(explained, taken, "{spec}");
 }
 
 /// A mutant edits one place, and the variant that must tell holds without the edit.
@@ -178,7 +185,8 @@ fn traces_are_of_known_variants() {
                 .join("variants")
                 .join(format!("{}.cfg", schedule.variant));
             // A run of the simulator has the constants of its scenario.
-            let a_run = schedule.spec == restart::BY_LABELS;
+            let by_labels = [restart::BY_LABELS, dispatch::BY_LABELS];
+            let a_run = by_labels.contains(&schedule.spec.as_str());
             let constants = if a_run {
                 let settings = schedule.settings.iter();
                 settings.map(|(n, v)| format!("{n} = {v}\n")).collect()

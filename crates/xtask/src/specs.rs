@@ -96,18 +96,74 @@ number_ios = IOS
 cpus_allowed = \"2\"
 ";
 
-/// Runs of the simulator are behaviours of `specs/Restart` to TLC and to the real paths, and
+/// Runs of one disk: whose I/O is it, and what of the January 2024 series?
+const SERIES: [(&str, &str); 9] = [
+    ("lost", "v2"),
+    ("lost", "v2-repaired"),
+    ("scaling", "stock"),
+    ("scaling", "serialise-only"),
+    ("scaling", "poc"),
+    ("scaling", "v1"),
+    ("scaling", "v2"),
+    ("scaling", "v2-repaired"),
+    ("scaling", "v3"),
+];
+
+/// A writer and a reader, of whom v2 loses one.
+const LOST: &str = "\
+seed = 13422
+[machine]
+profile = \"ryzen-7950x\"
+cpus = 5
+[queue]
+rules = \"v6.12\"
+scheduler = \"mq-deadline\"
+nr_requests = 64
+nomerges = 1
+dd_cpu_buckets = 5
+[device]
+type = \"null_blk\"
+submit_queues = 1
+hw_queue_depth = 64
+irqmode = 0
+[[job]]
+rw = \"randwrite\"
+bs = 512
+ioengine = \"io_uring\"
+iodepth = 2
+iodepth_batch_submit = 2
+direct = 1
+number_ios = 1
+cpus_allowed = \"4\"
+[[job]]
+rw = \"randread\"
+bs = 512
+ioengine = \"psync\"
+direct = 1
+number_ios = 8
+cpus_allowed = \"3\"
+";
+
+/// Runs of the simulator are behaviours of their specification to TLC and to the real paths, and
 /// corrupted ones are not.
 fn runs(blksim: &Path) -> Result {
     let folder = paths::target_dir().join("xtask/runs");
-    let failed = |e: std::io::Error| Failure(format!("{}: {e}", folder.display()));
-    fs::create_dir_all(&folder).map_err(failed)?;
+    fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
+    restart_runs(blksim, &folder)?;
+    dispatch_runs(blksim, &folder)
+}
+
+fn failed(path: &Path, e: &std::io::Error) -> Failure {
+    Failure(format!("{}: {e}", path.display()))
+}
+
+fn restart_runs(blksim: &Path, folder: &Path) -> Result {
     let mut check = Run::new(blksim, &["check", "Restart", "--run"]);
     for (scenario, restart, rule) in RUNS {
         let file = folder.join(format!("{scenario}-{restart}-{rule}.schedule"));
         let stall = scenario == "stall";
         let short = folder.join(format!("{scenario}.toml"));
-        fs::write(&short, SHORT.replace("IOS", scenario)).map_err(failed)?;
+        fs::write(&short, SHORT.replace("IOS", scenario)).map_err(|e| failed(&short, &e))?;
         let scenario = match stall {
             true => Path::new("shared-restart-stall"),
             false => &short,
@@ -118,16 +174,53 @@ fn runs(blksim: &Path) -> Result {
         );
         let run = Run::new(blksim, &["run"]).arg(scenario);
         let run = run.arg("--set").arg(base).arg("--set").arg(rule_set);
-        run.arg("--schedule").arg(&file).printed()?;
-        let schedule = fs::read_to_string(&file)
-            .map_err(|e| Failure(format!("no schedule {}: {e}", file.display())))?;
         let stalls = stall && (restart, rule) == ("v4.14", "R2");
-        if schedule.contains("\nshows NoStall violated\n") != stalls {
-            let what = if stalls { "does not stall" } else { "stalls" };
-            return Err(Failure(format!("{}: the run {what}", file.display())));
-        }
-        Run::new(blksim, &["replay-schedule"]).arg(&file).stdout()?;
+        recorded(blksim, run, &file, stalls)?;
         check = check.arg(&file);
     }
     check.passes()
+}
+
+fn dispatch_runs(blksim: &Path, folder: &Path) -> Result {
+    let lost = folder.join("lost.toml");
+    fs::write(&lost, LOST).map_err(|e| failed(&lost, &e))?;
+    let mut check = Run::new(blksim, &["check", "Dispatch", "--run"]);
+    for (scenario, series) in SERIES {
+        let file = folder.join(format!("{scenario}-{series}.schedule"));
+        let run = match scenario {
+            "lost" => Run::new(blksim, &["run"]).arg(&lost),
+            _ => Run::new(
+                blksim,
+                &[
+                    "run",
+                    "mq-deadline-scaling",
+                    "--runtime=20us",
+                    "--ramp-time=0",
+                    "--device=null_blk,hw_queue_depth=128",
+                ],
+            ),
+        };
+        let run = run.arg("--set").arg(format!("queue.series={series}"));
+        recorded(blksim, run, &file, (scenario, series) == ("lost", "v2"))?;
+        check = check.arg(&file);
+    }
+    check.passes()
+}
+
+/// Writes a run as a schedule, which the real paths take. `stalls`: how it must end.
+fn recorded(
+    blksim: &Path,
+    run: Run,
+    file: &Path,
+    stalls: bool,
+) -> core::result::Result<(), Failure> {
+    run.arg("--schedule").arg(file).printed()?;
+    let schedule = fs::read_to_string(file)
+        .map_err(|e| Failure(format!("no schedule {}: {e}", file.display())))?;
+    if schedule.contains("\nshows NoStall violated\n") != stalls {
+        let what = if stalls { "does not stall" } else { "stalls" };
+        return Err(Failure(format!("{}: the run {what}", file.display())));
+    }
+    Run::new(blksim, &["replay-schedule"]).arg(file).stdout()?;
+    Ok(())
 }

@@ -87,7 +87,10 @@ impl Run {
 }
 
 /// Constants that only have to be large enough.
-const SIZES: [&str; 2] = ["Requests", "Contexts"];
+const SIZES: [&str; 3] = ["Requests", "Contexts", "PerCpu"];
+
+/// Where a request that waits for the next submitter is lost for so long.
+const WAITS_FOR_NEXT: &str = "Dispatch";
 
 fn groups(runs: &[Run]) -> Vec<Group> {
     let rest = |settings: &[(String, String)]| -> Vec<(String, String)> {
@@ -204,14 +207,26 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
     }
     let mut verdict = format!("accepted, {steps} steps; {broken}");
     // That all is done for now is nothing wrong.
-    let mut early = told.iter().filter(|(_, name)| name != "NeverAllDone");
-    match early.find(|(step, _)| *step < steps) {
+    let early = told
+        .iter()
+        .filter(|(step, name)| *step < steps && name != "NeverAllDone");
+    let stalled = last.is_some_and(|(_, last)| last == "NoStall");
+    let waits = schedule.spec.starts_with(WAITS_FOR_NEXT);
+    let mut first = true;
+    for (step, name) in early {
         // What waits may go on with the next request: a stall is one at the end.
-        Some((step, name)) if name == "NoStall" && last.is_some_and(|(_, last)| last == name) => {
-            let _ = write!(verdict, ", for the first time behind step {step}");
+        if name != "NoStall" || !(stalled || waits) {
+            wrong.push(format!("{name} violated behind step {step} of {steps}"));
+            break;
         }
-        Some((step, name)) => wrong.push(format!("{name} violated behind step {step} of {steps}")),
-        None => {}
+        if core::mem::take(&mut first) {
+            let what = if stalled {
+                "for the first time"
+            } else {
+                "NoStall until the next request"
+            };
+            let _ = write!(verdict, ", {what} behind step {step}");
+        }
     }
     (verdict, wrong)
 }

@@ -16,13 +16,13 @@ use sim::profile::MachineProfile;
 use sim::rng::Rng;
 use sim::scenario::{ProfileFacts, Scenario};
 
-const PROFILE: &str = "ryzen-7950x";
+pub(crate) const PROFILE: &str = "ryzen-7950x";
 
 /// Random runs.
 const COUNT: u64 = 100;
 
 /// One of `choices`.
-fn one<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+pub(crate) fn one<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u64) as usize]
 }
 
@@ -69,7 +69,7 @@ fn scenario(seed: u64) -> String {
 }
 
 /// The schedule of a run.
-fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> {
+pub(crate) fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> {
     let profile = MachineProfile::built_in(PROFILE).expect("a built-in profile");
     let facts = [ProfileFacts {
         name: PROFILE,
@@ -104,7 +104,7 @@ fn followed(schedule: &Schedule) -> Replayed {
 }
 
 /// From the environment, or `default`.
-fn setting(name: &str, default: u64) -> u64 {
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
@@ -206,7 +206,7 @@ const ACTIONS: [&str; 26] = [
 ];
 
 /// Steps left out that show nothing: the next one of the same context finds it elsewhere.
-fn unseen_left_out(steps: &[Step]) -> Vec<Corruption> {
+pub(crate) fn unseen_left_out(steps: &[Step]) -> Vec<Corruption> {
     let mut wrong = Vec::new();
     for (index, pair) in steps.windows(2).enumerate() {
         let goes_on = pair[0].arguments == pair[1].arguments && pair[0].action != pair[1].action;

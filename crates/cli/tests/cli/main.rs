@@ -8,6 +8,7 @@ mod captures;
 mod check;
 mod conform_round_trip;
 mod devices;
+mod dispatched;
 mod explore;
 mod followed;
 mod place;

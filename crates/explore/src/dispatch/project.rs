@@ -61,53 +61,27 @@ impl World {
         held
     }
 
-    /// Requests in the scheduler, in the order in which it gives them out: first in, first out.
+    /// Requests in the scheduler.
     pub(super) fn queued(&self) -> Vec<u8> {
-        let q = self.queue();
-        let in_order = q.elevator.inspect(|elevator| {
-            q.with_pool(|pool| {
-                let Elevator::MqDeadline(policy) = elevator else {
-                    unreachable!("the scheduler is mq-deadline");
-                };
-                let levels = 0..LEVELS;
-                let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
-                requests.map(|rq| owner(pool, rq)).collect::<Vec<u8>>()
-            })
-        });
-        let all = q.with_pool(|pool| {
-            let in_scheduler = pool.iter().filter(|(_, rq)| rq.place == Place::Elevator);
-            in_scheduler.count()
-        });
-        assert_eq!(in_order.len(), all, "a read is in the fifo of its level");
-        in_order
+        queued(self.queue())
     }
 
     /// Requests in a bucket.
     pub(super) fn bucket(&self, cpu: u8) -> Vec<u8> {
-        let q = self.queue();
-        let Some(bucket) = q.dd.buckets.get(usize::from(cpu)) else {
-            return Vec::new();
-        };
-        q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
+        bucket(self.queue(), cpu)
     }
 
     /// Requests on the side lists.
     pub(super) fn side_list(&self) -> Vec<u8> {
-        let q = self.queue();
-        q.with_pool(|pool| {
-            q.dd.inserted.inspect(|lists| {
-                assert!(lists.at_head.is_empty(), "nothing is inserted at head");
-                owners(pool, lists.at_tail)
-            })
-        })
+        side_list(self.queue())
     }
 
     fn seq(&self) -> u8 {
-        u8::try_from(self.queue().dd.insert_seq.peek()).expect("small spaces count little")
+        u8::try_from(seq(self.queue())).expect("small spaces count little")
     }
 
     fn bits(&self) -> u64 {
-        self.queue().dd.run_state.peek()
+        bits(self.queue())
     }
 
     /// The variables of the specification, in a fixed order: lists with an end mark.
@@ -183,4 +157,52 @@ impl World {
 fn owners(pool: &RequestPool, list: QueueList) -> Vec<u8> {
     let requests = list.iter(pool);
     requests.map(|rq: RequestId| owner(pool, rq)).collect()
+}
+
+/// Requests in the scheduler, in the order in which it gives them out: first in, first out.
+pub(super) fn queued(q: &RequestQueue<Solo>) -> Vec<u8> {
+    let in_order = q.elevator.inspect(|elevator| {
+        q.with_pool(|pool| {
+            let Elevator::MqDeadline(policy) = elevator else {
+                unreachable!("the scheduler is mq-deadline");
+            };
+            let levels = 0..LEVELS;
+            let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
+            requests.map(|rq| owner(pool, rq)).collect::<Vec<u8>>()
+        })
+    });
+    let all = q.with_pool(|pool| {
+        let in_scheduler = pool.iter().filter(|(_, rq)| rq.place == Place::Elevator);
+        in_scheduler.count()
+    });
+    assert_eq!(in_order.len(), all, "a read is in the fifo of its level");
+    in_order
+}
+
+/// Requests in a bucket.
+pub(super) fn bucket(q: &RequestQueue<Solo>, cpu: u8) -> Vec<u8> {
+    let Some(bucket) = q.dd.buckets.get(usize::from(cpu)) else {
+        return Vec::new();
+    };
+    q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
+}
+
+/// Requests on the side lists.
+pub(super) fn side_list(q: &RequestQueue<Solo>) -> Vec<u8> {
+    q.with_pool(|pool| {
+        q.dd.inserted.inspect(|lists| {
+            assert!(lists.at_head.is_empty(), "nothing is inserted at head");
+            owners(pool, lists.at_tail)
+        })
+    })
+}
+
+/// insert_seq.
+pub(super) fn seq(q: &RequestQueue<Solo>) -> i32 {
+    q.dd.insert_seq.peek()
+}
+
+/// DD_DISPATCHING and the like.
+pub(super) fn bits(q: &RequestQueue<Solo>) -> u64 {
+    q.dd.run_state.peek()
 }

@@ -70,9 +70,18 @@ pub struct Setting {
 impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges NoStall.
     pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
         let c = Constants::among(constants, &CONSTANTS)?;
-        let cpus = c.number("Cpus", 1, CPUS_MAX as u8)?;
+        Setting::sized(&c, CPUS_MAX as u8, REQUESTS_MAX as u8)
+    }
+
+    /// The same with as many CPUs and requests at most.
+    pub(super) fn sized(
+        c: &Constants<'_>,
+        cpus_max: u8,
+        requests_max: u8,
+    ) -> Result<Setting, SettingError> {
+        use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
+        let cpus = c.number("Cpus", 1, cpus_max)?;
         let insertion = c.choice(
             "Insertion",
             &[
@@ -94,7 +103,7 @@ impl Setting {
         )?;
         Ok(Setting {
             cpus,
-            per_cpu: c.number("PerCpu", 1, REQUESTS_MAX as u8 / cpus)?,
+            per_cpu: c.number("PerCpu", 1, requests_max / cpus)?,
             insertion,
             gate,
             side_work: match c.flag("SeesSide")? {
@@ -109,7 +118,10 @@ impl Setting {
 
     /// Reads a TLC configuration file.
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
-        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
+        let mut constants = crate::tlc::settings(text);
+        // Of `DispatchLabels` alone.
+        constants.retain(|(name, _)| name != "Rechecks");
+        let mut setting = Setting::of_constants(&constants)?;
         let has = |name: &str| text.split_whitespace().any(|word| word == name);
         if has("NoneLeft") {
             setting.judged = Judged::Left;

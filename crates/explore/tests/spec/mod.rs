@@ -7,9 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use blkmq::schedule::Schedule;
-use explore::restart;
 use explore::spec::{Explored, Options, Replayed, Specification, explore, liveness, replay};
 use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
+use explore::{dispatch, restart};
 
 /// A file of a specification's folder.
 pub(crate) fn text<S: Specification>(path: &str) -> String {
@@ -102,6 +102,9 @@ fn replayed<S: Specification>(schedule: &Schedule) -> Replayed {
     if schedule.spec == restart::BY_LABELS {
         let setting = restart::Setting::parse(&schedule.settings).expect("right constants");
         return restart::follow(&setting, schedule);
+    }
+    if schedule.spec == dispatch::BY_LABELS {
+        return dispatch::follow(schedule).expect("right constants");
     }
     let setting = S::parse(&schedule.settings).expect("right constants");
     replay(&setting, schedule)

@@ -11,8 +11,6 @@ use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, RequestId};
 use blkmq::schedule::view;
 
-use super::REQUESTS_MAX;
-
 /// What has a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bearer {
@@ -31,15 +29,19 @@ pub(super) struct Names {
     scheduled: Vec<Vec<u32>>,
     /// The highest number so far.
     pub(super) most: u32,
+    /// The highest that there may be.
+    limit: u32,
 }
 
 impl Names {
-    pub(super) fn new(queues: usize) -> Names {
+    /// Of so many queues; no number is above `limit`.
+    pub(super) fn new(queues: usize, limit: u32) -> Names {
         Names {
             slots: BTreeMap::new(),
             bearers: BTreeMap::new(),
             scheduled: vec![Vec::new(); queues],
             most: 0,
+            limit,
         }
     }
 
@@ -51,14 +53,21 @@ impl Names {
     /// Gives the lowest free number to a slot. None if there are too many.
     pub(super) fn give(&mut self, queue: u8, rq: RequestId, scheduled: bool) -> Option<u32> {
         let free = |number: &u32| !self.bearers.contains_key(number);
-        let number = (1..=REQUESTS_MAX).find(free)?;
+        let number = (1..=self.limit).find(free)?;
         self.bearers.insert(number, Bearer::Slot(queue, rq));
         self.slots.insert((queue, rq.0), number);
+        self.most = self.most.max(number);
         if scheduled {
+            self.enters(queue, rq);
+        }
+        Some(number)
+    }
+
+    /// A request with a number comes into the scheduler of its queue.
+    pub(super) fn enters(&mut self, queue: u8, rq: RequestId) {
+        if let Some(number) = self.of(queue, rq) {
             self.scheduled[usize::from(queue)].push(number);
         }
-        self.most = self.most.max(number);
-        Some(number)
     }
 
     /// The scheduler of a queue gave this request, or none.

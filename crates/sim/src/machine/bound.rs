@@ -1,26 +1,26 @@
-//! Runs that are followed as schedules of `specs/Restart`, and the hooks that tell what happens.
+//! Runs that are followed as schedules of `specs/Restart` or `specs/Dispatch`, and the hooks that
+//! tell what happens.
 //!
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
 use blkmq::env::Cpu;
 use blkmq::path::{Frame, Next, Toll};
+use blkmq::queue::{LockId, LockKind};
 use blkmq::request::CpuId;
 use blkmq::schedule::Schedule;
 
 use super::Simulator;
+use super::arbiter::Contender;
 use super::cpu::Level;
 use super::stretch::Lane;
 use crate::binding::{Binding, Who, Wrong};
 
 impl Simulator {
-    /// Follows the run as a schedule of `specs/Restart`, with a defect made on purpose if one is
-    /// given. To be called before the run. An error: the plan is none of the specification's.
+    /// Follows the run as a schedule of `specs/Restart` or `specs/Dispatch`, whichever the plan is
+    /// of, with a defect made on purpose if one is given. To be called before the run. An error:
+    /// the plan is of neither.
     pub fn follow_schedule(&mut self, wrong: Option<Wrong>) -> Result<(), String> {
-        let binding = Binding::new(&self.plan, wrong);
-        if let Some(why) = binding.refused() {
-            return Err(why.to_owned());
-        }
-        self.core.binding = Some(Box::new(binding));
+        self.core.binding = Some(Box::new(Binding::new(&self.plan, wrong)?));
         Ok(())
     }
 
@@ -35,17 +35,22 @@ impl Simulator {
     /// A work item is to run.
     pub(super) fn item_queued(&mut self, disk: u8, delayed: bool) {
         if let Some(binding) = &mut self.core.binding {
-            binding.item(disk, true);
-            if delayed {
-                binding.delayed();
-            }
+            binding.item(disk, delayed);
         }
     }
 
     /// A work item begins on a CPU.
     pub(super) fn item_begins(&mut self, id: CpuId, disk: u8) {
         if let Some(binding) = &mut self.core.binding {
-            binding.work_begins(lane(id, Level::Task), disk);
+            binding.work_begins(&self.mq, lane(id, Level::Task), disk);
+        }
+    }
+
+    /// The first in line got a lock; `level` of the CPU may be interrupted.
+    #[cold]
+    pub(super) fn note_grant(&mut self, who: Contender, lock: LockId) {
+        if let (Some(binding), LockKind::Elevator) = (&mut self.core.binding, lock.kind()) {
+            binding.granted(&self.mq, who as usize);
         }
     }
 }
@@ -84,10 +89,23 @@ impl Lane<'_> {
             }
             match next {
                 Next::Step => {}
-                Next::Lock(lock) if self.lock(lock, env) => {}
+                Next::Lock(lock) if self.lock(lock, env) => self.note_lock(lock, env, true),
                 Next::TryLock(lock) if self.try_lock(lock, env) => {}
                 Next::InTime if self.in_time(env) => {}
                 next => return next,
+            }
+        }
+    }
+    /// A lock was taken at once, or tried in vain.
+    #[cold]
+    pub(super) fn note_lock(&mut self, lock: LockId, env: &Cpu, taken: bool) {
+        let mq = self.mq;
+        // As `owner` has it.
+        let lane = (env.owner / 4 * 3 + env.owner % 4) as usize;
+        if let (Some(binding), LockKind::Elevator) = (self.binding(), lock.kind()) {
+            match taken {
+                true => binding.granted(mq, lane),
+                false => binding.contended(mq, lane),
             }
         }
     }

@@ -96,6 +96,9 @@ impl Simulator {
         if cpu.level as usize != level {
             cpu.irq_off -= u32::from(lock.masks_irq());
             cpu.levels[level].wait = Wait::Got(lock);
+            if self.core.binding.is_some() {
+                self.note_grant(grant.who, lock);
+            }
             return;
         }
         cpu.count_spin(now);
@@ -113,6 +116,9 @@ impl Simulator {
         let slot = slot as u32;
         cpu.levels[level].held.add(HeldLock { lock, slot, since });
         cpu.levels[level].wait = Wait::None;
+        if self.core.binding.is_some() {
+            self.note_grant(grant.who, lock);
+        }
         self.go_on(id);
     }
 }
@@ -233,6 +239,9 @@ impl Lane<'_> {
         // The frame's own try may have told just now that it is taken.
         if self.taken == NO_LOCK && self.lock(lock, env) {
             *wait = Wait::None;
+            if self.core.binding.is_some() {
+                self.note_lock(lock, env, true);
+            }
             return None;
         }
         let slot = match core::mem::replace(&mut self.taken, NO_LOCK) {
@@ -371,6 +380,9 @@ impl Toll for Lane<'_> {
             self.core.spent.step(Step::LockFree, price);
             cpu.at_ps += price;
             cpu.answer = Answer::Contended;
+        }
+        if self.core.binding.is_some() {
+            self.note_lock(lock, cpu, cpu.answer == Answer::Locked);
         }
         cpu.begin_label();
         true

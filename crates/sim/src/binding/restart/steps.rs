@@ -8,6 +8,7 @@ use blkmq::rules::{
 use blkmq::schedule::{Argument, Schedule, Step, view};
 
 use super::{Binding, OBSERVED, Seen};
+use crate::binding::{first_missing, show_changes};
 use crate::plan::Plan;
 
 /// What of the specification a step is of.
@@ -68,7 +69,7 @@ const TAGS_MAX: u32 = 4;
 const QUEUES_MAX: usize = 8;
 
 /// Why no run of this plan is one of the specification.
-pub(super) fn outside(plan: &Plan) -> Option<String> {
+pub(in crate::binding) fn outside(plan: &Plan) -> Option<String> {
     let first = &plan.disks[0];
     let of_one_set = plan.disks.iter().all(|disk| disk.set == first.set);
     let rules = &first.queue.rules;
@@ -110,8 +111,7 @@ pub(super) fn outside(plan: &Plan) -> Option<String> {
             "restarting as in v4.11 to v4.15 (queue.restart)",
         ),
     ];
-    let missing = checks.iter().find(|(holds, _)| !holds)?;
-    Some(format!("expected {}", missing.1))
+    first_missing(&checks)
 }
 
 /// The schedule of what was noted.
@@ -122,11 +122,7 @@ pub(super) fn schedule(binding: &Binding, plan: &Plan, stalled: bool) -> Schedul
     let mut before = first(binding, plan);
     for (event, context) in events.iter().zip(&contexts) {
         let mut step = event.step(binding, *context);
-        for ((name, old), new) in OBSERVED.iter().zip(&before).zip(&event.seen) {
-            if old != new {
-                step.observed.push(((*name).to_owned(), new.clone()));
-            }
-        }
+        show_changes(&mut step, &OBSERVED, &before, &event.seen);
         before.clone_from(&event.seen);
         steps.push(step);
     }

@@ -1,0 +1,364 @@
+//! How a process goes on: labels up to the next one that is a step.
+
+use core::fmt;
+use std::sync::LazyLock;
+
+use blkmq::env::{Answer, Cpu, Lock};
+use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, SubmitPath, Unplug};
+use blkmq::queue::LockKind;
+use blkmq::request::{Bio, CpuId, Op, RequestId, Sector, Sectors, Status};
+
+use super::{Follower, Life, dd_lock};
+use crate::dispatch::world::Wants;
+use crate::spec::owner;
+
+/// Steps by their labels.
+const STEPS: [(&str, &str); 34] = [
+    ("dd-insert.append", "AppendSide"),
+    ("dd-insert.note", "Note"),
+    ("dd-insert.busy", "Busy"),
+    ("dd-insert.count", "Count"),
+    ("dd-insert.marked", "Marked"),
+    ("dd-insert.mark", "Mark"),
+    ("dd-insert.fill", "Fill"),
+    ("dd-insert.recount", "Recount"),
+    ("dd-insert.still", "Still"),
+    ("dd-insert.begin", "Begin"),
+    ("dd-insert.insert", "Insert"),
+    ("plug.elevator", "Insert"),
+    ("dd-insert.filled", "Filled"),
+    ("dd-insert.claim", "Claim"),
+    ("dd-insert.look", "Look"),
+    ("dd-insert.collect", "Collect"),
+    ("dd-insert.end", "End"),
+    ("dd-insert.again", "Again"),
+    ("dd-insert.unlock", "Unlock"),
+    ("dd-insert.late-end", "LateEnd"),
+    ("run.has-elevator", "Glance"),
+    ("run.has-side", "GlanceSide"),
+    ("run.recheck", "Recheck"),
+    ("run.enter", "LeaveRun"),
+    ("pass.has-work", "HasWork"),
+    ("pass.has-side", "HasSide"),
+    ("pass.gate", "Gate"),
+    ("pass.shut-gate", "ShutGate"),
+    ("pass.take-side", "TakeSide"),
+    ("pass.pick", "Pick"),
+    ("pass.leave", "OpenGate"),
+    ("pass.open-gate", "OpenGate"),
+    ("pass.delay-runs", "DelayRuns"),
+    // Where a pass begins, it may be the last step's end or the next one's beginning.
+    ("pass.busy", ""),
+];
+
+/// What a label is: a step, nothing before a step that may be chosen, or nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Step(&'static str),
+    Choice,
+    Silent,
+}
+
+static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let kind = |label: Label| {
+        let name = label.name();
+        let step = STEPS.iter().find(|(known, _)| *known == name);
+        match step {
+            Some((_, "")) => Kind::Choice,
+            Some((_, action)) => Kind::Step(action),
+            None if name.starts_with("list.") || name == "pass.tag" => Kind::Choice,
+            None => Kind::Silent,
+        }
+    };
+    Label::all().map(kind).collect()
+});
+
+/// Where a process stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Before this step.
+    Step(&'static str),
+    /// It tries to get the lock.
+    Tries,
+    /// Nothing is under way, or it may go on to more than one step.
+    Elsewhere,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Step(action) => f.write_str(action),
+            Place::Tries => f.write_str("TryLock"),
+            Place::Elsewhere => f.write_str("no step of this name"),
+        }
+    }
+}
+
+/// A look for a merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Merging {
+    No,
+    Asks,
+    Looks,
+}
+
+/// A CPU, or kblockd.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// The innermost last.
+    pub(super) stack: Vec<Frame>,
+    wants: Wants,
+    /// Requests that it is about to insert, counted from 0.
+    pub(super) batch: Vec<u8>,
+    pub(super) merging: Merging,
+    cpu: Cpu,
+}
+
+impl Process {
+    pub(super) fn new(number: u8) -> Process {
+        let mut cpu = Cpu::new(CpuId(u16::from(number)));
+        cpu.owner = u32::from(number) + 1;
+        Process {
+            stack: Vec::new(),
+            wants: Wants::Nothing,
+            batch: Vec::new(),
+            merging: Merging::No,
+            cpu,
+        }
+    }
+
+    /// Nothing under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.stack.is_empty() && self.batch.is_empty() && self.merging == Merging::No
+    }
+}
+
+impl Follower<'_> {
+    /// The batch goes into a plug, whose flush begins.
+    pub(super) fn begin(&mut self, p: usize) -> Result<(), String> {
+        let batch = core::mem::take(&mut self.processes[p].batch);
+        self.processes[p].cpu.plug.start(1);
+        for request in batch {
+            let mut bio = Bio::default();
+            bio.op = Op::Read;
+            bio.sector = Sector(u64::from(request) * 100);
+            bio.sectors = Sectors(8);
+            bio.segments = 1;
+            bio.owner = u32::from(request);
+            let bio = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
+            let bio = bio.expect("there is a slot for every bio");
+            let submit = Frame::Submit(SubmitPath::new(0, bio));
+            self.processes[p].stack.push(submit);
+            self.run_silent(p)?;
+            if !self.processes[p].stack.is_empty() {
+                return Err("so many requests do not go into one plug".to_owned());
+            }
+        }
+        let why = match self.leaves_run(p) {
+            true => Unplug::Schedule,
+            false => Unplug::Finish,
+        };
+        self.processes[p].cpu.plug.active = false;
+        self.processes[p]
+            .stack
+            .push(Frame::Plug(PlugPath::unplug(0, why)));
+        self.run_silent(p)
+    }
+
+    /// A completion is one step.
+    pub(super) fn end(&mut self, slot: RequestId) -> Result<(), String> {
+        let p = usize::from(self.setting.completer());
+        let end = CompletePath::end(0, slot, Status::Ok);
+        self.processes[p].stack.push(Frame::Complete(end));
+        self.run_silent(p)
+    }
+
+    /// What the process does next.
+    pub(super) fn place(&self, p: usize) -> Place {
+        let process = &self.processes[p];
+        let Some(frame) = process.stack.last() else {
+            return Place::Elsewhere;
+        };
+        match process.wants {
+            Wants::Try => return Place::Tries,
+            Wants::Lock(id) if id.kind() == LockKind::Elevator => {
+                return Place::Step(match frame {
+                    Frame::Run(_) => "PickLock",
+                    _ => "Lock",
+                });
+            }
+            Wants::Lock(_) | Wants::Nothing => {}
+        }
+        match kind(frame.label()) {
+            Kind::Step(action) if self.is_step(action) => Place::Step(action),
+            _ => Place::Elsewhere,
+        }
+    }
+
+    /// Without delayed runs the label that would ask for one does nothing.
+    fn is_step(&self, action: &str) -> bool {
+        self.setting.delayed || action != "DelayRuns"
+    }
+
+    /// It stands in line for dd->lock.
+    pub(super) fn waits(&self, p: usize) -> bool {
+        let lock = matches!(self.place(p), Place::Step("Lock" | "PickLock"));
+        lock || self.processes[p].merging == Merging::Asks
+    }
+
+    /// Labels that are no steps, as long as there is no choice.
+    pub(super) fn run_silent(&mut self, p: usize) -> Result<(), String> {
+        while self.place(p) == Place::Elsewhere
+            && let Some(frame) = self.processes[p].stack.last()
+            && kind(frame.label()) != Kind::Choice
+        {
+            self.label(p)?;
+        }
+        Ok(())
+    }
+
+    /// Labels up to the next that is a step, but for an offer.
+    pub(super) fn run_up_to_step(&mut self, p: usize) -> Result<(), String> {
+        while self.place(p) == Place::Elsewhere && !self.processes[p].stack.is_empty() {
+            if self.label(p)? {
+                return Err("the process offers a request".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// A request is offered to the device, which takes it.
+    pub(super) fn offer(&mut self, p: usize) -> Result<(), String> {
+        while self.place(p) == Place::Elsewhere && !self.processes[p].stack.is_empty() {
+            if self.label(p)? {
+                return Ok(());
+            }
+        }
+        Err(format!("the process is at {}", self.place(p)))
+    }
+
+    /// A run is left to kblockd: before it begins, or between two passes, as somebody else is to
+    /// have the CPU.
+    pub(super) fn leave(&mut self, p: usize) -> Result<(), String> {
+        if self.place(p) == Place::Step("LeaveRun") {
+            self.label(p)?;
+            return self.run_silent(p);
+        }
+        let kicks = self.kicks;
+        self.processes[p].cpu.need_resched = true;
+        let run = self.run_up_to_step(p);
+        self.processes[p].cpu.need_resched = false;
+        match run {
+            Ok(()) if self.kicks == kicks => Err(format!("the process is at {}", self.place(p))),
+            run => run,
+        }
+    }
+
+    /// One label. True if it offered a request to the device.
+    pub(super) fn label(&mut self, p: usize) -> Result<bool, String> {
+        self.choose(p);
+        let Process {
+            stack, wants, cpu, ..
+        } = &mut self.processes[p];
+        let frame = stack.last_mut().expect("something is under way");
+        if let Wants::Lock(id) = core::mem::take(wants) {
+            if !self.mq.is_free(id) {
+                return Err("a lock is taken".to_owned());
+            }
+            self.mq.acquire(id, cpu);
+        }
+        self.log.push(frame.label());
+        cpu.begin_label();
+        let next = frame.step(&self.mq, cpu);
+        cpu.meter.take();
+        let mut offered = None;
+        match next {
+            Next::Step | Next::InTime | Next::Commit(_) => {}
+            Next::Lock(id) => *wants = Wants::Lock(id),
+            Next::TryLock(_) => *wants = Wants::Try,
+            Next::Call => {
+                let path = cpu.take_call();
+                stack.push(path.into());
+            }
+            Next::Done => {
+                stack.pop();
+            }
+            Next::Submit(rq) | Next::SubmitLast(rq) => offered = Some(rq),
+            Next::Budget | Next::PutBudget(_) | Next::Park => {
+                return Err(format!("{next:?} is not in the specification"));
+            }
+        }
+        let mut index = 0;
+        while let Some(effect) = self.processes[p].cpu.outbox.take(index) {
+            index += 1;
+            self.effect(effect);
+        }
+        if self.owner == Some(p) && self.mq.is_free(dd_lock()) {
+            self.owner = None;
+        }
+        if let Some(rq) = offered {
+            self.accept(p, rq);
+        }
+        Ok(offered.is_some())
+    }
+
+    /// queue_rq: the device takes everything.
+    fn accept(&mut self, p: usize, rq: RequestId) {
+        let cpu = &mut self.processes[p].cpu;
+        self.mq.start_request(0, rq, cpu);
+        cpu.answer = Answer::Ok;
+        let request = self.mq.queue(0).with_pool(|pool| owner(pool, rq));
+        self.requests[usize::from(request)] = Life::Device(rq);
+    }
+
+    /// A pass that begins may pick as many requests as its steps say.
+    fn choose(&mut self, p: usize) {
+        let frame = self.processes[p].stack.last();
+        if frame.is_some_and(|frame| kind(frame.label()) == Kind::Choice) {
+            let requests = u32::from(self.setting.requests());
+            let picks = self.picks_in_pass(p).unwrap_or(requests + 1);
+            self.mq.queues[0].settings.nr_requests = picks;
+        }
+    }
+
+    /// The process has dd->lock from now on.
+    pub(super) fn grant(&mut self, p: usize) -> Result<(), String> {
+        if let Some(owner) = self.owner {
+            return Err(format!("process {} has the lock", owner + 1));
+        }
+        self.mq.acquire(dd_lock(), &mut self.processes[p].cpu);
+        self.processes[p].wants = Wants::Nothing;
+        self.owner = Some(p);
+        Ok(())
+    }
+
+    /// It has looked for a merge.
+    pub(super) fn drop_lock(&mut self, p: usize) {
+        let cpu = &mut self.processes[p].cpu;
+        self.mq.queue(0).elevator.release(cpu);
+        self.owner = None;
+    }
+
+    /// It tries to get the lock.
+    pub(super) fn try_lock(&mut self, p: usize) -> Result<(), String> {
+        let free = self.owner.is_none();
+        if free {
+            self.grant(p)?;
+        }
+        self.tried(p, free);
+        Ok(())
+    }
+
+    /// It has tried.
+    pub(super) fn tried(&mut self, p: usize, got: bool) {
+        self.processes[p].wants = Wants::Nothing;
+        self.processes[p].cpu.answer = match got {
+            true => Answer::Locked,
+            false => Answer::Contended,
+        };
+    }
+}
+
+fn kind(label: Label) -> Kind {
+    KINDS[usize::from(label.0)]
+}

@@ -1,0 +1,170 @@
+//! From what was noted to a schedule: steps, what each changed, and the constants.
+
+use blkmq::rules::{
+    BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SchedulerKind, SideWork,
+};
+use blkmq::schedule::{Argument, Schedule, Step, view};
+
+use super::look::{self, OBSERVED, Seen};
+use super::{Binding, REQUESTS_MAX};
+use crate::binding::{first_missing, show_changes};
+use crate::plan::Plan;
+
+/// Most CPUs, and buckets, that are followed.
+const CPUS_MAX: u32 = 64;
+
+/// A step as it was noted.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    action: &'static str,
+    process: Option<u32>,
+    request: Option<u32>,
+    pub(super) seen: Seen,
+}
+
+impl Event {
+    pub(super) fn of_process(action: &'static str, process: u32) -> Event {
+        Event {
+            process: Some(process),
+            ..Event::new(action)
+        }
+    }
+
+    pub(super) fn submit(process: u32, request: u32) -> Event {
+        Event {
+            request: Some(request),
+            ..Event::of_process("Submit", process)
+        }
+    }
+
+    pub(super) fn complete(request: u32) -> Event {
+        Event {
+            request: Some(request),
+            ..Event::new("Complete")
+        }
+    }
+
+    pub(super) fn fire() -> Event {
+        Event::new("Fire")
+    }
+
+    fn new(action: &'static str) -> Event {
+        Event {
+            action,
+            process: None,
+            request: None,
+            seen: Seen::default(),
+        }
+    }
+
+    fn step(&self) -> Step {
+        let named = |name: &str, number: Option<u32>| {
+            number.map(|number| (name.to_owned(), Argument::Number(number)))
+        };
+        let arguments = named("process", self.process);
+        let arguments = arguments.into_iter().chain(named("request", self.request));
+        Step {
+            action: self.action.to_owned(),
+            arguments: arguments.collect(),
+            observed: Vec::new(),
+        }
+    }
+}
+
+/// CPUs of the specification: each has a bucket.
+pub(super) fn cpus(plan: &Plan) -> u32 {
+    let series = &plan.disks[0].queue.rules.series;
+    match series.bucket_count() {
+        0 => u32::from(plan.machine.cpus),
+        buckets => buckets as u32,
+    }
+}
+
+/// Why no run of this plan is one of the specification.
+pub(in crate::binding) fn outside(plan: &Plan) -> Option<String> {
+    let disk = &plan.disks[0];
+    let series = &disk.queue.rules.series;
+    let device = &disk.device;
+    let side_lists = series.insertion == Insertion::SideLists;
+    first_missing(&[
+        (plan.disks.len() == 1, "one disk"),
+        (
+            device.default_queues == 1 && device.read_queues == 0,
+            "one hardware queue, beside polled ones",
+        ),
+        (
+            disk.queue.scheduler == SchedulerKind::MqDeadline,
+            "scheduler mq-deadline",
+        ),
+        (
+            cpus(plan) <= CPUS_MAX && cpus(plan) >= u32::from(plan.machine.cpus),
+            "a bucket for each CPU, and at most 64 (queue.dd_cpu_buckets)",
+        ),
+        (
+            series.side_work == SideWork::Unseen || side_lists,
+            "has_work as posted",
+        ),
+    ])
+}
+
+/// The schedule of what was noted.
+pub(super) fn schedule(binding: &Binding, plan: &Plan, stalled: bool) -> Schedule {
+    let mut steps = Vec::with_capacity(binding.events.len());
+    let first = look::first(binding.cpus);
+    let mut before = &first;
+    for event in &binding.events {
+        let mut step = event.step();
+        show_changes(&mut step, &OBSERVED, before, &event.seen);
+        before = &event.seen;
+        steps.push(step);
+    }
+    Schedule {
+        spec: "DispatchLabels".to_owned(),
+        variant: plan.name.clone(),
+        shows: match stalled {
+            true => "NoStall violated",
+            false => "NeverAllDone violated",
+        }
+        .to_owned(),
+        settings: constants(binding, plan),
+        steps,
+        repeats_from: None,
+    }
+}
+
+/// The specification's constants.
+fn constants(binding: &Binding, plan: &Plan) -> Vec<(String, String)> {
+    let rules = &plan.disks[0].queue.rules;
+    let series = &rules.series;
+    let insertion = match series.insertion {
+        Insertion::UnderLock => "\"lock\"",
+        Insertion::Buckets(BucketSignal::CountAtEntry) => "\"poc\"",
+        Insertion::Buckets(BucketSignal::CountAround) => "\"v1\"",
+        Insertion::Buckets(BucketSignal::MarkBefore) => "\"v2\"",
+        Insertion::Buckets(BucketSignal::MarkAfter) => "\"repaired\"",
+        Insertion::SideLists => "\"lists\"",
+    };
+    let gating = match series.dispatch {
+        DispatchGate::Open => "\"none\"",
+        DispatchGate::OneAtATime => "\"inside\"",
+        DispatchGate::ClearedAfterUnlock => "\"after\"",
+    };
+    let requests = binding.names.most.clamp(1, REQUESTS_MAX);
+    let delayed = rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::WithheldRun);
+    [
+        ("Cpus", binding.cpus.to_string()),
+        ("PerCpu", requests.div_ceil(binding.cpus).to_string()),
+        ("Insertion", insertion.to_owned()),
+        ("Gating", gating.to_owned()),
+        ("SeesSide", view::flag(series.side_work == SideWork::Seen)),
+        ("Reruns", view::flag(false)),
+        ("Delayed", view::flag(delayed)),
+        (
+            "Rechecks",
+            view::flag(rules.empty_run == EmptyRun::RecheckUnderQueueLock),
+        ),
+        ("Record", view::flag(true)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

@@ -1,0 +1,441 @@
+//! A run as a schedule of `specs/Restart`, label by label: what happens to tags, marks and lists.
+//!
+//! Read first: specs/Restart/README.md, which says which label is which step.
+
+mod kinds;
+mod steps;
+
+use blkmq::env::{Bit, Count, Cpu, Solo};
+use blkmq::path::{Call, Frame, Next, RunPath};
+use blkmq::queue::BlkMq;
+use blkmq::request::{Place, RequestPool};
+use blkmq::rules::RestartRule;
+use blkmq::sbitmap::Sbitmap;
+use blkmq::schedule::Schedule;
+use blkmq::schedule::view::{self, View};
+
+use super::names::Names;
+use super::{FOLLOWED, Who, Wrong};
+use crate::plan::Plan;
+use kinds::{Kind, Kinds};
+pub(super) use steps::outside;
+use steps::{Event, Of, ToCome};
+
+/// Most requests that may be under way at once: as many as the explorer follows.
+const REQUESTS_MAX: u32 = 8;
+
+/// What a step may show, in the specification's order.
+const OBSERVED: [&str; 9] = [
+    "tags", "restart", "pending", "line", "sched", "disp", "qcount", "mcount", "under",
+];
+
+/// Values of [`OBSERVED`].
+type Seen = [String; OBSERVED.len()];
+
+/// What a level of a CPU is about.
+#[derive(Clone, Debug, Default)]
+struct LaneState {
+    /// Hctxs that a path of it will run, by queue.
+    owes: Vec<u8>,
+    /// Runs under way: depth and number.
+    runs: Vec<(usize, usize)>,
+    /// The request whose end it is in.
+    ending: Option<u32>,
+}
+
+/// A run of an hctx.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    queue: u8,
+    /// It has taken the dispatch list.
+    started: bool,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    kinds: Kinds,
+    lanes: Vec<LaneState>,
+    /// Work items that are to run, by queue.
+    items: Vec<bool>,
+    runs: Vec<Run>,
+    names: Names,
+    events: Vec<Event>,
+    /// The last event lacks what it shows.
+    open: bool,
+    /// Free tags before the label.
+    before: u32,
+    /// Hctxs in line before it.
+    waiting: usize,
+    /// The end of a request walks over the hctxs of its queue alone (R0).
+    flagged: bool,
+    wrong: Option<Wrong>,
+    refused: Option<String>,
+}
+
+impl Binding {
+    /// Panics if the plan has no disk.
+    pub(super) fn new(plan: &Plan, wrong: Option<Wrong>) -> Binding {
+        let disks = plan.disks.len();
+        Binding {
+            kinds: Kinds::new(),
+            lanes: vec![LaneState::default(); usize::from(plan.machine.cpus) * 3],
+            items: vec![false; disks],
+            runs: Vec::new(),
+            names: Names::new(disks, REQUESTS_MAX),
+            events: Vec::new(),
+            open: false,
+            before: 0,
+            waiting: 0,
+            flagged: plan.disks[0].queue.rules.restart.rule == RestartRule::SameQueue,
+            wrong,
+            refused: None,
+        }
+    }
+
+    /// The schedule of the whole run. `stalled`: how it ended.
+    pub(super) fn schedule(
+        &mut self,
+        mq: &BlkMq<Solo>,
+        plan: &Plan,
+        stalled: bool,
+    ) -> Result<Schedule, String> {
+        self.settle(mq);
+        match &self.refused {
+            Some(why) => Err(why.clone()),
+            None => Ok(steps::schedule(self, plan, stalled)),
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.refused.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// A work item is to run.
+    pub(super) fn item(&mut self, queue: u8, delayed: bool) {
+        self.items[usize::from(queue)] = true;
+        if delayed {
+            self.refuse("a run was asked for after a delay; the specification has none");
+        }
+    }
+
+    /// The worker on this lane is about to run the hctx.
+    pub(super) fn work_begins(&mut self, lane: usize, queue: u8) {
+        self.items[usize::from(queue)] = false;
+        self.lanes[lane].owes.push(queue);
+    }
+
+    /// Before a label: what the last one and its effects left is complete now.
+    pub(super) fn settle(&mut self, mq: &BlkMq<Solo>) {
+        if self.refused.is_some() {
+            return;
+        }
+        if core::mem::take(&mut self.open) {
+            let (seen, to_come) = (self.look(mq), self.to_come());
+            if let Some(event) = self.events.last_mut() {
+                event.seen = seen;
+                event.to_come = to_come;
+            }
+        }
+        self.before = free_tags(mq);
+        self.waiting = mq.sets[0].waiting_count();
+    }
+
+    /// Behind a label, before its effects. Answers what the path wants: with a defect made on
+    /// purpose something else.
+    pub(super) fn note(
+        &mut self,
+        mq: &BlkMq<Solo>,
+        who: Who,
+        (was, is): (&Frame, &Frame),
+        next: Next,
+        cpu: &mut Cpu,
+    ) -> Next {
+        if self.refused.is_some() {
+            return next;
+        }
+        let next = self.go_wrong(mq, was, next, cpu);
+        let kind = self.kinds.of(was.label());
+        // Behind its last label a path stands nowhere.
+        let after = match next {
+            Next::Done => Kind::Nothing,
+            _ => self.kinds.of(is.label()),
+        };
+        match (kind, was, is) {
+            (Kind::Refused(why), _, _) => self.refuse(why),
+            (Kind::Inserts { scheduled }, _, _) => self.inserted(mq, who, was, scheduled),
+            (Kind::Ends, _, _) => self.ends(who, was),
+            (_, Frame::Run(before), _) if before.hctx() != FOLLOWED => {}
+            (_, Frame::Run(before), Frame::Run(path)) => {
+                self.run_label(mq, who, (before, path), (kind, after), (next, cpu));
+            }
+            (_, Frame::Complete(_), _) if other_hctx(was, mq) => {}
+            (_, Frame::Complete(_), _) => {
+                // With several hctxs R0's walk ends at others.
+                let over = !matches!(after, Kind::Walk(_)) || self.flagged && other_hctx(is, mq);
+                self.completion_label(mq, who, was.queue(), (kind, over));
+            }
+            _ => {}
+        }
+        if let (Next::Call, Some(Call::Run { queue, hctx, .. })) = (next, cpu.call)
+            && hctx == FOLLOWED
+        {
+            if let Frame::Submit(_) = was {
+                self.refuse("a task waited for a scheduler tag (queue.nr_requests)");
+            }
+            if !self.lanes[who.lane].owes.contains(&queue) {
+                self.lanes[who.lane].owes.push(queue);
+            }
+        }
+        if next == Next::Done && who.depth == 0 {
+            self.lanes[who.lane].owes.clear();
+        }
+        next
+    }
+
+    fn say(&mut self, action: &'static str, of: Of) {
+        if self.open {
+            self.refuse("a label was two steps");
+        }
+        self.events.push(Event::new(action, of));
+        self.open = true;
+    }
+
+    /// A request came into a list that others see.
+    fn inserted(&mut self, mq: &BlkMq<Solo>, who: Who, was: &Frame, scheduled: bool) {
+        let Some(rq) = was.inserts() else {
+            return self.refuse("requests were inserted from a plug; the specification has none");
+        };
+        let queue = was.queue();
+        let (expected, action) = match scheduled {
+            true => (Place::Elevator, "InsertSched"),
+            false => (Place::Dispatch, "InsertBypass"),
+        };
+        let (place, hctx) = mq
+            .queue(queue)
+            .with_pool(|pool| (pool[rq].place, pool[rq].hctx));
+        if hctx != FOLLOWED {
+            return self.refuse("a request went to another hardware queue than the first");
+        }
+        if place != expected {
+            return self.refuse("requests were merged; the specification has no merging");
+        }
+        let Some(request) = self.names.give(queue, rq, scheduled) else {
+            return self.refuse("more than 8 requests were under way at once");
+        };
+        self.say(action, Of::Insertion { request, queue });
+        self.lanes[who.lane].owes.push(queue);
+    }
+
+    /// The end of a request begins. A flush that only lent its tag to another has no number.
+    fn ends(&mut self, who: Who, was: &Frame) {
+        if let Some(rq) = was.ends()
+            && let Some(number) = self.names.of(was.queue(), rq)
+        {
+            self.lanes[who.lane].ending = Some(number);
+        }
+    }
+
+    /// A label of a run.
+    fn run_label(
+        &mut self,
+        mq: &BlkMq<Solo>,
+        who: Who,
+        (before, path): (&RunPath, &RunPath),
+        (kind, after): (Kind, Kind),
+        (next, cpu): (Next, &Cpu),
+    ) {
+        let queue = Frame::Run(*before).queue();
+        let run = self.run_of(who, queue);
+        let of = Of::Run(run);
+        match kind {
+            Kind::LooksDispatch if after == Kind::LooksWork => self.say("Look", of),
+            Kind::LooksWork if next == Next::Done => self.say("LookEnd", of),
+            Kind::PeeksDispatch if after != Kind::TakesDispatch => self.starts(run),
+            Kind::TakesDispatch => self.starts(run),
+            Kind::Step(action) => self.say(action, of),
+            Kind::Tries(action) => self.tried(mq, before, (action, of), after == kind),
+            Kind::Ahead if free_tags(mq) < self.before => self.say("Issue", of),
+            Kind::HasWork if after != Kind::Picks => self.say("Ask", of),
+            Kind::Picks => {
+                let picked = path.in_hand().list.first();
+                self.names.picked(queue, picked);
+                self.say("Ask", of);
+            }
+            _ => {}
+        }
+        if next == Next::Done {
+            let cut = matches!(kind, Kind::Nothing | Kind::Step(_)) && !cpu.outbox.is_empty();
+            if cut && self.runs[run].started {
+                self.refuse("a run was cut short; the specification's go on to their end");
+            }
+            self.lanes[who.lane].runs.retain(|&(_, known)| known != run);
+        }
+    }
+
+    fn starts(&mut self, run: usize) {
+        self.runs[run].started = true;
+        self.say("Start", Of::Run(run));
+    }
+
+    /// A label of an attempt to get a tag for the head of the list; `searching`: it goes on.
+    fn tried(
+        &mut self,
+        mq: &BlkMq<Solo>,
+        before: &RunPath,
+        (action, of): (&'static str, Of),
+        searching: bool,
+    ) {
+        if free_tags(mq) < self.before {
+            return self.say(action, of);
+        }
+        let head = before.in_hand().list.first();
+        let q = mq.queue(Frame::Run(*before).queue());
+        let has_tag = head.is_some_and(|rq| q.with_pool(|pool| pool[rq].tag.is_some()));
+        if !searching && !has_tag {
+            // The second attempt is one step, however it ends.
+            self.say(if action == "Issue" { "Miss" } else { action }, of);
+        }
+    }
+
+    /// The run of this frame; the first label of a frame begins one.
+    fn run_of(&mut self, who: Who, queue: u8) -> usize {
+        let lane = &mut self.lanes[who.lane];
+        let known = lane.runs.iter().find(|&&(depth, _)| depth == who.depth);
+        if let Some(&(_, run)) = known {
+            return run;
+        }
+        let run = self.runs.len();
+        lane.runs.push((who.depth, run));
+        if let Some(at) = lane.owes.iter().position(|&owed| owed == queue) {
+            lane.owes.remove(at);
+        }
+        self.runs.push(Run {
+            queue,
+            started: false,
+        });
+        run
+    }
+
+    /// A label of the end of a request.
+    fn completion_label(
+        &mut self,
+        mq: &BlkMq<Solo>,
+        who: Who,
+        queue: u8,
+        (kind, over): (Kind, bool),
+    ) {
+        let free = free_tags(mq);
+        let ending = self.lanes[who.lane].ending;
+        let action = match kind {
+            Kind::PutsTag if free > self.before => "Free",
+            Kind::PutsTag if ending.is_some_and(|number| self.names.is_freed(number)) => {
+                match mq.sets[0].waiting_count() < self.waiting {
+                    true => "Wake",
+                    false => "Waking",
+                }
+            }
+            Kind::Walk(action) => action,
+            _ => return,
+        };
+        let Some(request) = ending else {
+            return self.refuse("a request was merged, or a flush ended several sequences");
+        };
+        if action == "Free" {
+            self.names.freed(request, queue);
+        }
+        self.say(action, Of::End(request));
+        if matches!(kind, Kind::Walk(_)) && over {
+            self.names.done(request);
+            self.lanes[who.lane].ending = None;
+        }
+    }
+
+    /// What the block layer shows now.
+    fn look(&mut self, mq: &BlkMq<Solo>) -> Seen {
+        let view = View { mq, hctxs: 1 };
+        let names = &self.names;
+        let number = |queue, _: &RequestPool, rq| names.of(queue, rq).unwrap_or(0);
+        let set = &mq.sets[0];
+        let seen = [
+            view.tags(),
+            view.restart(),
+            // Which runs have begun is known when they are over.
+            String::new(),
+            view::tuple(set.driver.iter().take(1).map(line)),
+            view::tuple(mq.queues.iter().map(|q| names.scheduled(q))),
+            view.dispatch(number),
+            view.queue_counts(),
+            view.map_counts(),
+            view::states(names.states(mq).into_iter()),
+        ];
+        if names.unknown(mq) {
+            self.refuse("a request waits that no step inserted");
+        }
+        seen
+    }
+
+    /// The runs that are to come: for whole queues, and those that have not begun.
+    fn to_come(&self) -> ToCome {
+        let owed = |queue: u8| self.lanes.iter().any(|lane| lane.owes.contains(&queue));
+        let queues = 0..self.items.len() as u8;
+        let asked = queues.map(|queue| self.items[usize::from(queue)] || owed(queue));
+        let runs = self.lanes.iter().flat_map(|lane| &lane.runs);
+        let runs = runs.map(|&(_, run)| run);
+        ToCome {
+            asked: asked.collect(),
+            runs: runs.filter(|&run| !self.runs[run].started).collect(),
+        }
+    }
+
+    /// The defect, if this is the label that it hangs on.
+    fn go_wrong(&self, mq: &BlkMq<Solo>, was: &Frame, next: Next, cpu: &mut Cpu) -> Next {
+        let Some(wrong) = self.wrong else {
+            return next;
+        };
+        let kind = self.kinds.of(was.label());
+        let q = mq.queue(was.queue());
+        match (wrong, kind) {
+            (Wrong::StaysCounted, Kind::Walk("Uncount")) => {
+                for q in mq.queues.iter().filter(|q| q.restarts.peek() < 1) {
+                    cpu.begin_label();
+                    q.restarts.add(cpu, 1);
+                }
+            }
+            (Wrong::ForgottenRestart, Kind::Step("Mark")) => {
+                cpu.begin_label();
+                q.hctx(FOLLOWED).restart.clear(cpu);
+            }
+            (Wrong::ForgottenWake, Kind::PutsTag) => while cpu.outbox.take(0).is_some() {},
+            (Wrong::ForgottenRun, Kind::Step("Recheck" | "StillInLine")) if next == Next::Call => {
+                cpu.take_call();
+                return Next::Step;
+            }
+            _ => return next,
+        }
+        cpu.begin_label();
+        next
+    }
+}
+
+/// The walk is at an hctx that has no requests.
+fn other_hctx(frame: &Frame, mq: &BlkMq<Solo>) -> bool {
+    frame.walks_at(mq).is_some_and(|(_, hctx)| hctx != FOLLOWED)
+}
+
+/// Free driver tags.
+fn free_tags(mq: &BlkMq<Solo>) -> u32 {
+    let maps = mq.sets[0].driver.iter();
+    maps.map(|map| map.depth - map.busy_count()).sum()
+}
+
+/// Who waits for a tag of a map, in order of their numbers.
+fn line(map: &Sbitmap<Solo>) -> String {
+    let mut line = Vec::new();
+    view::waiting(map, |queue, hctx| line.push((queue, hctx)));
+    line.sort_unstable();
+    view::set(
+        line.into_iter()
+            .map(|(queue, hctx)| view::hctx_name(queue, hctx)),
+    )
+}
