@@ -246,3 +246,38 @@ fn runs_of_a_wrong_block_layer_are_rejected() {
         );
     }
 }
+
+/// One error says what either specification needs, or what happened that it has not.
+#[test]
+fn a_run_of_neither_specification_is_refused() {
+    let text = scenario(1, "stock");
+    for (from, to, what) in [
+        (
+            "scheduler = \"mq-deadline\"",
+            "scheduler = \"none\"",
+            "for specs/Restart: 2 to 8 disks that share one tag set; or for specs/Dispatch: \
+             scheduler mq-deadline",
+        ),
+        (
+            "submit_queues = 1",
+            "submit_queues = 2",
+            "for specs/Dispatch: one hardware queue",
+        ),
+        (
+            "nr_requests = 64",
+            "nr_requests = 64\nseries = \"v2\"\ndd_cpu_buckets = 1",
+            "a bucket for each CPU",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let text = text.replace("series = \"stock\"\n", "").replace(from, to);
+        let why = run(&text, None).expect_err(what);
+        assert!(why.contains(what), "{to}: {why}");
+    }
+    // Who has one tag needs another one sooner or later.
+    let with_one_tag = |seed| scenario(seed, "v2").replace("queue_depth = 64", "queue_depth = 1");
+    let errors = (1..=20).filter_map(|seed| run(&with_one_tag(seed), None).err());
+    let errors: BTreeSet<String> = errors.collect();
+    let told = "the driver's tags ran out (device queue depth)";
+    assert!(errors.contains(told), "{errors:?}");
+}

@@ -11,7 +11,7 @@ use blkmq::schedule::Schedule;
 
 use super::Simulator;
 use super::arbiter::Contender;
-use super::cpu::Level;
+use super::cpu::{Level, Wait};
 use super::stretch::Lane;
 use crate::binding::{Binding, Who, Wrong};
 
@@ -46,10 +46,13 @@ impl Simulator {
         }
     }
 
-    /// The first in line got a lock; `level` of the CPU may be interrupted.
+    /// The first in line gets the lock that it spins for, though it may be interrupted.
     #[cold]
-    pub(super) fn note_grant(&mut self, who: Contender, lock: LockId) {
-        if let (Some(binding), LockKind::Elevator) = (&mut self.core.binding, lock.kind()) {
+    pub(super) fn note_grant(&mut self, who: Contender) {
+        let level = &self.cpus[who as usize / 3].levels[who as usize % 3];
+        if let (Some(binding), Wait::Spin(lock)) = (&mut self.core.binding, level.wait)
+            && lock.kind() == LockKind::Elevator
+        {
             binding.granted(&self.mq, who as usize);
         }
     }

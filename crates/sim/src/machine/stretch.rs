@@ -87,6 +87,9 @@ impl Simulator {
         let Some(grant) = self.core.arbiter.grant_first(slot, now) else {
             return;
         };
+        if self.core.binding.is_some() {
+            self.note_grant(grant.who);
+        }
         let id = CpuId((grant.who / 3) as u16);
         let level = (grant.who % 3) as usize;
         let cpu = &mut self.cpus[usize::from(id.0)];
@@ -96,9 +99,6 @@ impl Simulator {
         if cpu.level as usize != level {
             cpu.irq_off -= u32::from(lock.masks_irq());
             cpu.levels[level].wait = Wait::Got(lock);
-            if self.core.binding.is_some() {
-                self.note_grant(grant.who, lock);
-            }
             return;
         }
         cpu.count_spin(now);
@@ -116,9 +116,6 @@ impl Simulator {
         let slot = slot as u32;
         cpu.levels[level].held.add(HeldLock { lock, slot, since });
         cpu.levels[level].wait = Wait::None;
-        if self.core.binding.is_some() {
-            self.note_grant(grant.who, lock);
-        }
         self.go_on(id);
     }
 }
