@@ -77,11 +77,11 @@ pub struct Row {
     pub quick: Option<Vec<String>>,
     /// What must be modelled first.
     pub waits_for: Option<String>,
-    /// I/Os a second, or in another unit with `ratios_only`.
-    pub iops: f64,
-    /// How large I/Os were is not known: throughput is judged in its ratio to other rows.
-    #[serde(default)]
-    pub ratios_only: bool,
+    /// I/Os a second.
+    pub iops: Option<f64>,
+    /// MB a second in place of them, where it is not known how large I/Os were: judged in its ratio
+    /// to other rows alone.
+    pub mb_per_s: Option<f64>,
     /// Part by which they may be off. Default: that of all rows.
     pub iops_within: Option<f64>,
     /// Time of a thread in the kernel, percent.
@@ -117,12 +117,18 @@ pub fn published() -> Tables {
 }
 
 impl Row {
+    /// In the table's unit.
+    fn throughput(&self) -> f64 {
+        let given = self.iops.or(self.mb_per_s);
+        given.expect("a row of a table that is built in has one")
+    }
+
     /// This row's figures, against the report of its run.
     pub fn judge(&self, report: &Report) -> Vec<Figure> {
         let within = self.iops_within.unwrap_or(IOPS);
         let mut figures = Vec::new();
-        if !self.ratios_only {
-            figures.push(part(&self.name, "IOPS", self.iops, iops(report), within));
+        if let Some(published) = self.iops {
+            figures.push(part(&self.name, "IOPS", published, iops(report), within));
         }
         if let Some(published) = self.restart_us {
             let functions = report.functions.iter().flatten();
@@ -187,7 +193,7 @@ fn ratios(rows: &[(&Row, &Report)]) -> Vec<Figure> {
     for (index, (first, before)) in rows.iter().enumerate() {
         for (second, after) in &rows[index + 1..] {
             let name = format!("{} / {}", second.name, first.name);
-            let published = second.iops / first.iops;
+            let published = second.throughput() / first.throughput();
             let simulated = iops(after) / iops(before).max(1.0);
             figures.push(part(&name, "ratio", published, simulated, RATIO));
         }
@@ -259,7 +265,8 @@ mod tests {
         for table in published().tables {
             for row in &table.rows {
                 assert!(row.scenario.is_some() != row.waits_for.is_some(), "{row:?}");
-                assert!(row.iops > 0.0);
+                assert!(row.iops.is_some() != row.mb_per_s.is_some(), "{row:?}");
+                assert!(row.throughput() > 0.0);
             }
         }
     }
