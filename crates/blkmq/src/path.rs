@@ -219,6 +219,8 @@ impl Frame {
     ///
     /// The same as [`Frame::step`] again and again, for a driver that has nothing to do between
     /// two labels but account for them.
+    #[expect(clippy::inline_always, reason = "in the simulator's loop, measured")]
+    #[inline(always)]
     pub fn drive<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
         match self {
             Frame::Submit(path) => drive(path, mq, cpu, toll),

@@ -4,14 +4,14 @@
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
 use blkmq::env::Cpu;
-use blkmq::path::{Frame, Next, Toll};
+use blkmq::path::{Next, Toll};
 use blkmq::queue::{LockId, LockKind};
 use blkmq::request::CpuId;
 use blkmq::schedule::Schedule;
 
 use super::Simulator;
 use super::arbiter::Contender;
-use super::cpu::{Level, Wait};
+use super::cpu::{Level, Stack, Wait};
 use super::stretch::Lane;
 use crate::binding::{Binding, Who, Wrong};
 
@@ -58,36 +58,37 @@ impl Simulator {
     }
 }
 
+/// A limit that stops behind the label. One loop drives all runs: with a second one the compiler
+/// would make calls of what is inlined into the first.
+const STOP: u64 = 0;
+
 /// Number of a level of a CPU.
 fn lane(id: CpuId, level: Level) -> usize {
     usize::from(id.0) * 3 + level as usize
 }
 
 impl Lane<'_> {
-    /// [`Frame::drive`] with a look at each label.
+    /// `Frame::drive` of the top frame with a look behind each label.
     #[cold]
-    pub(super) fn drive_bound(
-        &mut self,
-        frame: &mut Frame,
-        env: &mut Cpu,
-        level: Level,
-        depth: usize,
-    ) -> Next {
+    pub(super) fn drive_bound(&mut self, stack: &mut Stack, env: &mut Cpu, level: Level) -> Next {
         let who = Who {
             lane: lane(env.id, level),
-            depth: depth - 1,
+            depth: stack.depth() - 1,
         };
+        let frame = stack.top().expect("a frame is to be driven");
+        let mq = self.mq;
         loop {
             let was = *frame;
-            let mq = self.mq;
             if let Some(binding) = self.binding() {
                 binding.settle(mq);
             }
-            let mut next = frame.step(mq, env);
+            let limit = core::mem::replace(&mut self.limit, STOP);
+            let mut next = frame.drive(mq, env, self);
+            self.limit = limit;
             if let Some(binding) = self.binding() {
                 next = binding.note(mq, who, (&was, frame), next, env);
             }
-            if !self.after(was.label(), env) {
+            if !env.is_quiet() || env.at_ps >= limit {
                 return next;
             }
             match next {
@@ -99,6 +100,7 @@ impl Lane<'_> {
             }
         }
     }
+
     /// A lock was taken at once, or tried in vain.
     #[cold]
     pub(super) fn note_lock(&mut self, lock: LockId, env: &Cpu, taken: bool) {

@@ -131,7 +131,7 @@ fn owner(id: CpuId, level: Level) -> u32 {
 /// A CPU on its way through labels: what the loop needs of it, and of everything else.
 pub(super) struct Lane<'a> {
     /// From this time on, others may be due. Picoseconds.
-    limit: u64,
+    pub(super) limit: u64,
     /// Locks held before the label.
     locks: u32,
     /// The other thread of the core works too.
@@ -161,7 +161,6 @@ impl Lane<'_> {
             if self.cut && *self.irq_off == 0 {
                 return Stop::Interrupt;
             }
-            let depth = stack.depth();
             let Some(frame) = stack.top() else {
                 return Stop::Turn;
             };
@@ -171,7 +170,7 @@ impl Lane<'_> {
             env.begin_label();
             let next = match self.core.binding.is_some() {
                 false => frame.drive(self.mq, env, self),
-                true => self.drive_bound(frame, env, level, depth),
+                true => self.drive_bound(stack, env, level),
             };
             if !env.is_quiet() {
                 return Stop::Effects(next);
