@@ -50,12 +50,14 @@ fn a_clean_variant_has_the_counts_of_tlc() {
         "{numbers:?} {ran:?}"
     );
     // What the explorer does not judge it does not call clean.
-    for apart in [
-        "r2p-rc4-3x1-all-second-4.15-2hctxs",
-        "r2p-rc4-3x2-one-kept-4.14-ends",
+    for (apart, why) in [
+        ("r2p-rc4-3x1-all-second-4.15-2hctxs", "several hctxs"),
+        ("r4-later-3x1-none-4.14-labels", "each label is a step"),
+        ("v2-inside-2x1-labels", "each label is a step"),
     ] {
         let ran = place.blksim(&["explore", apart]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(why), "{ran:?}");
     }
 }
 
