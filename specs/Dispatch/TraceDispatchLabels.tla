@@ -63,12 +63,17 @@ UnderLock == {"Begin", "Insert", "Filled", "Claim", "Look", "Collect", "End", "A
 (* The action that the trace names, and no other: enumerating all would take as long as there are *)
 (* processes and requests.                                                                        *)
 Taken(a) ==
-  CASE a.action = "Submit" -> LSubmit(a.process, a.request)
-    [] a.action = "Complete" -> LComplete(a.request)
+  CASE a.action = "Submit" ->
+         /\ a.process \in Process
+         /\ a.request \in Request
+         /\ LSubmit(a.process, a.request)
+    [] a.action = "Complete" -> a.request \in Request /\ LComplete(a.request)
     [] a.action = "Fire" -> LFire
-    [] a.action \in BeforeLock -> Before(a.action, a.process)
-    [] a.action \in UnderLock -> InLock(a.action, a.process)
-    [] OTHER -> Running(a.action, a.process)
+    [] OTHER ->
+         /\ a.process \in Process
+         /\ CASE a.action \in BeforeLock -> Before(a.action, a.process)
+              [] a.action \in UnderLock -> InLock(a.action, a.process)
+              [] OTHER -> Running(a.action, a.process)
 
 Seen(shown) ==
   \A name \in DOMAIN LabelsObserved :

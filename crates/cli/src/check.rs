@@ -56,7 +56,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, Error> {
     output::print(&table::text(&rows, seconds))?;
     if let ([Task::Variant(spec, variant)], [done]) = (&tasks[..], &done[..]) {
         let outcome = Outcome::parse(&done.output);
-        if !outcome.behaviour.is_empty() && !is_by_labels(variant) {
+        if !outcome.behaviour.is_empty() && !is_by_labels(&variant.name) {
             output::print(&format!("\n{}", counterexample(spec, variant, &outcome)?))?;
         }
     }
@@ -123,10 +123,7 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
     Ok(match task {
         Task::Variant(spec, variant) => Job {
             label: variant.name.clone(),
-            module: match is_by_labels(variant) {
-                true => format!("MC{}{}", spec.name, runs::BY_LABELS),
-                false => format!("MC{}", spec.name),
-            },
+            module: module(spec, &variant.name),
             configuration: spec.configuration(&variant.name)?,
             files: spec.modules.clone(),
             whole: variant.whole,
@@ -141,7 +138,7 @@ fn job(task: &Task<'_>) -> Result<Job, Error> {
         }
         Task::Mutant(spec, edit) => Job {
             label: edit.name.clone(),
-            module: format!("MC{}", spec.name),
+            module: module(spec, &edit.variant),
             configuration: spec.configuration(&edit.variant)?,
             files: spec.mutated(edit)?,
             whole: false,
@@ -184,7 +181,7 @@ fn judge(task: &Task<'_>, done: &Done, schedules: Option<&Path>) -> Result<Row, 
             row.wrong = variant.differences(&outcome);
             row.verdict = outcome.verdict.to_string();
             row.length = Some(outcome.behaviour.len()).filter(|states| *states > 0);
-            let none = outcome.behaviour.is_empty() || is_by_labels(variant);
+            let none = outcome.behaviour.is_empty() || is_by_labels(&variant.name);
             if let (Some(folder), false) = (schedules, none) {
                 let path = folder.join(format!("{}.schedule", variant.name));
                 let text = counterexample(spec, variant, &outcome)?;
@@ -252,8 +249,16 @@ fn judge_trace(schedule: &Schedule, output: &str, outcome: &Outcome) -> (String,
 
 /// The variant is of the module in which each label is a step. Its counterexamples are no
 /// schedules: those show what runs of the simulator show.
-fn is_by_labels(variant: &Variant) -> bool {
-    variant.name.ends_with("-labels")
+fn is_by_labels(variant: &str) -> bool {
+    variant.ends_with("-labels")
+}
+
+/// What TLC is started with for a variant.
+fn module(spec: &Spec, variant: &str) -> String {
+    match is_by_labels(variant) {
+        true => format!("MC{}{}", spec.name, runs::BY_LABELS),
+        false => format!("MC{}", spec.name),
+    }
 }
 
 /// Corruptions, the first one trace number `first`, that were not rejected where they are.

@@ -2,6 +2,7 @@
 //! of the specification; `blksim replay-schedule`: one schedule, step by step.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use blkmq::schedule::Schedule;
 use explore::spec::{
@@ -142,11 +143,7 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         <dispatch::Setting as Specification>::NAME => {
             replay_with::<dispatch::Setting>(args, &schedule)
         }
-        restart::BY_LABELS => replay_run::<restart::Setting>(args, &schedule, |schedule| {
-            let setting = restart::Setting::parse(&schedule.settings)?;
-            Ok(restart::follow(&setting, schedule))
-        }),
-        dispatch::BY_LABELS => replay_run::<dispatch::Setting>(args, &schedule, dispatch::follow),
+        restart::BY_LABELS | dispatch::BY_LABELS => replay_run(args, &schedule),
         name => Err(Error::input(
             path,
             format!("spec {name}: {}", unwalked(name)),
@@ -164,40 +161,66 @@ fn replay_with<S: Specification>(
         set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
     })?;
     if let Some(what) = setting.beyond("") {
-        return Err(Error::input(&args.file, what));
+        return Err(match args.set.as_slice() {
+            [] => Error::input(&args.file, what),
+            set => Error::usage(format!("--set {}", set.join(" --set ")), what),
+        });
     }
-    judged::<S>(args, schedule)?;
+    judged(&args.file, schedule, S::PROPERTIES)?;
     tell(args, schedule, &replay(&setting, schedule))
 }
 
 /// The same for a run of the simulator, whose steps are labels.
-fn replay_run<S: Specification>(
-    args: &ReplayScheduleArgs,
-    schedule: &Schedule,
-    follow: impl FnOnce(&Schedule) -> Result<Replayed, SettingError>,
-) -> Result<u8, Error> {
+fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Error> {
     if let [assignment, ..] = &args.set[..] {
         let what = "a run of the simulator has its constants; `blksim run --set` makes another";
         return Err(Error::usage(assignment, what));
     }
-    let followed = follow(schedule);
-    let followed = followed.map_err(|error| Error::input(&args.file, error.to_string()))?;
-    judged::<S>(args, schedule)?;
+    check_run(&args.file, schedule)?;
+    let wrong = |error: SettingError| Error::input(&args.file, error.to_string());
+    let followed = match schedule.spec == restart::BY_LABELS {
+        true => {
+            let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
+            restart::follow(&setting, schedule)
+        }
+        false => dispatch::follow(schedule).map_err(wrong)?,
+    };
     tell(args, schedule, &followed)
 }
 
-/// Whether a schedule shows something that can be judged.
-fn judged<S: Specification>(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<(), Error> {
+/// What a schedule of a run must be before its steps are looked at: an error names what is not so.
+pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
+    let wrong = |error: SettingError| Error::input(file, error.to_string());
+    if schedule.spec == restart::BY_LABELS {
+        let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
+        if let Some(what) = setting.beyond("") {
+            return Err(Error::input(file, what));
+        }
+        judged(file, schedule, restart::Setting::PROPERTIES)?;
+    } else {
+        dispatch::run_setting(schedule).map_err(wrong)?;
+        judged(file, schedule, dispatch::Setting::PROPERTIES)?;
+    }
+    if schedule.repeats_from.is_some() || schedule.shows == "liveness violated" {
+        let what = "a run of the simulator comes to an end: nothing repeats for ever";
+        return Err(Error::input(file, what));
+    }
+    Ok(())
+}
+
+/// Whether a schedule has steps and shows something that can be judged.
+fn judged(file: &Path, schedule: &Schedule, properties: &[&str]) -> Result<(), Error> {
+    if schedule.steps.is_empty() {
+        return Err(Error::input(file, "expected at least one step, `1 ACTION`"));
+    }
     let shows = &schedule.shows;
-    if shows
-        .strip_suffix(" violated")
-        .is_some_and(|name| S::PROPERTIES.contains(&name))
-    {
+    let property = shows.strip_suffix(" violated");
+    if property.is_some_and(|name| properties.contains(&name)) {
         return Ok(());
     }
-    let names = S::PROPERTIES.join(", ");
+    let names = properties.join(", ");
     let what = format!("shows {shows}: expected `PROPERTY violated`, of {names}");
-    Err(Error::input(&args.file, what))
+    Err(Error::input(file, what))
 }
 
 fn tell(args: &ReplayScheduleArgs, schedule: &Schedule, replayed: &Replayed) -> Result<u8, Error> {

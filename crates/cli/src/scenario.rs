@@ -137,7 +137,7 @@ fn read_up_to(file: &Path, most: u64) -> Result<String, Error> {
     if bytes.len() as u64 > most {
         return Err(Error::input(
             file,
-            format!("longer than {most} bytes, so no such file"),
+            format!("longer than {most} bytes: too long to be read"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {

@@ -19,7 +19,7 @@ use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
-pub use labels::{SPEC as BY_LABELS, follow};
+pub use labels::{SPEC as BY_LABELS, follow, run_setting};
 use run::Runner;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};

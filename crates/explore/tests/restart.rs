@@ -92,13 +92,9 @@ fn another_machine_has_other_counts() {
         ("another entry", "r4-later-3x1-one-any-4.15", |s| {
             s.restart.entry = LineEntry::SecondAttempt;
         }),
-        (
-            "a try under the lock",
-            "r4-later-3x1-all-second-4.15",
-            |s| {
-                s.restart.line = TagLine::Nowhere;
-            },
-        ),
+        ("no line", "r4-later-3x1-all-second-4.15", |s| {
+            s.restart.line = TagLine::Nowhere;
+        }),
         (
             "a driver that runs",
             "r1-later-3x2-one-kept-4.14-limit1",

@@ -19,6 +19,12 @@ use blkmq::schedule::{Schedule, Step};
 
 use crate::plan::Plan;
 
+/// Most steps of a schedule: so that memory has a bound, and who reads it need not give up.
+pub const STEPS_MAX: usize = 100_000;
+
+/// Why a longer run is refused.
+const TOO_LONG: &str = "more than 100000 steps; a shorter run can be followed (job.runtime)";
+
 /// The hctx of each queue that has requests.
 const FOLLOWED: HctxId = HctxId(0);
 

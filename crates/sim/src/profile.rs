@@ -152,7 +152,23 @@ impl MachineProfile {
             .collect();
         profile.label_cycles()?;
         profile.check_cpus()?;
+        profile.check_caches()?;
         Ok(profile)
+    }
+
+    /// A cache holds something, and what it does not hold takes less than 10 us.
+    fn check_caches(&self) -> Result<(), String> {
+        match self.caches {
+            Some(Caches { own_kib: 0, .. }) => {
+                Err("caches.own_kib = 0: expected KiB of a core's own cache, or no [caches]".into())
+            }
+            Some(Caches { last_level_ps, .. }) if !(1..=10_000_000).contains(&last_level_ps) => {
+                Err(format!(
+                    "caches.last_level_ps = {last_level_ps}: expected 1 to 10000000"
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// As many CPUs as masks of them hold.

@@ -13,6 +13,7 @@ use super::tools;
 use super::tree::Spec;
 use crate::args::CheckArgs;
 use crate::error::Error;
+use crate::explore::check_run;
 use crate::interrupt::Interrupt;
 use crate::{DIFFERENT, OK, output};
 
@@ -66,10 +67,11 @@ pub(super) fn check(args: &CheckArgs, spec: &Spec) -> Result<u8, Error> {
 fn read(path: &PathBuf, spec: &Spec) -> Result<Run, Error> {
     let schedule = super::tree::schedule(path)?;
     let expected = format!("{}{BY_LABELS}", spec.name);
-    if schedule.spec != expected || schedule.steps.is_empty() {
-        let what = format!("expected steps of spec {expected}, from `blksim run --schedule`");
+    if schedule.spec != expected {
+        let what = format!("expected `spec {expected}`, from `blksim run --schedule`");
         return Err(Error::input(path, what));
     }
+    check_run(path, &schedule)?;
     let path = path.clone();
     Ok(Run { path, schedule })
 }
@@ -89,8 +91,8 @@ impl Run {
 /// Constants that only have to be large enough.
 const SIZES: [&str; 3] = ["Requests", "Contexts", "PerCpu"];
 
-/// Where a request that waits for the next submitter is lost for so long.
-const WAITS_FOR_NEXT: &str = "Dispatch";
+/// Where a request may be left until the next submission: postings of specs/Dispatch.
+const LEAVE_REQUESTS: [&str; 3] = ["\"poc\"", "\"v1\"", "\"v2\""];
 
 fn groups(runs: &[Run]) -> Vec<Group> {
     let rest = |settings: &[(String, String)]| -> Vec<(String, String)> {
@@ -211,7 +213,9 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
         .iter()
         .filter(|(step, name)| *step < steps && name != "NeverAllDone");
     let stalled = last.is_some_and(|(_, last)| last == "NoStall");
-    let waits = schedule.spec.starts_with(WAITS_FOR_NEXT);
+    let insertion = |(name, _): &&(String, String)| name == "Insertion";
+    let insertion = schedule.settings.iter().find(insertion);
+    let waits = insertion.is_some_and(|(_, how)| LEAVE_REQUESTS.contains(&how.as_str()));
     let mut first = true;
     for (step, name) in early {
         // What waits may go on with the next request: a stall is one at the end.

@@ -119,7 +119,7 @@ fn every_run_is_a_behaviour() {
 
 /// Actions of `DispatchLabels`, but for `Recheck`: between an insertion and the look behind it
 /// somebody else has to pick all there is, which one run of some hundred has.
-const ACTIONS: [&str; 40] = [
+const ACTIONS: [&str; 41] = [
     "Submit",
     "MergeAsk",
     "MergeLock",
@@ -160,6 +160,7 @@ const ACTIONS: [&str; 40] = [
     "Offer",
     "DelayRuns",
     "Fire",
+    "Complete",
 ];
 
 /// v2's loss: a CPU sets the mark, fills its bucket and leaves it to an inserter that has taken the

@@ -168,6 +168,80 @@ fn wrong_schedules_and_names_have_one_clear_error() {
     );
 }
 
+/// A run of the simulator ends, has steps, and shows what its specification has.
+#[test]
+fn schedules_of_runs_are_held_to_what_a_run_is() {
+    let place = Place::new();
+    let run = include_str!("../../../../specs/Dispatch/traces/lost-in-a-run.schedule");
+    let steps = run.find("\n  1 ").expect("its first step") + 1;
+    let shows = "shows NoStall violated";
+    let constant = "set Cpus = ";
+    assert!(run.contains(shows) && run.contains(constant));
+    for (name, text, words) in [
+        (
+            "repeats",
+            format!("{}repeats from 3\n{}", &run[..steps], &run[steps..]),
+            "comes to an end",
+        ),
+        (
+            "lives",
+            run.replace(shows, "shows liveness violated"),
+            "comes to an end",
+        ),
+        (
+            "bogus",
+            run.replace(shows, "shows Bogus violated"),
+            "NoneLeft",
+        ),
+        (
+            "no-steps",
+            format!("{}end\n", &run[..steps]),
+            "at least one step",
+        ),
+        (
+            "cpus",
+            run.replace(constant, "set Cpus = 9999 + "),
+            "constant Cpus",
+        ),
+        (
+            "record",
+            run.replace(constant, "set Record = banana\nset Cpus = ")
+                .replacen("set Record = TRUE\n", "", 1),
+            "TRUE or FALSE",
+        ),
+    ] {
+        let name = format!("{name}.schedule");
+        place.write(&name, text);
+        let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
+        for command in [
+            &["replay-schedule", &name][..],
+            &["check", "Dispatch", "--specs", specs, "--run", &name],
+        ] {
+            let ran = place.blksim(command);
+            assert_eq!(ran.code, Some(2), "{command:?}: {ran:?}");
+            assert!(ran.stderr.contains(words), "{command:?}: {ran:?}");
+        }
+    }
+}
+
+/// Memory has a bound, and what is written can be read.
+#[test]
+fn a_run_of_too_many_steps_is_no_schedule() {
+    let place = Place::new();
+    let run = [
+        "run",
+        "mq-deadline-scaling",
+        "--runtime=20ms",
+        "--ramp-time=0",
+        "--device=null_blk,hw_queue_depth=128",
+        "--schedule=s.schedule",
+    ];
+    let ran = place.blksim(&run);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("more than 100000 steps"), "{ran:?}");
+    assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
 /// Without a violation an older file stays, and is said to be older.
 #[test]
 fn no_violation_writes_no_schedule() {

@@ -13,12 +13,12 @@ use blkmq::env::{Count, Effect, Solo};
 use blkmq::path::{Frame, Label, RunPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{HctxId, RequestId};
-use blkmq::rules::EmptyRun;
+use blkmq::rules::{BucketSignal, EmptyRun, Insertion};
 use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::project::{bits, bucket, queued, seq, side_list};
 use super::setting::Setting;
-use crate::spec::{Constants, ENDS_WELL, Replayed, SettingError, flag, plain};
+use crate::spec::{Constants, ENDS_WELL, Replayed, SettingError, as_shown, flag};
 use crate::tlc::Verdict;
 use process::{Merging, Place, Process};
 
@@ -103,13 +103,18 @@ struct Follower<'a> {
     log: Vec<Label>,
 }
 
-/// Takes the steps of a schedule of [`SPEC`]. An error: its constants are none.
-pub fn follow(schedule: &Schedule) -> Result<Replayed, SettingError> {
+/// The constants of a schedule of [`SPEC`], and whether a run that found nothing looks again.
+pub fn run_setting(schedule: &Schedule) -> Result<(Setting, bool), SettingError> {
     let constants = Constants::among(&schedule.settings, &CONSTANTS)?;
     // The end of a request runs nothing here.
     constants.choice("Reruns", &[("FALSE", ())])?;
     let setting = Setting::sized(&constants, CPUS_MAX, REQUESTS_MAX)?;
-    let rechecks = constants.flag("Rechecks")?;
+    Ok((setting, constants.flag("Rechecks")?))
+}
+
+/// Takes the steps of a schedule of [`SPEC`]. An error: its constants are none.
+pub fn follow(schedule: &Schedule) -> Result<Replayed, SettingError> {
+    let (setting, rechecks) = run_setting(schedule)?;
     let mut mq = setting.build();
     let queue = &mut mq.queues[0];
     if !rechecks {
@@ -140,31 +145,53 @@ pub fn follow(schedule: &Schedule) -> Result<Replayed, SettingError> {
         follower.at = index;
         follower.log.clear();
         let taken = follower.take(step);
-        if let Err(why) = taken.and_then(|()| follower.compare(step, &mut shown)) {
+        if let Err(why) =
+            taken.and_then(|()| as_shown(&OBSERVED, step, &follower.observe(), &mut shown))
+        {
             replayed.rejected = Some(why);
             return Ok(replayed);
         }
         replayed.steps.push((step.clone(), follower.log.clone()));
+        // Where a request may be left in a bucket, the next submission goes on with it.
+        if follower.stalls() && !follower.leaves_requests() {
+            break;
+        }
     }
     follower.judge(schedule, &shown, &mut replayed);
     Ok(replayed)
 }
 
 impl Follower<'_> {
-    /// Behind the last step: is something left, and does nobody bring it on?
-    fn judge(&self, schedule: &Schedule, shown: &[String], replayed: &mut Replayed) {
+    /// Something is left, and nobody brings it on.
+    fn stalls(&self) -> bool {
         let device = |life: &Life| matches!(life, Life::Device(_));
-        let rests = !self.armed
+        !self.armed
             && self.processes.iter().all(Process::is_idle)
-            && !self.requests.iter().any(device);
-        let done = self.requests.iter().all(|life| *life == Life::New);
-        if rests && !done {
+            && !self.requests.iter().any(device)
+            && !self.is_done()
+    }
+
+    fn is_done(&self) -> bool {
+        self.requests.iter().all(|life| *life == Life::New)
+    }
+
+    /// A posting of the series that may leave a request until the next submission.
+    fn leaves_requests(&self) -> bool {
+        match self.setting.insertion {
+            Insertion::UnderLock | Insertion::SideLists => false,
+            Insertion::Buckets(signal) => signal != BucketSignal::MarkAfter,
+        }
+    }
+
+    /// Behind the last step, or the first from which nobody goes on.
+    fn judge(&self, schedule: &Schedule, shown: &[String], replayed: &mut Replayed) {
+        if self.stalls() {
             replayed.verdict = Verdict::Violated("NoStall".to_owned());
             let shown = OBSERVED.iter().zip(shown);
             replayed.left = shown
                 .map(|(name, value)| format!("{name} = {value}"))
                 .collect();
-        } else if done && schedule.shows == ENDS_WELL {
+        } else if self.is_done() && schedule.shows == ENDS_WELL {
             replayed.verdict = Verdict::Violated("NeverAllDone".to_owned());
         }
     }
@@ -393,23 +420,5 @@ impl Follower<'_> {
             flag(self.armed),
             format!("{{{}}}", numbers(device.collect())),
         ]
-    }
-
-    /// What is seen must be what the step shows, and otherwise what was seen before.
-    fn compare(&self, step: &Step, shown: &mut [String; OBSERVED.len()]) -> Result<(), String> {
-        let here = self.observe();
-        for (name, value) in &step.observed {
-            let known = OBSERVED.iter().position(|known| known == name);
-            let known = known.ok_or_else(|| format!("{name} is not observed"))?;
-            shown[known] = plain(value);
-        }
-        let differs = (0..OBSERVED.len()).find(|&at| here[at] != shown[at]);
-        differs.map_or(Ok(()), |at| {
-            let name = OBSERVED[at];
-            Err(format!(
-                "{name} = {}; the schedule: {}",
-                here[at], shown[at]
-            ))
-        })
     }
 }

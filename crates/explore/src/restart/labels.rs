@@ -14,7 +14,7 @@ use super::invariant;
 use super::run::{Runner, acquire, drain};
 use super::setting::{REQUESTS_MAX, Setting};
 use super::world::{Action, At, Hctx, Life, World};
-use crate::spec::{ENDS_WELL, Replayed, Specification, plain};
+use crate::spec::{ENDS_WELL, Replayed, Specification, as_shown, plain};
 use crate::tlc::Verdict;
 
 /// Its name in schedules.
@@ -83,7 +83,9 @@ pub fn follow(setting: &Setting, schedule: &Schedule) -> Replayed {
     let mut last = None;
     for step in &schedule.steps {
         let taken = follower.take(step);
-        if let Err(why) = taken.and_then(|()| follower.compare(step, &mut shown)) {
+        if let Err(why) =
+            taken.and_then(|()| as_shown(&OBSERVED, step, &follower.observe(), &mut shown))
+        {
             replayed.rejected = Some(why);
             return replayed;
         }
@@ -374,23 +376,5 @@ impl Follower<'_> {
     fn observe(&self) -> [String; OBSERVED.len()] {
         let value = |name| self.world.observed(self.setting, name);
         OBSERVED.map(|name| value(name).map_or(String::new(), |value| plain(&value)))
-    }
-
-    /// What is seen must be what the step shows, and otherwise what was seen before.
-    fn compare(&self, step: &Step, shown: &mut [String; OBSERVED.len()]) -> Result<(), String> {
-        let here = self.observe();
-        for (name, value) in &step.observed {
-            let known = OBSERVED.iter().position(|known| known == name);
-            let known = known.ok_or_else(|| format!("{name} is not observed"))?;
-            shown[known] = plain(value);
-        }
-        let differs = (0..OBSERVED.len()).find(|&at| here[at] != shown[at]);
-        differs.map_or(Ok(()), |at| {
-            let name = OBSERVED[at];
-            Err(format!(
-                "{name} = {}; the schedule: {}",
-                here[at], shown[at]
-            ))
-        })
     }
 }

@@ -28,18 +28,27 @@ pub enum SettingError {
     },
 }
 
+/// Tells TLC what to print.
+const RECORD: &str = "Record";
+
 /// Constants by name.
 pub(crate) struct Constants<'a>(&'a [(String, String)]);
 
 impl<'a> Constants<'a> {
-    /// These, if the specification has no others than `names`. `Record` tells TLC what to print.
+    /// These, if the specification has no others than `names` and [`RECORD`].
     pub(crate) fn among(
         given: &'a [(String, String)],
         names: &[&str],
     ) -> Result<Constants<'a>, SettingError> {
-        let known = |name: &str| name == "Record" || names.contains(&name);
+        let known = |name: &str| name == RECORD || names.contains(&name);
         match given.iter().find(|(name, _)| !known(name)) {
-            None => Ok(Constants(given)),
+            None => {
+                let constants = Constants(given);
+                if given.iter().any(|(name, _)| name == RECORD) {
+                    constants.flag(RECORD)?;
+                }
+                Ok(constants)
+            }
             Some((name, _)) => Err(SettingError::Unknown {
                 name: name.clone(),
                 expected: names.join(", "),
@@ -92,17 +101,21 @@ impl<'a> Constants<'a> {
         self.choice(name, &[("TRUE", true), ("FALSE", false)])
     }
 
-    /// `{1, 2, 3}`: how many.
+    /// `{1, 2, 3}` or `{r1, r2, r3}`: how many.
     pub(crate) fn set(&self, name: &'static str, most: usize) -> Result<u8, SettingError> {
         let value = self.get(name)?;
         let inside = value.strip_prefix('{').and_then(|v| v.strip_suffix('}'));
-        let parts = inside.map(|inside| inside.split(',').filter(|part| !part.trim().is_empty()));
-        let count = parts.map_or(0, Iterator::count);
-        if !(1..=most).contains(&count) {
+        let parts: Vec<&str> = inside.map_or(Vec::new(), |v| v.split(',').map(str::trim).collect());
+        // In configurations they are model values: r1, r2.
+        let counted = |(nth, part): (usize, &&str)| {
+            part.strip_prefix('r').unwrap_or(part) == (nth + 1).to_string()
+        };
+        let count = parts.len();
+        if !(1..=most).contains(&count) || !parts.iter().enumerate().all(counted) {
             return Err(SettingError::Value {
                 name,
                 value: value.to_owned(),
-                expected: format!("a set of 1 to {most}"),
+                expected: format!("{{1, 2, ...}}, up to {most}"),
             });
         }
         Ok(count as u8)

@@ -164,6 +164,13 @@ impl<'a, S: Specification> Search<'a, S> {
     }
 
     fn run(&mut self) {
+        self.visit();
+        // Also behind a violation: what was expanded has its twins.
+        self.test_variants();
+    }
+
+    /// All states, or those up to the first violation.
+    fn visit(&mut self) {
         let first = self.setting.first();
         self.meet(&first, None);
         let mut open = vec![(0, first)];
@@ -174,7 +181,7 @@ impl<'a, S: Specification> Search<'a, S> {
                     return;
                 }
             }
-            return self.test_variants();
+            return;
         }
         while !open.is_empty() {
             self.depth += 1;
@@ -194,7 +201,6 @@ impl<'a, S: Specification> Search<'a, S> {
                 return;
             }
         }
-        self.test_variants();
     }
 
     fn stops(&self) -> bool {

@@ -16,7 +16,7 @@ use blkmq::request::{Place, RequestId};
 use blkmq::schedule::Schedule;
 
 use super::names::Names;
-use super::{FOLLOWED, Who, Wrong};
+use super::{FOLLOWED, STEPS_MAX, TOO_LONG, Who, Wrong};
 use crate::plan::Plan;
 use kinds::{Kind, Kinds};
 use look::Seen;
@@ -119,6 +119,7 @@ impl Binding {
 
     fn refuse(&mut self, why: &str) {
         self.refused.get_or_insert_with(|| why.to_owned());
+        self.events = Vec::new();
     }
 
     fn say(&mut self, action: &'static str, process: u32) {
@@ -131,6 +132,9 @@ impl Binding {
             && let Some(last) = self.events.last_mut()
         {
             last.seen.clone_from(&self.seen);
+        }
+        if self.events.len() == STEPS_MAX {
+            return self.refuse(TOO_LONG);
         }
         self.events.push(event);
     }

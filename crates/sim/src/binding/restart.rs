@@ -15,7 +15,7 @@ use blkmq::schedule::Schedule;
 use blkmq::schedule::view::{self, View};
 
 use super::names::Names;
-use super::{FOLLOWED, Who, Wrong};
+use super::{FOLLOWED, STEPS_MAX, TOO_LONG, Who, Wrong};
 use crate::plan::Plan;
 use kinds::{Kind, Kinds};
 pub(super) use steps::outside;
@@ -109,6 +109,7 @@ impl Binding {
 
     fn refuse(&mut self, why: &str) {
         self.refused.get_or_insert_with(|| why.to_owned());
+        self.events = Vec::new();
     }
 
     /// A work item is to run.
@@ -196,6 +197,9 @@ impl Binding {
     fn say(&mut self, action: &'static str, of: Of) {
         if self.open {
             self.refuse("a label was two steps");
+        }
+        if self.events.len() == STEPS_MAX {
+            return self.refuse(TOO_LONG);
         }
         self.events.push(Event::new(action, of));
         self.open = true;

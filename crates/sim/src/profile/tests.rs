@@ -21,3 +21,29 @@ fn a_machine_has_one_to_128_cpus() {
         assert!(error.contains("1 to 128"), "{error}");
     }
 }
+
+#[test]
+fn caches_have_bounds() {
+    let (_, good) = BUILT_IN
+        .iter()
+        .find(|(name, _)| *name == "pserver16")
+        .unwrap();
+    assert!(MachineProfile::parse(good).unwrap().caches.is_some());
+    for (from, to, name) in [
+        ("own_kib = 256", "own_kib = 0", "caches.own_kib"),
+        (
+            "last_level_ps = 15000",
+            "last_level_ps = 0",
+            "caches.last_level_ps",
+        ),
+        (
+            "last_level_ps = 15000",
+            "last_level_ps = 10000001",
+            "caches.last_level_ps",
+        ),
+    ] {
+        assert!(good.contains(from));
+        let error = MachineProfile::parse(&good.replace(from, to)).unwrap_err();
+        assert!(error.contains(name), "{error}");
+    }
+}

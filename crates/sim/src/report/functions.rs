@@ -109,7 +109,8 @@ impl FunctionReport {
         };
         writeln!(
             f,
-            "Functions, all CPUs (time in labels of the block layer, what they call included)"
+            "Functions, all CPUs (own labels; those of passes and lists are \
+             blk_mq_sched_dispatch_requests')"
         )?;
         line(f, ["Function", "Hit", "Time", "Avg"])?;
         line(f, ["--------", "---", "----", "---"])?;
