@@ -10,6 +10,25 @@ use crate::request::{HctxId, RequestId, RequestPool};
 use crate::sbitmap::Sbitmap;
 use crate::tags::Waiter;
 
+/// What the steps of a run under `specs/Restart` show, in the specification's order.
+pub const RESTART: [&str; 9] = [
+    "tags", "restart", "pending", "line", "sched", "disp", "qcount", "mcount", "under",
+];
+
+/// What the steps of a run under `specs/Dispatch` show, in the specification's order.
+pub const DISPATCH: [&str; 10] = [
+    "owner",
+    "queued",
+    "bucket",
+    "side",
+    "seq",
+    "dispatching",
+    "inserting",
+    "buckets",
+    "armed",
+    "device",
+];
+
 /// A block layer whose queues draw from one tag set.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {

@@ -14,6 +14,7 @@ use blkmq::path::{Frame, Label, RunPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{HctxId, RequestId};
 use blkmq::rules::{BucketSignal, EmptyRun, Insertion};
+use blkmq::schedule::view::DISPATCH as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::project::{bits, bucket, queued, seq, side_list};
@@ -39,20 +40,6 @@ const CONSTANTS: [&str; 8] = [
     "Reruns",
     "Delayed",
     "Rechecks",
-];
-
-/// What a step may show.
-const OBSERVED: [&str; 10] = [
-    "owner",
-    "queued",
-    "bucket",
-    "side",
-    "seq",
-    "dispatching",
-    "inserting",
-    "buckets",
-    "armed",
-    "device",
 ];
 
 /// Steps that a CPU may take ahead of its time.

@@ -8,6 +8,7 @@ use blkmq::path::{Call, CompletePath, Frame, Label, Next};
 use blkmq::queue::LockId;
 use blkmq::request::{CpuId, Status};
 use blkmq::rules::RestartRule;
+use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::invariant;
@@ -19,11 +20,6 @@ use crate::tlc::Verdict;
 
 /// Its name in schedules.
 pub const SPEC: &str = "RestartLabels";
-
-/// What a step may show.
-const OBSERVED: [&str; 9] = [
-    "tags", "restart", "pending", "line", "sched", "disp", "qcount", "mcount", "under",
-];
 
 /// Steps of the end of a request behind its tag, and their labels.
 const WALK: [(&str, &str); 8] = [

@@ -12,7 +12,7 @@ use blkmq::request::{Place, RequestPool};
 use blkmq::rules::RestartRule;
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::Schedule;
-use blkmq::schedule::view::{self, View};
+use blkmq::schedule::view::{self, RESTART as OBSERVED, View};
 
 use super::names::Names;
 use super::{FOLLOWED, STEPS_MAX, TOO_LONG, Who, Wrong};
@@ -23,11 +23,6 @@ use steps::{Event, Of, ToCome};
 
 /// Most requests that may be under way at once: as many as the explorer follows.
 const REQUESTS_MAX: u32 = 8;
-
-/// What a step may show, in the specification's order.
-const OBSERVED: [&str; 9] = [
-    "tags", "restart", "pending", "line", "sched", "disp", "qcount", "mcount", "under",
-];
 
 /// Values of [`OBSERVED`].
 type Seen = [String; OBSERVED.len()];

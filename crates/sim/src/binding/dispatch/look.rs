@@ -5,23 +5,9 @@ use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::queue::BlkMq;
 use blkmq::request::{Place, RequestPool};
-use blkmq::schedule::view;
+use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
 
 use super::{Binding, QUEUE};
-
-/// What a step may show, in the specification's order.
-pub(super) const OBSERVED: [&str; 10] = [
-    "owner",
-    "queued",
-    "bucket",
-    "side",
-    "seq",
-    "dispatching",
-    "inserting",
-    "buckets",
-    "armed",
-    "device",
-];
 
 /// Values of [`OBSERVED`].
 pub(super) type Seen = [String; OBSERVED.len()];

@@ -3,9 +3,10 @@
 use blkmq::rules::{
     BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SchedulerKind, SideWork,
 };
-use blkmq::schedule::{Argument, Schedule, Step, view};
+use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
+use blkmq::schedule::{Argument, Schedule, Step};
 
-use super::look::{self, OBSERVED, Seen};
+use super::look::{self, Seen};
 use super::{Binding, REQUESTS_MAX};
 use crate::binding::{first_missing, show_changes};
 use crate::plan::Plan;

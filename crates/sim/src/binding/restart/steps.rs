@@ -5,9 +5,10 @@ use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, SchedulerKind,
     TagLine, WakeScan,
 };
+use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step, view};
 
-use super::{Binding, OBSERVED, Seen};
+use super::{Binding, Seen};
 use crate::binding::{first_missing, show_changes};
 use crate::plan::Plan;
 
