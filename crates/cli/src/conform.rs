@@ -1,7 +1,7 @@
 //! `blksim conform`: does the model decide as a captured kernel did?
 
 use blkmq::rules::Rules;
-use sim::conform::{Mode, Options, run};
+use conform::{Mode, Options, run};
 use trace::capture::CaptureDir;
 
 use crate::args::ConformArgs;

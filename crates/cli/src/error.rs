@@ -18,7 +18,7 @@ pub(crate) enum Error {
     Replay(#[from] sim::replay::ReadError),
     /// A capture that cannot be compared.
     #[error(transparent)]
-    Conform(#[from] sim::conform::Error),
+    Conform(#[from] conform::Error),
     /// A file that cannot be read or is not what it should be.
     #[error("{}: {what}", .file.display())]
     Input {

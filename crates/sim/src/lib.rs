@@ -6,7 +6,6 @@
 pub mod ablation;
 pub mod binding;
 pub mod calibrate;
-pub mod conform;
 pub mod cost;
 pub mod device;
 pub mod event_queue;

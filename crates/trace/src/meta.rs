@@ -25,10 +25,24 @@ pub struct Meta {
     pub device: ModuleLine,
     /// Tables of device-mapper devices.
     pub dm_tables: Vec<String>,
+    /// queue/rotational of each device when its scheduler was chosen, where it is told: a later
+    /// value in queue.txt came too late for bfq.
+    pub rotational_when_chosen: BTreeMap<String, bool>,
+    /// Control groups that processes ran in.
+    pub cgroups: Vec<Cgroup>,
     /// What produced the I/O.
     pub command: Command,
     /// Its exit code.
     pub exit_code: Option<i32>,
+}
+
+/// A control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Path below the root of the hierarchy: `/a/x`.
+    pub path: String,
+    /// Its io.bfq.weight.
+    pub weight: u32,
 }
 
 /// First two numbers of a kernel release.
@@ -82,40 +96,7 @@ impl Meta {
 
     /// Reads from lines.
     pub fn read(mut lines: Lines) -> Result<Meta> {
-        let mut given = Given {
-            file: lines.file().to_path_buf(),
-            values: BTreeMap::new(),
-            last: 0,
-        };
-        let mut dm_tables = Vec::new();
-        while lines.advance()? {
-            let line = lines.line().trim();
-            if let Some(table) = line.strip_prefix("dm: ") {
-                dm_tables.push(table.to_string());
-            } else if !line.is_empty() {
-                let (key, value) = line
-                    .split_once('=')
-                    .ok_or_else(|| lines.error("line", "expected KEY=VALUE or `dm: TABLE`"))?;
-                let known = [
-                    "uname",
-                    "cpus",
-                    "clocksource",
-                    "cmdline",
-                    "device",
-                    "cmd",
-                    "rc",
-                ]
-                .contains(&key);
-                if !known {
-                    return Err(lines.error(key, "no key of meta.txt"));
-                }
-                let entry = (lines.number(), value.trim().to_string());
-                if given.values.insert(key.to_string(), entry).is_some() {
-                    return Err(lines.error(key, "given twice"));
-                }
-            }
-            given.last = lines.number();
-        }
+        let (given, more) = Given::read(&mut lines)?;
         let (line, uname) = given.need("uname")?;
         let kernel = kernel_version(&uname)
             .ok_or_else(|| given.error(line, "uname", format!("no kernel release in `{uname}`")))?;
@@ -135,7 +116,9 @@ impl Meta {
                 .take("cmdline")
                 .map_or_else(String::new, |(_, text)| text),
             device: module_line(&given)?,
-            dm_tables,
+            dm_tables: more.dm_tables,
+            rotational_when_chosen: more.rotational_when_chosen,
+            cgroups: more.cgroups,
             command: command(&given.need("cmd")?.1),
             exit_code: if given.values.contains_key("rc") {
                 Some(given.number("rc")?)
@@ -152,7 +135,64 @@ struct Given {
     last: u64,
 }
 
+/// Lines that there can be several of.
+#[derive(Default)]
+struct More {
+    dm_tables: Vec<String>,
+    rotational_when_chosen: BTreeMap<String, bool>,
+    cgroups: Vec<Cgroup>,
+}
+
+/// Keys that are there once at most.
+const KEYS: [&str; 7] = [
+    "uname",
+    "cpus",
+    "clocksource",
+    "cmdline",
+    "device",
+    "cmd",
+    "rc",
+];
+
 impl Given {
+    fn read(lines: &mut Lines) -> Result<(Given, More)> {
+        let mut given = Given {
+            file: lines.file().to_path_buf(),
+            values: BTreeMap::new(),
+            last: 0,
+        };
+        let mut more = More::default();
+        while lines.advance()? {
+            let line = lines.line().trim();
+            if let Some(table) = line.strip_prefix("dm: ") {
+                more.dm_tables.push(table.to_string());
+            } else if let Some(group) = line.strip_prefix("cgroup ") {
+                let want = "expected cgroup PATH io.bfq.weight=default WEIGHT";
+                let group = cgroup(group).ok_or_else(|| lines.error("cgroup", want))?;
+                more.cgroups.push(group);
+            } else if let Some(chosen) = line.strip_prefix(ROTATIONAL) {
+                let chosen = rotational(chosen);
+                let field = "rotational_when_scheduler_chosen";
+                let (device, value) =
+                    chosen.ok_or_else(|| lines.error(field, "expected DEVICE=0 or =1"))?;
+                more.rotational_when_chosen.insert(device, value);
+            } else if !line.is_empty() {
+                let (key, value) = line
+                    .split_once('=')
+                    .ok_or_else(|| lines.error("line", "expected KEY=VALUE or `dm: TABLE`"))?;
+                if !KEYS.contains(&key) {
+                    return Err(lines.error(key, "no key of meta.txt"));
+                }
+                let entry = (lines.number(), value.trim().to_string());
+                if given.values.insert(key.to_string(), entry).is_some() {
+                    return Err(lines.error(key, "given twice"));
+                }
+            }
+            given.last = lines.number();
+        }
+        Ok((given, more))
+    }
+
     fn take(&self, key: &str) -> Option<(u64, String)> {
         self.values.get(key).cloned()
     }
@@ -171,6 +211,30 @@ impl Given {
     fn error(&self, line: u64, field: &str, what: impl Into<String>) -> Error {
         Error::text(&self.file, line, field, what)
     }
+}
+
+/// Begins the line of a device: `rotational_when_scheduler_chosen_nullb0=0`.
+const ROTATIONAL: &str = "rotational_when_scheduler_chosen_";
+
+/// `nullb0=0`.
+fn rotational(chosen: &str) -> Option<(String, bool)> {
+    let (device, value) = chosen.split_once('=')?;
+    let rotational = match value {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    Some((device.to_owned(), rotational))
+}
+
+/// `/a/x io.bfq.weight=default 100`, as the cgroup's file reads.
+fn cgroup(text: &str) -> Option<Cgroup> {
+    let (path, weight) = text.split_once(" io.bfq.weight=")?;
+    let weight = weight.trim().strip_prefix("default ")?;
+    Some(Cgroup {
+        path: path.to_owned(),
+        weight: weight.parse().ok()?,
+    })
 }
 
 /// `Linux (none) 6.1.0-56-amd64 #1 SMP ...`: the third word. Distributions number their packages

@@ -62,7 +62,10 @@ fn where_nothing_is_odd_the_honest_numbers_are_those_of_btt() {
         let stats = import_stats(&[&capture], common::all_devices()).expect("it is not damaged");
         let odd = [Action::Split, Action::Remap, Action::Requeue];
         let empty = stats.btt.q_count != stats.count(Action::Queue);
-        if empty || odd.iter().any(|action| stats.count(*action) > 0) {
+        // Its btt.txt has Q2C of 699 bios, one less than were queued: btt loses the bio before
+        // which another one was put.
+        let loses = capture.ends_with("m2-k612-mq-deadline");
+        if empty || loses || odd.iter().any(|action| stats.count(*action) > 0) {
             continue;
         }
         assert_eq!(stats.latencies.q2c, stats.btt.q2c, "{capture:?}");

@@ -177,10 +177,12 @@ pub struct ProbedRequest {
 pub enum Probe {
     /// `ins`: a request reaches the scheduler's insertion.
     Insert(ProbedRequest),
-    /// `dde`: dd_dispatch_request() is entered.
+    /// `dde`, `kybere`: the scheduler's dispatch function is entered.
     DispatchEntry {
         /// Tick at the probe.
         jiffies: u64,
+        /// The hardware queue that is dispatched; older captures do not tell.
+        hctx: Option<u16>,
     },
     /// `dd`: dd_dispatch_request() returns a request, or nothing.
     DeadlineReturn {
@@ -300,7 +302,7 @@ pub(crate) fn parse(name: &str, payload: &str) -> Parsed<Event> {
             device: f.device()?,
             domain: f.word("domain", "a domain")?.to_string(),
         },
-        "ins" | "dde" | "dd" | "bfq" | "kyber" | "ddfin" | "bfqfin" | "kyfin" => {
+        "ins" | "dde" | "kybere" | "dd" | "bfq" | "kyber" | "ddfin" | "bfqfin" | "kyfin" => {
             Event::Probe(probe(name, &mut f)?)
         }
         _ => return Ok(Event::Other(payload.to_string())),
@@ -439,8 +441,12 @@ fn kyber_latency(f: &mut Fields<'_>) -> Parsed<KyberLatency> {
 fn probe(name: &str, f: &mut Fields<'_>) -> Parsed<Probe> {
     f.probe_site()?;
     Ok(match name {
-        "dde" => Probe::DispatchEntry {
+        "dde" | "kybere" => Probe::DispatchEntry {
             jiffies: f.keyed("j")?,
+            hctx: match f.is_empty() {
+                true => None,
+                false => Some(f.keyed("h")? as u16),
+            },
         },
         "dd" => {
             let chosen = (f.keyed("rq")?, f.keyed("s")?, f.keyed("ft")?);

@@ -126,6 +126,11 @@ impl<'a> Fields<'a> {
         Ok(inside)
     }
 
+    /// Nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Nothing may be left.
     pub(crate) fn end(&self) -> Parsed<()> {
         if self.0.is_empty() {

@@ -149,7 +149,13 @@ fn probes() {
     let r = one("k-1 [0] ..... 9.0: ddfin: (dd_finish_request+0x0/0xe0) rq=0xf j=9");
     assert_eq!(r.event, Event::Probe(Probe::Finish { rq: 15 }));
     let r = one("k-1 [0] ..... 9.0: dde: (dd_dispatch_request+0x0/0x100) j=7");
-    assert_eq!(r.event, Event::Probe(Probe::DispatchEntry { jiffies: 7 }));
+    assert_eq!(
+        r.event,
+        Event::Probe(Probe::DispatchEntry {
+            jiffies: 7,
+            hctx: None
+        })
+    );
 }
 
 #[test]
@@ -237,7 +243,8 @@ fn bad_lines_say_where_and_what() {
         ),
         (&format!("{head} ins: rq=0x1"), "probe"),
         (&format!("{head} dd: (f) rq=1 s=2 j=4"), "ft"),
-        (&format!("{head} dde: (f) j=4 k=5"), "end of line"),
+        (&format!("{head} dde: (f) j=4 k=5"), "h"),
+        (&format!("{head} dde: (f) j=4 h=1 k=5"), "end of line"),
         (
             &format!("{head} kyber_latency: 252,0 READ total 90 8/4 samples=1"),
             "percentile",

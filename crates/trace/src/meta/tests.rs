@@ -96,3 +96,23 @@ fn bad_files() {
         assert!(got.starts_with(want), "{text:?}\n  {got}");
     }
 }
+
+#[test]
+fn what_was_so_before_the_run() {
+    let rest = "cpus=1\ndevice=null_blk\ncmd=fio\nrotational_when_scheduler_chosen_nullb0=1\n\
+                rotational_when_scheduler_chosen_sda=0\ncgroup /a/x io.bfq.weight=default 100 \n";
+    let meta = read(&format!("{UNAME}{rest}")).unwrap();
+    assert!(meta.rotational_when_chosen["nullb0"]);
+    assert!(!meta.rotational_when_chosen["sda"]);
+    let [group] = &meta.cgroups[..] else {
+        panic!("{:?}", meta.cgroups)
+    };
+    assert_eq!((group.path.as_str(), group.weight), ("/a/x", 100));
+    for wrong in [
+        "rotational_when_scheduler_chosen_sda=perhaps",
+        "cgroup /a io.bfq.weight=heavy",
+    ] {
+        let error = read(&format!("{UNAME}{wrong}\n")).unwrap_err();
+        assert!(error.to_string().contains("expected"), "{error}");
+    }
+}

@@ -165,7 +165,7 @@ pub(super) fn lint_exceptions_have_reasons(tree: &Tree, found: &mut Vec<Finding>
 
 fn libraries(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.products()
-        .filter(|file| ["blkmq", "trace", "sim", "explore"].contains(&file.crate_name()))
+        .filter(|file| ["blkmq", "trace", "sim", "conform", "explore"].contains(&file.crate_name()))
 }
 
 fn forbid_words(file: &File, words: &[&str], why: &str, found: &mut Vec<Finding>) {

@@ -388,7 +388,7 @@ fn fill_from_probe(event: &mut Event, probe: &Probe) -> Option<()> {
             event.sectors = Sectors(rq.bytes >> 9);
             event.ioprio = Some(ioprio(rq.priority));
         }
-        Probe::DispatchEntry { jiffies } => {
+        Probe::DispatchEntry { jiffies, .. } => {
             let at = Jiffies(jiffies);
             event.kind = Kind::Ask { at };
         }

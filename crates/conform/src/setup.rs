@@ -138,7 +138,7 @@ pub(super) fn hz_of(dir: &CaptureDir) -> Result<u32, Error> {
     let mut ends: Option<[(u64, u64); 2]> = None;
     for record in dir.ftrace()? {
         let record = record?;
-        if let ftrace::Event::Probe(Probe::DispatchEntry { jiffies }) = record.event {
+        if let ftrace::Event::Probe(Probe::DispatchEntry { jiffies, .. }) = record.event {
             let here = (record.at.0, jiffies);
             ends = Some([ends.map_or(here, |[first, _]| first), here]);
         }

@@ -5,7 +5,8 @@
 //! * mode `records`: a dispatch is one `D` of blktrace; when the decision was made is inferred
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
-//! imposed, so that each miss counts once. No clock, no printing. Read next: `conform/calls.rs`.
+//! imposed, so that each miss counts once. No clock, no printing. Read next: `calls.rs`.
+#![forbid(unsafe_code)]
 
 mod calls;
 mod desk;

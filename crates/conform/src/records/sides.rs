@@ -3,9 +3,9 @@
 //! Not here: the differences themselves, which `replay.rs` and `records.rs` note.
 
 use super::Records;
-use crate::conform::desk::Decision;
-use crate::conform::layer::{Asked as _, Token};
-use crate::conform::ledger::At;
+use crate::desk::Decision;
+use crate::layer::{Asked as _, Token};
+use crate::ledger::At;
 
 impl Records<'_> {
     /// After a difference the model goes on from what the kernel's scheduler holds.

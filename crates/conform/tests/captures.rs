@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blkmq::rules::Rules;
-use sim::conform::{self, Error, Mode, Options, Verdict};
+use conform::{self, Error, Mode, Options, Verdict};
 use tempfile::TempDir;
 use trace::blktrace::{self, Action, Categories, Reader, Writer, WriterOptions};
 use trace::capture::CaptureDir;
@@ -27,9 +27,10 @@ const DETERMINISTIC: [&str; 14] = [
     "dd23-k612-merges",
 ];
 
-const WITHOUT_SCHEDULER: [&str; 9] = [
+const WITHOUT_SCHEDULER: [&str; 10] = [
     "no01-burst",
     "no02-waves",
+    "m2-k612-none",
     "m2-mix7030-none",
     "m2-randread-none",
     "m2-seqmerge-none",
@@ -93,6 +94,8 @@ fn calls_on_several_cpus_are_predicted() {
     for name in [
         "m2-prio-mq-deadline",
         "m2-randread-mq-deadline",
+        "m2-k612-irq1-mq-deadline",
+        "m2-k612-mq-deadline",
         "m4-shared3-mq-deadline",
         "m4-sq4-mq-deadline",
         "sd-fsync-mq-deadline",

@@ -1,7 +1,7 @@
 //! Captures that contradict themselves: `conform` gives a verdict or an error, never a panic.
 //!
 //! Seeded and repeatable. A longer run over all captures:
-//! `FUZZ_ROUNDS=30 FUZZ_SEED=1 cargo test -p blksim-sim --test conform_fuzz -- --nocapture`
+//! `FUZZ_ROUNDS=30 FUZZ_SEED=1 cargo test -p blksim-conform --test fuzz -- --nocapture`
 //! (FUZZ_ONLY=dd for those whose names contain it).
 
 use std::cell::RefCell;
@@ -10,8 +10,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use sim::conform::{self, Mode, Options};
-use sim::rng::Rng;
+use conform::{self, Mode, Options};
 use tempfile::TempDir;
 use trace::blktrace::{self, Reader, Writer, WriterOptions};
 use trace::capture::CaptureDir;
@@ -28,6 +27,25 @@ const SHORT: [&str; 8] = [
     "sd-fua-mq-deadline",
     "sd-fua-none",
 ];
+
+/// Where a change is made, and which: splitmix64.
+struct Rng(u64);
+
+impl Rng {
+    fn stream(seed: u64, name: &str) -> Rng {
+        let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        Rng(name.bytes().fold(seed, mix))
+    }
+
+    /// A number below `below`, which is not zero.
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
 
 fn traces(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
