@@ -5,11 +5,12 @@
 //! * values: [`time`], [`request`], [`rules`]
 //! * containers: [`list`], [`sort`], [`sbitmap`]
 //! * schedulers: [`elevator`], [`merge`]
-//! * the seam: [`env`](mod@env), [`path`]
+//! * the seam: [`env`](mod@env), [`path`], [`drive`]
 //! * state: [`queue`], [`tags`]
 //! * orders of steps: [`schedule`]
 #![forbid(unsafe_code)]
 
+pub mod drive;
 pub mod elevator;
 pub mod env;
 pub mod list;

@@ -275,7 +275,7 @@ impl Frame {
 }
 
 /// What all paths have in common.
-trait Path {
+pub(crate) trait Path {
     /// The label that the next step executes.
     fn label(&self) -> Label;
     /// Executes it.

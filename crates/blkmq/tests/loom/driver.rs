@@ -4,15 +4,17 @@
 //! Device and effects sit in a `std` mutex that loom does not see: it orders nothing between the
 //! threads, so all ordering that the verdicts rest on comes from the block layer's own words.
 
+use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
 use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
-use blkmq::env::{Answer, Cpu, Effect, Env};
-use blkmq::path::{CompletePath, Frame, Next, RunPath, SubmitPath};
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::{Bio, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
+use blkmq::env::{Answer, Cpu, Env};
+use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
+use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{Rules, SchedulerKind};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
+use core::ops::ControlFlow;
 use std::sync::Mutex;
 
 /// One queue, one hctx, two CPUs, a device.
@@ -47,7 +49,7 @@ pub(crate) struct Machine<E: Env> {
 /// A path with its callers, and the CPU that runs it.
 #[derive(Debug)]
 pub(crate) struct Context {
-    stack: Vec<Frame>,
+    stack: Stack,
     cpu: Cpu,
     /// Mutant: the run that the re-check after the put-back asks for does not happen.
     forget_recheck: bool,
@@ -60,7 +62,7 @@ impl Context {
         cpu.owner = task;
         cpu.task = WaiterId(task);
         Context {
-            stack: vec![frame],
+            stack: Stack::of(frame),
             cpu,
             forget_recheck: false,
         }
@@ -188,70 +190,115 @@ impl<E: Env> Machine<E> {
 
     /// Runs a context until it ends or sleeps.
     pub(crate) fn run(&self, mut context: Context) -> Context {
-        let Context {
-            stack,
-            cpu,
-            forget_recheck,
-        } = &mut context;
-        while let Some(frame) = stack.last_mut() {
-            let label = frame.label();
-            cpu.begin_label();
-            let next = frame.step(&self.mq, cpu);
-            self.drain(cpu);
-            match next {
-                Next::Step | Next::InTime | Next::Commit(_) => {}
-                Next::TryLock(id) => {
-                    cpu.answer = if self.mq.try_acquire(id, cpu) {
-                        Answer::Locked
-                    } else {
-                        Answer::Contended
-                    };
-                }
-                Next::Lock(id) => self.mq.acquire(id, cpu),
-                Next::Call if *forget_recheck && label.name() == "list.restart" => {
-                    cpu.call = None;
-                }
-                Next::Call => stack.push(cpu.take_call().into()),
-                Next::Submit(rq) | Next::SubmitLast(rq) => cpu.answer = self.offer(rq, cpu),
-                Next::Park => break,
-                Next::Done => {
-                    stack.pop();
-                }
-                Next::Budget | Next::PutBudget(_) => unreachable!("the driver has no budgets"),
-            }
-        }
+        let mut thread = Thread {
+            machine: self,
+            forget_recheck: context.forget_recheck,
+            last: None,
+        };
+        let (cpu, stack) = (&mut context.cpu, &mut context.stack);
+        let mut at = drive::Context { cpu, stack };
+        drive(&mut thread, &self.mq, &mut at, Next::Step);
         context
+    }
+}
+
+/// A context on its way, alone on its thread.
+struct Thread<'a, E: Env> {
+    machine: &'a Machine<E>,
+    forget_recheck: bool,
+    /// The label that ran.
+    last: Option<Label>,
+}
+
+impl<E: Env> Driver for Thread<'_, E> {
+    type Env = E;
+    /// It ended or sleeps: the stack says which.
+    type Stop = ();
+
+    fn turn(&mut self, _at: &mut drive::Context<'_>) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    fn ends(&mut self, _cpu: &mut Cpu) {}
+
+    fn after(&mut self, label: Label, _cpu: &mut Cpu) {
+        self.last = Some(label);
+    }
+
+    fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        carry_out(self, cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+        self.machine.mq.acquire(lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn try_lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+        attempt(&self.machine.mq, lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn calls(&mut self, _cpu: &Cpu) -> bool {
+        let recheck = self
+            .last
+            .is_some_and(|label| label.name() == "list.restart");
+        !(self.forget_recheck && recheck)
     }
 
     /// queue_rq.
-    fn offer(&self, rq: RequestId, cpu: &mut Cpu) -> Answer {
-        let taken = self.outside(|outside| {
-            let room = outside.in_device.len() < self.setup.device_limit;
+    fn offer(&mut self, offer: Offer, at: &mut drive::Context<'_>) -> Flow<Self> {
+        let limit = self.machine.setup.device_limit;
+        let taken = self.machine.outside(|outside| {
+            let room = outside.in_device.len() < limit;
             if room {
-                outside.in_device.push(rq);
+                outside.in_device.push(offer.rq);
             }
             room
         });
-        if !taken {
-            return Answer::DevResource;
+        at.cpu.answer = Answer::DevResource;
+        if taken {
+            self.machine.mq.start_request(0, offer.rq, at.cpu);
+            at.cpu.answer = Answer::Ok;
         }
-        self.mq.start_request(0, rq, cpu);
-        Answer::Ok
+        ControlFlow::Continue(())
     }
 
-    fn drain(&self, cpu: &mut Cpu) {
-        let mut index = 0;
-        while let Some(effect) = cpu.outbox.take(index) {
-            index += 1;
-            self.outside(|outside| match effect {
-                // A run after 3 ms would turn a stall into a delay: it does not count.
-                Effect::Kick { delay, .. } | Effect::KickUnlessPending { delay, .. } => {
-                    outside.kicked |= delay == Duration::ZERO;
-                }
-                Effect::Wake(task) => outside.woken |= 1 << task.0,
-                Effect::BioEnd { .. } => outside.ended += 1,
-                Effect::KickRequeue { .. } => unreachable!("nothing is requeued"),
-            });
-        }
+    fn budget(&mut self, _queue: u8, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the driver has no budgets")
+    }
+
+    fn put_budget(&mut self, _queue: u8, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the driver has no budgets")
+    }
+
+    fn commit(&mut self, _queue: u8, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(())
+    }
+}
+
+impl<E: Env> drive::Machine for Thread<'_, E> {
+    fn kick(&mut self, kick: Kick) {
+        // A run after 3 ms would turn a stall into a delay: it does not count.
+        let now = kick.delay == Duration::ZERO;
+        self.machine.outside(|outside| outside.kicked |= now);
+    }
+
+    fn kick_requeue(&mut self, _queue: u8) {
+        unreachable!("nothing is requeued")
+    }
+
+    fn bio_end(&mut self, _queue: u8, _bio: BioId, _status: Status) {
+        self.machine.outside(|outside| outside.ended += 1);
+    }
+
+    fn wake(&mut self, waiter: WaiterId) {
+        self.machine
+            .outside(|outside| outside.woken |= 1 << waiter.0);
     }
 }

@@ -58,7 +58,7 @@ impl World for Layer {
         if cpu >= self.machine.tasks.len() {
             return Err(format!("there is no CPU {cpu}"));
         }
-        self.machine.until = until.map(str::to_owned);
+        self.machine.rest.until = until.map(str::to_owned);
         match word {
             "go" => self.machine.resume(cpu)?,
             "bio" => self.bios(rest, cpu)?,
@@ -74,22 +74,22 @@ impl World for Layer {
             "work" => self.machine.run_work(rest == "timers"),
             "complete" => self.complete(rest, Status::Ok)?,
             "fail" => self.complete(rest, Status::IoError)?,
-            "budgets" => self.machine.budgets = number(rest)?,
-            "room" => self.machine.room = number(rest)?,
+            "budgets" => self.machine.rest.budgets = number(rest)?,
+            "room" => self.machine.rest.room = number(rest)?,
             "answer" => {
                 let answers: Result<Vec<Reply>, String> =
                     rest.split_whitespace().rev().map(answer).collect();
-                self.machine.answers = answers?;
+                self.machine.rest.answers = answers?;
             }
             "stop" | "start" | "quiesce" | "unquiesce" => self.hold(word, rest)?,
-            "labels" => self.machine.labels = rest == "on",
+            "labels" => self.machine.rest.labels = rest == "on",
             "show" => return self.show(rest),
             _ => return Err(format!("unknown command {word:?}")),
         }
-        if let Some(label) = self.machine.until.take() {
+        if let Some(label) = self.machine.rest.until.take() {
             return Err(format!("nothing came to the label {label}"));
         }
-        Ok(core::mem::take(&mut self.machine.printed))
+        Ok(core::mem::take(&mut self.machine.rest.printed))
     }
 }
 
@@ -101,7 +101,7 @@ impl Layer {
             values.set(pair)?;
         }
         let mut machine = Machine::new(BlkMq::new(&values.config(), &mut || 0), values.cpus);
-        machine.budgets = values.budget;
+        machine.rest.budgets = values.budget;
         Ok(Box::new(Layer { machine }))
     }
 
@@ -147,14 +147,14 @@ impl Layer {
 
     fn complete(&mut self, list: &str, status: Status) -> Result<(), String> {
         let requests: Vec<RequestId> = if list == "all" {
-            self.machine.in_device.clone()
+            self.machine.rest.in_device.clone()
         } else {
             let found: Result<_, String> =
                 list.split(',').map(|name| self.find(name.trim())).collect();
             found?
         };
         for rq in requests {
-            self.machine.in_device.retain(|&other| other != rq);
+            self.machine.rest.in_device.retain(|&other| other != rq);
             self.machine.give_budget_back(rq);
             let end = CompletePath::end(0, rq, status);
             self.machine.run_on(0, Frame::Complete(end));
@@ -164,7 +164,7 @@ impl Layer {
 
     fn find(&self, name: &str) -> Result<RequestId, String> {
         let named = |&&rq: &&RequestId| self.machine.name(rq) == name;
-        let found = self.machine.in_device.iter().find(named);
+        let found = self.machine.rest.in_device.iter().find(named);
         found.copied().ok_or(format!("{name} is not in the device"))
     }
 

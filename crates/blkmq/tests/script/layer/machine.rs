@@ -3,10 +3,13 @@
 //! Prints what the block layer traces and what it asks of the machine; nothing happens unless a
 //! command says so, except that a task which is woken goes on after the command.
 
-use blkmq::env::{Answer, Bit, Cpu, Effect, Solo, TraceAction, TracePoint};
-use blkmq::path::{Frame, Next, RequeuePath, RequeueRequest, RunPath};
+use core::ops::ControlFlow;
+
+use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
+use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
+use blkmq::path::{Frame, Label, Next, RequeuePath, RequeueRequest, RunPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::request::{BioId, CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
 
@@ -35,15 +38,20 @@ pub(super) enum Reply {
     Requeues(bool),
 }
 
-/// What runs, and what it printed.
+/// The block layer and what runs on it.
 pub(super) struct Machine {
     pub(super) mq: BlkMq<Solo>,
     /// One task on each CPU.
     pub(super) tasks: Vec<Cpu>,
     /// Frames of tasks that sleep.
-    parked: Vec<Vec<Frame>>,
+    parked: Vec<Stack>,
     /// Locks that tasks wait for.
     wants: Vec<Option<LockId>>,
+    pub(super) rest: Rest,
+}
+
+/// What is around the block layer, and what it printed.
+pub(super) struct Rest {
     /// The next path stops before the label of this name.
     pub(super) until: Option<String>,
     woken: Vec<usize>,
@@ -68,18 +76,20 @@ impl Machine {
         let hctxs = mq.queue(0).hctxs.len();
         Machine {
             tasks: (0..cpus).map(|cpu| context(cpu, u32::from(cpu))).collect(),
-            parked: vec![Vec::new(); usize::from(cpus)],
+            parked: vec![Stack::default(); usize::from(cpus)],
             wants: vec![None; usize::from(cpus)],
-            until: None,
-            woken: Vec::new(),
-            run_work: vec![None; hctxs],
-            requeue_work: false,
-            in_device: Vec::new(),
-            room: usize::MAX,
-            budgets: 0,
-            answers: Vec::new(),
-            labels: false,
-            printed: Vec::new(),
+            rest: Rest {
+                until: None,
+                woken: Vec::new(),
+                run_work: vec![None; hctxs],
+                requeue_work: false,
+                in_device: Vec::new(),
+                room: usize::MAX,
+                budgets: 0,
+                answers: Vec::new(),
+                labels: false,
+                printed: Vec::new(),
+            },
             mq,
         }
     }
@@ -89,32 +99,31 @@ impl Machine {
         if !self.parked[cpu].is_empty() {
             return Err(format!("the task on CPU {cpu} sleeps"));
         }
-        self.go_on(cpu, vec![frame]);
+        self.go_on(cpu, Stack::of(frame), Next::Step);
         self.run_woken();
         Ok(())
     }
 
     /// A task that stopped before a label goes on, or one that waits for a lock gets it.
     pub(super) fn resume(&mut self, cpu: usize) -> Result<(), String> {
-        if let Some(lock) = self.wants[cpu] {
-            if !self.mq.is_free(lock) {
-                return Err(format!("{} is not free", lock.kind().name()));
-            }
-            self.wants[cpu] = None;
-            self.mq.acquire(lock, &mut self.tasks[cpu]);
+        if let Some(lock) = self.wants[cpu]
+            && !self.mq.is_free(lock)
+        {
+            return Err(format!("{} is not free", lock.kind().name()));
         }
+        let wanted = self.wants[cpu].take().map_or(Next::Step, Next::Lock);
         let stack = core::mem::take(&mut self.parked[cpu]);
         if stack.is_empty() {
             return Err(format!("the task on CPU {cpu} has not stopped"));
         }
-        self.go_on(cpu, stack);
+        self.go_on(cpu, stack, wanted);
         self.run_woken();
         Ok(())
     }
 
-    fn go_on(&mut self, cpu: usize, mut stack: Vec<Frame>) {
+    fn go_on(&mut self, cpu: usize, mut stack: Stack, wanted: Next) {
         let mut context = core::mem::replace(&mut self.tasks[cpu], Cpu::new(CpuId(0)));
-        let end = self.run(&mut context, &mut stack);
+        let end = self.run(&mut context, &mut stack, wanted);
         self.tasks[cpu] = context;
         match end {
             End::Done => {}
@@ -129,18 +138,19 @@ impl Machine {
     }
 
     fn run_woken(&mut self) {
-        while let Some(cpu) = (!self.woken.is_empty()).then(|| self.woken.remove(0)) {
+        while let Some(cpu) = (!self.rest.woken.is_empty()).then(|| self.rest.woken.remove(0)) {
             let stack = core::mem::take(&mut self.parked[cpu]);
             if !stack.is_empty() {
                 self.print(format!("cpu {cpu} wakes"));
-                self.go_on(cpu, stack);
+                self.go_on(cpu, stack, Next::Step);
             }
         }
     }
 
     /// Runs a path that is no task's.
     pub(super) fn run_on(&mut self, cpu: u16, frame: Frame) {
-        let end = self.run(&mut context(cpu, WORKER), &mut vec![frame]);
+        let mut stack = Stack::of(frame);
+        let end = self.run(&mut context(cpu, WORKER), &mut stack, Next::Step);
         assert_eq!(end, End::Done, "only tasks wait and stop");
         self.run_woken();
     }
@@ -151,10 +161,10 @@ impl Machine {
             let due = |when: &Option<Duration>| {
                 when.is_some_and(|delay| timers || delay == Duration::ZERO)
             };
-            if core::mem::take(&mut self.requeue_work) {
+            if core::mem::take(&mut self.rest.requeue_work) {
                 self.run_on(0, Frame::Requeue(RequeuePath::new(0)));
-            } else if let Some(hctx) = self.run_work.iter().position(due) {
-                self.run_work[hctx] = None;
+            } else if let Some(hctx) = self.rest.run_work.iter().position(due) {
+                self.rest.run_work[hctx] = None;
                 let cpu = self.mq.queue(0).hctxs[hctx].cpumask[0].0;
                 self.run_on(cpu, Frame::Run(RunPath::work(0, HctxId(hctx as u16))));
             } else {
@@ -165,167 +175,38 @@ impl Machine {
 
     /// Work items that are pending.
     pub(super) fn pending(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self
+        let rest = &self.rest;
+        let mut lines: Vec<String> = rest
             .run_work
             .iter()
             .enumerate()
             .filter_map(|(hctx, when)| when.map(|delay| format!("pending {}", due(hctx, delay))))
             .collect();
-        lines.extend(self.requeue_work.then(|| "pending requeue".to_owned()));
+        lines.extend(rest.requeue_work.then(|| "pending requeue".to_owned()));
         lines
     }
 
-    fn run(&mut self, cpu: &mut Cpu, stack: &mut Vec<Frame>) -> End {
-        while let Some(frame) = stack.last_mut() {
-            let label = frame.label();
-            if self
-                .until
-                .as_ref()
-                .is_some_and(|until| *until == label.name())
-            {
-                self.until = None;
-                return End::Stops;
-            }
-            cpu.begin_label();
-            let next = frame.step(&self.mq, cpu);
-            if self.labels {
-                self.printed.push(format!("  {}", label.name()));
-            }
-            self.tell(cpu);
-            match next {
-                Next::Step | Next::InTime => {}
-                Next::Lock(id) if !self.mq.is_free(id) => return End::Waits(id),
-                Next::Lock(id) => self.mq.acquire(id, cpu),
-                Next::TryLock(id) => {
-                    cpu.begin_label();
-                    cpu.answer = if self.mq.try_acquire(id, cpu) {
-                        Answer::Locked
-                    } else {
-                        Answer::Contended
-                    };
-                }
-                Next::Call => stack.push(cpu.take_call().into()),
-                Next::Submit(rq) => stack.extend(self.offer(rq, false, cpu)),
-                Next::SubmitLast(rq) => stack.extend(self.offer(rq, true, cpu)),
-                Next::Commit(hctx) => self.print(format!("commit {hctx}")),
-                Next::Park => return End::Sleeps,
-                Next::Done => {
-                    stack.pop();
-                }
-                Next::Budget if self.budgets == 0 => cpu.answer = Answer::NoBudget,
-                Next::Budget => {
-                    self.budgets -= 1;
-                    cpu.answer = Answer::Budget(0);
-                }
-                Next::PutBudget(_) => self.budgets += 1,
-            }
-        }
-        End::Done
+    fn run(&mut self, cpu: &mut Cpu, stack: &mut Stack, wanted: Next) -> End {
+        let mut walk = Walk {
+            mq: &self.mq,
+            rest: &mut self.rest,
+        };
+        let mut at = drive::Context { cpu, stack };
+        drive(&mut walk, &self.mq, &mut at, wanted)
     }
 
     /// The device is done with a request.
     pub(super) fn give_budget_back(&mut self, rq: RequestId) {
-        let q = self.mq.queue(0);
-        let held = q.with_pool(|pool| pool[rq].budget.take());
-        self.budgets += u32::from(held.is_some());
-    }
-
-    /// queue_rq. Answers what the driver calls before it is back.
-    fn offer(&mut self, rq: RequestId, last: bool, cpu: &mut Cpu) -> Option<Frame> {
-        let full = self.in_device.len() >= self.room;
-        let natural = if full { Answer::Resource } else { Answer::Ok };
-        let answer = match self.answers.pop() {
-            None => natural,
-            Some(Reply::Says(answer)) => answer,
-            Some(Reply::Requeues(dontprep)) => {
-                self.mq.start_request(0, rq, cpu);
-                self.give_budget_back(rq);
-                cpu.answer = Answer::Ok;
-                return Some(Frame::RequeueRequest(RequeueRequest::new(0, rq, dontprep)));
-            }
-        };
-        let q = self.mq.queue(0);
-        let hctx = q.with_pool(|pool| pool[rq].hctx);
-        let several = q.hctxs.len() > 1;
-        if answer == Answer::Ok {
-            self.mq.start_request(0, rq, cpu);
-            self.in_device.push(rq);
-            self.tell(cpu);
-            let line = self.printed.last_mut().expect("a start is traced");
-            if several {
-                *line += &format!(" hctx={}", hctx.0);
-            }
-            if last {
-                *line += " last";
-            }
-        } else {
-            let name = self.name(rq);
-            let verb = if matches!(answer, Answer::Error(_)) {
-                "failed"
-            } else {
-                "refused"
-            };
-            self.print(format!("{verb} {name}"));
-        }
-        cpu.answer = answer;
-        None
-    }
-
-    /// Trace points and effects of a label.
-    fn tell(&mut self, cpu: &mut Cpu) {
-        for point in cpu.trace.drain(..) {
-            self.printed.push(traced(&point));
-        }
-        let mut index = 0;
-        while let Some(effect) = cpu.outbox.take(index) {
-            index += 1;
-            self.effect(effect);
-        }
-    }
-
-    fn effect(&mut self, effect: Effect) {
-        match effect {
-            Effect::Kick { hctx, delay, .. } => self.kick(hctx, delay),
-            Effect::KickUnlessPending { hctx, delay, .. } => {
-                if self.run_work[usize::from(hctx.0)].is_none() {
-                    self.kick(hctx, delay);
-                }
-            }
-            Effect::KickRequeue { .. } => {
-                self.requeue_work = true;
-                self.print("kick requeue".to_owned());
-            }
-            Effect::BioEnd { bio, status, .. } => {
-                let name = self.mq.queue(0).with_pool(|pool| {
-                    let name = address(
-                        pool.bio(bio).op,
-                        pool.bio(bio).sector,
-                        pool.bio(bio).sectors,
-                    );
-                    pool.free_bio(bio);
-                    name
-                });
-                self.print(format!("end {name}{}", status_word(status)));
-            }
-            Effect::Wake(WaiterId(task)) => self.woken.push(task as usize),
-        }
-    }
-
-    fn kick(&mut self, hctx: HctxId, delay: Duration) {
-        let hctx = usize::from(hctx.0);
-        self.run_work[hctx] = Some(delay);
-        self.print(format!("kick {}", due(hctx, delay)));
+        self.rest.give_budget_back(&self.mq, rq);
     }
 
     fn print(&mut self, line: String) {
-        self.printed.push(line);
+        self.rest.printed.push(line);
     }
 
     /// Operation and address of a request.
     pub(super) fn name(&self, rq: RequestId) -> String {
-        self.mq
-            .queue(0)
-            .with_pool(|pool| address(pool[rq].op, pool[rq].sector, pool[rq].sectors))
+        name(&self.mq, rq)
     }
 
     /// hctxs that stand in line for a tag.
@@ -343,6 +224,191 @@ impl Machine {
             .map(|(number, _)| format!("restart {number}"))
             .collect()
     }
+}
+
+impl Rest {
+    fn give_budget_back(&mut self, mq: &BlkMq<Solo>, rq: RequestId) {
+        let held = mq.queue(0).with_pool(|pool| pool[rq].budget.take());
+        self.budgets += u32::from(held.is_some());
+    }
+}
+
+/// A path on its way.
+struct Walk<'a> {
+    mq: &'a BlkMq<Solo>,
+    rest: &'a mut Rest,
+}
+
+impl Walk<'_> {
+    fn print(&mut self, line: String) {
+        self.rest.printed.push(line);
+    }
+
+    /// Trace points and effects.
+    fn tell(&mut self, cpu: &mut Cpu) {
+        for point in cpu.trace.drain(..) {
+            self.rest.printed.push(traced(&point));
+        }
+        carry_out(self, cpu);
+    }
+
+    /// What the device says to an offer.
+    fn reply(&mut self) -> Reply {
+        let full = self.rest.in_device.len() >= self.rest.room;
+        let natural = if full { Answer::Resource } else { Answer::Ok };
+        let told = self.rest.answers.pop();
+        told.unwrap_or(Reply::Says(natural))
+    }
+
+    /// The device takes a request.
+    fn start(&mut self, offer: Offer, cpu: &mut Cpu) {
+        let q = self.mq.queue(0);
+        let hctx = q.with_pool(|pool| pool[offer.rq].hctx);
+        let several = q.hctxs.len() > 1;
+        self.mq.start_request(0, offer.rq, cpu);
+        self.rest.in_device.push(offer.rq);
+        self.tell(cpu);
+        let line = self.rest.printed.last_mut().expect("a start is traced");
+        if several {
+            *line += &format!(" hctx={}", hctx.0);
+        }
+        if offer.last {
+            *line += " last";
+        }
+    }
+
+    fn schedule_run(&mut self, hctx: HctxId, delay: Duration) {
+        let hctx = usize::from(hctx.0);
+        self.rest.run_work[hctx] = Some(delay);
+        self.print(format!("kick {}", due(hctx, delay)));
+    }
+}
+
+impl Driver for Walk<'_> {
+    type Env = Solo;
+    type Stop = End;
+
+    /// Stops before the label that it was told.
+    fn turn(&mut self, at: &mut drive::Context<'_>) -> Flow<Self> {
+        let until = self.rest.until.as_ref();
+        let label = at.stack.last().map(Frame::label);
+        if until.is_some_and(|until| label.is_some_and(|label| *until == label.name())) {
+            self.rest.until = None;
+            return ControlFlow::Break(End::Stops);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn ends(&mut self, _cpu: &mut Cpu) -> End {
+        End::Done
+    }
+
+    fn after(&mut self, label: Label, _cpu: &mut Cpu) {
+        if self.rest.labels {
+            self.print(format!("  {}", label.name()));
+        }
+    }
+
+    fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        self.tell(cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+        if !self.mq.is_free(lock) {
+            return ControlFlow::Break(End::Waits(lock));
+        }
+        self.mq.acquire(lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn try_lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+        attempt(self.mq, lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn offer(&mut self, offer: Offer, at: &mut drive::Context<'_>) -> Flow<Self> {
+        let rq = offer.rq;
+        at.cpu.answer = match self.reply() {
+            Reply::Requeues(dontprep) => {
+                self.mq.start_request(0, rq, at.cpu);
+                self.rest.give_budget_back(self.mq, rq);
+                let path = RequeueRequest::new(0, rq, dontprep);
+                at.stack.push(Frame::RequeueRequest(path));
+                Answer::Ok
+            }
+            Reply::Says(Answer::Ok) => {
+                self.start(offer, at.cpu);
+                Answer::Ok
+            }
+            Reply::Says(answer) => {
+                let verb = match answer {
+                    Answer::Error(_) => "failed",
+                    _ => "refused",
+                };
+                let name = name(self.mq, rq);
+                self.print(format!("{verb} {name}"));
+                answer
+            }
+        };
+        ControlFlow::Continue(())
+    }
+
+    fn budget(&mut self, _queue: u8, cpu: &mut Cpu) -> Flow<Self> {
+        cpu.answer = match self.rest.budgets {
+            0 => Answer::NoBudget,
+            _ => Answer::Budget(0),
+        };
+        self.rest.budgets = self.rest.budgets.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn put_budget(&mut self, _queue: u8, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        self.rest.budgets += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn commit(&mut self, _queue: u8, hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        self.print(format!("commit {}", hctx.0));
+        ControlFlow::Continue(())
+    }
+
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(End::Sleeps)
+    }
+}
+
+impl drive::Machine for Walk<'_> {
+    fn kick(&mut self, kick: Kick) {
+        let pending = self.rest.run_work[usize::from(kick.hctx.0)].is_some();
+        if !(kick.unless_pending && pending) {
+            self.schedule_run(kick.hctx, kick.delay);
+        }
+    }
+
+    fn kick_requeue(&mut self, _queue: u8) {
+        self.rest.requeue_work = true;
+        self.print("kick requeue".to_owned());
+    }
+
+    fn bio_end(&mut self, _queue: u8, bio: BioId, status: Status) {
+        let name = self.mq.queue(0).with_pool(|pool| {
+            let ended = pool.bio(bio);
+            let name = address(ended.op, ended.sector, ended.sectors);
+            pool.free_bio(bio);
+            name
+        });
+        self.print(format!("end {name}{}", status_word(status)));
+    }
+
+    fn wake(&mut self, waiter: WaiterId) {
+        self.rest.woken.push(waiter.0 as usize);
+    }
+}
+
+fn name(mq: &BlkMq<Solo>, rq: RequestId) -> String {
+    mq.queue(0)
+        .with_pool(|pool| address(pool[rq].op, pool[rq].sector, pool[rq].sectors))
 }
 
 fn context(cpu: u16, owner: u32) -> Cpu {

@@ -1,0 +1,319 @@
+//! The one loop that steps paths and does what they ask for.
+//!
+//! A context is a stack of frames and the CPU that runs it. [`drive`] steps the innermost frame,
+//! label by label, and takes each [`Next`] and each effect apart; a [`Driver`] is asked for what
+//! the block layer does not know: whether a lock is granted, what the device says, whether the
+//! context goes on. Who goes next among several contexts is the driver's own business: virtual
+//! time, every possibility, real threads, a recorded run. Read next: `drive/effects.rs`.
+
+mod effects;
+mod follower;
+mod stack;
+
+use core::ops::ControlFlow;
+
+pub use effects::{Kick, Machine, carry_out, one};
+pub use follower::{Follower, Ran, Who};
+pub use stack::{DEPTH, Stack};
+
+use crate::env::{Answer, Cpu, Env};
+use crate::path::{Frame, Label, Next, Path};
+use crate::queue::{BlkMq, LockId};
+use crate::request::{HctxId, RequestId};
+
+/// Whether a context goes on, or why it does not.
+pub type Flow<D> = ControlFlow<<D as Driver>::Stop>;
+
+/// Who runs: paths, and the CPU that runs them.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The CPU.
+    pub cpu: &'a mut Cpu,
+    /// A path with its callers.
+    pub stack: &'a mut Stack,
+}
+
+/// queue_rq of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// Number of the queue.
+    pub queue: u8,
+    /// Which request; it holds a driver tag.
+    pub rq: RequestId,
+    /// `bd.last`.
+    pub last: bool,
+}
+
+/// What a driver of paths chooses, and what it does when they ask for something.
+///
+/// A method that answers [`Flow`] may stop the loop. What the path wanted is then still to come:
+/// whoever drives on hands the same [`Next`] to [`drive`].
+pub trait Driver {
+    /// Words, locks and barriers.
+    type Env: Env;
+    /// Why the loop stops.
+    type Stop;
+
+    /// Between two labels, when what the path wanted is done: does the context go on? The stack
+    /// may be empty.
+    fn turn(&mut self, at: &mut Context<'_>) -> Flow<Self>;
+
+    /// The stack is empty.
+    fn ends(&mut self, cpu: &mut Cpu) -> Self::Stop;
+
+    /// Accounts for a label that was executed; what it left is still in the CPU.
+    fn after(&mut self, label: Label, cpu: &mut Cpu);
+
+    /// Another label of the same path may follow at once. Otherwise `turn` comes first.
+    fn goes_on(&mut self, _cpu: &mut Cpu) -> bool {
+        false
+    }
+
+    /// The label left trace points or effects, which are to be taken now (see [`carry_out`]).
+    /// `next`: what the path wants behind that.
+    fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self>;
+
+    /// The next label wants this lock, and nothing stands between it and the last label of its
+    /// path. True if it was acquired: the loop goes on without `lock`. For drivers that run many
+    /// labels at a time.
+    fn grants(&mut self, _lock: LockId, _cpu: &mut Cpu) -> bool {
+        false
+    }
+
+    /// The same of a try. True if the answer is in the CPU.
+    fn tries(&mut self, _lock: LockId, _cpu: &mut Cpu) -> bool {
+        false
+    }
+
+    /// The same of the order of time. True if the next label is in time.
+    fn in_time(&mut self, _cpu: &Cpu) -> bool {
+        true
+    }
+
+    /// A lock was granted by `grants` while somebody follows.
+    fn granted(&mut self, _lock: LockId, _cpu: &Cpu) {}
+
+    /// The next label wants this lock: acquires it, or stops.
+    fn lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self>;
+
+    /// The path tries this lock: puts the answer into the CPU (see [`attempt`]), or stops.
+    fn try_lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self>;
+
+    /// The next label touches a word on which others decide right now. A driver without a clock
+    /// goes on.
+    fn due(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    /// The path in `cpu.call` is called. False: it is dropped, or left for later.
+    fn calls(&mut self, _cpu: &Cpu) -> bool {
+        true
+    }
+
+    /// queue_rq: puts the device's answer into the CPU, or stops. A driver that gives the request
+    /// back before it answers pushes that path.
+    fn offer(&mut self, offer: Offer, at: &mut Context<'_>) -> Flow<Self>;
+
+    /// get_budget: puts `Answer::Budget` or `Answer::NoBudget` into the CPU, or stops.
+    fn budget(&mut self, queue: u8, cpu: &mut Cpu) -> Flow<Self>;
+
+    /// put_budget of a request that was never offered.
+    fn put_budget(&mut self, queue: u8, token: u32, cpu: &mut Cpu) -> Flow<Self>;
+
+    /// commit_rqs.
+    fn commit(&mut self, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> Flow<Self>;
+
+    /// io_schedule() until somebody wakes this context. Behind it the path goes on.
+    fn park(&mut self, cpu: &mut Cpu) -> Flow<Self>;
+
+    /// Somebody follows.
+    #[inline]
+    fn follower(&mut self) -> Option<&mut (dyn Follower<Self::Env> + 'static)> {
+        None
+    }
+
+    /// Number of the context that runs, for who follows.
+    fn context(&self, _cpu: &Cpu) -> usize {
+        0
+    }
+
+    /// While somebody follows, `goes_on` says no (true) or what it wants (false): labels run one
+    /// at a time.
+    fn one_by_one(&mut self, _only: bool) {}
+}
+
+/// Runs a context from what it wants (`Next::Step`: nothing) until the driver stops it.
+#[inline]
+pub fn drive<D: Driver>(
+    driver: &mut D,
+    mq: &BlkMq<D::Env>,
+    at: &mut Context<'_>,
+    wanted: Next,
+) -> D::Stop {
+    let mut next = wanted;
+    loop {
+        if let ControlFlow::Break(stop) = follow(driver, at, next) {
+            return stop;
+        }
+        if let ControlFlow::Break(stop) = driver.turn(at) {
+            return stop;
+        }
+        let Some(frame) = at.stack.top() else {
+            return driver.ends(at.cpu);
+        };
+        at.cpu.begin_label();
+        next = match driver.follower().is_some() {
+            false => frame.labels(mq, at.cpu, driver),
+            true => followed(driver, mq, at),
+        };
+        if !at.cpu.is_quiet()
+            && let ControlFlow::Break(stop) = driver.left(next, at.cpu)
+        {
+            return stop;
+        }
+    }
+}
+
+/// Does what the path wants.
+#[inline]
+fn follow<D: Driver>(driver: &mut D, at: &mut Context<'_>, next: Next) -> Flow<D> {
+    match next {
+        Next::Step => {}
+        Next::Lock(lock) => driver.lock(lock, at)?,
+        Next::TryLock(lock) => driver.try_lock(lock, at)?,
+        Next::InTime => driver.due(at.cpu)?,
+        Next::Call => {
+            if driver.calls(at.cpu) {
+                at.stack.push_called(at.cpu);
+            } else {
+                at.cpu.call = None;
+            }
+        }
+        Next::Budget => driver.budget(at.stack.asking(), at.cpu)?,
+        Next::Submit(rq) => offer(driver, at, rq, false)?,
+        Next::SubmitLast(rq) => offer(driver, at, rq, true)?,
+        Next::PutBudget(token) => driver.put_budget(at.stack.asking(), token, at.cpu)?,
+        Next::Commit(hctx) => {
+            driver.commit(at.stack.asking(), HctxId(hctx as u16), at.cpu)?;
+        }
+        Next::Park => driver.park(at.cpu)?,
+        Next::Done => {
+            at.stack.pop();
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn offer<D: Driver>(driver: &mut D, at: &mut Context<'_>, rq: RequestId, last: bool) -> Flow<D> {
+    let queue = at.stack.asking();
+    driver.offer(Offer { queue, rq, last }, at)
+}
+
+/// Labels of one path while somebody follows.
+#[cold]
+fn followed<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: &mut Context<'_>) -> Next {
+    let who = Who {
+        context: driver.context(at.cpu),
+        depth: at.stack.depth() - 1,
+    };
+    let cpu = &mut *at.cpu;
+    let frame = at.stack.top().expect("a frame is to be driven");
+    loop {
+        let was = *frame;
+        if let Some(follower) = driver.follower() {
+            follower.before(mq, frame);
+        }
+        driver.one_by_one(true);
+        let next = frame.labels(mq, cpu, driver);
+        driver.one_by_one(false);
+        if let Some(follower) = driver.follower() {
+            let is = &*frame;
+            let was = &was;
+            follower.behind(mq, Ran { who, was, is, next }, cpu);
+        }
+        if !cpu.is_quiet() || !driver.goes_on(cpu) {
+            return next;
+        }
+        cpu.begin_label();
+        if !at_once(driver, cpu, next) {
+            return next;
+        }
+        if let Next::Lock(lock) = next {
+            driver.granted(lock, cpu);
+        }
+    }
+}
+
+/// What the path wants can be had between two of its labels.
+#[inline]
+fn at_once<D: Driver>(driver: &mut D, cpu: &mut Cpu, next: Next) -> bool {
+    match next {
+        Next::Step => true,
+        Next::Lock(lock) => driver.grants(lock, cpu),
+        Next::TryLock(lock) => driver.tries(lock, cpu),
+        Next::InTime => driver.in_time(cpu),
+        Next::Call
+        | Next::Budget
+        | Next::Submit(_)
+        | Next::SubmitLast(_)
+        | Next::PutBudget(_)
+        | Next::Commit(_)
+        | Next::Park
+        | Next::Done => false,
+    }
+}
+
+impl Frame {
+    /// Labels of this path until one wants something of its driver, or the driver wants a look.
+    #[expect(clippy::inline_always, reason = "in the simulator's loop, measured")]
+    #[inline(always)]
+    fn labels<D: Driver>(&mut self, mq: &BlkMq<D::Env>, cpu: &mut Cpu, driver: &mut D) -> Next {
+        match self {
+            Frame::Submit(path) => labels(path, mq, cpu, driver),
+            Frame::Plug(path) => labels(path, mq, cpu, driver),
+            Frame::Insert(path) => labels(path, mq, cpu, driver),
+            Frame::Run(path) => labels(path, mq, cpu, driver),
+            Frame::Complete(path) => labels(path, mq, cpu, driver),
+            Frame::Flush(path) => labels(path, mq, cpu, driver),
+            Frame::Requeue(path) => labels(path, mq, cpu, driver),
+            Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
+            Frame::DdInsert(path) => labels(path, mq, cpu, driver),
+        }
+    }
+}
+
+// A loop for each path, so that its state machine is chosen once and not for every label.
+#[inline(never)]
+fn labels<D: Driver>(
+    path: &mut impl Path,
+    mq: &BlkMq<D::Env>,
+    cpu: &mut Cpu,
+    driver: &mut D,
+) -> Next {
+    loop {
+        let label = path.label();
+        let next = path.step(mq, cpu);
+        driver.after(label, cpu);
+        if !cpu.is_quiet() || !driver.goes_on(cpu) {
+            return next;
+        }
+        cpu.begin_label();
+        if !at_once(driver, cpu, next) {
+            return next;
+        }
+    }
+}
+
+/// spin_trylock() by a driver whose contexts own the locks of the block layer: the answer is in
+/// the CPU. An access to shared memory of its own.
+pub fn attempt<E: Env>(mq: &BlkMq<E>, lock: LockId, cpu: &mut Cpu) {
+    cpu.begin_label();
+    cpu.answer = match mq.try_acquire(lock, cpu) {
+        true => Answer::Locked,
+        false => Answer::Contended,
+    };
+    cpu.begin_label();
+}
+
+#[cfg(test)]
+mod tests;

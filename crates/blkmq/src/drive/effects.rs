@@ -1,0 +1,62 @@
+//! What a label leaves for the machine to do, without an answer for the path.
+
+use crate::env::{Cpu, Effect};
+use crate::request::{BioId, HctxId, Status};
+use crate::tags::WaiterId;
+use crate::time::Duration;
+
+/// A run of a hardware queue that is left to kblockd.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kick {
+    /// Number of the queue in its `BlkMq`.
+    pub queue: u8,
+    /// Whose work item.
+    pub hctx: HctxId,
+    /// Zero: at once.
+    pub delay: Duration,
+    /// Leaves a work item alone that is pending already; otherwise it is scheduled anew.
+    pub unless_pending: bool,
+}
+
+/// The machine around the paths: what it does with each effect.
+pub trait Machine {
+    /// blk_mq_delay_run_hw_queue(), blk_mq_delay_run_hw_queues().
+    fn kick(&mut self, kick: Kick);
+    /// blk_mq_kick_requeue_list().
+    fn kick_requeue(&mut self, queue: u8);
+    /// A bio has ended; its slot is still its own until the machine frees it.
+    fn bio_end(&mut self, queue: u8, bio: BioId, status: Status);
+    /// A task that waits for a tag is made runnable.
+    fn wake(&mut self, waiter: WaiterId);
+}
+
+/// Has the machine do what a label left, in order.
+pub fn carry_out(machine: &mut impl Machine, cpu: &mut Cpu) {
+    let mut index = 0;
+    while let Some(effect) = cpu.outbox.take(index) {
+        index += 1;
+        one(machine, effect);
+    }
+}
+
+/// One effect.
+#[inline]
+pub fn one(machine: &mut impl Machine, effect: Effect) {
+    match effect {
+        Effect::Kick { queue, hctx, delay } => machine.kick(Kick {
+            queue,
+            hctx,
+            delay,
+            unless_pending: false,
+        }),
+        Effect::KickUnlessPending { queue, hctx, delay } => machine.kick(Kick {
+            queue,
+            hctx,
+            delay,
+            unless_pending: true,
+        }),
+        Effect::KickRequeue { queue } => machine.kick_requeue(queue),
+        Effect::BioEnd { queue, bio, status } => machine.bio_end(queue, bio, status),
+        Effect::Wake(waiter) => machine.wake(waiter),
+    }
+}

@@ -1,0 +1,90 @@
+//! Frames of one context: a path, and those that called it.
+
+use crate::env::Cpu;
+use crate::path::Frame;
+
+/// Frames nest this deep at most: a task's submission, the plug, a run, an inline completion, the
+/// end of a flush sequence and the insertion it causes.
+pub const DEPTH: usize = 8;
+
+/// Frames of a context, the innermost last.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Stack(Vec<Frame>);
+
+impl Default for Stack {
+    fn default() -> Stack {
+        Stack(Vec::with_capacity(DEPTH))
+    }
+}
+
+impl Clone for Stack {
+    fn clone(&self) -> Stack {
+        let mut stack = Stack::default();
+        stack.0.extend_from_slice(&self.0);
+        stack
+    }
+
+    /// Allocates nothing.
+    fn clone_from(&mut self, source: &Stack) {
+        self.0.clone_from(&source.0);
+    }
+}
+
+impl Stack {
+    /// With one frame.
+    pub fn of(frame: Frame) -> Stack {
+        let mut stack = Stack::default();
+        stack.push(frame);
+        stack
+    }
+
+    /// Nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Number of frames.
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A path begins. Panics if frames nest deeper than [`DEPTH`].
+    pub fn push(&mut self, frame: Frame) {
+        assert!(
+            self.0.len() < DEPTH,
+            "frames nest deeper than any kernel path does"
+        );
+        self.0.push(frame);
+    }
+
+    /// The innermost path is at its end.
+    pub fn pop(&mut self) -> Option<Frame> {
+        self.0.pop()
+    }
+
+    /// The innermost frame.
+    pub fn top(&mut self) -> Option<&mut Frame> {
+        self.0.last_mut()
+    }
+
+    /// The same, to look at.
+    pub fn last(&self) -> Option<&Frame> {
+        self.0.last()
+    }
+
+    /// All frames, the innermost last.
+    pub fn frames(&self) -> &[Frame] {
+        &self.0
+    }
+
+    /// The path that a label asks for. Apart, so that the loop of labels stays small.
+    #[inline(never)]
+    pub(super) fn push_called(&mut self, cpu: &mut Cpu) {
+        self.push(cpu.take_call().into());
+    }
+
+    /// Queue of the path that asks for something. Panics if nothing is under way.
+    pub(super) fn asking(&self) -> u8 {
+        self.last().expect("a frame asks").queue()
+    }
+}
