@@ -12,6 +12,7 @@ mod fair;
 mod flush;
 mod hand;
 mod insert;
+pub mod label;
 mod list;
 mod pass;
 mod plug;
@@ -26,10 +27,13 @@ pub use driver::CompleteOn;
 pub use flush::FlushPath;
 pub use hand::{InsertInHand, RunInHand, TagsInHand};
 pub use insert::InsertPath;
+pub use label::Label;
 pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use submit::{Execute, SubmitPath};
+
+use label::labels;
 
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
 use crate::list::QueueList;
@@ -314,12 +318,12 @@ fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut 
     }
 }
 
-/// Implements [`Path`] for a path whose `At` numbers labels of one group.
+/// Implements [`Path`] for a path whose `At` is at its own labels.
 macro_rules! path {
-    ($($path:ty: $group:literal),*) => {
+    ($($path:ty),*) => {
         $(impl Path for $path {
             fn label(&self) -> Label {
-                Label::of($group, self.at as usize)
+                self.at.label()
             }
             #[inline]
             fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -330,8 +334,14 @@ macro_rules! path {
 }
 
 path!(
-    SubmitPath: 0, PlugPath: 1, InsertPath: 2, CompletePath: 7, FlushPath: 8, RequeuePath: 9,
-    RequeueRequest: 10, DdInsertPath: 11
+    SubmitPath,
+    PlugPath,
+    InsertPath,
+    CompletePath,
+    FlushPath,
+    RequeuePath,
+    RequeueRequest,
+    DdInsertPath
 );
 
 impl Path for RunPath {
@@ -340,68 +350,6 @@ impl Path for RunPath {
     }
     fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.step(mq, cpu)
-    }
-}
-
-/// A label of any path, numbered densely.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Label(pub u8);
-
-/// Names of the labels of each path, in the order of its `At`.
-const LABELS: [(&str, &[&str]); 12] = [
-    ("submit", submit::LABELS),
-    ("plug", plug::LABELS),
-    ("insert", insert::LABELS),
-    ("run", run::LABELS),
-    ("pass", pass::LABELS),
-    ("list", list::LABELS),
-    ("ctx", ctx::LABELS),
-    ("complete", complete::LABELS),
-    ("flush", flush::LABELS),
-    ("requeue", requeue::LABELS),
-    ("requeue-request", requeue::REQUEST_LABELS),
-    ("dd-insert", dd_insert::LABELS),
-];
-
-const LABEL_BASE: [usize; LABELS.len()] = {
-    let mut base = [0; LABELS.len()];
-    let mut path = 1;
-    while path < LABELS.len() {
-        base[path] = base[path - 1] + LABELS[path - 1].1.len();
-        path += 1;
-    }
-    base
-};
-
-/// Groups of a run's labels, as places in [`LABELS`].
-const RUN: usize = 3;
-const PASS: usize = 4;
-const LIST: usize = 5;
-const CTX: usize = 6;
-
-impl Label {
-    #[inline]
-    const fn of(group: usize, at: usize) -> Label {
-        Label((LABEL_BASE[group] + at) as u8)
-    }
-
-    /// Number of labels of all paths.
-    pub const COUNT: usize = LABEL_BASE[LABELS.len() - 1] + LABELS[LABELS.len() - 1].1.len();
-
-    /// Path and label, as docs, traces and profiles name it: `run.stopped`.
-    pub fn name(self) -> String {
-        let at = usize::from(self.0);
-        let path = LABEL_BASE.iter().rposition(|&base| base <= at).unwrap_or(0);
-        format!(
-            "{}.{}",
-            LABELS[path].0,
-            LABELS[path].1[at - LABEL_BASE[path]]
-        )
-    }
-
-    /// All labels.
-    pub fn all() -> impl Iterator<Item = Label> {
-        (0..Label::COUNT).map(|label| Label(label as u8))
     }
 }
 
@@ -491,6 +439,3 @@ impl Traced {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -256,7 +256,7 @@ fn story(schedule: &Schedule, replayed: &Replayed, labels: bool) -> String {
     for (index, (step, ran)) in replayed.steps.iter().enumerate() {
         let _ = writeln!(text, "{:>3} {step}", index + 1);
         if labels {
-            let names: Vec<String> = ran.iter().map(|label| label.name()).collect();
+            let names: Vec<&str> = ran.iter().map(|label| label.name()).collect();
             let _ = writeln!(text, "      {}", names.join(" "));
         }
     }

@@ -13,13 +13,13 @@ use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Task};
 use blkmq::env::Solo;
+use blkmq::path::label::Submit;
 use blkmq::path::{
     CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, HctxId, OpFlags, RequestId, Sector, Sectors, Status};
 pub(crate) use context::{Context, Phase, Role};
-use mutant::Labels;
 
 /// One thing that can happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -96,7 +96,6 @@ pub(crate) struct World {
 #[derive(Debug)]
 pub(crate) struct Fixed {
     pub(crate) config: Config,
-    labels: Labels,
     /// No more bios: what is under way comes to its end.
     pub(crate) draining: bool,
 }
@@ -138,7 +137,6 @@ impl Fixed {
     pub(crate) fn new(config: &Config) -> Fixed {
         Fixed {
             config: config.clone(),
-            labels: Labels::new(),
             draining: false,
         }
     }
@@ -396,7 +394,8 @@ impl World {
             log.push(label);
             let locked = context.cpu.locks_held() > 0;
             context.cpu.begin_label();
-            if fixed.labels.prepares_to_wait(label) {
+            // set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
+            if label == Submit::WaitAdd.label() {
                 context.woken = false;
             }
             let next = frame.step(&self.mq, &mut context.cpu);

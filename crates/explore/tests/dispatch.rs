@@ -210,7 +210,7 @@ fn labels_of_steps_are_those_of_the_table() {
         for (step, labels) in replay(&setting, &schedule).steps {
             let row = table.iter().find(|(action, _)| *action == step.action);
             let (action, named) = row.expect("a row for each action");
-            let ran: Vec<String> = labels.iter().map(|label| label.name()).collect();
+            let ran: Vec<String> = labels.iter().map(|label| label.name().to_owned()).collect();
             let grant = ["SideLock", "Lock", "PickLock", "Fire"].contains(&action.as_str());
             let release = action.ends_with("Unlock") && !ran.contains(&"dd-insert.unlock".into());
             let fits = match (grant, release) {

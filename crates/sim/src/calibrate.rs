@@ -193,7 +193,7 @@ impl Costs {
             *profile.cycles.of_mut(step) = whole(cost);
         }
         for (label, &cost) in Label::all().zip(&self.labels) {
-            profile.labels.insert(label.name(), whole(cost));
+            profile.labels.insert(label.name().to_owned(), whole(cost));
         }
     }
 }

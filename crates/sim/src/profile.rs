@@ -237,11 +237,9 @@ impl MachineProfile {
         let default = self.labels.get("default").copied();
         let default = default.ok_or("labels.default is missing: cycles of a label not listed")?;
         let mut cycles = vec![default; Label::COUNT];
-        let known: BTreeMap<String, Label> = Label::all().map(|l| (l.name(), l)).collect();
         for (name, &cost) in self.labels.iter().filter(|(name, _)| *name != "default") {
-            let label = known
-                .get(name)
-                .ok_or(format!("labels.{name}: there is no such label"))?;
+            let label =
+                Label::by_name(name).ok_or(format!("labels.{name}: there is no such label"))?;
             cycles[usize::from(label.0)] = cost;
         }
         Ok(cycles)

@@ -8,7 +8,7 @@ mod restart;
 use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
-use super::{Next, TagsInHand, Traced, jiffies, lock, trace_rq};
+use super::{Next, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
 use crate::elevator::completed_level;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -16,67 +16,47 @@ use crate::request::{CpuId, HctxId, Place, Request, RequestId, Status};
 use crate::sbitmap::Put;
 use restart::Scan;
 
-/// Labels of a completion.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Account and trace; whose request is it? Its first bio ends.
-    End,
-    /// End one more bio.
-    EndBio,
-    /// The scheduler's finish_request.
-    Finish,
-    /// What is to be put? Put the first of it.
-    Tags,
-    /// Put the driver tag.
-    PutDriver,
-    /// Put the scheduler tag.
-    PutSched,
-    /// Is SCHED_RESTART set? Or, with tags that queues share before v4.19: is any hctx marked?
-    Restart,
-    /// Clear it and run the hctx.
-    ClearRestart,
-    /// Clear the flag that hctxs of the queue are marked (R0).
-    ClearFlag,
-    /// Is this hctx of the set marked?
-    Visit,
-    /// Clear its SCHED_RESTART.
-    Unmark,
-    /// Count the mark out (R2, R2').
-    Uncount,
-    /// Has it leftovers?
-    SeesDispatch,
-    /// Has it requests in the scheduler or in software queues?
-    SeesWork,
-    /// Data or flush of a sequence: put its driver tag first.
-    PutSequence,
-    /// Under mq_flush_lock: next step of the sequences.
-    FlushLock,
-    /// Under requeue_lock too: what has to be issued.
-    Requeue,
-    /// End the sequences that are done.
-    EndSequences,
+labels! {
+    /// Labels of a completion.
+    pub enum At in "complete" {
+        /// Account and trace; whose request is it? Its first bio ends.
+        End,
+        /// End one more bio.
+        EndBio,
+        /// The scheduler's finish_request.
+        Finish,
+        /// What is to be put? Put the first of it.
+        Tags,
+        /// Put the driver tag.
+        PutDriver,
+        /// Put the scheduler tag.
+        PutSched,
+        /// Is SCHED_RESTART set? Or, with tags that queues share before v4.19: is any hctx marked?
+        Restart,
+        /// Clear it and run the hctx.
+        ClearRestart,
+        /// Clear the flag that hctxs of the queue are marked (R0).
+        ClearFlag,
+        /// Is this hctx of the set marked?
+        Visit,
+        /// Clear its SCHED_RESTART.
+        Unmark,
+        /// Count the mark out (R2, R2').
+        Uncount,
+        /// Has it leftovers?
+        SeesDispatch,
+        /// Has it requests in the scheduler or in software queues?
+        SeesWork,
+        /// Data or flush of a sequence: put its driver tag first.
+        PutSequence,
+        /// Under mq_flush_lock: next step of the sequences.
+        FlushLock,
+        /// Under requeue_lock too: what has to be issued.
+        Requeue,
+        /// End the sequences that are done.
+        EndSequences,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "end",
-    "end-bio",
-    "finish",
-    "tags",
-    "put-driver",
-    "put-sched",
-    "restart",
-    "clear-restart",
-    "clear-flag",
-    "visit",
-    "unmark",
-    "uncount",
-    "sees-dispatch",
-    "sees-work",
-    "put-sequence",
-    "flush-lock",
-    "requeue",
-    "end-sequences",
-];
 
 /// End of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,46 +6,35 @@
 use super::list::{ListPath, ListStep};
 use super::pass::BUDGET_DELAY;
 use super::run::{PullStep, set_places};
-use super::{Next, lock};
+use super::{Next, labels, lock};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place};
 
-/// Labels of emptying software queues.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Next set bit of the ctx_map, all queues at once.
-    Scan,
-    /// Under ctx->lock: take all of its requests.
-    Splice,
-    /// One by one: did something land on the dispatch list meanwhile?
-    PeekDispatch,
-    /// Is any bit set?
-    Any,
-    /// Was there a budget?
-    Budget,
-    /// Next set bit at or after `dispatch_from`.
-    Find,
-    /// Under ctx->lock: take its oldest request.
-    Dequeue,
-    /// Nothing was found after all: run again later, one hctx a label.
-    Withheld,
-    /// `dispatch_rq_list`.
-    List,
+labels! {
+    /// Labels of emptying software queues.
+    pub enum At in "ctx" {
+        /// Next set bit of the ctx_map, all queues at once.
+        Scan,
+        /// Under ctx->lock: take all of its requests.
+        Splice,
+        /// One by one: did something land on the dispatch list meanwhile?
+        PeekDispatch,
+        /// Is any bit set?
+        Any,
+        /// Was there a budget?
+        Budget,
+        /// Next set bit at or after `dispatch_from`.
+        Find,
+        /// Under ctx->lock: take its oldest request.
+        Dequeue,
+        /// Nothing was found after all: run again later, one hctx a label.
+        Withheld,
+        /// `dispatch_rq_list`.
+        List,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "scan",
-    "splice",
-    "peek-dispatch",
-    "any",
-    "budget",
-    "find",
-    "dequeue",
-    "withheld",
-    "list",
-];
 
 /// Emptying the software queues of an hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

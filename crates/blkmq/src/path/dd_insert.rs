@@ -9,7 +9,7 @@
 
 use super::insert::{free_absorbed, insert_at, insert_whole};
 use super::run::set_places;
-use super::{InsertInHand, Next, lock, try_elevator};
+use super::{InsertInHand, Next, labels, lock, try_elevator};
 use crate::elevator::mq_deadline::shared::{BUCKETS, INSERTING};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
@@ -17,60 +17,55 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::Place;
 use crate::rules::{BucketSignal, Insertion};
 
-/// Labels of an insertion by the series.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Buckets or side lists?
-    Enter,
-    /// Under insert_lock: append to a side list.
-    Append,
-    /// insert_seq on entry: counted (proof of concept) or read (v1).
-    Note,
-    /// Was the scheduler's lock free?
-    Tried,
-    /// Does somebody insert?
-    Busy,
-    /// v1: count before the filling.
-    Count,
-    /// v2: is DD_BUCKETS set already?
-    Marked,
-    /// Set DD_BUCKETS (v2: before the filling; ours: after it).
-    Mark,
-    /// Under the bucket's lock: fill it.
-    Fill,
-    /// v1: count after the filling; did nobody else?
-    Recount,
-    /// Does somebody insert still?
-    Still,
-    /// Under the scheduler's lock: say so.
-    Begin,
-    /// Insert the list.
-    Insert,
-    /// Was a bucket filled meanwhile?
-    Filled,
-    /// The same, and take the mark down.
-    Claim,
-    /// Has this bucket requests?
-    Look,
-    /// Under its lock, too: take them.
-    Collect,
-    /// Inserting ends.
-    End,
-    /// Was a bucket filled while it ended?
-    Again,
-    /// Release the scheduler's lock.
-    Unlock,
-    /// Proof of concept: inserting ends here.
-    LateEnd,
-    /// Free what was absorbed.
-    Absorbed,
+labels! {
+    /// Labels of an insertion by the series.
+    pub enum At in "dd-insert" {
+        /// Buckets or side lists?
+        Enter,
+        /// Under insert_lock: append to a side list.
+        Append,
+        /// insert_seq on entry: counted (proof of concept) or read (v1).
+        Note,
+        /// Was the scheduler's lock free?
+        Tried,
+        /// Does somebody insert?
+        Busy,
+        /// v1: count before the filling.
+        Count,
+        /// v2: is DD_BUCKETS set already?
+        Marked,
+        /// Set DD_BUCKETS (v2: before the filling; ours: after it).
+        Mark,
+        /// Under the bucket's lock: fill it.
+        Fill,
+        /// v1: count after the filling; did nobody else?
+        Recount,
+        /// Does somebody insert still?
+        Still,
+        /// Under the scheduler's lock: say so.
+        Begin,
+        /// Insert the list.
+        Insert,
+        /// Was a bucket filled meanwhile?
+        Filled,
+        /// The same, and take the mark down.
+        Claim,
+        /// Has this bucket requests?
+        Look,
+        /// Under its lock, too: take them.
+        Collect,
+        /// Inserting ends.
+        End,
+        /// Was a bucket filled while it ended?
+        Again,
+        /// Release the scheduler's lock.
+        Unlock,
+        /// Proof of concept: inserting ends here.
+        LateEnd,
+        /// Free what was absorbed.
+        Absorbed,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "enter", "append", "note", "tried", "busy", "count", "marked", "mark", "fill", "recount",
-    "still", "begin", "insert", "filled", "claim", "look", "collect", "end", "again", "unlock",
-    "late-end", "absorbed",
-];
 
 /// Insertion of a list of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

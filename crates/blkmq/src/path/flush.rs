@@ -5,7 +5,7 @@
 
 use super::insert::{InsertPath, ThenRun};
 use super::run::set_places;
-use super::{Call, Next, jiffies, lock};
+use super::{Call, Next, jiffies, labels, lock};
 use crate::env::{Answer, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, FlushQueue, LockKind, RequestQueue};
@@ -22,22 +22,21 @@ const DATA: u8 = 2;
 const POSTFLUSH: u8 = 4;
 const ALL: u8 = PREFLUSH | DATA | POSTFLUSH;
 
-/// Labels of the entry of the flush machine.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// What does this request need?
-    Policy,
-    /// Under mq_flush_lock: its first step.
-    Start,
-    /// Under mq_flush_lock: a data write that a flush will follow (v6.12).
-    CountData,
-    /// Under requeue_lock too: what has to be issued.
-    Requeue,
-    /// End it, if nothing was needed.
-    End,
+labels! {
+    /// Labels of the entry of the flush machine.
+    pub enum At in "flush" {
+        /// What does this request need?
+        Policy,
+        /// Under mq_flush_lock: its first step.
+        Start,
+        /// Under mq_flush_lock: a data write that a flush will follow (v6.12).
+        CountData,
+        /// Under requeue_lock too: what has to be issued.
+        Requeue,
+        /// End it, if nothing was needed.
+        End,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &["policy", "start", "count-data", "requeue", "end"];
 
 /// Entry of the flush machine (blk_insert_flush). At its end the request is taken over, or
 /// `Answer::GoOn` in the CPU says that it goes on as any write (v6.12).

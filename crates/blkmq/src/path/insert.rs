@@ -5,7 +5,7 @@
 //! dd_insert_requests(), blk_mq_insert_requests().
 
 use super::run::call_run;
-use super::{Call, Next, Traced, jiffies, lock, trace_rq};
+use super::{Call, Next, Traced, jiffies, labels, lock, trace_rq};
 use crate::elevator::{InsertAt, Insertion, Scheduler};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
 use crate::list::QueueList;
@@ -15,34 +15,25 @@ use crate::request::{CpuId, HctxId, Op, Place, RequestId};
 use crate::rules::{Fix, FlushData, Insertion as Route, MergedFree};
 use crate::tags::{HctxType, TagSet};
 
-/// Labels of an insertion.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Where does it go?
-    Route,
-    /// Under the scheduler's lock.
-    Elevator,
-    /// Still under it: free what was absorbed (v6.1).
-    AbsorbedLocked,
-    /// Free what was absorbed.
-    Absorbed,
-    /// Under ctx->lock.
-    Ctx,
-    /// Under hctx->lock.
-    Dispatch,
-    /// Run the queue, if asked.
-    Run,
+labels! {
+    /// Labels of an insertion.
+    pub enum At in "insert" {
+        /// Where does it go?
+        Route,
+        /// Under the scheduler's lock.
+        Elevator,
+        /// Still under it: free what was absorbed (v6.1).
+        AbsorbedLocked,
+        /// Free what was absorbed.
+        Absorbed,
+        /// Under ctx->lock.
+        Ctx,
+        /// Under hctx->lock.
+        Dispatch,
+        /// Run the queue, if asked.
+        Run,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "route",
-    "elevator",
-    "absorbed-locked",
-    "absorbed",
-    "ctx",
-    "dispatch",
-    "run",
-];
 
 /// What to do once the request is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -5,7 +5,7 @@
 
 mod tags;
 
-use super::{Call, Next, lock, tag, trace_count};
+use super::{Call, Next, labels, lock, tag, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::run::{call_run, set_places};
@@ -18,73 +18,51 @@ use crate::time::Duration;
 /// BLK_MQ_RESOURCE_DELAY.
 const RESOURCE_DELAY: Duration = Duration::from_millis(3);
 
-/// Labels of a dispatch list.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Look at the head; with its tag it is offered.
-    Head,
-    /// Was there a budget?
-    Budget,
-    /// Take a driver tag, then offer the head.
-    Tag,
-    /// Set SCHED_RESTART, as all tags are taken.
-    TagRestart,
-    /// Tags of several hctxs: does this one stand in line for a tag?
-    TagInLine,
-    /// Under the wait queue's lock: stand in line.
-    TagLine,
-    /// Try once more; in line under the same lock, or behind it before v4.19.
-    TagRetry,
-    /// With a tag: does it still stand in line (kyber's rule)?
-    TagStale,
-    /// Under the wait queue's lock: leave the line.
-    TagLeave,
-    /// Take a tag for the one behind the head that is offered (v6.1).
-    TagAhead,
-    /// What did the driver say? Offer the next one, or read the moving average behind the last.
-    Answer,
-    /// Give the driver tag of the refused request back.
-    PutTag,
-    /// Give back the tag taken ahead (v6.1).
-    PutAhead,
-    /// The budget of the refused request is back: tell the driver that no more comes.
-    Commit,
-    /// Give back the budgets of what is left.
-    Rest,
-    /// Under hctx->lock: what is left goes to the dispatch list.
-    PutBack,
-    /// Will a completion run this hctx?
-    Restart,
-    /// Tags of several hctxs: will a tag that comes back?
-    StillInLine,
-    /// Read the moving average behind the driver's doorbell, or behind what is left.
-    BusyRead,
-    /// Write the moving average.
-    BusyWrite,
+labels! {
+    /// Labels of a dispatch list.
+    pub enum At in "list" {
+        /// Look at the head; with its tag it is offered.
+        Head,
+        /// Was there a budget?
+        Budget,
+        /// Take a driver tag, then offer the head.
+        Tag,
+        /// Set SCHED_RESTART, as all tags are taken.
+        TagRestart,
+        /// Tags of several hctxs: does this one stand in line for a tag?
+        TagInLine,
+        /// Under the wait queue's lock: stand in line.
+        TagLine,
+        /// Try once more; in line under the same lock, or behind it before v4.19.
+        TagRetry,
+        /// With a tag: does it still stand in line (kyber's rule)?
+        TagStale,
+        /// Under the wait queue's lock: leave the line.
+        TagLeave,
+        /// Take a tag for the one behind the head that is offered (v6.1).
+        TagAhead,
+        /// What did the driver say? Offer the next one, or read the moving average behind the last.
+        Answer,
+        /// Give the driver tag of the refused request back.
+        PutTag,
+        /// Give back the tag taken ahead (v6.1).
+        PutAhead,
+        /// The budget of the refused request is back: tell the driver that no more comes.
+        Commit,
+        /// Give back the budgets of what is left.
+        Rest,
+        /// Under hctx->lock: what is left goes to the dispatch list.
+        PutBack,
+        /// Will a completion run this hctx?
+        Restart,
+        /// Tags of several hctxs: will a tag that comes back?
+        StillInLine,
+        /// Read the moving average behind the driver's doorbell, or behind what is left.
+        BusyRead,
+        /// Write the moving average.
+        BusyWrite,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "head",
-    "budget",
-    "tag",
-    "tag-restart",
-    "tag-in-line",
-    "tag-line",
-    "tag-retry",
-    "tag-stale",
-    "tag-leave",
-    "tag-ahead",
-    "answer",
-    "put-tag",
-    "put-ahead",
-    "commit",
-    "rest",
-    "put-back",
-    "restart",
-    "still-in-line",
-    "busy-read",
-    "busy-write",
-];
 
 /// Why a list was not handed over whole.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

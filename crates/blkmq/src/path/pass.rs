@@ -7,7 +7,7 @@ mod series;
 use super::list::{ListPath, ListStep};
 use super::run::PullStep;
 use super::tag::{self, TagStep};
-use super::{Next, jiffies, lock};
+use super::{Next, jiffies, labels, lock};
 use crate::elevator::{DispatchTime, Scheduler};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
@@ -21,62 +21,44 @@ pub(super) const BUDGET_DELAY: Duration = Duration::from_millis(3);
 /// Longest time in one go (HZ ticks).
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Labels of a pass.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// How many may this pass take?
-    Busy,
-    /// Has the scheduler anything?
-    HasWork,
-    /// Did something land on the dispatch list meanwhile?
-    PeekDispatch,
-    /// Has one of the side lists or a bucket anything (January 2024 series)?
-    HasSide,
-    /// Was there a budget?
-    Budget,
-    /// Is somebody else in dispatch (January 2024 series)?
-    Gate,
-    /// Enter dispatch, unless somebody was faster.
-    ShutGate,
-    /// Under the scheduler's lock: ask for that of the side lists.
-    Drain,
-    /// Under both: take them. Then insert what they had.
-    TakeSide,
-    /// Under the scheduler's lock: pick one.
-    Pick,
-    /// Still under it: let others dispatch, and unlock.
-    Leave,
-    /// Let others dispatch, behind the unlock.
-    OpenGate,
-    /// Free what insertion from the side lists absorbed.
-    Absorbed,
-    /// Take a driver tag for it.
-    Tag,
-    /// Nothing was picked though there is work: run again later, this hctx and others that have
-    /// leftovers.
-    DelayRuns,
-    /// `dispatch_rq_list` of the requests of one hctx.
-    List,
+labels! {
+    /// Labels of a pass.
+    pub enum At in "pass" {
+        /// How many may this pass take?
+        Busy,
+        /// Has the scheduler anything?
+        HasWork,
+        /// Did something land on the dispatch list meanwhile?
+        PeekDispatch,
+        /// Has one of the side lists or a bucket anything (January 2024 series)?
+        HasSide,
+        /// Was there a budget?
+        Budget,
+        /// Is somebody else in dispatch (January 2024 series)?
+        Gate,
+        /// Enter dispatch, unless somebody was faster.
+        ShutGate,
+        /// Under the scheduler's lock: ask for that of the side lists.
+        Drain,
+        /// Under both: take them. Then insert what they had.
+        TakeSide,
+        /// Under the scheduler's lock: pick one.
+        Pick,
+        /// Still under it: let others dispatch, and unlock.
+        Leave,
+        /// Let others dispatch, behind the unlock.
+        OpenGate,
+        /// Free what insertion from the side lists absorbed.
+        Absorbed,
+        /// Take a driver tag for it.
+        Tag,
+        /// Nothing was picked though there is work: run again later, this hctx and others that have
+        /// leftovers.
+        DelayRuns,
+        /// `dispatch_rq_list` of the requests of one hctx.
+        List,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "busy",
-    "has-work",
-    "peek-dispatch",
-    "has-side",
-    "budget",
-    "gate",
-    "shut-gate",
-    "drain",
-    "take-side",
-    "pick",
-    "leave",
-    "open-gate",
-    "absorbed",
-    "tag",
-    "delay-runs",
-    "list",
-];
 
 /// dd_has_work(): list heads, read without the lock.
 pub(super) fn has_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {

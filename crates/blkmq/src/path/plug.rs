@@ -9,7 +9,7 @@ mod whole;
 
 use super::insert::{self, Inserted, free_absorbed};
 use super::run::call_run;
-use super::{Next, lock, tag, trace_count};
+use super::{Next, labels, lock, tag, trace_count};
 use crate::elevator::InsertAt;
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
@@ -67,76 +67,53 @@ pub enum Unplug {
     Full,
 }
 
-/// Labels of a plug flush.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Take the list; which way does it go?
-    Take,
-    /// Collect the next group of one hctx and ctx.
-    Group,
-    /// Under the scheduler's lock: insert the group.
-    Elevator,
-    /// Still under it: free what was absorbed, then insert the others (v6.1).
-    AbsorbedLocked,
-    /// Free what was absorbed.
-    Absorbed,
-    /// Is the hctx busy?
-    Busy,
-    /// Under ctx->lock: insert what could not be issued.
-    Ctx,
-    /// Run the group's hctx.
-    Run,
-    /// queue_rqs: is the queue quiesced? If not, offer the first request.
-    WholeQuiesced,
-    /// queue_rqs: what did the driver say? Then offer the next request.
-    WholeAnswer,
-    /// Direct issue: next request.
-    Next,
-    /// Is its hctx stopped?
-    Stopped,
-    /// Is the queue quiesced? If not, and it has its tag, offer it.
-    Quiesced,
-    /// Was there a budget?
-    Budget,
-    /// Take a driver tag, then offer it.
-    Tag,
-    /// Give the budget back.
-    NoTag,
-    /// What did the driver say? Read the moving average.
-    Answer,
-    /// Run the hctx whose dispatch list took a refused request.
-    Refused,
-    /// Direct issue is over.
-    Issued,
-    /// Write the moving average.
-    BusyWrite,
-    /// Free requests that were allocated ahead.
-    Cached,
+labels! {
+    /// Labels of a plug flush.
+    pub enum At in "plug" {
+        /// Take the list; which way does it go?
+        Take,
+        /// Collect the next group of one hctx and ctx.
+        Group,
+        /// Under the scheduler's lock: insert the group.
+        Elevator,
+        /// Still under it: free what was absorbed, then insert the others (v6.1).
+        AbsorbedLocked,
+        /// Free what was absorbed.
+        Absorbed,
+        /// Is the hctx busy?
+        Busy,
+        /// Under ctx->lock: insert what could not be issued.
+        Ctx,
+        /// Run the group's hctx.
+        Run,
+        /// queue_rqs: is the queue quiesced? If not, offer the first request.
+        WholeQuiesced,
+        /// queue_rqs: what did the driver say? Then offer the next request.
+        WholeAnswer,
+        /// Direct issue: next request.
+        Next,
+        /// Is its hctx stopped?
+        Stopped,
+        /// Is the queue quiesced? If not, and it has its tag, offer it.
+        Quiesced,
+        /// Was there a budget?
+        Budget,
+        /// Take a driver tag, then offer it.
+        Tag,
+        /// Give the budget back.
+        NoTag,
+        /// What did the driver say? Read the moving average.
+        Answer,
+        /// Run the hctx whose dispatch list took a refused request.
+        Refused,
+        /// Direct issue is over.
+        Issued,
+        /// Write the moving average.
+        BusyWrite,
+        /// Free requests that were allocated ahead.
+        Cached,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "take",
-    "group",
-    "elevator",
-    "absorbed-locked",
-    "absorbed",
-    "busy",
-    "ctx",
-    "run",
-    "whole-quiesced",
-    "whole-answer",
-    "next",
-    "stopped",
-    "quiesced",
-    "budget",
-    "tag",
-    "no-tag",
-    "answer",
-    "refused",
-    "issued",
-    "busy-write",
-    "cached",
-];
 
 /// How requests are issued directly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

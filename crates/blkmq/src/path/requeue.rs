@@ -4,33 +4,29 @@
 
 mod request;
 
-#[cfg(test)]
-pub(super) use request::At as RequestAt;
-pub(super) use request::LABELS as REQUEST_LABELS;
-pub use request::RequeueRequest;
+pub use request::{At as RequestAt, RequeueRequest};
 
 use super::insert::{InsertPath, ThenRun};
 use super::run::{call_run, set_places};
-use super::{Call, Next, lock};
+use super::{Call, Next, labels, lock};
 use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Op, Place};
 
-/// Labels of requeue_work.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Ask for the lock.
-    Start,
-    /// Under requeue_lock: take both lists.
-    Take,
-    /// Insert the next request.
-    Insert,
-    /// Run the next hctx.
-    Run,
+labels! {
+    /// Labels of requeue_work.
+    pub enum At in "requeue" {
+        /// Ask for the lock.
+        Start,
+        /// Under requeue_lock: take both lists.
+        Take,
+        /// Insert the next request.
+        Insert,
+        /// Run the next hctx.
+        Run,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &["start", "take", "insert", "run"];
 
 /// requeue_work of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -7,7 +7,7 @@ use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::{PassPath, has_side, has_work, side_places};
-use super::{CTX, Call, LIST, Label, Next, PASS, RUN, TagsInHand, lock};
+use super::{Call, Label, Next, TagsInHand, labels, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -15,64 +15,45 @@ use crate::request::{HctxId, Place, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
 use crate::time::Duration;
 
-/// Labels of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Is the queue quiesced?
-    Quiesced,
-    /// Is the dispatch list non-empty?
-    HasDispatch,
-    /// Has any ctx of this word requests?
-    HasCtx,
-    /// Has the scheduler anything?
-    HasElevator,
-    /// Has one of the side lists or a bucket anything (January 2024 series)?
-    HasSide,
-    /// Look again under queue_lock (v6.12).
-    Recheck,
-    /// To be left to kblockd: is the hctx stopped?
-    Enter,
-    /// Is the hctx stopped?
-    Stopped,
-    /// Is the queue quiesced by now?
-    StillQuiesced,
-    /// Is the dispatch list non-empty?
-    PeekDispatch,
-    /// Under hctx->lock: take the dispatch list.
-    TakeDispatch,
-    /// Set SCHED_RESTART: a completion will run this hctx again.
-    MarkRestart,
-    /// Count the mark (R0, R2, R2').
-    CountMark,
-    /// Is the hctx busy?
-    Busy,
-    /// `dispatch_rq_list` of the leftovers.
-    Leftovers,
-    /// `do_dispatch_sched`.
-    Pass,
-    /// `do_dispatch_ctx` or `flush_busy_ctxs`.
-    Ctx,
+labels! {
+    /// Labels of a run.
+    pub enum At in "run" {
+        /// Is the queue quiesced?
+        Quiesced,
+        /// Is the dispatch list non-empty?
+        HasDispatch,
+        /// Has any ctx of this word requests?
+        HasCtx,
+        /// Has the scheduler anything?
+        HasElevator,
+        /// Has one of the side lists or a bucket anything (January 2024 series)?
+        HasSide,
+        /// Look again under queue_lock (v6.12).
+        Recheck,
+        /// To be left to kblockd: is the hctx stopped?
+        Enter,
+        /// Is the hctx stopped?
+        Stopped,
+        /// Is the queue quiesced by now?
+        StillQuiesced,
+        /// Is the dispatch list non-empty?
+        PeekDispatch,
+        /// Under hctx->lock: take the dispatch list.
+        TakeDispatch,
+        /// Set SCHED_RESTART: a completion will run this hctx again.
+        MarkRestart,
+        /// Count the mark (R0, R2, R2').
+        CountMark,
+        /// Is the hctx busy?
+        Busy,
+        /// `dispatch_rq_list` of the leftovers.
+        Leftovers,
+        /// `do_dispatch_sched`.
+        Pass,
+        /// `do_dispatch_ctx` or `flush_busy_ctxs`.
+        Ctx,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "quiesced",
-    "has-dispatch",
-    "has-ctx",
-    "has-elevator",
-    "has-side",
-    "recheck",
-    "enter",
-    "stopped",
-    "still-quiesced",
-    "peek-dispatch",
-    "take-dispatch",
-    "mark-restart",
-    "count-mark",
-    "busy",
-    "leftovers",
-    "pass",
-    "ctx",
-];
 
 /// A run of one hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -155,10 +136,10 @@ impl RunPath {
 
     pub(super) fn label(&self) -> Label {
         match self.at {
-            At::Pass if !self.pass.in_list() => Label::of(PASS, self.pass.at as usize),
-            At::Ctx if !self.ctx.in_list() => Label::of(CTX, self.ctx.at as usize),
-            At::Pass | At::Ctx | At::Leftovers => Label::of(LIST, self.list.at as usize),
-            at => Label::of(RUN, at as usize),
+            At::Pass if !self.pass.in_list() => self.pass.at.label(),
+            At::Ctx if !self.ctx.in_list() => self.ctx.at.label(),
+            At::Pass | At::Ctx | At::Leftovers => self.list.at.label(),
+            at => at.label(),
         }
     }
 

@@ -10,7 +10,7 @@ mod tagwait;
 use super::insert::{InsertPath, ThenRun, free_absorbed};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
 use super::tag::Search;
-use super::{Call, Next, Traced, lock, trace_count, trace_rq, try_elevator};
+use super::{Call, Next, Traced, labels, lock, trace_count, trace_rq, try_elevator};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -20,83 +20,58 @@ use crate::sbitmap::{Get, Put};
 use entry::Split;
 use tagwait::{identity_index, identity_map};
 
-/// Labels of a submission.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
-    /// Trace Q, split, try the plug.
-    Enter,
-    /// Was the scheduler's lock free (skip-merge)?
-    TryMerge,
-    /// Under the scheduler's lock: try to merge.
-    ElevatorMerge,
-    /// Free what merging absorbed, or made superfluous.
-    Absorbed,
-    /// Has this CPU's software queue requests?
-    CtxPending,
-    /// Under ctx->lock: try to merge.
-    CtxMerge,
-    /// Take a request allocated ahead, or look for tags. Whatever makes the request the bio's and
-    /// sends it on touches nothing shared: it belongs to the label that got the request.
-    Alloc,
-    /// Take a tag.
-    Tag,
-    /// Take tags for all that the plug announced.
-    TagBatch,
-    /// All are taken: run the hctx, something may complete.
-    WaitRun,
-    /// Try again.
-    WaitRetry,
-    /// Under the wait queue's lock: stand in line.
-    WaitAdd,
-    /// Count the entry.
-    WaitCount,
-    /// Try again, now that a wake-up cannot be missed.
-    WaitLast,
-    /// Flush the plug, then sleep.
-    WaitSleep,
-    /// Woken.
-    WaitWoken,
-    /// Under the wait queue's lock: leave it.
-    WaitLeave,
-    /// Count the entry out.
-    WaitUncount,
-    /// On a CPU of another hctx now: wake another waiter of the old one.
-    WaitPassOn,
-    /// The flush machine has had it.
-    AfterFlush,
-    /// The full plug is flushed: add to it.
-    Plug,
-    /// Is the hctx busy?
-    Busy,
-    /// The remainder of a split bio, or the end.
-    Rest,
+labels! {
+    /// Labels of a submission.
+    pub enum At in "submit" {
+        /// Trace Q, split, try the plug.
+        Enter,
+        /// Was the scheduler's lock free (skip-merge)?
+        TryMerge,
+        /// Under the scheduler's lock: try to merge.
+        ElevatorMerge,
+        /// Free what merging absorbed, or made superfluous.
+        Absorbed,
+        /// Has this CPU's software queue requests?
+        CtxPending,
+        /// Under ctx->lock: try to merge.
+        CtxMerge,
+        /// Take a request allocated ahead, or look for tags. Whatever makes the request the bio's
+        /// and sends it on touches nothing shared: it belongs to the label that got the request.
+        Alloc,
+        /// Take a tag.
+        Tag,
+        /// Take tags for all that the plug announced.
+        TagBatch,
+        /// All are taken: run the hctx, something may complete.
+        WaitRun,
+        /// Try again.
+        WaitRetry,
+        /// Under the wait queue's lock: stand in line.
+        WaitAdd,
+        /// Count the entry.
+        WaitCount,
+        /// Try again, now that a wake-up cannot be missed.
+        WaitLast,
+        /// Flush the plug, then sleep.
+        WaitSleep,
+        /// Woken.
+        WaitWoken,
+        /// Under the wait queue's lock: leave it.
+        WaitLeave,
+        /// Count the entry out.
+        WaitUncount,
+        /// On a CPU of another hctx now: wake another waiter of the old one.
+        WaitPassOn,
+        /// The flush machine has had it.
+        AfterFlush,
+        /// The full plug is flushed: add to it.
+        Plug,
+        /// Is the hctx busy?
+        Busy,
+        /// The remainder of a split bio, or the end.
+        Rest,
+    }
 }
-
-pub(super) const LABELS: &[&str] = &[
-    "enter",
-    "try-merge",
-    "elevator-merge",
-    "absorbed",
-    "ctx-pending",
-    "ctx-merge",
-    "alloc",
-    "tag",
-    "tag-batch",
-    "wait-run",
-    "wait-retry",
-    "wait-add",
-    "wait-count",
-    "wait-last",
-    "wait-sleep",
-    "wait-woken",
-    "wait-leave",
-    "wait-uncount",
-    "wait-pass-on",
-    "after-flush",
-    "plug",
-    "busy",
-    "rest",
-];
 
 /// How a passthrough request goes to the dispatch list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -8,6 +8,7 @@ use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, d
 use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::{Answer, Cpu, Env};
+use blkmq::path::label::List;
 use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
@@ -241,9 +242,7 @@ impl<E: Env> Driver for Thread<'_, E> {
     }
 
     fn calls(&mut self, _cpu: &Cpu) -> bool {
-        let recheck = self
-            .last
-            .is_some_and(|label| label.name() == "list.restart");
+        let recheck = self.last == Some(List::Restart.label());
         !(self.forget_recheck && recheck)
     }
 

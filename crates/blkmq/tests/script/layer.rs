@@ -33,7 +33,7 @@ use super::World;
 use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::{Answer, Bit, Count, Cpu};
-use blkmq::path::{CompletePath, Frame, PlugPath, RunPath, SubmitPath, Unplug};
+use blkmq::path::{CompletePath, Frame, Label, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, Place, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
@@ -58,7 +58,10 @@ impl World for Layer {
         if cpu >= self.machine.tasks.len() {
             return Err(format!("there is no CPU {cpu}"));
         }
-        self.machine.rest.until = until.map(str::to_owned);
+        self.machine.rest.until = match until {
+            Some(name) => Some(Label::by_name(name).ok_or(format!("there is no label {name}"))?),
+            None => None,
+        };
         match word {
             "go" => self.machine.resume(cpu)?,
             "bio" => self.bios(rest, cpu)?,
@@ -87,7 +90,7 @@ impl World for Layer {
             _ => return Err(format!("unknown command {word:?}")),
         }
         if let Some(label) = self.machine.rest.until.take() {
-            return Err(format!("nothing came to the label {label}"));
+            return Err(format!("nothing came to the label {}", label.name()));
         }
         Ok(core::mem::take(&mut self.machine.rest.printed))
     }

@@ -54,11 +54,7 @@ pub(super) struct Named {
 }
 
 static NAMED: LazyLock<Named> = LazyLock::new(|| {
-    let find = |name: &str| {
-        Label::all()
-            .find(|label| label.name() == name)
-            .unwrap_or_else(|| panic!("no label {name}"))
-    };
+    let find = |name: &str| Label::by_name(name).unwrap_or_else(|| panic!("no label {name}"));
     let mut at = [None; Label::COUNT];
     for &(name, action) in FIRST {
         at[usize::from(find(name).0)] = Some(action);

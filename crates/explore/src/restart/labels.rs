@@ -4,6 +4,7 @@
 //! What a step does not show must be as it was before.
 
 use blkmq::env::Cpu;
+use blkmq::path::label::Complete;
 use blkmq::path::{Call, CompletePath, Frame, Label, Next};
 use blkmq::queue::LockId;
 use blkmq::request::{CpuId, Status};
@@ -22,15 +23,15 @@ use crate::tlc::Verdict;
 pub const SPEC: &str = "RestartLabels";
 
 /// Steps of the end of a request behind its tag, and their labels.
-const WALK: [(&str, &str); 8] = [
-    ("Gate", "complete.restart"),
-    ("Clear", "complete.clear-restart"),
-    ("ClearFlag", "complete.clear-flag"),
-    ("Visit", "complete.visit"),
-    ("Unmark", "complete.unmark"),
-    ("Uncount", "complete.uncount"),
-    ("SeesDispatch", "complete.sees-dispatch"),
-    ("SeesWork", "complete.sees-work"),
+const WALK: [(&str, Complete); 8] = [
+    ("Gate", Complete::Restart),
+    ("Clear", Complete::ClearRestart),
+    ("ClearFlag", Complete::ClearFlag),
+    ("Visit", Complete::Visit),
+    ("Unmark", Complete::Unmark),
+    ("Uncount", Complete::Uncount),
+    ("SeesDispatch", Complete::SeesDispatch),
+    ("SeesWork", Complete::SeesWork),
 ];
 
 /// The end of a request, under way.
@@ -271,7 +272,6 @@ impl Follower<'_> {
         if life != Life::Freed {
             return Err(format!("the request is {life}"));
         }
-        let gate = WALK[0].1;
         if ["Waking", "Wake"].contains(&name) {
             if !self.wakes(request) {
                 return Err("its waking is over".to_owned());
@@ -292,27 +292,27 @@ impl Follower<'_> {
             return Err("its waking is not over".to_owned());
         }
         // Behind the tag of the device comes that of the scheduler.
-        while wanted == gate && self.place(request) == "complete.put-sched" {
+        while wanted == Complete::Restart && self.place(request) == Some(Complete::PutSched.label())
+        {
             self.label(request)?;
         }
         let here = self.place(request);
-        if here != wanted {
+        if here != Some(wanted.label()) {
+            let here = here.map_or("", Label::name);
             return Err(format!("the end of the request is at {here}"));
         }
         self.label(request)
     }
 
     /// The label at which the end of a request is.
-    fn place(&self, request: u8) -> String {
+    fn place(&self, request: u8) -> Option<Label> {
         let ending = self.ending[usize::from(request)];
-        ending.map_or(String::new(), |ending| {
-            Frame::Complete(ending.path).label().name()
-        })
+        ending.map(|ending| Frame::Complete(ending.path).label())
     }
 
     /// Whoever waits for the tag is being woken.
     fn wakes(&self, request: u8) -> bool {
-        self.place(request) == "complete.put-driver"
+        self.place(request) == Some(Complete::PutDriver.label())
     }
 
     /// One label of the end of a request.
@@ -360,12 +360,15 @@ impl Follower<'_> {
 
     /// The invariant that does not hold.
     fn broken(&self) -> Option<&'static str> {
-        let half: &[&str] = match self.setting.restart.rule {
-            RestartRule::SameQueue => &["complete.visit", "complete.unmark"],
-            _ => &["complete.uncount"],
+        let half: &[Complete] = match self.setting.restart.rule {
+            RestartRule::SameQueue => &[Complete::Visit, Complete::Unmark],
+            _ => &[Complete::Uncount],
         };
         let mut requests = 0..self.setting.requests;
-        let uncounts = requests.any(|request| half.contains(&self.place(request).as_str()));
+        let uncounts = requests.any(|request| {
+            let place = self.place(request);
+            half.iter().any(|at| place == Some(at.label()))
+        });
         invariant::broken_while(&self.world, self.setting, uncounts)
     }
 

@@ -1,8 +1,7 @@
 //! One action: labels of the real paths from one named label to the next.
 
-use std::sync::LazyLock;
-
 use blkmq::env::{Answer, Cpu, Effect, Solo};
+use blkmq::path::label::{Complete, List, Pass, Run};
 use blkmq::path::{Call, CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, CpuId, Op, RequestId, Sector, Sectors, Status};
@@ -12,62 +11,45 @@ use super::setting::Setting;
 use super::world::{Action, At, Hctx, Life, Running, World};
 use crate::spec::owner;
 
-/// Labels at which an action of the specification begins.
-#[derive(Debug)]
-struct Named {
-    mark: Label,
-    count: Label,
-    ask: Label,
-    issue: Label,
-    retry: Label,
-    put_back: Label,
-    restart: Label,
-    /// Labels that begin a step where each label is one.
-    apart: [(Label, At); 6],
+/// The action of the specification that begins at each label.
+const FIRST: [Option<At>; Label::COUNT] = begins(&[
+    (Run::MarkRestart.label(), At::Mark),
+    (Run::CountMark.label(), At::Count),
+    (Pass::Busy.label(), At::Ask),
+    (List::Tag.label(), At::Issue),
+    (List::TagRetry.label(), At::Retry),
+    (List::PutBack.label(), At::PutBack),
+    // Steps only where each label is one.
+    (List::TagInLine.label(), At::InLine),
+    (List::TagLine.label(), At::Line),
+    (List::TagStale.label(), At::Stale),
+    (List::TagLeave.label(), At::Leave),
+    (List::Restart.label(), At::Recheck),
+    (List::StillInLine.label(), At::StillInLine),
+]);
+
+const fn begins(pairs: &[(Label, At)]) -> [Option<At>; Label::COUNT] {
+    let mut first = [None; Label::COUNT];
+    let mut pair = 0;
+    while pair < pairs.len() {
+        let (label, at) = pairs[pair];
+        first[label.0 as usize] = Some(at);
+        pair += 1;
+    }
+    first
 }
 
-static NAMED: LazyLock<Named> = LazyLock::new(|| {
-    let find = |name: &str| {
-        Label::all()
-            .find(|label| label.name() == name)
-            .unwrap_or_else(|| panic!("no label {name}"))
-    };
-    Named {
-        mark: find("run.mark-restart"),
-        count: find("run.count-mark"),
-        ask: find("pass.busy"),
-        issue: find("list.tag"),
-        retry: find("list.tag-retry"),
-        put_back: find("list.put-back"),
-        restart: find("complete.restart"),
-        apart: [
-            (find("list.tag-in-line"), At::InLine),
-            (find("list.tag-line"), At::Line),
-            (find("list.tag-stale"), At::Stale),
-            (find("list.tag-leave"), At::Leave),
-            (find("list.restart"), At::Recheck),
-            (find("list.still-in-line"), At::StillInLine),
-        ],
-    }
-});
-
-impl Named {
-    /// The action that begins at this label.
-    fn at(&self, label: Label, setting: &Setting) -> Option<At> {
-        match label {
-            l if l == self.mark => Some(At::Mark),
-            l if l == self.count && setting.mark_split => Some(At::Count),
-            l if l == self.ask => Some(At::Ask),
-            l if l == self.issue => Some(At::Issue),
-            l if l == self.retry => Some(At::Retry),
-            l if l == self.put_back => Some(At::PutBack),
-            l if setting.by_labels => {
-                let found = self.apart.iter().find(|(label, _)| *label == l);
-                found.map(|&(_, at)| at)
-            }
-            _ => None,
+/// The action that begins at this label.
+fn begins_at(label: Label, setting: &Setting) -> Option<At> {
+    let at = FIRST[usize::from(label.0)]?;
+    let own = match at {
+        At::Count => setting.mark_split,
+        At::InLine | At::Line | At::Stale | At::Leave | At::Recheck | At::StillInLine => {
+            setting.by_labels
         }
-    }
+        _ => true,
+    };
+    own.then_some(at)
 }
 
 /// Whom an action is of, while it runs.
@@ -205,7 +187,6 @@ impl Runner {
         who: Who,
         mut wants: Option<LockId>,
     ) -> Option<LockId> {
-        let named = &*NAMED;
         loop {
             if let Some(id) = wants.take() {
                 acquire(&world.mq, id, &mut self.cpu);
@@ -252,8 +233,8 @@ impl Runner {
             let now = self.stack[0].label();
             let ends = match who {
                 Who::Inserter => false,
-                Who::Dispatch(_) => now != label && named.at(now, setting).is_some(),
-                Who::Completion => now == named.restart,
+                Who::Dispatch(_) => now != label && begins_at(now, setting).is_some(),
+                Who::Completion => now == Complete::Restart.label(),
             };
             if ends {
                 assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
@@ -294,7 +275,7 @@ impl World {
             return At::Start;
         };
         let label = Frame::Run(running.path).label();
-        let at = NAMED.at(label, setting);
+        let at = begins_at(label, setting);
         at.unwrap_or_else(|| unreachable!("{} begins no action", label.name()))
     }
 

@@ -3,6 +3,7 @@
 //! Waiting for locks is not in here: the lock table has it.
 
 use blkmq::path::Label;
+use blkmq::path::label::{Complete, Plug, Run, Submit};
 
 use super::Step;
 
@@ -72,20 +73,18 @@ impl Component {
 
     /// What a label's time counts for: by the kernel functions it stands for.
     pub fn of_label(label: Label) -> Component {
-        let name = label.name();
-        let (path, at) = name.split_once('.').unwrap_or((&name, ""));
+        let (path, at) = label.parts();
         let tag = at.contains("tag") || at.starts_with("wait-") || at.starts_with("put-");
-        let hook = matches!(
-            name.as_str(),
-            "submit.try-merge"
-                | "submit.elevator-merge"
-                | "plug.elevator"
-                | "complete.finish"
-                | "run.has-elevator"
-                | "run.has-side"
-        );
+        let hooks = [
+            Submit::TryMerge.label(),
+            Submit::ElevatorMerge.label(),
+            Plug::Elevator.label(),
+            Complete::Finish.label(),
+            Run::HasElevator.label(),
+            Run::HasSide.label(),
+        ];
         match path {
-            _ if hook => Component::Scheduler,
+            _ if hooks.contains(&label) => Component::Scheduler,
             "submit" | "pass" | "list" | "plug" | "complete" if tag && at != "put-back" => {
                 Component::Tags
             }

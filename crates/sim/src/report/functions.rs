@@ -7,6 +7,7 @@
 use std::fmt;
 
 use blkmq::path::Label;
+use blkmq::path::label::{Complete, Run, Submit};
 use serde::Serialize;
 
 use crate::recorder::Recorder;
@@ -27,8 +28,8 @@ pub struct FunctionReport {
 /// A function: its name, the label that each call passes once, and whether a label belongs to it.
 struct Function {
     name: &'static str,
-    entry: &'static str,
-    owns: fn(path: &str, at: &str) -> bool,
+    entry: Label,
+    owns: fn(Label) -> bool,
 }
 
 /// In the order in which a request meets them. Runs have no row: those that others ask for are not
@@ -36,38 +37,57 @@ struct Function {
 const FUNCTIONS: [Function; 4] = [
     Function {
         name: "blk_mq_submit_bio",
-        entry: "submit.enter",
-        owns: |path, _| path == "submit",
+        entry: Submit::Enter.label(),
+        owns: |label| path(label) == "submit",
     },
     Function {
         name: "blk_mq_sched_dispatch_requests",
-        entry: "run.peek-dispatch",
-        owns: |path, at| matches!(path, "pass" | "ctx" | "list") || path == "run" && dispatches(at),
+        entry: Run::PeekDispatch.label(),
+        owns: |label| matches!(path(label), "pass" | "ctx" | "list") || dispatches(label),
     },
     Function {
         name: "blk_mq_end_request",
-        entry: "complete.end",
-        owns: |path, at| path == "complete" && !restarts(at),
+        entry: Complete::End.label(),
+        owns: |label| path(label) == "complete" && !restarts(label),
     },
     Function {
         name: FunctionReport::SCHED_RESTART,
-        entry: "complete.restart",
-        owns: |path, at| path == "complete" && restarts(at),
+        entry: Complete::Restart.label(),
+        owns: restarts,
     },
 ];
 
+/// The group of a label.
+fn path(label: Label) -> &'static str {
+    label.parts().0
+}
+
 /// Labels of a run that are not its entry.
-fn dispatches(at: &str) -> bool {
-    matches!(
-        at,
-        "peek-dispatch" | "take-dispatch" | "mark-restart" | "count-mark" | "busy" | "leftovers"
-    )
+fn dispatches(label: Label) -> bool {
+    let own = [
+        Run::PeekDispatch,
+        Run::TakeDispatch,
+        Run::MarkRestart,
+        Run::CountMark,
+        Run::Busy,
+        Run::Leftovers,
+    ];
+    own.iter().any(|at| at.label() == label)
 }
 
 /// Labels between the freed tag and the hctx that is run.
-fn restarts(at: &str) -> bool {
-    let walk = ["visit", "unmark", "uncount", "sees-dispatch", "sees-work"];
-    walk.contains(&at) || matches!(at, "restart" | "clear-restart" | "clear-flag")
+fn restarts(label: Label) -> bool {
+    let own = [
+        Complete::Restart,
+        Complete::ClearRestart,
+        Complete::ClearFlag,
+        Complete::Visit,
+        Complete::Unmark,
+        Complete::Uncount,
+        Complete::SeesDispatch,
+        Complete::SeesWork,
+    ];
+    own.iter().any(|at| at.label() == label)
 }
 
 impl FunctionReport {
@@ -78,16 +98,9 @@ impl FunctionReport {
     pub fn all(recorder: &Recorder) -> Vec<FunctionReport> {
         let labels: Vec<_> = recorder.spent.labels().collect();
         let of = |function: &Function| {
-            let name = |label: Label| label.name();
-            let entered = labels
-                .iter()
-                .find(|(label, _)| name(*label) == function.entry);
+            let entered = labels.iter().find(|(label, _)| *label == function.entry);
             let hits = entered.map_or(0, |(_, sum)| sum.count);
-            let own = labels.iter().filter(|(label, _)| {
-                let name = name(*label);
-                let (path, at) = name.split_once('.').unwrap_or((&name, ""));
-                (function.owns)(path, at)
-            });
+            let own = labels.iter().filter(|(label, _)| (function.owns)(*label));
             let ps: u64 = own.map(|(_, sum)| sum.ps).sum();
             FunctionReport {
                 function: function.name,
@@ -128,36 +141,13 @@ mod tests {
     use blkmq::path::Label;
 
     #[test]
-    fn functions_know_their_labels() {
-        let names: Vec<String> = Label::all().map(Label::name).collect();
+    fn a_label_is_of_one_function() {
         for function in &FUNCTIONS {
-            let (path, at) = function.entry.split_once('.').unwrap();
-            assert!(names.iter().any(|name| name == function.entry));
-            assert!((function.owns)(path, at), "{}", function.entry);
+            assert!((function.owns)(function.entry), "{}", function.name);
         }
-        for name in &names {
-            let (path, at) = name.split_once('.').unwrap();
-            let owners = FUNCTIONS.iter().filter(|f| (f.owns)(path, at)).count();
-            assert!(owners <= 1, "{name}");
-        }
-        for at in [
-            "visit",
-            "unmark",
-            "uncount",
-            "sees-dispatch",
-            "sees-work",
-            "clear-flag",
-        ] {
-            assert!(names.contains(&format!("complete.{at}")), "{at}");
-        }
-        for at in [
-            "take-dispatch",
-            "mark-restart",
-            "count-mark",
-            "busy",
-            "leftovers",
-        ] {
-            assert!(names.contains(&format!("run.{at}")), "{at}");
+        for label in Label::all() {
+            let owners = FUNCTIONS.iter().filter(|f| (f.owns)(label)).count();
+            assert!(owners <= 1, "{}", label.name());
         }
     }
 }

@@ -6,24 +6,23 @@
 
 use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap};
-use crate::path::{Next, Traced, list, lock, trace_rq};
+use crate::path::{Next, Traced, labels, list, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, RequestId};
 use crate::rules::RequeueOrder;
 use crate::sbitmap::Put;
 
-/// Labels of a request that is given back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::path) enum At {
-    /// Has it a driver tag besides its identity?
-    Start,
-    /// Give that tag back.
-    PutTag,
-    /// Under requeue_lock: add it to the list.
-    Add,
+labels! {
+    /// Labels of a request that is given back.
+    pub enum At in "requeue-request" {
+        /// Has it a driver tag besides its identity?
+        Start,
+        /// Give that tag back.
+        PutTag,
+        /// Under requeue_lock: add it to the list.
+        Add,
+    }
 }
-
-pub(in crate::path) const LABELS: &[&str] = &["start", "put-tag", "add"];
 
 /// blk_mq_requeue_request(), with the list kicked. Leaves the CPU's answer alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -52,8 +52,8 @@ pub(super) struct Machine {
 
 /// What is around the block layer, and what it printed.
 pub(super) struct Rest {
-    /// The next path stops before the label of this name.
-    pub(super) until: Option<String>,
+    /// The next path stops before this label.
+    pub(super) until: Option<Label>,
     woken: Vec<usize>,
     /// When the work item of each hctx runs.
     run_work: Vec<Option<Duration>>,
@@ -290,9 +290,8 @@ impl Driver for Walk<'_> {
 
     /// Stops before the label that it was told.
     fn turn(&mut self, at: &mut drive::Context<'_>) -> Flow<Self> {
-        let until = self.rest.until.as_ref();
         let label = at.stack.last().map(Frame::label);
-        if until.is_some_and(|until| label.is_some_and(|label| *until == label.name())) {
+        if self.rest.until.is_some() && self.rest.until == label {
             self.rest.until = None;
             return ControlFlow::Break(End::Stops);
         }

@@ -43,7 +43,7 @@ pub(super) struct Kinds(Vec<Kind>);
 
 impl Kinds {
     pub(super) fn new() -> Kinds {
-        Kinds(Label::all().map(|label| kind(&label.name())).collect())
+        Kinds(Label::all().map(|label| kind(label.name())).collect())
     }
 
     pub(super) fn of(&self, label: Label) -> Kind {

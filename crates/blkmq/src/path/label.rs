@@ -1,0 +1,233 @@
+//! The labels of all paths: each has a type, a number and a name.
+//!
+//! A path declares its labels with [`labels!`] in its own file, as an enum `At` under the name of
+//! its group: `pub enum At in "list" { Restart, .. }` gives `At::Restart`, its name
+//! `list.restart`, and `At::Restart.label()`, a constant. The list of groups at the end of this
+//! file numbers them densely, in its order.
+//!
+//! A new group, wherever its path lives (`elevator/<name>/` too): declare it there with
+//! `crate::path::label::labels!`, and add one line to the list, `Name = crate::place::At`. Without
+//! the line `.label()` does not compile. The path itself is one more entry of `path!` in `path.rs`.
+//! Other crates spell a label `label::List::Restart.label()`, so that a wrong one does not compile;
+//! names out of files are looked up with [`Label::by_name`].
+
+/// A label of any path, numbered densely.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Label(pub u8);
+
+impl Label {
+    /// Number of labels of all paths.
+    pub const COUNT: usize = COUNT;
+
+    /// Path and label, as docs, traces and profiles name it: `run.stopped`.
+    pub fn name(self) -> &'static str {
+        NAMES[usize::from(self.0)]
+    }
+
+    /// The label of this name, if there is one.
+    pub fn by_name(name: &str) -> Option<Label> {
+        Label::all().find(|label| label.name() == name)
+    }
+
+    /// Its path's group and its name in there.
+    ///
+    /// # Panics
+    /// Never: each name has a dot.
+    pub fn parts(self) -> (&'static str, &'static str) {
+        let parts = self.name().split_once('.');
+        parts.expect("labels! puts a dot between group and variant")
+    }
+
+    /// All labels.
+    pub fn all() -> impl Iterator<Item = Label> {
+        (0..Label::COUNT).map(|label| Label(label as u8))
+    }
+}
+
+/// What [`labels!`] makes of an enum.
+pub(crate) trait Group: Copy {
+    /// Name of the group.
+    const NAME: &'static str;
+    /// Names of the labels with that of the group, in order.
+    const NAMES: &'static [&'static str];
+}
+
+/// Where the list puts a group.
+pub(crate) trait Numbered: Group {
+    /// Number of its first label.
+    const BASE: usize;
+}
+
+/// Declares the labels of one path: an enum, the names of its variants, their numbers.
+macro_rules! labels {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $At:ident in $group:literal {
+            $($(#[doc = $doc:literal])+ $variant:ident,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        $vis enum $At { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl $crate::path::label::Group for $At {
+            const NAME: &'static str = $group;
+            const NAMES: &'static [&'static str] = &[$({
+                const LEN: usize = $crate::path::label::length($group, stringify!($variant));
+                const NAME: [u8; LEN] =
+                    $crate::path::label::spell($group, stringify!($variant));
+                $crate::path::label::as_str(&NAME)
+            },)+];
+        }
+
+        impl $At {
+            /// The label.
+            #[inline]
+            pub const fn label(self) -> $crate::path::label::Label {
+                let base = <$At as $crate::path::label::Numbered>::BASE;
+                $crate::path::label::Label((base + self as usize) as u8)
+            }
+        }
+    };
+}
+pub(crate) use labels;
+
+/// Bytes of `group.variant` with the variant in kebab case.
+pub(crate) const fn length(group: &str, variant: &str) -> usize {
+    kebab_length(variant) + group.len() + 1
+}
+
+const fn kebab_length(variant: &str) -> usize {
+    let variant = variant.as_bytes();
+    let mut length = variant.len();
+    let mut at = 1;
+    while at < variant.len() {
+        if variant[at].is_ascii_uppercase() {
+            length += 1;
+        }
+        at += 1;
+    }
+    length
+}
+
+/// Those bytes: `list.wait-run` of `list` and `WaitRun`.
+pub(crate) const fn spell<const LEN: usize>(group: &str, variant: &str) -> [u8; LEN] {
+    let (group, variant) = (group.as_bytes(), variant.as_bytes());
+    let mut name = [b'.'; LEN];
+    let mut to = 0;
+    while to < group.len() {
+        name[to] = group[to];
+        to += 1;
+    }
+    to += 1;
+    let mut at = 0;
+    while at < variant.len() {
+        if variant[at].is_ascii_uppercase() && at > 0 {
+            name[to] = b'-';
+            to += 1;
+        }
+        name[to] = variant[at].to_ascii_lowercase();
+        to += 1;
+        at += 1;
+    }
+    assert!(to == LEN, "length() counted otherwise");
+    name
+}
+
+/// A name out of its bytes.
+pub(crate) const fn as_str(name: &'static [u8]) -> &'static str {
+    match core::str::from_utf8(name) {
+        Ok(name) => name,
+        Err(_) => panic!("identifiers of labels are ASCII"),
+    }
+}
+
+/// `DdInsert` stands for the group `dd-insert`.
+const fn stands_for(variant: &str, group: &str) -> bool {
+    let mut at = 0;
+    let mut from = 0;
+    let (variant, group) = (variant.as_bytes(), group.as_bytes());
+    while at < group.len() && from < variant.len() {
+        if variant[from].is_ascii_uppercase() && from > 0 {
+            if group[at] != b'-' {
+                return false;
+            }
+            at += 1;
+        }
+        if at == group.len() || group[at] != variant[from].to_ascii_lowercase() {
+            return false;
+        }
+        at += 1;
+        from += 1;
+    }
+    at == group.len() && from == variant.len()
+}
+
+/// Numbers the groups: each begins where the one before ends.
+macro_rules! groups {
+    ($($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)+) => {
+        $($(#[doc = $doc])+ pub use $Path as $Name;)+
+        const GROUPS: &[&[&str]] = &[$(<$Name as Group>::NAMES),+];
+        $(const _: () = assert!(
+            stands_for(stringify!($Name), <$Name as Group>::NAME),
+            "a group is called otherwise here than where it is declared"
+        );)+
+        groups!(after 0; $($Name)+);
+    };
+    (after $base:expr; $Name:ident $($rest:ident)*) => {
+        impl Numbered for $Name {
+            const BASE: usize = $base;
+        }
+        groups!(after <$Name as Numbered>::BASE + <$Name as Group>::NAMES.len(); $($rest)*);
+    };
+    (after $base:expr;) => {
+        const COUNT: usize = $base;
+    };
+}
+
+/// Names of all labels, by number.
+static NAMES: [&str; COUNT] = {
+    assert!(COUNT <= 256, "a label's number is a byte");
+    let mut names = [""; COUNT];
+    let (mut group, mut to) = (0, 0);
+    while group < GROUPS.len() {
+        let mut at = 0;
+        while at < GROUPS[group].len() {
+            names[to] = GROUPS[group][at];
+            to += 1;
+            at += 1;
+        }
+        group += 1;
+    }
+    names
+};
+
+groups! {
+    /// A bio from submit_bio() on.
+    Submit = super::submit::At,
+    /// Flush of a plug, and direct issue.
+    Plug = super::plug::At,
+    /// Insertion of one request.
+    Insert = super::insert::At,
+    /// A run of a hardware queue.
+    Run = super::run::At,
+    /// A pass over the scheduler.
+    Pass = super::pass::At,
+    /// A list of requests on its way to the device.
+    List = super::list::At,
+    /// Emptying the software queues.
+    Ctx = super::ctx::At,
+    /// End of a request.
+    Complete = super::complete::At,
+    /// Entry of the flush machine.
+    Flush = super::flush::At,
+    /// requeue_work.
+    Requeue = super::requeue::At,
+    /// A request that its driver gives back.
+    RequeueRequest = super::requeue::RequestAt,
+    /// Insertion of a list by the January 2024 series.
+    DdInsert = super::dd_insert::At,
+}
+
+#[cfg(test)]
+mod tests;

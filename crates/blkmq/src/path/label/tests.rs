@@ -1,0 +1,41 @@
+//! Names against variants, numbers against places.
+
+use super::{Complete, Ctx, DdInsert, Label, List, Run, Submit, stands_for};
+use std::collections::BTreeSet;
+
+#[test]
+fn a_name_is_the_group_and_the_variant_in_kebab_case() {
+    assert_eq!(super::length("list", "WaitARun"), 15);
+    assert_eq!(&super::spell::<15>("list", "WaitARun"), b"list.wait-a-run");
+    assert_eq!(Submit::Enter.label().name(), "submit.enter");
+    assert_eq!(List::TagInLine.label().name(), "list.tag-in-line");
+    assert_eq!(Run::Ctx.label().parts(), ("run", "ctx"));
+}
+
+#[test]
+fn groups_follow_one_another() {
+    const LAST: Label = DdInsert::Absorbed.label();
+    assert_eq!(Submit::Enter.label(), Label(0));
+    assert_eq!(usize::from(LAST.0), Label::COUNT - 1);
+    assert_eq!(Complete::End.label().0, Ctx::List.label().0 + 1);
+    assert_eq!(LAST.name(), "dd-insert.absorbed");
+}
+
+#[test]
+fn every_label_has_a_name_of_its_own() {
+    let names: BTreeSet<&str> = Label::all().map(Label::name).collect();
+    assert_eq!(names.len(), Label::COUNT);
+    for label in Label::all() {
+        assert_eq!(Label::by_name(label.name()), Some(label));
+    }
+    assert_eq!(Label::by_name("list.offer"), None, "it was once");
+}
+
+#[test]
+fn a_group_has_one_name() {
+    assert!(stands_for("DdInsert", "dd-insert"));
+    assert!(stands_for("List", "list"));
+    for wrong in ["ddinsert", "dd-inser", "dd-inserts", "dd_insert", ""] {
+        assert!(!stands_for("DdInsert", wrong), "{wrong}");
+    }
+}
