@@ -19,7 +19,7 @@ pub use stack::{DEPTH, Stack};
 use crate::env::{Answer, Cpu, Env};
 use crate::path::{Frame, Label, Next, Path};
 use crate::queue::{BlkMq, LockId};
-use crate::request::{HctxId, RequestId};
+use crate::request::{HctxId, QueueId, RequestId};
 
 /// Whether a context goes on, or why it does not.
 pub type Flow<D> = ControlFlow<<D as Driver>::Stop>;
@@ -37,7 +37,7 @@ pub struct Context<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
     /// Number of the queue.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Which request; it holds a driver tag.
     pub rq: RequestId,
     /// `bd.last`.
@@ -115,13 +115,13 @@ pub trait Driver {
     fn offer(&mut self, offer: Offer, at: &mut Context<'_>) -> Flow<Self>;
 
     /// get_budget: puts `Answer::Budget` or `Answer::NoBudget` into the CPU, or stops.
-    fn budget(&mut self, queue: u8, cpu: &mut Cpu) -> Flow<Self>;
+    fn budget(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self>;
 
     /// put_budget of a request that was never offered.
-    fn put_budget(&mut self, queue: u8, token: u32, cpu: &mut Cpu) -> Flow<Self>;
+    fn put_budget(&mut self, queue: QueueId, token: u32, cpu: &mut Cpu) -> Flow<Self>;
 
     /// commit_rqs.
-    fn commit(&mut self, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> Flow<Self>;
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> Flow<Self>;
 
     /// io_schedule() until somebody wakes this context. Behind it the path goes on.
     fn park(&mut self, cpu: &mut Cpu) -> Flow<Self>;

@@ -38,7 +38,9 @@ use label::labels;
 use crate::env::{Cpu, Env, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
-use crate::request::{BioId, HctxId, Op, OpFlags, RequestId, RequestPool, Sector, Sectors, Status};
+use crate::request::{
+    BioId, HctxId, Op, OpFlags, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
+};
 use crate::time::Jiffies;
 
 /// What a path wants before its next label. A tag and one number, so that a label returns it in
@@ -101,7 +103,7 @@ pub enum Call {
     /// blk_mq_run_hw_queue().
     Run {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// Which hctx.
         hctx: HctxId,
         /// Leave it to kblockd.
@@ -110,7 +112,7 @@ pub enum Call {
     /// blk_mq_end_request().
     End {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// Which request.
         rq: RequestId,
         /// How it ended.
@@ -119,14 +121,14 @@ pub enum Call {
     /// blk_mq_free_request().
     Free {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// Which request.
         rq: RequestId,
     },
     /// blk_insert_flush().
     Flush {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// Which request.
         rq: RequestId,
     },
@@ -135,7 +137,7 @@ pub enum Call {
     /// dd_insert_requests() of the January 2024 series.
     DdInsert {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// The requests, in order.
         list: QueueList,
         /// BLK_MQ_INSERT_AT_HEAD.
@@ -144,14 +146,14 @@ pub enum Call {
     /// A flush of the running task's plug.
     Unplug {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// Why.
         why: Unplug,
     },
     /// Direct issue of one request.
     Issue {
         /// Number of the queue.
-        queue: u8,
+        queue: QueueId,
         /// Which request.
         rq: RequestId,
     },
@@ -263,7 +265,7 @@ impl Frame {
     }
 
     /// Number of the queue it works on.
-    pub fn queue(&self) -> u8 {
+    pub fn queue(&self) -> QueueId {
         match self {
             Frame::Submit(path) => path.queue,
             Frame::Plug(path) => path.queue,
@@ -360,17 +362,17 @@ pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {
 
 /// A lock of `queue`.
 #[inline]
-pub(crate) fn lock(queue: u8, kind: LockKind, index: u32) -> Next {
+pub(crate) fn lock(queue: QueueId, kind: LockKind, index: u32) -> Next {
     Next::Lock(LockId::new(queue, kind, index))
 }
 
 /// A try at the scheduler's lock.
-pub(crate) fn try_elevator(queue: u8) -> Next {
+pub(crate) fn try_elevator(queue: QueueId) -> Next {
     Next::TryLock(LockId::new(queue, LockKind::Elevator, 0))
 }
 
 /// A trace point of a request.
-pub(crate) fn trace_rq(cpu: &mut Cpu, queue: u8, action: TraceAction, snapshot: Traced) {
+pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced) {
     cpu.emit(TracePoint {
         action,
         queue,
@@ -392,7 +394,7 @@ pub(crate) fn trace_rq(cpu: &mut Cpu, queue: u8, action: TraceAction, snapshot: 
 }
 
 /// A trace point without address: P, U, UT.
-pub(crate) fn trace_count(cpu: &mut Cpu, queue: u8, action: TraceAction, count: u64) {
+pub(crate) fn trace_count(cpu: &mut Cpu, queue: QueueId, action: TraceAction, count: u64) {
     cpu.emit(TracePoint {
         action,
         queue,

@@ -15,7 +15,7 @@ use crate::elevator::Elevator;
 use crate::elevator::mq_deadline::DeadlineShared;
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
-use crate::request::{CpuId, HctxId, RequestId, RequestPool};
+use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
 use crate::rules::{Insertion, SchedulerKind};
 use crate::sbitmap::Sbitmap;
 use crate::tags::{TagSet, cpus_of};
@@ -41,9 +41,9 @@ solo_value!(BlkMq { locks; sets, queues });
 #[derive(Debug)]
 pub struct RequestQueue<E: Env> {
     /// Number in its `BlkMq`.
-    pub id: u8,
+    pub id: QueueId,
     /// Number of its tag set.
-    pub set: u8,
+    pub set: SetId,
     /// What does not change while it runs.
     pub settings: QueueSettings,
     /// Requests and bios.
@@ -179,7 +179,7 @@ impl<E: Env> BlkMq<E> {
         let mut sets: Vec<TagSet<E>> = Vec::with_capacity(config.len());
         let mut queues: Vec<RequestQueue<E>> = Vec::new();
         for on_set in config {
-            let number = u8::try_from(sets.len()).expect("at most 256 tag sets");
+            let number = SetId(u8::try_from(sets.len()).expect("at most 256 tag sets"));
             let first = queues.len();
             let settings = &on_set[0].settings;
             let mut set = TagSet::new(
@@ -196,7 +196,7 @@ impl<E: Env> BlkMq<E> {
                 }
             }
             for queue in on_set {
-                let id = u8::try_from(queues.len()).expect("at most 256 queues");
+                let id = QueueId(u8::try_from(queues.len()).expect("at most 256 queues"));
                 queues.push(RequestQueue::new(id, number, queue, &set, hint));
             }
             sets.push(set);
@@ -211,21 +211,21 @@ impl<E: Env> BlkMq<E> {
 
     /// The tag set of this queue.
     #[inline]
-    pub fn set_of(&self, queue: u8) -> &TagSet<E> {
-        &self.sets[usize::from(self.queue(queue).set)]
+    pub fn set_of(&self, queue: QueueId) -> &TagSet<E> {
+        &self.sets[self.queue(queue).set.index()]
     }
 
     /// The queue of this number.
     #[inline]
-    pub fn queue(&self, id: u8) -> &RequestQueue<E> {
-        &self.queues[usize::from(id)]
+    pub fn queue(&self, id: QueueId) -> &RequestQueue<E> {
+        &self.queues[id.index()]
     }
 }
 
 impl<E: Env> RequestQueue<E> {
     fn new(
-        id: u8,
-        set_number: u8,
+        id: QueueId,
+        set_number: SetId,
         config: &QueueConfig,
         set: &TagSet<E>,
         hint: &mut dyn FnMut() -> u32,

@@ -11,6 +11,8 @@ mod pool;
 pub use lines::{Lines, RequestLines};
 pub use pool::{RequestPool, Slot};
 
+use core::fmt;
+
 use crate::time::{Jiffies, SimTime};
 
 /// Address in units of 512 bytes.
@@ -31,6 +33,37 @@ pub struct CpuId(pub u16);
 /// A hardware context of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct HctxId(pub u16);
+
+/// A request queue of one `BlkMq`. Not a disk and not a device: one device may own several queues,
+/// and a queue below a stacked device has no disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct QueueId(pub u8);
+
+/// A tag set of one `BlkMq`: that of one queue, or shared by several.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct SetId(pub u8);
+
+impl QueueId {
+    /// Where it stands in a list of all queues.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl SetId {
+    /// Where it stands in a list of all tag sets.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl fmt::Display for QueueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Slot of a request in its queue's [`RequestPool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -11,7 +11,7 @@ pub(crate) use cpumap::cpus_of;
 pub use cpumap::{CpuTopology, map_queues};
 
 use crate::env::{Count, Env, Lock, solo_value};
-use crate::request::{CpuId, HctxId, Op};
+use crate::request::{CpuId, HctxId, Op, QueueId};
 use crate::rules::{CpuMap, Rules};
 use crate::sbitmap::Sbitmap;
 
@@ -27,7 +27,7 @@ pub enum Waiter {
     /// A hardware context (`hctx->dispatch_wait`).
     Hctx {
         /// Number of the queue in its `BlkMq`.
-        queue: u8,
+        queue: QueueId,
         /// Which context.
         hctx: HctxId,
         /// WQ_FLAG_EXCLUSIVE: its wake-up is one of the batch. No kernel has it so.

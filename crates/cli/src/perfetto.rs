@@ -92,7 +92,7 @@ impl Perfetto {
             timeline,
             &self.lives,
             |task| simulator.task_name(task),
-            |disk| simulator.disk_name(disk),
+            |queue| simulator.disk_name(queue),
         );
         let file = self.file.take().expect("completed once");
         self.written = Some(file.put(&text)?);

@@ -105,7 +105,7 @@ impl TraceOut {
             event.cpu = u32::from(cpu.0);
             // Task 0 is the idle task.
             event.pid = if task == 0 { 0 } else { FIRST_PID + task - 1 };
-            let (writer, device) = &mut self.writers[usize::from(point.queue)];
+            let (writer, device) = &mut self.writers[point.queue.index()];
             event.device = *device;
             writer.write(&event)?;
         }

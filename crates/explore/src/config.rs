@@ -7,7 +7,7 @@ use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::{HctxId, Op};
+use blkmq::request::{HctxId, Op, QueueId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -86,7 +86,7 @@ pub struct Task {
     /// CPU it runs on.
     pub cpu: u16,
     /// Queue that it submits to.
-    pub queue: u8,
+    pub queue: QueueId,
     /// How many bios.
     pub bios: u32,
     /// That many go through one plug, which is then flushed; 0: no plug.
@@ -104,7 +104,7 @@ impl Task {
     pub const fn read(cpu: u16) -> Task {
         Task {
             cpu,
-            queue: 0,
+            queue: QueueId(0),
             bios: 1,
             plugged: 0,
             op: Op::Read,
@@ -216,8 +216,8 @@ impl Config {
     }
 
     /// An hctx among those of all queues.
-    pub(crate) fn place(&self, queue: u8, hctx: HctxId) -> usize {
-        usize::from(queue) * usize::from(self.hctxs) + usize::from(hctx.0)
+    pub(crate) fn place(&self, queue: QueueId, hctx: HctxId) -> usize {
+        queue.index() * usize::from(self.hctxs) + usize::from(hctx.0)
     }
 
     /// The block layer, idle.

@@ -12,7 +12,7 @@ use crate::world::{Choice, Fixed, Phase, Role, Slot, World};
 use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Count, Lock, Solo, Word};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Place, Request, RequestId, RequestPool};
+use blkmq::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use blkmq::sbitmap::{Sbitmap, WaitState};
 use blkmq::tags::Waiter;
 
@@ -272,7 +272,7 @@ fn places(world: &World, q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<S
 /// A request whose place is not where it was found.
 fn misplaced(
     world: &World,
-    queue: u8,
+    queue: QueueId,
     (id, rq): (RequestId, &Request),
     there: Option<Place>,
 ) -> Option<String> {
@@ -364,7 +364,7 @@ fn stuck(world: &World) -> String {
     )];
     for q in &world.mq.queues {
         let of = match q.id {
-            0 => String::new(),
+            QueueId(0) => String::new(),
             id => format!(" of queue {id}"),
         };
         q.with_pool(|pool| {

@@ -18,7 +18,7 @@ use blkmq::path::{
     CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, CpuId, HctxId, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, CpuId, HctxId, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
 pub(crate) use context::{Context, Phase, Role};
 
 /// One thing that can happen next.
@@ -33,7 +33,7 @@ pub(crate) struct Choice {
 /// A request by its queue and its place in that one's pool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Slot {
-    pub(crate) queue: u8,
+    pub(crate) queue: QueueId,
     pub(crate) rq: RequestId,
 }
 
@@ -318,7 +318,7 @@ impl World {
             }
             Role::RequeueWork => {
                 self.outside.requeue_work = false;
-                (Frame::Requeue(RequeuePath::new(0)), true)
+                (Frame::Requeue(RequeuePath::new(QueueId(0))), true)
             }
             Role::Completer(_) => {
                 let slot = if fixed.completes_twice() {

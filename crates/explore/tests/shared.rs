@@ -6,6 +6,7 @@
 
 mod counts;
 
+use blkmq::request::QueueId;
 use blkmq::rules::{Recheck, Restart, Rules, SchedulerKind, TagLine};
 use counts::compare;
 use explore::{Config, Mutant, Report, Task, exhaustive, walk};
@@ -30,7 +31,7 @@ fn shared(rules: Rules, kind: SchedulerKind, tags: u32, tasks: &[&str]) -> Confi
     config.nr_requests = 4;
     for (queue, ways) in (0..).zip(tasks) {
         config.tasks.extend(ways.chars().map(|way| Task {
-            queue,
+            queue: QueueId(queue),
             passthrough: way == 'p',
             ..Task::read(0)
         }));

@@ -3,7 +3,7 @@
 //! `SOAK_SEED` gives the first seed (`cargo xtask soak --seed N`); it is printed first, and the
 //! same seed takes the same walks.
 
-use blkmq::request::Op;
+use blkmq::request::{Op, QueueId};
 use blkmq::rules::{Rules, SchedulerKind};
 use explore::{Config, Mutant, Refusal, Task, Verdict, walk};
 
@@ -19,7 +19,7 @@ fn busy(rules: Rules, scheduler: SchedulerKind, hctxs: u16, tags: u32) -> Config
     );
     let mut config = Config::new(&name, rules, scheduler, 0);
     let task = |cpu: u16, plugged, op, flush| Task {
-        queue: 0,
+        queue: QueueId(0),
         cpu,
         bios: 200,
         plugged,

@@ -14,7 +14,7 @@ mod restart;
 use blkmq::env::{Cpu, Solo};
 use blkmq::path::{Frame, Next};
 use blkmq::queue::BlkMq;
-use blkmq::request::HctxId;
+use blkmq::request::{HctxId, QueueId};
 use blkmq::schedule::{Schedule, Step};
 
 use crate::plan::Plan;
@@ -95,7 +95,7 @@ impl Binding {
     }
 
     /// A work item is to run; `delayed`: after a time.
-    pub(crate) fn item(&mut self, queue: u8, delayed: bool) {
+    pub(crate) fn item(&mut self, queue: QueueId, delayed: bool) {
         match self {
             Binding::Restart(binding) => binding.item(queue, delayed),
             Binding::Dispatch(binding) => binding.armed(),
@@ -103,7 +103,7 @@ impl Binding {
     }
 
     /// The worker on this lane is about to run the hctx.
-    pub(crate) fn work_begins(&mut self, mq: &BlkMq<Solo>, lane: usize, queue: u8) {
+    pub(crate) fn work_begins(&mut self, mq: &BlkMq<Solo>, lane: usize, queue: QueueId) {
         match self {
             Binding::Restart(binding) => binding.work_begins(lane, queue),
             Binding::Dispatch(binding) => binding.fires(mq, lane),

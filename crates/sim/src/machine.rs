@@ -11,6 +11,7 @@ mod effects;
 mod fio;
 mod irq;
 mod lines;
+mod numbers;
 mod replay;
 mod setup;
 mod stall;
@@ -27,7 +28,7 @@ pub use stall::{Stall, StalledRequest};
 
 use blkmq::env::{Solo, TracePoint};
 use blkmq::queue::BlkMq;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use crate::binding::Binding;
@@ -40,6 +41,7 @@ use crate::recorder::Recorder;
 use arbiter::Arbiter;
 use cpu::{CpuState, LevelState};
 use lines::OuterLines;
+use numbers::Numbers;
 use task::{Task, TaskId};
 use work::KernelWork;
 
@@ -61,13 +63,13 @@ enum Event {
     Step(Of),
     /// The lock of this number is free for its first waiter.
     Grant(u64),
-    /// A device's timer: its mark, and the disk's number in bits that no mark uses.
+    /// A device's timer: its mark, and the queue's number in bits that no mark uses.
     Timer(u64),
-    /// A hard interrupt: disk and CPU, and vector.
+    /// A hard interrupt: queue and CPU, and vector.
     Interrupt(Of),
     /// An interrupt from another CPU: softirq work or a task to run.
     Ipi(Of),
-    /// The delay of the work item of a disk's hctx is over; void if its generation moved.
+    /// The delay of the work item of a queue's hctx is over; void if its generation moved.
     Work(Of),
     /// The ramp is over.
     Measure,
@@ -88,14 +90,14 @@ impl Of {
         Of::new(u32::from(cpu.0), detail)
     }
 
-    /// A CPU or an hctx as one of a disk: for an interrupt, for a work item.
-    fn part(disk: u8, part: u16, detail: u32) -> Of {
-        Of::new(u32::from(disk) << 16 | u32::from(part), detail)
+    /// A CPU or an hctx as one of a queue: for an interrupt, for a work item.
+    fn part(queue: QueueId, part: u16, detail: u32) -> Of {
+        Of::new(u32::from(queue.0) << 16 | u32::from(part), detail)
     }
 
-    /// The disk of [`Of::part`].
-    fn disk(self) -> u8 {
-        (self.0 >> 48) as u8
+    /// The queue of [`Of::part`].
+    fn queue(self) -> QueueId {
+        QueueId((self.0 >> 48) as u8)
     }
 
     fn whom(self) -> u32 {
@@ -147,6 +149,8 @@ struct Disk {
 pub struct Simulator {
     core: Core,
     mq: BlkMq<Solo>,
+    /// Which disk is which queue.
+    numbers: Numbers,
     cpus: Vec<CpuState>,
     /// The other thread of each CPU's core.
     siblings: Vec<Option<CpuId>>,
@@ -241,12 +245,12 @@ impl Simulator {
             }
             Event::Grant(lock) => self.grant_first(lock as usize),
             Event::Timer(mark) => {
-                let (disk, mark) = effects::split_mark(mark);
-                self.with_device(disk, None, |device, now, out| device.timer(mark, now, out));
+                let (queue, mark) = effects::split_mark(mark);
+                self.with_device(queue, None, |device, now, out| device.timer(mark, now, out));
             }
             Event::Interrupt(of) => {
                 let cpu = self.cpu_mut(of.on());
-                cpu.irqs.push_back((of.disk(), of.detail()));
+                cpu.irqs.push_back((of.queue(), of.detail()));
                 cpu.interrupted = true;
                 self.notice(of.on());
             }
@@ -257,7 +261,7 @@ impl Simulator {
                 self.notice(of.on());
             }
             Event::Measure => self.begin_measuring(),
-            Event::Work(of) => self.work_due(of.disk(), of.whom() as u16, of.detail()),
+            Event::Work(of) => self.work_due(of.queue(), of.whom() as u16, of.detail()),
             Event::Resume(of) => {
                 let (task, generation) = (TaskId(of.whom()), of.detail());
                 if self.tasks[task.index()].generation == generation {

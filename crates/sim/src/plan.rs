@@ -4,16 +4,18 @@
 //! checks it as a whole; nothing behind it looks at the scenario again.
 
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::request::IoPrio;
+use blkmq::request::{IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
 use blkmq::time::Duration;
 
 mod device;
+mod ids;
 
 pub use device::{
     BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
     ScsiDebugPlan,
 };
+pub use ids::{DeviceId, DiskId};
 
 /// A run, ready to be simulated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,7 +54,7 @@ pub struct MachinePlan {
 pub struct DiskPlan {
     /// Number of its tag set. Disks with one number draw from one set, and their devices' queues
     /// and depths are alike.
-    pub set: u8,
+    pub set: SetId,
     /// The queue and its scheduler.
     pub queue: QueuePlan,
     /// The device below it.
@@ -134,7 +136,7 @@ pub struct PerDirection<T> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilePlan {
     /// Number of the disk.
-    pub disk: u8,
+    pub disk: DiskId,
     /// Smallest I/O of the disk, sectors.
     pub block_sectors: u32,
     /// First sector of the region.

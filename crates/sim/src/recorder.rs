@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
 pub use crate::machine::{LockStats, TaskUsage, Usage};
-use crate::plan::Plan;
+use crate::plan::{DiskId, Plan};
 pub use series::Series;
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use watch::LockSpread;
@@ -28,7 +28,7 @@ pub struct IoRecord {
     /// Index of the thread in the plan.
     pub thread: usize,
     /// Number of the disk.
-    pub disk: u8,
+    pub disk: DiskId,
     /// Operation; a flush stands for an fsync.
     pub op: Op,
     /// Length.
@@ -216,9 +216,9 @@ impl Recorder {
     }
 
     /// A disk's device has one request more, or one less.
-    pub(crate) fn depth_changes(&mut self, disk: u8, now: SimTime, more: bool) {
+    pub(crate) fn depth_changes(&mut self, disk: DiskId, now: SimTime, more: bool) {
         self.device_depth.change(now, more);
-        if let Some(disk) = self.disks.get_mut(usize::from(disk)) {
+        if let Some(disk) = self.disks.get_mut(disk.index()) {
             disk.depth.change(now, more);
         }
     }
@@ -236,7 +236,7 @@ impl Recorder {
             Op::Flush => 3,
         };
         self.jobs[self.job_of[io.thread]].directions[direction].add(io);
-        if let Some(disk) = self.disks.get_mut(usize::from(io.disk)) {
+        if let Some(disk) = self.disks.get_mut(io.disk.index()) {
             disk.directions[direction].add(io);
         }
     }

@@ -4,7 +4,7 @@
 //! task's matter. Where fio's own draws differ in kind, a comment says so.
 //! After fio's io_u.c (set_rw_ddir, get_next_block, rate_ddir) and backend.c (handle_thinktime).
 
-use crate::plan::{BlockSize, PerDirection, ThreadPlan};
+use crate::plan::{BlockSize, DiskId, PerDirection, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Op, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
@@ -25,7 +25,7 @@ pub struct NextIo {
     /// Read, Write, Discard, or Flush for an fsync(2) or fdatasync(2).
     pub op: Op,
     /// Number of the disk.
-    pub disk: u8,
+    pub disk: DiskId,
     /// First sector on the device; 0 of a flush.
     pub sector: Sector,
     /// Length; 0 of a flush.
@@ -70,7 +70,7 @@ pub struct Stream {
     /// The last one was a flush: a second one would find nothing to do.
     flushed: bool,
     /// The write that follows this trim: disk and place.
-    trimmed: Option<(u8, Sector, Sectors)>,
+    trimmed: Option<(DiskId, Sector, Sectors)>,
     ios: u64,
     /// Sectors that count towards io_bytes.
     counted_sectors: u64,
@@ -239,7 +239,7 @@ impl Stream {
         Duration((parts / sectors_a_second) as u64)
     }
 
-    fn extent(&mut self, kind: Kind) -> (u8, Sector, Sectors) {
+    fn extent(&mut self, kind: Kind) -> (DiskId, Sector, Sectors) {
         if kind == Kind::Write
             && let Some(trimmed) = self.trimmed.take()
         {

@@ -6,8 +6,8 @@ use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use sim::device::{Action, Actions, AnyDevice, Command, Device, DeviceSetup, Verdict};
 use sim::plan::{
-    BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
-    ScsiDebugPlan,
+    BusyKind, DeviceKind, DevicePlan, DiskId, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
+    Ratio, ScsiDebugPlan,
 };
 use std::collections::BinaryHeap;
 
@@ -42,7 +42,7 @@ impl Loop {
                 rules: &Rules::v6_12(),
                 io_timeout: Duration::from_micros(500),
                 seed: 1,
-                disk: 0,
+                disk: DiskId(0),
                 vector_cpus: &vector_cpus,
                 requests: DEPTH,
             }),

@@ -1,5 +1,6 @@
 //! Several devices in one run: what one does is its own matter, and everything tells them apart.
 
+use blkmq::request::QueueId;
 use std::path::Path;
 
 use blkmq::env::TraceAction;
@@ -276,7 +277,9 @@ fn trace_points_tell_the_disk() {
     let points = simulator.take_trace();
     for disk in 0..2 {
         let count = |action: TraceAction| {
-            let of_disk = points.iter().filter(|(_, _, _, p)| p.queue == disk);
+            let of_disk = points
+                .iter()
+                .filter(|(_, _, _, p)| p.queue == QueueId(disk));
             of_disk.filter(|(_, _, _, p)| p.action == action).count()
         };
         let queued = count(TraceAction::Queue);

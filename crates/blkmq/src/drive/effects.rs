@@ -1,7 +1,7 @@
 //! What a label leaves for the machine to do, without an answer for the path.
 
 use crate::env::{Cpu, Effect};
-use crate::request::{BioId, HctxId, Status};
+use crate::request::{BioId, HctxId, QueueId, Status};
 use crate::tags::WaiterId;
 use crate::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kick {
     /// Number of the queue in its `BlkMq`.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Whose work item.
     pub hctx: HctxId,
     /// Zero: at once.
@@ -23,9 +23,9 @@ pub trait Machine {
     /// blk_mq_delay_run_hw_queue(), blk_mq_delay_run_hw_queues().
     fn kick(&mut self, kick: Kick);
     /// blk_mq_kick_requeue_list().
-    fn kick_requeue(&mut self, queue: u8);
+    fn kick_requeue(&mut self, queue: QueueId);
     /// A bio has ended; its slot is still its own until the machine frees it.
-    fn bio_end(&mut self, queue: u8, bio: BioId, status: Status);
+    fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status);
     /// A task that waits for a tag is made runnable.
     fn wake(&mut self, waiter: WaiterId);
 }

@@ -1,5 +1,6 @@
 //! Who looks on while paths run: at each label, each grant of a lock, each work item.
 
+use crate::request::QueueId;
 use core::fmt::Debug;
 
 use crate::env::{Cpu, Env};
@@ -40,7 +41,7 @@ pub trait Follower<E: Env>: Debug {
     /// A context has tried to get a lock, in vain.
     fn contended(&mut self, mq: &BlkMq<E>, context: usize, lock: LockId);
     /// The work item of an hctx of this queue is to run; `delayed`: after a time.
-    fn item_queued(&mut self, queue: u8, delayed: bool);
+    fn item_queued(&mut self, queue: QueueId, delayed: bool);
     /// This context is about to run it.
-    fn item_begins(&mut self, mq: &BlkMq<E>, context: usize, queue: u8);
+    fn item_begins(&mut self, mq: &BlkMq<E>, context: usize, queue: QueueId);
 }

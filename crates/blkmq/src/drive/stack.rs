@@ -2,6 +2,7 @@
 
 use crate::env::Cpu;
 use crate::path::Frame;
+use crate::request::QueueId;
 
 /// Frames nest this deep at most: a task's submission, the plug, a run, an inline completion, the
 /// end of a flush sequence and the insertion it causes.
@@ -84,7 +85,7 @@ impl Stack {
     }
 
     /// Queue of the path that asks for something. Panics if nothing is under way.
-    pub(super) fn asking(&self) -> u8 {
+    pub(super) fn asking(&self) -> QueueId {
         self.last().expect("a frame asks").queue()
     }
 }

@@ -6,7 +6,7 @@ use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use crate::env::Solo;
 use crate::path::{CompletePath, RunPath, SubmitPath};
 use crate::queue::{LockKind, QueueConfig, QueueSettings};
-use crate::request::{Bio, BioId, CpuId, Op, Sector, Sectors, Status};
+use crate::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
 use crate::rules::{Rules, SchedulerKind};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 
@@ -32,11 +32,11 @@ impl Follower<Solo> for Watcher {
 
     fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
 
-    fn item_queued(&mut self, _queue: u8, _delayed: bool) {
+    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {
         self.queued += 1;
     }
 
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: u8) {}
+    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
 }
 
 /// Why it stopped.
@@ -127,15 +127,15 @@ impl Driver for Scribe<'_> {
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: u8, _cpu: &mut Cpu) -> Flow<Self> {
+    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
         unreachable!("no budgets here")
     }
 
-    fn put_budget(&mut self, _queue: u8, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
         unreachable!("no budgets here")
     }
 
-    fn commit(&mut self, _queue: u8, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
         unreachable!("the driver has no commit_rqs")
     }
 
@@ -157,11 +157,11 @@ impl Machine for Scribe<'_> {
         }
     }
 
-    fn kick_requeue(&mut self, _queue: u8) {
+    fn kick_requeue(&mut self, _queue: QueueId) {
         unreachable!("nothing is requeued")
     }
 
-    fn bio_end(&mut self, queue: u8, bio: BioId, status: Status) {
+    fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
         self.told.push(format!("bio {status:?}"));
         self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
     }
@@ -217,8 +217,8 @@ fn bio(mq: &BlkMq<Solo>) -> Frame {
         segments: 1,
         ..Bio::default()
     };
-    let id = mq.queue(0).with_pool(|pool| pool.add_bio(bio));
-    Frame::Submit(SubmitPath::new(0, id.expect("there is a slot")))
+    let id = mq.queue(QueueId(0)).with_pool(|pool| pool.add_bio(bio));
+    Frame::Submit(SubmitPath::new(QueueId(0), id.expect("there is a slot")))
 }
 
 /// Submission, the work item, the end.
@@ -231,9 +231,12 @@ fn whole(mut scribe: Scribe<'_>) -> Scribe<'_> {
         assert_eq!(stop, Stop::Ended);
     };
     alone(bio(mq), &mut scribe);
-    alone(Frame::Run(RunPath::work(0, HctxId(0))), &mut scribe);
+    alone(
+        Frame::Run(RunPath::work(QueueId(0), HctxId(0))),
+        &mut scribe,
+    );
     let rq = scribe.in_device.pop().expect("it was offered");
-    let end = CompletePath::end(0, rq, Status::Ok);
+    let end = CompletePath::end(QueueId(0), rq, Status::Ok);
     alone(Frame::Complete(end), &mut scribe);
     scribe
 }
@@ -286,7 +289,7 @@ fn who_was_stopped_goes_on_with_what_it_wanted() {
     let Stop::Waits(lock) = drive(&mut scribe, &mq, at, Next::Step) else {
         panic!("the scheduler's lock is withheld");
     };
-    assert_eq!(lock, LockId::new(0, LockKind::Elevator, 0));
+    assert_eq!(lock, LockId::new(QueueId(0), LockKind::Elevator, 0));
     let labels = scribe.labels.len();
     assert_eq!(
         drive(&mut scribe, &mq, at, Next::Lock(lock)),
@@ -316,6 +319,6 @@ fn a_call_that_is_dropped_does_not_happen() {
 fn frames_do_not_nest_without_bound() {
     let mut stack = Stack::default();
     for _ in 0..=DEPTH {
-        stack.push(Frame::Run(RunPath::work(0, HctxId(0))));
+        stack.push(Frame::Run(RunPath::work(QueueId(0), HctxId(0))));
     }
 }

@@ -4,7 +4,7 @@
 
 use super::line::Meter;
 use crate::path::{Call, Plug};
-use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, Sector, Sectors, Status};
+use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, QueueId, Sector, Sectors, Status};
 use crate::tags::WaiterId;
 use crate::time::{Duration, Jiffies, SimTime};
 
@@ -17,7 +17,7 @@ pub enum Effect {
     /// blk_mq_delay_run_hw_queue(): (re)schedules the hctx's one run_work item after `delay`.
     Kick {
         /// Number of the queue in its `BlkMq`.
-        queue: u8,
+        queue: QueueId,
         /// Whose work item.
         hctx: HctxId,
         /// Zero: at once.
@@ -26,7 +26,7 @@ pub enum Effect {
     /// blk_mq_delay_run_hw_queues(): as `Kick`, unless the work item is pending already.
     KickUnlessPending {
         /// Number of the queue in its `BlkMq`.
-        queue: u8,
+        queue: QueueId,
         /// Whose work item.
         hctx: HctxId,
         /// Until then.
@@ -35,12 +35,12 @@ pub enum Effect {
     /// blk_mq_kick_requeue_list().
     KickRequeue {
         /// Number of the queue in its `BlkMq`.
-        queue: u8,
+        queue: QueueId,
     },
     /// A bio has ended; the slot is still its own until the driver frees it.
     BioEnd {
         /// Number of the queue in its `BlkMq`.
-        queue: u8,
+        queue: QueueId,
         /// Which bio.
         bio: BioId,
         /// How it ended.
@@ -151,7 +151,7 @@ pub struct TracePoint {
     /// What happened.
     pub action: TraceAction,
     /// Number of the queue in its `BlkMq`.
-    pub queue: u8,
+    pub queue: QueueId,
     /// Operation (READ for events without one, as blktrace has it).
     pub op: Op,
     /// Switches.

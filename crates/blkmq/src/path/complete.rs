@@ -12,7 +12,7 @@ use super::{Next, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
 use crate::elevator::completed_level;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, Request, RequestId, Status};
+use crate::request::{CpuId, HctxId, Place, QueueId, Request, RequestId, Status};
 use crate::sbitmap::Put;
 use restart::Scan;
 
@@ -62,7 +62,7 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletePath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     rq: RequestId,
     status: Status,
     hctx: HctxId,
@@ -77,7 +77,7 @@ pub struct CompletePath {
 
 impl CompletePath {
     /// blk_mq_end_request().
-    pub fn end(queue: u8, rq: RequestId, status: Status) -> CompletePath {
+    pub fn end(queue: QueueId, rq: RequestId, status: Status) -> CompletePath {
         CompletePath {
             at: At::End,
             queue,
@@ -97,7 +97,7 @@ impl CompletePath {
     /// One request of blk_mq_end_request_batch(): SCHED_RESTART is not looked at.
     ///
     /// Deviation(D3): tags of a batch go back one by one, not up to 32 in one operation.
-    pub fn end_batched(queue: u8, rq: RequestId) -> CompletePath {
+    pub fn end_batched(queue: QueueId, rq: RequestId) -> CompletePath {
         CompletePath {
             batched: true,
             ..CompletePath::end(queue, rq, Status::Ok)
@@ -105,7 +105,7 @@ impl CompletePath {
     }
 
     /// blk_mq_free_request(): the request has no bios any more.
-    pub(super) fn free(queue: u8, rq: RequestId) -> CompletePath {
+    pub(super) fn free(queue: QueueId, rq: RequestId) -> CompletePath {
         CompletePath {
             at: At::Finish,
             ..CompletePath::end(queue, rq, Status::Ok)

@@ -10,7 +10,7 @@ use super::{Next, labels, lock};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place};
+use crate::request::{HctxId, Place, QueueId};
 
 labels! {
     /// Labels of emptying software queues.
@@ -74,7 +74,7 @@ impl CtxPath {
         &mut self,
         list: &mut ListPath,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -132,7 +132,7 @@ impl CtxPath {
     }
 
     /// blk_mq_delay_run_hw_queues(): the budget in hand may have held any hctx of the queue back.
-    fn withheld<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
+    fn withheld<E: Env>(&mut self, q: &RequestQueue<E>, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
             hctx: HctxId(self.bit as u16),
@@ -156,7 +156,7 @@ impl CtxPath {
         &mut self,
         list: &mut ListPath,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -186,7 +186,7 @@ impl CtxPath {
     fn find<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {

@@ -14,7 +14,7 @@ use crate::elevator::mq_deadline::shared::{BUCKETS, INSERTING};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::Place;
+use crate::request::{Place, QueueId};
 use crate::rules::{BucketSignal, Insertion};
 
 labels! {
@@ -71,7 +71,7 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DdInsertPath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     head: bool,
     list: QueueList,
     absorbed: QueueList,
@@ -84,7 +84,7 @@ pub struct DdInsertPath {
 }
 
 impl DdInsertPath {
-    pub(super) fn new(queue: u8, list: QueueList, head: bool) -> DdInsertPath {
+    pub(super) fn new(queue: QueueId, list: QueueList, head: bool) -> DdInsertPath {
         DdInsertPath {
             at: At::Enter,
             queue,

@@ -6,7 +6,7 @@
 use super::{Traced, trace_rq};
 use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, RequestId};
+use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::{Fix, SingleCtx};
 
 /// Where a completion goes on.
@@ -22,7 +22,7 @@ pub enum CompleteOn {
 
 impl<E: Env> BlkMq<E> {
     /// blk_mq_start_request(): the driver has the request. Trace D.
-    pub fn start_request(&self, queue: u8, rq: RequestId, cpu: &mut Cpu) {
+    pub fn start_request(&self, queue: QueueId, rq: RequestId, cpu: &mut Cpu) {
         let mut pool = self.queue(queue).pool.held(cpu.id);
         let r = &mut pool[rq];
         assert!(r.tag.is_some(), "the driver got a request without tag");
@@ -35,13 +35,13 @@ impl<E: Env> BlkMq<E> {
     }
 
     /// blk_mq_stop_hw_queue(): no run of the hctx begins any more.
-    pub fn stop_hctx(&self, queue: u8, hctx: HctxId, cpu: &mut Cpu) {
+    pub fn stop_hctx(&self, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) {
         self.queue(queue).hctx(hctx).stopped.set(cpu);
     }
 
     /// blk_mq_start_stopped_hw_queue() up to the run, which is the caller's. False if the hctx was
     /// not stopped.
-    pub fn start_hctx(&self, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> bool {
+    pub fn start_hctx(&self, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> bool {
         let q = self.queue(queue);
         let hctx = q.hctx(hctx);
         if !hctx.stopped.peek() {
@@ -59,7 +59,7 @@ impl<E: Env> BlkMq<E> {
     /// tells whether two CPUs share their last-level cache.
     pub fn complete_on(
         &self,
-        queue: u8,
+        queue: QueueId,
         rq: RequestId,
         cpu: CpuId,
         share_cache: impl FnOnce(CpuId, CpuId) -> bool,

@@ -6,7 +6,7 @@
 use super::{Next, lock};
 use crate::env::{Bit, Count, Cpu, Env, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::HctxId;
+use crate::request::{HctxId, QueueId};
 use crate::rules::Fix;
 use crate::tags::TagSet;
 
@@ -59,7 +59,7 @@ impl Fair {
     pub(super) fn step<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> FairStep {
@@ -123,7 +123,7 @@ impl Fair {
 }
 
 /// Counts a request that got a driver tag, or gave it back.
-pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: u8, hctx: HctxId, cpu: &mut Cpu, by: i32) {
+pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by: i32) {
     let (q, set) = (mq.queue(queue), mq.set_of(queue));
     user(q, set, hctx).1.add(cpu, by);
 }

@@ -9,7 +9,9 @@ use super::{Call, Next, jiffies, labels, lock};
 use crate::env::{Answer, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, FlushQueue, LockKind, RequestQueue};
-use crate::request::{HctxId, Op, OpFlags, Place, RequestId, RequestPool, Sector, Sectors, Status};
+use crate::request::{
+    HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
+};
 use crate::rules::FlushData;
 use crate::time::{Duration, Jiffies, SimTime};
 
@@ -43,7 +45,7 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FlushPath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     rq: RequestId,
     hctx: HctxId,
     done: u8,
@@ -68,7 +70,7 @@ impl Sequence {
 }
 
 impl FlushPath {
-    pub(super) fn new(queue: u8, rq: RequestId) -> FlushPath {
+    pub(super) fn new(queue: QueueId, rq: RequestId) -> FlushPath {
         FlushPath {
             at: At::Policy,
             queue,
@@ -320,7 +322,7 @@ impl<E: Env> Step<'_, E> {
 pub(super) fn issue<E: Env>(
     q: &RequestQueue<E>,
     sequence: &mut Sequence,
-    queue: u8,
+    queue: QueueId,
     cpu: &mut Cpu,
 ) {
     set_places(q, cpu, sequence.data, Place::Requeue);

@@ -5,7 +5,7 @@ use super::{Frame, RunPath};
 use crate::env::Env;
 use crate::list::QueueList;
 use crate::queue::BlkMq;
-use crate::request::{HctxId, RequestId};
+use crate::request::{HctxId, QueueId, RequestId};
 
 /// Bits on their way to a request or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ impl Frame {
 
     /// The hctx that an end of a request looks at while it walks over those of its set, as queue
     /// and number in it.
-    pub fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(u8, HctxId)> {
+    pub fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(QueueId, HctxId)> {
         match self {
             Frame::Complete(path) => path.walks_at(mq),
             _ => None,

@@ -11,7 +11,7 @@ use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
 use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Op, Place, RequestId};
+use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
 use crate::rules::{Fix, FlushData, Insertion as Route, MergedFree};
 use crate::tags::{HctxType, TagSet};
 
@@ -50,7 +50,7 @@ pub(super) enum ThenRun {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InsertPath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     rq: RequestId,
     /// Its hctx: once inserted, the request may be another's by the time the queue is run.
     hctx: HctxId,
@@ -62,7 +62,7 @@ pub struct InsertPath {
 
 impl InsertPath {
     /// blk_mq_insert_request().
-    pub(super) fn new(queue: u8, rq: RequestId, head: bool, run: ThenRun) -> InsertPath {
+    pub(super) fn new(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> InsertPath {
         InsertPath {
             at: At::Route,
             queue,
@@ -76,7 +76,7 @@ impl InsertPath {
     }
 
     /// blk_mq_request_bypass_insert(): to the head or tail of the dispatch list.
-    pub(super) fn bypass(queue: u8, rq: RequestId, head: bool, run: ThenRun) -> InsertPath {
+    pub(super) fn bypass(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> InsertPath {
         InsertPath {
             bypass: Some(head),
             ..InsertPath::new(queue, rq, head, run)
@@ -175,12 +175,12 @@ impl InsertPath {
 }
 
 /// A request that was absorbed is freed without being ended: its bios live on elsewhere.
-pub(super) fn free_absorbed(cpu: &mut Cpu, queue: u8, rq: RequestId) -> Next {
+pub(super) fn free_absorbed(cpu: &mut Cpu, queue: QueueId, rq: RequestId) -> Next {
     Next::call(cpu, Call::Free { queue, rq })
 }
 
 /// Insertion of a list by the January 2024 series.
-pub(super) fn call_dd_insert(cpu: &mut Cpu, queue: u8, list: QueueList, head: bool) -> Next {
+pub(super) fn call_dd_insert(cpu: &mut Cpu, queue: QueueId, list: QueueList, head: bool) -> Next {
     Next::call(cpu, Call::DdInsert { queue, list, head })
 }
 

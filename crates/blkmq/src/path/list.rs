@@ -10,7 +10,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::run::{call_run, set_places};
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, RequestId, RequestPool};
+use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use crate::rules::{AskAfter, LastHint, PutBack, Recheck};
 use crate::sbitmap::Put;
 use crate::time::Duration;
@@ -154,7 +154,7 @@ impl ListPath {
     pub(super) fn step<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -242,7 +242,7 @@ impl ListPath {
     fn head<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -277,7 +277,7 @@ impl ListPath {
     fn put_head_tag<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -317,7 +317,7 @@ impl ListPath {
     fn answer<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -354,7 +354,7 @@ impl ListPath {
     fn refused<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
         rq: RequestId,
@@ -375,7 +375,7 @@ impl ListPath {
     pub(super) fn commit<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -405,7 +405,7 @@ impl ListPath {
     fn rest<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -421,7 +421,7 @@ impl ListPath {
     }
 
     /// `promised`: somebody else will run the hctx.
-    fn restart(&mut self, promised: bool, queue: u8, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
+    fn restart(&mut self, promised: bool, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
         self.at = At::BusyRead;
         if !promised {
             return ListStep::Wait(call_run(cpu, queue, hctx, true));

@@ -12,7 +12,7 @@ use crate::elevator::{DispatchTime, Scheduler};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Op, RequestId};
+use crate::request::{HctxId, Op, QueueId, RequestId};
 use crate::rules::{DispatchGate, Fix, Pull, SideWork};
 use crate::time::{Duration, Jiffies, SimTime};
 
@@ -166,7 +166,7 @@ impl PassPath {
         &mut self,
         list: &mut ListPath,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -236,7 +236,7 @@ impl PassPath {
     }
 
     /// A budget first, where the driver has them.
-    fn pull<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
+    fn pull<E: Env>(&mut self, q: &RequestQueue<E>, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         if q.settings.driver_budget {
             self.at = At::Budget;
             return PullStep::Wait(Next::Budget);
@@ -245,7 +245,7 @@ impl PassPath {
     }
 
     /// dd_dispatch_request() reads the clock before it takes its lock.
-    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: u8, cpu: &mut Cpu) -> PullStep {
+    fn ask<E: Env>(&mut self, q: &RequestQueue<E>, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         self.asked = jiffies(q, cpu);
         if q.settings.rules.series.dispatch != DispatchGate::Open {
             self.at = At::Gate;

@@ -14,7 +14,7 @@ use crate::elevator::InsertAt;
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, RequestId, RequestPool, Status};
+use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool, Status};
 use crate::rules::{DirectUnplug, Insertion, PlugOrder};
 
 /// BLK_MAX_REQUEST_COUNT.
@@ -28,7 +28,7 @@ pub struct Plug {
     /// blk_start_plug() was called.
     pub active: bool,
     /// Whose requests it holds.
-    pub queue: u8,
+    pub queue: QueueId,
     /// The requests, oldest first whatever the rules say; `plug_order` picks the end.
     pub list: QueueList,
     /// Requests allocated ahead.
@@ -142,7 +142,7 @@ enum Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PlugPath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     from_schedule: bool,
     keep_cached: bool,
     has_elevator: bool,
@@ -164,7 +164,7 @@ pub struct PlugPath {
 
 impl PlugPath {
     /// __blk_flush_plug() of the running task's plug: the list, then requests allocated ahead.
-    pub fn unplug(queue: u8, why: Unplug) -> PlugPath {
+    pub fn unplug(queue: QueueId, why: Unplug) -> PlugPath {
         PlugPath {
             at: At::Take,
             queue,
@@ -188,7 +188,7 @@ impl PlugPath {
     }
 
     /// blk_mq_try_issue_directly() of one request.
-    pub(super) fn single(queue: u8, rq: RequestId) -> PlugPath {
+    pub(super) fn single(queue: QueueId, rq: RequestId) -> PlugPath {
         let path = PlugPath::unplug(queue, Unplug::Finish);
         PlugPath {
             at: At::Next,

@@ -12,7 +12,7 @@ use super::{Call, Next, labels, lock};
 use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Op, Place};
+use crate::request::{HctxId, Op, Place, QueueId};
 
 labels! {
     /// Labels of requeue_work.
@@ -32,7 +32,7 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RequeuePath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     requeue: QueueList,
     flush: QueueList,
     hctx: u16,
@@ -40,7 +40,7 @@ pub struct RequeuePath {
 
 impl RequeuePath {
     /// The work item of `queue`.
-    pub fn new(queue: u8) -> RequeuePath {
+    pub fn new(queue: QueueId) -> RequeuePath {
         RequeuePath {
             at: At::Start,
             queue,

@@ -11,7 +11,7 @@ use super::{Call, Label, Next, TagsInHand, labels, lock};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, RequestId};
+use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
 use crate::time::Duration;
 
@@ -59,7 +59,7 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RunPath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     hctx: HctxId,
     in_background: bool,
     /// Word of ctx_map, or place beside the scheduler, that is looked at.
@@ -83,7 +83,7 @@ pub(super) enum PullStep {
 
 impl RunPath {
     /// blk_mq_run_hw_queue(): `in_background` leaves the work to kblockd (`async`).
-    pub fn new(queue: u8, hctx: HctxId, in_background: bool) -> RunPath {
+    pub fn new(queue: QueueId, hctx: HctxId, in_background: bool) -> RunPath {
         RunPath {
             at: At::Quiesced,
             queue,
@@ -98,7 +98,7 @@ impl RunPath {
     }
 
     /// blk_mq_run_work_fn(): the kblockd work item of an hctx.
-    pub fn work(queue: u8, hctx: HctxId) -> RunPath {
+    pub fn work(queue: QueueId, hctx: HctxId) -> RunPath {
         RunPath {
             at: At::Stopped,
             ..RunPath::new(queue, hctx, false)
@@ -400,7 +400,7 @@ pub(super) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList
 }
 
 /// A run as a call of another path.
-pub(super) fn call_run(cpu: &mut Cpu, queue: u8, hctx: HctxId, in_background: bool) -> Next {
+pub(super) fn call_run(cpu: &mut Cpu, queue: QueueId, hctx: HctxId, in_background: bool) -> Next {
     Next::call(
         cpu,
         Call::Run {

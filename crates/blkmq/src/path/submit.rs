@@ -14,7 +14,7 @@ use super::{Call, Next, Traced, labels, lock, trace_count, trace_rq, try_elevato
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{BioId, HctxId, Op, Place, RequestId, Status, Tag};
+use crate::request::{BioId, HctxId, Op, Place, QueueId, RequestId, Status, Tag};
 use crate::rules::{Fix, FlushData, MergeLookup, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
@@ -86,7 +86,7 @@ pub struct Execute {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SubmitPath {
     pub(super) at: At,
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     bio: BioId,
     /// Rest of a split bio: goes after `bio`.
     rest: Option<BioId>,
@@ -109,7 +109,7 @@ pub struct SubmitPath {
 
 impl SubmitPath {
     /// submit_bio() of a bio in the pool of `queue`.
-    pub fn new(queue: u8, bio: BioId) -> SubmitPath {
+    pub fn new(queue: QueueId, bio: BioId) -> SubmitPath {
         SubmitPath {
             at: At::Enter,
             queue,
@@ -131,7 +131,7 @@ impl SubmitPath {
     }
 
     /// blk_execute_rq_nowait() of a request for this bio, its allocation included.
-    pub fn execute(queue: u8, bio: BioId, how: Execute) -> SubmitPath {
+    pub fn execute(queue: QueueId, bio: BioId, how: Execute) -> SubmitPath {
         SubmitPath {
             passthrough: Some(how),
             ..SubmitPath::new(queue, bio)
@@ -438,7 +438,7 @@ impl SubmitPath {
 }
 
 /// Whether the plug is flushed before it takes one more request of `queue`.
-fn must_flush<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, queue: u8) -> bool {
+fn must_flush<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, queue: QueueId) -> bool {
     let plug = &cpu.plug;
     let peeked = match q.settings.rules.plug_order {
         PlugOrder::Lifo => plug.list.last(),
@@ -459,7 +459,7 @@ fn is_sync<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> bool {
     rq.op == Op::Read || rq.flags.sync || rq.flags.is_flush()
 }
 
-fn split_point(queue: u8, traced: Traced, remainder: u64) -> TracePoint {
+fn split_point(queue: QueueId, traced: Traced, remainder: u64) -> TracePoint {
     TracePoint {
         action: TraceAction::Split,
         queue,

@@ -6,7 +6,7 @@ use super::fair::{self, Fair, FairStep};
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind};
-use crate::request::{HctxId, RequestId, Tag};
+use crate::request::{HctxId, QueueId, RequestId, Tag};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, WAIT_QUEUES};
 
 /// Most words of one map, as lock numbers count them.
@@ -42,7 +42,7 @@ pub(super) enum Search {
 pub(super) fn search_driver<E: Env>(
     search: &mut Search,
     mq: &BlkMq<E>,
-    queue: u8,
+    queue: QueueId,
     rq: RequestId,
     hctx: HctxId,
     cpu: &mut Cpu,
@@ -86,7 +86,7 @@ pub(super) fn search_driver<E: Env>(
 fn step_driver<E: Env>(
     get: &mut Get,
     mq: &BlkMq<E>,
-    queue: u8,
+    queue: QueueId,
     rq: RequestId,
     hctx: HctxId,
     cpu: &mut Cpu,
@@ -120,7 +120,7 @@ pub(super) enum TagMap {
 pub(super) fn step_put<E: Env>(
     put: &mut Put,
     mq: &BlkMq<E>,
-    queue: u8,
+    queue: QueueId,
     map: TagMap,
     cpu: &mut Cpu,
 ) -> Option<Next> {
@@ -140,7 +140,7 @@ pub(super) fn step_put<E: Env>(
         fair::count(mq, queue, hctx, cpu, -1);
         return Some(Next::Step);
     }
-    let out = |cpu: &mut Cpu, queue: u8, hctx| {
+    let out = |cpu: &mut Cpu, queue: QueueId, hctx| {
         let q = mq.queue(queue);
         q.dirty_tags_line(hctx, cpu);
         q.hctx(hctx).dispatch_wait.clear(cpu);

@@ -2,6 +2,7 @@
 //!
 //! A path names a lock with a [`LockId`]; the driver acquires it, and arbitration wants a number.
 
+use crate::request::QueueId;
 use core::fmt;
 
 use super::{BlkMq, RequestQueue};
@@ -54,15 +55,15 @@ const INDEX_BITS: u32 = 20;
 impl LockId {
     /// The lock of `queue` of this kind with this index, below 2^20.
     #[inline]
-    pub fn new(queue: u8, kind: LockKind, index: u32) -> LockId {
+    pub fn new(queue: QueueId, kind: LockKind, index: u32) -> LockId {
         assert!(index < 1 << INDEX_BITS, "lock {index} of {kind:?}");
-        LockId(u32::from(queue) << (INDEX_BITS + 4) | (kind as u32) << INDEX_BITS | index)
+        LockId(u32::from(queue.0) << (INDEX_BITS + 4) | (kind as u32) << INDEX_BITS | index)
     }
 
     /// Which queue.
     #[inline]
-    pub fn queue(self) -> u8 {
-        (self.0 >> (INDEX_BITS + 4)) as u8
+    pub fn queue(self) -> QueueId {
+        QueueId((self.0 >> (INDEX_BITS + 4)) as u8)
     }
 
     /// Which kind.
@@ -215,9 +216,9 @@ impl LockTable {
         for queue in queues {
             let hctxs = queue.hctxs.len() as u32;
             // Driver tags belong to the set: every queue means the locks of its first one.
-            let set = &sets[usize::from(queue.set)];
+            let set = &sets[queue.set.index()];
             let owner = set.queues.start;
-            let maps = match owner == usize::from(queue.id) {
+            let maps = match owner == queue.id.index() {
                 true => set.driver.len() as u32,
                 false => 0,
             };
@@ -301,7 +302,7 @@ impl<E: Env> BlkMq<E> {
     pub fn lock_slot(&self, id: LockId) -> usize {
         let (kind, at) = (id.kind_index(), id.index());
         let index = at / WORDS_MAX * self.locks.stride[kind] + at % WORDS_MAX;
-        (self.locks.base[usize::from(id.queue())][kind] + index) as usize
+        (self.locks.base[id.queue().index()][kind] + index) as usize
     }
 
     /// Kind of the lock with this dense number, for reports.

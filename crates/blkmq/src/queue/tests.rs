@@ -4,7 +4,7 @@ use super::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
 use crate::elevator::Elevator;
 use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use crate::env::{Bit, Cpu, Lock, Solo};
-use crate::request::{CpuId, RequestId};
+use crate::request::{CpuId, QueueId, RequestId};
 use crate::rules::{NoMerges, Rules, SchedulerKind, Series};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use core::hash::{Hash, Hasher};
@@ -65,13 +65,13 @@ fn a_copy_is_equal_until_one_of_them_changes() {
     assert_eq!(hash_of(&mq), hash_of(&copy));
 
     let mut cpu = Cpu::new(CpuId(1));
-    copy.queue(0).hctxs[0].restart.set(&mut cpu);
+    copy.queue(QueueId(0)).hctxs[0].restart.set(&mut cpu);
     assert_ne!(mq, copy);
     assert_ne!(hash_of(&mq), hash_of(&copy));
 
     copy.clone_from(&mq);
     assert_eq!(mq, copy);
-    copy.queue(0).elevator.acquire(&mut cpu);
+    copy.queue(QueueId(0)).elevator.acquire(&mut cpu);
     assert_ne!(mq, copy, "who owns a lock is part of the state");
 }
 
@@ -80,7 +80,7 @@ fn what_a_free_slot_still_holds_and_who_touched_it_do_not_count() {
     let config = config(SchedulerKind::None, 2, 1, 4);
     let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
     let copy = mq.clone();
-    copy.queue(0).pool_for_test(CpuId(1), RequestId(2));
+    copy.queue(QueueId(0)).pool_for_test(CpuId(1), RequestId(2));
     assert_eq!(mq, copy);
     assert_eq!(hash_of(&mq), hash_of(&copy));
 }
@@ -118,7 +118,7 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         add(LockKind::Queue, vec![0]);
         add(LockKind::Flush, (0..hctxs).collect());
         let set = mq.set_of(queue.id);
-        let owner = set.queues.start == usize::from(queue.id);
+        let owner = set.queues.start == queue.id.index();
         if owner {
             add(LockKind::DriverSwap, words(&set.driver));
             add(LockKind::DriverWait, waits(set.driver.len()));
@@ -181,9 +181,9 @@ fn queues_of_one_set_have_the_locks_of_its_driver_tags_in_common_and_no_other() 
         }
         for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
             let slot = |queue| mq.lock_slot(LockId::new(queue, kind, 1));
-            assert_eq!(slot(0), slot(1));
-            assert_ne!(slot(1), slot(2));
-            assert_eq!([slot(2); 2], [slot(3), slot(4)]);
+            assert_eq!(slot(QueueId(0)), slot(QueueId(1)));
+            assert_ne!(slot(QueueId(1)), slot(QueueId(2)));
+            assert_eq!([slot(QueueId(2)); 2], [slot(QueueId(3)), slot(QueueId(4))]);
         }
     }
 }
@@ -192,10 +192,12 @@ fn queues_of_one_set_have_the_locks_of_its_driver_tags_in_common_and_no_other() 
 fn a_lock_of_a_shared_set_is_taken_for_all_its_queues() {
     let mq = sets(SchedulerKind::MqDeadline);
     let wait = |queue| LockId::new(queue, LockKind::DriverWait, 3);
-    mq.acquire(wait(3), &mut Cpu::new(CpuId(0)));
-    let free: Vec<bool> = (0..5).map(|queue| mq.is_free(wait(queue))).collect();
+    mq.acquire(wait(QueueId(3)), &mut Cpu::new(CpuId(0)));
+    let free: Vec<bool> = (0..5)
+        .map(|queue| mq.is_free(wait(QueueId(queue))))
+        .collect();
     assert_eq!(free, [true, true, false, false, false]);
-    assert!(mq.set_of(0).queue_shared() && mq.set_of(4).in_line());
+    assert!(mq.set_of(QueueId(0)).queue_shared() && mq.set_of(QueueId(4)).in_line());
 }
 
 #[test]
@@ -224,7 +226,7 @@ fn shift(first: u32, now: u32, shared: bool) -> (u32, u32) {
     config.settings.slots_per_map = now;
     config.tags.hctx_shared = shared;
     let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
-    let map = &mq.queue(0).sched[0];
+    let map = &mq.queue(QueueId(0)).sched[0];
     (map.shift, map.depth)
 }
 

@@ -7,7 +7,7 @@
 use super::Sbitmap;
 use super::put::{At, Put, PutStep};
 use crate::env::{Bit, Count, Cpu, Env, Hint};
-use crate::request::HctxId;
+use crate::request::{HctxId, QueueId};
 use crate::rules::Countdown;
 
 /// Where a free that counts down stands, once it has found a queue with waiters.
@@ -77,7 +77,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, u8, HctxId),
+        out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> PutStep {
         let count = &map.countdowns[self.queue as usize];
         let batch = map.wake_batch.get() as i32;
@@ -138,7 +138,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, u8, HctxId),
+        out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> PutStep {
         match at {
             Counting::Wake => {

@@ -4,7 +4,7 @@
 use super::Sbitmap;
 use super::countdown::Counting;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
-use crate::request::{CpuId, HctxId};
+use crate::request::{CpuId, HctxId, QueueId};
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
 use crate::time::Duration;
@@ -106,7 +106,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, u8, HctxId),
+        out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> PutStep {
         match self.at {
             At::Clear => self.clear(map, cpu),
@@ -190,7 +190,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, u8, HctxId),
+        out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> PutStep {
         let Some(woken) = self.wake_queue(map, cpu, out) else {
             return PutStep::Step;
@@ -208,7 +208,7 @@ impl Put {
         &mut self,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        mut out: impl FnMut(&mut Cpu, u8, HctxId),
+        mut out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> Option<u32> {
         let state = &map.wait[self.queue as usize];
         while self.woken < self.left {

@@ -3,7 +3,7 @@
 
 use super::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, shift_for};
 use crate::env::{Bit, Count, Cpu, Effect, Hint, Lock, Solo, Word};
-use crate::request::CpuId;
+use crate::request::{CpuId, QueueId};
 use crate::rules::{ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
 use proptest::prelude::*;
@@ -421,7 +421,7 @@ fn an_hctx_that_waits_does_not_count_as_woken() {
     let mut cpu = Cpu::new(CpuId(0));
     line_up(&map, &mut cpu, [(2, 5)]);
     let entry = Waiter::Hctx {
-        queue: 0,
+        queue: QueueId(0),
         hctx: crate::request::HctxId(3),
         exclusive: false,
     };

@@ -6,7 +6,7 @@
 
 use crate::env::{Bit, Count, Lock, Solo};
 use crate::queue::BlkMq;
-use crate::request::{HctxId, RequestId, RequestPool};
+use crate::request::{HctxId, QueueId, RequestId, RequestPool};
 use crate::sbitmap::Sbitmap;
 use crate::tags::Waiter;
 
@@ -63,7 +63,7 @@ impl View<'_> {
     }
 
     /// `disp`: dispatch lists, of requests as `number` numbers them.
-    pub fn dispatch(&self, number: impl Fn(u8, &RequestPool, RequestId) -> u32) -> String {
+    pub fn dispatch(&self, number: impl Fn(QueueId, &RequestPool, RequestId) -> u32) -> String {
         self.of_hctx(|queue, hctx| {
             let q = self.mq.queue(queue);
             q.with_pool(|pool| {
@@ -76,7 +76,7 @@ impl View<'_> {
     }
 
     /// A function of hctxs: `(<<1, 1>> :> value @@ ...)`.
-    pub fn of_hctx(&self, value: impl Fn(u8, HctxId) -> String) -> String {
+    pub fn of_hctx(&self, value: impl Fn(QueueId, HctxId) -> String) -> String {
         let mut each = Vec::new();
         for queue in &self.mq.queues {
             for hctx in 0..self.hctxs {
@@ -90,7 +90,7 @@ impl View<'_> {
 
 /// Hctxs that wait for a tag of a map: queue by queue of its wait queues, in the order of entries.
 /// Panics if a task waits for a driver tag.
-pub fn waiting(map: &Sbitmap<Solo>, mut each: impl FnMut(u8, HctxId)) {
+pub fn waiting(map: &Sbitmap<Solo>, mut each: impl FnMut(QueueId, HctxId)) {
     for state in &map.wait {
         state.queue.inspect(|queue| {
             for entry in &queue.entries {
@@ -104,8 +104,8 @@ pub fn waiting(map: &Sbitmap<Solo>, mut each: impl FnMut(u8, HctxId)) {
 }
 
 /// `<<2, 1>>`: a queue and an hctx of it, counted from 1.
-pub fn hctx_name(queue: u8, hctx: HctxId) -> String {
-    format!("<<{}, {}>>", queue + 1, hctx.0 + 1)
+pub fn hctx_name(queue: QueueId, hctx: HctxId) -> String {
+    format!("<<{}, {}>>", queue.0 + 1, hctx.0 + 1)
 }
 
 /// `<<a, b>>`

@@ -11,7 +11,7 @@ use blkmq::env::{Answer, Cpu, Env};
 use blkmq::path::label::List;
 use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{Rules, SchedulerKind};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
@@ -130,19 +130,25 @@ impl<E: Env> Machine<E> {
         bio.sector = Sector(u64::from(number) * 100);
         bio.sectors = Sectors(8);
         bio.segments = 1;
-        let id = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
-        Frame::Submit(SubmitPath::new(0, id.expect("a slot for each bio")))
+        let id = self
+            .mq
+            .queue(QueueId(0))
+            .with_pool(|pool| pool.add_bio(bio));
+        Frame::Submit(SubmitPath::new(
+            QueueId(0),
+            id.expect("a slot for each bio"),
+        ))
     }
 
     /// The kblockd work item.
     pub(crate) fn work() -> Frame {
-        Frame::Run(RunPath::work(0, HctxId(0)))
+        Frame::Run(RunPath::work(QueueId(0), HctxId(0)))
     }
 
     /// The device's oldest request comes back: its end. Panics if the device is empty.
     pub(crate) fn completion(&self) -> Frame {
         let rq = self.outside(|outside| outside.in_device.remove(0));
-        Frame::Complete(CompletePath::end(0, rq, Status::Ok))
+        Frame::Complete(CompletePath::end(QueueId(0), rq, Status::Ok))
     }
 
     fn outside<R>(&self, act: impl FnOnce(&mut Outside) -> R) -> R {
@@ -258,21 +264,21 @@ impl<E: Env> Driver for Thread<'_, E> {
         });
         at.cpu.answer = Answer::DevResource;
         if taken {
-            self.machine.mq.start_request(0, offer.rq, at.cpu);
+            self.machine.mq.start_request(QueueId(0), offer.rq, at.cpu);
             at.cpu.answer = Answer::Ok;
         }
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: u8, _cpu: &mut Cpu) -> Flow<Self> {
+    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
         unreachable!("the driver has no budgets")
     }
 
-    fn put_budget(&mut self, _queue: u8, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
         unreachable!("the driver has no budgets")
     }
 
-    fn commit(&mut self, _queue: u8, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Continue(())
     }
 
@@ -288,11 +294,11 @@ impl<E: Env> drive::Machine for Thread<'_, E> {
         self.machine.outside(|outside| outside.kicked |= now);
     }
 
-    fn kick_requeue(&mut self, _queue: u8) {
+    fn kick_requeue(&mut self, _queue: QueueId) {
         unreachable!("nothing is requeued")
     }
 
-    fn bio_end(&mut self, _queue: u8, _bio: BioId, _status: Status) {
+    fn bio_end(&mut self, _queue: QueueId, _bio: BioId, _status: Status) {
         self.machine.outside(|outside| outside.ended += 1);
     }
 

@@ -8,7 +8,7 @@ use super::driver::{Context, Machine, Setup};
 use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
 use blkmq::env::{Bit, Lock};
 use blkmq::path::{Frame, RunPath};
-use blkmq::request::HctxId;
+use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{Rules, SchedulerKind};
 
 /// What holds the queue up.
@@ -31,24 +31,27 @@ where
         tags: 2,
         device_limit: 2,
     }));
-    let q = machine.mq.queue(0);
+    let q = machine.mq.queue(QueueId(0));
     let mut first = Context::new(0, DISPATCHER, machine.submission(1));
     match by {
         By::Quiesce => q.quiesced.set(first.cpu()),
-        By::Stop => machine.mq.stop_hctx(0, HctxId(0), first.cpu()),
+        By::Stop => machine.mq.stop_hctx(QueueId(0), HctxId(0), first.cpu()),
     }
     let other = Arc::clone(&machine);
     let lifter = thread::spawn(move || {
-        let run = Frame::Run(RunPath::new(0, HctxId(0), true));
+        let run = Frame::Run(RunPath::new(QueueId(0), HctxId(0), true));
         let mut context = Context::new(1, COMPLETER, run);
-        let (cpu, q) = (context.cpu(), other.mq.queue(0));
+        let (cpu, q) = (context.cpu(), other.mq.queue(QueueId(0)));
         match by {
             By::Quiesce => {
                 q.queue_lock.acquire(cpu);
                 q.quiesced.clear(cpu);
                 q.queue_lock.release(cpu);
             }
-            By::Stop => assert!(other.mq.start_hctx(0, HctxId(0), cpu), "it is stopped"),
+            By::Stop => assert!(
+                other.mq.start_hctx(QueueId(0), HctxId(0), cpu),
+                "it is stopped"
+            ),
         }
         other.run(context);
     });

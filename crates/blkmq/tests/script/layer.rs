@@ -35,7 +35,9 @@ use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::env::{Answer, Bit, Count, Cpu};
 use blkmq::path::{CompletePath, Frame, Label, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, Place, RequestId, Sector, Sectors, Status};
+use blkmq::request::{
+    Bio, BioId, CpuId, HctxId, Op, Place, QueueId, RequestId, Sector, Sectors, Status,
+};
 use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use machine::{Machine, Reply};
@@ -71,7 +73,7 @@ impl World for Layer {
             }
             "unplug" => {
                 self.machine.tasks[cpu].plug.active = false;
-                let flush = PlugPath::unplug(0, Unplug::Finish);
+                let flush = PlugPath::unplug(QueueId(0), Unplug::Finish);
                 self.machine.run_task(cpu, Frame::Plug(flush))?;
             }
             "work" => self.machine.run_work(rest == "timers"),
@@ -111,7 +113,7 @@ impl Layer {
     fn bios(&mut self, list: &str, cpu: usize) -> Result<(), String> {
         for text in list.split(',') {
             let bio = self.parse_bio(text.trim())?;
-            let path = SubmitPath::new(0, bio);
+            let path = SubmitPath::new(QueueId(0), bio);
             self.machine.run_task(cpu, Frame::Submit(path))?;
         }
         Ok(())
@@ -142,7 +144,7 @@ impl Layer {
                 _ => return Err(format!("unknown property {word:?} of a request")),
             }
         }
-        let queue = self.machine.mq.queue(0);
+        let queue = self.machine.mq.queue(QueueId(0));
         queue
             .with_pool(|pool| pool.add_bio(bio))
             .ok_or("out of bios".to_owned())
@@ -159,7 +161,7 @@ impl Layer {
         for rq in requests {
             self.machine.rest.in_device.retain(|&other| other != rq);
             self.machine.give_budget_back(rq);
-            let end = CompletePath::end(0, rq, status);
+            let end = CompletePath::end(QueueId(0), rq, status);
             self.machine.run_on(0, Frame::Complete(end));
         }
         Ok(())
@@ -174,7 +176,7 @@ impl Layer {
     /// What a driver, or the block layer itself, does to hold requests back.
     fn hold(&mut self, word: &str, rest: &str) -> Result<(), String> {
         let mut cpu = Cpu::new(CpuId(0));
-        let q = self.machine.mq.queue(0);
+        let q = self.machine.mq.queue(QueueId(0));
         let hctxs = q.hctxs.len();
         let hctx: usize = if rest.is_empty() { 0 } else { number(rest)? };
         if hctx >= hctxs {
@@ -192,14 +194,14 @@ impl Layer {
             _ => 0..0,
         };
         for hctx in run {
-            let path = RunPath::new(0, HctxId(hctx as u16), true);
+            let path = RunPath::new(QueueId(0), HctxId(hctx as u16), true);
             self.machine.run_on(0, Frame::Run(path));
         }
         Ok(())
     }
 
     fn show(&self, what: &str) -> Printed {
-        let q = self.machine.mq.queue(0);
+        let q = self.machine.mq.queue(QueueId(0));
         match what {
             "pending" => Ok(self.machine.pending()),
             "restart" => Ok(self.machine.restart()),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use blkmq::request::{CpuId, Op};
+use blkmq::request::{CpuId, Op, QueueId};
 use blkmq::time::SimTime;
 use sim::recorder::{SpanKind, Timeline};
 
@@ -30,7 +30,7 @@ pub(super) fn trace(
     timeline: &Timeline,
     lives: &Lives,
     task_name: impl Fn(u32) -> String,
-    disk_name: impl Fn(u8) -> Option<String>,
+    disk_name: impl Fn(QueueId) -> Option<String>,
 ) -> String {
     let mut out = Events::default();
     out.named("process_name", CPUS, 0, "CPUs");

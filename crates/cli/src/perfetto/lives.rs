@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use blkmq::env::{TraceAction, TracePoint};
-use blkmq::request::{CpuId, Op};
+use blkmq::request::{CpuId, Op, QueueId};
 use blkmq::time::SimTime;
 
 /// Something that happened to a bio.
@@ -27,7 +27,7 @@ pub(super) enum Phase {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Life {
     /// Number of its queue.
-    pub(super) queue: u8,
+    pub(super) queue: QueueId,
     pub(super) op: Op,
     pub(super) sector: u64,
     pub(super) bytes: u64,
@@ -49,7 +49,7 @@ impl Life {
 pub(super) struct Lives {
     pub(super) all: Vec<Life>,
     /// Those under way by queue, operation and first sector.
-    open: BTreeMap<(u8, u8, u64), VecDeque<usize>>,
+    open: BTreeMap<(QueueId, u8, u64), VecDeque<usize>>,
 }
 
 impl Lives {

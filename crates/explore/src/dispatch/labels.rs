@@ -12,7 +12,7 @@ use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Effect, Solo};
 use blkmq::path::{Frame, Label, RunPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
-use blkmq::request::{HctxId, RequestId};
+use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::rules::{BucketSignal, EmptyRun, Insertion};
 use blkmq::schedule::view::DISPATCH as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step};
@@ -58,7 +58,7 @@ const AHEAD: [&str; 10] = [
 
 /// dd->lock.
 fn dd_lock() -> LockId {
-    LockId::new(0, LockKind::Elevator, 0)
+    LockId::new(QueueId(0), LockKind::Elevator, 0)
 }
 
 /// What becomes of a request.
@@ -255,7 +255,7 @@ impl Follower<'_> {
             return Err("the work item runs".to_owned());
         }
         self.armed = false;
-        let run = Frame::Run(RunPath::work(0, HctxId(0)));
+        let run = Frame::Run(RunPath::work(QueueId(0), HctxId(0)));
         self.processes[kblockd].stack.push(run);
         self.run_silent(kblockd)
     }
@@ -376,7 +376,9 @@ impl Follower<'_> {
                 self.kicks += 1;
             }
             Effect::BioEnd { bio, .. } => {
-                self.mq.queue(0).with_pool(|pool| pool.free_bio(bio));
+                self.mq
+                    .queue(QueueId(0))
+                    .with_pool(|pool| pool.free_bio(bio));
             }
             Effect::KickRequeue { .. } | Effect::Wake(_) => {
                 unreachable!("{effect:?} is not in the specification")
@@ -385,7 +387,7 @@ impl Follower<'_> {
     }
 
     fn observe(&self) -> [String; OBSERVED.len()] {
-        let q = self.mq.queue(0);
+        let q = self.mq.queue(QueueId(0));
         let numbers = |requests: Vec<u8>| {
             let numbers = requests.iter().map(|request| (request + 1).to_string());
             numbers.collect::<Vec<_>>().join(", ")

@@ -8,7 +8,7 @@ use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
-use blkmq::request::{Direction, Place, RequestId, RequestPool};
+use blkmq::request::{Direction, Place, QueueId, RequestId, RequestPool};
 
 use super::setting::Setting;
 use super::world::{At, Life, World};
@@ -38,7 +38,7 @@ pub(super) struct Held {
 
 impl World {
     fn queue(&self) -> &RequestQueue<Solo> {
-        self.mq.queue(0)
+        self.mq.queue(QueueId(0))
     }
 
     pub(super) fn held(&self, setting: &Setting, number: u8) -> Held {

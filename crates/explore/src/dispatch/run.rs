@@ -3,7 +3,7 @@
 use blkmq::env::{Answer, Cpu, Effect, Lock};
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{LockId, LockKind};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 
 use super::label::Named;
 use super::setting::Setting;
@@ -40,7 +40,7 @@ impl Runner {
             Action::Go(process) => self.go(setting, world, process),
             Action::Fire => {
                 world.side.armed = false;
-                let run = Frame::Run(RunPath::work(0, HCTX));
+                let run = Frame::Run(RunPath::work(QueueId(0), HCTX));
                 world.side.processes[usize::from(setting.kblockd())].frames[0] = Some(run);
             }
             Action::Complete(request) => self.complete(setting, world, request),
@@ -119,14 +119,19 @@ impl Runner {
         bio.sectors = Sectors(8);
         bio.segments = 1;
         bio.owner = u32::from(request);
-        let bio: Option<BioId> = go.world.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
+        let bio: Option<BioId> = go
+            .world
+            .mq
+            .queue(QueueId(0))
+            .with_pool(|pool| pool.add_bio(bio));
         let bio = bio.expect("there is a slot for every bio");
         self.cpu.plug.start(1);
-        self.stack.push(Frame::Submit(SubmitPath::new(0, bio)));
+        self.stack
+            .push(Frame::Submit(SubmitPath::new(QueueId(0), bio)));
         self.run(go, true);
         assert!(self.stack.is_empty(), "a bio goes into the plug at once");
         self.cpu.plug.active = false;
-        let flush = PlugPath::unplug(0, Unplug::Finish);
+        let flush = PlugPath::unplug(QueueId(0), Unplug::Finish);
         self.stack.push(Frame::Plug(flush));
     }
 
@@ -137,7 +142,7 @@ impl Runner {
         let number = setting.completer();
         self.cpu.id = CpuId(u16::from(number));
         self.cpu.owner = u32::from(number) + 1;
-        let end = CompletePath::end(0, slot, Status::Ok);
+        let end = CompletePath::end(QueueId(0), slot, Status::Ok);
         self.stack.push(Frame::Complete(end));
         let mut go = Go {
             setting,
@@ -150,7 +155,8 @@ impl Runner {
         self.run(&mut go, true);
         assert!(self.stack.is_empty(), "a completion is one action");
         if setting.reruns {
-            self.stack.push(Frame::Run(RunPath::new(0, HCTX, false)));
+            self.stack
+                .push(Frame::Run(RunPath::new(QueueId(0), HCTX, false)));
         }
         self.put_away(world, number, Wants::Nothing, false);
     }
@@ -188,7 +194,7 @@ const ELEVATOR: (u8, LockKind, u32) = (0, LockKind::Elevator, 0);
 const INSERTED: (u8, LockKind, u32) = (0, LockKind::Inserted, 0);
 
 fn id((queue, kind, index): (u8, LockKind, u32)) -> LockId {
-    LockId::new(queue, kind, index)
+    LockId::new(QueueId(queue), kind, index)
 }
 
 impl Runner {
@@ -235,7 +241,7 @@ impl Runner {
                 return;
             }
         }
-        let q = go.world.mq.queue(0);
+        let q = go.world.mq.queue(QueueId(0));
         if elevator {
             q.elevator.release(&mut self.cpu);
         }
@@ -276,8 +282,12 @@ impl Runner {
 
     /// queue_rq: the device takes everything.
     fn offer(&mut self, go: &mut Go<'_>, rq: RequestId) {
-        go.world.mq.start_request(0, rq, &mut self.cpu);
-        let request = go.world.mq.queue(0).with_pool(|pool| owner(pool, rq));
+        go.world.mq.start_request(QueueId(0), rq, &mut self.cpu);
+        let request = go
+            .world
+            .mq
+            .queue(QueueId(0))
+            .with_pool(|pool| owner(pool, rq));
         let entry = &mut go.world.side.requests[usize::from(request)];
         entry.life = Life::Device;
         entry.slot = Some(rq);
@@ -292,7 +302,10 @@ impl Runner {
             match effect {
                 Effect::KickUnlessPending { .. } => go.world.side.armed = true,
                 Effect::BioEnd { bio, .. } => {
-                    go.world.mq.queue(0).with_pool(|pool| pool.free_bio(bio));
+                    go.world
+                        .mq
+                        .queue(QueueId(0))
+                        .with_pool(|pool| pool.free_bio(bio));
                 }
                 Effect::Kick { .. } | Effect::KickRequeue { .. } | Effect::Wake(_) => {
                     unreachable!("{effect:?} is not in the specification")

@@ -4,7 +4,7 @@
 
 use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{Place, RequestPool};
+use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::{Recheck, RestartRule, TagLine};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::view::{self, View};
@@ -43,7 +43,7 @@ impl World {
             self.project_hctx(setting, hctx, out);
         }
         for queue in 0..setting.queues {
-            let q = self.mq.queue(queue);
+            let q = self.mq.queue(QueueId(queue));
             q.with_pool(|pool| scheduled(q, pool, |rq| out.request(rq)));
             out.value(END);
             out.value(q.restarts.peek() as u8);

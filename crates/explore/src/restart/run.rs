@@ -4,7 +4,7 @@ use blkmq::env::{Answer, Cpu, Effect, Solo};
 use blkmq::path::label::{Complete, List, Pass, Run};
 use blkmq::path::{Call, CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{Bio, CpuId, Op, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::time::Duration;
 
 use super::setting::Setting;
@@ -280,7 +280,7 @@ impl World {
     }
 
     /// Which request of the specification lies in a slot.
-    pub(super) fn owner(&self, queue: u8, rq: RequestId) -> u8 {
+    pub(super) fn owner(&self, queue: QueueId, rq: RequestId) -> u8 {
         self.mq.queue(queue).with_pool(|pool| owner(pool, rq))
     }
 }

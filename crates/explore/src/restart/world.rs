@@ -5,7 +5,7 @@ use core::fmt;
 use blkmq::env::Solo;
 use blkmq::path::{CompletePath, RunPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{HctxId, RequestId};
+use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::schedule::{Argument, Step};
 
 use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
@@ -206,7 +206,7 @@ impl World {
     }
 
     /// A run of the hctx is to come. How many were asked for matters where each label is a step.
-    pub(super) fn ask_run(&mut self, setting: &Setting, queue: u8, hctx: HctxId) {
+    pub(super) fn ask_run(&mut self, setting: &Setting, queue: QueueId, hctx: HctxId) {
         let hctx = usize::from(setting.hctx(queue, hctx).0);
         self.side.pending[hctx] = true;
         if setting.by_labels {
@@ -276,22 +276,22 @@ impl Setting {
         usize::from(hctx.0 * self.contexts + context)
     }
 
-    pub(super) fn queue_of(&self, hctx: Hctx) -> u8 {
-        hctx.0 / self.hctxs
+    pub(super) fn queue_of(&self, hctx: Hctx) -> QueueId {
+        QueueId(hctx.0 / self.hctxs)
     }
 
     pub(super) fn index_of(&self, hctx: Hctx) -> HctxId {
         HctxId(u16::from(hctx.0 % self.hctxs))
     }
 
-    pub(super) fn hctx(&self, queue: u8, index: HctxId) -> Hctx {
-        Hctx(queue * self.hctxs + index.0 as u8)
+    pub(super) fn hctx(&self, queue: QueueId, index: HctxId) -> Hctx {
+        Hctx(queue.0 * self.hctxs + index.0 as u8)
     }
 
     /// `<<queue, index>>`, both from 1.
     pub(super) fn named(&self, hctx: Hctx) -> Argument {
         let index = u32::from(self.index_of(hctx).0);
-        Argument::Hctx(u32::from(self.queue_of(hctx)) + 1, index + 1)
+        Argument::Hctx(u32::from(self.queue_of(hctx).0) + 1, index + 1)
     }
 
     /// The action as schedules name it, in this state.

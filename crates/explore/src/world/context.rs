@@ -6,7 +6,7 @@ use super::Slot;
 use blkmq::env::{Answer, Cpu, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{CpuId, HctxId};
+use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::tags::WaiterId;
 
 /// Who it is.
@@ -15,7 +15,7 @@ pub(crate) enum Role {
     /// Submits bios.
     Task(u8),
     /// kblockd: the run_work of an hctx of a queue.
-    RunWork(u8, HctxId),
+    RunWork(QueueId, HctxId),
     /// kblockd: requeue_work.
     RequeueWork,
     /// Block softirq: ends requests.
@@ -125,7 +125,7 @@ impl Context {
     pub(crate) fn name(&self) -> String {
         match self.role {
             Role::Task(index) => format!("task {index}"),
-            Role::RunWork(0, hctx) => format!("run work {}", hctx.0),
+            Role::RunWork(QueueId(0), hctx) => format!("run work {}", hctx.0),
             Role::RunWork(queue, hctx) => format!("run work {} of queue {queue}", hctx.0),
             Role::RequeueWork => "requeue work".to_owned(),
             Role::Completer(index) => format!("completer {index}"),

@@ -4,7 +4,7 @@ use super::{Fixed, Pending, Phase, Slot, World};
 use crate::config::{Promises, Refusal, Stops};
 use blkmq::env::{Answer, Bit};
 use blkmq::path::{Frame, RequeueRequest, RunPath};
-use blkmq::request::{HctxId, Place};
+use blkmq::request::{HctxId, Place, QueueId};
 
 impl World {
     /// The device's answer to queue_rq.
@@ -179,8 +179,10 @@ impl World {
         let context = &mut self.contexts[index];
         for hctx in (0..fixed.config.hctxs).rev().map(HctxId) {
             context.cpu.begin_label();
-            if self.mq.start_hctx(0, hctx, &mut context.cpu) || all {
-                context.stack.push(Frame::Run(RunPath::new(0, hctx, true)));
+            if self.mq.start_hctx(QueueId(0), hctx, &mut context.cpu) || all {
+                context
+                    .stack
+                    .push(Frame::Run(RunPath::new(QueueId(0), hctx, true)));
             }
         }
         match context.stack.is_empty() {

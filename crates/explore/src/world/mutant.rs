@@ -6,7 +6,7 @@ use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
 use blkmq::path::label::{Complete, List, Plug, Run, Submit};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Place};
+use blkmq::request::{HctxId, Place, QueueId};
 
 /// Labels that read only bits which nobody changes, unless the driver stops queues.
 const CONSTANT: [Label; 5] = [
@@ -53,7 +53,7 @@ impl World {
         match mutant {
             Mutant::LateMark if label == List::PutBack.label() => {
                 cpu.begin_label();
-                self.mq.queue(0).hctxs[0].restart.set(cpu);
+                self.mq.queue(QueueId(0)).hctxs[0].restart.set(cpu);
             }
             Mutant::LeakedTag if label == Complete::Tags.label() => {
                 let word = &self.mq.sets[0].driver_of(HctxId(0)).words[0];
@@ -67,7 +67,7 @@ impl World {
                 }
             }
             Mutant::ForgottenLine if label == List::TagLine.label() => {
-                for hctx in &self.mq.queue(0).hctxs {
+                for hctx in &self.mq.queue(QueueId(0)).hctxs {
                     cpu.begin_label();
                     hctx.dispatch_wait.clear(cpu);
                 }

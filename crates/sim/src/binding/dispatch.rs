@@ -12,7 +12,7 @@ use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING};
 use blkmq::env::{Bit, Cpu, Lock, Solo, Word};
 use blkmq::path::{Frame, Next};
 use blkmq::queue::{BlkMq, LockKind};
-use blkmq::request::{Place, RequestId};
+use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::Schedule;
 
 use super::names::Names;
@@ -216,7 +216,7 @@ impl Binding {
         let kind = self.kinds.of(was.label());
         self.step(mq, who.lane, (was, is), (kind, next), cpu);
         let has = self.owner.is_some_and(|(lane, _)| lane == who.lane);
-        if has && mq.queue(QUEUE).elevator.is_free() {
+        if has && mq.queue(QueueId(QUEUE)).elevator.is_free() {
             self.owner = None;
         }
         self.wants(mq, who.lane, is, next);
@@ -318,7 +318,7 @@ impl Binding {
     /// Requests are on their way to the scheduler.
     fn submitted(&mut self, mq: &BlkMq<Solo>, process: u32, frame: &Frame) {
         for rq in in_hand(mq, frame) {
-            match self.names.give(QUEUE, rq, false) {
+            match self.names.give(QueueId(QUEUE), rq, false) {
                 Some(request) => self.push(Event::submit(process, request)),
                 None => return self.refuse("more than 128 requests were under way at once"),
             }
@@ -328,11 +328,11 @@ impl Binding {
     /// They are in.
     fn inserts(&mut self, mq: &BlkMq<Solo>, list: &[RequestId]) {
         for &rq in list {
-            let place = mq.queue(QUEUE).with_pool(|pool| pool[rq].place);
+            let place = mq.queue(QueueId(QUEUE)).with_pool(|pool| pool[rq].place);
             if place != Place::Elevator {
                 return self.refuse("requests were merged; the specification has no merging");
             }
-            self.names.enters(QUEUE, rq);
+            self.names.enters(QueueId(QUEUE), rq);
         }
     }
 
@@ -343,13 +343,13 @@ impl Binding {
             _ => None,
         };
         if picked(was) != picked(is) {
-            self.names.picked(QUEUE, picked(is));
+            self.names.picked(QueueId(QUEUE), picked(is));
         }
     }
 
     /// The end of a request begins.
     fn ends(&mut self, was: &Frame) {
-        let number = was.ends().and_then(|rq| self.names.of(QUEUE, rq));
+        let number = was.ends().and_then(|rq| self.names.of(QueueId(QUEUE), rq));
         match number {
             Some(request) => {
                 self.names.done(request);
@@ -364,7 +364,7 @@ impl Binding {
         let Some(wrong) = self.wrong else {
             return;
         };
-        let dd = &mq.queue(QUEUE).dd;
+        let dd = &mq.queue(QueueId(QUEUE)).dd;
         match (wrong, self.kinds.of(was.label())) {
             (Wrong::GateLeftOpen, Kind::Step("ShutGate")) => {
                 cpu.begin_label();
@@ -391,7 +391,7 @@ fn in_hand(mq: &BlkMq<Solo>, frame: &Frame) -> Vec<RequestId> {
         return vec![rq];
     }
     let list = frame.insert_in_hand().map(|hand| hand.list);
-    let q = mq.queue(QUEUE);
+    let q = mq.queue(QueueId(QUEUE));
     list.map_or(Vec::new(), |list| {
         q.with_pool(|pool| list.iter(pool).collect())
     })

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, RequestQueue};
-use blkmq::request::{Place, RequestId};
+use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::view;
 
 /// What has a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bearer {
     /// A slot of a queue.
-    Slot(u8, RequestId),
+    Slot(QueueId, RequestId),
     /// A request that gave its tag back, and is still to restart hctxs.
     Freed,
 }
@@ -23,7 +23,7 @@ enum Bearer {
 /// All numbers in use.
 #[derive(Debug)]
 pub(super) struct Names {
-    slots: BTreeMap<(u8, u32), u32>,
+    slots: BTreeMap<(QueueId, u32), u32>,
     bearers: BTreeMap<u32, Bearer>,
     /// What each queue's scheduler holds, in the order of arrival.
     scheduled: Vec<Vec<u32>>,
@@ -46,12 +46,12 @@ impl Names {
     }
 
     /// The number of a slot.
-    pub(super) fn of(&self, queue: u8, rq: RequestId) -> Option<u32> {
+    pub(super) fn of(&self, queue: QueueId, rq: RequestId) -> Option<u32> {
         self.slots.get(&(queue, rq.0)).copied()
     }
 
     /// Gives the lowest free number to a slot. None if there are too many.
-    pub(super) fn give(&mut self, queue: u8, rq: RequestId, scheduled: bool) -> Option<u32> {
+    pub(super) fn give(&mut self, queue: QueueId, rq: RequestId, scheduled: bool) -> Option<u32> {
         let free = |number: &u32| !self.bearers.contains_key(number);
         let number = (1..=self.limit).find(free)?;
         self.bearers.insert(number, Bearer::Slot(queue, rq));
@@ -64,16 +64,16 @@ impl Names {
     }
 
     /// A request with a number comes into the scheduler of its queue.
-    pub(super) fn enters(&mut self, queue: u8, rq: RequestId) {
+    pub(super) fn enters(&mut self, queue: QueueId, rq: RequestId) {
         if let Some(number) = self.of(queue, rq) {
-            self.scheduled[usize::from(queue)].push(number);
+            self.scheduled[queue.index()].push(number);
         }
     }
 
     /// The scheduler of a queue gave this request, or none.
-    pub(super) fn picked(&mut self, queue: u8, rq: Option<RequestId>) {
+    pub(super) fn picked(&mut self, queue: QueueId, rq: Option<RequestId>) {
         let Some(rq) = rq else { return };
-        let list = &mut self.scheduled[usize::from(queue)];
+        let list = &mut self.scheduled[queue.index()];
         let Some(own) = self.slots.get(&(queue, rq.0)).copied() else {
             return;
         };
@@ -94,7 +94,7 @@ impl Names {
     }
 
     /// The tag is back: the slot is another's soon.
-    pub(super) fn freed(&mut self, number: u32, queue: u8) {
+    pub(super) fn freed(&mut self, number: u32, queue: QueueId) {
         if let Some(Bearer::Slot(of, rq)) = self.bearers.insert(number, Bearer::Freed) {
             debug_assert_eq!(of, queue, "a request ends on its own queue");
             self.slots.remove(&(of, rq.0));
@@ -115,7 +115,7 @@ impl Names {
 
     /// What a queue's scheduler holds, by the requests' own places.
     pub(super) fn scheduled(&self, q: &RequestQueue<Solo>) -> String {
-        let order = &self.scheduled[usize::from(q.id)];
+        let order = &self.scheduled[q.id.index()];
         q.with_pool(|pool| {
             let mut held: Vec<u32> = pool
                 .iter()

@@ -8,7 +8,7 @@ mod steps;
 use blkmq::env::{Bit, Count, Cpu, Solo};
 use blkmq::path::{Call, Frame, Next, RunPath};
 use blkmq::queue::BlkMq;
-use blkmq::request::{Place, RequestPool};
+use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::RestartRule;
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::Schedule;
@@ -31,7 +31,7 @@ type Seen = [String; OBSERVED.len()];
 #[derive(Clone, Debug, Default)]
 struct LaneState {
     /// Hctxs that a path of it will run, by queue.
-    owes: Vec<u8>,
+    owes: Vec<QueueId>,
     /// Runs under way: depth and number.
     runs: Vec<(usize, usize)>,
     /// The request whose end it is in.
@@ -41,7 +41,7 @@ struct LaneState {
 /// A run of an hctx.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    queue: u8,
+    queue: QueueId,
     /// It has taken the dispatch list.
     started: bool,
 }
@@ -108,16 +108,16 @@ impl Binding {
     }
 
     /// A work item is to run.
-    pub(super) fn item(&mut self, queue: u8, delayed: bool) {
-        self.items[usize::from(queue)] = true;
+    pub(super) fn item(&mut self, queue: QueueId, delayed: bool) {
+        self.items[queue.index()] = true;
         if delayed {
             self.refuse("a run was asked for after a delay; the specification has none");
         }
     }
 
     /// The worker on this lane is about to run the hctx.
-    pub(super) fn work_begins(&mut self, lane: usize, queue: u8) {
-        self.items[usize::from(queue)] = false;
+    pub(super) fn work_begins(&mut self, lane: usize, queue: QueueId) {
+        self.items[queue.index()] = false;
         self.lanes[lane].owes.push(queue);
     }
 
@@ -298,7 +298,7 @@ impl Binding {
     }
 
     /// The run of this frame; the first label of a frame begins one.
-    fn run_of(&mut self, who: Who, queue: u8) -> usize {
+    fn run_of(&mut self, who: Who, queue: QueueId) -> usize {
         let lane = &mut self.lanes[who.lane];
         let known = lane.runs.iter().find(|&&(depth, _)| depth == who.depth);
         if let Some(&(_, run)) = known {
@@ -321,7 +321,7 @@ impl Binding {
         &mut self,
         mq: &BlkMq<Solo>,
         who: Who,
-        queue: u8,
+        queue: QueueId,
         (kind, over): (Kind, bool),
     ) {
         let free = free_tags(mq);
@@ -376,9 +376,9 @@ impl Binding {
 
     /// The runs that are to come: for whole queues, and those that have not begun.
     fn to_come(&self) -> ToCome {
-        let owed = |queue: u8| self.lanes.iter().any(|lane| lane.owes.contains(&queue));
-        let queues = 0..self.items.len() as u8;
-        let asked = queues.map(|queue| self.items[usize::from(queue)] || owed(queue));
+        let owed = |queue: QueueId| self.lanes.iter().any(|lane| lane.owes.contains(&queue));
+        let queues = (0..self.items.len() as u8).map(QueueId);
+        let asked = queues.map(|queue| self.items[queue.index()] || owed(queue));
         let runs = self.lanes.iter().flat_map(|lane| &lane.runs);
         let runs = runs.map(|&(_, run)| run);
         ToCome {

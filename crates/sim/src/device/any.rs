@@ -5,7 +5,7 @@
 use super::captured::CapturedDevice;
 use super::fault::Faulty;
 use super::{Actions, Command, Device, Found, Model, Reply};
-use crate::plan::{DevicePlan, Plan};
+use crate::plan::{DevicePlan, DiskId, Plan};
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, RequestId};
 use blkmq::rules::Rules;
@@ -23,7 +23,7 @@ pub struct DeviceSetup<'a> {
     /// Seed of the run.
     pub seed: u64,
     /// Number of the disk.
-    pub disk: u8,
+    pub disk: DiskId,
     /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
     pub vector_cpus: &'a [CpuId],
     /// Request slots: every [`RequestId`] is below.
@@ -33,8 +33,8 @@ pub struct DeviceSetup<'a> {
 impl<'a> DeviceSetup<'a> {
     /// That of a disk of a plan, with the CPU of each hctx's vector. Panics if there is no such
     /// disk.
-    pub fn of(plan: &'a Plan, disk: u8, vector_cpus: &'a [CpuId]) -> DeviceSetup<'a> {
-        let of = &plan.disks[usize::from(disk)];
+    pub fn of(plan: &'a Plan, disk: DiskId, vector_cpus: &'a [CpuId]) -> DeviceSetup<'a> {
+        let of = &plan.disks[disk.index()];
         DeviceSetup {
             plan: &of.device,
             rules: &of.queue.rules,
@@ -48,7 +48,7 @@ impl<'a> DeviceSetup<'a> {
 
     /// Random numbers of this disk for one purpose.
     pub(super) fn random(&self, purpose: &str) -> Rng {
-        match self.disk {
+        match self.disk.0 {
             0 => Rng::stream(self.seed, purpose),
             disk => Rng::stream(self.seed, &format!("{purpose}/disk{disk}")),
         }

@@ -6,8 +6,8 @@
 
 use super::{Action, Actions, AnyDevice, Command, Device, DeviceSetup, EndedBy, Found, Verdict};
 use crate::plan::{
-    BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
-    ScsiDebugPlan,
+    BusyKind, DeviceKind, DevicePlan, DiskId, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
+    Ratio, ScsiDebugPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
@@ -115,7 +115,7 @@ impl Bench {
             rules,
             io_timeout: Duration::from_secs(5),
             seed,
-            disk: 0,
+            disk: DiskId(0),
             vector_cpus: &vector_cpus,
             requests,
         });

@@ -6,7 +6,7 @@
 use blkmq::env::Cpu;
 use blkmq::path::{Next, Toll};
 use blkmq::queue::{LockId, LockKind};
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 use blkmq::schedule::Schedule;
 
 use super::Simulator;
@@ -33,16 +33,16 @@ impl Simulator {
     }
 
     /// A work item is to run.
-    pub(super) fn item_queued(&mut self, disk: u8, delayed: bool) {
+    pub(super) fn item_queued(&mut self, queue: QueueId, delayed: bool) {
         if let Some(binding) = &mut self.core.binding {
-            binding.item(disk, delayed);
+            binding.item(queue, delayed);
         }
     }
 
     /// A work item begins on a CPU.
-    pub(super) fn item_begins(&mut self, id: CpuId, disk: u8) {
+    pub(super) fn item_begins(&mut self, id: CpuId, queue: QueueId) {
         if let Some(binding) = &mut self.core.binding {
-            binding.work_begins(&self.mq, lane(id, Level::Task), disk);
+            binding.work_begins(&self.mq, lane(id, Level::Task), queue);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use blkmq::env::{Cpu, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId, LockKind};
-use blkmq::request::{CpuId, RequestId, Status};
+use blkmq::request::{CpuId, QueueId, RequestId, Status};
 use blkmq::time::SimTime;
 
 use super::task::TaskId;
@@ -158,7 +158,7 @@ impl Default for Held {
     fn default() -> Held {
         // Fills the room that no lock has used yet.
         let none = HeldLock {
-            lock: LockId::new(0, LockKind::Elevator, 0),
+            lock: LockId::new(QueueId(0), LockKind::Elevator, 0),
             slot: 0,
             since: SimTime::ZERO,
         };
@@ -225,8 +225,8 @@ impl Default for LevelState {
 pub(super) enum IrqStage {
     /// Not in a handler.
     None,
-    /// Looking for completions of this disk's vector.
-    Look(u8, u32),
+    /// Looking for completions of this queue's vector.
+    Look(QueueId, u32),
     /// Ending the batch.
     Batch,
     /// Leaving.
@@ -267,11 +267,11 @@ pub(super) struct CpuState {
     pub(super) env: Cpu,
     pub(super) levels: [LevelState; 3],
     /// Interrupts that wait to be taken: disk and vector.
-    pub(super) irqs: VecDeque<(u8, u32)>,
+    pub(super) irqs: VecDeque<(QueueId, u32)>,
     /// Completions for the block softirq, with their disks.
-    pub(super) softirq_list: VecDeque<(u8, RequestId, Status)>,
-    /// Completions of the interrupt's batch, with their disks, last added first.
-    pub(super) batch: Vec<(u8, RequestId)>,
+    pub(super) softirq_list: VecDeque<(QueueId, RequestId, Status)>,
+    /// Completions of the interrupt's batch, with their queues, last added first.
+    pub(super) batch: Vec<(QueueId, RequestId)>,
     pub(super) slice_end: SimTime,
     idle_ps: u64,
     pub(super) switches: u64,

@@ -2,7 +2,7 @@
 
 use blkmq::env::{Answer, Effect, Slab};
 use blkmq::path::{CompleteOn, CompletePath, Frame, RequeueRequest};
-use blkmq::request::{BioId, CpuId, HctxId, RequestId, Status};
+use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::SimTime;
 
@@ -45,7 +45,7 @@ impl Simulator {
         }
     }
 
-    fn bio_end(&mut self, id: CpuId, queue: u8, bio: BioId, status: Status) {
+    fn bio_end(&mut self, id: CpuId, queue: QueueId, bio: BioId, status: Status) {
         let owner = {
             let mut pool = self.mq.queue(queue).pool.held(id);
             let owner = pool.bio(bio).owner;
@@ -57,13 +57,13 @@ impl Simulator {
     }
 
     /// The queue whose path asks for something. A path works on one queue.
-    pub(super) fn asking(&mut self, id: CpuId) -> u8 {
+    pub(super) fn asking(&mut self, id: CpuId) -> QueueId {
         let frame = self.cpu_mut(id).level_state().stack.top();
         frame.expect("a frame asks").queue()
     }
 
     /// queue_rq of a request of `queue`.
-    pub(super) fn submit(&mut self, id: CpuId, queue: u8, rq: RequestId, last: bool) {
+    pub(super) fn submit(&mut self, id: CpuId, queue: QueueId, rq: RequestId, last: bool) {
         let command = {
             let pool = self.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
@@ -84,9 +84,9 @@ impl Simulator {
         self.touch_submission_queue(id, queue, command.hctx);
         let at = self.at(id);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let disk = &mut self.disks[usize::from(queue)];
-        disk.now = disk.now.max(at);
-        let reply = disk.device.queue_rq(&command, disk.now, &mut actions);
+        let called = &mut self.disks[queue.index()];
+        called.now = called.now.max(at);
+        let reply = called.device.queue_rq(&command, called.now, &mut actions);
         if reply.started {
             let at = self.at(id);
             let cpu = &mut self.cpus[usize::from(id.0)];
@@ -94,7 +94,8 @@ impl Simulator {
             self.replay_issued(id, rq, at);
             let cpu = &mut self.cpus[usize::from(id.0)];
             if reply.verdict == Verdict::Accepted {
-                self.recorder.depth_changes(queue, at, true);
+                let disk = self.numbers.disk_of(queue);
+                self.recorder.depth_changes(disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
                 self.note_trace(id);
@@ -116,8 +117,8 @@ impl Simulator {
     }
 
     /// The driver's own work in queue_rq.
-    fn charge_queue_rq(&mut self, id: CpuId, disk: u8, last: bool) {
-        match self.kind(disk) {
+    fn charge_queue_rq(&mut self, id: CpuId, queue: QueueId, last: bool) {
+        match self.kind(queue) {
             DeviceKind::NullBlk(plan) => {
                 let timer = plan.irqmode == crate::plan::IrqMode::Timer;
                 self.charge(id, Step::NullBlkQueueRq);
@@ -138,73 +139,75 @@ impl Simulator {
         }
     }
 
-    /// Which device a disk is.
-    pub(super) fn kind(&self, disk: u8) -> &DeviceKind {
-        &self.plan.disks[usize::from(disk)].device.kind
+    /// What the device of a queue is.
+    pub(super) fn kind(&self, queue: QueueId) -> &DeviceKind {
+        &self.plan.disks[self.numbers.disk_of(queue).index()]
+            .device
+            .kind
     }
 
-    /// Calls the device of a disk and does what it asks for.
+    /// Calls the device of a queue and does what it asks for.
     #[inline]
     pub(super) fn with_device(
         &mut self,
-        disk: u8,
+        queue: QueueId,
         cpu: Option<CpuId>,
         call: impl FnOnce(&mut AnyDevice, SimTime, &mut Actions),
     ) {
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let called = &mut self.disks[usize::from(disk)];
+        let called = &mut self.disks[queue.index()];
         called.now = called.now.max(at);
         call(&mut called.device, called.now, &mut actions);
-        self.act(disk, cpu, actions);
+        self.act(queue, cpu, actions);
     }
 
     #[inline]
-    fn act(&mut self, disk: u8, cpu: Option<CpuId>, actions: Actions) {
+    fn act(&mut self, queue: QueueId, cpu: Option<CpuId>, actions: Actions) {
         if actions.is_empty() {
             self.spare_actions.push(actions);
         } else {
-            self.do_all(disk, cpu, actions);
+            self.do_all(queue, cpu, actions);
         }
     }
 
     // Apart: most calls of a device ask for nothing.
     #[inline(never)]
-    fn do_all(&mut self, disk: u8, cpu: Option<CpuId>, mut actions: Actions) {
+    fn do_all(&mut self, queue: QueueId, cpu: Option<CpuId>, mut actions: Actions) {
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         for action in actions.drain(..) {
             match action {
-                Action::End { rq, status } => self.end_request(disk, cpu, rq, status, false),
-                Action::Complete { rq, status } => self.complete_request(disk, cpu, rq, status),
+                Action::End { rq, status } => self.end_request(queue, cpu, rq, status, false),
+                Action::Complete { rq, status } => self.complete_request(queue, cpu, rq, status),
                 Action::Timer { after, mark } => {
                     self.core.events.push(
                         at + after,
                         class::DEVICE,
-                        Event::Timer(with_mark(disk, mark)),
+                        Event::Timer(with_mark(queue, mark)),
                     );
                 }
                 Action::Interrupt { after, cpu, vector } => {
                     self.core.events.push(
                         at + after,
                         class::INTERRUPT,
-                        Event::Interrupt(Of::part(disk, cpu.0, vector)),
+                        Event::Interrupt(Of::part(queue, cpu.0, vector)),
                     );
                 }
-                Action::StopQueues => self.set_stopped(disk, cpu, true),
+                Action::StopQueues => self.set_stopped(queue, cpu, true),
                 Action::StartQueues => {
-                    self.set_stopped(disk, cpu, false);
-                    self.run_queues(disk, cpu, blkmq::time::Duration::ZERO);
+                    self.set_stopped(queue, cpu, false);
+                    self.run_queues(queue, cpu, blkmq::time::Duration::ZERO);
                 }
-                Action::RunQueues { delay } => self.run_queues(disk, cpu, delay),
+                Action::RunQueues { delay } => self.run_queues(queue, cpu, delay),
             }
         }
         self.spare_actions.push(actions);
     }
 
-    fn set_stopped(&mut self, disk: u8, cpu: Option<CpuId>, stopped: bool) {
+    fn set_stopped(&mut self, queue: QueueId, cpu: Option<CpuId>, stopped: bool) {
         let id = cpu.unwrap_or(CpuId(0));
         let env = &mut self.cpus[usize::from(id.0)].env;
-        for hctx in &self.mq.queue(disk).hctxs {
+        for hctx in &self.mq.queue(queue).hctxs {
             env.begin_label();
             if stopped {
                 blkmq::env::Bit::set(&hctx.stopped, env);
@@ -216,10 +219,10 @@ impl Simulator {
         env.meter.take();
     }
 
-    fn run_queues(&mut self, disk: u8, cpu: Option<CpuId>, delay: blkmq::time::Duration) {
+    fn run_queues(&mut self, queue: QueueId, cpu: Option<CpuId>, delay: blkmq::time::Duration) {
         let id = cpu.unwrap_or(CpuId(0));
-        for hctx in 0..self.mq.queue(disk).hctxs.len() as u16 {
-            self.kick(id, disk, HctxId(hctx), delay, delay.0 > 0);
+        for hctx in 0..self.mq.queue(queue).hctxs.len() as u16 {
+            self.kick(id, queue, HctxId(hctx), delay, delay.0 > 0);
         }
     }
 
@@ -227,22 +230,22 @@ impl Simulator {
     /// in the softirq of the CPU that submitted.
     fn end_request(
         &mut self,
-        disk: u8,
+        queue: QueueId,
         cpu: Option<CpuId>,
         rq: RequestId,
         status: Status,
         batched: bool,
     ) {
         let Some(id) = cpu else {
-            let ctx = self.mq.queue(disk).pool.held(CpuId(0))[rq].ctx;
-            self.redirect(disk, ctx, ctx, rq, status);
+            let ctx = self.mq.queue(queue).pool.held(CpuId(0))[rq].ctx;
+            self.redirect(queue, ctx, ctx, rq, status);
             return;
         };
-        self.with_device_over(disk, id, rq);
+        self.with_device_over(queue, id, rq);
         let path = if batched {
-            CompletePath::end_batched(disk, rq)
+            CompletePath::end_batched(queue, rq)
         } else {
-            CompletePath::end(disk, rq, status)
+            CompletePath::end(queue, rq, status)
         };
         self.cpu_mut(id)
             .level_state()
@@ -250,39 +253,46 @@ impl Simulator {
             .push(Frame::Complete(path));
     }
 
-    /// A request of a disk is about to be ended on `id`: it is with the device no longer.
-    pub(super) fn with_device_over(&mut self, disk: u8, id: CpuId, rq: RequestId) {
+    /// A request of a queue is about to be ended on `id`: it is with the device no longer.
+    pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.at(id);
+        let disk = self.numbers.disk_of(queue);
         self.recorder.depth_changes(disk, at, false);
         self.replay_completed(id, rq);
-        self.with_device(disk, Some(id), |device, now, out| {
+        self.with_device(queue, Some(id), |device, now, out| {
             device.ended(rq, now, out);
         });
     }
 
     /// blk_mq_complete_request().
-    fn complete_request(&mut self, disk: u8, cpu: Option<CpuId>, rq: RequestId, status: Status) {
+    fn complete_request(
+        &mut self,
+        queue: QueueId,
+        cpu: Option<CpuId>,
+        rq: RequestId,
+        status: Status,
+    ) {
         let Some(id) = cpu else {
-            self.end_request(disk, None, rq, status, false);
+            self.end_request(queue, None, rq, status, false);
             return;
         };
-        match self.complete_on(disk, id, rq) {
-            CompleteOn::Here => self.end_request(disk, Some(id), rq, status, false),
-            CompleteOn::Softirq => self.redirect(disk, id, id, rq, status),
-            CompleteOn::Remote(target) => self.redirect(disk, id, target, rq, status),
+        match self.complete_on(queue, id, rq) {
+            CompleteOn::Here => self.end_request(queue, Some(id), rq, status, false),
+            CompleteOn::Softirq => self.redirect(queue, id, id, rq, status),
+            CompleteOn::Remote(target) => self.redirect(queue, id, target, rq, status),
         }
     }
 
-    fn complete_on(&self, disk: u8, id: CpuId, rq: RequestId) -> CompleteOn {
+    fn complete_on(&self, queue: QueueId, id: CpuId, rq: RequestId) -> CompleteOn {
         self.mq
-            .complete_on(disk, rq, id, |a, b| self.core.costs.share_cache(a, b))
+            .complete_on(queue, rq, id, |a, b| self.core.costs.share_cache(a, b))
     }
 
     /// Puts a completion on a CPU's softirq list.
-    fn redirect(&mut self, disk: u8, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
+    fn redirect(&mut self, queue: QueueId, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
         let target = self.cpu_mut(to);
         let first = target.softirq_list.is_empty();
-        target.softirq_list.push_back((disk, rq, status));
+        target.softirq_list.push_back((queue, rq, status));
         target.softirq_raised = true;
         if !first || (from == to && !self.cpu(to).is_idle()) {
             return;
@@ -297,52 +307,55 @@ impl Simulator {
     }
 
     /// Ends what an interrupt handler or poller found, in its own level.
-    pub(super) fn end_found(&mut self, disk: u8, id: CpuId, found: Found) {
+    pub(super) fn end_found(&mut self, queue: QueueId, id: CpuId, found: Found) {
         let Found { rq, status, by } = found;
-        self.touch_completion_queue(id, disk, rq);
+        self.touch_completion_queue(id, queue, rq);
         match by {
-            EndedBy::End => self.end_request(disk, Some(id), rq, status, false),
-            EndedBy::Complete => self.complete_request(disk, Some(id), rq, status),
-            EndedBy::Batch => match self.complete_on(disk, id, rq) {
+            EndedBy::End => self.end_request(queue, Some(id), rq, status, false),
+            EndedBy::Complete => self.complete_request(queue, Some(id), rq, status),
+            EndedBy::Batch => match self.complete_on(queue, id, rq) {
                 CompleteOn::Here => {
                     let alone = {
-                        let pool = self.mq.queue(disk).pool.held(id);
+                        let pool = self.mq.queue(queue).pool.held(id);
                         pool[rq].internal_tag.is_some() || pool[rq].flush_seq
                     };
                     if alone || status != Status::Ok {
-                        self.end_request(disk, Some(id), rq, status, false);
+                        self.end_request(queue, Some(id), rq, status, false);
                     } else {
-                        self.cpu_mut(id).batch.push((disk, rq));
+                        self.cpu_mut(id).batch.push((queue, rq));
                     }
                 }
-                CompleteOn::Softirq => self.redirect(disk, id, id, rq, status),
-                CompleteOn::Remote(target) => self.redirect(disk, id, target, rq, status),
+                CompleteOn::Softirq => self.redirect(queue, id, id, rq, status),
+                CompleteOn::Remote(target) => self.redirect(queue, id, target, rq, status),
             },
         }
     }
 
     /// Ends one request of the batch, last added first. False if it is empty.
     pub(super) fn end_one_of_batch(&mut self, id: CpuId) -> bool {
-        let Some((disk, rq)) = self.cpu_mut(id).batch.pop() else {
+        let Some((queue, rq)) = self.cpu_mut(id).batch.pop() else {
             return false;
         };
-        self.end_request(disk, Some(id), rq, Status::Ok, true);
+        self.end_request(queue, Some(id), rq, Status::Ok, true);
         true
     }
 }
 
-/// Where a timer's event has the number of its disk.
-const DISK_SHIFT: u32 = 48;
+/// Where a timer's event has the number of its queue.
+const QUEUE_SHIFT: u32 = 48;
 
-/// A device's mark with the number of its disk.
-fn with_mark(disk: u8, mark: u64) -> u64 {
-    assert_eq!((mark >> DISK_SHIFT) as u8, 0, "mark {mark:#x} of a device");
-    mark | u64::from(disk) << DISK_SHIFT
+/// A device's mark with the number of its queue.
+fn with_mark(queue: QueueId, mark: u64) -> u64 {
+    assert_eq!((mark >> QUEUE_SHIFT) as u8, 0, "mark {mark:#x} of a device");
+    mark | u64::from(queue.0) << QUEUE_SHIFT
 }
 
-/// The disk and its mark.
-pub(super) fn split_mark(mark: u64) -> (u8, u64) {
-    ((mark >> DISK_SHIFT) as u8, mark & !(0xff << DISK_SHIFT))
+/// The queue and its mark.
+pub(super) fn split_mark(mark: u64) -> (QueueId, u64) {
+    (
+        QueueId((mark >> QUEUE_SHIFT) as u8),
+        mark & !(0xff << QUEUE_SHIFT),
+    )
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::cpu::Mode;
 use super::task::{Program, State, TaskId, Turn};
 use crate::cost::Step;
 use crate::device::Device;
-use crate::plan::{Engine, ThreadPlan};
+use crate::plan::{DiskId, Engine, ThreadPlan};
 use crate::recorder::IoRecord;
 use crate::workload::{NextIo, Stream};
 
@@ -89,7 +89,7 @@ impl FioTask {
         let idle = Slot {
             io: NextIo {
                 op: Op::Read,
-                disk: 0,
+                disk: DiskId(0),
                 sector: Sector(0),
                 sectors: Sectors(0),
                 not_before: Duration::ZERO,
@@ -128,7 +128,7 @@ impl FioTask {
 
     /// The disk that it looks at next: one after the other (io_do_iopoll() goes through all that
     /// wait).
-    fn next_polled(&mut self) -> u8 {
+    fn next_polled(&mut self) -> DiskId {
         let files = &self.plan.files;
         let disk = files[self.polled % files.len()].disk;
         self.polled = (self.polled + 1) % files.len();
@@ -221,8 +221,9 @@ impl Simulator {
     fn turns_to_another_disk(&mut self, id: CpuId, fio: &FioTask) -> bool {
         let plug = &self.cpu(id).env.plug;
         let next = fio.prepared.front().expect("as many as were counted");
-        let (queue, disk) = (plug.queue, fio.slots[*next as usize].io.disk);
-        let turns = plug.active && queue != disk && !plug.is_empty();
+        let queue = plug.queue;
+        let other = self.numbers.queue_of(fio.slots[*next as usize].io.disk);
+        let turns = plug.active && queue != other && !plug.is_empty();
         if turns {
             let path = PlugPath::unplug(queue, Unplug::Finish);
             self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
@@ -336,12 +337,12 @@ impl Simulator {
         let Program::Fio(fio) = &self.tasks[owner.index()].program else {
             unreachable!("only fio threads own I/Os")
         };
-        let path = bio::add(&self.mq, id, fio, owner, slot, nowait);
+        let path = bio::add(&self.mq, &self.numbers, id, fio, owner, slot, nowait);
         self.push_bio(id, path);
     }
 
     fn submit_io(&mut self, id: CpuId, task: TaskId, fio: &FioTask, slot: u32, nowait: bool) {
-        let path = bio::add(&self.mq, id, fio, task, slot, nowait);
+        let path = bio::add(&self.mq, &self.numbers, id, fio, task, slot, nowait);
         self.push_bio(id, path);
     }
 
@@ -475,16 +476,16 @@ impl Simulator {
     /// One look at the poll queue.
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         self.charge_as(id, Step::NvmePoll, Mode::System);
-        let disk = fio.next_polled();
-        let hctx = self.mq.set_of(disk).hctx_for(id, Op::Read, true);
+        let queue = self.numbers.queue_of(fio.next_polled());
+        let hctx = self.mq.set_of(queue).hctx_for(id, Op::Read, true);
         let mut found = None;
-        self.with_device(disk, Some(id), |device, now, out| {
+        self.with_device(queue, Some(id), |device, now, out| {
             found = device.poll(hctx, now, out);
         });
         match found {
             Some(found) => {
-                self.charge_completion(id, disk);
-                self.end_found(disk, id, found);
+                self.charge_completion(id, queue);
+                self.end_found(queue, id, found);
             }
             None => {
                 self.end_one_of_batch(id);

@@ -3,7 +3,7 @@
 //! Kernel: nvme_irq(), blk_done_softirq(), kernel/softirq.c.
 
 use blkmq::path::{CompletePath, Frame};
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 
 use super::Simulator;
 use super::cpu::{IrqStage, Mode};
@@ -16,15 +16,15 @@ impl Simulator {
     /// The handler looks for one more completion, or ends.
     pub(super) fn irq_turn(&mut self, id: CpuId) {
         match self.cpu(id).irq() {
-            IrqStage::Look(disk, vector) => {
+            IrqStage::Look(queue, vector) => {
                 let mut found = None;
-                self.with_device(disk, Some(id), |device, now, out| {
+                self.with_device(queue, Some(id), |device, now, out| {
                     found = device.interrupt(vector, now, out);
                 });
                 match found {
                     Some(found) => {
-                        self.charge_completion(id, disk);
-                        self.end_found(disk, id, found);
+                        self.charge_completion(id, queue);
+                        self.end_found(queue, id, found);
                     }
                     None => self.cpu_mut(id).set_irq(IrqStage::Batch),
                 }
@@ -46,8 +46,8 @@ impl Simulator {
     }
 
     /// Driver's work for one completion it found.
-    pub(super) fn charge_completion(&mut self, id: CpuId, disk: u8) {
-        match self.kind(disk) {
+    pub(super) fn charge_completion(&mut self, id: CpuId, queue: QueueId) {
+        match self.kind(queue) {
             DeviceKind::NullBlk(_) => {}
             DeviceKind::Nvme(_) => self.charge(id, Step::NvmeCompletion),
             DeviceKind::ScsiDebug(_) => self.charge(id, Step::ScsiCompletion),
@@ -64,15 +64,15 @@ impl Simulator {
 
     /// The softirq ends one more request, or itself.
     pub(super) fn softirq_turn(&mut self, id: CpuId) {
-        let Some((disk, rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
+        let Some((queue, rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
             let cpu = self.cpu_mut(id);
             cpu.set_softirq(false);
             cpu.softirq_raised = false;
             self.span_ends(id, SpanKind::Softirq);
             return;
         };
-        self.with_device_over(disk, id, rq);
-        let path = CompletePath::end(disk, rq, status);
+        self.with_device_over(queue, id, rq);
+        let path = CompletePath::end(queue, rq, status);
         self.cpu_mut(id)
             .level_state()
             .stack

@@ -6,7 +6,7 @@
 //! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue.
 
 use blkmq::env::Line;
-use blkmq::request::{CpuId, HctxId, RequestId};
+use blkmq::request::{CpuId, HctxId, QueueId, RequestId};
 
 use super::Simulator;
 use crate::cost::Step;
@@ -20,7 +20,7 @@ pub(super) struct OuterLines {
     threads: Vec<Line>,
     /// Lines of one thread.
     of_thread: usize,
-    /// Of each disk's hctxs.
+    /// Of each queue's hctxs.
     queues: Vec<Vec<QueueLines>>,
 }
 
@@ -34,7 +34,7 @@ struct QueueLines {
 }
 
 impl OuterLines {
-    /// `hctxs`: how many each disk has.
+    /// `hctxs`: how many each queue has.
     pub(super) fn new(plan: &Plan, hctxs: &[usize]) -> OuterLines {
         let depths = plan.threads.iter().map(|t| t.iodepth as usize);
         let of_thread = 1 + depths.max().unwrap_or(0);
@@ -74,25 +74,25 @@ impl Simulator {
     }
 
     /// The driver puts a command into the submission queue of an hctx.
-    pub(super) fn touch_submission_queue(&mut self, id: CpuId, disk: u8, hctx: HctxId) {
-        if !matches!(self.kind(disk), DeviceKind::Nvme(_)) {
+    pub(super) fn touch_submission_queue(&mut self, id: CpuId, queue: QueueId, hctx: HctxId) {
+        if !matches!(self.kind(queue), DeviceKind::Nvme(_)) {
             return;
         }
         let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
-        let lines = &mut self.outer.queues[usize::from(disk)][usize::from(hctx.0)];
+        let lines = &mut self.outer.queues[queue.index()][usize::from(hctx.0)];
         let lock = lines.lock.write(id, near);
         let position = lines.positions.write(id, near);
         self.wait_for_lines(id, Step::NvmeQueueRq, lock + position);
     }
 
     /// The driver has found the end of a request in the completion queue of its hctx.
-    pub(super) fn touch_completion_queue(&mut self, id: CpuId, disk: u8, rq: RequestId) {
-        if !matches!(self.kind(disk), DeviceKind::Nvme(_)) {
+    pub(super) fn touch_completion_queue(&mut self, id: CpuId, queue: QueueId, rq: RequestId) {
+        if !matches!(self.kind(queue), DeviceKind::Nvme(_)) {
             return;
         }
-        let hctx = self.mq.queue(disk).with_pool(|pool| pool[rq].hctx);
+        let hctx = self.mq.queue(queue).with_pool(|pool| pool[rq].hctx);
         let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
-        let lines = &mut self.outer.queues[usize::from(disk)][usize::from(hctx.0)];
+        let lines = &mut self.outer.queues[queue.index()][usize::from(hctx.0)];
         let miss = lines.positions.write(id, near);
         self.wait_for_lines(id, Step::NvmeCompletion, miss);
     }

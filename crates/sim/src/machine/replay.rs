@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use blkmq::env::Slab;
 use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
-use blkmq::request::{Bio, CpuId, Op, RequestId};
+use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId};
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{LevelState, Mode, TaskUsage};
@@ -15,7 +15,7 @@ use super::task::{Program, State, Task, TaskId, Turn};
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step as Cost;
 use crate::device::{AnyDevice, CapturedCounts, CapturedDevice, DeviceSetup};
-use crate::plan::Plan;
+use crate::plan::{DiskId, Plan};
 use crate::profile::MachineProfile;
 use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
 
@@ -88,7 +88,7 @@ impl Simulator {
             if matches!(disk.device, AnyDevice::Faulty(_)) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, 0, &[]));
+            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, DiskId(0), &[]));
             disk.device = AnyDevice::Captured(Box::new(device));
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
@@ -299,9 +299,9 @@ impl Simulator {
         }
         bio.ioprio = arrival.ioprio;
         bio.owner = index;
-        let bio = self.mq.queue(0).pool.held(id).add_bio(bio);
+        let bio = self.mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
-        let path = SubmitPath::new(0, bio);
+        let path = SubmitPath::new(QueueId(0), bio);
         self.cpu_mut(id)
             .level_state()
             .stack
@@ -318,7 +318,7 @@ impl Simulator {
         let Some(replay) = self.replay.as_deref_mut() else {
             return;
         };
-        let pool = self.mq.queue(0).pool.held(id);
+        let pool = self.mq.queue(QueueId(0)).pool.held(id);
         if pool[rq].op == Op::Flush {
             // One flush serves all that wait.
             for index in replay.flushes.drain(..) {
@@ -343,7 +343,7 @@ impl Simulator {
         let Some(replay) = self.replay.as_deref_mut() else {
             return;
         };
-        let pool = self.mq.queue(0).pool.held(id);
+        let pool = self.mq.queue(QueueId(0)).pool.held(id);
         // A flush sequence ends its bio when it is over.
         if !pool[rq].flush_seq {
             for bio in pool.bios_of(rq) {

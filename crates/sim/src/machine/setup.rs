@@ -13,6 +13,7 @@ use super::arbiter::Arbiter;
 use super::cpu::{CpuState, LevelState, TaskUsage, Usage};
 use super::fio::FioTask;
 use super::lines::OuterLines;
+use super::numbers::Numbers;
 use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Core, Disk, Event, Of, Simulator, class};
@@ -32,10 +33,11 @@ impl Simulator {
         let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
         let sets = sets(plan, profile);
         let mq: BlkMq<Solo> = BlkMq::with_sets(&sets, &mut || hints.next_u64() as u32);
+        let numbers = Numbers::new(plan);
         let disk = |queue: &RequestQueue<Solo>| {
             let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
             Disk {
-                device: AnyDevice::new(&DeviceSetup::of(plan, queue.id, &vectors)),
+                device: AnyDevice::new(&DeviceSetup::of(plan, numbers.disk_of(queue.id), &vectors)),
                 now: SimTime::ZERO,
             }
         };
@@ -79,6 +81,7 @@ impl Simulator {
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             mq,
+            numbers,
             phase: 0,
             progress: SimTime::ZERO,
             event_count: 0,
@@ -195,13 +198,13 @@ fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
     let mut sets: Vec<Vec<QueueConfig>> = Vec::new();
     for disk in &plan.disks {
         assert!(
-            usize::from(disk.set) <= sets.len(),
+            disk.set.index() <= sets.len(),
             "disks of one tag set stand next to each other"
         );
-        if usize::from(disk.set) == sets.len() {
+        if disk.set.index() == sets.len() {
             sets.push(Vec::new());
         }
-        sets[usize::from(disk.set)].push(queue_config(plan, disk, profile));
+        sets[disk.set.index()].push(queue_config(plan, disk, profile));
     }
     sets
 }

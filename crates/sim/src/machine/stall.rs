@@ -4,7 +4,7 @@ use std::fmt;
 
 use blkmq::env::{Bit, Count, Solo};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Op, Place};
+use blkmq::request::{HctxId, Op, Place, QueueId};
 use blkmq::rules::RestartRule;
 use blkmq::time::{Duration, SimTime};
 
@@ -67,10 +67,11 @@ impl Simulator {
         })
     }
 
-    /// Name of the disk with this number, if there are several.
-    pub fn disk_name(&self, disk: u8) -> Option<String> {
+    /// Name of the disk of this queue, if there are several.
+    pub fn disk_name(&self, queue: QueueId) -> Option<String> {
         let several = self.plan.disks.len() > 1;
-        several.then(|| self.plan.disks[usize::from(disk)].device.name.clone())
+        let disk = self.numbers.disk_of(queue);
+        several.then(|| self.plan.disks[disk.index()].device.name.clone())
     }
 
     /// Who waits, where, and what would have to happen.
@@ -185,7 +186,7 @@ impl Simulator {
 
     /// State of a device; of several only of those that have commands or waiting requests.
     fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
-        let device = &self.disks[usize::from(queue.id)].device;
+        let device = &self.disks[queue.id.index()].device;
         let Some(name) = self.disk_name(queue.id) else {
             return Some(device.describe());
         };

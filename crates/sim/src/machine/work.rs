@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use blkmq::path::{Frame, RequeuePath, RunPath};
-use blkmq::request::{CpuId, HctxId};
+use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::cpu::Mode;
@@ -38,9 +38,9 @@ struct HctxWork {
     batch: u8,
 }
 
-/// Work items of a disk's queue.
+/// Work items of a queue.
 #[derive(Clone, Debug)]
-struct DiskWork {
+struct QueueWork {
     hctxs: Vec<HctxWork>,
     requeue: Item,
 }
@@ -48,16 +48,16 @@ struct DiskWork {
 /// What a worker executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
-    /// A run of this disk's hctx.
-    Hctx(u8, HctxId),
-    /// requeue_work of this disk.
-    Requeue(u8),
+    /// A run of this queue's hctx.
+    Hctx(QueueId, HctxId),
+    /// requeue_work of this queue.
+    Requeue(QueueId),
 }
 
 /// All work items.
 #[derive(Clone, Debug)]
 pub(super) struct KernelWork {
-    disks: Vec<DiskWork>,
+    of_queues: Vec<QueueWork>,
     queues: Vec<VecDeque<Job>>,
     workers: Vec<TaskId>,
 }
@@ -87,7 +87,7 @@ impl IoWorker {
 }
 
 impl KernelWork {
-    /// All idle. `hctxs`: how many each disk has.
+    /// All idle. `hctxs`: how many each queue has.
     pub(super) fn new(hctxs: &[usize], workers: Vec<TaskId>) -> KernelWork {
         let idle = HctxWork {
             item: Item::Idle,
@@ -96,9 +96,9 @@ impl KernelWork {
             batch: WORK_BATCH,
         };
         KernelWork {
-            disks: hctxs
+            of_queues: hctxs
                 .iter()
-                .map(|&count| DiskWork {
+                .map(|&count| QueueWork {
                     hctxs: vec![idle; count],
                     requeue: Item::Idle,
                 })
@@ -113,18 +113,18 @@ impl KernelWork {
 
     /// Items that are not idle, for stall reports.
     pub(super) fn pending(&self) -> usize {
-        let hctxs = self.disks.iter().flat_map(|disk| &disk.hctxs);
-        let requeues = self.disks.iter().map(|disk| disk.requeue);
+        let hctxs = self.of_queues.iter().flat_map(|queue| &queue.hctxs);
+        let requeues = self.of_queues.iter().map(|queue| queue.requeue);
         let items = hctxs.map(|work| work.item).chain(requeues);
         items.filter(|item| *item != Item::Idle).count()
     }
 
-    fn of(&mut self, disk: u8, hctx: HctxId) -> &mut HctxWork {
-        &mut self.disks[usize::from(disk)].hctxs[usize::from(hctx.0)]
+    fn of(&mut self, queue: QueueId, hctx: HctxId) -> &mut HctxWork {
+        &mut self.of_queues[queue.index()].hctxs[usize::from(hctx.0)]
     }
 
-    fn requeue(&mut self, disk: u8) -> &mut Item {
-        &mut self.disks[usize::from(disk)].requeue
+    fn requeue(&mut self, queue: QueueId) -> &mut Item {
+        &mut self.of_queues[queue.index()].requeue
     }
 }
 
@@ -133,25 +133,25 @@ impl Simulator {
     pub(super) fn kick(
         &mut self,
         from: CpuId,
-        disk: u8,
+        queue: QueueId,
         hctx: HctxId,
         delay: Duration,
         unless: bool,
     ) {
-        if blkmq::env::Bit::peek(&self.mq.queue(disk).hctx(hctx).stopped) {
+        if blkmq::env::Bit::peek(&self.mq.queue(queue).hctx(hctx).stopped) {
             return;
         }
-        self.item_queued(disk, delay.0 > 0);
-        match self.work.of(disk, hctx).item {
+        self.item_queued(queue, delay.0 > 0);
+        match self.work.of(queue, hctx).item {
             Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
             Item::Running(_) => {
-                self.work.of(disk, hctx).item = Item::Running(Some(delay));
+                self.work.of(queue, hctx).item = Item::Running(Some(delay));
                 return;
             }
             Item::Queued(_) if delay.0 == 0 => return,
             Item::Queued(cpu) => {
-                let queue = &mut self.work.queues[usize::from(cpu.0)];
-                queue.retain(|&job| job != Job::Hctx(disk, hctx));
+                let jobs = &mut self.work.queues[usize::from(cpu.0)];
+                jobs.retain(|&job| job != Job::Hctx(queue, hctx));
             }
             Item::Idle | Item::Delayed => {}
         }
@@ -159,18 +159,18 @@ impl Simulator {
             self.charge(from, Step::QueueWork);
         }
         if delay.0 == 0 {
-            self.queue_hctx_work(from, disk, hctx);
+            self.queue_hctx_work(from, queue, hctx);
             return;
         }
         let due = self.tick_after(self.at(from), delay);
-        let work = self.work.of(disk, hctx);
+        let work = self.work.of(queue, hctx);
         work.item = Item::Delayed;
         work.generation = work.generation.wrapping_add(1);
         let generation = work.generation;
         self.core.events.push(
             due,
             class::TIMER,
-            Event::Work(Of::part(disk, hctx.0, generation)),
+            Event::Work(Of::part(queue, hctx.0, generation)),
         );
     }
 
@@ -183,30 +183,30 @@ impl Simulator {
     }
 
     /// A delay is over.
-    pub(super) fn work_due(&mut self, disk: u8, hctx: u16, generation: u32) {
+    pub(super) fn work_due(&mut self, queue: QueueId, hctx: u16, generation: u32) {
         let hctx = HctxId(hctx);
-        let work = *self.work.of(disk, hctx);
+        let work = *self.work.of(queue, hctx);
         if work.item == Item::Delayed && work.generation == generation {
-            let cpu = self.mq.queue(disk).hctx(hctx).cpumask.first().copied();
-            self.queue_hctx_work(cpu.unwrap_or_default(), disk, hctx);
+            let cpu = self.mq.queue(queue).hctx(hctx).cpumask.first().copied();
+            self.queue_hctx_work(cpu.unwrap_or_default(), queue, hctx);
         }
     }
 
-    fn queue_hctx_work(&mut self, from: CpuId, disk: u8, hctx: HctxId) {
-        let target = self.next_cpu(from, disk, hctx);
-        self.work.of(disk, hctx).item = Item::Queued(target);
-        self.enqueue(from, target, Job::Hctx(disk, hctx));
+    fn queue_hctx_work(&mut self, from: CpuId, queue: QueueId, hctx: HctxId) {
+        let target = self.next_cpu(from, queue, hctx);
+        self.work.of(queue, hctx).item = Item::Queued(target);
+        self.enqueue(from, target, Job::Hctx(queue, hctx));
     }
 
     /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx the
     /// CPU that asks.
-    fn next_cpu(&mut self, from: CpuId, disk: u8, hctx: HctxId) -> CpuId {
-        let queue = self.mq.queue(disk);
-        let mask = &queue.hctx(hctx).cpumask;
-        if queue.hctxs.len() == 1 || mask.is_empty() {
+    fn next_cpu(&mut self, from: CpuId, queue: QueueId, hctx: HctxId) -> CpuId {
+        let q = self.mq.queue(queue);
+        let mask = &q.hctx(hctx).cpumask;
+        if q.hctxs.len() == 1 || mask.is_empty() {
             return from;
         }
-        let work = self.work.of(disk, hctx);
+        let work = self.work.of(queue, hctx);
         work.batch -= 1;
         if work.batch == 0 {
             work.batch = WORK_BATCH;
@@ -225,14 +225,14 @@ impl Simulator {
     }
 
     /// blk_mq_kick_requeue_list().
-    pub(super) fn kick_requeue(&mut self, from: CpuId, disk: u8) {
-        let item = self.work.requeue(disk);
+    pub(super) fn kick_requeue(&mut self, from: CpuId, queue: QueueId) {
+        let item = self.work.requeue(queue);
         match *item {
             Item::Running(_) => *item = Item::Running(Some(Duration::ZERO)),
             Item::Queued(_) | Item::Delayed => {}
             Item::Idle => {
                 *item = Item::Queued(from);
-                self.enqueue(from, from, Job::Requeue(disk));
+                self.enqueue(from, from, Job::Requeue(queue));
             }
         }
     }
@@ -249,14 +249,14 @@ impl Simulator {
         self.charge_as(id, Step::Worker, Mode::System);
         worker.running = Some(job);
         let frame = match job {
-            Job::Hctx(disk, hctx) => {
-                self.work.of(disk, hctx).item = Item::Running(None);
-                self.item_begins(id, disk);
-                Frame::Run(RunPath::work(disk, hctx))
+            Job::Hctx(queue, hctx) => {
+                self.work.of(queue, hctx).item = Item::Running(None);
+                self.item_begins(id, queue);
+                Frame::Run(RunPath::work(queue, hctx))
             }
-            Job::Requeue(disk) => {
-                *self.work.requeue(disk) = Item::Running(None);
-                Frame::Requeue(RequeuePath::new(disk))
+            Job::Requeue(queue) => {
+                *self.work.requeue(queue) = Item::Running(None);
+                Frame::Requeue(RequeuePath::new(queue))
             }
         };
         self.cpu_mut(id).level_state().stack.push(frame);
@@ -265,17 +265,17 @@ impl Simulator {
 
     fn finish_job(&mut self, id: CpuId, job: Job) {
         match job {
-            Job::Hctx(disk, hctx) => {
-                let work = self.work.of(disk, hctx);
+            Job::Hctx(queue, hctx) => {
+                let work = self.work.of(queue, hctx);
                 let again = core::mem::replace(&mut work.item, Item::Idle);
                 if let Item::Running(Some(delay)) = again {
-                    self.kick(id, disk, hctx, delay, false);
+                    self.kick(id, queue, hctx, delay, false);
                 }
             }
-            Job::Requeue(disk) => {
-                let again = core::mem::replace(self.work.requeue(disk), Item::Idle);
+            Job::Requeue(queue) => {
+                let again = core::mem::replace(self.work.requeue(queue), Item::Idle);
                 if let Item::Running(Some(_)) = again {
-                    self.kick_requeue(id, disk);
+                    self.kick_requeue(id, queue);
                 }
             }
         }

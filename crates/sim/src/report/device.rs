@@ -117,7 +117,7 @@ impl DiskReport {
         let series = disk.queue.rules.series;
         DiskReport {
             device: DeviceReport::of(disk, &stats.depth),
-            tag_set: disk.set,
+            tag_set: disk.set.0,
             scheduler: disk.queue.scheduler.name(),
             series: Some(series.name).filter(|_| series != Series::STOCK),
             nr_requests: disk.queue.nr_requests,

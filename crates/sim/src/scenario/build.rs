@@ -5,7 +5,9 @@ use blkmq::rules::{NoMerges, QueueLimits, Restart, RestartRule, Rules, Scheduler
 use blkmq::time::Duration;
 
 use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
-use crate::plan::{Capacity, DevicePlan, DiskPlan, MachinePlan, Plan, QueuePlan, ThreadPlan};
+use crate::plan::{
+    Capacity, DevicePlan, DiskId, DiskPlan, MachinePlan, Plan, QueuePlan, ThreadPlan,
+};
 use trace::fio::FioJob;
 
 mod disks;
@@ -367,7 +369,8 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
     } else {
         sched_tags
     };
-    let works_here = |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == number);
+    let works_here =
+        |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
     let bios: u64 = threads
         .iter()
         .filter(works_here)

@@ -5,7 +5,7 @@
 
 use super::place::Places;
 use super::random;
-use crate::plan::{FileService, ThreadPlan};
+use crate::plan::{DiskId, FileService, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Sector, Sectors};
 
@@ -26,7 +26,7 @@ pub(super) struct Files {
 
 #[derive(Clone, Debug)]
 struct File {
-    disk: u8,
+    disk: DiskId,
     region_sectors: u64,
     places: Places,
 }
@@ -59,7 +59,7 @@ impl Files {
 
     /// Disk and place of the next I/O in this direction (0 reads, 1 writes, 2 trims), and what of
     /// `sectors` fits there.
-    pub(super) fn next(&mut self, direction: usize, sectors: Sectors) -> (u8, Sector, Sectors) {
+    pub(super) fn next(&mut self, direction: usize, sectors: Sectors) -> (DiskId, Sector, Sectors) {
         let sequential = self.service == FileService::Sequential;
         let file = self.turn();
         let (sector, sectors) = file.places.next(direction, sectors);
@@ -70,7 +70,7 @@ impl Files {
     }
 
     /// Disk of an fsync(2): that of the file in turn.
-    pub(super) fn flushed(&mut self) -> u8 {
+    pub(super) fn flushed(&mut self) -> DiskId {
         let disk = self.turn().disk;
         if self.service != FileService::Sequential {
             self.left = self.left.saturating_sub(1);

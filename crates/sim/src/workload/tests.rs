@@ -1,7 +1,9 @@
 //! Streams of a fio thread: order, mix, sizes, rates, flushes, ends.
 
 use super::{NextIo, Permutation, Stream};
-use crate::plan::{BlockSize, Engine, FilePlan, FileService, Mix, Order, PerDirection, ThreadPlan};
+use crate::plan::{
+    BlockSize, DiskId, Engine, FilePlan, FileService, Mix, Order, PerDirection, ThreadPlan,
+};
 use crate::rng::Rng;
 use blkmq::request::{IoPrio, Op};
 use blkmq::time::{Duration, SimTime};
@@ -38,7 +40,7 @@ pub(super) fn thread() -> ThreadPlan {
         mix: mix(100, 0, 0),
         block: fixed(8),
         files: vec![FilePlan {
-            disk: 0,
+            disk: DiskId(0),
             block_sectors: 1,
             first_sector: 1000,
             region_sectors: 800,

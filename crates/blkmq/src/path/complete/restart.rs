@@ -7,7 +7,7 @@ use super::{At, CompletePath};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Spot, Word};
 use crate::path::Next;
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
-use crate::request::HctxId;
+use crate::request::{HctxId, QueueId};
 use crate::rules::RestartRule;
 use crate::tags::TagSet;
 use crate::time::Duration;
@@ -48,7 +48,7 @@ impl CompletePath {
     }
 
     /// The hctx that the walk is at, as queue and number in it; none at other labels.
-    pub(in crate::path) fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(u8, HctxId)> {
+    pub(in crate::path) fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(QueueId, HctxId)> {
         let walks = matches!(
             self.at,
             At::Visit | At::Unmark | At::Uncount | At::SeesDispatch | At::SeesWork
@@ -133,7 +133,7 @@ impl CompletePath {
         &mut self,
         set: &TagSet<E>,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> Next {
@@ -167,14 +167,14 @@ impl CompletePath {
 
     /// The hctx whose turn it is: those of the other queues in order, the queues in a ring that
     /// begins behind this one; at last its own, the ring beginning behind the request's.
-    fn visited<E: Env>(&self, set: &TagSet<E>, q: &RequestQueue<E>) -> (u8, HctxId) {
+    fn visited<E: Env>(&self, set: &TagSet<E>, q: &RequestQueue<E>) -> (QueueId, HctxId) {
         let (visited, hctxs) = (self.scan.visited as usize, q.hctxs.len());
         if q.settings.rules.restart.rule == RestartRule::SameQueue {
             return (q.id, HctxId(visited as u16));
         }
         let (turn, hctx) = (visited / hctxs + 1, visited % hctxs);
-        let mine = usize::from(q.id) - set.queues.start;
-        let queue = (set.queues.start + (mine + turn) % set.queues.len()) as u8;
+        let mine = q.id.index() - set.queues.start;
+        let queue = QueueId((set.queues.start + (mine + turn) % set.queues.len()) as u8);
         let first = match queue == q.id {
             true => usize::from(self.hctx.0) + 1,
             false => 0,

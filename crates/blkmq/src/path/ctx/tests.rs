@@ -6,7 +6,7 @@ use crate::env::{Cpu, Effect, Solo};
 use crate::path::list::ListPath;
 use crate::path::run::PullStep;
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
-use crate::request::{CpuId, HctxId};
+use crate::request::{CpuId, HctxId, QueueId};
 use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -50,7 +50,7 @@ fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
     let mut kicked = Vec::new();
     loop {
         cpu.begin_label();
-        let step = path.step(&mut list, &mq, 0, HctxId(3), &mut cpu);
+        let step = path.step(&mut list, &mq, QueueId(0), HctxId(3), &mut cpu);
         let mut index = 0;
         while let Some(effect) = cpu.outbox.take(index) {
             index += 1;

@@ -5,7 +5,7 @@ use crate::env::{Count, Cpu, Hint, Solo};
 use crate::path::Next;
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
-use crate::request::{CpuId, HctxId};
+use crate::request::{CpuId, HctxId, QueueId};
 use crate::rules::{Fix, Rules, SchedulerKind};
 
 /// One on its way: its steps so far, and the lock that it wants.
@@ -31,7 +31,10 @@ fn ends(mq: &BlkMq<Solo>, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
         if let Some(lock) = this.wants.take() {
             mq.acquire(lock, &mut cpu);
         }
-        match this.fair.step(&mq, 1 + index as u8, HctxId(0), &mut cpu) {
+        match this
+            .fair
+            .step(&mq, QueueId(1 + index as u8), HctxId(0), &mut cpu)
+        {
             FairStep::Wait(Next::Lock(lock)) => this.wants = Some(lock),
             FairStep::Wait(_) => {}
             FairStep::Go | FairStep::Full => this.ended = true,
@@ -61,7 +64,7 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
             mq.acquire(lock, &mut cpu);
         }
         cpu.begin_label();
-        match first.fair.step(&mq, 0, HctxId(0), &mut cpu) {
+        match first.fair.step(&mq, QueueId(0), HctxId(0), &mut cpu) {
             FairStep::Wait(Next::Lock(lock)) => first.wants = Some(lock),
             FairStep::Wait(_) => {}
             FairStep::Go | FairStep::Full => first.ended = true,

@@ -8,7 +8,7 @@ use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap, TagStep};
 use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, RequestId};
+use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{LineEntry, LineRetry, Restart, TagLine};
 use crate::sbitmap::{Put, WAIT_QUEUES};
 use crate::tags::Waiter;
@@ -18,7 +18,7 @@ impl ListPath {
     pub(super) fn tag<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -52,7 +52,7 @@ impl ListPath {
     pub(super) fn tag_in_line<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -75,7 +75,7 @@ impl ListPath {
     pub(super) fn tag_line<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -122,7 +122,7 @@ impl ListPath {
     pub(super) fn tag_stale<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -140,7 +140,7 @@ impl ListPath {
     pub(super) fn tag_leave<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -152,7 +152,7 @@ impl ListPath {
     fn leave_line<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
         got: bool,
@@ -181,7 +181,7 @@ impl ListPath {
     fn no_tag<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -201,7 +201,7 @@ impl ListPath {
     pub(super) fn tag_ahead<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -219,7 +219,7 @@ impl ListPath {
     pub(super) fn start_put<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
         rq: RequestId,
@@ -245,7 +245,7 @@ impl ListPath {
     pub(super) fn put<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
@@ -263,7 +263,7 @@ impl ListPath {
     fn after_put<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
-        queue: u8,
+        queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
         at: At,
@@ -284,7 +284,7 @@ impl ListPath {
 }
 
 /// The entry of an hctx in a wait queue.
-fn entry(rules: Restart, queue: u8, hctx: HctxId) -> Waiter {
+fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
     Waiter::Hctx {
         queue,
         hctx,
@@ -293,7 +293,7 @@ fn entry(rules: Restart, queue: u8, hctx: HctxId) -> Waiter {
 }
 
 /// The lock of one of the wait queues of an hctx's driver tags.
-fn line_lock<E: Env>(mq: &BlkMq<E>, queue: u8, hctx: HctxId, line: u32) -> Next {
+fn line_lock<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, line: u32) -> Next {
     let first = mq.set_of(queue).driver_index(hctx) * WAIT_QUEUES;
     lock(queue, LockKind::DriverWait, first as u32 + line)
 }

@@ -8,7 +8,7 @@ use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap};
 use crate::path::{Next, Traced, labels, list, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, RequestId};
+use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
 use crate::sbitmap::Put;
 
@@ -28,7 +28,7 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RequeueRequest {
     pub(in crate::path) at: At,
-    pub(in crate::path) queue: u8,
+    pub(in crate::path) queue: QueueId,
     rq: RequestId,
     hctx: HctxId,
     dontprep: bool,
@@ -38,7 +38,7 @@ pub struct RequeueRequest {
 impl RequeueRequest {
     /// `dontprep` (RQF_DONTPREP): the driver has put its own data into the request, so that it must
     /// not be merged; it will go to the dispatch list. Any budget is back already.
-    pub fn new(queue: u8, rq: RequestId, dontprep: bool) -> RequeueRequest {
+    pub fn new(queue: QueueId, rq: RequestId, dontprep: bool) -> RequeueRequest {
         RequeueRequest {
             at: At::Start,
             queue,

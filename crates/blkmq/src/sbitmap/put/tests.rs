@@ -3,7 +3,7 @@
 use super::super::tests::{map, put};
 use super::Put;
 use crate::env::{Bit, Count, Cpu, Hint, Lock, OUTBOX_LIMIT};
-use crate::request::CpuId;
+use crate::request::{CpuId, QueueId};
 use crate::rules::{ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
 
@@ -16,7 +16,7 @@ fn a_queue_longer_than_a_labels_effects_is_woken_under_one_lock() {
     map.wait[0].queue.acquire(&mut cpu);
     for hctx in 0..entries {
         let entry = Waiter::Hctx {
-            queue: 0,
+            queue: QueueId(0),
             hctx: crate::request::HctxId(hctx),
             exclusive: false,
         };
@@ -41,7 +41,7 @@ fn a_batch_goes_on_where_a_label_was_full() {
     let hctxs = OUTBOX_LIMIT as u16 + 4;
     map.wait[0].queue.acquire(&mut cpu);
     let passed_by = (0..hctxs).map(|hctx| Waiter::Hctx {
-        queue: 0,
+        queue: QueueId(0),
         hctx: crate::request::HctxId(hctx),
         exclusive: false,
     });

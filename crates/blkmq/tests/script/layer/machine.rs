@@ -9,7 +9,9 @@ use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, d
 use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
 use blkmq::path::{Frame, Label, Next, RequeuePath, RequeueRequest, RunPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{BioId, CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
+use blkmq::request::{
+    BioId, CpuId, HctxId, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
+};
 use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
 
@@ -73,7 +75,7 @@ pub(super) struct Rest {
 
 impl Machine {
     pub(super) fn new(mq: BlkMq<Solo>, cpus: u16) -> Machine {
-        let hctxs = mq.queue(0).hctxs.len();
+        let hctxs = mq.queue(QueueId(0)).hctxs.len();
         Machine {
             tasks: (0..cpus).map(|cpu| context(cpu, u32::from(cpu))).collect(),
             parked: vec![Stack::default(); usize::from(cpus)],
@@ -162,11 +164,14 @@ impl Machine {
                 when.is_some_and(|delay| timers || delay == Duration::ZERO)
             };
             if core::mem::take(&mut self.rest.requeue_work) {
-                self.run_on(0, Frame::Requeue(RequeuePath::new(0)));
+                self.run_on(0, Frame::Requeue(RequeuePath::new(QueueId(0))));
             } else if let Some(hctx) = self.rest.run_work.iter().position(due) {
                 self.rest.run_work[hctx] = None;
-                let cpu = self.mq.queue(0).hctxs[hctx].cpumask[0].0;
-                self.run_on(cpu, Frame::Run(RunPath::work(0, HctxId(hctx as u16))));
+                let cpu = self.mq.queue(QueueId(0)).hctxs[hctx].cpumask[0].0;
+                self.run_on(
+                    cpu,
+                    Frame::Run(RunPath::work(QueueId(0), HctxId(hctx as u16))),
+                );
             } else {
                 return;
             }
@@ -211,14 +216,14 @@ impl Machine {
 
     /// hctxs that stand in line for a tag.
     pub(super) fn line(&self) -> Vec<String> {
-        let hctxs = self.mq.queue(0).hctxs.iter().enumerate();
+        let hctxs = self.mq.queue(QueueId(0)).hctxs.iter().enumerate();
         let waits = hctxs.filter(|(_, hctx)| hctx.dispatch_wait.peek());
         waits.map(|(number, _)| format!("line {number}")).collect()
     }
 
     /// RESTART bits.
     pub(super) fn restart(&self) -> Vec<String> {
-        let hctxs = self.mq.queue(0).hctxs.iter().enumerate();
+        let hctxs = self.mq.queue(QueueId(0)).hctxs.iter().enumerate();
         let marked = hctxs.filter(|(_, hctx)| hctx.restart.peek());
         marked
             .map(|(number, _)| format!("restart {number}"))
@@ -228,7 +233,9 @@ impl Machine {
 
 impl Rest {
     fn give_budget_back(&mut self, mq: &BlkMq<Solo>, rq: RequestId) {
-        let held = mq.queue(0).with_pool(|pool| pool[rq].budget.take());
+        let held = mq
+            .queue(QueueId(0))
+            .with_pool(|pool| pool[rq].budget.take());
         self.budgets += u32::from(held.is_some());
     }
 }
@@ -262,10 +269,10 @@ impl Walk<'_> {
 
     /// The device takes a request.
     fn start(&mut self, offer: Offer, cpu: &mut Cpu) {
-        let q = self.mq.queue(0);
+        let q = self.mq.queue(QueueId(0));
         let hctx = q.with_pool(|pool| pool[offer.rq].hctx);
         let several = q.hctxs.len() > 1;
-        self.mq.start_request(0, offer.rq, cpu);
+        self.mq.start_request(QueueId(0), offer.rq, cpu);
         self.rest.in_device.push(offer.rq);
         self.tell(cpu);
         let line = self.rest.printed.last_mut().expect("a start is traced");
@@ -330,9 +337,9 @@ impl Driver for Walk<'_> {
         let rq = offer.rq;
         at.cpu.answer = match self.reply() {
             Reply::Requeues(dontprep) => {
-                self.mq.start_request(0, rq, at.cpu);
+                self.mq.start_request(QueueId(0), rq, at.cpu);
                 self.rest.give_budget_back(self.mq, rq);
-                let path = RequeueRequest::new(0, rq, dontprep);
+                let path = RequeueRequest::new(QueueId(0), rq, dontprep);
                 at.stack.push(Frame::RequeueRequest(path));
                 Answer::Ok
             }
@@ -353,7 +360,7 @@ impl Driver for Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: u8, cpu: &mut Cpu) -> Flow<Self> {
+    fn budget(&mut self, _queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
         cpu.answer = match self.rest.budgets {
             0 => Answer::NoBudget,
             _ => Answer::Budget(0),
@@ -362,12 +369,12 @@ impl Driver for Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    fn put_budget(&mut self, _queue: u8, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
         self.rest.budgets += 1;
         ControlFlow::Continue(())
     }
 
-    fn commit(&mut self, _queue: u8, hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+    fn commit(&mut self, _queue: QueueId, hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
         self.print(format!("commit {}", hctx.0));
         ControlFlow::Continue(())
     }
@@ -385,13 +392,13 @@ impl drive::Machine for Walk<'_> {
         }
     }
 
-    fn kick_requeue(&mut self, _queue: u8) {
+    fn kick_requeue(&mut self, _queue: QueueId) {
         self.rest.requeue_work = true;
         self.print("kick requeue".to_owned());
     }
 
-    fn bio_end(&mut self, _queue: u8, bio: BioId, status: Status) {
-        let name = self.mq.queue(0).with_pool(|pool| {
+    fn bio_end(&mut self, _queue: QueueId, bio: BioId, status: Status) {
+        let name = self.mq.queue(QueueId(0)).with_pool(|pool| {
             let ended = pool.bio(bio);
             let name = address(ended.op, ended.sector, ended.sectors);
             pool.free_bio(bio);
@@ -406,7 +413,7 @@ impl drive::Machine for Walk<'_> {
 }
 
 fn name(mq: &BlkMq<Solo>, rq: RequestId) -> String {
-    mq.queue(0)
+    mq.queue(QueueId(0))
         .with_pool(|pool| address(pool[rq].op, pool[rq].sector, pool[rq].sectors))
 }
 

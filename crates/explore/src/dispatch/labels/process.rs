@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use blkmq::env::{Answer, Cpu, Lock};
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, SubmitPath, Unplug};
 use blkmq::queue::LockKind;
-use blkmq::request::{Bio, CpuId, Op, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId, Sector, Sectors, Status};
 
 use super::{Follower, Life, dd_lock};
 use crate::dispatch::world::Wants;
@@ -145,9 +145,12 @@ impl Follower<'_> {
             bio.sectors = Sectors(8);
             bio.segments = 1;
             bio.owner = u32::from(request);
-            let bio = self.mq.queue(0).with_pool(|pool| pool.add_bio(bio));
+            let bio = self
+                .mq
+                .queue(QueueId(0))
+                .with_pool(|pool| pool.add_bio(bio));
             let bio = bio.expect("there is a slot for every bio");
-            let submit = Frame::Submit(SubmitPath::new(0, bio));
+            let submit = Frame::Submit(SubmitPath::new(QueueId(0), bio));
             self.processes[p].stack.push(submit);
             self.run_silent(p)?;
             if !self.processes[p].stack.is_empty() {
@@ -161,14 +164,14 @@ impl Follower<'_> {
         self.processes[p].cpu.plug.active = false;
         self.processes[p]
             .stack
-            .push(Frame::Plug(PlugPath::unplug(0, why)));
+            .push(Frame::Plug(PlugPath::unplug(QueueId(0), why)));
         self.run_silent(p)
     }
 
     /// A completion is one step.
     pub(super) fn end(&mut self, slot: RequestId) -> Result<(), String> {
         let p = usize::from(self.setting.completer());
-        let end = CompletePath::end(0, slot, Status::Ok);
+        let end = CompletePath::end(QueueId(0), slot, Status::Ok);
         self.processes[p].stack.push(Frame::Complete(end));
         self.run_silent(p)
     }
@@ -305,9 +308,9 @@ impl Follower<'_> {
     /// queue_rq: the device takes everything.
     fn accept(&mut self, p: usize, rq: RequestId) {
         let cpu = &mut self.processes[p].cpu;
-        self.mq.start_request(0, rq, cpu);
+        self.mq.start_request(QueueId(0), rq, cpu);
         cpu.answer = Answer::Ok;
-        let request = self.mq.queue(0).with_pool(|pool| owner(pool, rq));
+        let request = self.mq.queue(QueueId(0)).with_pool(|pool| owner(pool, rq));
         self.requests[usize::from(request)] = Life::Device(rq);
     }
 
@@ -335,7 +338,7 @@ impl Follower<'_> {
     /// It has looked for a merge.
     pub(super) fn drop_lock(&mut self, p: usize) {
         let cpu = &mut self.processes[p].cpu;
-        self.mq.queue(0).elevator.release(cpu);
+        self.mq.queue(QueueId(0)).elevator.release(cpu);
         self.owner = None;
     }
 

@@ -1,6 +1,6 @@
 //! From what was noted to a schedule: which run is which context, and what each step changed.
 
-use blkmq::request::HctxId;
+use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, SchedulerKind,
     TagLine, WakeScan,
@@ -16,7 +16,7 @@ use crate::plan::Plan;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     /// A request that comes to a queue.
-    Insertion { request: u32, queue: u8 },
+    Insertion { request: u32, queue: QueueId },
     /// A run, by its number.
     Run(usize),
     /// The end of a request.
@@ -56,7 +56,7 @@ impl ToCome {
     /// Those of one queue; `began` tells of runs that ended without a real beginning.
     fn of(&self, binding: &Binding, queue: usize, began: impl Fn(usize) -> bool) -> bool {
         let mut runs = self.runs.iter();
-        let mine = |&run: &usize| usize::from(binding.runs[run].queue) == queue && !began(run);
+        let mine = |&run: &usize| binding.runs[run].queue.index() == queue && !began(run);
         self.asked[queue] || runs.any(mine)
     }
 }
@@ -186,7 +186,7 @@ fn resolved(binding: &Binding) -> Vec<Event> {
                 "LookEnd" => event.action = "Ask",
                 _ => {}
             }
-            if event.action == "Start" && pending[usize::from(binding.runs[run].queue)] {
+            if event.action == "Start" && pending[binding.runs[run].queue.index()] {
                 event.action = "StartOne";
             }
         }
@@ -199,7 +199,7 @@ fn resolved(binding: &Binding) -> Vec<Event> {
 fn of_hctxs(values: impl Iterator<Item = String>) -> String {
     let each = values.enumerate();
     let each = each.map(|(queue, value)| {
-        let name = view::hctx_name(queue as u8, HctxId(0));
+        let name = view::hctx_name(QueueId(queue as u8), HctxId(0));
         format!("{name} :> {value}")
     });
     format!("({})", each.collect::<Vec<_>>().join(" @@ "))
@@ -220,7 +220,7 @@ fn contexts(binding: &Binding, events: &[Event]) -> (Vec<u32>, u32) {
             contexts.push(0);
             continue;
         };
-        let of_hctx = &mut busy[usize::from(binding.runs[run].queue)];
+        let of_hctx = &mut busy[binding.runs[run].queue.index()];
         let known = of_hctx.iter().position(|holder| *holder == Some(run));
         let place = known.unwrap_or_else(|| {
             let idle = of_hctx.iter().position(Option::is_none);
@@ -239,7 +239,7 @@ fn contexts(binding: &Binding, events: &[Event]) -> (Vec<u32>, u32) {
 impl Event {
     fn step(&self, binding: &Binding, context: u32) -> Step {
         let number = |name: &str, number| (name.to_owned(), Argument::Number(number));
-        let hctx = |queue: u8| ("hctx".to_owned(), Argument::Hctx(u32::from(queue) + 1, 1));
+        let hctx = |queue: QueueId| ("hctx".to_owned(), Argument::Hctx(u32::from(queue.0) + 1, 1));
         let arguments = match self.of {
             Of::Insertion { request, queue } => vec![number("request", request), hctx(queue)],
             Of::Run(run) => vec![hctx(binding.runs[run].queue), number("context", context)],

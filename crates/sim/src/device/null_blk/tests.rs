@@ -3,7 +3,7 @@
 use crate::device::bench::{Bench, Io, null_blk, plan, random_ios, reads};
 use crate::device::command_timers::CommandTimers;
 use crate::device::{Action, Device};
-use crate::plan::{DeviceKind, DevicePlan, IrqMode, NullBlkPlan};
+use crate::plan::{DeviceKind, DevicePlan, DiskId, IrqMode, NullBlkPlan};
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Status};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
@@ -150,7 +150,7 @@ fn v6_1_starts_a_request_that_it_then_refuses() {
             rules: &rules,
             io_timeout: Duration::from_secs(5),
             seed: 1,
-            disk: 0,
+            disk: DiskId(0),
             vector_cpus: &[CpuId(0)],
             requests: 64,
         });

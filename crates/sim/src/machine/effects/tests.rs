@@ -1,9 +1,10 @@
 //! What an interrupt handler may put into its batch.
 
+use crate::plan::DiskId;
 use std::path::Path;
 
 use blkmq::env::Slab;
-use blkmq::request::{CpuId, HctxId, Place, RequestId, Status, Tag};
+use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId, Status, Tag};
 
 use crate::device::{EndedBy, Found};
 use crate::machine::Simulator;
@@ -30,7 +31,7 @@ fn parts_of_a_flush_sequence_are_no_batch() {
         let mut simulator = simulator();
         let rq = RequestId(0);
         {
-            let mut pool = simulator.mq.queue(0).pool.held(cpu);
+            let mut pool = simulator.mq.queue(QueueId(0)).pool.held(cpu);
             pool[rq].place = Place::Device;
             pool[rq].tag = Some(Tag(0));
             pool[rq].ctx = cpu;
@@ -38,13 +39,13 @@ fn parts_of_a_flush_sequence_are_no_batch() {
             pool[rq].flush_seq = flush_seq;
         }
         let now = simulator.now();
-        simulator.recorder.depth_changes(0, now, true);
+        simulator.recorder.depth_changes(DiskId(0), now, true);
         let found = Found {
             rq,
             status: Status::Ok,
             by: EndedBy::Batch,
         };
-        simulator.end_found(0, cpu, found);
+        simulator.end_found(QueueId(0), cpu, found);
         assert_eq!(simulator.cpu(cpu).batch.len(), batched, "{flush_seq}");
     }
 }

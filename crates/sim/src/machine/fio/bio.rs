@@ -8,22 +8,24 @@ use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags};
 
 use super::FioTask;
+use crate::machine::numbers::Numbers;
 use crate::machine::task::TaskId;
 
 /// Puts the bio of an I/O into its slot, and begins with its way.
 pub(super) fn add(
     mq: &BlkMq<Solo>,
+    numbers: &Numbers,
     cpu: CpuId,
     fio: &FioTask,
     task: TaskId,
     slot: u32,
     nowait: bool,
 ) -> SubmitPath {
-    let disk = fio.slots[slot as usize].io.disk;
-    let mut pool = mq.queue(disk).pool.held(cpu);
+    let queue = numbers.queue_of(fio.slots[slot as usize].io.disk);
+    let mut pool = mq.queue(queue).pool.held(cpu);
     let bio = pool.fill_bio(|bio| make_bio(bio, fio, task, slot, nowait));
     SubmitPath::new(
-        disk,
+        queue,
         bio.expect("the plan counts every bio that can be alive"),
     )
 }

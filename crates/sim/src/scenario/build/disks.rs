@@ -2,6 +2,7 @@
 //!
 //! Not here: what their drivers make of the parameters (`drivers.rs`).
 
+use blkmq::request::SetId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use trace::fio::FioJob;
@@ -94,7 +95,7 @@ pub(super) struct Disk<'a> {
     /// Name of its table: `device`, `device.1`.
     pub(super) field: String,
     /// Number of its tag set.
-    pub(super) set: u8,
+    pub(super) set: SetId,
 }
 
 /// All disks, and which one a `filename` means.
@@ -313,7 +314,8 @@ impl<'a> Disks<'a> {
             let what = format!("more than {DISKS_MAX} devices");
             return Err(scenario.error(field, what));
         }
-        let set = self.list.iter().map(|disk| disk.set + 1).max().unwrap_or(0);
+        let sets = self.list.iter().map(|disk| disk.set.0 + 1);
+        let set = SetId(sets.max().unwrap_or(0));
         self.list.push(Disk {
             kind,
             name,

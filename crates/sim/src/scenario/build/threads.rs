@@ -7,8 +7,8 @@ use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
 use super::{Disks, Result, Scenario};
 use crate::plan::{
-    BlockSize, DevicePlan, DiskPlan, Engine, FilePlan, FileService, MachinePlan, Mix, Order,
-    PerDirection, ThreadPlan,
+    BlockSize, DevicePlan, DiskId, DiskPlan, Engine, FilePlan, FileService, MachinePlan, Mix,
+    Order, PerDirection, ThreadPlan,
 };
 
 /// Most threads of a run.
@@ -59,7 +59,7 @@ pub(super) fn threads(
     let bios: u64 = threads
         .iter()
         .flat_map(|thread| thread.files.iter().map(move |file| (thread, file)))
-        .map(|(thread, file)| bios_in_flight(thread, &disks[usize::from(file.disk)].queue.limits))
+        .map(|(thread, file)| bios_in_flight(thread, &disks[file.disk.index()].queue.limits))
         .sum();
     if bios > BIOS_MAX {
         let what = format!("{bios} bios in flight in all jobs; at most {BIOS_MAX}");
@@ -208,7 +208,7 @@ impl Written<'_> {
             self.whole_blocks(&disk.device)?;
             let (first_sector, region_sectors) = self.region(&disk.device, block, numbers.len())?;
             files.push(FilePlan {
-                disk: number,
+                disk: DiskId(number),
                 block_sectors: disk.device.block_sectors,
                 first_sector,
                 region_sectors,

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use blkmq::request::Op;
 
-use crate::plan::{FilePlan, FileService, ThreadPlan};
+use crate::plan::{DiskId, FilePlan, FileService, ThreadPlan};
 use crate::workload::NextIo;
 use crate::workload::tests::{mix, take, thread};
 
@@ -11,12 +11,17 @@ fn on_disks(count: u8, service: FileService) -> ThreadPlan {
     let mut plan = thread();
     plan.file_service = service;
     let file = plan.files[0];
-    plan.files = (0..count).map(|disk| FilePlan { disk, ..file }).collect();
+    plan.files = (0..count)
+        .map(|disk| FilePlan {
+            disk: DiskId(disk),
+            ..file
+        })
+        .collect();
     plan
 }
 
 fn disks(plan: &ThreadPlan, count: usize) -> Vec<u8> {
-    take(plan, count).iter().map(|io| io.disk).collect()
+    take(plan, count).iter().map(|io| io.disk.0).collect()
 }
 
 #[test]
@@ -49,22 +54,29 @@ fn each_file_has_its_own_map() {
     let plan = on_disks(3, FileService::RoundRobin(1));
     let ios = take(&plan, 300);
     for disk in 0..3 {
-        let places = ios.iter().filter(|io| io.disk == disk);
+        let places = ios.iter().filter(|io| io.disk == DiskId(disk));
         let places: BTreeSet<u64> = places.map(|io| io.sector.0).collect();
         assert_eq!(places.len(), 100, "every block of disk {disk} once");
     }
-    let of = |disk: u8| {
+    let of = |disk: DiskId| {
         let places = ios.iter().filter(move |io| io.disk == disk);
         places.map(|io| io.sector.0).collect::<Vec<_>>()
     };
-    assert_ne!(of(0), of(1), "files do not repeat one order");
+    assert_ne!(
+        of(DiskId(0)),
+        of(DiskId(1)),
+        "files do not repeat one order"
+    );
 }
 
 #[test]
 fn another_file_does_not_move_the_places_of_the_first() {
     let alone = take(&thread(), 60);
     let beside = take(&on_disks(2, FileService::RoundRobin(1)), 120);
-    let first: Vec<NextIo> = beside.into_iter().filter(|io| io.disk == 0).collect();
+    let first: Vec<NextIo> = beside
+        .into_iter()
+        .filter(|io| io.disk == DiskId(0))
+        .collect();
     assert_eq!(first, alone);
 }
 
@@ -82,7 +94,7 @@ fn a_trimmed_block_is_written_on_the_same_disk() {
     let flushes: BTreeSet<u8> = ios
         .iter()
         .filter(|io| io.op == Op::Flush)
-        .map(|io| io.disk)
+        .map(|io| io.disk.0)
         .collect();
     assert_eq!(flushes.len(), 2, "an fsync goes to the file in turn");
 }

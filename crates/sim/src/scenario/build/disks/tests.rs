@@ -25,12 +25,12 @@ fn names(plan: &Plan) -> Vec<&str> {
 }
 
 fn sets(plan: &Plan) -> Vec<u8> {
-    plan.disks.iter().map(|disk| disk.set).collect()
+    plan.disks.iter().map(|disk| disk.set.0).collect()
 }
 
 fn files(plan: &Plan, thread: usize) -> Vec<u8> {
     let files = plan.threads[thread].files.iter();
-    files.map(|file| file.disk).collect()
+    files.map(|file| file.disk.0).collect()
 }
 
 #[test]
