@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use sim::calibrate::{self, Calibration, MeasuredRun, Measurements, Run};
 use sim::profile::MachineProfile;
-use sim::scenario::ProfileFacts;
+use study::calibrate::{self, Calibration, Measurements, Run};
 
 use crate::OK;
 use crate::args::CalibrateArgs;
 use crate::changes::in_one_line;
 use crate::error::Error;
+use crate::fleet::with_fleet;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
 use crate::scenario::{load, read_text};
 
@@ -19,8 +20,12 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
     let text = read_text(&args.file)?;
     let measurements = Measurements::parse(&text).map_err(|what| in_one_line(&args.file, &what))?;
     let mut base = base(&measurements.base)?;
-    let runs = measurements.runs.iter().map(|run| planned(run, &base));
-    let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+    let mut runs = Vec::new();
+    for measured in &measurements.runs {
+        let (scenario, _) = load(&measured.scenario)?;
+        runs.push(Run::new(measured, scenario, &base)?);
+    }
+    let interrupt = Interrupt::install()?;
     let output = args.output.as_deref().map(OutputFile::open).transpose()?;
     if let Some(name) = &measurements.name {
         base.name.clone_from(name);
@@ -28,8 +33,10 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
     if let Some(description) = &measurements.description {
         base.description.clone_from(description);
     }
-    let fitted = calibrate::calibrate(&base, &runs);
-    let fitted = fitted.map_err(|what| Error::input(&args.file, what))?;
+    let file = args.file.display().to_string();
+    let fitted = with_fleet(&args.jobs, &interrupt, |fleet| {
+        calibrate::calibrate(&base, &runs, &file, fleet)
+    })?;
     output::print(&residuals(&fitted))?;
     if let Some(output) = output {
         let note = format!(
@@ -50,26 +57,6 @@ fn base(name: &str) -> Result<MachineProfile, Error> {
         return MachineProfile::parse(&text).map_err(|what| in_one_line(file, &what));
     }
     MachineProfile::built_in(name).map_err(|what| Error::usage("base", what))
-}
-
-/// A measured run on this machine.
-pub(crate) fn planned(run: &MeasuredRun, base: &MachineProfile) -> Result<Run, Error> {
-    let (mut scenario, _) = load(&run.scenario)?;
-    scenario = scenario.set(&format!("machine.profile={}", base.name))?;
-    for assignment in &run.set {
-        scenario = scenario.set(assignment)?;
-    }
-    let facts = ProfileFacts {
-        name: &base.name,
-        cpus: base.cpus(),
-    };
-    Ok(Run {
-        name: run.name.clone(),
-        plan: scenario.plan(&[facts])?,
-        measured: run
-            .measured()
-            .map_err(|what| Error::usage("measurements", what))?,
-    })
 }
 
 fn residuals(fitted: &Calibration) -> String {

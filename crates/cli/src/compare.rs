@@ -1,16 +1,19 @@
 //! `blksim compare`: one workload several ways, with means, intervals and differences.
 //!
-//! Read next: `compare/statistics.rs` for the intervals, `compare/table.rs` for the output.
+//! Read next: `study::compare` for the intervals, `compare/table.rs` for the output.
 
-mod measures;
-mod statistics;
 mod table;
+
+use study::fleet::Fleet;
+use study::sweep::run_all;
 
 use crate::args::CompareArgs;
 use crate::error::Error;
+use crate::fleet::with_fleet;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::Outputs;
-use crate::sweep::{self, Point, Shared, Variant};
+use crate::sweep::{self, Point, Variant};
 use crate::{OK, STALLED};
 use table::Table;
 
@@ -47,8 +50,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
             });
         }
     }
-    let shared = Shared::install()?;
-    let reports = match sweep::run_all(&args.sweep, &points, false, &shared)? {
+    let interrupt = Interrupt::install()?;
+    let jobs = sweep::jobs(&args.sweep, &points)?;
+    let run = |fleet: &Fleet| run_all(&jobs, false, fleet);
+    let reports = match with_fleet(&args.sweep.jobs, &interrupt, run)? {
         Ok(reports) => reports,
         Err(stall) => {
             output::tell(&stall);
@@ -59,7 +64,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     let groups = reports.chunks(usize::from(args.seeds));
     let groups: Vec<_> = names.into_iter().zip(groups).collect();
     let table = Table::new(args.seed, &groups);
-    outputs.write(&table, &shared.into_inner(), || Ok(()))?;
+    outputs.write(&table, &interrupt, || Ok(()))?;
     Ok(OK)
 }
 

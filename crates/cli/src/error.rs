@@ -54,6 +54,16 @@ impl From<ScenarioError> for Error {
     }
 }
 
+impl From<study::error::Error> for Error {
+    fn from(error: study::error::Error) -> Error {
+        match error {
+            study::error::Error::Wrong { place, what } => Error::usage(place, what),
+            study::error::Error::Scenario(text) => Error::Scenario(text),
+            study::error::Error::Stopped => Error::Interrupted,
+        }
+    }
+}
+
 impl Error {
     /// A wrong argument.
     pub(crate) fn usage(option: impl Into<String>, what: impl Into<String>) -> Error {

@@ -1,28 +1,29 @@
 //! Ctrl-C as something that the work can ask for, so that temporary files are removed.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
 
-/// Tells whether Ctrl-C (or SIGTERM) came.
+/// Tells whether Ctrl-C (or SIGTERM) came, to any thread.
 #[derive(Debug)]
-pub(crate) struct Interrupt(Receiver<()>);
+pub(crate) struct Interrupt(Arc<OnceLock<()>>);
 
 impl Interrupt {
     /// From now on a signal no longer ends the process by itself. Once in a process.
     pub(crate) fn install() -> Result<Interrupt, Error> {
-        let (sender, receiver) = channel();
-        // The receiver lives as long as the work; after that a signal means nothing any more.
+        let came = Arc::new(OnceLock::new());
+        let interrupt = Interrupt(Arc::clone(&came));
+        // A second one says nothing new.
         let installed = ctrlc::set_handler(move || {
-            let _ = sender.send(());
+            let _ = came.set(());
         });
         installed.map_err(|e| Error::usage("Ctrl-C", format!("cannot be caught: {e}")))?;
-        Ok(Interrupt(receiver))
+        Ok(interrupt)
     }
 
-    /// Whether one came since the last call.
+    /// Whether one came.
     pub(crate) fn came(&self) -> bool {
-        self.0.try_recv().is_ok()
+        self.0.get().is_some()
     }
 
     /// An error if one came.
@@ -32,5 +33,10 @@ impl Interrupt {
         } else {
             Ok(())
         }
+    }
+
+    /// The same for other threads.
+    pub(crate) fn stop(&self) -> study::fleet::Stop {
+        Arc::clone(&self.0)
     }
 }

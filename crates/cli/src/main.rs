@@ -14,6 +14,7 @@ mod conform;
 mod drive;
 mod error;
 mod explore;
+mod fleet;
 mod import_stats;
 mod interrupt;
 mod list;

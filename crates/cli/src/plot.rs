@@ -13,10 +13,15 @@ mod scene;
 
 use std::path::Path;
 
+use study::fleet::Fleet;
+use study::sweep::run_all;
+
 use crate::args::PlotArgs;
 use crate::error::Error;
+use crate::fleet::with_fleet;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile, Written};
-use crate::sweep::{self, Point, Shared};
+use crate::sweep::{self, Point};
 use crate::{OK, STALLED};
 use group::Groups;
 use input::Run;
@@ -42,8 +47,10 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
     if !scenarios.is_empty() {
         let scenarios: Vec<String> = scenarios.into_iter().cloned().collect();
         let points = points(args, &scenarios, &threads)?;
-        let shared = Shared::install()?;
-        let reports = match sweep::run_all(&args.sweep, &points, true, &shared)? {
+        let interrupt = Interrupt::install()?;
+        let jobs = sweep::jobs(&args.sweep, &points)?;
+        let run = |fleet: &Fleet| run_all(&jobs, true, fleet);
+        let reports = match with_fleet(&args.sweep.jobs, &interrupt, run)? {
             Ok(reports) => reports,
             Err(stall) => {
                 output::tell(&stall);
@@ -79,6 +86,7 @@ fn no_runs_to_change(args: &PlotArgs) -> Result<(), Error> {
         ("--device", sweep.device.is_some()),
         ("--runtime", sweep.runtime.is_some()),
         ("--ramp-time", sweep.ramp_time.is_some()),
+        ("--jobs", sweep.jobs.jobs.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(Error::usage(

@@ -1,10 +1,11 @@
-//! A progress bar of virtual time, on a terminal only.
+//! Progress bars, on a terminal only: of virtual time, and of many runs.
 
 use std::io::IsTerminal as _;
 
 use blkmq::time::SimTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::plan::Plan;
+use study::fleet::Told;
 
 /// The bar; nothing when standard error is no terminal.
 #[derive(Debug)]
@@ -41,6 +42,37 @@ impl Progress {
         if let Some(bar) = self.0 {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A bar of runs that several threads make; it goes with the last of them.
+#[derive(Debug)]
+pub(crate) struct Runs(ProgressBar);
+
+impl Runs {
+    /// Nothing is shown when standard error is no terminal.
+    pub(crate) fn new() -> Runs {
+        if !std::io::stderr().is_terminal() {
+            return Runs(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {elapsed}");
+        let bar = ProgressBar::new(0);
+        bar.set_style(style.expect("the template is a correct one"));
+        Runs(bar)
+    }
+
+    /// What the runs have got to.
+    pub(crate) fn hear(&self, told: Told) {
+        match told {
+            Told::Begun(count) => self.0.inc_length(count as u64),
+            Told::Ended => self.0.inc(1),
+        }
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -112,6 +112,11 @@ pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
     Ok((parse(file, &text)?, text))
 }
 
+/// [`load`] for studies.
+pub(crate) fn loaded(name: &str) -> Result<(Scenario, String), study::error::Error> {
+    load(name).map_err(|error| study::error::Error::Scenario(error.to_string()))
+}
+
 /// Longest text that a program wrote: a report with details of every kind is a hundredth of it.
 const WRITTEN_MAX: u64 = 64 << 20;
 

@@ -1,54 +1,16 @@
 //! Many runs at once: a scenario under every combination of schedulers, kernels, machines, numbers
 //! of threads and seeds.
 //!
-//! Each run is one thread and repeats bit by bit; results are in the order of the combinations,
-//! whatever the number of threads that ran them.
+//! Not here: making the runs (`study::sweep`).
 
-use std::sync::{Mutex, PoisonError};
-
-use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
-use sim::machine::{Outcome, Simulator};
-use sim::report::Report;
+use study::sweep::Job;
 
 use crate::args::{ReportArgs, RunArgs, SweepArgs, Tune};
 use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::scenario::{Prepared, prepare};
+use crate::scenario::prepare;
 
-/// Events between two looks at Ctrl-C.
-const PIECE: u32 = 1 << 12;
 /// Runs of one command at most: a slip of the hand should not take a day.
 const RUNS_MAX: usize = 10_000;
-
-/// Ctrl-C as all threads see it: the signal, and whether it came.
-#[derive(Debug)]
-pub(crate) struct Shared(Mutex<(Interrupt, bool)>);
-
-impl Shared {
-    /// From now on a signal no longer ends the process by itself. Once in a process.
-    pub(crate) fn install() -> Result<Shared, Error> {
-        Ok(Shared(Mutex::new((Interrupt::install()?, false))))
-    }
-
-    /// For one thread again.
-    pub(crate) fn into_inner(self) -> Interrupt {
-        self.0
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (interrupt, came) = &mut *shared;
-        *came |= interrupt.came();
-        if *came {
-            Err(Error::Interrupted)
-        } else {
-            Ok(())
-        }
-    }
-}
 
 /// What makes a run differ from the scenario as it is written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -108,69 +70,21 @@ pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Var
     Ok(all)
 }
 
-/// Runs all points. `Err` of the inner result: the first run, in their order, that stalled.
-pub(crate) fn run_all(
-    args: &SweepArgs,
-    points: &[Point],
-    details: bool,
-    shared: &Shared,
-) -> Result<Result<Vec<Report>, String>, Error> {
+/// What all points are to run.
+pub(crate) fn jobs(args: &SweepArgs, points: &[Point]) -> Result<Vec<Job>, Error> {
     if points.len() > RUNS_MAX {
         let what = format!("{} runs; expected at most {RUNS_MAX}", points.len());
         return Err(Error::usage("combinations", what));
     }
-    let prepared: Vec<Prepared> = points
-        .iter()
-        .map(|point| prepare(&run_args(args, point)))
-        .collect::<Result<_, Error>>()?;
-    let done: Vec<Result<Result<Report, String>, Error>> = prepared
-        .par_iter()
-        .map(|prepared| run_one(prepared, details, shared))
-        .collect();
-    let mut reports = Vec::new();
-    let mut stalled = None;
-    for one in done {
-        match one? {
-            Ok(report) => reports.push(report),
-            Err(stall) => stalled = stalled.or(Some(stall)),
-        }
-    }
-    shared.check()?;
-    Ok(stalled.map_or(Ok(reports), Err))
-}
-
-fn run_one(
-    prepared: &Prepared,
-    details: bool,
-    shared: &Shared,
-) -> Result<Result<Report, String>, Error> {
-    let (plan, profile) = (&prepared.plan, &prepared.profile);
-    let mut simulator = Simulator::new(plan, profile)
-        .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;
-    if details {
-        simulator.collect_details();
-    }
-    let outcome = loop {
-        shared.check()?;
-        if let Some(outcome) = simulator.run_some(PIECE) {
-            break outcome;
-        }
+    let job = |point| {
+        let prepared = prepare(&run_args(args, point))?;
+        Ok(Job {
+            plan: prepared.plan,
+            profile: prepared.profile,
+            origin: prepared.origin,
+        })
     };
-    simulator.settle();
-    let origin = prepared.origin.clone();
-    Ok(match outcome {
-        Outcome::Finished => Ok(Report::new(
-            origin,
-            plan,
-            profile,
-            simulator.recorder(),
-            None,
-        )),
-        Outcome::Stalled(stall) => {
-            let options = origin.options.join(" ");
-            Err(format!("{} {options}: {stall}", plan.name))
-        }
-    })
+    points.iter().map(job).collect()
 }
 
 /// The arguments of `run` that make this run.

@@ -3,9 +3,7 @@
 //! The map: `event_queue` orders what happens, `rng` draws what is random.
 #![forbid(unsafe_code)]
 
-pub mod ablation;
 pub mod binding;
-pub mod calibrate;
 pub mod cost;
 pub mod device;
 pub mod event_queue;
@@ -15,8 +13,6 @@ pub mod profile;
 pub mod recorder;
 pub mod replay;
 pub mod report;
-pub mod reproduce;
 pub mod rng;
 pub mod scenario;
-pub mod sensitivity;
 pub mod workload;

@@ -1,6 +1,6 @@
 //! Published tables in short runs: no figure that was within its tolerance may leave it.
 //!
-//! The figures are listed in `crates/sim/tables/within.txt`, for runs of this length. In full and
+//! The figures are listed in `crates/study/tables/within.txt`, for runs of this length. In full and
 //! against all figures: `blksim reproduce`.
 
 use crate::determinism;
@@ -10,7 +10,7 @@ use crate::step::{Result, Run};
 pub(crate) fn run() -> Result {
     let args = ["build", "--package", "blksim", "--locked", "--release"];
     let blksim = determinism::build("release", &args)?;
-    let list = crate::paths::root().join("crates/sim/tables/within.txt");
+    let list = crate::paths::root().join("crates/study/tables/within.txt");
     let list = list.display().to_string();
     Run::new(&blksim, &["reproduce", "--quick", "--expect", &list]).passes()
 }

@@ -5,20 +5,9 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 use sim::report::{Report, quoted};
+use study::compare::{Estimate, Measure, Row, compared};
 
-use super::measures::{MEASURES, Measure};
-use super::statistics::Estimate;
 use crate::outputs::Reported;
-
-/// A variant under one measure.
-#[derive(Clone, PartialEq, Debug)]
-struct Row {
-    name: String,
-    values: Vec<f64>,
-    estimate: Estimate,
-    /// To the first variant; nothing for that itself, and where its mean is zero.
-    difference: Option<Estimate>,
-}
 
 /// The whole comparison.
 #[derive(Clone, Debug)]
@@ -40,29 +29,11 @@ impl Table {
                 scenarios.push(name.clone());
             }
         }
-        let measured = |measure: &Measure| {
-            let base: Vec<f64> = first.iter().map(measure.of).collect();
-            let row = |(index, (name, reports)): (usize, &(String, &[Report]))| {
-                let values: Vec<f64> = reports.iter().map(measure.of).collect();
-                let difference = if index == 0 {
-                    None
-                } else {
-                    Estimate::difference(&values, &base, measure.relative)
-                };
-                Row {
-                    name: name.clone(),
-                    estimate: Estimate::new(&values),
-                    values,
-                    difference,
-                }
-            };
-            (*measure, variants.iter().enumerate().map(row).collect())
-        };
         Table {
             seeds: (0..first.len() as u64).map(|index| seed + index).collect(),
             scenarios,
             version: first[0].blksim.version.clone(),
-            measures: MEASURES.iter().map(measured).collect(),
+            measures: compared(variants),
         }
     }
 

@@ -3,54 +3,32 @@
 
 use std::fmt::Write as _;
 
-use sim::ablation::Mechanism;
-use sim::calibrate::{self, Measurements, measurements_of};
-use sim::profile::MachineProfile;
-use sim::reproduce::Figure;
+use study::ablation::{Mechanism, profiles_without};
+use study::fleet::Fleet;
+use study::reproduce::{Figure, built_in, named, run_all};
 
-use super::{built_in, named, run_all};
-use crate::OK;
-use crate::calibrate::planned;
 use crate::error::Error;
-use crate::output;
+use crate::scenario::loaded;
 
-/// The built-in profiles without a mechanism, fitted anew.
-pub(super) fn profiles_without(name: &str) -> Result<Vec<MachineProfile>, Error> {
-    let Some(mechanism) = Mechanism::by_name(name) else {
+/// The mechanism of this name.
+pub(super) fn mechanism(name: &str) -> Result<Mechanism, Error> {
+    Mechanism::by_name(name).ok_or_else(|| {
         let names = Mechanism::ALL.map(Mechanism::name).join(", ");
         let what = format!("there is no mechanism `{name}`; there are: {names}");
-        return Err(Error::usage("--without", what));
-    };
-    let profiles = built_in()?.into_iter();
-    profiles.map(|profile| fitted(profile, mechanism)).collect()
-}
-
-fn fitted(mut profile: MachineProfile, mechanism: Mechanism) -> Result<MachineProfile, Error> {
-    mechanism.switch_off(&mut profile);
-    let Some(text) = measurements_of(&profile.name) else {
-        return Ok(profile);
-    };
-    let wrong = |what: String| Error::usage(format!("machine {}", profile.name), what);
-    let measurements = Measurements::parse(text).map_err(wrong)?;
-    let runs = measurements.runs.iter();
-    let runs = runs.map(|run| planned(run, &profile));
-    let runs = runs.collect::<Result<Vec<_>, Error>>()?;
-    Ok(calibrate::calibrate(&profile, &runs)
-        .map_err(wrong)?
-        .profile)
+        Error::usage("--without", what)
+    })
 }
 
 /// One line a figure: published, simulated, and without each mechanism; `*` marks what is out of
 /// its tolerance.
-pub(super) fn print_all(quick: bool) -> Result<u8, Error> {
-    let whole = named(&run_all(&built_in()?, quick)?);
-    let mut columns: Vec<(&str, Vec<(String, Figure)>)> = vec![("nothing", whole)];
-    for mechanism in Mechanism::ALL {
-        let profiles = profiles_without(mechanism.name())?;
-        columns.push((mechanism.name(), named(&run_all(&profiles, quick)?)));
-    }
-    output::print(&matrix(&columns))?;
-    Ok(OK)
+pub(super) fn matrix_of_all(quick: bool, fleet: &Fleet) -> Result<String, study::error::Error> {
+    let mut sets = vec![built_in()?];
+    sets.extend(profiles_without(&Mechanism::ALL, &loaded, fleet)?);
+    let done = run_all(&sets, quick, &loaded, fleet)?;
+    let names = std::iter::once("nothing").chain(Mechanism::ALL.map(Mechanism::name));
+    let columns: Vec<(&str, Vec<(String, Figure)>)> =
+        names.zip(done.iter().map(|done| named(done))).collect();
+    Ok(matrix(&columns))
 }
 
 fn matrix(columns: &[(&str, Vec<(String, Figure)>)]) -> String {

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use sim::reproduce::Figure;
+use study::reproduce::Figure;
 
 use crate::error::Error;
 use crate::output;
@@ -77,7 +77,7 @@ fn parse(file: &Path, text: &str) -> Result<Vec<String>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{compare, parse};
     use std::path::Path;
 
     #[test]
@@ -91,5 +91,15 @@ mod tests {
         assert!(error.contains("no figure"), "{error}");
         let error = read("a | b | c\na | b | c\n").unwrap_err().to_string();
         assert!(error.contains("line 2: listed twice"), "{error}");
+    }
+    #[test]
+    fn a_figure_that_is_not_there_is_an_error() {
+        let expected = ["3.1 | nobody | IOPS".to_owned()];
+        let error = compare(Path::new("f"), &expected, &[]).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("no such figure: 3.1 | nobody | IOPS"),
+            "{error}"
+        );
     }
 }

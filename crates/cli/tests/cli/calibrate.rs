@@ -92,33 +92,6 @@ fn inline_runs_spare_the_worker() {
     assert!(worker > 10 * inline.max(1), "{worker} and {inline}");
 }
 
-/// The list is read before anything runs, a figure that is out makes exit code 1, and one that is
-/// in does not: what `cargo xtask reproduce` relies on.
-#[test]
-fn figures_that_must_stay_in_are_told_when_they_are_out() {
-    let place = Place::new();
-    let run = |list: &str| {
-        place.write("list", list);
-        place.blksim(&["reproduce", "--quick", "--expect", "list"])
-    };
-    let is_in = "3.1 | null_blk, stock | IOPS\n";
-    assert_eq!(run(is_in).code, Some(0));
-    let out = run("3.1 | null_blk, stock | sys %\n");
-    assert_eq!(out.code, Some(1));
-    assert!(out.stdout.ends_with("1 of 1 have gone out\n"), "{out:?}");
-    for (list, what) in [
-        ("", "no figure"),
-        ("x\n", "line 1"),
-        (&is_in.repeat(2), "line 2: listed twice"),
-    ] {
-        let refused = run(list);
-        assert_eq!(refused.code, Some(2), "{list}");
-        assert_eq!(refused.stdout, "", "{list}");
-        assert!(refused.stderr.contains(what), "{what}: {refused:?}");
-    }
-    assert_eq!(run("3.1 | nobody | IOPS\n").code, Some(2));
-}
-
 #[test]
 fn wrong_arguments_of_studies_are_told() {
     let place = Place::new();
@@ -134,23 +107,4 @@ fn wrong_arguments_of_studies_are_told() {
         assert_eq!(run.code, Some(2), "{arguments}: {run:?}");
         assert!(run.stderr.contains(what), "{arguments}: {}", run.stderr);
     }
-}
-
-#[test]
-fn published_tables_are_judged_figure_by_figure() {
-    let place = Place::new();
-    let run = place.blksim(&["reproduce", "--quick"]);
-    let last = run.stdout.lines().last().unwrap();
-    let words: Vec<&str> = last.split(' ').collect();
-    let [within, "of", all, "within", "tolerance"] = words[..] else {
-        panic!("{last}");
-    };
-    let judged = |verdict: &str| {
-        let lines = run.stdout.lines();
-        lines.filter(|line| line.ends_with(verdict)).count()
-    };
-    assert_eq!(judged("  in").to_string(), within);
-    assert_eq!((judged("  in") + judged("  out")).to_string(), all);
-    assert_eq!(run.code, Some(i32::from(within != all)));
-    assert!(run.stdout.contains("not modelled yet: kyber"));
 }

@@ -11,6 +11,7 @@ mod devices;
 mod dispatched;
 mod explore;
 mod followed;
+mod jobs;
 mod place;
 mod plot;
 mod run;

@@ -55,12 +55,22 @@ impl Place {
 
 /// Runs the program with variables of its environment set.
 pub(crate) fn blksim_with(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Ran {
+    blksim_within(Duration::from_mins(1), dir, args, variables)
+}
+
+/// The same for what may take long on a machine that has other work.
+pub(crate) fn blksim_within(
+    limit: Duration,
+    dir: &Path,
+    args: &[&str],
+    variables: &[(&str, &str)],
+) -> Ran {
     let output = Command::cargo_bin("blksim")
         .unwrap()
         .current_dir(dir)
         .args(args)
         .envs(variables.iter().copied())
-        .timeout(Duration::from_mins(1))
+        .timeout(limit)
         .output()
         .unwrap();
     let ran = Ran {

@@ -1,9 +1,9 @@
 //! Costs of a profile one by one: their names, and the profile with one of them changed.
 //!
-//! Not here: running (`cli`), and what the changes say.
+//! Not here: running (`sensitivity.rs`).
 
-use crate::cost::Step;
-use crate::profile::MachineProfile;
+use sim::cost::Step;
+use sim::profile::MachineProfile;
 
 /// One number of a profile that a run's throughput may depend on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -92,7 +92,7 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::Cost;
-    use crate::profile::MachineProfile;
+    use sim::profile::MachineProfile;
 
     #[test]
     fn one_cost_changes_and_no_other() {

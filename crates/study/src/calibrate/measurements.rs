@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::cost::Component;
+use sim::cost::Component;
 
 /// Measurements of one machine.
 #[derive(Clone, Debug, Deserialize)]

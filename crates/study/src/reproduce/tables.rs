@@ -1,10 +1,10 @@
 //! Published tables: what they say, and how a simulated run compares.
 //!
-//! Not here: running; whoever runs a row hands its report over.
+//! Not here: running (`reproduce.rs`).
 
 use serde::Deserialize;
 
-use crate::report::{FunctionReport, Report};
+use sim::report::{FunctionReport, Report};
 
 /// Throughput may be off by this part.
 const IOPS: f64 = 0.15;
@@ -21,7 +21,7 @@ const SYS_POINTS: f64 = 6.0;
 const CLASS: f64 = 2.0;
 
 /// The tables that come with the program.
-const PUBLISHED: &str = include_str!("../tables/published.toml");
+const PUBLISHED: &str = include_str!("../../tables/published.toml");
 
 /// All tables.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,10 +1,16 @@
 //! Mechanisms of the model, each switched off on its own: what is it worth?
 //!
-//! A profile without a mechanism is still a profile: who wants to know whether the others can make
-//! up for it fits it anew. Not here: fitting (`calibrate.rs`), running (`cli`).
+//! A profile without a mechanism is still a profile: whether the others can make up for it is seen
+//! when it is fitted anew (`calibrate.rs`) to the runs of one thread.
 
-use crate::cost::Step;
-use crate::profile::MachineProfile;
+use sim::cost::Step;
+use sim::profile::MachineProfile;
+
+use crate::calibrate::{self, Measurements, Run, measurements_of};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::reproduce::built_in;
+use crate::sweep::Load;
 
 /// What can be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,10 +86,49 @@ impl Mechanism {
     }
 }
 
+/// For each of these mechanisms the built-in profiles without it, fitted anew.
+pub fn profiles_without(
+    mechanisms: &[Mechanism],
+    load: Load<'_>,
+    fleet: &Fleet,
+) -> Result<Vec<Vec<MachineProfile>>, Error> {
+    let known = built_in()?;
+    let pairs = mechanisms
+        .iter()
+        .flat_map(|&mechanism| known.iter().map(move |profile| (profile, mechanism)));
+    let pairs: Vec<(&MachineProfile, Mechanism)> = pairs.collect();
+    let one = |(profile, mechanism): &(&MachineProfile, Mechanism)| {
+        fitted((*profile).clone(), *mechanism, load, fleet)
+    };
+    let all = fleet.map(&pairs, one)?;
+    let sets = all.chunks(known.len());
+    Ok(sets.map(<[MachineProfile]>::to_vec).collect())
+}
+
+fn fitted(
+    mut profile: MachineProfile,
+    mechanism: Mechanism,
+    load: Load<'_>,
+    fleet: &Fleet,
+) -> Result<MachineProfile, Error> {
+    mechanism.switch_off(&mut profile);
+    let Some(text) = measurements_of(&profile.name) else {
+        return Ok(profile);
+    };
+    let place = format!("machine {}", profile.name);
+    let measurements = Measurements::parse(text).map_err(|what| Error::wrong(&place, what))?;
+    let mut runs = Vec::new();
+    for measured in &measurements.runs {
+        let (scenario, _) = load(&measured.scenario)?;
+        runs.push(Run::new(measured, scenario, &profile)?);
+    }
+    Ok(calibrate::calibrate(&profile, &runs, &place, fleet)?.profile)
+}
+
 /// Transfer time between two CPUs drawn at random.
 fn mean_transfer(profile: &MachineProfile) -> u64 {
-    use crate::profile::Distance;
     use blkmq::request::CpuId;
+    use sim::profile::Distance;
     let cpus = profile.cpus();
     let t = profile.transfer_ps;
     let times = (1..cpus).map(|other| match profile.distance(CpuId(0), CpuId(other)) {
@@ -99,7 +144,7 @@ fn mean_transfer(profile: &MachineProfile) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Mechanism;
-    use crate::profile::MachineProfile;
+    use sim::profile::MachineProfile;
 
     #[test]
     fn each_changes_what_it_names() {

@@ -1,8 +1,10 @@
 use std::path::Path;
 
-use super::{Component, Costs, Measured, Measurements, Run, calibrate, simulate};
-use crate::profile::MachineProfile;
-use crate::scenario::{ProfileFacts, Scenario};
+use sim::profile::MachineProfile;
+use sim::scenario::{ProfileFacts, Scenario};
+
+use super::{Bench, Calibration, Component, Costs, Error, Measured, Measurements, Run, Simulated};
+use crate::fleet::Fleet;
 
 /// One process on one core, long enough that counts are steady.
 const ONE: &str = r#"
@@ -25,6 +27,16 @@ time_based = true
 runtime = "4ms"
 cpus_allowed = "0"
 "#;
+
+fn calibrate(base: &MachineProfile, runs: &[Run]) -> Result<Calibration, Error> {
+    super::calibrate(base, runs, "file.toml", &Fleet::alone()?)
+}
+
+fn simulate(profile: &MachineProfile, run: &Run) -> Result<Simulated, Error> {
+    let fleet = &Fleet::alone()?;
+    let input = "file.toml";
+    Bench { input, fleet }.simulate(profile, run)
+}
 
 fn run(scheduler: &str, profile: &MachineProfile) -> Run {
     let scenario = Scenario::from_toml(Path::new("one.toml"), ONE).unwrap();
@@ -118,7 +130,7 @@ fn a_throughput_out_of_reach_is_an_error_not_a_fit() {
     for (iops, pins) in [(1e12, "all"), (1.0, "kernel_rest")] {
         let mut runs = [run("none", &base)];
         runs[0].measured = Measured::new(Some(iops), Some(pins.to_owned()));
-        let error = calibrate(&base, &runs).unwrap_err();
+        let error = calibrate(&base, &runs).unwrap_err().to_string();
         assert!(error.contains("cannot be reached"), "{error}");
     }
 }
@@ -155,6 +167,6 @@ fn a_pin_that_no_profile_has_is_an_error() {
     let base = MachineProfile::built_in("xeon-10c").unwrap();
     let mut runs = [run("none", &base)];
     runs[0].measured = Measured::new(Some(1e5), Some("lock_hand".to_owned()));
-    let error = calibrate(&base, &runs).unwrap_err();
+    let error = calibrate(&base, &runs).unwrap_err().to_string();
     assert!(error.contains("nor a step of [cycles]"), "{error}");
 }

@@ -14,10 +14,14 @@ pub use measurements::{Measured, MeasuredRun, Measurements};
 
 use blkmq::path::Label;
 
-use crate::cost::{Component, Spent, Step};
-use crate::machine::{Outcome, Simulator};
-use crate::plan::Plan;
-use crate::profile::MachineProfile;
+use sim::cost::{Component, Spent, Step};
+use sim::machine::{Outcome, Simulator};
+use sim::plan::Plan;
+use sim::profile::MachineProfile;
+use sim::scenario::{ProfileFacts, Scenario};
+
+use crate::error::Error;
+use crate::fleet::Fleet;
 
 /// Rounds at most. Counts hardly move with the costs, so two or three are enough.
 const ROUNDS: u32 = 8;
@@ -87,13 +91,45 @@ struct Simulated {
     clock_mhz: f64,
 }
 
+impl Run {
+    /// A measured run of this scenario, the one that it names, on this machine.
+    pub fn new(
+        measured: &MeasuredRun,
+        mut scenario: Scenario,
+        base: &MachineProfile,
+    ) -> Result<Run, Error> {
+        scenario = scenario.set(&format!("machine.profile={}", base.name))?;
+        for assignment in &measured.set {
+            scenario = scenario.set(assignment)?;
+        }
+        let facts = ProfileFacts {
+            name: &base.name,
+            cpus: base.cpus(),
+        };
+        Ok(Run {
+            name: measured.name.clone(),
+            plan: scenario.plan(&[facts])?,
+            measured: measured
+                .measured()
+                .map_err(|what| Error::wrong("measurements", what))?,
+        })
+    }
+}
+
 /// Fits `base` to the runs. An error names the run that cannot be simulated, or a constant that
-/// does not exist.
-pub fn calibrate(base: &MachineProfile, runs: &[Run]) -> Result<Calibration, String> {
+/// does not exist; `input` is what it is about.
+pub fn calibrate(
+    base: &MachineProfile,
+    runs: &[Run],
+    input: &str,
+    fleet: &Fleet,
+) -> Result<Calibration, Error> {
+    let bench = Bench { input, fleet };
     let mut profile = base.clone();
-    let mut costs = Costs::of(&profile)?;
+    let wrong = |what: String| Error::wrong(input, what);
+    let mut costs = Costs::of(&profile).map_err(wrong)?;
     for _ in 0..ROUNDS {
-        let simulated = simulate_all(&profile, runs)?;
+        let simulated = bench.simulate_all(&profile, runs)?;
         let factors = Component::ALL.map(|component| factor(component, &costs, runs, &simulated));
         costs.scale(&factors);
         costs.write(&mut profile);
@@ -102,9 +138,9 @@ pub fn calibrate(base: &MachineProfile, runs: &[Run]) -> Result<Calibration, Str
         }
     }
     for run in runs.iter().filter(|run| run.measured.pins.is_some()) {
-        pin(&mut profile, run)?;
+        bench.pin(&mut profile, run)?;
     }
-    let simulated = simulate_all(&profile, runs)?;
+    let simulated = bench.simulate_all(&profile, runs)?;
     let residuals = runs
         .iter()
         .zip(&simulated)
@@ -113,30 +149,100 @@ pub fn calibrate(base: &MachineProfile, runs: &[Run]) -> Result<Calibration, Str
     Ok(Calibration { profile, residuals })
 }
 
-fn simulate_all(profile: &MachineProfile, runs: &[Run]) -> Result<Vec<Simulated>, String> {
-    runs.iter().map(|run| simulate(profile, run)).collect()
+/// Where the runs of a calibration are made.
+struct Bench<'a> {
+    /// What errors are about.
+    input: &'a str,
+    fleet: &'a Fleet,
 }
 
-fn simulate(profile: &MachineProfile, run: &Run) -> Result<Simulated, String> {
-    let wrong = |what: &str| format!("run {}: {what}", run.name);
-    let mut simulator = Simulator::new(&run.plan, profile).map_err(|what| wrong(&what))?;
-    if let Outcome::Stalled(stall) = simulator.run(|_| true) {
-        return Err(wrong(&stall.to_string()));
+impl Bench<'_> {
+    fn simulate_all(
+        &self,
+        profile: &MachineProfile,
+        runs: &[Run],
+    ) -> Result<Vec<Simulated>, Error> {
+        self.fleet.map(runs, |run| self.simulate(profile, run))
     }
-    simulator.settle();
-    let recorder = simulator.recorder();
-    let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
-    let ios = directions.map(|direction| direction.ios).sum::<u64>() as f64;
-    let time = recorder.until.since(recorder.from).0 as f64;
-    if ios == 0.0 || time == 0.0 {
-        return Err(wrong("nothing was measured"));
+
+    fn simulate(&self, profile: &MachineProfile, run: &Run) -> Result<Simulated, Error> {
+        let wrong = |what: &str| self.wrong(run, what);
+        let mut simulator = Simulator::new(&run.plan, profile).map_err(|what| wrong(&what))?;
+        if let Outcome::Stalled(stall) = self.fleet.run(&mut simulator)? {
+            return Err(wrong(&stall.to_string()));
+        }
+        let recorder = simulator.recorder();
+        let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
+        let ios = directions.map(|direction| direction.ios).sum::<u64>() as f64;
+        let time = recorder.until.since(recorder.from).0 as f64;
+        if ios == 0.0 || time == 0.0 {
+            return Err(wrong("nothing was measured"));
+        }
+        Ok(Simulated {
+            iops: ios * 1e9 / time,
+            ios,
+            spent: recorder.spent.clone(),
+            clock_mhz: profile.clock_mhz as f64,
+        })
     }
-    Ok(Simulated {
-        iops: ios * 1e9 / time,
-        ios,
-        spent: recorder.spent.clone(),
-        clock_mhz: profile.clock_mhz as f64,
-    })
+
+    /// Looks for the value of one constant, or of one factor on all costs, that gives the measured
+    /// throughput.
+    fn pin(&self, profile: &mut MachineProfile, run: &Run) -> Result<(), Error> {
+        let key = run.measured.pins.as_deref().unwrap_or_default();
+        let goal = run.measured.iops;
+        let goal = goal.ok_or_else(|| self.wrong(run, "pins needs iops"))?;
+        if key == ALL {
+            let costs = Costs::of(profile).map_err(|what| Error::wrong(self.input, what))?;
+            return self.search(goal, *FACTOR.end(), |factor| {
+                let mut scaled = costs.clone();
+                scaled.scale(&[factor; Component::ALL.len()]);
+                scaled.write(profile);
+                Ok(self.simulate(profile, run)?.iops)
+            });
+        }
+        let known = Step::ALL.iter().find(|step| step.key() == key);
+        let Some(&step) = known else {
+            let what = format!("pins = \"{key}\": neither \"{ALL}\" nor a step of [cycles]");
+            return Err(self.wrong(run, &what));
+        };
+        let most = profile.cycles.of(step).max(50) * 16;
+        self.search(goal, most as f64, |cycles| {
+            *profile.cycles.of_mut(step) = cycles.round() as u64;
+            Ok(self.simulate(profile, run)?.iops)
+        })
+    }
+
+    /// Halves the range from 0 to `most`; more cost, fewer I/Os. The last value tried stays.
+    fn search(
+        &self,
+        goal: f64,
+        most: f64,
+        mut iops_at: impl FnMut(f64) -> Result<f64, Error>,
+    ) -> Result<(), Error> {
+        let (best, worst) = (iops_at(0.0)?, iops_at(most)?);
+        if !(worst..=best).contains(&goal) {
+            let what = format!(
+                "{goal} iops cannot be reached: no cost gives {best:.0}, the highest tried \
+                 {worst:.0}"
+            );
+            return Err(Error::wrong(self.input, what));
+        }
+        let (mut low, mut high) = (0.0, most);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            if iops_at(middle)? > goal {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        iops_at(f64::midpoint(low, high)).map(|_| ())
+    }
+
+    fn wrong(&self, run: &Run, what: &str) -> Error {
+        Error::wrong(self.input, format!("run {}: {what}", run.name))
+    }
 }
 
 impl Simulated {
@@ -215,59 +321,6 @@ fn factor(component: Component, costs: &Costs, runs: &[Run], simulated: &[Simula
         return 1.0;
     }
     (product / square).clamp(*FACTOR.start(), *FACTOR.end())
-}
-
-/// Looks for the value of one constant, or of one factor on all costs, that gives the measured
-/// throughput.
-fn pin(profile: &mut MachineProfile, run: &Run) -> Result<(), String> {
-    let key = run.measured.pins.as_deref().unwrap_or_default();
-    let goal = run.measured.iops;
-    let goal = goal.ok_or_else(|| format!("run {}: pins needs iops", run.name))?;
-    if key == ALL {
-        let costs = Costs::of(profile)?;
-        return search(goal, *FACTOR.end(), |factor| {
-            let mut scaled = costs.clone();
-            scaled.scale(&[factor; Component::ALL.len()]);
-            scaled.write(profile);
-            Ok(simulate(profile, run)?.iops)
-        });
-    }
-    let known = Step::ALL.iter().find(|step| step.key() == key);
-    let Some(&step) = known else {
-        return Err(format!(
-            "run {}: pins = \"{key}\": neither \"{ALL}\" nor a step of [cycles]",
-            run.name
-        ));
-    };
-    let most = profile.cycles.of(step).max(50) * 16;
-    search(goal, most as f64, |cycles| {
-        *profile.cycles.of_mut(step) = cycles.round() as u64;
-        Ok(simulate(profile, run)?.iops)
-    })
-}
-
-/// Halves the range from 0 to `most`; more cost, fewer I/Os. The last value tried stays.
-fn search(
-    goal: f64,
-    most: f64,
-    mut iops_at: impl FnMut(f64) -> Result<f64, String>,
-) -> Result<(), String> {
-    let (best, worst) = (iops_at(0.0)?, iops_at(most)?);
-    if !(worst..=best).contains(&goal) {
-        return Err(format!(
-            "{goal} iops cannot be reached: no cost gives {best:.0}, the highest tried {worst:.0}"
-        ));
-    }
-    let (mut low, mut high) = (0.0, most);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if iops_at(middle)? > goal {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    iops_at(f64::midpoint(low, high)).map(|_| ())
 }
 
 fn residuals(run: &Run, simulated: &Simulated) -> Vec<Residual> {

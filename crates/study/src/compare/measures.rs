@@ -4,14 +4,15 @@ use sim::report::{Direction, JobReport, Report};
 
 /// One figure of a report.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measure {
+pub struct Measure {
     /// As in JSON and CSV, with the unit last.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// In the text.
-    pub(super) title: &'static str,
+    pub title: &'static str,
     /// Differences are told in percent of the first value; else in points of percent.
-    pub(super) relative: bool,
-    pub(super) of: fn(&Report) -> f64,
+    pub relative: bool,
+    /// Its value.
+    pub of: fn(&Report) -> f64,
 }
 
 /// All of them, in the order of the table.

@@ -2,9 +2,11 @@
 
 /// A mean, and half the length of its 95 % interval: none from a single value.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Estimate {
-    pub(super) mean: f64,
-    pub(super) half: Option<f64>,
+pub struct Estimate {
+    /// Mean of the values.
+    pub mean: f64,
+    /// Half the length of the interval around it.
+    pub half: Option<f64>,
 }
 
 /// 97.5 % quantiles of Student's t by degrees of freedom, from 1.
@@ -24,7 +26,7 @@ fn t(degrees: usize) -> f64 {
 
 impl Estimate {
     /// Of the mean behind these values. Panics if there is none.
-    pub(super) fn new(values: &[f64]) -> Estimate {
+    pub fn new(values: &[f64]) -> Estimate {
         assert!(!values.is_empty(), "a mean needs a value");
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -39,7 +41,7 @@ impl Estimate {
 
     /// Of the differences of values of equal seeds, which takes out what the seed does to both.
     /// `relative`: percent of the first mean; nothing if that is zero.
-    pub(super) fn difference(values: &[f64], first: &[f64], relative: bool) -> Option<Estimate> {
+    pub fn difference(values: &[f64], first: &[f64], relative: bool) -> Option<Estimate> {
         assert_eq!(values.len(), first.len(), "each value has its partner");
         let differences: Vec<f64> = values.iter().zip(first).map(|(a, b)| a - b).collect();
         let estimate = Estimate::new(&differences);
@@ -54,7 +56,7 @@ impl Estimate {
     }
 
     /// The interval has zero in it: the seeds do not tell whether there is a difference.
-    pub(super) fn may_be_nothing(&self) -> bool {
+    pub fn may_be_nothing(&self) -> bool {
         self.half.is_some_and(|half| self.mean.abs() <= half)
     }
 }

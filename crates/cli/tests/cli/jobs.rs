@@ -1,0 +1,163 @@
+//! Commands that make many runs: the same bytes for any number of threads.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::place::{Place, Ran, blksim_within};
+
+/// What a command prints, with one thread and with four.
+fn with_one_and_four(place: &Place, arguments: &str) -> [Ran; 2] {
+    ["1", "4"].map(|jobs| {
+        let arguments = arguments.replace("JOBS", jobs);
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        blksim_within(Duration::from_mins(5), place.0.path(), &arguments, &[])
+    })
+}
+
+const SMALL: &str = "\
+[machine]
+cpus = 4
+[queue]
+scheduler = \"mq-deadline\"
+[device]
+type = \"null_blk\"
+[[job]]
+rw = \"randread\"
+direct = 1
+ioengine = \"io_uring\"
+iodepth = 4
+numjobs = 4
+time_based = true
+runtime = \"1ms\"
+";
+
+#[test]
+fn compare_prints_the_same_for_any_number_of_threads() {
+    let place = Place::new();
+    place.write("small.toml", SMALL);
+    let [one, four] = with_one_and_four(
+        &place,
+        "compare small.toml --scheduler none,mq-deadline --seeds 4 --jobs JOBS --json=JOBS.json \
+         --csv JOBS.csv",
+    );
+    assert_eq!(one.code, Some(0), "{one:?}");
+    assert_eq!(one.stdout, four.stdout);
+    for ending in ["json", "csv"] {
+        let file = |jobs: &str| std::fs::read(place.path(&format!("{jobs}.{ending}"))).unwrap();
+        assert!(file("1") == file("4"), "{ending}");
+    }
+}
+
+#[test]
+fn plot_draws_the_same_for_any_number_of_threads() {
+    let place = Place::new();
+    place.write("small.toml", SMALL);
+    let [one, four] = with_one_and_four(
+        &place,
+        "plot small.toml --threads 1,2,4 --schedulers none,mq-deadline --png --jobs JOBS -o JOBS",
+    );
+    assert_eq!(one.code, Some(0), "{one:?}");
+    assert_eq!(one.stdout.replace("1/", "4/"), four.stdout);
+    assert_eq!(one.stderr, four.stderr);
+    let mut names = 0;
+    for entry in std::fs::read_dir(place.path("1")).unwrap() {
+        let name = entry.unwrap().file_name();
+        let file = |jobs: &str| std::fs::read(place.path(jobs).join(&name)).unwrap();
+        assert!(file("1") == file("4"), "{name:?}");
+        names += 1;
+    }
+    assert_eq!(names, one.stdout.lines().count());
+}
+
+#[test]
+fn sensitivity_prints_the_same_for_any_number_of_threads() {
+    let [one, four] = with_one_and_four(
+        &Place::new(),
+        "sensitivity xeon-10c --runtime 1ms --seeds 1 --jobs JOBS",
+    );
+    assert_eq!(one.code, Some(0), "{one:?}");
+    assert_eq!(one.stdout, four.stdout);
+    assert!(one.stdout.lines().count() > 10, "{one:?}");
+}
+
+/// Every figure is judged; one that must stay in its tolerance and is out makes exit code 1: what
+/// `cargo xtask reproduce` relies on.
+#[test]
+fn reproduce_prints_the_same_for_any_number_of_threads() {
+    let place = Place::new();
+    place.write(
+        "list",
+        "3.1 | null_blk, stock | IOPS\n3.1 | null_blk, stock | sys %\n",
+    );
+    let [one, four] = with_one_and_four(&place, "reproduce --quick --jobs JOBS --expect list");
+    assert_eq!(one.stdout, four.stdout);
+    assert_eq!(one.code, Some(1), "{one:?}");
+    let text = one.stdout.as_str();
+    assert!(text.ends_with("\n1 of 2 have gone out\n"), "{text}");
+    assert!(text.contains("was within its tolerance: 3.1 | null_blk, stock | sys %\n"));
+    let total = text
+        .lines()
+        .find(|line| line.ends_with(" within tolerance"));
+    let words: Vec<&str> = total.unwrap().split(' ').collect();
+    let [within, "of", all, ..] = words[..] else {
+        panic!("{words:?}");
+    };
+    let judged = |verdict: &str| text.lines().filter(|line| line.ends_with(verdict)).count();
+    assert_eq!(judged("  in").to_string(), within);
+    assert_eq!((judged("  in") + judged("  out")).to_string(), all);
+    assert!(text.contains("not modelled yet: kyber"));
+}
+
+#[test]
+fn lists_of_figures_are_read_before_anything_runs() {
+    let place = Place::new();
+    let is_in = "3.1 | null_blk, stock | IOPS\n";
+    for (list, what) in [
+        ("", "no figure"),
+        ("x\n", "line 1"),
+        (&is_in.repeat(2), "line 2: listed twice"),
+    ] {
+        place.write("list", list);
+        let refused = place.blksim(&["reproduce", "--quick", "--expect", "list"]);
+        assert_eq!(refused.code, Some(2), "{list}");
+        assert_eq!(refused.stdout, "", "{list}");
+        assert!(refused.stderr.contains(what), "{what}: {refused:?}");
+    }
+}
+
+/// Ctrl-C while several threads are at it: nothing is printed, and no file is left.
+#[test]
+fn ctrl_c_ends_all_threads_and_leaves_nothing() {
+    for arguments in [
+        "compare nvme-randread --scheduler none,mq-deadline --runtime 1h --json=a.json --jobs 2",
+        "plot nvme-randread --threads 1,2 --runtime 1h -o pictures --jobs 2",
+        "sensitivity xeon-10c --runtime 1h --jobs 2",
+    ] {
+        let place = Place::new();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_blksim"))
+            .current_dir(place.0.path())
+            .args(arguments.split(' '))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One that waits for the signal, and two that run.
+        let tasks = format!("/proc/{}/task", child.id());
+        let running = || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 3);
+        while !running() {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
+            std::thread::yield_now();
+        }
+        let killed = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(killed.success());
+        let ran = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(130), "{arguments}: {stderr}");
+        assert!(stderr.contains("interrupted"), "{arguments}: {stderr}");
+        assert_eq!(ran.stdout, b"", "{arguments}");
+        assert_eq!(place.files(), Vec::<String>::new(), "{arguments}");
+    }
+}

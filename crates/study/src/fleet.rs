@@ -1,0 +1,109 @@
+//! Runs spread over cores.
+//!
+//! Each run has one thread and repeats bit by bit; what comes of it is put into its place, so that
+//! answers and the first error are the same for any number of cores.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use sim::machine::{Outcome, Simulator};
+
+use crate::error::Error;
+
+/// Events between two looks at whether to stop. One may stand for some thousand labels of a CPU
+/// that no other disturbs, so that a piece takes some ten milliseconds at most.
+const PIECE: u32 = 64;
+
+/// Set once, by whoever wants the runs to end.
+pub type Stop = Arc<OnceLock<()>>;
+
+/// What the runs have got to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// So many more are to be made.
+    Begun(usize),
+    /// One more is over.
+    Ended,
+}
+
+/// Threads that make runs.
+pub struct Fleet {
+    pool: ThreadPool,
+    stop: Stop,
+    tell: Box<dyn Fn(Told) + Send + Sync>,
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = self.pool.current_num_threads();
+        let mut text = f.debug_struct("Fleet");
+        text.field("threads", &threads).finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// So many threads; by default as many as `RAYON_NUM_THREADS` says, or one a core. `tell` hears
+    /// from any of them.
+    pub fn new(
+        jobs: Option<usize>,
+        stop: Stop,
+        tell: impl Fn(Told) + Send + Sync + 'static,
+    ) -> Result<Fleet, Error> {
+        // Zero is rayon's word for the default.
+        let threads = ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0));
+        let pool = threads.build();
+        let pool = pool.map_err(|e| Error::wrong("threads", format!("cannot be started: {e}")))?;
+        Ok(Fleet {
+            pool,
+            stop,
+            tell: Box::new(tell),
+        })
+    }
+
+    /// One thread that nobody watches.
+    pub fn alone() -> Result<Fleet, Error> {
+        Fleet::new(Some(1), Stop::default(), |_| {})
+    }
+
+    /// What `one` makes of each item, in the order of the items. The error is that of the first
+    /// item that has one.
+    pub fn map<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        one: impl Fn(&T) -> Result<R, Error> + Send + Sync,
+    ) -> Result<Vec<R>, Error> {
+        (self.tell)(Told::Begun(items.len()));
+        let made = |item| {
+            let made = one(item);
+            (self.tell)(Told::Ended);
+            made
+        };
+        let all: Vec<Result<R, Error>> = self.pool.install(|| items.par_iter().map(made).collect());
+        self.check()?;
+        all.into_iter().collect()
+    }
+
+    /// Runs a simulator to its end.
+    pub fn run(&self, simulator: &mut Simulator) -> Result<Outcome, Error> {
+        loop {
+            self.check()?;
+            if let Some(outcome) = simulator.run_some(PIECE) {
+                simulator.settle();
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// An error once somebody wants the runs to end.
+    fn check(&self) -> Result<(), Error> {
+        match self.stop.get() {
+            Some(()) => Err(Error::Stopped),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+use std::sync::Mutex;
+
+use super::{Error, Fleet, Stop, Told};
+
+#[test]
+fn answers_and_errors_are_in_the_order_of_the_questions() {
+    let items: Vec<u32> = (0..1000).collect();
+    for jobs in [1, 4] {
+        let fleet = Fleet::new(Some(jobs), Stop::default(), |_| {}).unwrap();
+        let doubled = fleet.map(&items, |item| Ok(item * 2)).unwrap();
+        assert!(doubled.iter().zip(&items).all(|(d, i)| *d == i * 2));
+        let refuse = |item: &u32| match item % 300 {
+            299 => Err(Error::wrong("item", item.to_string())),
+            _ => Ok(()),
+        };
+        let error = fleet.map(&items, refuse).unwrap_err();
+        assert_eq!(error, Error::wrong("item", "299"));
+    }
+}
+
+#[test]
+fn who_stops_the_fleet_gets_no_answer() {
+    let stop = Stop::default();
+    let fleet = Fleet::new(Some(2), stop.clone(), |_| {}).unwrap();
+    let set = |_: &u32| {
+        let _ = stop.set(());
+        Ok(())
+    };
+    assert_eq!(fleet.map(&[1, 2, 3], set), Err(Error::Stopped));
+}
+
+#[test]
+fn every_run_is_told_of() {
+    static HEARD: Mutex<(usize, usize)> = Mutex::new((0, 0));
+    let fleet = Fleet::new(Some(3), Stop::default(), |told| {
+        let mut heard = HEARD.lock().unwrap();
+        match told {
+            Told::Begun(count) => heard.0 += count,
+            Told::Ended => heard.1 += 1,
+        }
+    });
+    fleet.unwrap().map(&[0; 17], |_| Ok(())).unwrap();
+    assert_eq!(*HEARD.lock().unwrap(), (17, 17));
+}

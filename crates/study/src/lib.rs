@@ -1,0 +1,26 @@
+//! What is done with many runs: sweeps, comparisons, published tables, calibration.
+//!
+//! The layers, each of which uses only those above it:
+//!
+//! | Layer | What |
+//! |---|---|
+//! | `error` | why a study ends without an answer |
+//! | `fleet` | runs spread over cores, their answers in the order of the questions |
+//! | `sweep` | many runs, a report each |
+//! | `compare` | means and intervals over seeds, differences between variants |
+//! | `calibrate` | a profile's costs from measurements |
+//! | `reproduce` | published tables beside what the profiles give |
+//! | `ablation` | profiles without a mechanism, fitted anew (`calibrate`) |
+//! | `sensitivity` | how the throughput of published rows (`reproduce`) follows each cost |
+//!
+//! Not here: arguments, files, printing (`cli`).
+#![forbid(unsafe_code)]
+
+pub mod ablation;
+pub mod calibrate;
+pub mod compare;
+pub mod error;
+pub mod fleet;
+pub mod reproduce;
+pub mod sensitivity;
+pub mod sweep;
