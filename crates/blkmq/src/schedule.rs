@@ -5,6 +5,7 @@
 //! it again. Not here: what an action does. Steps are named as the specifications name their
 //! actions; docs/verification.md has the format and an example.
 
+pub mod labels;
 pub mod view;
 
 use core::fmt;

@@ -14,7 +14,10 @@ mod run;
 mod setting;
 mod world;
 
+use std::sync::LazyLock;
+
 use blkmq::path::Label;
+use blkmq::schedule::labels::LabelTable;
 use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
@@ -24,6 +27,12 @@ use run::Runner;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
 use world::{At, Life};
+
+/// What each label is to the specification.
+pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
+    let table = LabelTable::read(include_str!("../../../specs/Dispatch/labels.txt"));
+    table.unwrap_or_else(|error| panic!("specs/Dispatch/labels.txt: {error}"))
+});
 
 impl Specification for Setting {
     const NAME: &'static str = "Dispatch";

@@ -11,7 +11,10 @@ mod run;
 mod setting;
 mod world;
 
+use std::sync::LazyLock;
+
 use blkmq::path::Label;
+use blkmq::schedule::labels::LabelTable;
 use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
@@ -21,6 +24,12 @@ use run::Runner;
 pub use setting::Setting;
 pub use world::{Action, World};
 use world::{Life, Request};
+
+/// What each label is to the specification.
+pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
+    let table = LabelTable::read(include_str!("../../../specs/Restart/labels.txt"));
+    table.unwrap_or_else(|error| panic!("specs/Restart/labels.txt: {error}"))
+});
 
 impl Specification for Setting {
     const NAME: &'static str = "Restart";

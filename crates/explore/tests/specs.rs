@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blkmq::path::Label;
 use blkmq::schedule::Schedule;
+use blkmq::schedule::labels::{LabelTable, Row};
 use explore::tlc::{Expectations, Expected, Mutants, Variant, corruptions};
 use explore::{dispatch, restart};
 
@@ -131,11 +132,17 @@ fn steps_of_runs_are_explained() {
     }
 }
 
-fn steps_are_explained(spec: &str) {
+/// Steps that the trace module of the runs knows.
+fn steps_of_runs(spec: &str) -> BTreeSet<String> {
     let module = text(&folder(spec).join(format!("Trace{spec}Labels.tla")));
     let named = ["name = \"", "action = \""].map(|mark| module.split(mark).skip(1));
     let named = named.into_iter().flatten();
-    let taken: BTreeSet<&str> = named.filter_map(|rest| rest.split('"').next()).collect();
+    let names = named.filter_map(|rest| rest.split('"').next());
+    names.map(str::to_owned).collect()
+}
+
+fn steps_are_explained(spec: &str) {
+    let taken = steps_of_runs(spec);
     assert!(taken.len() > 25, "{spec}: {taken:?}");
     let readme = text(&folder(spec).join("README.md"));
     let rows = readme
@@ -148,13 +155,79 @@ fn steps_are_explained(spec: &str) {
         let [steps, labels] = cells[..] else {
             panic!("{row}")
         };
-        explained.extend(steps.split(',').map(str::trim));
+        explained.extend(steps.split(',').map(|step| step.trim().to_owned()));
         let words = labels.split([' ', ',']).filter(|word| word.contains('.'));
         for label in words {
             assert!(Label::by_name(label).is_some(), "no label {label}");
         }
     }
     assert_eq!(explained, taken, "{spec}");
+}
+
+/// Rows of the README's table with this head: names of the first column, labels of the second.
+fn table_of(readme: &str, head: &str) -> Vec<(Vec<String>, Vec<String>)> {
+    let rows = readme.lines().skip_while(|line| !line.starts_with(head));
+    let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
+    let words = |cell: &str| -> Vec<String> {
+        let words = cell.split([' ', ',', '(', ')', ':']);
+        words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
+    };
+    rows.map(|row| {
+        let (names, labels) = row.trim_matches('|').split_once('|').expect("two cells");
+        let mut labels = words(labels);
+        labels.retain(|word| word.contains('.'));
+        (words(names), labels)
+    })
+    .collect()
+}
+
+/// Table of a specification's labels, and what its README says.
+fn tables_differ(table: &LabelTable, readme: &str) -> Vec<String> {
+    let mut differ = Vec::new();
+    let actions = table_of(readme, "| Action |");
+    let steps = table_of(readme, "| Step | Label |");
+    for label in Label::all() {
+        let row = table.row(label);
+        for (rows, name) in [(&actions, row.action), (&steps, row.step)] {
+            let Some(name) = name else { continue };
+            let explained = rows.iter().any(|(names, labels)| {
+                names.iter().any(|n| n == name) && labels.iter().any(|l| l == label.name())
+            });
+            if !explained {
+                differ.push(format!("{name}: {}", label.name()));
+            }
+        }
+        // The README of steps names no label of which the table has nothing.
+        let named = steps
+            .iter()
+            .any(|(_, labels)| labels.iter().any(|l| l == label.name()));
+        if named && row == &Row::default() {
+            differ.push(format!("no line: {}", label.name()));
+        }
+    }
+    differ
+}
+
+/// What explorer and followers read is what the README says.
+#[test]
+fn readmes_agree_with_the_tables_of_labels() {
+    for (spec, table) in SPECS.into_iter().zip([&dispatch::TABLE, &restart::TABLE]) {
+        let readme = text(&folder(spec).join("README.md"));
+        assert_eq!(tables_differ(table, &readme), [""; 0], "{spec}");
+        let steps = steps_of_runs(spec);
+        for label in Label::all() {
+            let row = table.row(label);
+            if let Some(action) = row.action {
+                assert!(actions(spec).contains(action), "{spec}: no action {action}");
+            }
+            if let Some(step) = row.step {
+                assert!(steps.contains(step), "{spec}: no step {step}");
+            }
+        }
+        let wrong = readme.replacen("| list.tag-line |", "| list.tag-leave |", 1);
+        let wrong = wrong.replacen("| Fill | dd-insert.fill |", "| Fill | dd-insert.mark |", 2);
+        assert_ne!(tables_differ(table, &wrong), [""; 0], "{spec}");
+    }
 }
 
 /// A mutant edits one place, and the variant that must tell holds without the edit.

@@ -4,65 +4,61 @@ use std::sync::LazyLock;
 
 use blkmq::path::Label;
 
+use super::TABLE;
 use super::setting::Setting;
-use super::world::At;
+use super::world::{ACTIONS, At};
 
-/// Actions by the label at which they begin, if the process wants none of the two locks first.
-const FIRST: &[(&str, At)] = &[
-    ("dd-insert.append", At::AppendSide),
-    ("dd-insert.note", At::Note),
-    ("dd-insert.tried", At::TryLock),
-    ("dd-insert.busy", At::Busy),
-    ("dd-insert.count", At::Count),
-    ("dd-insert.marked", At::Marked),
-    ("dd-insert.mark", At::Mark),
-    ("dd-insert.fill", At::Fill),
-    ("dd-insert.recount", At::Recount),
-    ("dd-insert.still", At::Still),
-    ("dd-insert.begin", At::Begin),
-    ("dd-insert.insert", At::Insert),
-    ("plug.elevator", At::Insert),
-    ("dd-insert.filled", At::Filled),
-    ("dd-insert.claim", At::Claim),
-    ("dd-insert.look", At::Look),
-    ("dd-insert.collect", At::Collect),
-    ("dd-insert.end", At::End),
-    ("dd-insert.again", At::Again),
-    ("dd-insert.unlock", At::Unlock),
-    ("dd-insert.late-end", At::LateEnd),
-    // A run looks for work twice, at its beginning and in each pass: the first look belongs to
-    // that of the first pass.
-    ("run.quiesced", At::HasWork),
-    ("run.stopped", At::HasWork),
-    ("pass.busy", At::HasWork),
-    ("pass.gate", At::Gate),
-    ("pass.shut-gate", At::ShutGate),
-    ("pass.drain", At::TakeSide),
-    ("pass.pick", At::Pick),
-    ("pass.leave", At::OpenGate),
-    ("pass.open-gate", At::OpenGate),
-    ("pass.tag", At::Offer),
-    ("pass.delay-runs", At::DelayRuns),
-];
-
-/// The same by number of the label.
+/// Actions by number of the label.
 #[derive(Debug)]
 pub(super) struct Named {
     at: [Option<At>; Label::COUNT],
-    /// The label that is nothing but the release of dd->lock.
-    pub(super) unlock: Label,
 }
 
+/// What may begin at a label.
+const BEGIN: [At; 29] = [
+    At::AppendSide,
+    At::Note,
+    At::TryLock,
+    At::Busy,
+    At::Count,
+    At::Marked,
+    At::Mark,
+    At::Fill,
+    At::Recount,
+    At::Still,
+    At::Begin,
+    At::Insert,
+    At::Filled,
+    At::Claim,
+    At::Look,
+    At::Collect,
+    At::End,
+    At::Again,
+    At::Unlock,
+    At::LateEnd,
+    At::HasWork,
+    At::Gate,
+    At::ShutGate,
+    At::TakeSide,
+    At::Pick,
+    At::OpenGate,
+    At::PickUnlock,
+    At::Offer,
+    At::DelayRuns,
+];
+
+fn named(action: &str) -> Option<At> {
+    BEGIN.into_iter().find(|&at| ACTIONS[at as usize] == action)
+}
+
+/// If the process wants none of the two locks first. A run looks for work twice, at its beginning
+/// and in each pass: the first look belongs to that of the first pass.
 static NAMED: LazyLock<Named> = LazyLock::new(|| {
-    let find = |name: &str| Label::by_name(name).unwrap_or_else(|| panic!("no label {name}"));
     let mut at = [None; Label::COUNT];
-    for &(name, action) in FIRST {
-        at[usize::from(find(name).0)] = Some(action);
+    for label in Label::all() {
+        at[usize::from(label.0)] = TABLE.row(label).action.and_then(named);
     }
-    Named {
-        at,
-        unlock: find("dd-insert.unlock"),
-    }
+    Named { at }
 });
 
 impl Named {

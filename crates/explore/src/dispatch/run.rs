@@ -1,6 +1,7 @@
 //! One action: labels of the real paths from one named label to the next.
 
 use blkmq::env::{Answer, Cpu, Effect, Lock};
+use blkmq::path::label::DdInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{LockId, LockKind};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
@@ -201,7 +202,6 @@ impl Runner {
     /// Runs labels up to the next one at which an action begins, or to the end of the stack; at
     /// least one if `steps`.
     fn run(&mut self, go: &mut Go<'_>, mut steps: bool) {
-        let named = Named::get();
         // For the time of the action the locks are taken in blkmq, too.
         let has = |owner: Option<u8>| owner == Some(go.number);
         let (elevator, inserted) = (has(go.world.side.owner), has(go.world.side.insert_owner));
@@ -229,7 +229,7 @@ impl Runner {
             self.drain(go);
             self.follow(go, next);
             if elevator && go.world.mq.is_free(id(ELEVATOR)) {
-                match label == named.unlock {
+                match label == DdInsert::Unlock.label() {
                     true => go.world.side.owner = None,
                     false => go.leaving = true,
                 }

@@ -12,27 +12,15 @@ use blkmq::rules::RestartRule;
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step};
 
-use super::invariant;
 use super::run::{Runner, acquire, drain};
 use super::setting::{REQUESTS_MAX, Setting};
 use super::world::{Action, At, Hctx, Life, World};
+use super::{TABLE, invariant};
 use crate::spec::{ENDS_WELL, Replayed, Specification, as_shown, plain};
 use crate::tlc::Verdict;
 
 /// Its name in schedules.
 pub const SPEC: &str = "RestartLabels";
-
-/// Steps of the end of a request behind its tag, and their labels.
-const WALK: [(&str, Complete); 8] = [
-    ("Gate", Complete::Restart),
-    ("Clear", Complete::ClearRestart),
-    ("ClearFlag", Complete::ClearFlag),
-    ("Visit", Complete::Visit),
-    ("Unmark", Complete::Unmark),
-    ("Uncount", Complete::Uncount),
-    ("SeesDispatch", Complete::SeesDispatch),
-    ("SeesWork", Complete::SeesWork),
-];
 
 /// The end of a request, under way.
 #[derive(Clone, Copy, Debug)]
@@ -286,18 +274,20 @@ impl Follower<'_> {
                 _ => Ok(()),
             };
         }
-        let walk = WALK.iter().find(|(action, _)| *action == name);
-        let &(_, wanted) = walk.ok_or("no such step")?;
+        // Steps of the end of a request behind its tag.
+        let mut walk = TABLE.labels_of_step(name);
+        let walk = walk.find(|&label| TABLE.row(label).shown == Some("walk"));
+        let wanted = walk.ok_or("no such step")?;
         if self.wakes(request) {
             return Err("its waking is not over".to_owned());
         }
+        let gate = Complete::Restart.label();
         // Behind the tag of the device comes that of the scheduler.
-        while wanted == Complete::Restart && self.place(request) == Some(Complete::PutSched.label())
-        {
+        while wanted == gate && self.place(request) == Some(Complete::PutSched.label()) {
             self.label(request)?;
         }
         let here = self.place(request);
-        if here != Some(wanted.label()) {
+        if here != Some(wanted) {
             let here = here.map_or("", Label::name);
             return Err(format!("the end of the request is at {here}"));
         }

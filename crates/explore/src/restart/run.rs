@@ -1,55 +1,36 @@
 //! One action: labels of the real paths from one named label to the next.
 
+use std::sync::LazyLock;
+
 use blkmq::env::{Answer, Cpu, Effect, Solo};
-use blkmq::path::label::{Complete, List, Pass, Run};
+use blkmq::path::label::Complete;
 use blkmq::path::{Call, CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::time::Duration;
 
+use super::TABLE;
 use super::setting::Setting;
 use super::world::{Action, At, Hctx, Life, Running, World};
 use crate::spec::owner;
 
-/// The action of the specification that begins at each label.
-const FIRST: [Option<At>; Label::COUNT] = begins(&[
-    (Run::MarkRestart.label(), At::Mark),
-    (Run::CountMark.label(), At::Count),
-    (Pass::Busy.label(), At::Ask),
-    (List::Tag.label(), At::Issue),
-    (List::TagRetry.label(), At::Retry),
-    (List::PutBack.label(), At::PutBack),
-    // Steps only where each label is one.
-    (List::TagInLine.label(), At::InLine),
-    (List::TagLine.label(), At::Line),
-    (List::TagStale.label(), At::Stale),
-    (List::TagLeave.label(), At::Leave),
-    (List::Restart.label(), At::Recheck),
-    (List::StillInLine.label(), At::StillInLine),
-]);
-
-const fn begins(pairs: &[(Label, At)]) -> [Option<At>; Label::COUNT] {
-    let mut first = [None; Label::COUNT];
-    let mut pair = 0;
-    while pair < pairs.len() {
-        let (label, at) = pairs[pair];
-        first[label.0 as usize] = Some(at);
-        pair += 1;
+/// Actions by the label at which they begin: joined ones, and where each label is one.
+static FIRST: LazyLock<[[Option<At>; Label::COUNT]; 2]> = LazyLock::new(|| {
+    let mut first = [[None; Label::COUNT]; 2];
+    for label in Label::all() {
+        let row = TABLE.row(label);
+        let joined = row.action.and_then(At::named);
+        let apart = row.step.and_then(At::named).filter(|at| at.is_apart());
+        first[0][usize::from(label.0)] = joined;
+        first[1][usize::from(label.0)] = joined.or(apart);
     }
     first
-}
+});
 
 /// The action that begins at this label.
 fn begins_at(label: Label, setting: &Setting) -> Option<At> {
-    let at = FIRST[usize::from(label.0)]?;
-    let own = match at {
-        At::Count => setting.mark_split,
-        At::InLine | At::Line | At::Stale | At::Leave | At::Recheck | At::StillInLine => {
-            setting.by_labels
-        }
-        _ => true,
-    };
-    own.then_some(at)
+    let at = FIRST[usize::from(setting.by_labels)][usize::from(label.0)];
+    at.filter(|&at| at != At::Count || setting.mark_split)
 }
 
 /// Whom an action is of, while it runs.

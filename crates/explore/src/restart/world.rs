@@ -49,6 +49,32 @@ pub(super) enum At {
 }
 
 impl At {
+    const ALL: [At; 13] = [
+        At::Start,
+        At::Ask,
+        At::Mark,
+        At::Count,
+        At::Issue,
+        At::Retry,
+        At::PutBack,
+        At::InLine,
+        At::Line,
+        At::Stale,
+        At::Leave,
+        At::Recheck,
+        At::StillInLine,
+    ];
+
+    /// The one whose action has this name.
+    pub(super) fn named(name: &str) -> Option<At> {
+        At::ALL.into_iter().find(|at| at.name() == name)
+    }
+
+    /// Only where each label is a step.
+    pub(super) fn is_apart(self) -> bool {
+        self as usize >= At::InLine as usize
+    }
+
     /// The action that it takes next.
     pub(super) const fn name(self) -> &'static str {
         match self {

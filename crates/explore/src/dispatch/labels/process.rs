@@ -4,52 +4,15 @@ use core::fmt;
 use std::sync::LazyLock;
 
 use blkmq::env::{Answer, Cpu, Lock};
+use blkmq::path::label::Pass;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, SubmitPath, Unplug};
 use blkmq::queue::LockKind;
 use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId, Sector, Sectors, Status};
 
 use super::{Follower, Life, dd_lock};
+use crate::dispatch::TABLE;
 use crate::dispatch::world::Wants;
 use crate::spec::owner;
-
-/// Steps by their labels.
-const STEPS: [(&str, &str); 34] = [
-    ("dd-insert.append", "AppendSide"),
-    ("dd-insert.note", "Note"),
-    ("dd-insert.busy", "Busy"),
-    ("dd-insert.count", "Count"),
-    ("dd-insert.marked", "Marked"),
-    ("dd-insert.mark", "Mark"),
-    ("dd-insert.fill", "Fill"),
-    ("dd-insert.recount", "Recount"),
-    ("dd-insert.still", "Still"),
-    ("dd-insert.begin", "Begin"),
-    ("dd-insert.insert", "Insert"),
-    ("plug.elevator", "Insert"),
-    ("dd-insert.filled", "Filled"),
-    ("dd-insert.claim", "Claim"),
-    ("dd-insert.look", "Look"),
-    ("dd-insert.collect", "Collect"),
-    ("dd-insert.end", "End"),
-    ("dd-insert.again", "Again"),
-    ("dd-insert.unlock", "Unlock"),
-    ("dd-insert.late-end", "LateEnd"),
-    ("run.has-elevator", "Glance"),
-    ("run.has-side", "GlanceSide"),
-    ("run.recheck", "Recheck"),
-    ("run.enter", "LeaveRun"),
-    ("pass.has-work", "HasWork"),
-    ("pass.has-side", "HasSide"),
-    ("pass.gate", "Gate"),
-    ("pass.shut-gate", "ShutGate"),
-    ("pass.take-side", "TakeSide"),
-    ("pass.pick", "Pick"),
-    ("pass.leave", "OpenGate"),
-    ("pass.open-gate", "OpenGate"),
-    ("pass.delay-runs", "DelayRuns"),
-    // Where a pass begins, it may be the last step's end or the next one's beginning.
-    ("pass.busy", ""),
-];
 
 /// What a label is: a step, nothing before a step that may be chosen, or nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,19 +22,20 @@ enum Kind {
     Silent,
 }
 
-static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
-    let kind = |label: Label| {
-        let name = label.name();
-        let step = STEPS.iter().find(|(known, _)| *known == name);
-        match step {
-            Some((_, "")) => Kind::Choice,
-            Some((_, action)) => Kind::Step(action),
-            None if name.starts_with("list.") || name == "pass.tag" => Kind::Choice,
-            None => Kind::Silent,
-        }
-    };
-    Label::all().map(kind).collect()
-});
+static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| Label::all().map(kind_of).collect());
+
+fn kind_of(label: Label) -> Kind {
+    let row = TABLE.row(label);
+    // Where a pass begins, it may be the last step's end or the next one's beginning.
+    let between = [Pass::Busy.label(), Pass::Tag.label()].contains(&label);
+    match row.step {
+        // Steps that are taken otherwise: submission, and the whole end of a request.
+        Some(_) if matches!(row.shown, Some("enters" | "ends")) => Kind::Silent,
+        Some(step) => Kind::Step(step),
+        None if between || label.parts().0 == "list" => Kind::Choice,
+        None => Kind::Silent,
+    }
+}
 
 /// Where a process stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

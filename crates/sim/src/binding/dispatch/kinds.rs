@@ -1,6 +1,9 @@
 //! What each label is to `specs/Dispatch`.
 
+use std::sync::LazyLock;
+
 use blkmq::path::Label;
+use blkmq::schedule::labels::{LabelTable, REFUSED, Row};
 
 /// What a label is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +32,14 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Kinds(Vec<Kind>);
 
+static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
+    let table = LabelTable::read(include_str!("../../../../../specs/Dispatch/labels.txt"));
+    table.unwrap_or_else(|error| panic!("specs/Dispatch/labels.txt: {error}"))
+});
+
 impl Kinds {
     pub(super) fn new() -> Kinds {
-        Kinds(Label::all().map(|label| kind(label.name())).collect())
+        Kinds(Label::all().map(|label| kind(TABLE.row(label))).collect())
     }
 
     pub(super) fn of(&self, label: Label) -> Kind {
@@ -39,75 +47,20 @@ impl Kinds {
     }
 }
 
-/// Labels that are steps, whatever they find.
-const STEPS: [(&str, &str); 25] = [
-    ("submit.elevator-merge", "Merge"),
-    ("dd-insert.append", "AppendSide"),
-    ("dd-insert.note", "Note"),
-    ("dd-insert.busy", "Busy"),
-    ("dd-insert.count", "Count"),
-    ("dd-insert.marked", "Marked"),
-    ("dd-insert.mark", "Mark"),
-    ("dd-insert.fill", "Fill"),
-    ("dd-insert.recount", "Recount"),
-    ("dd-insert.still", "Still"),
-    ("dd-insert.begin", "Begin"),
-    ("dd-insert.filled", "Filled"),
-    ("dd-insert.claim", "Claim"),
-    ("dd-insert.look", "Look"),
-    ("dd-insert.collect", "Collect"),
-    ("dd-insert.end", "End"),
-    ("dd-insert.again", "Again"),
-    ("dd-insert.unlock", "Unlock"),
-    ("dd-insert.late-end", "LateEnd"),
-    ("run.has-elevator", "Glance"),
-    ("run.has-side", "GlanceSide"),
-    ("run.recheck", "Recheck"),
-    ("pass.has-work", "HasWork"),
-    ("pass.has-side", "HasSide"),
-    ("pass.gate", "Gate"),
-];
-
-fn kind(name: &str) -> Kind {
-    if let Some(&(_, action)) = STEPS.iter().find(|(label, _)| *label == name) {
-        return Kind::Step(action);
-    }
-    match name {
-        "pass.shut-gate" => Kind::Step("ShutGate"),
-        "pass.leave" | "pass.open-gate" => Kind::Step("OpenGate"),
-        "dd-insert.enter" => Kind::Enters,
-        "dd-insert.insert" | "plug.elevator" | "insert.elevator" => Kind::Inserts,
-        "pass.take-side" => Kind::TakesSide,
-        "pass.pick" => Kind::Picks,
-        "pass.delay-runs" => Kind::Delays,
-        "complete.end" => Kind::Ends,
-        "insert.dispatch" => {
-            Kind::Refused("a request went past the scheduler; the specification has none")
-        }
-        "plug.ctx" | "insert.ctx" => {
-            Kind::Refused("a request went past the scheduler to a software queue")
-        }
-        "list.tag-in-line" | "list.tag-line" | "list.tag-restart" => {
-            Kind::Refused("the driver's tags ran out (device queue depth)")
-        }
-        "list.put-tag" | "list.put-ahead" | "list.put-back" => {
-            Kind::Refused("the device refused a request; the specification's takes all")
-        }
-        "list.budget" | "pass.budget" => {
-            Kind::Refused("the driver has budgets; the specification has none")
-        }
-        "submit.wait-run" | "submit.wait-retry" | "submit.wait-add" => {
-            Kind::Refused("a task waited for a scheduler tag (queue.nr_requests)")
-        }
-        "run.take-dispatch" | "run.mark-restart" => {
-            Kind::Refused("there were leftovers; the specification has none")
-        }
-        "complete.clear-restart" | "complete.visit" => {
-            Kind::Refused("the end of a request ran the queue; the specification has none")
-        }
-        name if name.starts_with("requeue") => {
-            Kind::Refused("the driver gave a request back; the specification has no requeueing")
-        }
-        _ => Kind::Others,
+fn kind(row: &Row) -> Kind {
+    let Some(shown) = row.shown else {
+        return Kind::Others;
+    };
+    match shown {
+        REFUSED => Kind::Refused(row.why.unwrap_or_default()),
+        "step" => Kind::Step(row.step.unwrap_or_default()),
+        "enters" => Kind::Enters,
+        "inserts" => Kind::Inserts,
+        "takes-side" => Kind::TakesSide,
+        "picks" => Kind::Picks,
+        "leaves" => Kind::Others,
+        "delays" => Kind::Delays,
+        "ends" => Kind::Ends,
+        _ => panic!("specs/Dispatch/labels.txt: nobody knows {shown}"),
     }
 }

@@ -1,6 +1,9 @@
 //! What each label is to the specification.
 
+use std::sync::LazyLock;
+
 use blkmq::path::Label;
+use blkmq::schedule::labels::{LabelTable, REFUSED, Row};
 
 /// What a label is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,9 +44,14 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Kinds(Vec<Kind>);
 
+static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
+    let table = LabelTable::read(include_str!("../../../../../specs/Restart/labels.txt"));
+    table.unwrap_or_else(|error| panic!("specs/Restart/labels.txt: {error}"))
+});
+
 impl Kinds {
     pub(super) fn new() -> Kinds {
-        Kinds(Label::all().map(|label| kind(label.name())).collect())
+        Kinds(Label::all().map(|label| kind(TABLE.row(label))).collect())
     }
 
     pub(super) fn of(&self, label: Label) -> Kind {
@@ -51,56 +59,28 @@ impl Kinds {
     }
 }
 
-fn kind(name: &str) -> Kind {
-    match name {
-        "insert.elevator" => Kind::Inserts { scheduled: true },
-        "insert.dispatch" => Kind::Inserts { scheduled: false },
-        "complete.end" => Kind::Ends,
-        "run.has-dispatch" => Kind::LooksDispatch,
-        "run.has-elevator" | "run.recheck" => Kind::LooksWork,
-        "run.peek-dispatch" => Kind::PeeksDispatch,
-        "run.take-dispatch" => Kind::TakesDispatch,
-        "run.mark-restart" => Kind::Step("Mark"),
-        "run.count-mark" => Kind::Step("Count"),
-        "list.tag" => Kind::Tries("Issue"),
-        "list.tag-retry" => Kind::Tries("Retry"),
-        "list.tag-in-line" => Kind::Step("InLine"),
-        "list.tag-line" => Kind::Step("Line"),
-        "list.tag-stale" => Kind::Step("Stale"),
-        "list.tag-leave" => Kind::Step("Leave"),
-        "list.tag-ahead" => Kind::Ahead,
-        "list.put-back" => Kind::Step("PutBack"),
-        "list.restart" => Kind::Step("Recheck"),
-        "list.still-in-line" => Kind::Step("StillInLine"),
-        "pass.has-work" => Kind::HasWork,
-        "pass.pick" => Kind::Picks,
-        "complete.put-driver" | "complete.put-sequence" => Kind::PutsTag,
-        "complete.restart" => Kind::Walk("Gate"),
-        "complete.clear-restart" => Kind::Walk("Clear"),
-        "complete.clear-flag" => Kind::Walk("ClearFlag"),
-        "complete.visit" => Kind::Walk("Visit"),
-        "complete.unmark" => Kind::Walk("Unmark"),
-        "complete.uncount" => Kind::Walk("Uncount"),
-        "complete.sees-dispatch" => Kind::Walk("SeesDispatch"),
-        "complete.sees-work" => Kind::Walk("SeesWork"),
-        "plug.elevator" | "plug.ctx" => {
-            Kind::Refused("requests were inserted from a plug; the specification has none")
-        }
-        "list.put-tag" | "list.put-ahead" => {
-            Kind::Refused("the device refused a request; traces have no device limit")
-        }
-        "list.budget" | "pass.budget" => {
-            Kind::Refused("the driver has budgets; the specification has none")
-        }
-        "list.tag-restart" | "pass.tag" | "pass.gate" | "pass.delay-runs" | "insert.ctx" => {
-            Kind::Refused("the setting is none of the specification's")
-        }
-        name if name.starts_with("requeue-request.") => {
-            Kind::Refused("the driver gave a request back; the specification has no requeueing")
-        }
-        name if name.starts_with("ctx.") || name.starts_with("dd-insert.") => {
-            Kind::Refused("the setting is none of the specification's")
-        }
-        _ => Kind::Nothing,
+fn kind(row: &Row) -> Kind {
+    let step = row.step.unwrap_or_default();
+    let Some(shown) = row.shown else {
+        return Kind::Nothing;
+    };
+    match shown {
+        REFUSED => Kind::Refused(row.why.unwrap_or_default()),
+        "inserts" => Kind::Inserts {
+            scheduled: step == "InsertSched",
+        },
+        "ends" => Kind::Ends,
+        "looks-dispatch" => Kind::LooksDispatch,
+        "looks-work" => Kind::LooksWork,
+        "peeks-dispatch" => Kind::PeeksDispatch,
+        "takes-dispatch" => Kind::TakesDispatch,
+        "step" => Kind::Step(step),
+        "tries" => Kind::Tries(step),
+        "ahead" => Kind::Ahead,
+        "has-work" => Kind::HasWork,
+        "picks" => Kind::Picks,
+        "puts-tag" => Kind::PutsTag,
+        "walk" => Kind::Walk(step),
+        _ => panic!("specs/Restart/labels.txt: nobody knows {shown}"),
     }
 }
