@@ -5,13 +5,15 @@
 
 mod folder;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
+use sim::device::Numbers;
 use sim::machine::Simulator;
-use sim::plan::{DeviceKind, Engine, Plan};
+use sim::plan::{Engine, Plan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
 
 use crate::error::Error;
@@ -126,18 +128,14 @@ impl TraceOut {
 }
 
 /// Device numbers as a Debian kernel gives them to the devices of each driver, the first one first.
-/// A SCSI disk has sixteen, for its partitions.
 fn numbers(plan: &Plan) -> Vec<Device> {
-    let mut next = [(252, 0), (259, 0), (8, 0)];
+    let mut next: BTreeMap<u32, u32> = BTreeMap::new();
     let disks = plan.disks.iter().map(|disk| {
-        let (driver, minors) = match disk.device.kind {
-            DeviceKind::NullBlk(_) => (0, 1),
-            DeviceKind::Nvme(_) => (1, 1),
-            DeviceKind::ScsiDebug(_) => (2, 16),
-        };
-        let (major, minor) = next[driver];
-        next[driver].1 += minors;
-        Device::new(major, minor)
+        let Numbers { major, minors } = disk.facts().numbers;
+        let minor = next.entry(major).or_default();
+        let number = Device::new(major, *minor);
+        *minor += minors;
+        number
     });
     disks.collect()
 }

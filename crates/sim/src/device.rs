@@ -4,24 +4,30 @@
 //! clock: what they want done they put into [`Actions`]. Read next: `device/null_blk.rs`.
 //! Kernel: struct blk_mq_ops in include/linux/blk-mq.h (6.1.192, 6.12.117).
 
+use core::any::Any;
+use core::fmt::Debug;
+
+use crate::plan::BusyKind;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
-mod any;
 mod captured;
 mod command_timers;
+mod facts;
 pub mod fault;
-mod model;
+mod make;
 pub mod null_blk;
 pub mod nvme;
 pub mod scsi_debug;
+mod setup;
 
 #[cfg(test)]
 mod bench;
 
-pub use any::{AnyDevice, DeviceSetup, QueueLayout};
 pub use captured::{CapturedCounts, CapturedDevice};
-pub use model::Model;
+pub use facts::{Charges, Facts, Numbers, Ops, Pair, Parameters};
+pub use make::make;
+pub use setup::{DeviceSetup, QueueLayout};
 
 /// What queue_rq reads of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +79,25 @@ pub struct Reply {
     pub verdict: Verdict,
     /// The request was started: D is traced.
     pub started: bool,
+}
+
+impl Reply {
+    /// The command is with the hardware.
+    pub const ACCEPTED: Reply = Reply {
+        verdict: Verdict::Accepted,
+        started: true,
+    };
+
+    /// The command did not get to the hardware. `started`: blk_mq_start_request() comes before the
+    /// driver knows.
+    pub fn turned_down(why: TurnedDown, started: bool) -> Reply {
+        let verdict = match why {
+            TurnedDown::Busy(BusyKind::Resource) => Verdict::Resource,
+            TurnedDown::Busy(BusyKind::DevResource) => Verdict::DevResource,
+            TurnedDown::GivenBack => Verdict::Requeued { dontprep: false },
+        };
+        Reply { verdict, started }
+    }
 }
 
 /// What a device wants done. Order is that of the driver's calls.
@@ -147,8 +172,20 @@ pub enum EndedBy {
     Batch,
 }
 
+/// Why queue_rq of a driver does not end with the command at its hardware.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TurnedDown {
+    /// The hardware takes no more for now, or the driver lacks something.
+    Busy(BusyKind),
+    /// The driver calls blk_mq_requeue_request() for it.
+    GivenBack,
+}
+
 /// A device with its driver.
-pub trait Device {
+///
+/// The two methods that have a body are for a wrapper (`fault.rs`) that does the hardware's half
+/// by itself, or leaves it undone: a device knows nothing of that.
+pub trait Device: Any + Debug + Send {
     /// get_budget: a token, or nothing for now. Only asked where the plan gives a budget.
     fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32>;
 
@@ -157,6 +194,18 @@ pub trait Device {
 
     /// queue_rq.
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply;
+
+    /// The driver's half of queue_rq: whether the command may go to the hardware, with what that
+    /// takes.
+    fn admit(&mut self, _command: &Command, _out: &mut Actions) -> Result<(), Reply> {
+        Ok(())
+    }
+
+    /// The driver's half of queue_rq, and what it answers if the command does not get to the
+    /// hardware.
+    fn turn_down(&mut self, _command: &Command, why: TurnedDown) -> Reply {
+        Reply::turned_down(why, false)
+    }
 
     /// commit_rqs: no more follows, though the last request said otherwise.
     fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions);

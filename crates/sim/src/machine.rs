@@ -33,10 +33,9 @@ use blkmq::time::{Duration, SimTime};
 
 use crate::binding::Binding;
 use crate::cost::{CostModel, Spent};
-use crate::device::Device;
-use crate::device::{Actions, AnyDevice};
+use crate::device::{Actions, Charges, Device};
 use crate::event_queue::EventQueue;
-use crate::plan::Plan;
+use crate::plan::{DeviceId, Plan};
 use crate::recorder::Recorder;
 use arbiter::Arbiter;
 use cpu::{CpuState, LevelState};
@@ -63,9 +62,9 @@ enum Event {
     Step(Of),
     /// The lock of this number is free for its first waiter.
     Grant(u64),
-    /// A device's timer: its mark, and the queue's number in bits that no mark uses.
+    /// A device's timer: its mark, and the device's number in bits that no mark uses.
     Timer(u64),
-    /// A hard interrupt: queue and CPU, and vector.
+    /// A hard interrupt: device and CPU, and vector.
     Interrupt(Of),
     /// An interrupt from another CPU: softirq work or a task to run.
     Ipi(Of),
@@ -90,14 +89,14 @@ impl Of {
         Of::new(u32::from(cpu.0), detail)
     }
 
-    /// A CPU or an hctx as one of a queue: for an interrupt, for a work item.
-    fn part(queue: QueueId, part: u16, detail: u32) -> Of {
-        Of::new(u32::from(queue.0) << 16 | u32::from(part), detail)
+    /// A part of something by its number: a CPU that a device interrupts, an hctx of a queue.
+    fn part(of: u8, part: u16, detail: u32) -> Of {
+        Of::new(u32::from(of) << 16 | u32::from(part), detail)
     }
 
-    /// The queue of [`Of::part`].
-    fn queue(self) -> QueueId {
-        QueueId((self.0 >> 48) as u8)
+    /// Of what it is a part: see [`Of::part`].
+    fn part_of(self) -> u8 {
+        (self.0 >> 48) as u8
     }
 
     fn whom(self) -> u32 {
@@ -138,10 +137,12 @@ struct Core {
 
 /// A device under its queue.
 #[derive(Debug)]
-struct Disk {
-    device: AnyDevice,
+struct Attached {
+    device: Box<dyn Device>,
     /// The latest time it was called at; CPUs that run ahead do not take it back.
     now: SimTime,
+    /// What its driver's work costs.
+    charges: Charges,
 }
 
 /// A run under way.
@@ -149,15 +150,15 @@ struct Disk {
 pub struct Simulator {
     core: Core,
     mq: BlkMq<Solo>,
-    /// Which disk is which queue.
+    /// Which disk, queue and device belong together.
     numbers: Numbers,
     cpus: Vec<CpuState>,
     /// The other thread of each CPU's core.
     siblings: Vec<Option<CpuId>>,
     tasks: Vec<Task>,
     work: KernelWork,
-    /// By number of their queue.
-    disks: Vec<Disk>,
+    /// By number.
+    devices: Vec<Attached>,
     /// Buffers for devices' actions; calls nest.
     spare_actions: Vec<Actions>,
     /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
@@ -245,12 +246,14 @@ impl Simulator {
             }
             Event::Grant(lock) => self.grant_first(lock as usize),
             Event::Timer(mark) => {
-                let (queue, mark) = effects::split_mark(mark);
-                self.with_device(queue, None, |device, now, out| device.timer(mark, now, out));
+                let (device, mark) = effects::split_mark(mark);
+                self.with_device(device, None, |device, now, out| {
+                    device.timer(mark, now, out);
+                });
             }
             Event::Interrupt(of) => {
                 let cpu = self.cpu_mut(of.on());
-                cpu.irqs.push_back((of.queue(), of.detail()));
+                cpu.irqs.push_back((DeviceId(of.part_of()), of.detail()));
                 cpu.interrupted = true;
                 self.notice(of.on());
             }
@@ -261,7 +264,7 @@ impl Simulator {
                 self.notice(of.on());
             }
             Event::Measure => self.begin_measuring(),
-            Event::Work(of) => self.work_due(of.queue(), of.whom() as u16, of.detail()),
+            Event::Work(of) => self.work_due(QueueId(of.part_of()), of.whom() as u16, of.detail()),
             Event::Resume(of) => {
                 let (task, generation) = (TaskId(of.whom()), of.detail());
                 if self.tasks[task.index()].generation == generation {

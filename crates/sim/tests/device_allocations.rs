@@ -4,10 +4,10 @@ use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
-use sim::device::{Action, Actions, AnyDevice, Command, Device, DeviceSetup, Verdict};
+use sim::device::{Action, Actions, Command, Device, DeviceSetup, Verdict, make};
 use sim::plan::{
-    BusyKind, DeviceKind, DevicePlan, DiskId, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
-    Ratio, ScsiDebugPlan,
+    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
+    OpLatency, Ratio, ScsiDebugPlan,
 };
 use std::collections::BinaryHeap;
 
@@ -21,7 +21,7 @@ enum Event {
 
 /// Keeps `DEPTH` reads in a device, one hctx, no scheduler.
 struct Loop {
-    device: AnyDevice,
+    device: Box<dyn Device>,
     budgeted: bool,
     polled: bool,
     now: SimTime,
@@ -37,12 +37,12 @@ impl Loop {
         let hctxs = plan.default_queues + plan.poll_queues;
         let vector_cpus = vec![CpuId(0); usize::from(hctxs)];
         Loop {
-            device: AnyDevice::new(&DeviceSetup {
+            device: make(&DeviceSetup {
                 plan,
                 rules: &Rules::v6_12(),
                 io_timeout: Duration::from_micros(500),
                 seed: 1,
-                disk: DiskId(0),
+                device: DeviceId(0),
                 vector_cpus: &vector_cpus,
                 requests: DEPTH,
             }),

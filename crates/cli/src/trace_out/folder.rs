@@ -13,7 +13,7 @@ use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::{NoMerges, SchedulerKind};
 use sim::machine::Simulator;
-use sim::plan::{DeviceKind, DiskPlan, Engine, Plan};
+use sim::plan::{DiskPlan, Engine, Plan};
 
 use super::FIRST_PID;
 use crate::error::Error;
@@ -35,11 +35,7 @@ pub(super) fn meta(plan: &Plan, written: &Written) -> String {
     let disk = plan.disks.first().expect("a plan has a disk");
     let kernel = disk.queue.rules.name.trim_start_matches('v');
     let version = env!("CARGO_PKG_VERSION");
-    let module = match disk.device.kind {
-        DeviceKind::NullBlk(_) => "null_blk",
-        DeviceKind::Nvme(_) => "nvme",
-        DeviceKind::ScsiDebug(_) => "scsi_debug",
-    };
+    let module = disk.facts().driver;
     let parameters: String = written
         .parameters
         .iter()

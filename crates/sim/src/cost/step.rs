@@ -143,8 +143,12 @@ steps! {
     NvmeCompletion nvme_completion Driver;
     /// One look at an empty completion queue.
     NvmePoll nvme_poll Driver;
+    /// One look at a poll list of null_blk, whose lock it takes.
+    NullBlkPoll null_blk_poll Driver;
     /// queue_rq of SCSI and queuecommand of scsi_debug.
     ScsiQueueRq scsi_queue_rq Driver;
     /// SCSI's completion of one command.
     ScsiCompletion scsi_completion Driver;
+    /// One look at a poll queue of scsi_debug, whose lock it takes.
+    ScsiPoll scsi_poll Driver;
 }

@@ -4,10 +4,10 @@
 //! earned it (a completion, a restart, the 3 ms of RESOURCE), so that a forgotten restart is a
 //! stall. Handlers and pollers look step by step, other events in between.
 
-use super::{Action, Actions, AnyDevice, Command, Device, DeviceSetup, EndedBy, Found, Verdict};
+use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Verdict, make};
 use crate::plan::{
-    BusyKind, DeviceKind, DevicePlan, DiskId, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
-    Ratio, ScsiDebugPlan,
+    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
+    OpLatency, Ratio, ScsiDebugPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
@@ -69,7 +69,7 @@ enum Wait {
 
 /// The bench.
 pub(super) struct Bench {
-    pub(super) device: AnyDevice,
+    pub(super) device: Box<dyn Device>,
     pub(super) now: SimTime,
     /// What the device asked for, in order: (time, action).
     pub(super) actions: Vec<(SimTime, Action)>,
@@ -110,12 +110,12 @@ impl Bench {
         let hctxs = plan.default_queues + plan.read_queues + plan.poll_queues;
         let requests = plan.queue_depth * u32::from(hctxs);
         let vector_cpus: Vec<CpuId> = (0..hctxs).map(CpuId).collect();
-        let device = AnyDevice::new(&DeviceSetup {
+        let device = make(&DeviceSetup {
             plan,
             rules,
             io_timeout: Duration::from_secs(5),
             seed,
-            disk: DiskId(0),
+            device: DeviceId(0),
             vector_cpus: &vector_cpus,
             requests,
         });

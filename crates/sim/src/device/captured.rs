@@ -10,8 +10,7 @@ use blkmq::request::{HctxId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::command_timers::CommandTimers;
-use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Reply, Verdict};
-use crate::plan::DeviceKind;
+use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Facts, Found, Reply};
 use crate::replay::{Arrivals, Services, Taken};
 
 /// Times that were given out, by how they were found.
@@ -50,9 +49,9 @@ impl CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
             budget: setup.plan.budget,
-            by: match setup.plan.kind {
-                DeviceKind::NullBlk(_) => EndedBy::End,
-                DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => EndedBy::Complete,
+            by: match Facts::of(&setup.plan.kind, setup.rules).ops.redirects {
+                false => EndedBy::End,
+                true => EndedBy::Complete,
             },
             services: arrivals.services.clone(),
             counts: CapturedCounts::default(),
@@ -97,10 +96,7 @@ impl Device for CapturedDevice {
             cpu: command.cpu,
             vector: command.rq.0,
         });
-        Reply {
-            verdict: Verdict::Accepted,
-            started: true,
-        }
+        Reply::ACCEPTED
     }
 
     fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}

@@ -4,8 +4,8 @@
 //! for each offer): adding one kind moves no other. Not here: what the device does with time.
 //! Kernel: struct blk_mq_ops in include/linux/blk-mq.h; blk_should_fake_timeout().
 
-use super::{Action, Actions, Command, Device, Found, Model, Reply, Verdict};
-use super::{DeviceSetup, QueueLayout};
+use super::{Action, Actions, Command, Device, Found, Reply, TurnedDown, Verdict};
+use super::{DeviceSetup, Facts, QueueLayout};
 use crate::plan::{BusyKind, FaultPlan, Ratio};
 use crate::rng::Rng;
 use blkmq::request::{HctxId, RequestId, Status};
@@ -16,14 +16,16 @@ mod tests;
 
 /// A device with faults.
 #[derive(Debug)]
-pub struct Faulty {
+pub struct Faulty<D> {
     // Settings.
     plan: FaultPlan,
     io_timeout: Duration,
     layout: QueueLayout,
+    /// Interrupt handlers end what they find in batches.
+    batches: bool,
 
     // State.
-    inner: Model,
+    inner: D,
     busy: Draw,
     requeue: Draw,
     error: Draw,
@@ -71,9 +73,16 @@ enum Slot {
 /// Sets our timers apart from those of the device.
 const TIMEOUT_MARK: u64 = 1 << 63;
 
-impl Faulty {
+/// Whether a plan has any fault.
+pub fn is_wanted(plan: &FaultPlan) -> bool {
+    let refusals = [plan.busy, plan.requeue].into_iter();
+    let mut ratios = refusals.chain([plan.error, plan.timeout, plan.lost_completion]);
+    ratios.any(|ratio| ratio.numerator > 0)
+}
+
+impl<D: Device> Faulty<D> {
     /// Faults of `setup` around `inner`.
-    pub fn new(inner: Model, setup: &DeviceSetup<'_>) -> Faulty {
+    pub fn new(inner: D, setup: &DeviceSetup<'_>) -> Faulty<D> {
         let plan = setup.plan.fault;
         let layout = QueueLayout::new(setup.plan);
         let draw = |ratio: Ratio, name: &str| Draw {
@@ -84,6 +93,7 @@ impl Faulty {
             plan,
             io_timeout: setup.io_timeout,
             layout,
+            batches: Facts::of(&setup.plan.kind, setup.rules).ops.batches,
             inner,
             busy: draw(plan.busy, "fault/busy"),
             requeue: draw(plan.requeue, "fault/requeue"),
@@ -95,13 +105,6 @@ impl Faulty {
             swallowed: 0,
             accepted: 0,
         }
-    }
-
-    /// Whether the plan has any fault.
-    pub fn is_wanted(plan: &FaultPlan) -> bool {
-        let refusals = [plan.busy, plan.requeue].into_iter();
-        let mut ratios = refusals.chain([plan.error, plan.timeout, plan.lost_completion]);
-        ratios.any(|ratio| ratio.numerator > 0)
     }
 
     /// What is to become of a command that is offered, for the first time or again.
@@ -128,7 +131,7 @@ impl Faulty {
     /// of the hctx is to be answered, nor if completions are batched: a batch looks at no
     /// SCHED_RESTART.
     fn busy_kind(&self, hctx: HctxId) -> BusyKind {
-        let batched = self.inner.ends_in_batches() || self.layout.polled_index(hctx).is_some();
+        let batched = self.batches || self.layout.polled_index(hctx).is_some();
         if batched || self.answering[usize::from(hctx.0)] == 0 {
             BusyKind::Resource
         } else {
@@ -144,10 +147,14 @@ impl Faulty {
         let (busy, requeue) = (self.busy.hits(), self.requeue.hits());
         if busy {
             let busy = self.busy_kind(command.hctx);
-            return self.inner.queue_busy(command, busy);
+            return self.inner.turn_down(command, TurnedDown::Busy(busy));
         }
         if requeue {
-            return self.inner.queue_requeue(command, now, out);
+            let reply = self.inner.turn_down(command, TurnedDown::GivenBack);
+            if let Verdict::Requeued { .. } = reply.verdict {
+                self.ring(command, now, out);
+            }
+            return reply;
         }
         let fate = self.fate(command.rq);
         let reply = self.pass_on(command, fate, now, out);
@@ -160,7 +167,7 @@ impl Faulty {
     fn pass_on(&mut self, command: &Command, fate: Fate, now: SimTime, out: &mut Actions) -> Reply {
         let swallow = matches!(fate, Fate::Timeout | Fate::Lost);
         let reply = if swallow {
-            self.inner.queue_unanswered(command, now, out)
+            self.unanswered(command, now, out)
         } else {
             self.inner.queue_rq(command, now, out)
         };
@@ -181,6 +188,28 @@ impl Faulty {
             });
         }
         reply
+    }
+
+    /// queue_rq of a command that the hardware takes and never answers.
+    ///
+    /// Deviation(D7): it uses nothing of the hardware, but what came before it is published; a
+    /// polled command of null_blk is not answered either, though the kernel has it on the poll
+    /// list.
+    fn unanswered(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        match self.inner.admit(command, out) {
+            Ok(()) => {
+                self.ring(command, now, out);
+                Reply::ACCEPTED
+            }
+            Err(reply) => reply,
+        }
+    }
+
+    /// What waits for a later `last` is published: the block layer takes this one for accepted.
+    fn ring(&mut self, command: &Command, now: SimTime, out: &mut Actions) {
+        if command.last {
+            self.inner.commit_rqs(command.hctx, now, out);
+        }
     }
 
     /// The timeout of the block layer came to a command that was not answered.
@@ -236,7 +265,7 @@ impl Draw {
     }
 }
 
-impl Device for Faulty {
+impl<D: Device> Device for Faulty<D> {
     fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
         self.inner.get_budget(now, out)
     }

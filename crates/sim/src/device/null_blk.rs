@@ -5,18 +5,20 @@
 //! Kernel: drivers/block/null_blk/main.c (6.1.192, 6.12.117).
 
 use super::command_timers::CommandTimers;
-use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
+use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, QueueLayout};
 use crate::plan::{IrqMode, NullBlkPlan};
 use blkmq::request::{HctxId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
 
+mod facts;
 mod throttle;
 
 #[cfg(test)]
 mod tests;
 
+pub(super) use facts::facts;
 pub use throttle::ThrottlePoint;
 use throttle::{BANDWIDTH_TICK, Throttle};
 
@@ -36,11 +38,6 @@ pub struct NullBlk {
     throttle: Option<Throttle>,
     in_flight: u32,
 }
-
-const ACCEPTED: Reply = Reply {
-    verdict: Verdict::Accepted,
-    started: true,
-};
 
 /// The answer of the bandwidth limit.
 const REFUSED: Reply = Reply {
@@ -82,24 +79,8 @@ impl NullBlk {
         }
     }
 
-    /// A refusal follows blk_mq_start_request().
-    pub(super) fn starts_before_refusal(&self) -> bool {
-        self.throttle_point == ThrottlePoint::AfterStart
-    }
-
-    /// queue_rq of a command with a fake timeout.
-    ///
-    /// Deviation(D7): polled ones are not answered either; the kernel puts them on the poll list.
-    pub(super) fn queue_unanswered(&mut self, command: &Command, out: &mut Actions) -> Reply {
-        let limited = self.throttle_point == ThrottlePoint::BeforeStart;
-        if limited && !self.admit(command, out) {
-            return REFUSED;
-        }
-        ACCEPTED
-    }
-
     /// null_handle_throttled(): true if the command may go on.
-    fn admit(&mut self, command: &Command, out: &mut Actions) -> bool {
+    fn within_bandwidth(&mut self, command: &Command, out: &mut Actions) -> bool {
         match &mut self.throttle {
             Some(throttle) => throttle.admit(command.sectors, out),
             None => true,
@@ -141,7 +122,7 @@ impl Device for NullBlk {
             ThrottlePoint::AfterStart => (polled.is_none(), true),
             ThrottlePoint::BeforeStart => (true, false),
         };
-        if limited && !self.admit(command, out) {
+        if limited && !self.within_bandwidth(command, out) {
             return Reply { started, ..REFUSED };
         }
         match polled {
@@ -151,7 +132,20 @@ impl Device for NullBlk {
             }
             None => self.complete(command, now, out),
         }
-        ACCEPTED
+        Reply::ACCEPTED
+    }
+
+    /// What comes before the start of the request: v6.1 limits behind it.
+    fn admit(&mut self, command: &Command, out: &mut Actions) -> Result<(), Reply> {
+        let limited = self.throttle_point == ThrottlePoint::BeforeStart;
+        match limited && !self.within_bandwidth(command, out) {
+            true => Err(REFUSED),
+            false => Ok(()),
+        }
+    }
+
+    fn turn_down(&mut self, _command: &Command, why: TurnedDown) -> Reply {
+        Reply::turned_down(why, self.throttle_point == ThrottlePoint::AfterStart)
     }
 
     /// null_blk has no doorbell.

@@ -4,7 +4,7 @@
 //! `channels` servers behind round robin between the queues. Read next: `nvme/sq.rs`.
 //! Kernel: drivers/nvme/host/pci.c (6.1.192, 6.12.117).
 
-use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
+use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, QueueLayout};
 use crate::plan::{NvmePlan, OpLatency};
 use crate::rng::Rng;
@@ -13,6 +13,7 @@ use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
 
 mod cq;
+mod facts;
 mod pace;
 mod sq;
 
@@ -20,6 +21,7 @@ mod sq;
 mod tests;
 
 use cq::CompletionQueue;
+pub(super) use facts::facts;
 use pace::Pacer;
 use sq::SubmissionQueue;
 
@@ -64,12 +66,6 @@ struct Entry {
     op: Op,
     sectors: Sectors,
 }
-
-/// nvme_queue_rq() of a ready controller: it starts the request and refuses nothing.
-const ACCEPTED: Reply = Reply {
-    verdict: Verdict::Accepted,
-    started: true,
-};
 
 /// What a timer of the drive stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,21 +132,6 @@ impl Nvme {
             service: setup.random("nvme/service"),
             in_flight: 0,
         }
-    }
-
-    /// The driver takes a command that the drive will never answer.
-    ///
-    /// Deviation(D7): it uses no entry and no channel, but publishes what came before it.
-    pub(super) fn queue_unanswered(
-        &mut self,
-        command: &Command,
-        now: SimTime,
-        out: &mut Actions,
-    ) -> Reply {
-        if command.last {
-            self.commit_rqs(command.hctx, now, out);
-        }
-        ACCEPTED
     }
 
     /// The drive sees a doorbell.
@@ -277,7 +258,20 @@ impl Device for Nvme {
             sq.ring();
             self.published(hctx, now, out);
         }
-        ACCEPTED
+        // nvme_queue_rq() of a ready controller starts the request and refuses nothing.
+        Reply::ACCEPTED
+    }
+
+    /// Resources are missed while the command is prepared; what is given back is started, with
+    /// RQF_DONTPREP of nvme_setup_cmd().
+    fn turn_down(&mut self, _command: &Command, why: TurnedDown) -> Reply {
+        match why {
+            TurnedDown::Busy(_) => Reply::turned_down(why, false),
+            TurnedDown::GivenBack => Reply {
+                verdict: Verdict::Requeued { dontprep: true },
+                started: true,
+            },
+        }
     }
 
     fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {

@@ -5,7 +5,7 @@
 //! Kernel: schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
 
 use super::command_timers::CommandTimers;
-use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, Verdict};
+use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, QueueLayout};
 use crate::plan::{BusyKind, ScsiDebugPlan};
 use crate::rng::Rng;
@@ -14,11 +14,13 @@ use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+mod facts;
 mod mid_layer;
 
 #[cfg(test)]
 mod tests;
 
+pub(super) use facts::facts;
 use mid_layer::MidLayer;
 
 /// scsi_debug below the SCSI mid-layer.
@@ -39,12 +41,6 @@ pub struct ScsiDebug {
     in_flight: u32,
 }
 
-/// A command the low-level driver has.
-const ACCEPTED: Reply = Reply {
-    verdict: Verdict::Accepted,
-    started: true,
-};
-
 impl ScsiDebug {
     /// The device of `setup`, idle. Panics if the unit takes no command.
     pub fn new(plan: &ScsiDebugPlan, setup: &DeviceSetup<'_>) -> ScsiDebug {
@@ -64,39 +60,8 @@ impl ScsiDebug {
         }
     }
 
-    /// The mid-layer passes the command on, and it is never answered.
-    pub(super) fn queue_unanswered(&mut self, command: &Command) -> Reply {
-        match self.admit(command) {
-            Ok(()) => ACCEPTED,
-            Err(reply) => reply,
-        }
-    }
-
-    /// The mid-layer passes the command on, and queuecommand answers that the host
-    /// ([`BusyKind::Resource`]) or the unit (`DevResource`) is busy.
-    ///
-    /// The block layer hears BLK_STS_RESOURCE of either: DEV_RESOURCE is for units that a
-    /// transport has blocked.
-    pub(super) fn queue_busy(&mut self, command: &Command, busy: BusyKind) -> Reply {
-        if let Err(reply) = self.admit(command) {
-            return reply;
-        }
-        self.mid_layer.reject(command.rq, busy);
-        Reply {
-            verdict: Verdict::Resource,
-            started: true,
-        }
-    }
-
-    /// The mid-layer starts the command and gives it back to the block layer.
-    pub(super) fn give_back(&mut self, command: &Command) -> Result<(), Reply> {
-        self.admit(command)?;
-        self.mid_layer.give_back(command.rq);
-        Ok(())
-    }
-
     /// scsi_queue_rq() up to the start of the request.
-    fn admit(&mut self, command: &Command) -> Result<(), Reply> {
+    fn ready(&mut self, command: &Command) -> Result<(), Reply> {
         let token = command.budget.expect("the mid-layer gave it a budget");
         if !self.mid_layer.admit(command.rq, token) {
             return Err(Reply {
@@ -131,7 +96,7 @@ impl Device for ScsiDebug {
     }
 
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
-        if let Err(reply) = self.admit(command) {
+        if let Err(reply) = self.ready(command) {
             return reply;
         }
         let rq = command.rq;
@@ -140,12 +105,12 @@ impl Device for ScsiDebug {
             // It answers in the submitting thread.
             let status = Status::Ok;
             out.push(Action::Complete { rq, status });
-            return ACCEPTED;
+            return Reply::ACCEPTED;
         }
         self.in_flight += 1;
         if let Some(index) = self.layout.polled_index(command.hctx) {
             self.polled[index].push(Reverse((now + after, rq)));
-            return ACCEPTED;
+            return Reply::ACCEPTED;
         }
         self.timers.arm(rq, now + after);
         out.push(Action::Interrupt {
@@ -153,7 +118,32 @@ impl Device for ScsiDebug {
             cpu: command.cpu,
             vector: rq.0,
         });
-        ACCEPTED
+        Reply::ACCEPTED
+    }
+
+    fn admit(&mut self, command: &Command, _out: &mut Actions) -> Result<(), Reply> {
+        self.ready(command)
+    }
+
+    /// The mid-layer passes the command on, and queuecommand answers that the host
+    /// ([`BusyKind::Resource`]) or the unit (`DevResource`) is busy; or the mid-layer takes the
+    /// command back.
+    ///
+    /// The block layer hears BLK_STS_RESOURCE of either busy: DEV_RESOURCE is for units that a
+    /// transport has blocked.
+    fn turn_down(&mut self, command: &Command, why: TurnedDown) -> Reply {
+        if let Err(reply) = self.ready(command) {
+            return reply;
+        }
+        match why {
+            TurnedDown::Busy(busy) => self.mid_layer.reject(command.rq, busy),
+            TurnedDown::GivenBack => self.mid_layer.give_back(command.rq),
+        }
+        let why = match why {
+            TurnedDown::Busy(_) => TurnedDown::Busy(BusyKind::Resource),
+            TurnedDown::GivenBack => why,
+        };
+        Reply::turned_down(why, true)
     }
 
     /// scsi_debug sends each command at once.

@@ -1,5 +1,6 @@
 //! One CPU: three levels that interrupt each other, each a stack of frames, and its accounts.
 
+use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
 use blkmq::env::{Cpu, Solo};
@@ -225,8 +226,8 @@ impl Default for LevelState {
 pub(super) enum IrqStage {
     /// Not in a handler.
     None,
-    /// Looking for completions of this queue's vector.
-    Look(QueueId, u32),
+    /// Looking for completions of this device's vector.
+    Look(DeviceId, u32),
     /// Ending the batch.
     Batch,
     /// Leaving.
@@ -267,7 +268,7 @@ pub(super) struct CpuState {
     pub(super) env: Cpu,
     pub(super) levels: [LevelState; 3],
     /// Interrupts that wait to be taken: disk and vector.
-    pub(super) irqs: VecDeque<(QueueId, u32)>,
+    pub(super) irqs: VecDeque<(DeviceId, u32)>,
     /// Completions for the block softirq, with their disks.
     pub(super) softirq_list: VecDeque<(QueueId, RequestId, Status)>,
     /// Completions of the interrupt's batch, with their queues, last added first.

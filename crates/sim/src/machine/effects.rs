@@ -9,8 +9,8 @@ use blkmq::time::SimTime;
 use super::task::TaskId;
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
-use crate::device::{Action, Actions, AnyDevice, Command, Device, EndedBy, Found, Verdict};
-use crate::plan::DeviceKind;
+use crate::device::{Action, Actions, Charges, Command, Device, EndedBy, Found, Verdict};
+use crate::plan::DeviceId;
 
 impl Simulator {
     /// Does what the label left in the outbox, in order.
@@ -62,6 +62,12 @@ impl Simulator {
         frame.expect("a frame asks").queue()
     }
 
+    /// The device below it.
+    pub(super) fn device_asked(&mut self, id: CpuId) -> DeviceId {
+        let queue = self.asking(id);
+        self.numbers.device_of(queue)
+    }
+
     /// queue_rq of a request of `queue`.
     pub(super) fn submit(&mut self, id: CpuId, queue: QueueId, rq: RequestId, last: bool) {
         let command = {
@@ -80,11 +86,15 @@ impl Simulator {
                 budget: r.budget,
             }
         };
-        self.charge_queue_rq(id, queue, last);
-        self.touch_submission_queue(id, queue, command.hctx);
+        let device = self.numbers.device_of(queue);
+        let charges = self.charges(device);
+        self.charge_queue_rq(id, charges, last);
+        if let Some(pair) = charges.pair {
+            self.touch_submission_queue(id, queue, command.hctx, pair);
+        }
         let at = self.at(id);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let called = &mut self.disks[queue.index()];
+        let called = &mut self.devices[device.index()];
         called.now = called.now.max(at);
         let reply = called.device.queue_rq(&command, called.now, &mut actions);
         if reply.started {
@@ -93,8 +103,9 @@ impl Simulator {
             self.mq.start_request(queue, rq, &mut cpu.env);
             self.replay_issued(id, rq, at);
             let cpu = &mut self.cpus[usize::from(id.0)];
-            if reply.verdict == Verdict::Accepted {
-                let disk = self.numbers.disk_of(queue);
+            if reply.verdict == Verdict::Accepted
+                && let Some(disk) = self.numbers.disk_of(queue)
+            {
                 self.recorder.depth_changes(disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
@@ -107,7 +118,7 @@ impl Simulator {
             Verdict::DevResource => Answer::DevResource,
             Verdict::Error(status) => Answer::Error(status),
         };
-        self.act(queue, Some(id), actions);
+        self.act(device, Some(id), actions);
         if let Verdict::Requeued { dontprep } = reply.verdict {
             // Inside queue_rq: before whoever offered the request hears of it.
             let path = RequeueRequest::new(queue, rq, dontprep);
@@ -117,63 +128,53 @@ impl Simulator {
     }
 
     /// The driver's own work in queue_rq.
-    fn charge_queue_rq(&mut self, id: CpuId, queue: QueueId, last: bool) {
-        match self.kind(queue) {
-            DeviceKind::NullBlk(plan) => {
-                let timer = plan.irqmode == crate::plan::IrqMode::Timer;
-                self.charge(id, Step::NullBlkQueueRq);
-                if timer {
-                    self.charge(id, Step::HrtimerStart);
-                }
-            }
-            DeviceKind::Nvme(_) => {
-                self.charge(id, Step::NvmeQueueRq);
-                if last {
-                    self.charge(id, Step::NvmeDoorbell);
-                }
-            }
-            DeviceKind::ScsiDebug(_) => {
-                self.charge(id, Step::ScsiQueueRq);
-                self.charge(id, Step::HrtimerStart);
-            }
+    fn charge_queue_rq(&mut self, id: CpuId, charges: Charges, last: bool) {
+        self.charge(id, charges.queue_rq);
+        if let Some(step) = charges.timer {
+            self.charge(id, step);
+        }
+        if let Some(step) = charges.last
+            && last
+        {
+            self.charge(id, step);
         }
     }
 
-    /// What the device of a queue is.
-    pub(super) fn kind(&self, queue: QueueId) -> &DeviceKind {
-        &self.plan.disks[self.numbers.disk_of(queue).index()]
-            .device
-            .kind
+    /// What the work of a device's driver costs.
+    #[inline]
+    pub(super) fn charges(&self, device: DeviceId) -> Charges {
+        self.devices[device.index()].charges
     }
 
-    /// Calls the device of a queue and does what it asks for.
+    /// Calls a device and does what it asks for.
     #[inline]
     pub(super) fn with_device(
         &mut self,
-        queue: QueueId,
+        device: DeviceId,
         cpu: Option<CpuId>,
-        call: impl FnOnce(&mut AnyDevice, SimTime, &mut Actions),
+        call: impl FnOnce(&mut dyn Device, SimTime, &mut Actions),
     ) {
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let called = &mut self.disks[queue.index()];
+        let called = &mut self.devices[device.index()];
         called.now = called.now.max(at);
-        call(&mut called.device, called.now, &mut actions);
-        self.act(queue, cpu, actions);
+        call(&mut *called.device, called.now, &mut actions);
+        self.act(device, cpu, actions);
     }
 
     #[inline]
-    fn act(&mut self, queue: QueueId, cpu: Option<CpuId>, actions: Actions) {
+    fn act(&mut self, device: DeviceId, cpu: Option<CpuId>, actions: Actions) {
         if actions.is_empty() {
             self.spare_actions.push(actions);
         } else {
-            self.do_all(queue, cpu, actions);
+            self.do_all(device, cpu, actions);
         }
     }
 
     // Apart: most calls of a device ask for nothing.
     #[inline(never)]
-    fn do_all(&mut self, queue: QueueId, cpu: Option<CpuId>, mut actions: Actions) {
+    fn do_all(&mut self, device: DeviceId, cpu: Option<CpuId>, mut actions: Actions) {
+        let queue = self.numbers.queue_above(device);
         let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
         for action in actions.drain(..) {
             match action {
@@ -183,14 +184,14 @@ impl Simulator {
                     self.core.events.push(
                         at + after,
                         class::DEVICE,
-                        Event::Timer(with_mark(queue, mark)),
+                        Event::Timer(with_mark(device, mark)),
                     );
                 }
                 Action::Interrupt { after, cpu, vector } => {
                     self.core.events.push(
                         at + after,
                         class::INTERRUPT,
-                        Event::Interrupt(Of::part(queue, cpu.0, vector)),
+                        Event::Interrupt(Of::part(device.0, cpu.0, vector)),
                     );
                 }
                 Action::StopQueues => self.set_stopped(queue, cpu, true),
@@ -256,10 +257,12 @@ impl Simulator {
     /// A request of a queue is about to be ended on `id`: it is with the device no longer.
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.at(id);
-        let disk = self.numbers.disk_of(queue);
-        self.recorder.depth_changes(disk, at, false);
+        if let Some(disk) = self.numbers.disk_of(queue) {
+            self.recorder.depth_changes(disk, at, false);
+        }
         self.replay_completed(id, rq);
-        self.with_device(queue, Some(id), |device, now, out| {
+        let device = self.numbers.device_of(queue);
+        self.with_device(device, Some(id), |device, now, out| {
             device.ended(rq, now, out);
         });
     }
@@ -309,7 +312,9 @@ impl Simulator {
     /// Ends what an interrupt handler or poller found, in its own level.
     pub(super) fn end_found(&mut self, queue: QueueId, id: CpuId, found: Found) {
         let Found { rq, status, by } = found;
-        self.touch_completion_queue(id, queue, rq);
+        if let Some(pair) = self.charges(self.numbers.device_of(queue)).pair {
+            self.touch_completion_queue(id, queue, rq, pair);
+        }
         match by {
             EndedBy::End => self.end_request(queue, Some(id), rq, status, false),
             EndedBy::Complete => self.complete_request(queue, Some(id), rq, status),
@@ -341,20 +346,24 @@ impl Simulator {
     }
 }
 
-/// Where a timer's event has the number of its queue.
-const QUEUE_SHIFT: u32 = 48;
+/// Where a timer's event has the number of its device.
+const DEVICE_SHIFT: u32 = 48;
 
-/// A device's mark with the number of its queue.
-fn with_mark(queue: QueueId, mark: u64) -> u64 {
-    assert_eq!((mark >> QUEUE_SHIFT) as u8, 0, "mark {mark:#x} of a device");
-    mark | u64::from(queue.0) << QUEUE_SHIFT
+/// A device's mark with its number.
+fn with_mark(device: DeviceId, mark: u64) -> u64 {
+    assert_eq!(
+        (mark >> DEVICE_SHIFT) as u8,
+        0,
+        "mark {mark:#x} of a device"
+    );
+    mark | u64::from(device.0) << DEVICE_SHIFT
 }
 
-/// The queue and its mark.
-pub(super) fn split_mark(mark: u64) -> (QueueId, u64) {
+/// The device and its mark.
+pub(super) fn split_mark(mark: u64) -> (DeviceId, u64) {
     (
-        QueueId((mark >> QUEUE_SHIFT) as u8),
-        mark & !(0xff << QUEUE_SHIFT),
+        DeviceId((mark >> DEVICE_SHIFT) as u8),
+        mark & !(0xff << DEVICE_SHIFT),
     )
 }
 

@@ -16,7 +16,6 @@ use super::Simulator;
 use super::cpu::Mode;
 use super::task::{Program, State, TaskId, Turn};
 use crate::cost::Step;
-use crate::device::Device;
 use crate::plan::{DiskId, Engine, ThreadPlan};
 use crate::recorder::IoRecord;
 use crate::workload::{NextIo, Stream};
@@ -475,16 +474,17 @@ impl Simulator {
 
     /// One look at the poll queue.
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
-        self.charge_as(id, Step::NvmePoll, Mode::System);
         let queue = self.numbers.queue_of(fio.next_polled());
+        let device = self.numbers.device_of(queue);
+        self.charge_as(id, self.charges(device).poll, Mode::System);
         let hctx = self.mq.set_of(queue).hctx_for(id, Op::Read, true);
         let mut found = None;
-        self.with_device(queue, Some(id), |device, now, out| {
+        self.with_device(device, Some(id), |device, now, out| {
             found = device.poll(hctx, now, out);
         });
         match found {
             Some(found) => {
-                self.charge_completion(id, queue);
+                self.charge_completion(id, device);
                 self.end_found(queue, id, found);
             }
             None => {

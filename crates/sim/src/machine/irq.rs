@@ -3,28 +3,27 @@
 //! Kernel: nvme_irq(), blk_done_softirq(), kernel/softirq.c.
 
 use blkmq::path::{CompletePath, Frame};
-use blkmq::request::{CpuId, QueueId};
+use blkmq::request::CpuId;
 
 use super::Simulator;
 use super::cpu::{IrqStage, Mode};
 use crate::cost::Step;
-use crate::device::Device;
-use crate::plan::DeviceKind;
+use crate::plan::DeviceId;
 use crate::recorder::SpanKind;
 
 impl Simulator {
     /// The handler looks for one more completion, or ends.
     pub(super) fn irq_turn(&mut self, id: CpuId) {
         match self.cpu(id).irq() {
-            IrqStage::Look(queue, vector) => {
+            IrqStage::Look(device, vector) => {
                 let mut found = None;
-                self.with_device(queue, Some(id), |device, now, out| {
+                self.with_device(device, Some(id), |device, now, out| {
                     found = device.interrupt(vector, now, out);
                 });
                 match found {
                     Some(found) => {
-                        self.charge_completion(id, queue);
-                        self.end_found(queue, id, found);
+                        self.charge_completion(id, device);
+                        self.end_found(self.numbers.queue_above(device), id, found);
                     }
                     None => self.cpu_mut(id).set_irq(IrqStage::Batch),
                 }
@@ -46,11 +45,9 @@ impl Simulator {
     }
 
     /// Driver's work for one completion it found.
-    pub(super) fn charge_completion(&mut self, id: CpuId, queue: QueueId) {
-        match self.kind(queue) {
-            DeviceKind::NullBlk(_) => {}
-            DeviceKind::Nvme(_) => self.charge(id, Step::NvmeCompletion),
-            DeviceKind::ScsiDebug(_) => self.charge(id, Step::ScsiCompletion),
+    pub(super) fn charge_completion(&mut self, id: CpuId, device: DeviceId) {
+        if let Some(step) = self.charges(device).completion {
+            self.charge(id, step);
         }
     }
 

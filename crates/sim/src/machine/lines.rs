@@ -10,7 +10,8 @@ use blkmq::request::{CpuId, HctxId, QueueId, RequestId};
 
 use super::Simulator;
 use crate::cost::Step;
-use crate::plan::{DeviceKind, Plan};
+use crate::device::Pair;
+use crate::plan::Plan;
 
 /// Lines by thread, I/O and hctx.
 #[derive(Clone, Debug)]
@@ -74,27 +75,33 @@ impl Simulator {
     }
 
     /// The driver puts a command into the submission queue of an hctx.
-    pub(super) fn touch_submission_queue(&mut self, id: CpuId, queue: QueueId, hctx: HctxId) {
-        if !matches!(self.kind(queue), DeviceKind::Nvme(_)) {
-            return;
-        }
+    pub(super) fn touch_submission_queue(
+        &mut self,
+        id: CpuId,
+        queue: QueueId,
+        hctx: HctxId,
+        pair: Pair,
+    ) {
         let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
         let lines = &mut self.outer.queues[queue.index()][usize::from(hctx.0)];
         let lock = lines.lock.write(id, near);
         let position = lines.positions.write(id, near);
-        self.wait_for_lines(id, Step::NvmeQueueRq, lock + position);
+        self.wait_for_lines(id, pair.submission, lock + position);
     }
 
     /// The driver has found the end of a request in the completion queue of its hctx.
-    pub(super) fn touch_completion_queue(&mut self, id: CpuId, queue: QueueId, rq: RequestId) {
-        if !matches!(self.kind(queue), DeviceKind::Nvme(_)) {
-            return;
-        }
+    pub(super) fn touch_completion_queue(
+        &mut self,
+        id: CpuId,
+        queue: QueueId,
+        rq: RequestId,
+        pair: Pair,
+    ) {
         let hctx = self.mq.queue(queue).with_pool(|pool| pool[rq].hctx);
         let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
         let lines = &mut self.outer.queues[queue.index()][usize::from(hctx.0)];
         let miss = lines.positions.write(id, near);
-        self.wait_for_lines(id, Step::NvmeCompletion, miss);
+        self.wait_for_lines(id, pair.completion, miss);
     }
 
     /// Time of a step that is spent waiting: as long beside a busy sibling as alone.

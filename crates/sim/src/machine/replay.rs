@@ -3,6 +3,7 @@
 //! Has no cost of its own: what the process did between two bios is in the captured times. Not
 //! here: where the arrivals come from, which is `replay.rs`.
 
+use core::any::Any;
 use std::sync::Arc;
 
 use blkmq::env::Slab;
@@ -14,8 +15,8 @@ use super::cpu::{LevelState, Mode, TaskUsage};
 use super::task::{Program, State, Task, TaskId, Turn};
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step as Cost;
-use crate::device::{AnyDevice, CapturedCounts, CapturedDevice, DeviceSetup};
-use crate::plan::{DiskId, Plan};
+use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
+use crate::plan::{DeviceId, Plan};
 use crate::profile::MachineProfile;
 use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
 
@@ -84,12 +85,13 @@ impl Simulator {
         }
         let mut simulator = Simulator::new(plan, profile)?;
         if captured {
-            let disk = &mut simulator.disks[0];
-            if matches!(disk.device, AnyDevice::Faulty(_)) {
+            let disk = &plan.disks[0];
+            if fault::is_wanted(&disk.device.fault) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let device = CapturedDevice::new(arrivals, &DeviceSetup::of(plan, DiskId(0), &[]));
-            disk.device = AnyDevice::Captured(Box::new(device));
+            let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[]);
+            let device = CapturedDevice::new(arrivals, &setup);
+            simulator.devices[0].device = Box::new(device);
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
             simulator.core.costs.set_free(Cost::IdleExit);
@@ -136,10 +138,9 @@ impl Simulator {
 
     /// How the captured device found its times, if it is the device.
     pub fn captured_counts(&self) -> Option<CapturedCounts> {
-        match &self.disks[0].device {
-            AnyDevice::Captured(device) => Some(device.counts()),
-            AnyDevice::Sound(_) | AnyDevice::Faulty(_) => None,
-        }
+        let device: &dyn Any = &*self.devices[0].device;
+        let captured = device.downcast_ref::<CapturedDevice>();
+        captured.map(CapturedDevice::counts)
     }
 
     /// Wakes every captured process for its first step.

@@ -16,11 +16,11 @@ use super::lines::OuterLines;
 use super::numbers::Numbers;
 use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
-use super::{Core, Disk, Event, Of, Simulator, class};
+use super::{Attached, Core, Event, Of, Simulator, class};
 use crate::cost::{CostModel, Spent};
-use crate::device::{AnyDevice, DeviceSetup};
+use crate::device::{DeviceSetup, make};
 use crate::event_queue::EventQueue;
-use crate::plan::{DeviceKind, DiskPlan, Engine, Plan};
+use crate::plan::{DiskPlan, Engine, Plan};
 use crate::profile::{Distance, MachineProfile};
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -34,14 +34,16 @@ impl Simulator {
         let sets = sets(plan, profile);
         let mq: BlkMq<Solo> = BlkMq::with_sets(&sets, &mut || hints.next_u64() as u32);
         let numbers = Numbers::new(plan);
-        let disk = |queue: &RequestQueue<Solo>| {
+        let attached = |(queue, of): (&RequestQueue<Solo>, &DiskPlan)| {
             let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
-            Disk {
-                device: AnyDevice::new(&DeviceSetup::of(plan, numbers.disk_of(queue.id), &vectors)),
+            let device = numbers.device_of(queue.id);
+            Attached {
+                device: make(&DeviceSetup::of(plan, device, of, &vectors)),
                 now: SimTime::ZERO,
+                charges: of.facts().charges,
             }
         };
-        let disks = mq.queues.iter().map(disk).collect();
+        let devices = mq.queues.iter().zip(&plan.disks).map(attached).collect();
         let requests = plan.disks.iter().map(|disk| disk.capacity.requests);
         let room = requests.sum::<u32>() as usize + 16;
         let mut states: Vec<CpuState> = (0..cpus)
@@ -74,7 +76,7 @@ impl Simulator {
             running_tasks: 0,
             tasks,
             work: KernelWork::new(&hctxs, workers),
-            disks,
+            devices,
             spare_actions: Vec::new(),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
             outer: OuterLines::new(plan, &hctxs),
@@ -216,8 +218,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
     let on_set = plan.disks.iter().filter(|other| other.set == disk.set);
     let waiters: u32 = on_set.map(|other| other.capacity.waiters).sum();
     let scheduled = queue.scheduler != SchedulerKind::None;
-    let nvme = matches!(device.kind, DeviceKind::Nvme(_));
-    let null_blk = matches!(device.kind, DeviceKind::NullBlk(_));
+    let ops = disk.facts().ops;
     let settings = QueueSettings {
         rules,
         limits: queue.limits,
@@ -227,11 +228,11 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         nomerges: queue.nomerges,
         rq_affinity: queue.rq_affinity,
         hz: plan.machine.hz,
-        driver_queue_rqs: nvme || (null_blk && rules.null_blk_queue_rqs),
-        queue_rqs_in_order: nvme,
-        driver_commit_rqs: nvme,
+        driver_queue_rqs: ops.queue_rqs,
+        queue_rqs_in_order: ops.queue_rqs_in_order,
+        driver_commit_rqs: ops.commit_rqs,
         driver_budget: device.budget > 0,
-        blocking: matches!(device.kind, DeviceKind::NullBlk(plan) if plan.blocking),
+        blocking: ops.blocking,
         should_merge: true,
         inline_runs: queue.inline_runs,
         slots_per_map: if scheduled {
@@ -256,7 +257,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
                 poll: device.poll_queues,
             },
             hctx_shared: device.hctx_shared,
-            vectors: nvme,
+            vectors: ops.vectors,
             waiters: waiters as usize + 64,
             wait_queues: 8,
         },

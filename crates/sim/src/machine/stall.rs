@@ -10,7 +10,6 @@ use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
 use super::task::{Program, State};
-use crate::device::Device;
 
 /// A request that waits for ever.
 #[derive(Clone, Debug)]
@@ -70,7 +69,7 @@ impl Simulator {
     /// Name of the disk of this queue, if there are several.
     pub fn disk_name(&self, queue: QueueId) -> Option<String> {
         let several = self.plan.disks.len() > 1;
-        let disk = self.numbers.disk_of(queue);
+        let disk = self.numbers.disk_of(queue)?;
         several.then(|| self.plan.disks[disk.index()].device.name.clone())
     }
 
@@ -186,7 +185,8 @@ impl Simulator {
 
     /// State of a device; of several only of those that have commands or waiting requests.
     fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
-        let device = &self.disks[queue.id.index()].device;
+        let device = self.numbers.device_of(queue.id);
+        let device = &self.devices[device.index()].device;
         let Some(name) = self.disk_name(queue.id) else {
             return Some(device.describe());
         };

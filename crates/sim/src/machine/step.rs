@@ -14,7 +14,6 @@ use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
 use super::{Event, Of, RUN_AHEAD, Simulator, class};
 use crate::cost::Step;
-use crate::device::Device;
 use crate::recorder::SpanKind;
 
 /// Turns of one CPU before the run is looked at from outside.
@@ -223,22 +222,24 @@ impl Simulator {
             }
             Next::Budget => {
                 let mut token = None;
-                let queue = self.asking(id);
-                self.with_device(queue, Some(id), |device, now, out| {
+                let device = self.device_asked(id);
+                self.with_device(device, Some(id), |device, now, out| {
                     token = device.get_budget(now, out);
                 });
                 let answer = token.map_or(Answer::NoBudget, Answer::Budget);
                 self.cpu_mut(id).env.answer = answer;
             }
             Next::PutBudget(token) => {
-                let queue = self.asking(id);
-                self.with_device(queue, Some(id), |device, _, _| device.put_budget(token));
+                let device = self.device_asked(id);
+                self.with_device(device, Some(id), |device, _, _| device.put_budget(token));
             }
             Next::Commit(hctx) => {
                 let hctx = HctxId(hctx as u16);
-                let queue = self.asking(id);
-                self.charge(id, Step::NvmeDoorbell);
-                self.with_device(queue, Some(id), |device, now, out| {
+                let device = self.device_asked(id);
+                if let Some(step) = self.charges(device).commit {
+                    self.charge(id, step);
+                }
+                self.with_device(device, Some(id), |device, now, out| {
                     device.commit_rqs(hctx, now, out);
                 });
             }

@@ -170,7 +170,7 @@ impl Simulator {
         self.core.events.push(
             due,
             class::TIMER,
-            Event::Work(Of::part(queue, hctx.0, generation)),
+            Event::Work(Of::part(queue.0, hctx.0, generation)),
         );
     }
 

@@ -6,10 +6,8 @@ use blkmq::time::Duration;
 use serde::Serialize;
 
 use super::{Direction, Sync, as_map, iosched};
-use crate::plan::{
-    BusyKind, DeviceKind, DiskPlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, Plan, Ratio,
-    ScsiDebugPlan,
-};
+use crate::device::{Facts, Parameters};
+use crate::plan::{BusyKind, DiskPlan, FaultPlan, Plan, Ratio};
 use crate::recorder::{Depth, DiskStats, Recorder};
 
 /// What differs between devices of one report.
@@ -88,7 +86,11 @@ impl DeviceReport {
 
     fn of(disk: &DiskPlan, depth: &Depth) -> DeviceReport {
         let device = &disk.device;
-        let (kind, mut parameters) = parameters(&device.kind);
+        let Facts {
+            driver: kind,
+            mut parameters,
+            ..
+        } = disk.facts();
         faults(&device.fault, &mut parameters);
         DeviceReport {
             name: device.name.clone(),
@@ -139,90 +141,7 @@ impl DiskReport {
     }
 }
 
-/// Pairs of name and value.
-type List = Vec<(&'static str, String)>;
-
-/// Name of the model, and those of its parameters that decide how fast it is.
-fn parameters(kind: &DeviceKind) -> (&'static str, List) {
-    match kind {
-        DeviceKind::NullBlk(plan) => ("null_blk", null_blk(*plan)),
-        DeviceKind::Nvme(plan) => ("nvme", nvme(*plan)),
-        DeviceKind::ScsiDebug(plan) => ("scsi_debug", scsi_debug(*plan)),
-    }
-}
-
-fn null_blk(plan: NullBlkPlan) -> List {
-    let irqmode = match plan.irqmode {
-        IrqMode::None => 0,
-        IrqMode::Softirq => 1,
-        IrqMode::Timer => 2,
-    };
-    let mut list = vec![("irqmode", irqmode.to_string())];
-    if plan.irqmode == IrqMode::Timer {
-        list.push(("completion_nsec", plan.completion.0.to_string()));
-    }
-    switch("blocking", plan.blocking, &mut list);
-    switch("memory_backed", plan.memory_backed, &mut list);
-    number("mbps", u64::from(plan.mbps), 0, &mut list);
-    list
-}
-
-fn nvme(plan: NvmePlan) -> List {
-    let latency = plan.latency;
-    let mut list = vec![("latency_ns", latency.read.0.to_string())];
-    number(
-        "write_latency_ns",
-        latency.write.0,
-        latency.read.0,
-        &mut list,
-    );
-    number("trim_latency_ns", latency.trim.0, latency.read.0, &mut list);
-    number(
-        "flush_latency_ns",
-        latency.flush.0,
-        latency.read.0,
-        &mut list,
-    );
-    number(
-        "jitter_percent",
-        u64::from(plan.jitter_percent),
-        0,
-        &mut list,
-    );
-    list.push(("channels", plan.channels.to_string()));
-    number("iops_max", u64::from(plan.iops_max), 0, &mut list);
-    number("mbps", u64::from(plan.mbps), 0, &mut list);
-    number(
-        "coalesce_threshold",
-        u64::from(plan.coalesce_count),
-        1,
-        &mut list,
-    );
-    number(
-        "coalesce_time",
-        plan.coalesce_time.0 / 100_000,
-        0,
-        &mut list,
-    );
-    number("irq_delay_ns", plan.irq_delay.0, 0, &mut list);
-    switch("volatile_cache", plan.volatile_cache, &mut list);
-    list
-}
-
-fn scsi_debug(plan: ScsiDebugPlan) -> List {
-    let mut list = vec![("ndelay", plan.delay.0.to_string())];
-    switch("random", plan.random, &mut list);
-    number(
-        "host_max_queue",
-        u64::from(plan.host_max_queue),
-        0,
-        &mut list,
-    );
-    list.push(("max_queue", plan.lun_depth.to_string()));
-    list
-}
-
-fn faults(fault: &FaultPlan, list: &mut List) {
+fn faults(fault: &FaultPlan, list: &mut Parameters) {
     let chances = [
         ("fault.busy", fault.busy),
         ("fault.requeue", fault.requeue),
@@ -252,14 +171,8 @@ fn faults(fault: &FaultPlan, list: &mut List) {
     number("fault.after_commands", fault.after_commands, 0, list);
 }
 
-fn switch(name: &'static str, on: bool, list: &mut List) {
-    if on {
-        list.push((name, "1".to_owned()));
-    }
-}
-
 /// A parameter, unless it is at its default.
-fn number(name: &'static str, value: u64, default: u64, list: &mut List) {
+fn number(name: &'static str, value: u64, default: u64, list: &mut Parameters) {
     if value != default {
         list.push((name, value.to_string()));
     }

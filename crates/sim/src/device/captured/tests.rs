@@ -7,7 +7,7 @@ use blkmq::time::{Duration, SimTime};
 use super::{CapturedCounts, CapturedDevice};
 use crate::device::bench;
 use crate::device::{Action, Command, Device, DeviceSetup};
-use crate::plan::{DevicePlan, DiskId};
+use crate::plan::{DeviceId, DevicePlan};
 use crate::replay::{Arrivals, Point, Services};
 
 fn arrivals() -> Arrivals {
@@ -33,7 +33,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         rules: &Rules::v6_1(),
         io_timeout: Duration::from_secs(30),
         seed: 1,
-        disk: DiskId(0),
+        device: DeviceId(0),
         vector_cpus: &[CpuId(0)],
         requests: 4,
     };

@@ -1,11 +1,12 @@
 //! Faults: each kind on its own, over every device, and that none moves another's draws.
 
 use crate::device::bench::{Bench, Io, null_blk, nvme, plan, random_ios, reads, scsi_debug};
-use crate::device::{Action, Command, Device};
-use crate::plan::{BusyKind, DeviceKind, DevicePlan, IrqMode, Ratio};
+use crate::device::fault::Faulty;
+use crate::device::{Action, Actions, Command, Device, DeviceSetup, Found, Reply};
+use crate::plan::{BusyKind, DeviceId, DeviceKind, DevicePlan, IrqMode, Ratio};
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::rules::Rules;
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -249,6 +250,83 @@ fn a_forgotten_timeout_timer_is_a_stall() {
     let mut bench = Bench::new(&plan, &Rules::v6_12(), 1);
     bench.forgets = |action| matches!(action, Action::Timer { .. });
     assert!(bench.run(&reads(1)).is_err());
+}
+
+/// A device of no kernel, which has neither faults nor a driver's half in mind: it ends what it
+/// gets after a microsecond.
+#[derive(Debug, Default)]
+struct Plain {
+    in_flight: u32,
+}
+
+impl Device for Plain {
+    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+        None
+    }
+
+    fn put_budget(&mut self, _token: u32) {}
+
+    fn queue_rq(&mut self, command: &Command, _now: SimTime, out: &mut Actions) -> Reply {
+        self.in_flight += 1;
+        out.push(Action::Timer {
+            after: Duration(1_000),
+            mark: u64::from(command.rq.0),
+        });
+        Reply::ACCEPTED
+    }
+
+    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
+
+    fn timer(&mut self, mark: u64, _now: SimTime, out: &mut Actions) {
+        self.in_flight -= 1;
+        out.push(Action::Complete {
+            rq: RequestId(mark as u32),
+            status: Status::Ok,
+        });
+    }
+
+    fn interrupt(&mut self, _: u32, _: SimTime, _: &mut Actions) -> Option<Found> {
+        None
+    }
+
+    fn poll(&mut self, _: HctxId, _: SimTime, _: &mut Actions) -> Option<Found> {
+        None
+    }
+
+    fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    fn describe(&self) -> String {
+        format!("plain: {} in flight", self.in_flight)
+    }
+}
+
+#[test]
+fn any_device_can_be_faulty() {
+    let mut plan = timer_null_blk();
+    plan.fault.busy = one_in(3);
+    plan.fault.requeue = one_in(5);
+    plan.fault.error = one_in(7);
+    plan.fault.timeout = one_in(9);
+    let setup = DeviceSetup {
+        plan: &plan,
+        rules: &Rules::v6_12(),
+        io_timeout: Duration::from_secs(5),
+        seed: 7,
+        device: DeviceId(0),
+        vector_cpus: &[CpuId(0)],
+        requests: plan.queue_depth,
+    };
+    let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
+    bench.device = Box::new(Faulty::new(Plain::default(), &setup));
+    assert_eq!(bench.run(&reads(300)), Ok(()));
+    assert!(bench.refusals > 20, "{}", bench.refusals);
+    for status in [Status::IoError, Status::Timeout] {
+        assert!(with_status(&bench, status).len() > 5, "{status:?}");
+    }
 }
 
 proptest! {

@@ -1,9 +1,9 @@
 //! null_blk: each way to complete, the poll list, the bandwidth limit of both kernels.
 
+use crate::device::Action;
 use crate::device::bench::{Bench, Io, null_blk, plan, random_ios, reads};
 use crate::device::command_timers::CommandTimers;
-use crate::device::{Action, Device};
-use crate::plan::{DeviceKind, DevicePlan, DiskId, IrqMode, NullBlkPlan};
+use crate::plan::{DeviceId, DeviceKind, DevicePlan, IrqMode, NullBlkPlan};
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Status};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
@@ -145,12 +145,12 @@ fn a_limit_of_1_mib_lets_5_blocks_pass_a_tick() {
 #[test]
 fn v6_1_starts_a_request_that_it_then_refuses() {
     let refusal = |rules: Rules| {
-        let mut device = crate::device::AnyDevice::new(&crate::device::DeviceSetup {
+        let mut device = crate::device::make(&crate::device::DeviceSetup {
             plan: &throttled(1),
             rules: &rules,
             io_timeout: Duration::from_secs(5),
             seed: 1,
-            disk: DiskId(0),
+            device: DeviceId(0),
             vector_cpus: &[CpuId(0)],
             requests: 64,
         });

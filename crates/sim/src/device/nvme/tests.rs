@@ -1,8 +1,8 @@
 //! NVMe: doorbells, arbitration, service limits, coalescing, polling.
 
 use super::pace::Pacer;
+use crate::device::Action;
 use crate::device::bench::{Bench, Io, nvme, plan, random_ios, reads};
-use crate::device::{Action, Device};
 use crate::plan::{DeviceKind, NvmePlan};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};

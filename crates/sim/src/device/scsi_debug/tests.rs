@@ -1,8 +1,8 @@
 //! scsi_debug and the mid-layer: budgets, restarts, blocked states, polling.
 
 use super::mid_layer::MidLayer;
+use crate::device::Action;
 use crate::device::bench::{Bench, Io, random_ios, reads, scsi_debug};
-use crate::device::{Action, Device};
 use crate::plan::{BusyKind, DeviceKind, DevicePlan};
 use blkmq::request::{CpuId, RequestId, Status};
 use blkmq::rules::Rules;

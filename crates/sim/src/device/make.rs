@@ -1,0 +1,43 @@
+//! Plans become devices here, and nowhere else does it matter which of them one is.
+
+use super::fault::{Faulty, is_wanted};
+use super::null_blk::NullBlk;
+use super::nvme::Nvme;
+use super::scsi_debug::ScsiDebug;
+use super::{Device, DeviceSetup, Facts, null_blk, nvme, scsi_debug};
+use crate::plan::{DeviceKind, DiskPlan};
+use blkmq::rules::Rules;
+
+/// The device of a plan, idle, with the faults it asks for. Panics if a size in it is zero.
+pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
+    match &setup.plan.kind {
+        DeviceKind::NullBlk(plan) => with_faults(NullBlk::new(plan, setup), setup),
+        DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),
+        DeviceKind::ScsiDebug(plan) => with_faults(ScsiDebug::new(plan, setup), setup),
+    }
+}
+
+fn with_faults(device: impl Device, setup: &DeviceSetup<'_>) -> Box<dyn Device> {
+    match is_wanted(&setup.plan.fault) {
+        true => Box::new(Faulty::new(device, setup)),
+        false => Box::new(device),
+    }
+}
+
+impl Facts {
+    /// Facts of a driver of these rules and its device.
+    pub fn of(kind: &DeviceKind, rules: &Rules) -> Facts {
+        match kind {
+            DeviceKind::NullBlk(plan) => null_blk::facts(plan, rules),
+            DeviceKind::Nvme(plan) => nvme::facts(plan),
+            DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
+        }
+    }
+}
+
+impl DiskPlan {
+    /// What is known of its driver and device.
+    pub fn facts(&self) -> Facts {
+        Facts::of(&self.device.kind, &self.queue.rules)
+    }
+}

@@ -1,0 +1,49 @@
+//! Facts of null_blk.
+
+use crate::cost::Step;
+use crate::device::facts::{Charges, Facts, Numbers, Ops, switch, unless};
+use crate::plan::{IrqMode, NullBlkPlan};
+use blkmq::rules::Rules;
+
+/// Of null_blk in a kernel of these rules.
+pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
+    let timer = plan.irqmode == IrqMode::Timer;
+    let irqmode = match plan.irqmode {
+        IrqMode::None => 0,
+        IrqMode::Softirq => 1,
+        IrqMode::Timer => 2,
+    };
+    let mut parameters = vec![("irqmode", irqmode.to_string())];
+    if timer {
+        parameters.push(("completion_nsec", plan.completion.0.to_string()));
+    }
+    switch("blocking", plan.blocking, &mut parameters);
+    switch("memory_backed", plan.memory_backed, &mut parameters);
+    unless(0, "mbps", u64::from(plan.mbps), &mut parameters);
+    Facts {
+        driver: "null_blk",
+        parameters,
+        numbers: Numbers {
+            major: 252,
+            minors: 1,
+        },
+        ops: Ops {
+            queue_rqs: rules.null_blk_queue_rqs,
+            queue_rqs_in_order: false,
+            commit_rqs: false,
+            blocking: plan.blocking,
+            vectors: false,
+            batches: false,
+            redirects: false,
+        },
+        charges: Charges {
+            queue_rq: Step::NullBlkQueueRq,
+            timer: timer.then_some(Step::HrtimerStart),
+            last: None,
+            commit: None,
+            completion: None,
+            poll: Step::NullBlkPoll,
+            pair: None,
+        },
+    }
+}

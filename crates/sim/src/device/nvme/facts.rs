@@ -1,0 +1,58 @@
+//! Facts of an NVMe drive and its driver.
+
+use crate::cost::Step;
+use crate::device::facts::{Charges, Facts, Numbers, Ops, Pair, switch, unless};
+use crate::plan::NvmePlan;
+
+/// Of the drive and of the PCI driver.
+pub(crate) fn facts(plan: &NvmePlan) -> Facts {
+    let latency = plan.latency;
+    let reads = latency.read.0;
+    let mut parameters = vec![("latency_ns", reads.to_string())];
+    let list = &mut parameters;
+    unless(reads, "write_latency_ns", latency.write.0, list);
+    unless(reads, "trim_latency_ns", latency.trim.0, list);
+    unless(reads, "flush_latency_ns", latency.flush.0, list);
+    unless(0, "jitter_percent", u64::from(plan.jitter_percent), list);
+    list.push(("channels", plan.channels.to_string()));
+    unless(0, "iops_max", u64::from(plan.iops_max), list);
+    unless(0, "mbps", u64::from(plan.mbps), list);
+    unless(
+        1,
+        "coalesce_threshold",
+        u64::from(plan.coalesce_count),
+        list,
+    );
+    unless(0, "coalesce_time", plan.coalesce_time.0 / 100_000, list);
+    unless(0, "irq_delay_ns", plan.irq_delay.0, list);
+    switch("volatile_cache", plan.volatile_cache, list);
+    Facts {
+        driver: "nvme",
+        parameters,
+        numbers: Numbers {
+            major: 259,
+            minors: 1,
+        },
+        ops: Ops {
+            queue_rqs: true,
+            queue_rqs_in_order: true,
+            commit_rqs: true,
+            blocking: false,
+            vectors: true,
+            batches: true,
+            redirects: true,
+        },
+        charges: Charges {
+            queue_rq: Step::NvmeQueueRq,
+            timer: None,
+            last: Some(Step::NvmeDoorbell),
+            commit: Some(Step::NvmeDoorbell),
+            completion: Some(Step::NvmeCompletion),
+            poll: Step::NvmePoll,
+            pair: Some(Pair {
+                submission: Step::NvmeQueueRq,
+                completion: Step::NvmeCompletion,
+            }),
+        },
+    }
+}

@@ -1,0 +1,92 @@
+//! What a device is set up from, and which of its hardware queues is for what.
+
+use crate::plan::{DeviceId, DevicePlan, DiskPlan, Plan};
+use crate::rng::Rng;
+use blkmq::request::{CpuId, HctxId};
+use blkmq::rules::Rules;
+use blkmq::time::Duration;
+
+/// What a device is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceSetup<'a> {
+    /// The device's part of the plan.
+    pub plan: &'a DevicePlan,
+    /// Kernel.
+    pub rules: &'a Rules,
+    /// queue/io_timeout.
+    pub io_timeout: Duration,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Number of the device.
+    pub device: DeviceId,
+    /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
+    pub vector_cpus: &'a [CpuId],
+    /// Request slots: every [`RequestId`] is below.
+    pub requests: u32,
+}
+
+impl<'a> DeviceSetup<'a> {
+    /// That of the device below a queue of a plan, with the CPU of each hctx's vector.
+    pub fn of(
+        plan: &'a Plan,
+        device: DeviceId,
+        of: &'a DiskPlan,
+        vector_cpus: &'a [CpuId],
+    ) -> DeviceSetup<'a> {
+        DeviceSetup {
+            plan: &of.device,
+            rules: &of.queue.rules,
+            io_timeout: of.queue.io_timeout,
+            seed: plan.seed,
+            device,
+            vector_cpus,
+            requests: of.capacity.requests,
+        }
+    }
+
+    /// Random numbers of this device for one purpose.
+    pub(super) fn random(&self, purpose: &str) -> Rng {
+        match self.device.0 {
+            0 => Rng::stream(self.seed, purpose),
+            device => Rng::stream(self.seed, &format!("{purpose}/disk{device}")),
+        }
+    }
+}
+
+/// Which hctx is of which type: DEFAULT ones first, then READ, then POLL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueLayout {
+    /// Hardware queues of all types.
+    count: u16,
+    /// First POLL hctx; `count` if there is none.
+    polled_first: u16,
+}
+
+impl QueueLayout {
+    /// That of a plan. Panics if it has no DEFAULT queue.
+    pub fn new(plan: &DevicePlan) -> QueueLayout {
+        assert!(plan.default_queues > 0, "a device has a DEFAULT queue");
+        let polled_first = plan.default_queues + plan.read_queues;
+        QueueLayout {
+            count: polled_first + plan.poll_queues,
+            polled_first,
+        }
+    }
+
+    /// Hardware queues of all types.
+    pub fn count(self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// POLL hctxs.
+    pub fn polled_count(self) -> usize {
+        usize::from(self.count - self.polled_first)
+    }
+
+    /// Index of `hctx` among the POLL hctxs, `None` of another type. Panics if there is no such
+    /// hctx.
+    pub fn polled_index(self, hctx: HctxId) -> Option<usize> {
+        assert!(hctx.0 < self.count, "hctx {} of {}", hctx.0, self.count);
+        hctx.0.checked_sub(self.polled_first).map(usize::from)
+    }
+}
