@@ -204,6 +204,8 @@ fn kinds() -> Vec<DeviceKind> {
         channels: 8,
         iops_max: 700_000,
         mbps: 3_000,
+        read_mbps: 2_000,
+        write_mbps: 2_000,
         coalesce_count: 4,
         coalesce_time: Duration::from_micros(20),
         irq_delay: Duration(500),

@@ -480,6 +480,8 @@ pub(super) fn nvme(channels: u32) -> NvmePlan {
         channels,
         iops_max: 0,
         mbps: 0,
+        read_mbps: 0,
+        write_mbps: 0,
         coalesce_count: 1,
         coalesce_time: Duration::ZERO,
         irq_delay: Duration::ZERO,

@@ -44,6 +44,8 @@ pub struct Nvme {
     channels_free: u32,
     iops: Pacer,
     bandwidth: Pacer,
+    /// Of reads and of writes alone.
+    directions: [Pacer; 2],
     /// A timer waits for the pacers.
     pace_timer: bool,
     service: Rng,
@@ -66,6 +68,10 @@ struct Entry {
     op: Op,
     sectors: Sectors,
 }
+
+/// Data of so long passes ahead of a direction's limit: the drive's buffers (an assumption). It is
+/// far more than small I/Os need, which the channels limit, and far less than large ones do.
+const BUFFERED: Duration = Duration::from_micros(100);
 
 /// What a timer of the drive stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +134,8 @@ impl Nvme {
             channels_free: plan.channels,
             iops: Pacer::per_second(u64::from(plan.iops_max)),
             bandwidth: Pacer::per_second(u64::from(plan.mbps) << 11),
+            directions: [plan.read_mbps, plan.write_mbps]
+                .map(|mbps| Pacer::with_slack(u64::from(mbps) << 11, BUFFERED)),
             pace_timer: false,
             service: setup.random("nvme/service"),
             in_flight: 0,
@@ -150,7 +158,9 @@ impl Nvme {
             let Some(&hctx) = self.ready.front() else {
                 return;
             };
-            let open = self.iops.open_at().max(self.bandwidth.open_at());
+            let [read, write] = &self.directions;
+            let own = read.open_at().max(write.open_at());
+            let open = self.iops.open_at().max(self.bandwidth.open_at()).max(own);
             if open > now {
                 self.wait_for_pace(open.since(now), out);
                 return;
@@ -180,8 +190,15 @@ impl Nvme {
     fn start(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
         let entry = self.entries[rq.0 as usize];
         self.iops.charge(1, now);
-        if matches!(entry.op, Op::Read | Op::Write) {
-            self.bandwidth.charge(u64::from(entry.sectors.0), now);
+        let direction = match entry.op {
+            Op::Read => Some(0),
+            Op::Write => Some(1),
+            Op::Flush | Op::Discard | Op::WriteZeroes => None,
+        };
+        if let Some(direction) = direction {
+            let sectors = u64::from(entry.sectors.0);
+            self.bandwidth.charge(sectors, now);
+            self.directions[direction].charge(sectors, now);
         }
         self.channels_free -= 1;
         let after = self.service_time(entry.op);

@@ -92,8 +92,12 @@ pub struct NvmePlan {
     pub channels: u32,
     /// Most I/Os a second; 0: no limit beyond channels.
     pub iops_max: u32,
-    /// Bandwidth limit, MiB/s; 0: none.
+    /// Bandwidth limit of reads and writes together, MiB/s; 0: none.
     pub mbps: u32,
+    /// Bandwidth limit of reads, MiB/s; 0: none.
+    pub read_mbps: u32,
+    /// Bandwidth limit of writes, MiB/s; 0: none.
+    pub write_mbps: u32,
     /// Completions gathered before an interrupt (1: one each).
     pub coalesce_count: u32,
     /// Longest that a completion waits for others.

@@ -1,6 +1,6 @@
 //! A rate limit in whole numbers: units pass no faster than so many a second.
 //!
-//! Not a token bucket: an idle time earns no burst.
+//! Without slack an idle time earns no burst: not a token bucket.
 
 use blkmq::time::{Duration, SimTime};
 
@@ -11,8 +11,10 @@ const SECOND: u64 = 1_000_000_000;
 pub(crate) struct Pacer {
     /// Units a second; 0: no limit.
     rate: u64,
-    /// When the next unit may pass.
-    open_at: SimTime,
+    /// Units of so long may pass ahead of their time.
+    slack: Duration,
+    /// When the next unit may pass that is not ahead of its time.
+    due: SimTime,
     /// What the last division left, in 1/rate ns: no rate drifts.
     remainder: u64,
 }
@@ -20,16 +22,22 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// A limit of this many units a second, or none (0).
     pub(crate) fn per_second(rate: u64) -> Pacer {
+        Pacer::with_slack(rate, Duration::ZERO)
+    }
+
+    /// The same over long times; at once no more than passes in `slack` and one more.
+    pub(crate) fn with_slack(rate: u64, slack: Duration) -> Pacer {
         Pacer {
             rate,
-            open_at: SimTime::ZERO,
+            slack,
+            due: SimTime::ZERO,
             remainder: 0,
         }
     }
 
     /// When the next may pass.
     pub(crate) fn open_at(&self) -> SimTime {
-        self.open_at
+        SimTime(self.due.0.saturating_sub(self.slack.0))
     }
 
     /// Lets `units` (less than 2^33) pass now.
@@ -37,12 +45,12 @@ impl Pacer {
         if self.rate == 0 {
             return;
         }
-        if self.open_at < now {
-            self.open_at = now;
+        if self.due < now {
+            self.due = now;
             self.remainder = 0;
         }
         let parts = units * SECOND + self.remainder;
-        self.open_at = self.open_at + Duration(parts / self.rate);
+        self.due = self.due + Duration(parts / self.rate);
         self.remainder = parts % self.rate;
     }
 }

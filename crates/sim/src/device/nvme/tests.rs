@@ -4,6 +4,7 @@ use super::pace::Pacer;
 use crate::device::Action;
 use crate::device::bench::{Bench, Io, nvme, plan, random_ios, reads};
 use crate::plan::{DeviceKind, NvmePlan};
+use blkmq::request::Op;
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 use proptest::prelude::*;
@@ -87,6 +88,27 @@ fn bandwidth_counts_data_only() {
         .collect();
     bench.run(&trims).expect("drains");
     assert!(last_end(&bench) < 1_000_000);
+}
+
+#[test]
+fn a_direction_has_a_limit_of_its_own_that_small_ios_do_not_meet() {
+    let mut limited = nvme(64);
+    (limited.read_mbps, limited.write_mbps) = (0, 1000);
+    let end = |count: usize, op: Op| {
+        let mut bench = bench_of(limited, 1, 64);
+        let ios: Vec<Io> = reads(count).into_iter().map(|io| Io { op, ..io }).collect();
+        bench.run(&ios).expect("drains");
+        last_end(&bench)
+    };
+    // 26 times 4 KiB take the 100 us that pass ahead at 1000 MiB/s; the others wait for their time.
+    let at_once = end(26, Op::Write);
+    assert!(
+        at_once < 13_000,
+        "served in 10 us, and interrupts: {at_once}"
+    );
+    let megabytes_100 = 25_600;
+    assert_eq!(end(megabytes_100 + 26, Op::Write) / 1000, 100_007);
+    assert!(end(megabytes_100, Op::Read) < 10_000_000);
 }
 
 #[test]

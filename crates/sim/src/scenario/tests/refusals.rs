@@ -1,0 +1,409 @@
+//! Scenarios, options and fio files that are refused, and what is said of them.
+
+use super::*;
+
+const BAD_TOML: &[(&str, &str)] = &[
+    ("[queue", "dir/s.toml:1: "),
+    (
+        "[queue]\nfifo_bach = 1",
+        "dir/s.toml:2: unknown field `fifo_bach`; did you mean `fifo_batch`?",
+    ),
+    (
+        "[quue]\n",
+        "dir/s.toml:1: unknown field `quue`; did you mean `queue`?",
+    ),
+    (
+        "[machine]\n\ncpus = \"two\"",
+        "dir/s.toml:3: invalid type: string \"two\", expected u16",
+    ),
+    (
+        "[queue]\nnomerges = -1",
+        "dir/s.toml:2: invalid value: integer `-1`, expected u8",
+    ),
+    (
+        "[queue]\nnomerges = 3",
+        "dir/s.toml:2: queue.nomerges: 3 is not 0 to 2",
+    ),
+    (
+        "[queue]\nrq_affinity = 3",
+        "dir/s.toml:2: queue.rq_affinity: 3 is not 0 to 2",
+    ),
+    (
+        "[queue]\nio_timeout = 0",
+        "dir/s.toml:2: queue.io_timeout: is at least 1 ms",
+    ),
+    (
+        "[queue]\nrules = \"v5.4\"",
+        "dir/s.toml:2: queue.rules: no rules of a kernel `v5.4`; there are v6.1",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v4\"",
+        "dir/s.toml:3: queue.series: no series `v4`; there are stock, poc, v1, v2, v2-repaired, v3,",
+    ),
+    (
+        "[queue]\nscheduler = \"none\"\nseries = \"v3\"",
+        "dir/s.toml:3: queue.series: v3 changes mq-deadline, but the scheduler is none",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v3\"\ndd_cpu_buckets = 8",
+        "dir/s.toml:4: queue.dd_cpu_buckets: the series v3 has no insertion buckets",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v2\"\ndd_cpu_buckets = 0",
+        "dir/s.toml:4: queue.dd_cpu_buckets: 0 is not 1 to 1024",
+    ),
+    (
+        "[queue]\nscheduler = \"mqdeadline\"",
+        "dir/s.toml:2: queue.scheduler: no scheduler `mqdeadline`; did you mean `mq-deadline`?",
+    ),
+    (
+        "[queue]\nscheduler = \"bfq\"",
+        "dir/s.toml:2: queue.scheduler: bfq is not modelled",
+    ),
+    (
+        "[queue]\nfifo_batch = 1",
+        "dir/s.toml:2: queue.fifo_batch: an attribute of mq-deadline, but the scheduler is none",
+    ),
+    (
+        "[queue]\nnr_requests = 65",
+        "dir/s.toml:2: queue.nr_requests: 65 is more than 64, the device's tags",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nnr_requests = 3",
+        "dir/s.toml:3: queue.nr_requests: 3 is less than 4",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nnr_requests = 4096",
+        "dir/s.toml:3: queue.nr_requests: 4096 is more than 2048",
+    ),
+    (
+        "[queue]\nscheduler = \"mq-deadline\"\nfifo_batch = 9999999999",
+        "dir/s.toml:3: queue.fifo_batch: fifo_batch: \"9999999999\" is outside",
+    ),
+    (
+        "[queue]\nmax_sectors_kb = 128",
+        "dir/s.toml:2: queue.max_sectors_kb: 128 is not 4 (a page) to 127",
+    ),
+    (
+        "[machine]\nprofile = \"ryzen-7950\"",
+        "dir/s.toml:2: machine.profile: no profile `ryzen-7950`; did you mean `ryzen-7950x`?",
+    ),
+    (
+        "[machine]\nprofile = \"pdp11\"",
+        "dir/s.toml:2: machine.profile: no profile `pdp11`; there are ryzen-7950x, xeon-10c",
+    ),
+    (
+        "[machine]\ncpus = 33",
+        "dir/s.toml:2: machine.cpus: 33 is not 1 to 32",
+    ),
+    (
+        "[machine]\nhz = 64",
+        "dir/s.toml:2: machine.hz: 64 is none of",
+    ),
+    (
+        "[[job]]\niodpeth = 4\ndirect = 1",
+        "dir/s.toml:2: job.0.iodpeth: no such fio option; did you mean `iodepth`?",
+    ),
+    (
+        "[[job]]\ndirect = 1\nbs = 0",
+        "dir/s.toml:3: job.0.bs: an I/O of 0 bytes",
+    ),
+    (
+        "[[job]]\ndirect = 1\nblocksize = \"1000\"",
+        "dir/s.toml:3: job.0.blocksize: 1000 to 1000 bytes are not whole",
+    ),
+    (
+        "[[job]]\ndirect = 1.5",
+        "dir/s.toml:2: job.0.direct: expected a string, a whole number, true or false",
+    ),
+    (
+        "[[job]]\ndirect = 1\nbs = \"4k\"\nblocksize = \"8k\"",
+        "dir/s.toml:3: job.0.bs: blocksize is the same option",
+    ),
+    (
+        "[[job]]\nrw = \"read\"\ndirect = 0",
+        "dir/s.toml:3: job.0.direct: buffered I/O is not modelled",
+    ),
+    (
+        "[[job]]\ndirect = 1\ncpus_allowed = \"40\"",
+        "dir/s.toml:3: job.0.cpus_allowed: there is no CPU 40",
+    ),
+    (
+        "[[job]]\ndirect = 1\noffset = \"300g\"",
+        "dir/s.toml:3: job.0.offset: behind the end of nullb0",
+    ),
+    (
+        "[[job]]\ndirect = 1\nsize = \"300g\"",
+        "dir/s.toml:3: job.0.size: 629145600 sectors from sector 0 on end behind",
+    ),
+    (
+        "[[job]]\ndirect = 1\nrw = \"trim\"",
+        "dir/s.toml:3: job.0.rw: nullb0 takes no discards",
+    ),
+    (
+        "[[job]]\ndirect = 1\nioengine = \"io_uring\"\niodepth = 65536\nbs = \"1g\"",
+        "dir/s.toml:1: job: ",
+    ),
+];
+
+#[test]
+fn bad_scenarios() {
+    for (text, want) in BAD_TOML {
+        let device = "\n[device]\ntype = \"null_blk\"\n";
+        let whole = if text.starts_with("[[job]]") {
+            format!("{text}{device}")
+        } else {
+            format!("{text}{device}{JOB}")
+        };
+        let got = error(&whole);
+        assert!(got.starts_with(want), "{whole}\n  got {got}\n want {want}");
+    }
+    assert!(
+        error("[device]\ntype = \"null_blk\"\n").starts_with("dir/s.toml: job: there is no job")
+    );
+}
+
+const BAD_DEVICES: &[(&str, &str)] = &[
+    ("", "expected TYPE,PARAMETER=VALUE"),
+    ("irqmode=1", "expected TYPE,PARAMETER=VALUE"),
+    ("null_blk,irqmode", "`irqmode` is not PARAMETER=VALUE"),
+    ("null_blk,irqmode=", "`irqmode=` is not PARAMETER=VALUE"),
+    ("null_blk,irqmode=1,irqmode=2", "irqmode is given twice"),
+    (
+        "null_blk,irq_mode=1",
+        "unknown field `irq_mode`; did you mean `irqmode`?",
+    ),
+    (
+        "null_blk,irqmode=fast",
+        "invalid type: string \"fast\", expected u8",
+    ),
+    (
+        "nul_blk",
+        "device.type: no device `nul_blk`; did you mean `null_blk`?",
+    ),
+    (
+        "floppy",
+        "device.type: no device `floppy`; there are null_blk, nvme, scsi_debug",
+    ),
+    (
+        "null_blk,channels=4",
+        "device.channels: null_blk has no such parameter; it has",
+    ),
+    ("null_blk,irqmode=3", "device.irqmode: 3 is not 0 to 2"),
+    (
+        "null_blk,completion_nsec=5000",
+        "device.completion_nsec: has a meaning with irqmode=2 only",
+    ),
+    (
+        "null_blk,hw_queue_depth=0",
+        "device.hw_queue_depth: 0 is not 1 to 10240",
+    ),
+    ("null_blk,bs=1000", "device.bs: 1000 is none of"),
+    (
+        "null_blk,discard=1",
+        "device.discard: needs memory_backed=1",
+    ),
+    (
+        "null_blk,cache_size=16",
+        "device.cache_size: needs memory_backed=1",
+    ),
+    ("null_blk,queue_mode=0", "device.queue_mode: only 2"),
+    (
+        "null_blk,nr_devices=0",
+        "device.nr_devices: 0 is not 1 to 255",
+    ),
+    (
+        "null_blk,mbps=50000",
+        "device.mbps: 50000 is not 0 to 40960",
+    ),
+    (
+        "null_blk,blocking=2",
+        "invalid value: integer `2`, expected a switch",
+    ),
+    (
+        "null_blk,fault.busy=1",
+        "device.fault.busy: a device that is always busy",
+    ),
+    (
+        "null_blk,fault.requeue=2/2",
+        "device.fault.requeue: a device that gives all back",
+    ),
+    (
+        "null_blk,fault.busy=3/2",
+        "invalid value: string \"3/2\", expected a chance",
+    ),
+    (
+        "null_blk,fault.busy=1/0",
+        "invalid value: string \"1/0\", expected a chance",
+    ),
+    (
+        "null_blk,fault.busy_status=later",
+        "device.fault.busy_status: `later` is neither",
+    ),
+    (
+        "nvme,io_queue_depth=1",
+        "device.io_queue_depth: 1 is not 2 to 4095",
+    ),
+    (
+        "nvme,coalesce_threshold=8",
+        "device.coalesce_threshold: needs coalesce_time",
+    ),
+    ("nvme,nr_queues=0", "device.nr_queues: 0 is not 1 to 65535"),
+    (
+        "nvme,jitter_percent=101",
+        "device.jitter_percent: 101 is not 0 to 100",
+    ),
+    ("nvme,latency_ns=0", "device.latency_ns: 0 is not 1 to"),
+    (
+        "scsi_debug,num_tgts=2",
+        "device.num_tgts: only 1 is modelled",
+    ),
+    (
+        "scsi_debug,max_queue=193",
+        "device.max_queue: 193 is not 1 to 192",
+    ),
+    (
+        "scsi_debug,poll_queues=1",
+        "device.poll_queues: 1 of submit_queues=1 leave none",
+    ),
+    (
+        "scsi_debug,ndelay=1000000000",
+        "device.ndelay: 1000000000 is not 0 to",
+    ),
+];
+
+#[test]
+fn bad_device_options() {
+    for (text, want) in BAD_DEVICES {
+        let made = fio("[j]\nfilename=/dev/nullb0\ndirect=1\n")
+            .unwrap()
+            .set_device(text);
+        let got = made
+            .and_then(|s| s.plan(PROFILES))
+            .expect_err(text)
+            .to_string();
+        assert!(
+            got.starts_with(&format!("--device {text}: {want}")),
+            "{text}\n  {got}"
+        );
+    }
+}
+
+const BAD_SETS: &[(&str, &str)] = &[
+    ("queue.fifo_batch", "expected KEY=VALUE"),
+    ("queue.fifo_batch=", "queue.fifo_batch needs a value"),
+    ("=1", "`` is no name"),
+    ("queue.=1", "`queue.` is no name"),
+    (
+        "queue.fifo_bach=1",
+        "unknown field `fifo_bach`; did you mean `fifo_batch`?",
+    ),
+    (
+        "queues.fifo_batch=1",
+        "unknown field `queues`; did you mean `queue`?",
+    ),
+    (
+        "queue.fifo_batch=many",
+        "invalid type: string \"many\", expected i64",
+    ),
+    ("queue=1", "`queue` is a table"),
+    ("seed.x=1", "`seed` is a value, not a table"),
+    (
+        "machine.cpus=70000",
+        "invalid value: integer `70000`, expected u16",
+    ),
+    ("machine.cpus=64", "machine.cpus: 64 is not 1 to 32"),
+    (
+        "job.iodpeth=4",
+        "job.0.iodpeth: no such fio option; did you mean `iodepth`?",
+    ),
+    ("job.0.iodepth=4", "write job.OPTION=VALUE"),
+    ("job.bs=0", "job.0.bs: an I/O of 0 bytes"),
+    (
+        "device.type=nvm",
+        "device.type: no device `nvm`; did you mean `nvme`?",
+    ),
+];
+
+#[test]
+fn bad_sets() {
+    for (text, want) in BAD_SETS {
+        let base = format!("seed = 1\n[queue]\nnomerges = 0\n[device]\ntype = \"null_blk\"\n{JOB}");
+        let made = scenario(&base).unwrap().set(text);
+        let got = made
+            .and_then(|s| s.plan(PROFILES))
+            .expect_err(text)
+            .to_string();
+        assert!(
+            got.starts_with(&format!("--set {text}: {want}")),
+            "{text}\n  {got}"
+        );
+    }
+}
+
+const BAD_FIO: &[(&str, &str)] = &[
+    (
+        "[j]\ndirect=1\n",
+        "j.fio: device: no device is told: give --device null_blk",
+    ),
+    (
+        "[j]\ndirect=1\nfilename=/dev/vdb\n",
+        "j.fio:3: job.0.filename: /dev/vdb is no device that is modelled",
+    ),
+    (
+        "[j]\ndirect=1\nfilename=/tmp/file\n",
+        "j.fio:3: job.0.filename: /tmp/file is no device",
+    ),
+    (
+        "[j]\nfilename=/dev/nullb0\ndirect=0\n",
+        "j.fio:3: job.0.direct: buffered I/O is not modelled",
+    ),
+    (
+        "[j]\nfilename=/dev/nullb0\n[k]\nfilename=/dev/vdb\n",
+        "j.fio:4: job.1.filename: /dev/vdb is no device",
+    ),
+    (
+        "[j]\nfilename=/dev/nullb0:/dev/nullb1\n[k]\nbs=4k\n",
+        "j.fio:3: job.1.filename: the job names none of the devices; they are /dev/nullb0, \
+         /dev/nullb1",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=io_uring\nhipri\n",
+        "j.fio:5: job.0.hipri: the device has no poll queues",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\nrw=write\nioengine=io_uring\nhipri\nfdatasync=4\n",
+        "j.fio:6: fdatasync: a ring that polls (hipri) takes no sync",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\nrw=write\nioengine=io_uring\ndirect=1\nhipri\nfsync=1\n",
+        "j.fio:7: fsync: a ring that polls (hipri) takes no sync",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\nioengine=io_uring\nhipri\n",
+        "j.fio:4: job.0.hipri: the device has no poll queues",
+    ),
+    (
+        "[j]\nfilename=/dev/nvme0n1\ndirect=0\nioengine=io_uring\nhipri\n",
+        "j.fio:5: hipri: polled I/O goes around the page cache",
+    ),
+    (
+        "[j]\nfilename=/dev/sda\ndirect=1\nsize=9m\n",
+        "j.fio:4: job.0.size: 18432 sectors from sector 0 on end behind sda",
+    ),
+    (
+        "[j]\nfilename=/dev/nullb0\ndirect=1\nverify=md5\n",
+        "j.fio:4: verify: not modelled",
+    ),
+];
+
+#[test]
+fn bad_fio_files() {
+    for (text, want) in BAD_FIO {
+        let got = fio(text)
+            .and_then(|s| s.plan(PROFILES))
+            .expect_err(text)
+            .to_string();
+        assert!(got.starts_with(want), "{text}\n  {got}");
+    }
+}
