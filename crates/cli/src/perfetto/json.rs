@@ -13,6 +13,9 @@ use sim::recorder::{SpanKind, Timeline};
 use super::lives::{Life, Lives, Phase};
 use super::slices;
 
+/// Says that this is no measurement: in the metadata, and beside the CPUs.
+const ORIGIN: &str = concat!("simulated by blksim ", env!("CARGO_PKG_VERSION"));
+
 const CPUS: u32 = 1;
 const LOCKS: u32 = 2;
 const IOS: u32 = 3;
@@ -33,7 +36,7 @@ pub(super) fn trace(
     disk_name: impl Fn(QueueId) -> Option<String>,
 ) -> String {
     let mut out = Events::default();
-    out.named("process_name", CPUS, 0, "CPUs");
+    out.named("process_name", CPUS, 0, &format!("CPUs, {ORIGIN}"));
     out.named("process_name", LOCKS, 0, "locks");
     out.named("process_name", IOS, 0, "I/Os");
     cpus(timeline, task_name, &mut out);
@@ -207,7 +210,9 @@ impl Events {
 
     fn finish(self) -> String {
         format!(
-            "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n",
+            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"origin\":{}}},\
+             \"traceEvents\":[\n{}\n]}}\n",
+            quoted(ORIGIN),
             self.0
         )
     }

@@ -42,7 +42,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
         match drawn {
             Ok(scene) => figures.push(Figure {
                 name: name.to_owned(),
-                scene,
+                scene: scene.signed(&groups.origin),
             }),
             Err(why) => notes.push(format!("{name}: left out: {why}")),
         }

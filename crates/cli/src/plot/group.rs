@@ -27,6 +27,8 @@ pub(crate) struct Groups<'a> {
     pub(crate) series: Vec<Series<'a>>,
     /// One line.
     pub(crate) common: String,
+    /// For every picture: these are no measurements.
+    pub(crate) origin: String,
 }
 
 /// What may tell runs apart. Those that are equal in all runs are told once.
@@ -39,6 +41,14 @@ fn parts(run: &Run) -> [String; 6] {
         format!("kernel {}", run.rules),
         run.options.clone(),
     ]
+}
+
+/// Says who simulated the runs.
+fn origin(runs: &[Run]) -> String {
+    let mut versions: Vec<&str> = runs.iter().map(|run| run.version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    format!("simulated by blksim {}", versions.join(" and "))
 }
 
 impl<'a> Groups<'a> {
@@ -103,7 +113,11 @@ impl<'a> Groups<'a> {
         if runs.iter().all(|run| run.seed == runs[0].seed) {
             common.push_str(&format!(", seed {}", runs[0].seed));
         }
-        Ok(Groups { series, common })
+        Ok(Groups {
+            origin: origin(runs),
+            series,
+            common,
+        })
     }
 
     /// The numbers of threads of all series, ascending.

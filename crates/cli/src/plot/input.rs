@@ -53,6 +53,8 @@ pub(crate) struct Details {
 pub(crate) struct Run {
     /// Where it came from: a file's name, or nothing.
     pub(crate) file: String,
+    /// Of the program that simulated it.
+    pub(crate) version: String,
     pub(crate) scenario: String,
     pub(crate) scheduler: String,
     pub(crate) rules: String,
@@ -111,6 +113,7 @@ impl Run {
         };
         let mut run = Run {
             file: String::new(),
+            version: about.text("version")?,
             scenario: about.text("scenario")?,
             scheduler: about.text("scheduler")?,
             rules: about.text("rules")?,

@@ -26,7 +26,16 @@ pub(crate) fn svg(scene: &Scene) -> String {
     // Two units are a pixel.
     let full = format!("<svg width=\"{width}\" height=\"{height}\"");
     let half = format!("<svg width=\"{}\" height=\"{}\"", width / 2, height / 2);
-    text.replacen(&full, &half, 1)
+    let text = text.replacen(&full, &half, 1);
+    let (head, body) = text.split_once(">\n").expect("a picture has a head");
+    format!("{head}>\n<desc>{}</desc>\n{body}", escaped(&scene.origin))
+}
+
+/// Text as it stands between tags.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// The scene as a PNG file, with twice the SVG's pixels each way.
@@ -38,6 +47,10 @@ pub(crate) fn png(scene: &Scene) -> Vec<u8> {
     let mut encoder = png::Encoder::new(&mut file, scene.width, scene.height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
+    // The version of a report that was read may hold any text; a chunk takes Latin-1 alone.
+    let origin: String = scene.origin.chars().filter(char::is_ascii).collect();
+    let noted = encoder.add_text_chunk("Source".to_owned(), origin);
+    noted.expect("ASCII is Latin-1");
     let mut writer = encoder.write_header().expect("a buffer takes all");
     let written = writer.write_image_data(&pixels);
     written.expect("the buffer has the size of the picture");

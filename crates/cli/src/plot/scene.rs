@@ -88,27 +88,52 @@ pub(crate) enum Item {
     },
 }
 
+/// The sheet itself: the first item of every scene.
+fn paper(width: u32, height: u32) -> Item {
+    Item::Rect {
+        from: Point::new(0, 0),
+        to: Point::new(width as i32, height as i32),
+        colour: WHITE,
+    }
+}
+
+/// Height of the line at the foot of a page.
+const FOOT: u32 = 36;
+/// Size of its letters.
+const FOOT_SIZE: u32 = 20;
+
 /// A picture.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Scene {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) items: Vec<Item>,
+    /// Who made what is shown: in the file's metadata, and at the foot of the page.
+    pub(crate) origin: String,
 }
 
 impl Scene {
     /// An empty sheet.
     pub(crate) fn new(width: u32, height: u32) -> Scene {
-        let paper = Item::Rect {
-            from: Point::new(0, 0),
-            to: Point::new(width as i32, height as i32),
-            colour: WHITE,
-        };
         Scene {
             width,
             height,
-            items: vec![paper],
+            items: vec![paper(width, height)],
+            origin: String::new(),
         }
+    }
+
+    /// The same with a line at its foot, and in its metadata, that says who made it.
+    pub(crate) fn signed(mut self, origin: &str) -> Scene {
+        self.height += FOOT;
+        self.items[0] = paper(self.width, self.height);
+        let at = (
+            self.width as i32 - FOOT as i32,
+            (self.height - FOOT / 2) as i32,
+        );
+        self.text(at, origin, Style::new(FOOT_SIZE, FAINT, Anchor::Right));
+        origin.clone_into(&mut self.origin);
+        self
     }
 
     pub(crate) fn line(&mut self, points: &[(i32, i32)], colour: Colour, width: u32) {

@@ -202,7 +202,12 @@ fn a_trace_parses_nests_and_stays_in_its_window() {
         let ran = place.blksim(&args);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let trace = json(&place, "t.json");
+        let origin = concat!("simulated by blksim ", env!("CARGO_PKG_VERSION"));
+        assert_eq!(trace["otherData"]["origin"], origin);
         let events = trace["traceEvents"].as_array().unwrap();
+        let cpus = |event: &&Value| event["name"] == "process_name" && event["pid"] == 1;
+        let cpus = events.iter().find(cpus).unwrap();
+        assert_eq!(cpus["args"]["name"], format!("CPUs, {origin}"));
         check_nesting(events);
         assert!(check_lives(events) > 10);
         for event in events.iter().filter(|event| event["ph"] == "X") {

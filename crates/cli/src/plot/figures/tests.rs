@@ -16,6 +16,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
     };
     Run {
         file: String::new(),
+        version: "1.2.3".to_owned(),
         scenario: "scaling".to_owned(),
         scheduler: scheduler.to_owned(),
         rules: "v6.12".to_owned(),
@@ -77,6 +78,33 @@ fn check_texts(name: &str, scene: &Scene) {
     }
 }
 
+/// A picture says that it shows no measurement: to who looks at it, and to programs.
+fn check_origin(figure: &Figure, svg: &str, png: &[u8]) {
+    let origin = "simulated by blksim 1.2.3";
+    let is_text = |item: &Item| matches!(item, Item::Text { text, .. } if text == origin);
+    assert!(figure.scene.items.iter().any(is_text), "{}", figure.name);
+    assert_eq!(svg.matches(origin).count(), 2, "{}", figure.name);
+    assert!(svg.contains(&format!("<desc>{origin}</desc>")));
+    let reader = png::Decoder::new(std::io::Cursor::new(png))
+        .read_info()
+        .unwrap();
+    let texts = &reader.info().uncompressed_latin1_text;
+    assert!(
+        texts
+            .iter()
+            .any(|t| t.keyword == "Source" && t.text == origin)
+    );
+}
+
+#[test]
+fn runs_of_two_versions_are_told() {
+    let mut other = run("mq-deadline", 1.0);
+    other.version = "1.3.0".to_owned();
+    let runs = [other, run("none", 1.0)];
+    let groups = Groups::new(&runs).unwrap();
+    assert_eq!(groups.origin, "simulated by blksim 1.2.3 and 1.3.0");
+}
+
 fn check(runs: &[Run], count: usize) {
     let (figures, notes) = drawn(runs);
     assert_eq!(figures.len(), count, "{notes:?}");
@@ -84,7 +112,9 @@ fn check(runs: &[Run], count: usize) {
     for figure in &figures {
         check_texts(&figure.name, &figure.scene);
         assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
-        assert_eq!(&render::png(&figure.scene)[1..4], b"PNG");
+        let png = render::png(&figure.scene);
+        assert_eq!(&png[1..4], b"PNG");
+        check_origin(figure, &render::svg(&figure.scene), &png);
     }
 }
 
