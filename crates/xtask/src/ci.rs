@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::step::{Outcome, Result};
-use crate::{btt, checks, deny, determinism, reproduce, specs, tidy};
+use crate::{bench_explore, btt, checks, deny, determinism, reproduce, specs, speed, tidy};
 
 type Step = (&'static str, fn() -> Result);
 
@@ -22,20 +22,36 @@ const STEPS: &[Step] = &[
     ("explore", checks::explore),
     ("loom", checks::loom),
     ("specs", || specs::check(false)),
-    ("mutants", specs::mutants),
+    // Those of the step machines are tests of `explore` and `loom`.
+    ("mutants", specs::spec_mutants),
     ("bench --smoke", || checks::bench(true)),
+    ("speed", || speed::run(false)),
     ("btt", btt::run),
 ];
+
+/// What takes too long for every change: `--full` does it as well, before an issue is resolved.
+const LONG_STEPS: &[Step] = &[
+    ("specs --full", || specs::check(true)),
+    ("soak", || checks::soak(SOAK_SEED, Some(3))),
+    ("bench explore", bench_explore::run),
+];
+
+/// Seed of the first of the rounds.
+const SOAK_SEED: u64 = 1;
 
 /// Run all steps and print a table of them.
 #[expect(
     clippy::disallowed_methods,
     reason = "seconds of our own steps, not of a simulation"
 )]
-pub(crate) fn run() -> ExitCode {
+pub(crate) fn run(full: bool) -> ExitCode {
     let start = Instant::now();
+    let steps: Vec<&Step> = STEPS
+        .iter()
+        .chain(if full { LONG_STEPS } else { &[] })
+        .collect();
     let mut table = Vec::new();
-    for (name, step) in STEPS {
+    for (name, step) in &steps {
         println!("\n== {name}");
         let start = Instant::now();
         let result = step();
@@ -51,7 +67,7 @@ pub(crate) fn run() -> ExitCode {
             break;
         }
     }
-    let done = table.len() == STEPS.len() && !table.iter().any(|row| row.contains("FAILED: "));
+    let done = table.len() == steps.len() && !table.iter().any(|row| row.contains("FAILED: "));
     println!("\n{}", table.join("\n"));
     println!(
         "{:<14} {:>7.1} s  {}",

@@ -13,6 +13,7 @@ mod determinism;
 mod paths;
 mod reproduce;
 mod specs;
+mod speed;
 mod step;
 mod tidy;
 
@@ -31,7 +32,12 @@ struct Args {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Everything below, in order; stops at the first failure
-    Ci,
+    Ci {
+        /// Also what takes long: all variants of the specifications, random exploration, the
+        /// explorer against TLC
+        #[arg(long)]
+        full: bool,
+    },
     /// House rules that no compiler checks
     Tidy,
     /// Tests of the whole workspace, debug build
@@ -68,6 +74,12 @@ enum Command {
         #[arg(long)]
         smoke: bool,
     },
+    /// Instructions of one simulated I/O, against benches/baseline.toml
+    Speed {
+        /// Write what was measured as the new baseline
+        #[arg(long)]
+        write: bool,
+    },
     /// Compare the import's statistics with those of btt
     Btt,
     /// Long random exploration; runs until it fails or is stopped
@@ -91,7 +103,7 @@ enum BenchOf {
 fn main() -> ExitCode {
     let command = Args::parse().command;
     let result = match command {
-        Command::Ci => return ci::run(),
+        Command::Ci { full } => return ci::run(full),
         Command::Tidy => tidy::run(),
         Command::Test => checks::test(),
         Command::Determinism => determinism::run(),
@@ -107,6 +119,7 @@ fn main() -> ExitCode {
             ..
         } => bench_explore::run(),
         Command::Bench { smoke, what: None } => checks::bench(smoke),
+        Command::Speed { write } => speed::run(write),
         Command::Btt => btt::run(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };

@@ -105,6 +105,10 @@ const RULES: &[Rule] = &[
         check: shape::files_stay_short,
     },
     Rule {
+        name: "file-length-median",
+        check: shape::half_of_the_files_are_short,
+    },
+    Rule {
         name: "function-length",
         check: shape::functions_fit_a_screen,
     },

@@ -56,11 +56,13 @@ links docs/a.md [x](gone.md)
 #[test]
 fn every_rule_catches_its_mutant() {
     let wide = "x".repeat(101);
-    let long = "\n".repeat(501);
+    let long = "\n".repeat(801);
+    let longish = "\n".repeat(201);
     let tall = format!("fn f() {{{}}}", "\n".repeat(70));
     let mut mutants: Vec<(&str, &str, &str)> = vec![
         ("columns", "crates/sim/src/a.rs", &wide),
         ("file-length", "crates/sim/src/a.rs", &long),
+        ("file-length-median", "crates/sim/src/a.rs", &longish),
         ("function-length", "crates/sim/src/a.rs", &tall),
     ];
     for line in MUTANTS.trim().lines() {

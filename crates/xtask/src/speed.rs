@@ -1,0 +1,213 @@
+//! `cargo xtask speed`: instructions of one simulated I/O, against benches/baseline.toml.
+//!
+//! Counted under callgrind in two runs that differ in their length alone: what is left of the
+//! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
+//! counts repeat to the last digit, so that 3 % is a change of the code.
+
+use std::path::Path;
+use std::{fs, thread};
+
+use toml::{Table, Value};
+
+use crate::step::{Failure, Outcome, Result, Run};
+use crate::{determinism, paths, step};
+
+/// How much dearer an I/O may be than its baseline, percent. What is cheaper by more is told.
+const TOLERANCE: f64 = 3.0;
+/// Lengths of the two runs.
+const RUNTIMES: [&str; 2] = ["5ms", "15ms"];
+/// Where the figures are.
+const BASELINE: &str = "benches/baseline.toml";
+
+/// What one run took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Counted {
+    instructions: u64,
+    ios: u64,
+}
+
+/// Counts, and compares or writes.
+pub(crate) fn run(write: bool) -> Result {
+    if !paths::has_program("valgrind") {
+        return step::missing_tool("valgrind is missing");
+    }
+    let file = paths::root().join(BASELINE);
+    let text = fs::read_to_string(&file);
+    let text = text.map_err(|e| Failure(format!("{BASELINE}: cannot read: {e}")))?;
+    let baseline = baseline(&text)?;
+    let blksim = determinism::build(
+        "release",
+        &["build", "--package", "blksim", "--locked", "--release"],
+    )?;
+    let mut measured = Vec::new();
+    for (scenario, _) in &baseline {
+        let value = per_io(&blksim, scenario)?;
+        println!("{scenario}: {value:.0} instructions an I/O");
+        measured.push((scenario.clone(), value));
+    }
+    if write {
+        let text = rewritten(&text, &measured);
+        fs::write(&file, text).map_err(|e| Failure(format!("{BASELINE}: cannot write: {e}")))?;
+        println!("{BASELINE}: written; its date and machine are yours to correct");
+        return Ok(Outcome::Passed);
+    }
+    let judged = baseline.iter().zip(&measured);
+    let dearer: Vec<String> = judged
+        .filter_map(|((scenario, known), (_, now))| judge(scenario, *known, *now))
+        .collect();
+    if dearer.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Err(Failure(dearer.join("\n")))
+}
+
+/// Scenarios with the instructions of an I/O.
+fn baseline(text: &str) -> Result<Vec<(String, f64)>> {
+    let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
+    let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
+    let figures = table.get("instructions").and_then(Value::as_table);
+    let figures = figures.ok_or_else(|| wrong("[instructions] is missing".to_owned()))?;
+    let figure = |(name, value): (&String, &Value)| {
+        let known = value.as_integer().filter(|known| *known > 0);
+        let known = known.ok_or_else(|| wrong(format!("{name}: expected a whole number")))?;
+        Ok((name.clone(), known as f64))
+    };
+    let figures = figures.iter().map(figure).collect::<Result<Vec<_>>>()?;
+    if figures.is_empty() {
+        return Err(wrong("[instructions] is empty".to_owned()));
+    }
+    Ok(figures)
+}
+
+/// What is to be said of a scenario that became dearer than the tolerance.
+fn judge(scenario: &str, known: f64, now: f64) -> Option<String> {
+    let percent = 100.0 * (now / known - 1.0);
+    if percent < -TOLERANCE {
+        println!("{scenario}: {percent:+.1} %: write it down with `cargo xtask speed --write`");
+    }
+    (percent > TOLERANCE).then(|| {
+        format!(
+            "{scenario}: {now:.0} instructions an I/O, {known:.0} in {BASELINE}: {percent:+.1} %, \
+             expected at most +{TOLERANCE} %"
+        )
+    })
+}
+
+/// The text with other figures; comments stay.
+fn rewritten(text: &str, measured: &[(String, f64)]) -> String {
+    let line = |line: &str| {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        let found = measured.iter().find(|(scenario, _)| scenario == key);
+        found.map_or_else(
+            || line.to_owned(),
+            |(scenario, value)| format!("{scenario} = {value:.0}"),
+        )
+    };
+    text.lines().map(|text| line(text) + "\n").collect()
+}
+
+/// Instructions of an I/O: the two runs side by side, one a core.
+fn per_io(blksim: &Path, scenario: &str) -> Result<f64> {
+    let [short, long] = thread::scope(|scope| {
+        RUNTIMES
+            .map(|runtime| scope.spawn(move || counted(blksim, scenario, runtime)))
+            .map(|run| {
+                run.join()
+                    .unwrap_or_else(|_| Err(Failure("a thread ended".to_owned())))
+            })
+    });
+    slope(short?, long?)
+        .ok_or_else(|| Failure(format!("{scenario}: the longer run has no more I/Os")))
+}
+
+/// Instructions for each I/O that the longer run has more.
+fn slope(short: Counted, long: Counted) -> Option<f64> {
+    let ios = long.ios.checked_sub(short.ios).filter(|ios| *ios > 0)?;
+    let instructions = long.instructions.checked_sub(short.instructions)?;
+    Some(instructions as f64 / ios as f64)
+}
+
+fn counted(blksim: &Path, scenario: &str, runtime: &str) -> Result<Counted> {
+    let folder = paths::target_dir().join("speed");
+    fs::create_dir_all(&folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
+    let profile = folder.join(format!("{scenario}-{runtime}.callgrind"));
+    let printed = Run::new("valgrind", &["--tool=callgrind"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
+        .arg(blksim)
+        .arg("run")
+        .arg(scenario)
+        .arg("--runtime")
+        .arg(runtime)
+        .arg("--csv")
+        .arg("-")
+        .printed()?;
+    let counts = instructions(&printed.stderr).zip(ios(&printed.stdout));
+    match counts.filter(|_| printed.success) {
+        Some((instructions, ios)) => Ok(Counted { instructions, ios }),
+        None => Err(Failure(format!(
+            "{scenario}: not counted:\n{}",
+            printed.stderr
+        ))),
+    }
+}
+
+/// `==123== Collected : 456`.
+fn instructions(stderr: &str) -> Option<u64> {
+    let line = stderr.lines().find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// Sum of the column `ios`.
+fn ios(csv: &str) -> Option<u64> {
+    let mut rows = csv.lines().map(|row| row.split(','));
+    let column = rows.next()?.position(|name| name == "ios")?;
+    rows.map(|mut row| row.nth(column)?.parse::<u64>().ok())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_percent_are_allowed_and_no_more() {
+        assert_eq!(judge("a", 1000.0, 1030.0), None);
+        assert_eq!(judge("a", 1000.0, 500.0), None);
+        let dearer = judge("a", 1000.0, 1031.0).unwrap();
+        assert!(
+            dearer.contains("a: 1031") && dearer.contains("+3.1 %"),
+            "{dearer}"
+        );
+    }
+
+    #[test]
+    fn only_what_the_longer_run_has_more_counts() {
+        let of = |instructions, ios| Counted { instructions, ios };
+        assert_eq!(slope(of(1_000, 10), of(4_000, 20)), Some(300.0));
+        assert_eq!(slope(of(1_000, 10), of(4_000, 10)), None);
+        assert_eq!(slope(of(4_000, 10), of(1_000, 20)), None);
+    }
+
+    #[test]
+    fn counts_are_read_from_what_the_programs_print() {
+        let stderr = "==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n";
+        assert_eq!(instructions(stderr), Some(1_234_567));
+        assert_eq!(instructions("no"), None);
+        assert_eq!(ios("job,ios,bytes\na,3,9\nb,4,9\n"), Some(7));
+        assert_eq!(ios("job,bytes\na,3\n"), None);
+    }
+
+    #[test]
+    fn the_baseline_is_a_table_and_keeps_its_comments() {
+        let text = "# why\ndate = \"today\"\n[instructions]\na = 10\nb = 20\n";
+        let known = [("a".to_owned(), 10.0), ("b".to_owned(), 20.0)];
+        assert_eq!(baseline(text).unwrap(), known);
+        let written = rewritten(text, &[("b".to_owned(), 31.4)]);
+        assert_eq!(written, text.replace("20", "31"));
+        for bad in ["", "[instructions]\n", "[instructions]\na = 0\n", "="] {
+            assert!(baseline(bad).is_err(), "{bad}");
+        }
+        let ours = fs::read_to_string(paths::root().join(BASELINE)).unwrap();
+        assert_eq!(baseline(&ours).unwrap().len(), 2);
+    }
+}
