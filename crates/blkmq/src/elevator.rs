@@ -9,7 +9,7 @@ pub mod mq_deadline;
 
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
-use crate::request::{BioId, Op, OpFlags, Request, RequestId, RequestPool};
+use crate::request::{BioId, Op, OpFlags, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::SchedulerKind;
 use crate::time::Jiffies;
 use mq_deadline::MqDeadline;
@@ -171,6 +171,43 @@ impl Elevator {
         match self {
             Elevator::None => SchedulerKind::None,
             Elevator::MqDeadline(_) => SchedulerKind::MqDeadline,
+        }
+    }
+}
+
+/// What a recorded kernel did where the model would not: a comparison goes on from there.
+impl Elevator {
+    /// Dispatches a queued request whatever the rules say. Panics unless it is queued here.
+    pub fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        match self {
+            Elevator::None => panic!("{rq:?} is in no scheduler"),
+            Elevator::MqDeadline(dd) => {
+                dd.impose(pool, rq);
+            }
+        }
+    }
+
+    /// Takes a queued request out as if it had never come. Panics unless it is queued here.
+    pub fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        match self {
+            Elevator::None => panic!("{rq:?} is in no scheduler"),
+            Elevator::MqDeadline(dd) => dd.withdraw(pool, rq),
+        }
+    }
+
+    /// Gives a queued request another range. Panics unless it is queued here.
+    pub fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, to: (Sector, Sectors)) {
+        match self {
+            Elevator::None => panic!("{rq:?} is in no scheduler"),
+            Elevator::MqDeadline(dd) => dd.reshape(pool, rq, to.0, to.1),
+        }
+    }
+
+    /// Its queues, to print.
+    pub fn show(&self, pool: &RequestPool) -> String {
+        match self {
+            Elevator::None => String::new(),
+            Elevator::MqDeadline(dd) => dd.show(pool).to_string(),
         }
     }
 }

@@ -1,24 +1,32 @@
-//! Mode calls: every call of dd_dispatch_request() that the probes saw.
+//! Mode calls: every dispatch call of the scheduler that the probes saw.
 //!
 //! A call is known by its entry and its return, both outside the scheduler's lock. With several
 //! CPUs the lock was taken anywhere in between: a decision counts as predicted if it follows at
-//! some moment of that interval, and everything after it still does.
+//! some moment of that interval, and everything after it still does. Such a moment is looked for
+//! by going back to a state before the call and taking all events since once more.
 
-use std::collections::BTreeMap;
+mod report;
+mod search;
 
-use blkmq::elevator::{DispatchTime, LEVELS};
-use blkmq::request::{IoPrio, RequestId, Sector};
+use std::collections::{BTreeMap, BTreeSet};
+
+use blkmq::elevator::LEVELS;
+use blkmq::env::Count;
+use blkmq::path::Frame;
+use blkmq::request::{QueueId, RequestId};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
 use super::Error;
 use super::event::{self, Event, Kind};
-use super::ledger::{At, Entry, letter};
-use super::links::Links;
-use super::model::{Call, Model, Outcome, Step};
-use super::replay::{Arrival, Replay};
+use super::follow::{Follow, State};
 use super::setup::{Scheduler, Setup};
-use super::verdict::{Judge, show_queues, show_request};
+use super::stream::Stream;
+use super::verdict::Judge;
+use super::world::{Goal, Stop};
+
+/// States that are kept to go back to, at most.
+const KEPT_MOST: usize = 64;
 
 /// Compares every call of every device.
 pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Result<(), Error> {
@@ -31,454 +39,374 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         return Err(Error::Unfit { capture, what });
     }
     let mut traces = event::of_ftrace(dir)?;
-    for setup in setups {
+    let mut events: Vec<(QueueId, Event)> = Vec::new();
+    for (queue, setup) in setups.iter().enumerate() {
         let number = event::number_of(dir, &setup.device)?;
-        let events = traces.remove(&number).unwrap_or_default().list;
-        let answers = events
-            .iter()
-            .filter(|e| matches!(e.kind, Kind::Answer { .. }));
-        if answers.count() == 0 {
+        let of_device = traces.remove(&number).unwrap_or_default().list;
+        let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
+        if !of_device.iter().any(answer) {
             let what = format!(
                 "ftrace.txt has no dispatch calls (probe dd) of {}; compare with mode records",
                 setup.device
             );
             return Err(Error::Unfit { capture, what });
         }
-        judge.start(&setup.device, events[0].time);
-        Calls::new(setup, &events).run(&capture, &events, judge)?;
+        events.extend(
+            of_device
+                .into_iter()
+                .map(|event| (QueueId(queue as _), event)),
+        );
     }
-    Ok(())
+    events.sort_by_key(|(_, event)| event.place.number());
+    let stream = Stream::new(events);
+    let mut calls = Calls::new(&stream, setups);
+    calls.run(&capture, judge)
 }
 
-/// A call that has not returned.
+/// What a call read outside the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Read {
+    /// The tick under the lock.
+    locked: Jiffies,
+    /// Requests per level whose end was on its way and was not counted yet.
+    uncounted: [u32; LEVELS],
+}
+
+/// How an answer came about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Plan {
+    /// At its return.
+    Then(Read),
+    /// Before the event of this number; of several there in the order of their turns.
+    Before { event: usize, turn: u64, read: Read },
+    /// No rule led to it.
+    Imposed,
+}
+
+/// A state and the event that comes next.
 #[derive(Debug)]
-struct Asked {
-    at: Jiffies,
-    /// What it will return, as the trace tells further on: address and tick.
-    answer: Option<(Option<u64>, Jiffies)>,
-    /// Its decision was found to lie before that of a call that returned earlier.
-    decided: bool,
-    /// Where in the log it was entered.
-    from: usize,
-    /// The model at that moment.
-    before: Model,
+struct Kept {
+    next: usize,
+    state: State,
 }
 
 #[derive(Debug)]
 struct Calls<'a> {
-    replay: Replay<'a>,
-    /// Calls under way, by CPU.
-    asked: BTreeMap<u16, Asked>,
-    /// Requests that reached the scheduler's insertion, by CPU: address, priority, tick.
-    arriving: BTreeMap<u16, (u64, IoPrio, Jiffies)>,
-    /// Completions whose finish probe follows, by CPU.
-    finishing: BTreeMap<u16, RequestId>,
-    /// Levels of requests that ended on a CPU which has traced nothing since: the count may come
-    /// later than the trace.
-    late: BTreeMap<u16, usize>,
-    /// Latest tick seen.
-    now: Jiffies,
+    follow: Follow<'a>,
+    stream: &'a Stream,
+    setups: &'a [Setup],
+    /// How answers came about that were not simply decided at their return.
+    plans: BTreeMap<usize, Plan>,
+    /// Decisions that were made before their return: the request's shape agrees.
+    early: BTreeMap<usize, bool>,
+    kept: Vec<Kept>,
+    /// Events between two states that are kept.
+    stride: usize,
+    /// Calls that have not returned.
+    open: BTreeSet<usize>,
+    /// Turns given so far.
+    turns: u64,
 }
 
 impl<'a> Calls<'a> {
-    fn new(setup: &'a Setup, events: &[Event]) -> Calls<'a> {
+    fn new(stream: &'a Stream, setups: &'a [Setup]) -> Calls<'a> {
+        let slots: u32 = setups
+            .iter()
+            .map(|setup| setup.nr_requests * setup.hctxs.len() as u32)
+            .sum();
         Calls {
-            replay: Replay::new(setup, events),
-            asked: BTreeMap::new(),
-            arriving: BTreeMap::new(),
-            finishing: BTreeMap::new(),
-            late: BTreeMap::new(),
-            now: Jiffies(0),
+            follow: Follow::new(stream, setups, true),
+            stream,
+            setups,
+            plans: BTreeMap::new(),
+            early: BTreeMap::new(),
+            kept: Vec::new(),
+            open: BTreeSet::new(),
+            turns: 0,
+            stride: (slots as usize / 32).max(8),
         }
     }
 
-    fn run(&mut self, capture: &str, events: &[Event], judge: &mut Judge) -> Result<(), Error> {
-        let links = Links::new(events);
-        for (index, event) in events.iter().enumerate() {
-            event
-                .check()
-                .map_err(|what| self.replay.contradiction(capture, event, what))?;
-            if let Kind::Arrive { at, .. } | Kind::Ask { at } | Kind::Answer { at, .. } = event.kind
-            {
-                self.now = self.now.max(at);
+    fn run(&mut self, capture: &str, judge: &mut Judge) -> Result<(), Error> {
+        let mut state = self.follow.first();
+        let mut starts: BTreeMap<QueueId, blkmq::time::SimTime> = BTreeMap::new();
+        let mut told = 0;
+        for index in 0..self.stream.events.len() {
+            let event = &self.stream.events[index];
+            let queue = self.stream.queue[index];
+            let device = &self.setups[queue.index()].device;
+            let start = *starts.entry(queue).or_insert(event.time);
+            self.keep(&state, index);
+            match (event.kind, self.stream.other_end[index]) {
+                (Kind::Ask { .. }, Some(_)) => {
+                    self.open.insert(index);
+                }
+                (Kind::Answer { .. }, Some(asked)) => {
+                    self.open.remove(&asked);
+                }
+                _ => {}
             }
-            self.late.remove(&event.cpu);
-            self.take(index, event, events, &links, judge)
-                .map_err(|what| self.replay.contradiction(capture, event, what))?;
+            let agrees = self
+                .step(&mut state, index)
+                .map_err(|what| event.contradiction(capture, device, what))?;
+            if matches!(event.kind, Kind::Answer { .. }) {
+                judge.start(device, start);
+                if agrees {
+                    judge.hit();
+                } else {
+                    state = self.settle(&state, index, judge);
+                }
+            }
+            for what in state.notes.drain(..) {
+                judge.note(what);
+            }
+            told = told.max(index);
         }
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        index: usize,
-        event: &Event,
-        events: &[Event],
-        links: &Links,
-        judge: &mut Judge,
-    ) -> Result<(), String> {
-        self.replay.overdue(event, judge);
-        match event.kind {
-            Kind::Get => {
-                self.replay.get(event)?;
-            }
-            Kind::BioMerge { front } => self.replay.bio_merge(event, front, judge)?,
-            Kind::Arrive { rq, at } => {
-                let ioprio = event.ioprio.unwrap_or_default();
-                self.arriving.insert(event.cpu, (rq, ioprio, at));
-            }
-            Kind::Insert => {
-                let (arrival, now) = self.arrival(event.cpu);
-                self.replay.insert(event, arrival, now, judge)?;
-            }
-            Kind::RequestMerge => {
-                let (arrival, now) = self.arrival(event.cpu);
-                self.replay.request_merge(event, arrival, now, judge)?;
-            }
-            Kind::Ask { at } => self.ask(event.cpu, at, links.answer[index]),
-            Kind::Answer { rq, at } => {
-                let issue = links.issue[index].map(|issue| &events[issue]);
-                let cut_off = index > links.last_issued;
-                self.answer(event, rq, at, issue, cut_off, judge);
-            }
-            Kind::Issue => self.replay.issue(event),
-            Kind::Requeue => self.replay.requeue(event),
-            Kind::Complete { .. } => {
-                if let Some(rq) = self.replay.complete(event) {
-                    if links.finish_follows[index] {
-                        self.finishing.insert(event.cpu, rq);
-                    } else {
-                        self.finish(event.cpu, rq);
-                    }
-                }
-            }
-            Kind::Finish { .. } => {
-                if let Some(rq) = self.finishing.remove(&event.cpu) {
-                    self.finish(event.cpu, rq);
-                }
-            }
-            Kind::Queue | Kind::Split { .. } | Kind::Plug | Kind::Unplug { .. } => {}
-        }
-        if self.asked.is_empty() {
-            self.replay.resync(self.now, |_| false);
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, cpu: u16, rq: RequestId) {
-        if let Some(level) = self.replay.finish(rq) {
-            self.late.insert(cpu, level);
-        }
-    }
-
-    fn arrival(&mut self, cpu: u16) -> (Option<Arrival>, Jiffies) {
-        match self.arriving.remove(&cpu) {
-            Some((rq, ioprio, at)) => (
-                Some(Arrival {
-                    rq: Some(rq),
-                    ioprio,
-                }),
-                at,
-            ),
-            None => (None, self.now),
-        }
-    }
-
-    fn ask(&mut self, cpu: u16, at: Jiffies, answer: Option<(Option<u64>, Jiffies)>) {
-        let asked = Asked {
-            at,
-            answer,
-            decided: false,
-            from: self.replay.log.len(),
-            before: self.replay.model.clone(),
-        };
-        self.asked.insert(cpu, asked);
-        self.replay.logging = true;
-    }
-
-    fn answer(
-        &mut self,
-        event: &Event,
-        address: Option<u64>,
-        at: Jiffies,
-        issue: Option<&Event>,
-        cut_off: bool,
-        judge: &mut Judge,
-    ) {
-        let asked = self.asked.remove(&event.cpu).unwrap_or_else(|| {
-            judge.note("a dispatch call without the probe of its entry");
-            Asked {
-                at,
-                answer: None,
-                decided: false,
-                from: self.replay.log.len(),
-                before: self.replay.model.clone(),
-            }
-        });
-        let kernel = address.map(|address| self.chosen_by_kernel(event.sector, address));
-        let calls = self.calls_between(asked.at, at, event.cpu);
-        let found = match kernel {
-            _ if asked.decided => true,
-            Some(None) => false,
-            None => self.find(&asked, &calls, None),
-            Some(Some(rq)) => self.find(&asked, &calls, Some(rq)),
-        };
-        let same_shape = match kernel {
-            Some(Some(rq)) if found => self.shape_agrees(rq, event, issue, cut_off),
-            _ => true,
-        };
-        if found && same_shape {
-            judge.hit();
-        } else {
-            self.report(event, &asked, kernel, issue, &calls, judge);
-            self.replay.has_differed();
-            if !found {
-                let answer = kernel.flatten();
-                self.replay.apply(Step::Dispatch {
-                    call: calls[0],
-                    answer,
-                    forced: true,
-                });
-            }
-        }
-        if let Some(Some(rq)) = kernel {
-            self.replay.ledger.entry_mut(rq).at = At::Chosen;
-        }
-        if self.asked.is_empty() {
-            self.replay.logging = false;
-            self.replay.log.clear();
-        }
-    }
-
-    /// The queued request of this address, or at least of this start.
-    fn chosen_by_kernel(&self, start: Sector, address: u64) -> Option<RequestId> {
-        let ledger = &self.replay.ledger;
-        ledger
-            .oldest(At::Queued, |e| e.rq == Some(address))
-            .or_else(|| ledger.oldest(At::Queued, |e| e.sector == start))
-    }
-
-    /// The model's request is the one that the driver got: same direction, start and length. At
-    /// the end of a trace that was cut off there may be no D.
-    fn shape_agrees(
-        &self,
-        rq: RequestId,
-        event: &Event,
-        issue: Option<&Event>,
-        cut_off: bool,
-    ) -> bool {
-        let model = &self.replay.model.pool[rq];
-        let issued = match issue {
-            Some(issue) => {
-                model.op.direction() == issue.op.direction() && model.sectors == issue.sectors
-            }
-            None => cut_off,
-        };
-        issued && model.sector == event.sector
-    }
-
-    /// Looks for a moment of the call at which the model decides as the kernel did, latest first,
-    /// and goes on from there. Other calls that have not returned may have decided before.
-    fn find(&mut self, asked: &Asked, calls: &[Call], answer: Option<RequestId>) -> bool {
-        let last = self.replay.log.len();
-        for others in self.orders_of_others() {
-            for place in (asked.from..=last).rev() {
-                if others.iter().any(|cpu| self.asked[cpu].from > place) {
-                    continue;
-                }
-                for &call in calls {
-                    let mut steps: Vec<Step> = Vec::new();
-                    steps.extend(others.iter().filter_map(|cpu| self.decision_of(*cpu)));
-                    if steps.len() < others.len() {
-                        continue;
-                    }
-                    steps.push(Step::Dispatch {
-                        call,
-                        answer,
-                        forced: false,
-                    });
-                    if let Some(model) = self.retry(asked, &steps, place) {
-                        self.accept(asked, model, steps, place, &others);
-                        return true;
-                    }
-                }
-            }
-        }
-        false
-    }
-
-    /// Ways in which other calls under way can have decided before: none first, then each, then
-    /// each two. More than that at once has not been seen.
-    fn orders_of_others(&self) -> Vec<Vec<u16>> {
-        let open = |asked: &Asked| !asked.decided && asked.answer.is_some();
-        let cpus: Vec<u16> = self
-            .asked
-            .iter()
-            .filter(|(_, asked)| open(asked))
-            .map(|(&cpu, _)| cpu)
-            .collect();
-        let mut orders = vec![Vec::new()];
-        orders.extend(cpus.iter().map(|&cpu| vec![cpu]));
-        for &first in &cpus {
-            for &second in cpus.iter().filter(|&&second| second != first) {
-                orders.push(vec![first, second]);
-            }
-        }
-        orders
-    }
-
-    /// What a call can have read outside the lock: of the second look at the tick only a range is
-    /// known, and requests whose end another CPU is about to count may not be counted yet.
-    fn calls_between(&self, entry: Jiffies, exit: Jiffies, cpu: u16) -> Vec<Call> {
-        let mut late = [0; LEVELS];
-        for &level in self
-            .late
-            .iter()
-            .filter(|(of, _)| **of != cpu)
-            .map(|(_, level)| level)
+    /// Keeps a state now and then, as far back as a call that is under way may want.
+    fn keep(&mut self, state: &State, index: usize) {
+        if self
+            .kept
+            .last()
+            .is_some_and(|kept| index < kept.next + self.stride)
         {
-            late[level] += 1;
+            return;
         }
-        let mut calls = Vec::new();
-        for uncounted in [[0; LEVELS], late] {
-            for locked in [exit, entry] {
-                let time = DispatchTime {
-                    entered: entry,
-                    locked,
-                };
-                let call = Call { time, uncounted };
-                if !calls.contains(&call) {
-                    calls.push(call);
+        if self.kept.len() == KEPT_MOST {
+            let oldest = self.open.first().copied().unwrap_or(index);
+            let needed = self.kept.iter().rposition(|kept| kept.next <= oldest);
+            self.kept.drain(..needed.unwrap_or(0));
+        }
+        if self.kept.len() == KEPT_MOST {
+            // A call that is under way for long: the first, and every second.
+            let mut number = 0;
+            self.kept.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+        }
+        let state = state.clone();
+        self.kept.push(Kept { next: index, state });
+    }
+
+    /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
+    fn step(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
+        self.follow.before(state, index)?;
+        let event = &self.stream.events[index];
+        match event.kind {
+            Kind::Ask { hctx, .. } => self.ask(state, index, hctx),
+            Kind::Answer { .. } => return Ok(self.answer(state, index)),
+            Kind::Issue => {
+                self.follow.issue(state, index);
+                let queue = self.stream.queue[index].index();
+                state.kernels[queue].issue(event, false);
+            }
+            _ => self.follow.take(state, index)?,
+        }
+        let queue = self.stream.queue[index];
+        self.follow.resync(state, queue, event);
+        Ok(true)
+    }
+
+    /// The task comes to the point where it asks the scheduler.
+    fn ask(&self, state: &mut State, index: usize, hctx: Option<u16>) {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let task = self.follow.at(state, index);
+        let hctx = match hctx {
+            Some(hctx) => blkmq::request::HctxId(hctx),
+            None => state.world.hctx_of(queue, event.cpu),
+        };
+        for _ in 0..64 {
+            let acting = self.follow.acting(state, task);
+            let stop = state.world.go(acting, Goal::Show);
+            let of = state.world.actors[acting].stack.last().map(Frame::queue);
+            match stop {
+                Stop::Pick if of == Some(queue) => return,
+                Stop::Pick => Follow::leave_run(state, acting),
+                Stop::Offer(_) => {
+                    state.world.refuse(acting, Goal::Show);
+                }
+                Stop::Later => {}
+                Stop::Idle if acting == task => Follow::begin_run(state, task, queue, hctx),
+                Stop::Shown if acting != task => state.world.actors[acting].shown.clear(),
+                Stop::Idle | Stop::Parked | Stop::Shown => {
+                    self.follow.begin_aside(state, task, queue, hctx);
                 }
             }
         }
-        calls
     }
 
-    /// The decision that a call under way will turn out to have made.
-    fn decision_of(&self, cpu: u16) -> Option<Step> {
-        let asked = &self.asked[&cpu];
-        let (address, at) = asked.answer?;
-        let answer = match address {
-            None => None,
-            Some(address) => {
-                let of_address = |e: &Entry| e.rq == Some(address);
-                Some(self.replay.ledger.oldest(At::Queued, of_address)?)
-            }
+    /// The scheduler answers, now or as planned. False if the kernel's answered otherwise.
+    fn answer(&mut self, state: &mut State, index: usize) -> bool {
+        let event = &self.stream.events[index];
+        let Kind::Answer { rq, at } = event.kind else {
+            unreachable!("an answer");
         };
-        let call = Call::at(DispatchTime {
-            entered: asked.at,
-            locked: at,
-        });
-        Some(Step::Dispatch {
-            call,
-            answer,
-            forced: false,
+        let queue = self.stream.queue[index];
+        let agrees = match self.plans.get(&index).copied() {
+            Some(Plan::Before { .. }) => self.early.get(&index).copied().unwrap_or(false),
+            Some(Plan::Imposed) => {
+                self.impose(state, index);
+                true
+            }
+            Some(Plan::Then(read)) => self.decide(state, index, read),
+            None => self.decide(
+                state,
+                index,
+                Read {
+                    locked: at,
+                    uncounted: [0; LEVELS],
+                },
+            ),
+        };
+        if let Some(address) = rq {
+            state.kernels[queue.index()].choose(address, event.sector);
+        }
+        if agrees {
+            self.follow.go_on(state, index);
+            self.follow.resync(state, queue, event);
+        }
+        agrees
+    }
+
+    /// The scheduler decides for the task of an answer. True if it does as the kernel's.
+    fn decide(&self, state: &mut State, index: usize, read: Read) -> bool {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let task = self.follow.acting(state, self.stream.task[index]);
+        if state.world.actors[task].stop != Stop::Pick {
+            return false;
+        }
+        let time = self.follow.time_of(read.locked);
+        state
+            .world
+            .place(task, event.cpu, time, self.follow.hint(index));
+        self.count(state, queue, read.uncounted, -1);
+        let before = in_hand(state, task);
+        state.world.decide(task, Goal::Run);
+        let chosen = in_hand(state, task).filter(|&rq| Some(rq) != before);
+        self.count(state, queue, read.uncounted, 1);
+        self.is_kernels(state, index, chosen)
+    }
+
+    fn count(&self, state: &mut State, queue: QueueId, counts: [u32; LEVELS], by: i32) {
+        let task = self.stream.tasks + self.stream.cpus;
+        let world = &mut state.world;
+        let q = world.mq.queue(queue);
+        for (level, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            let cpu = &mut world.actors[task].cpu;
+            cpu.begin_label();
+            q.completed[level].add(cpu, by * count as i32);
+        }
+    }
+
+    /// The kernel's answer is this one: nothing, or this direction, start and length. At the end
+    /// of a trace that was cut off there may be no D that tells the length.
+    fn is_kernels(&self, state: &State, index: usize, chosen: Option<RequestId>) -> bool {
+        let event = &self.stream.events[index];
+        let Kind::Answer { rq, .. } = event.kind else {
+            return false;
+        };
+        let (Some(_), Some(chosen)) = (rq, chosen) else {
+            return rq.is_none() && chosen.is_none();
+        };
+        let issue = self.stream.issue[index].map(|issue| &self.stream.events[issue]);
+        let q = state.world.mq.queue(self.stream.queue[index]);
+        q.with_pool(|pool| {
+            let model = &pool[chosen];
+            let issued = match issue {
+                Some(issue) => {
+                    model.op.direction() == issue.op.direction() && model.sectors == issue.sectors
+                }
+                None => index > self.stream.last_issued,
+            };
+            issued && model.sector == event.sector
         })
     }
 
-    /// The model with `steps` taken before step `place` of the log, if all decisions agree.
-    fn retry(&self, asked: &Asked, steps: &[Step], place: usize) -> Option<Model> {
-        let log = &self.replay.log;
-        let agrees = |model: &mut Model, step: &Step| match (model.apply(step), step) {
-            (Outcome::Chose(chosen), Step::Dispatch { answer, forced, .. }) => {
-                *forced || chosen == *answer
-            }
-            _ => true,
+    /// The kernel's choice becomes the model's, and the run that asked is over.
+    fn impose(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let Kind::Answer { rq, .. } = event.kind else {
+            return;
         };
-        let mut model;
-        if place == log.len() {
-            model = self.replay.model.clone();
-        } else {
-            model = asked.before.clone();
-            for before in &log[asked.from..place] {
-                model.apply(before);
-            }
+        let queue = self.stream.queue[index];
+        let task = self.follow.acting(state, self.stream.task[index]);
+        if state.world.actors[task].stop == Stop::Pick {
+            Follow::leave_run(state, task);
         }
-        let rest = steps.iter().chain(&log[place..]);
-        for step in rest {
-            if !agrees(&mut model, step) {
+        state.differs[queue.index()] = true;
+        if rq.is_some()
+            && let Some(chosen) = Follow::queued_at(state, queue, event)
+        {
+            self.follow.impose(state, queue, chosen);
+        }
+    }
+
+    /// A decision that does not follow at its return: another moment of the call, or a miss.
+    fn settle(&mut self, state: &State, index: usize, judge: &mut Judge) -> State {
+        if let Some(found) = self.explain(state, index) {
+            judge.hit();
+            return found;
+        }
+        self.plans.insert(index, Plan::Imposed);
+        let (mut before, from) = self.state_before(index);
+        for event in from..index {
+            // It went well the first time.
+            let went = self.replayed(&mut before, event);
+            debug_assert!(
+                went.is_some(),
+                "event {event} goes otherwise the second time"
+            );
+        }
+        self.report(&before, index, judge);
+        let went = self.replayed(&mut before, index);
+        debug_assert!(went.is_some());
+        before.notes.clear();
+        before
+    }
+
+    /// The latest state that is kept from before an event.
+    fn state_before(&self, index: usize) -> (State, usize) {
+        let kept = self.kept.iter().rev().find(|kept| kept.next <= index);
+        let kept = kept.or(self.kept.first()).expect("the first state is kept");
+        (kept.state.clone(), kept.next)
+    }
+
+    /// Takes an event again, with the decisions that are planned before it.
+    fn replayed(&mut self, state: &mut State, index: usize) -> Option<()> {
+        // A call that is decided before an event returns behind it.
+        let mut due: Vec<(u64, usize, Read)> = self
+            .plans
+            .range(index..)
+            .filter_map(|(&answer, &plan)| match plan {
+                Plan::Before { event, turn, read } if event == index => Some((turn, answer, read)),
+                _ => None,
+            })
+            .collect();
+        due.sort_unstable_by_key(|&(turn, ..)| turn);
+        for (_, answer, read) in due {
+            let agrees = self.decide(state, answer, read);
+            self.early.insert(answer, agrees);
+            if !agrees {
                 return None;
             }
+            // Until its return it stands behind the decision.
         }
-        Some(model)
-    }
-
-    /// Goes on from the order that was found.
-    fn accept(
-        &mut self,
-        asked: &Asked,
-        model: Model,
-        steps: Vec<Step>,
-        place: usize,
-        others: &[u16],
-    ) {
-        self.replay.model = model;
-        for cpu in others {
-            if let Some(other) = self.asked.get_mut(cpu) {
-                other.decided = true;
-            }
+        match self.step(state, index) {
+            Ok(true) => Some(()),
+            _ => None,
         }
-        if self.replay.logging {
-            let count = steps.len();
-            self.replay.log.splice(place..place, steps);
-            self.rebuild(asked, place, count);
-        }
-    }
-
-    /// Calls that were entered after a step that was found to lie earlier began from another
-    /// state.
-    fn rebuild(&mut self, asked: &Asked, place: usize, count: usize) {
-        let log = &self.replay.log;
-        for other in self.asked.values_mut().filter(|other| other.from > place) {
-            other.from += count;
-            let mut model = asked.before.clone();
-            for step in &log[asked.from..other.from] {
-                model.apply(step);
-            }
-            other.before = model;
-        }
-    }
-
-    fn report(
-        &self,
-        event: &Event,
-        asked: &Asked,
-        kernel: Option<Option<RequestId>>,
-        issue: Option<&Event>,
-        calls: &[Call],
-        judge: &mut Judge,
-    ) {
-        let replay = &self.replay;
-        let by_kernel = match (kernel, issue) {
-            (None, _) => "nothing".to_owned(),
-            (Some(_), Some(d)) => show_request(d),
-            (Some(Some(rq)), None) => {
-                format!("{}, which the driver never got", replay.ledger.entry(rq))
-            }
-            (Some(None), None) => format!("a request at {} that was not inserted", event.sector.0),
-        };
-        let chosen = replay.model.would_choose(calls[0]);
-        let by_model = match chosen {
-            None => "nothing".to_owned(),
-            Some(rq) => show_model(&replay.model, rq),
-        };
-        let mut text = show_queues(replay);
-        let overlap = replay.log.len() - asked.from;
-        text.push_str(&format!(
-            "  jiffies {} at entry, {} at return; {overlap} changes in between\n",
-            calls[0].time.entered.0, calls[0].time.locked.0
-        ));
-        judge.miss(event.time, by_kernel, by_model, text);
     }
 }
 
-fn show_model(model: &Model, rq: RequestId) -> String {
-    let request = &model.pool[rq];
-    format!(
-        "{} {}+{}",
-        letter(request.op),
-        request.sector.0,
-        request.sectors.0
-    )
+/// The request that a run has picked last.
+fn in_hand(state: &State, task: usize) -> Option<RequestId> {
+    match state.world.actors[task].stack.last() {
+        Some(Frame::Run(run)) => run.picked_in_hand(),
+        _ => None,
+    }
 }

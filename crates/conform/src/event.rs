@@ -43,7 +43,7 @@ pub(super) enum Kind {
     /// Probe: a request reaches the scheduler's insertion; I or M follows.
     Arrive { rq: u64, at: Jiffies },
     /// Probe: dd_dispatch_request() is entered.
-    Ask { at: Jiffies },
+    Ask { at: Jiffies, hctx: Option<u16> },
     /// Probe: dd_dispatch_request() returns.
     Answer { rq: Option<u64>, at: Jiffies },
     /// Probe: dd_finish_request().
@@ -57,6 +57,15 @@ pub enum Place {
     Line(u64),
     /// Which event of a device's blktrace, in order of time, first 1.
     Event(u64),
+}
+
+impl Place {
+    /// Line or number.
+    pub(super) const fn number(self) -> u64 {
+        match self {
+            Place::Line(number) | Place::Event(number) => number,
+        }
+    }
 }
 
 impl fmt::Display for Place {
@@ -99,7 +108,7 @@ impl Event {
                 "{sectors} sectors from {sector} on end beyond any device"
             ));
         }
-        let (Kind::Arrive { at, .. } | Kind::Ask { at } | Kind::Answer { at, .. }) = self.kind
+        let (Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. }) = self.kind
         else {
             return Ok(());
         };
@@ -258,6 +267,7 @@ fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
     if only.is_some() {
         return owners;
     }
+    own_plugs(records, &mut owners);
     let mut of_request: BTreeMap<u64, DeviceNumber> = BTreeMap::new();
     let mut arriving: BTreeMap<u16, (usize, u64)> = BTreeMap::new();
     let mut asking: BTreeMap<u16, usize> = BTreeMap::new();
@@ -288,6 +298,22 @@ fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
         }
     }
     owners
+}
+
+/// A plug is of the device that its task turned to last.
+fn own_plugs(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
+    let mut latest: BTreeMap<u32, DeviceNumber> = BTreeMap::new();
+    for (record, owner) in records.iter().zip(owners) {
+        match &record.event {
+            ftrace::Event::GetRequest(bio) => {
+                latest.insert(record.pid, bio.device);
+            }
+            ftrace::Event::Plug(_) | ftrace::Event::Unplug { .. } => {
+                *owner = latest.get(&record.pid).copied();
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Device, kind, rwbs, sector and sectors of a block event.
@@ -388,9 +414,9 @@ fn fill_from_probe(event: &mut Event, probe: &Probe) -> Option<()> {
             event.sectors = Sectors(rq.bytes >> 9);
             event.ioprio = Some(ioprio(rq.priority));
         }
-        Probe::DispatchEntry { jiffies, .. } => {
+        Probe::DispatchEntry { jiffies, hctx } => {
             let at = Jiffies(jiffies);
-            event.kind = Kind::Ask { at };
+            event.kind = Kind::Ask { at, hctx };
         }
         Probe::DeadlineReturn { chosen, jiffies } => {
             let at = Jiffies(jiffies);

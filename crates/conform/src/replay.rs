@@ -312,21 +312,6 @@ impl<'a> Replay<'a> {
         level
     }
 
-    /// D: with the driver.
-    pub(super) fn issue(&mut self, event: &Event) {
-        let chosen = self.ledger.oldest(At::Chosen, |e| e.is(event));
-        if let Some(rq) = chosen.or_else(|| self.ledger.fresh(event)) {
-            self.ledger.entry_mut(rq).at = At::Issued;
-        }
-    }
-
-    /// R: back from the driver, to be offered again.
-    pub(super) fn requeue(&mut self, event: &Event) {
-        if let Some(rq) = self.ledger.oldest(At::Issued, |e| e.is(event)) {
-            self.ledger.entry_mut(rq).at = At::Chosen;
-        }
-    }
-
     /// An error that names the event.
     pub(super) fn contradiction(&self, capture: &str, event: &Event, what: String) -> Error {
         event.contradiction(capture, &self.setup.device, what)

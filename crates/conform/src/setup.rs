@@ -35,6 +35,17 @@ pub(super) struct Hctx {
     pub(super) cpus: Vec<u16>,
 }
 
+/// Operations of a driver that decide how requests are handed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Driver {
+    /// queue_rqs: it takes a whole plug.
+    pub(super) queue_rqs: bool,
+    /// It takes the list of queue_rqs oldest first whatever the plug's order.
+    pub(super) in_order: bool,
+    /// commit_rqs.
+    pub(super) commit_rqs: bool,
+}
+
 /// One device of a capture.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
@@ -52,6 +63,10 @@ pub(super) struct Setup {
     pub(super) hctx_shared: bool,
     /// Several devices draw from one tag set.
     pub(super) queue_shared: bool,
+    /// CPUs of the machine.
+    pub(super) cpus: u16,
+    /// What the driver has of the operations that a plug looks for.
+    pub(super) driver: Driver,
     /// Requests the device takes at once before the scheduler is asked (SCSI); none: no budget.
     pub(super) budget: Option<u32>,
 }
@@ -80,7 +95,8 @@ impl Setup {
             }
         };
         let nr_requests = positive(queue, "nr_requests")?;
-        let scsi = dir.meta.device.module == "scsi_debug";
+        let module = dir.meta.device.module.as_str();
+        let [scsi, nvme, null_blk] = ["scsi_debug", "nvme", "null_blk"].map(|name| module == name);
         let parameter = |name: &str| -> Option<u32> {
             let text = dir.meta.device.parameters.get(name)?;
             text.parse().ok()
@@ -100,6 +116,12 @@ impl Setup {
             hctxs: hctxs(queue),
             hctx_shared: scsi && parameter("host_max_queue").is_some_and(|depth| depth > 0),
             queue_shared: !scsi && parameter("shared_tags") == Some(1) && dir.devices.len() > 1,
+            cpus: dir.meta.cpus,
+            driver: Driver {
+                queue_rqs: nvme || null_blk && rules.null_blk_queue_rqs,
+                in_order: nvme,
+                commit_rqs: nvme,
+            },
             // scsi_debug_init(): host_max_queue overrides max_queue.
             budget: scsi.then(|| {
                 let of_host = parameter("host_max_queue").filter(|&depth| depth > 0);

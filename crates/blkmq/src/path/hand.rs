@@ -108,6 +108,11 @@ impl RunPath {
         self.picked()
     }
 
+    /// All requests that a pass has picked, until they are in the list that is offered.
+    pub fn passed(&self) -> QueueList {
+        self.all_picked()
+    }
+
     /// What the run holds at this label.
     pub fn in_hand(&self) -> RunInHand {
         let (list, moved, no_tag) = self.list_state();

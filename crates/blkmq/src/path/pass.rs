@@ -151,6 +151,11 @@ impl PassPath {
         HctxId(self.hctx)
     }
 
+    /// What was picked and is not in the list.
+    pub(super) fn all_picked(&self) -> QueueList {
+        self.picked
+    }
+
     /// The request that was picked last, until it is in the list.
     pub(super) fn in_hand(&self) -> Option<RequestId> {
         self.rq.or(self.picked.last())

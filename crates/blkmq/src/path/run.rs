@@ -130,6 +130,10 @@ impl RunPath {
         self.pass.in_hand()
     }
 
+    pub(super) fn all_picked(&self) -> QueueList {
+        self.pass.all_picked()
+    }
+
     pub(super) fn list_state(&self) -> (QueueList, bool, bool) {
         self.list.state()
     }

@@ -8,6 +8,8 @@ use crate::rules::CpuMap;
 pub struct CpuTopology {
     /// Number of the core that each CPU belongs to.
     pub core: Vec<u16>,
+    /// The queue of each CPU where a recorded machine tells it; the maps are not made then.
+    pub told: Option<Vec<HctxId>>,
 }
 
 impl CpuTopology {
@@ -15,6 +17,15 @@ impl CpuTopology {
     pub fn flat(cpus: u16) -> CpuTopology {
         CpuTopology {
             core: (0..cpus).collect(),
+            told: None,
+        }
+    }
+
+    /// CPUs whose queues are known.
+    pub fn told(queues: Vec<HctxId>) -> CpuTopology {
+        CpuTopology {
+            core: (0..queues.len() as u16).collect(),
+            told: Some(queues),
         }
     }
 
@@ -35,6 +46,9 @@ impl CpuTopology {
 /// hctx of each CPU when `count` queues numbered from `first` are spread over all CPUs. All CPUs
 /// are present and on one node.
 pub fn map_queues(topology: &CpuTopology, count: u16, first: u16, rule: CpuMap) -> Vec<HctxId> {
+    if let Some(queues) = &topology.told {
+        return queues.clone();
+    }
     let queues = match rule {
         CpuMap::Interleaved => interleaved(topology, usize::from(count)),
         CpuMap::Grouped => grouped(topology, usize::from(count)),

@@ -1,0 +1,59 @@
+//! What a miss looks like.
+
+use blkmq::elevator::LEVELS;
+
+use super::{Calls, Read, in_hand};
+use crate::event::Kind;
+use crate::follow::State;
+use crate::ledger::letter;
+use crate::verdict::{Judge, show_request};
+use crate::world::Stop;
+
+impl Calls<'_> {
+    /// The decision of the kernel and that of the model, which has just not been taken.
+    pub(super) fn report(&self, state: &State, index: usize, judge: &mut Judge) {
+        let event = &self.stream.events[index];
+        let Kind::Answer { rq, at } = event.kind else {
+            return;
+        };
+        let queue = self.stream.queue[index];
+        let issue = self.stream.issue[index].map(|issue| &self.stream.events[issue]);
+        let by_kernel = match (rq, issue) {
+            (None, _) => "nothing".to_owned(),
+            (Some(_), Some(d)) => show_request(d),
+            (Some(_), None) => {
+                format!(
+                    "a request at {}, which the driver never got",
+                    event.sector.0
+                )
+            }
+        };
+        let mut tried = state.clone();
+        let read = Read {
+            locked: at,
+            uncounted: [0; LEVELS],
+        };
+        let task = self.follow.acting(state, self.stream.task[index]);
+        let stands = tried.world.actors[task].stop == Stop::Pick;
+        let before = in_hand(&tried, task);
+        self.decide(&mut tried, index, read);
+        let chosen = in_hand(&tried, task).filter(|&rq| Some(rq) != before);
+        let q = tried.world.mq.queue(queue);
+        let by_model = match chosen.filter(|_| stands) {
+            None => "nothing".to_owned(),
+            Some(rq) => q.with_pool(|pool| {
+                let r = &pool[rq];
+                format!("{} {}+{}", letter(r.op), r.sector.0, r.sectors.0)
+            }),
+        };
+        let mut text = self.follow.show(state, queue);
+        let asked = self.stream.other_end[index];
+        if let Some(Kind::Ask { at: entry, .. }) = asked.map(|at| self.stream.events[at].kind) {
+            text.push_str(&format!(
+                "  jiffies {} at entry, {} at return\n",
+                entry.0, at.0
+            ));
+        }
+        judge.miss(event.time, by_kernel, by_model, text);
+    }
+}

@@ -1,0 +1,399 @@
+//! The driver that follows a capture: each event chooses who takes which step of the real paths.
+//!
+//! The capture decides when a bio comes, on which CPU, by which task, and when a request completes.
+//! The model decides merges, insertion and which request is dispatched. An event that the paths
+//! cannot show is a difference: its effect is imposed, and the comparison goes on from there.
+//! Read next: `calls.rs` for decisions of the scheduler, `follow/impose.rs`.
+
+mod arrive;
+mod device;
+mod impose;
+
+use std::collections::BTreeMap;
+
+use blkmq::env::{Lock, TraceAction, TracePoint};
+use blkmq::path::{Frame, RunPath};
+use blkmq::request::{HctxId, IoPrio, Op, QueueId, RequestId};
+use blkmq::time::{Jiffies, SimTime};
+
+use super::event::{Event, Kind};
+use super::kernel::Kernel;
+use super::setup::Setup;
+use super::stream::Stream;
+use super::world::{Goal, Hint, Size, Stop, World};
+
+/// Added to ticks, so that none is before tick 0: only differences count.
+const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
+/// Stops of one actor for one event, at most.
+const STOPS_MOST: usize = 256;
+
+/// Requests with the device of one start, with sectors that have completed.
+type Issued = Vec<(RequestId, u32)>;
+
+/// What changes from event to event.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) world: World,
+    pub(super) kernels: Vec<Kernel>,
+    /// By device and start; flushes by the greatest number.
+    pub(super) issued: BTreeMap<(QueueId, u64), Issued>,
+    /// Requests that reached the scheduler's insertion, by CPU: address, priority, tick.
+    pub(super) arriving: BTreeMap<u16, (u64, IoPrio, Jiffies)>,
+    /// Levels of requests that ended on a CPU which has traced nothing since: the count may come
+    /// later than the trace.
+    pub(super) late: BTreeMap<u16, usize>,
+    /// Levels of requests whose end the scheduler is told next, by CPU.
+    pub(super) finishing: BTreeMap<u16, usize>,
+    /// Latest tick seen.
+    pub(super) now: Jiffies,
+    /// Requests that the scheduler gave out and no path holds.
+    pub(super) loose: Vec<(QueueId, RequestId)>,
+    /// Requests that have completed while a path has them still to offer.
+    pub(super) ended_ahead: Vec<(QueueId, RequestId)>,
+    /// What could not be shown, by kind.
+    pub(super) notes: Vec<&'static str>,
+    /// Devices whose two sides may hold different requests.
+    pub(super) differs: Vec<bool>,
+}
+
+/// What stays.
+#[derive(Debug)]
+pub(super) struct Follow<'a> {
+    pub(super) stream: &'a Stream,
+    pub(super) setups: &'a [Setup],
+    /// Decisions of the scheduler are recorded.
+    pub(super) calls: bool,
+}
+
+impl<'a> Follow<'a> {
+    pub(super) fn new(stream: &'a Stream, setups: &'a [Setup], calls: bool) -> Follow<'a> {
+        Follow {
+            stream,
+            setups,
+            calls,
+        }
+    }
+
+    /// Everything idle.
+    pub(super) fn first(&self) -> State {
+        let size = Size {
+            // Tasks, completions of each CPU, one for what is imposed, runs of tasks that wait.
+            actors: 2 * self.stream.tasks + self.stream.cpus + 1,
+            bios: bios_at_once(&self.stream.events),
+        };
+        let world = World::new(self.setups, self.calls, size);
+        State {
+            world,
+            kernels: vec![Kernel::default(); self.setups.len()],
+            issued: BTreeMap::new(),
+            arriving: BTreeMap::new(),
+            late: BTreeMap::new(),
+            finishing: BTreeMap::new(),
+            now: self.stream.first_tick,
+            loose: Vec::new(),
+            ended_ahead: Vec::new(),
+            notes: Vec::new(),
+            differs: vec![false; self.setups.len()],
+        }
+    }
+
+    /// Who completes requests on a CPU.
+    fn irq(&self, cpu: u16) -> usize {
+        self.stream.tasks + usize::from(cpu)
+    }
+
+    /// Who imposes.
+    fn scratch(&self) -> usize {
+        self.stream.tasks + self.stream.cpus
+    }
+
+    /// Who runs hardware queues for a task that is in the middle of something else.
+    fn runner(&self, task: usize) -> usize {
+        self.scratch() + 1 + task
+    }
+
+    /// Who hands over requests for a task: itself, or its runner while that has something to do.
+    pub(super) fn acting(&self, state: &State, task: usize) -> usize {
+        let runner = self.runner(task);
+        match state.world.actors[runner].is_lost() {
+            true => task,
+            false => runner,
+        }
+    }
+
+    /// The runner begins a run of this hctx.
+    pub(super) fn begin_aside(&self, state: &mut State, task: usize, queue: QueueId, hctx: HctxId) {
+        let runner = self.runner(task);
+        let cpu = &state.world.actors[task].cpu;
+        let (cpu, now, hint) = (cpu.id.0, cpu.now(), state.world.actors[task].hint);
+        state.world.place(runner, cpu, now, hint);
+        Self::begin_run(state, runner, queue, hctx);
+    }
+
+    /// The tick of an event as the model counts it.
+    pub(super) fn time(&self, state: &State, event: &Event) -> SimTime {
+        let hz = self.setups[0].hz;
+        match (self.calls, event.kind) {
+            (true, Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. }) => {
+                self.time_of(at)
+            }
+            (true, _) => self.time_of(state.now),
+            (false, _) => World::time_of(TICKS_BEFORE + event.time.jiffies(hz), hz),
+        }
+    }
+
+    /// The beginning of a tick that a probe read.
+    pub(super) fn time_of(&self, tick: Jiffies) -> SimTime {
+        let since = Jiffies(tick.0.saturating_sub(self.stream.first_tick.0));
+        World::time_of(TICKS_BEFORE + since, self.setups[0].hz)
+    }
+
+    /// What a task does behind event `index`.
+    pub(super) fn hint(&self, index: usize) -> Hint {
+        if !self.calls {
+            return Hint::Free;
+        }
+        match self.stream.next[index] {
+            Some(next) if matches!(self.stream.events[next].kind, Kind::Ask { .. }) => {
+                Hint::Asks(self.stream.queue[next])
+            }
+            _ => Hint::Else,
+        }
+    }
+
+    /// Puts the task of an event where the event is.
+    pub(super) fn at(&self, state: &mut State, index: usize) -> usize {
+        let event = &self.stream.events[index];
+        let task = self.stream.task[index];
+        let time = self.time(state, event);
+        // Until the event itself is shown the task was on its way to it.
+        let hint = match (self.calls, event.kind) {
+            (false, _) => Hint::Free,
+            (true, Kind::Ask { .. }) => Hint::Asks(self.stream.queue[index]),
+            (true, _) => Hint::Else,
+        };
+        state.world.place(task, event.cpu, time, hint);
+        let runner = self.runner(task);
+        state.world.place(runner, event.cpu, time, hint);
+        let hands_over = matches!(
+            event.kind,
+            Kind::Ask { .. } | Kind::Answer { .. } | Kind::Issue | Kind::Requeue
+        );
+        if !hands_over && !state.world.actors[runner].is_lost() {
+            Self::run_out(state, runner);
+        }
+        task
+    }
+
+    /// Behind an event: runs go on to where the next event stands.
+    pub(super) fn go_on(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let task = self.stream.task[index];
+        let time = self.time(state, event);
+        let acting = self.acting(state, task);
+        state.world.place(acting, event.cpu, time, self.hint(index));
+        state.world.go(acting, Goal::Run);
+    }
+
+    /// Lets an actor go on until it shows this event, and takes that off. False if it shows
+    /// something else, or nothing.
+    pub(super) fn shows(
+        &self,
+        state: &mut State,
+        actor: usize,
+        index: usize,
+        action: TraceAction,
+    ) -> bool {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        for _ in 0..STOPS_MOST {
+            let shown = &mut state.world.actors[actor].shown;
+            let is = |point: &TracePoint| {
+                point.action == action
+                    && (counts(action) || point.queue == queue && matches(point, event))
+            };
+            if let Some(at) = shown.iter().position(is) {
+                shown.remove(at);
+                return true;
+            }
+            shown.retain(|point| !counts(point.action));
+            if !shown.is_empty() {
+                return false;
+            }
+            match state.world.go(actor, Goal::Show) {
+                Stop::Shown | Stop::Later => {}
+                Stop::Offer(_) => {
+                    state.world.refuse(actor, Goal::Show);
+                }
+                Stop::Pick => Self::leave_run(state, actor),
+                // A task that waits for a tag may be woken for nothing.
+                Stop::Parked if state.world.go(actor, Goal::Show) != Stop::Parked => {}
+                Stop::Parked | Stop::Idle => return false,
+            }
+        }
+        false
+    }
+
+    /// The run that an actor is in ends here: the kernel asked for nothing more. What it has picked
+    /// is in nobody's hands.
+    pub(super) fn leave_run(state: &mut State, actor: usize) {
+        let world = &mut state.world;
+        while let Some(frame) = world.actors[actor].stack.pop() {
+            if let Frame::Run(run) = frame {
+                let queue = frame.queue();
+                world.mq.queue(queue).with_pool(|pool| {
+                    for mut list in [run.in_hand().list, run.passed()] {
+                        while let Some(rq) = list.pop_front(pool) {
+                            state.loose.push((queue, rq));
+                        }
+                    }
+                });
+                break;
+            }
+        }
+        world.actors[actor].forget_wish();
+    }
+
+    /// Everything that an actor has begun comes to its end, unseen.
+    pub(super) fn finish(state: &mut State, actor: usize) -> bool {
+        for _ in 0..STOPS_MOST {
+            let shown = &mut state.world.actors[actor].shown;
+            shown.retain(|point| !counts(point.action) && point.action != TraceAction::Requeue);
+            if !shown.is_empty() {
+                return false;
+            }
+            match state.world.go(actor, Goal::Show) {
+                Stop::Idle => return true,
+                Stop::Shown | Stop::Later => {}
+                Stop::Offer(_) => {
+                    state.world.refuse(actor, Goal::Show);
+                }
+                Stop::Pick => Self::leave_run(state, actor),
+                Stop::Parked => return false,
+            }
+        }
+        false
+    }
+
+    /// Takes one event that is no decision of the scheduler.
+    pub(super) fn take(&self, state: &mut State, index: usize) -> Result<(), String> {
+        let event = &self.stream.events[index];
+        match event.kind {
+            Kind::Queue => self.queue(state, index),
+            Kind::Get => self.get(state, index),
+            Kind::Split { .. } => self.split(state, index),
+            Kind::BioMerge { front } => self.bio_merge(state, index, front)?,
+            Kind::Plug => self.plug(state, index),
+            Kind::Unplug { sleeps, .. } => self.unplug(state, index, sleeps),
+            Kind::Arrive { rq, .. } => {
+                let ioprio = event.ioprio.unwrap_or_default();
+                state.arriving.insert(event.cpu, (rq, ioprio, state.now));
+            }
+            Kind::Insert => self.insert(state, index),
+            Kind::RequestMerge => self.request_merge(state, index)?,
+            Kind::Requeue => self.requeue(state, index),
+            Kind::Complete { .. } => self.complete(state, index),
+            Kind::Finish { .. } => {
+                let irq = self.irq(event.cpu);
+                Self::finish_irq(state, irq);
+                if let Some(level) = state.finishing.remove(&event.cpu) {
+                    state.late.insert(event.cpu, level);
+                }
+            }
+            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Before an event: time, and completions that its CPU has behind it.
+    pub(super) fn before(&self, state: &mut State, index: usize) -> Result<(), String> {
+        let event = &self.stream.events[index];
+        event.check()?;
+        if let Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } = event.kind
+        {
+            state.now = state.now.max(at);
+        }
+        state.late.remove(&event.cpu);
+        self.end_offered(state);
+        let irq = self.irq(event.cpu);
+        match event.kind {
+            Kind::Finish { .. } => {}
+            // It may be the end of a flush sequence that is shown.
+            Kind::Complete { .. } => Self::finish_irq(state, irq),
+            _ => Self::run_out(state, irq),
+        }
+        Ok(())
+    }
+
+    /// Both queues: the kernel's as the trace tells it, and the model's.
+    pub(super) fn show(&self, state: &State, queue: QueueId) -> String {
+        let mut text = String::from("kernel's queue:\n");
+        text.push_str(&state.kernels[queue.index()].show());
+        text.push_str("model's queue:\n");
+        let mut world = state.world.clone();
+        let q = world.mq.queue(queue);
+        let cpu = &mut world.actors[self.scratch()].cpu;
+        q.elevator.acquire(cpu);
+        let elevator = q.elevator.held(cpu);
+        let lines = q.with_pool(|pool| elevator.show(pool));
+        for line in lines.lines() {
+            text.push_str("  ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// A run of this hctx begins.
+    pub(super) fn begin_run(state: &mut State, actor: usize, queue: QueueId, hctx: HctxId) {
+        let pending = &mut state.world.outside.run_work[queue.index()];
+        if let Some(pending) = pending.get_mut(usize::from(hctx.0)) {
+            *pending = false;
+            let path = RunPath::work(queue, hctx);
+            state.world.begin(actor, Frame::Run(path));
+        }
+    }
+}
+
+/// A trace point that has no address.
+fn counts(action: TraceAction) -> bool {
+    matches!(
+        action,
+        TraceAction::Plug | TraceAction::Unplug | TraceAction::UnplugTimer
+    )
+}
+
+/// Direction, start and length.
+fn matches(point: &TracePoint, event: &Event) -> bool {
+    let flush = point.op == Op::Flush && event.op == Op::Flush;
+    flush
+        || point.op.direction() == event.op.direction()
+            && point.sector == event.sector
+            && point.sectors == event.sectors
+}
+
+/// Bios that are alive at once, from above: the sectors that were submitted and have not
+/// completed, over the length of the shortest bio.
+fn bios_at_once(events: &[Event]) -> usize {
+    let queued = |e: &&Event| matches!(e.kind, Kind::Queue | Kind::Get);
+    let all = events.iter().filter(queued).count() + 64;
+    let shortest = events
+        .iter()
+        .filter(|e| e.kind == Kind::Queue && e.sectors.0 > 0)
+        .map(|e| u64::from(e.sectors.0))
+        .min();
+    let (mut waiting, mut most) = (0_u64, 0_u64);
+    let mut more = 0;
+    for event in events {
+        let sectors = u64::from(event.sectors.0);
+        match event.kind {
+            Kind::Queue if sectors == 0 => more += 1,
+            Kind::Queue => waiting += sectors,
+            Kind::Complete { .. } => waiting = waiting.saturating_sub(sectors),
+            Kind::Split { .. } => more += 1,
+            _ => {}
+        }
+        most = most.max(waiting);
+    }
+    all.min((2 * most / shortest.unwrap_or(1)) as usize + more + 256)
+}

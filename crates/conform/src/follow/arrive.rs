@@ -1,0 +1,261 @@
+//! Arrivals: from Q to the scheduler, or to the software queue.
+
+use blkmq::env::TraceAction;
+use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
+use blkmq::request::{Bio, Op, QueueId};
+
+use super::{Follow, State};
+use crate::event::{Event, Kind};
+use crate::kernel::Entry;
+use crate::world::Stop;
+
+impl Follow<'_> {
+    /// Q: a bio enters.
+    pub(super) fn queue(&self, state: &mut State, index: usize) {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let task = self.at(state, index);
+        if !Self::finish(state, task) {
+            self.lose(state, index, "a task went on where its path would not");
+        }
+        let Some(bio) = self.add_bio(state, index) else {
+            return self.lose(state, index, "more bios at once than were submitted");
+        };
+        let limits = self.split_limits(state, index);
+        let submit = SubmitPath::new(queue, bio);
+        state.world.begin(task, Frame::Submit(submit));
+        let shown = self.shows(state, task, index, TraceAction::Queue);
+        Self::set_limits(state, queue, limits);
+        if !shown {
+            // A flush that means nothing ends before its Q.
+            let ended = state.world.actors[task].stop == Stop::Idle && event.sectors.0 == 0;
+            if !ended {
+                self.lose(state, index, "the model would not have taken a bio");
+            }
+        }
+    }
+
+    fn add_bio(&self, state: &mut State, index: usize) -> Option<blkmq::request::BioId> {
+        let event = &self.stream.events[index];
+        let mut bio = bio_of(event);
+        bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
+        let q = state.world.mq.queue(self.stream.queue[index]);
+        q.with_pool(|pool| pool.add_bio(bio))
+    }
+
+    /// How a bio is cut is recorded, and depends on its segments, which are not: the limit becomes
+    /// what it was for this one. The limits until then.
+    fn split_limits(&self, state: &mut State, index: usize) -> (u32, u32) {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let limits = &mut state.world.mq.queues[queue.index()].settings.limits;
+        let before = (limits.max_sectors, limits.max_discard_sectors);
+        let next = self.stream.next[index].map(|next| &self.stream.events[next]);
+        let cut = next.filter(|e| matches!(e.kind, Kind::Split { .. }));
+        let most = match event.op {
+            Op::Discard => &mut limits.max_discard_sectors,
+            _ => &mut limits.max_sectors,
+        };
+        match cut {
+            Some(cut) if cut.sectors.0 < event.sectors.0 => *most = cut.sectors.0,
+            _ if *most < event.sectors.0 && *most > 0 => *most = event.sectors.0,
+            _ => {}
+        }
+        before
+    }
+
+    fn set_limits(state: &mut State, queue: QueueId, (sectors, discard): (u32, u32)) {
+        let limits = &mut state.world.mq.queues[queue.index()].settings.limits;
+        limits.max_sectors = sectors;
+        limits.max_discard_sectors = discard;
+    }
+
+    /// X: the front part goes on.
+    pub(super) fn split(&self, state: &mut State, index: usize) {
+        let task = self.at(state, index);
+        // The trace has the length of the part in one format and of the whole in the other.
+        let queue = self.stream.queue[index];
+        for _ in 0..2 {
+            let shown = &mut state.world.actors[task].shown;
+            let is_cut =
+                |p: &blkmq::env::TracePoint| p.action == TraceAction::Split && p.queue == queue;
+            if let Some(at) = shown.iter().position(is_cut) {
+                shown.remove(at);
+                return;
+            }
+            let rest = state.world.actors[task].stack.is_empty();
+            if rest || !state.world.actors[task].shown.is_empty() {
+                return;
+            }
+            state.world.go(task, crate::world::Goal::Show);
+        }
+    }
+
+    /// G: the bio has a request of its own.
+    pub(super) fn get(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let ioprio = event.ioprio.unwrap_or_default();
+        state.kernels[queue.index()].open(event, ioprio);
+        let task = self.at(state, index);
+        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
+        let plug = &mut state.world.actors[task].cpu.plug;
+        if plug.list.is_empty() {
+            plug.active = false;
+            if next == Some(Kind::Plug) {
+                plug.start(1);
+            }
+        }
+        if state.world.actors[task].is_lost() {
+            return;
+        }
+        if !self.shows(state, task, index, TraceAction::GetRq) {
+            self.lose(state, index, "the model would not have allocated a request");
+        }
+        self.go_on(state, index);
+    }
+
+    /// P.
+    pub(super) fn plug(&self, state: &mut State, index: usize) {
+        let task = self.at(state, index);
+        if !state.world.actors[task].is_lost() {
+            self.shows(state, task, index, TraceAction::Plug);
+        }
+    }
+
+    /// U or UT: the plug is let go. The model may have begun that by itself: the plug is full, or
+    /// the task sleeps for a tag.
+    pub(super) fn unplug(&self, state: &mut State, index: usize, sleeps: bool) {
+        let task = self.at(state, index);
+        if !Self::shows_unplug(state, task) {
+            let plug = &state.world.actors[task].cpu.plug;
+            let queue = plug.queue;
+            if plug.list.is_empty() || !state.world.actors[task].is_lost() {
+                return;
+            }
+            let why = match sleeps {
+                true => Unplug::Schedule,
+                false => Unplug::Finish,
+            };
+            let path = PlugPath::unplug(queue, why);
+            state.world.begin(task, Frame::Plug(path));
+            Self::shows_unplug(state, task);
+            state.world.actors[task].cpu.plug.active = false;
+        }
+        self.go_on(state, index);
+    }
+
+    /// What is under way comes to where the plug is let go.
+    fn shows_unplug(state: &mut State, task: usize) -> bool {
+        for _ in 0..super::STOPS_MOST {
+            let shown = &mut state.world.actors[task].shown;
+            let unplugs = |action| matches!(action, TraceAction::Unplug | TraceAction::UnplugTimer);
+            if let Some(at) = shown.iter().position(|point| unplugs(point.action)) {
+                shown.remove(at);
+                return true;
+            }
+            if !shown.is_empty() {
+                return false;
+            }
+            match state.world.go(task, crate::world::Goal::Show) {
+                Stop::Shown | Stop::Later => {}
+                Stop::Idle | Stop::Parked | Stop::Offer(_) | Stop::Pick => return false,
+            }
+        }
+        false
+    }
+
+    /// M or F of a bio: in the plug, in the scheduler, or in the software queue.
+    pub(super) fn bio_merge(
+        &self,
+        state: &mut State,
+        index: usize,
+        front: bool,
+    ) -> Result<(), String> {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let before = state.kernels[queue.index()].merge(event, front)?;
+        let task = self.at(state, index);
+        if before.is_none() {
+            Self::note(state, "a bio merged with nothing that the trace shows");
+        }
+        let action = match front {
+            true => TraceAction::FrontMerge,
+            false => TraceAction::BackMerge,
+        };
+        if !state.world.actors[task].is_lost() {
+            if self.shows(state, task, index, action) {
+                return Ok(());
+            }
+            self.lose(state, index, "the model would not have merged a bio");
+        }
+        if let Some(before) = before {
+            self.grow(state, queue, &before, event, front);
+        }
+        Ok(())
+    }
+
+    /// I: in the scheduler, or in a software queue.
+    pub(super) fn insert(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let known = state.arriving.remove(&event.cpu);
+        let known = known.map(|(address, ioprio, _)| (address, ioprio));
+        let entry = state.kernels[queue.index()].insert(event, known);
+        let task = self.at(state, index);
+        if !state.world.actors[task].is_lost() {
+            if self.shows(state, task, index, TraceAction::Insert) {
+                self.move_tick(state, queue, task, &entry);
+                return self.go_on(state, index);
+            }
+            self.lose(state, index, "the model would not have inserted a request");
+        }
+        self.put_in(state, queue, &entry, event);
+        self.go_on(state, index);
+    }
+
+    /// A list is inserted in one label, of which the tick may have been over before its end.
+    fn move_tick(&self, state: &mut State, queue: QueueId, task: usize, entry: &Entry) {
+        let hz = self.setups[0].hz;
+        let cpu = &state.world.actors[task].cpu;
+        let (then, now) = (cpu.traced_at.jiffies(hz), cpu.now().jiffies(hz));
+        if now > then
+            && let Some(rq) = Self::held(state, queue, entry)
+        {
+            let q = state.world.mq.queue(queue);
+            q.with_pool(|pool| pool[rq].fifo_time = pool[rq].fifo_time + (now - then));
+        }
+    }
+
+    /// M of a request: one that was just allocated, or one that its neighbour swallowed.
+    pub(super) fn request_merge(&self, state: &mut State, index: usize) -> Result<(), String> {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        state.arriving.remove(&event.cpu);
+        if !state.kernels[queue.index()].absorb(event)? {
+            Self::note(state, "a request merged with nothing that the trace shows");
+            state.differs[queue.index()] = true;
+        }
+        let task = self.at(state, index);
+        if !state.world.actors[task].is_lost() {
+            if self.shows(state, task, index, TraceAction::BackMerge) {
+                self.go_on(state, index);
+                return Ok(());
+            }
+            let what = "the model would not have merged two requests";
+            self.lose(state, index, what);
+        }
+        state.differs[queue.index()] = true;
+        Ok(())
+    }
+}
+
+/// A bio as an event shows it, one segment long: how many it has is not recorded.
+pub(super) fn bio_of(event: &Event) -> Bio {
+    let mut bio = Bio::default();
+    bio.op = event.op;
+    bio.flags = event.flags;
+    bio.sector = event.sector;
+    bio.sectors = event.sectors;
+    bio.segments = 1;
+    bio.ioprio = event.ioprio.unwrap_or_default();
+    bio
+}

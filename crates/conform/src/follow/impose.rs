@@ -1,0 +1,338 @@
+//! What the kernel did and the paths would not: its effect on the scheduler, by hand.
+
+use blkmq::env::{Bit, Lock, TraceAction};
+use blkmq::path::{Call, Frame, SubmitPath};
+use blkmq::queue::{LockId, LockKind};
+use blkmq::request::{Bio, Place, QueueId, RequestId, Sector, Sectors};
+use blkmq::rules::NoMerges;
+
+use super::{Follow, State};
+use crate::event::Event;
+use crate::kernel::Entry;
+use crate::world::{Goal, Hint, Stop};
+
+impl Follow<'_> {
+    /// Something that decides nothing by itself.
+    pub(super) fn note(state: &mut State, what: &'static str) {
+        state.notes.push(what);
+    }
+
+    /// A task does what its path would not: the path is given up.
+    pub(super) fn lose(&self, state: &mut State, index: usize, what: &'static str) {
+        Self::note(state, what);
+        let task = self.stream.task[index];
+        for actor in [task, self.runner(task)] {
+            let runs = |frame: &Frame| matches!(frame, Frame::Run(_));
+            while state.world.actors[actor].stack.frames().iter().any(runs) {
+                Self::leave_run(state, actor);
+            }
+            state.world.drop_paths(actor);
+        }
+        for (queue, rq) in state.world.empty_plug(task) {
+            self.free(state, queue, rq);
+        }
+        state.differs[self.stream.queue[index].index()] = true;
+    }
+
+    /// A request that the model's scheduler holds, of this direction, start and length.
+    pub(super) fn held(state: &State, queue: QueueId, entry: &Entry) -> Option<RequestId> {
+        let q = state.world.mq.queue(queue);
+        q.with_pool(|pool| {
+            let is = |r: &blkmq::request::Request| {
+                r.place == Place::Elevator
+                    && r.op.direction() == entry.op.direction()
+                    && r.sector == entry.sector
+                    && r.sectors == entry.sectors
+            };
+            pool.iter().find(|(_, r)| is(r)).map(|(rq, _)| rq)
+        })
+    }
+
+    /// Does something with the scheduler under its lock.
+    fn with_scheduler(
+        &self,
+        state: &mut State,
+        queue: QueueId,
+        change: impl FnOnce(&mut blkmq::elevator::Elevator, &mut blkmq::request::RequestPool),
+    ) {
+        let scratch = self.scratch();
+        let world = &mut state.world;
+        let cpu = &mut world.actors[scratch].cpu;
+        let lock = LockId::new(queue, LockKind::Elevator, 0);
+        let q = world.mq.queue(queue);
+        world.mq.acquire(lock, cpu);
+        let mut elevator = q.elevator.held(cpu);
+        q.with_pool(|pool| change(&mut elevator, pool));
+        let work = blkmq::elevator::Scheduler::has_work(&*elevator);
+        drop(elevator);
+        q.elevator_work.mirror(cpu, work);
+        q.elevator.release(cpu);
+    }
+
+    /// A bio joined this request: so it does in the model.
+    pub(super) fn grow(
+        &self,
+        state: &mut State,
+        queue: QueueId,
+        before: &Entry,
+        event: &Event,
+        front: bool,
+    ) {
+        let Some(rq) = Self::held(state, queue, before) else {
+            return;
+        };
+        let start = if front { event.sector } else { before.sector };
+        let range: (Sector, Sectors) = (start, Sectors(before.sectors.0 + event.sectors.0));
+        self.with_scheduler(state, queue, |elevator, pool| {
+            elevator.reshape(pool, rq, range);
+        });
+    }
+
+    /// The kernel's scheduler holds this request: so does the model's, by a path of nobody.
+    pub(super) fn put_in(&self, state: &mut State, queue: QueueId, entry: &Entry, event: &Event) {
+        if !state.world.mq.queue(queue).has_elevator() {
+            return;
+        }
+        let scratch = self.scratch();
+        let time = self.time(state, event);
+        state.world.place(scratch, entry.cpu, time, Hint::Else);
+        let mut bio = Bio::default();
+        bio.op = entry.op;
+        bio.sector = entry.sector;
+        bio.sectors = entry.sectors;
+        bio.flags = entry.flags;
+        (bio.flags.preflush, bio.flags.fua) = (false, false);
+        bio.segments = 1;
+        bio.ioprio = entry.ioprio;
+        let q = state.world.mq.queue(queue);
+        let Some(bio) = q.with_pool(|pool| pool.add_bio(bio)) else {
+            return;
+        };
+        let settings = &mut state.world.mq.queues[queue.index()].settings;
+        let before = (settings.nomerges, settings.limits);
+        settings.nomerges = NoMerges::Never;
+        settings.limits.max_sectors = u32::MAX;
+        settings.limits.max_discard_sectors = u32::MAX;
+        settings.limits.chunk_sectors = 0;
+        let submit = SubmitPath::new(queue, bio);
+        state.world.begin(scratch, Frame::Submit(submit));
+        for _ in 0..super::STOPS_MOST {
+            let stop = state.world.go(scratch, Goal::Show);
+            let shown = &mut state.world.actors[scratch].shown;
+            let inserted = shown
+                .iter()
+                .any(|point| point.action == TraceAction::Insert);
+            shown.clear();
+            if inserted || !matches!(stop, Stop::Shown | Stop::Later) {
+                break;
+            }
+        }
+        state.world.drop_paths(scratch);
+        let settings = &mut state.world.mq.queues[queue.index()].settings;
+        (settings.nomerges, settings.limits) = before;
+    }
+
+    /// The model's scheduler lets go of a request that the kernel's does not have.
+    fn take_out(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        self.with_scheduler(state, queue, |elevator, pool| elevator.withdraw(pool, rq));
+        self.free(state, queue, rq);
+    }
+
+    /// A request that no path and no list holds is free again, with its tags.
+    fn free(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        let q = state.world.mq.queue(queue);
+        q.with_pool(|pool| {
+            for bio in pool.bios_of(rq).collect::<Vec<_>>() {
+                pool.free_bio(bio);
+            }
+            pool[rq].bio_first = None;
+            pool[rq].bio_last = None;
+            pool[rq].bio_count = 0;
+        });
+        let scratch = self.scratch();
+        state
+            .world
+            .place(scratch, 0, blkmq::time::SimTime::ZERO, Hint::Else);
+        state
+            .world
+            .begin(scratch, Frame::from(Call::Free { queue, rq }));
+        Self::run_out(state, scratch);
+    }
+
+    /// After a difference the model goes on from what the kernel's scheduler holds.
+    pub(crate) fn resync(&self, state: &mut State, queue: QueueId, event: &Event) {
+        if !core::mem::take(&mut state.differs[queue.index()]) {
+            return;
+        }
+        if !state.world.mq.queue(queue).has_elevator() {
+            return;
+        }
+        let mut missing: Vec<Entry> = state.kernels[queue.index()].queued().cloned().collect();
+        let held: Vec<(RequestId, u64, u32, bool)> = {
+            let q = state.world.mq.queue(queue);
+            q.with_pool(|pool| {
+                let held = pool.iter().filter(|(_, r)| r.place == Place::Elevator);
+                let shape = |(rq, r): (RequestId, &blkmq::request::Request)| {
+                    let write = r.op.direction() == blkmq::request::Direction::Write;
+                    (rq, r.sector.0, r.sectors.0, write)
+                };
+                held.map(shape).collect()
+            })
+        };
+        for (rq, start, length, write) in held {
+            let is = |e: &Entry| {
+                let writes = e.op.direction() == blkmq::request::Direction::Write;
+                e.sector.0 == start && e.sectors.0 == length && writes == write
+            };
+            match missing.iter().position(is) {
+                Some(at) => {
+                    missing.remove(at);
+                }
+                None => self.take_out(state, queue, rq),
+            }
+        }
+        for entry in &missing {
+            self.put_in(state, queue, entry, event);
+        }
+    }
+
+    /// The kernel chose this request: so does the model's scheduler.
+    pub(crate) fn impose(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        self.with_scheduler(state, queue, |elevator, pool| elevator.impose(pool, rq));
+        state.loose.push((queue, rq));
+    }
+
+    /// A request of the model that is of this start, in the scheduler.
+    pub(crate) fn queued_at(state: &State, queue: QueueId, event: &Event) -> Option<RequestId> {
+        let q = state.world.mq.queue(queue);
+        q.with_pool(|pool| {
+            let is = |r: &blkmq::request::Request| {
+                r.place == Place::Elevator && r.sector == event.sector
+            };
+            pool.iter().find(|(_, r)| is(r)).map(|(rq, _)| rq)
+        })
+    }
+
+    /// The driver has a request that no path has offered it: wherever the model has it, it leaves
+    /// there.
+    pub(super) fn take_anyway(
+        &self,
+        state: &mut State,
+        queue: QueueId,
+        event: &Event,
+    ) -> Option<RequestId> {
+        let candidates: Vec<(RequestId, Place)> = {
+            let q = state.world.mq.queue(queue);
+            q.with_pool(|pool| {
+                let all = pool.iter().filter(|(_, r)| {
+                    r.op.direction() == event.op.direction()
+                        && r.sector == event.sector
+                        && r.sectors == event.sectors
+                });
+                all.map(|(rq, r)| (rq, r.place)).collect()
+            })
+        };
+        let usable = |place: Place| {
+            matches!(
+                place,
+                Place::Elevator | Place::Dispatch | Place::Path | Place::Ctx
+            )
+        };
+        let &(rq, place) = candidates.iter().find(|&&(_, place)| usable(place))?;
+        let place = match place {
+            Place::Path => Self::put_back(state, queue, rq),
+            place => place,
+        };
+        match place {
+            Place::Elevator => {
+                self.impose(state, queue, rq);
+                state.loose.pop();
+            }
+            Place::Dispatch => self.leave_dispatch(state, queue, rq),
+            Place::Ctx => self.leave_ctx(state, queue, rq),
+            _ => match state.loose.iter().position(|&loose| loose == (queue, rq)) {
+                Some(at) => {
+                    state.loose.remove(at);
+                }
+                // A path has it still to offer.
+                None => state.world.outside.ahead.push((queue, rq)),
+            },
+        }
+        let q = state.world.mq.queue(queue);
+        q.with_pool(|pool| {
+            pool[rq].place = Place::Device;
+            pool[rq].in_flight = true;
+        });
+        state
+            .issued
+            .entry((queue, event.sector.0))
+            .or_default()
+            .push((rq, 0));
+        Some(rq)
+    }
+
+    /// A run that has the request in its hands offers something else: it is refused, so that the
+    /// rest goes to the dispatch list. Where the request is then.
+    fn put_back(state: &mut State, queue: QueueId, rq: RequestId) -> Place {
+        let holds = |actor: &crate::world::Actor| {
+            let Some(Frame::Run(run)) = actor.stack.last() else {
+                return false;
+            };
+            let list = run.in_hand().list;
+            let q = state.world.mq.queue(queue);
+            let listed = q.with_pool(|pool| list.iter(pool).any(|other| other == rq));
+            matches!(actor.stop, Stop::Offer(_))
+                && actor.stack.last().map(Frame::queue) == Some(queue)
+                && listed
+        };
+        if let Some(holder) = state.world.actors.iter().position(holds) {
+            state.world.refuse(holder, Goal::Run);
+        }
+        state.world.mq.queue(queue).with_pool(|pool| pool[rq].place)
+    }
+
+    fn leave_dispatch(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        let scratch = self.scratch();
+        let world = &mut state.world;
+        let cpu = &mut world.actors[scratch].cpu;
+        let q = world.mq.queue(queue);
+        for (number, hctx) in q.hctxs.iter().enumerate() {
+            let lock = LockId::new(queue, LockKind::Dispatch, number as u32);
+            world.mq.acquire(lock, cpu);
+            let mut list = hctx.dispatch.held(cpu);
+            let left = q.with_pool(|pool| {
+                if list.iter(pool).any(|other| other == rq) {
+                    list.remove(pool, rq);
+                }
+                !list.is_empty()
+            });
+            drop(list);
+            cpu.begin_label();
+            if left != hctx.dispatch_pending.peek() {
+                hctx.dispatch_pending.mirror(cpu, left);
+            }
+            hctx.dispatch.release(cpu);
+        }
+    }
+
+    fn leave_ctx(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        let scratch = self.scratch();
+        let world = &mut state.world;
+        let cpu = &mut world.actors[scratch].cpu;
+        let q = world.mq.queue(queue);
+        for (number, ctx) in q.ctxs.iter().enumerate() {
+            let lock = LockId::new(queue, LockKind::Ctx, number as u32);
+            world.mq.acquire(lock, cpu);
+            let mut lists = ctx.lists.held(cpu);
+            q.with_pool(|pool| {
+                for list in lists.iter_mut() {
+                    if list.iter(pool).any(|other| other == rq) {
+                        list.remove(pool, rq);
+                    }
+                }
+            });
+            drop(lists);
+            ctx.lists.release(cpu);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! All events of a capture in one order, and what belongs together, found before the replay.
+//!
+//! A choice of a path that nothing records directly shows in what its task does next: whether a
+//! request goes into a plug, whether a run asks the scheduler once more. Not here: what a model
+//! makes of it (`follow.rs`).
+
+use std::collections::BTreeMap;
+
+use blkmq::request::{IoPrio, QueueId};
+use blkmq::time::Jiffies;
+
+use super::event::{Event, Kind};
+
+/// Events of all devices, with what was found out about each.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    pub(super) events: Vec<Event>,
+    /// Number of the device.
+    pub(super) queue: Vec<QueueId>,
+    /// Number of the task.
+    pub(super) task: Vec<usize>,
+    /// The task's next event, interrupts aside.
+    pub(super) next: Vec<Option<usize>>,
+    /// Of the answer to a dispatch call: the D of the request it gave.
+    pub(super) issue: Vec<Option<usize>>,
+    /// Of a dispatch call: its answer; of an answer: its call.
+    pub(super) other_end: Vec<Option<usize>>,
+    /// Of a C: the next event of its CPU is the scheduler's finish hook.
+    pub(super) finish_follows: Vec<bool>,
+    /// Of a Q: priority of the bio, where that is known.
+    pub(super) ioprio: Vec<Option<IoPrio>>,
+    /// The last answer of which there is a D.
+    pub(super) last_issued: usize,
+    pub(super) tasks: usize,
+    pub(super) cpus: usize,
+    /// The earliest tick that a probe read.
+    pub(super) first_tick: Jiffies,
+}
+
+impl Stream {
+    /// `events`: each with the number of its device, in order.
+    pub(super) fn new(events: Vec<(QueueId, Event)>) -> Stream {
+        let (queue, events): (Vec<QueueId>, Vec<Event>) = events.into_iter().unzip();
+        let mut stream = Stream {
+            next: vec![None; events.len()],
+            issue: vec![None; events.len()],
+            other_end: vec![None; events.len()],
+            finish_follows: vec![false; events.len()],
+            ioprio: vec![None; events.len()],
+            cpus: events
+                .iter()
+                .map(|e| usize::from(e.cpu) + 1)
+                .max()
+                .unwrap_or(1),
+            queue,
+            events,
+            ..Stream::default()
+        };
+        stream.number_tasks();
+        stream.join_calls();
+        stream.join_priorities();
+        let ticks = stream.events.iter().filter_map(|event| match event.kind {
+            Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } => Some(at),
+            _ => None,
+        });
+        stream.first_tick = ticks.min().unwrap_or_default();
+        stream
+    }
+
+    /// Idle tasks have one number on all CPUs.
+    fn number_tasks(&mut self) {
+        let mut known: BTreeMap<(u32, u16), usize> = BTreeMap::new();
+        let mut last: Vec<Option<usize>> = Vec::new();
+        for (index, event) in self.events.iter().enumerate() {
+            let cpu = if event.pid == 0 { event.cpu } else { 0 };
+            let fresh = known.len();
+            let task = *known.entry((event.pid, cpu)).or_insert(fresh);
+            if task == last.len() {
+                last.push(None);
+            }
+            self.task.push(task);
+            if matches!(event.kind, Kind::Complete { .. } | Kind::Finish { .. }) {
+                continue;
+            }
+            if let Some(before) = last[task].replace(index) {
+                self.next[before] = Some(index);
+            }
+        }
+        self.tasks = known.len();
+    }
+
+    fn join_calls(&mut self) {
+        let mut waiting: BTreeMap<(QueueId, u64), Vec<usize>> = BTreeMap::new();
+        let mut asking: BTreeMap<u16, usize> = BTreeMap::new();
+        let mut last: BTreeMap<u16, usize> = BTreeMap::new();
+        for (index, event) in self.events.iter().enumerate() {
+            let place = (self.queue[index], event.sector.0);
+            match event.kind {
+                Kind::Ask { .. } => {
+                    asking.insert(event.cpu, index);
+                }
+                Kind::Answer { rq, .. } => {
+                    if let Some(entry) = asking.remove(&event.cpu) {
+                        self.other_end[entry] = Some(index);
+                        self.other_end[index] = Some(entry);
+                    }
+                    if rq.is_some() {
+                        waiting.entry(place).or_default().push(index);
+                    }
+                }
+                Kind::Issue => {
+                    if let Some(answers) = waiting.get_mut(&place)
+                        && !answers.is_empty()
+                    {
+                        self.issue[answers.remove(0)] = Some(index);
+                    }
+                }
+                Kind::Finish { .. } => {
+                    if let Some(&before) = last.get(&event.cpu)
+                        && matches!(self.events[before].kind, Kind::Complete { .. })
+                    {
+                        self.finish_follows[before] = true;
+                    }
+                }
+                _ => {}
+            }
+            last.insert(event.cpu, index);
+        }
+        self.last_issued = self.issue.iter().rposition(Option::is_some).unwrap_or(0);
+    }
+
+    /// A bio's priority is that of its request, which the insertion's probe tells; of one that
+    /// merged, what its task had last or will have.
+    fn join_priorities(&mut self) {
+        let mut queued: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
+        let mut of_task: Vec<Option<IoPrio>> = vec![None; self.tasks];
+        let mut told: Vec<Option<IoPrio>> = vec![None; self.events.len()];
+        for (index, event) in self.events.iter().enumerate() {
+            let (task, start) = (self.task[index], event.sector.0);
+            match event.kind {
+                Kind::Queue => {
+                    queued.entry((task, start)).or_default().push(index);
+                    told[index] = event.ioprio;
+                }
+                Kind::Get | Kind::BioMerge { .. } | Kind::Insert | Kind::RequestMerge
+                    if event.ioprio.is_some() =>
+                {
+                    of_task[task] = event.ioprio;
+                    tell(&queued, &mut told, (task, start), event);
+                }
+                Kind::Arrive { .. } => tell(&queued, &mut told, (task, start), event),
+                _ => {}
+            }
+        }
+        for (index, event) in self.events.iter().enumerate() {
+            if event.kind == Kind::Queue {
+                let task = &mut of_task[self.task[index]];
+                *task = told[index].or(*task);
+                self.ioprio[index] = *task;
+            }
+        }
+    }
+}
+
+/// The bios of a task in this range have this priority.
+fn tell(
+    queued: &BTreeMap<(usize, u64), Vec<usize>>,
+    told: &mut [Option<IoPrio>],
+    (task, start): (usize, u64),
+    event: &Event,
+) {
+    let end = start.saturating_add(u64::from(event.sectors.0.max(1)));
+    for bios in queued.range((task, start)..(task, end)) {
+        for &bio in bios.1 {
+            if told[bio].is_none() {
+                told[bio] = event.ioprio;
+            }
+        }
+    }
+}

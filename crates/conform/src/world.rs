@@ -1,0 +1,288 @@
+//! The block layer of a capture, and everybody who runs its paths: tasks, workers, completions.
+//!
+//! An actor is a stack of frames that goes on when an event of the capture says so, and stops where
+//! the next event would have to come: before a decision of the scheduler (where the capture has
+//! those), at an offer to the device, behind a trace point. Which event goes to whom is decided in
+//! `follow.rs`. No lock is held while an actor stands still. Read next: `world/walk.rs`.
+
+mod build;
+mod walk;
+
+use std::collections::VecDeque;
+
+use blkmq::drive::{Stack, drive};
+use blkmq::env::{Answer, Cpu, Solo, TracePoint};
+use blkmq::path::{Frame, Next, Plug};
+use blkmq::queue::BlkMq;
+use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId};
+use blkmq::tags::WaiterId;
+use blkmq::time::{Jiffies, SimTime};
+
+pub(super) use build::Size;
+use walk::Walk;
+pub(super) use walk::{Goal, Labels};
+
+/// How the capture goes on for an actor, as far as a choice of its paths depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hint {
+    /// Decisions of the scheduler are not recorded: the model chooses.
+    Free,
+    /// The scheduler of this queue is asked next.
+    Asks(QueueId),
+    /// Something else comes next.
+    Else,
+}
+
+/// Why an actor stands still.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// Nothing is under way.
+    Idle,
+    /// There is a trace point that no event has matched yet.
+    Shown,
+    /// Before a decision of the scheduler.
+    Pick,
+    /// The device is asked to take this request.
+    Offer(RequestId),
+    /// It waits for a tag.
+    Parked,
+    /// What follows belongs to a later event.
+    Later,
+}
+
+/// Somebody who runs paths.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) cpu: Cpu,
+    pub(super) stack: Stack,
+    /// What its path wants before it goes on.
+    wants: Next,
+    pub(super) stop: Stop,
+    /// Trace points that no event has matched yet, each with its queue.
+    pub(super) shown: VecDeque<TracePoint>,
+    pub(super) hint: Hint,
+}
+
+/// What the paths do not know.
+#[derive(Clone, Debug)]
+pub(super) struct Outside {
+    /// Runs that are pending, queue by queue and hctx by hctx.
+    pub(super) run_work: Vec<Vec<bool>>,
+    /// A requeue list is to be worked off, queue by queue.
+    pub(super) requeue_work: Vec<bool>,
+    /// Budgets in use, queue by queue.
+    pub(super) budgets: Vec<u32>,
+    /// Most of them; none: the driver has no budgets.
+    pub(super) budgets_max: Vec<Option<u32>>,
+    /// Requests that the capture showed with the device while a path has them still to offer.
+    pub(super) ahead: Vec<(QueueId, RequestId)>,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) mq: BlkMq<Solo>,
+    pub(super) actors: Vec<Actor>,
+    pub(super) outside: Outside,
+    /// Decisions of the scheduler are recorded.
+    pub(super) calls: bool,
+    labels: std::rc::Rc<Labels>,
+}
+
+impl Actor {
+    fn new(number: usize) -> Actor {
+        let mut cpu = Cpu::new(CpuId(0));
+        cpu.owner = number as u32;
+        cpu.task = WaiterId(number as u32);
+        cpu.tracing = true;
+        Actor {
+            cpu,
+            stack: Stack::default(),
+            wants: Next::Step,
+            stop: Stop::Idle,
+            shown: VecDeque::new(),
+            hint: Hint::Free,
+        }
+    }
+}
+
+impl Actor {
+    /// Nothing is under way, and nothing is left to be shown: its path was given up.
+    pub(super) fn is_lost(&self) -> bool {
+        self.stack.is_empty() && self.shown.is_empty()
+    }
+
+    /// What its path wanted is no longer wanted.
+    pub(super) fn forget_wish(&mut self) {
+        self.wants = Next::Step;
+        self.stop = Stop::Later;
+        self.cpu.answer = Answer::None;
+    }
+}
+
+impl World {
+    /// The actor goes to this CPU at this time.
+    pub(super) fn place(&mut self, actor: usize, cpu: u16, at: SimTime, hint: Hint) {
+        let actor = &mut self.actors[actor];
+        actor.cpu.id = CpuId(cpu);
+        actor.cpu.at_ps = at.0.saturating_mul(1000);
+        actor.hint = hint;
+    }
+
+    /// A path begins on top of what the actor does.
+    pub(super) fn begin(&mut self, actor: usize, frame: Frame) {
+        let actor = &mut self.actors[actor];
+        debug_assert_eq!(
+            actor.wants,
+            Next::Step,
+            "a path begins where another stands still"
+        );
+        actor.stack.push(frame);
+        if actor.stop == Stop::Idle {
+            actor.stop = Stop::Later;
+        }
+    }
+
+    /// Lets an actor go on to its next stop.
+    pub(super) fn go(&mut self, number: usize, goal: Goal) -> Stop {
+        self.go_on(number, goal, false)
+    }
+
+    /// The scheduler decides for an actor that stands before that.
+    pub(super) fn decide(&mut self, number: usize, goal: Goal) -> Stop {
+        debug_assert_eq!(self.actors[number].stop, Stop::Pick);
+        self.go_on(number, goal, true)
+    }
+
+    fn go_on(&mut self, number: usize, goal: Goal, decides: bool) -> Stop {
+        let actor = &mut self.actors[number];
+        let stands = match actor.stop {
+            _ if actor.stack.is_empty() => !actor.shown.is_empty(),
+            Stop::Pick => !decides,
+            Stop::Offer(_) => true,
+            Stop::Shown => !actor.shown.is_empty(),
+            _ => false,
+        };
+        if stands || actor.stack.is_empty() && actor.shown.is_empty() {
+            if !stands {
+                actor.stop = Stop::Idle;
+            }
+            return actor.stop;
+        }
+        let wants = core::mem::replace(&mut actor.wants, Next::Step);
+        let mut walk = Walk {
+            mq: &self.mq,
+            outside: &mut self.outside,
+            labels: &self.labels,
+            goal,
+            hint: actor.hint,
+            decides,
+            shown: &mut actor.shown,
+            wants: &mut actor.wants,
+            calls: self.calls,
+            lever: None,
+            decided: false,
+        };
+        let mut at = blkmq::drive::Context {
+            cpu: &mut actor.cpu,
+            stack: &mut actor.stack,
+        };
+        actor.stop = drive(&mut walk, &self.mq, &mut at, wants);
+        actor.stop
+    }
+
+    /// The device takes what an actor offers it. Trace D is not kept: the event is at hand.
+    pub(super) fn accept(&mut self, number: usize, answer: Answer) {
+        let actor = &mut self.actors[number];
+        let Stop::Offer(rq) = actor.stop else {
+            unreachable!("an offer is accepted");
+        };
+        let queue = actor.stack.last().map_or(QueueId(0), Frame::queue);
+        actor.cpu.begin_label();
+        if answer == Answer::Ok {
+            self.mq.start_request(queue, rq, &mut actor.cpu);
+            actor.cpu.trace.clear();
+        } else {
+            let held = self.mq.queue(queue).with_pool(|pool| pool[rq].budget);
+            if held.is_some() {
+                self.outside.put_budget(queue);
+            }
+        }
+        actor.cpu.answer = answer;
+        actor.wants = Next::Step;
+        actor.stop = Stop::Later;
+    }
+
+    /// What an actor was about to do does not happen: its paths are forgotten.
+    pub(super) fn drop_paths(&mut self, number: usize) {
+        let actor = &mut self.actors[number];
+        actor.stack = Stack::default();
+        actor.shown.clear();
+        actor.wants = Next::Step;
+        actor.stop = Stop::Idle;
+        actor.cpu.answer = Answer::None;
+    }
+
+    /// Its plug holds nothing any more: the requests that it held.
+    pub(super) fn empty_plug(&mut self, number: usize) -> Vec<(QueueId, RequestId)> {
+        let plug = &mut self.actors[number].cpu.plug;
+        let queue = plug.queue;
+        let mut requests = Vec::new();
+        self.mq.queue(queue).with_pool(|pool| {
+            while let Some(rq) = plug.list.pop_front(pool) {
+                pool[rq].place = Place::Path;
+                requests.push((queue, rq));
+            }
+        });
+        *plug = Plug::default();
+        requests
+    }
+
+    /// Its offers are refused until it stands elsewhere, or has offered nothing more: the kernel
+    /// did not hand them over here. They wait on dispatch lists.
+    pub(super) fn refuse(&mut self, number: usize, goal: Goal) -> Stop {
+        let mut stop = self.actors[number].stop;
+        while let Stop::Offer(_) = stop {
+            self.accept(number, Answer::DevResource);
+            stop = self.go(number, goal);
+            let actor = &mut self.actors[number];
+            actor
+                .shown
+                .retain(|point| point.action != blkmq::env::TraceAction::Requeue);
+            if stop == Stop::Shown && actor.shown.is_empty() {
+                actor.stop = Stop::Later;
+                stop = self.go(number, goal);
+            }
+        }
+        stop
+    }
+
+    /// The hctx that a CPU submits to.
+    pub(super) fn hctx_of(&self, queue: QueueId, cpu: u16) -> HctxId {
+        let set = self.mq.set_of(queue);
+        set.map[0]
+            .get(usize::from(cpu))
+            .copied()
+            .unwrap_or(HctxId(0))
+    }
+
+    /// The time that lies at the beginning of a tick.
+    pub(super) fn time_of(at: Jiffies, hz: u32) -> SimTime {
+        SimTime(at.0.saturating_mul(1_000_000_000 / u64::from(hz)))
+    }
+}
+
+impl Outside {
+    fn put_budget(&mut self, queue: QueueId) {
+        let used = &mut self.budgets[queue.index()];
+        *used = used.saturating_sub(1);
+    }
+
+    /// A request has come back from the device: so has its budget.
+    pub(super) fn take_back(&mut self, mq: &BlkMq<Solo>, queue: QueueId, rq: RequestId) {
+        let held = mq.queue(queue).with_pool(|pool| pool[rq].budget.take());
+        if held.is_some() {
+            self.put_budget(queue);
+        }
+    }
+}

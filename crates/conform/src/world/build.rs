@@ -1,0 +1,94 @@
+//! The block layer as a capture describes it, idle.
+
+use std::rc::Rc;
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::MqDeadline;
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::request::HctxId;
+use blkmq::rules::SchedulerKind;
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+
+use super::{Actor, Labels, Outside, World};
+use crate::setup::{Scheduler, Setup};
+
+/// What is as large as the events need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) actors: usize,
+    pub(crate) bios: usize,
+}
+
+impl World {
+    /// All devices of a capture; those that share tags are on one set.
+    pub(crate) fn new(setups: &[Setup], calls: bool, size: Size) -> World {
+        let configs = setups.iter().map(|setup| config(setup, size));
+        let shared = setups.first().is_some_and(|setup| setup.queue_shared);
+        let sets: Vec<Vec<QueueConfig>> = match shared {
+            true => vec![configs.collect()],
+            false => configs.map(|config| vec![config]).collect(),
+        };
+        let mq = BlkMq::with_sets(&sets, &mut || 0);
+        World {
+            outside: Outside {
+                run_work: setups.iter().map(|s| vec![false; s.hctxs.len()]).collect(),
+                requeue_work: vec![false; setups.len()],
+                budgets: vec![0; setups.len()],
+                budgets_max: setups.iter().map(|setup| setup.budget).collect(),
+                ahead: Vec::new(),
+            },
+            mq,
+            actors: (0..size.actors).map(Actor::new).collect(),
+            calls,
+            labels: Rc::new(Labels::new()),
+        }
+    }
+}
+
+fn config(setup: &Setup, size: Size) -> QueueConfig {
+    let scheduler = match setup.scheduler {
+        Scheduler::None => SchedulerKind::None,
+        Scheduler::MqDeadline => SchedulerKind::MqDeadline,
+    };
+    let elevator = match setup.scheduler {
+        Scheduler::None => Elevator::None,
+        Scheduler::MqDeadline => {
+            Elevator::MqDeadline(MqDeadline::new(&setup.rules, setup.deadline))
+        }
+    };
+    let tags = setup.hctxs.iter().map(|hctx| hctx.tags).max().unwrap_or(1);
+    let cpus = setup.hctxs.iter().flat_map(|hctx| &hctx.cpus).max();
+    let cpus = cpus.map_or(1, |&cpu| cpu + 1).max(setup.cpus);
+    let queues = (0..cpus).map(|cpu| HctxId(setup.hctx_of(cpu) as u16));
+    let scheduled = scheduler != SchedulerKind::None;
+    let slots = if scheduled { setup.nr_requests } else { tags };
+    QueueConfig {
+        settings: QueueSettings {
+            limits: setup.limits,
+            nomerges: setup.nomerges,
+            hz: setup.hz,
+            driver_budget: setup.budget.is_some(),
+            driver_queue_rqs: setup.driver.queue_rqs,
+            queue_rqs_in_order: setup.driver.in_order,
+            driver_commit_rqs: setup.driver.commit_rqs,
+            should_merge: true,
+            slots_per_map: slots,
+            ..QueueSettings::plain(setup.rules, scheduler, setup.nr_requests)
+        },
+        tags: TagSetConfig {
+            queue_depth: tags.max(1),
+            counts: HctxCounts {
+                default: setup.hctxs.len() as u16,
+                read: 0,
+                poll: 0,
+            },
+            hctx_shared: setup.hctx_shared,
+            vectors: false,
+            waiters: size.actors,
+            wait_queues: 8,
+        },
+        topology: CpuTopology::told(queues.collect()),
+        elevator,
+        bios: size.bios,
+    }
+}

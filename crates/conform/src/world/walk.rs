@@ -1,0 +1,268 @@
+//! How an actor goes on: the driver of the paths, which stops where the capture has an event.
+
+use core::ops::ControlFlow::{self, Break, Continue};
+use std::collections::VecDeque;
+
+use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, attempt, carry_out};
+use blkmq::env::{Answer, Bit, Cpu, Solo, TracePoint};
+use blkmq::path::{Frame, Label, Next};
+use blkmq::queue::{BlkMq, LockId};
+use blkmq::request::{BioId, HctxId, QueueId, Status};
+use blkmq::tags::WaiterId;
+
+use super::{Hint, Outside, Stop};
+
+/// How far an actor goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::world) enum Mark {
+    None,
+    /// Asks the scheduler, under its lock.
+    Pick,
+    /// Looks whether the scheduler has anything.
+    HasWork,
+    /// Looks whether there are leftovers.
+    HasLeftovers,
+    /// Tells the scheduler that a request is done.
+    Finish,
+    /// Takes a budget before the scheduler is asked.
+    PickBudget,
+}
+
+/// How far an actor goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Goal {
+    /// To the next trace point, decision or offer.
+    Show,
+    /// The same, but only through runs: whatever else it does shows in an event of its own.
+    Run,
+    /// To the scheduler's finish hook, which the capture shows.
+    BeforeFinish,
+}
+
+/// What the driver knows of each label.
+#[derive(Debug)]
+pub(crate) struct Labels(Vec<Mark>);
+
+impl Labels {
+    pub(crate) fn new() -> Labels {
+        let mark = |label: Label| match label.name() {
+            "pass.pick" | "pass.drain" => Mark::Pick,
+            "pass.has-work" | "run.has-elevator" => Mark::HasWork,
+            "run.has-dispatch" | "run.peek-dispatch" | "pass.peek-dispatch" => Mark::HasLeftovers,
+            "pass.budget" => Mark::PickBudget,
+            "complete.finish" => Mark::Finish,
+            _ => Mark::None,
+        };
+        Labels(Label::all().map(mark).collect())
+    }
+
+    fn of(&self, frame: Option<&Frame>) -> Mark {
+        frame.map_or(Mark::None, |frame| self.0[usize::from(frame.label().0)])
+    }
+}
+
+/// A word that was set to what it was when the kernel looked, with its value.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::world) enum Lever {
+    Work(QueueId, bool),
+    Leftovers(QueueId, HctxId, bool),
+}
+
+/// An actor on its way.
+pub(in crate::world) struct Walk<'a> {
+    pub(in crate::world) mq: &'a BlkMq<Solo>,
+    pub(in crate::world) outside: &'a mut Outside,
+    pub(in crate::world) labels: &'a Labels,
+    pub(in crate::world) goal: Goal,
+    pub(in crate::world) hint: Hint,
+    pub(in crate::world) decides: bool,
+    pub(in crate::world) shown: &'a mut VecDeque<TracePoint>,
+    pub(in crate::world) wants: &'a mut Next,
+    pub(in crate::world) calls: bool,
+    pub(in crate::world) lever: Option<Lever>,
+    /// The scheduler has just decided.
+    pub(in crate::world) decided: bool,
+}
+
+impl Walk<'_> {
+    fn stop<T>(&mut self, stop: Stop, wants: Next) -> ControlFlow<Stop, T> {
+        *self.wants = wants;
+        Break(stop)
+    }
+
+    /// Where the capture tells what a look without a lock must have found, it finds that: the
+    /// value was another a moment before or after.
+    fn pull(&mut self, mark: Mark, frame: Frame, cpu: &mut Cpu) {
+        if self.hint == Hint::Free {
+            return;
+        }
+        let queue = frame.queue();
+        let q = self.mq.queue(queue);
+        match (mark, frame) {
+            (Mark::HasWork, _) => {
+                let (has, asks) = (q.elevator_work.peek(), self.hint == Hint::Asks(queue));
+                if has != asks {
+                    write(&q.elevator_work, asks, cpu);
+                    self.lever = Some(Lever::Work(queue, has));
+                }
+            }
+            (Mark::HasLeftovers, Frame::Run(run)) if self.hint == Hint::Asks(queue) => {
+                let pending = &q.hctx(run.hctx()).dispatch_pending;
+                if pending.peek() {
+                    write(pending, false, cpu);
+                    self.lever = Some(Lever::Leftovers(queue, run.hctx(), true));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn write<B: Bit>(bit: &B, value: bool, cpu: &mut Cpu) {
+    cpu.begin_label();
+    match value {
+        true => bit.set(cpu),
+        false => bit.clear(cpu),
+    }
+    cpu.begin_label();
+}
+
+impl Driver for Walk<'_> {
+    type Env = Solo;
+    type Stop = Stop;
+
+    fn turn(&mut self, at: &mut Context<'_>) -> Flow<Self> {
+        if at.cpu.locks_held() > 0 {
+            return Continue(());
+        }
+        if !self.shown.is_empty() {
+            return self.stop(Stop::Shown, Next::Step);
+        }
+        if self.decided {
+            return self.stop(Stop::Later, Next::Step);
+        }
+        let Some(frame) = at.stack.last().copied() else {
+            return Continue(());
+        };
+        let mark = self.labels.of(Some(&frame));
+        let later = match self.goal {
+            Goal::Run if mark == Mark::HasWork && self.hint == Hint::Asks(frame.queue()) => true,
+            Goal::Run => !matches!(frame, Frame::Run(_) | Frame::Flush(_)),
+            Goal::BeforeFinish => mark == Mark::Finish,
+            Goal::Show => false,
+        };
+        if later {
+            return self.stop(Stop::Later, Next::Step);
+        }
+        self.pull(mark, frame, at.cpu);
+        Continue(())
+    }
+
+    fn ends(&mut self, _cpu: &mut Cpu) -> Stop {
+        Stop::Idle
+    }
+
+    fn after(&mut self, _label: Label, cpu: &mut Cpu) {
+        match self.lever.take() {
+            Some(Lever::Work(queue, value)) => {
+                write(&self.mq.queue(queue).elevator_work, value, cpu);
+            }
+            Some(Lever::Leftovers(queue, hctx, value)) => {
+                write(
+                    &self.mq.queue(queue).hctx(hctx).dispatch_pending,
+                    value,
+                    cpu,
+                );
+            }
+            None => {}
+        }
+    }
+
+    fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        self.shown.extend(cpu.trace.drain(..));
+        carry_out(self, cpu);
+        if !self.shown.is_empty() && cpu.locks_held() == 0 {
+            return self.stop(Stop::Shown, next);
+        }
+        Continue(())
+    }
+
+    fn lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self> {
+        let picks = self.labels.of(at.stack.last()) == Mark::Pick;
+        if picks && self.calls {
+            if !core::mem::take(&mut self.decides) {
+                return self.stop(Stop::Pick, Next::Lock(lock));
+            }
+            self.decided = true;
+        }
+        let runs = matches!(at.stack.last(), Some(Frame::Run(_) | Frame::Flush(_)));
+        if self.goal == Goal::Run && !runs {
+            return self.stop(Stop::Later, Next::Lock(lock));
+        }
+        assert!(self.mq.is_free(lock), "nobody stands still with a lock");
+        self.mq.acquire(lock, at.cpu);
+        Continue(())
+    }
+
+    fn try_lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self> {
+        attempt(self.mq, lock, at.cpu);
+        Continue(())
+    }
+
+    fn offer(&mut self, offer: Offer, at: &mut Context<'_>) -> Flow<Self> {
+        let known = (offer.queue, offer.rq);
+        if let Some(index) = self.outside.ahead.iter().position(|&rq| rq == known) {
+            self.outside.ahead.remove(index);
+            at.cpu.answer = Answer::Ok;
+            return Continue(());
+        }
+        self.stop(Stop::Offer(offer.rq), Next::Step)
+    }
+
+    fn budget(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
+        let index = queue.index();
+        let most = self.outside.budgets_max[index];
+        let mut free = most.is_none_or(|most| self.outside.budgets[index] < most);
+        if self.calls && self.hint == Hint::Asks(queue) {
+            free = true;
+        }
+        cpu.answer = match free {
+            true => {
+                self.outside.budgets[index] += 1;
+                Answer::Budget(0)
+            }
+            false => Answer::NoBudget,
+        };
+        Continue(())
+    }
+
+    fn put_budget(&mut self, queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        self.outside.put_budget(queue);
+        Continue(())
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        Continue(())
+    }
+
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        self.stop(Stop::Parked, Next::Step)
+    }
+}
+
+impl Machine for Walk<'_> {
+    fn kick(&mut self, kick: Kick) {
+        self.outside.run_work[kick.queue.index()][usize::from(kick.hctx.0)] = true;
+    }
+
+    fn kick_requeue(&mut self, queue: QueueId) {
+        self.outside.requeue_work[queue.index()] = true;
+    }
+
+    fn bio_end(&mut self, queue: QueueId, bio: BioId, _status: Status) {
+        self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
+    }
+
+    /// Whoever waits goes on when an event of his says so.
+    fn wake(&mut self, _waiter: WaiterId) {}
+}
