@@ -33,6 +33,17 @@ pub struct Context<'a> {
     pub stack: &'a mut Stack,
 }
 
+impl Context<'_> {
+    /// The same for a while.
+    #[inline]
+    pub fn lend(&mut self) -> Context<'_> {
+        Context {
+            cpu: self.cpu,
+            stack: self.stack,
+        }
+    }
+}
+
 /// queue_rq of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
@@ -56,7 +67,7 @@ pub trait Driver {
 
     /// Between two labels, when what the path wanted is done: does the context go on? The stack
     /// may be empty.
-    fn turn(&mut self, at: &mut Context<'_>) -> Flow<Self>;
+    fn turn(&mut self, at: Context<'_>) -> Flow<Self>;
 
     /// The stack is empty.
     fn ends(&mut self, cpu: &mut Cpu) -> Self::Stop;
@@ -94,10 +105,10 @@ pub trait Driver {
     fn granted(&mut self, _lock: LockId, _cpu: &Cpu) {}
 
     /// The next label wants this lock: acquires it, or stops.
-    fn lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self>;
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self>;
 
     /// The path tries this lock: puts the answer into the CPU (see [`attempt`]), or stops.
-    fn try_lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self>;
+    fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self>;
 
     /// The next label touches a word on which others decide right now. A driver without a clock
     /// goes on.
@@ -112,7 +123,7 @@ pub trait Driver {
 
     /// queue_rq: puts the device's answer into the CPU, or stops. A driver that gives the request
     /// back before it answers pushes that path.
-    fn offer(&mut self, offer: Offer, at: &mut Context<'_>) -> Flow<Self>;
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self>;
 
     /// get_budget: puts `Answer::Budget` or `Answer::NoBudget` into the CPU, or stops.
     fn budget(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self>;
@@ -147,15 +158,15 @@ pub trait Driver {
 pub fn drive<D: Driver>(
     driver: &mut D,
     mq: &BlkMq<D::Env>,
-    at: &mut Context<'_>,
+    mut at: Context<'_>,
     wanted: Next,
 ) -> D::Stop {
     let mut next = wanted;
     loop {
-        if let ControlFlow::Break(stop) = follow(driver, at, next) {
+        if let ControlFlow::Break(stop) = follow(driver, at.lend(), next) {
             return stop;
         }
-        if let ControlFlow::Break(stop) = driver.turn(at) {
+        if let ControlFlow::Break(stop) = driver.turn(at.lend()) {
             return stop;
         }
         let Some(frame) = at.stack.top() else {
@@ -164,7 +175,7 @@ pub fn drive<D: Driver>(
         at.cpu.begin_label();
         next = match driver.follower().is_some() {
             false => frame.labels(mq, at.cpu, driver),
-            true => followed(driver, mq, at),
+            true => followed(driver, mq, at.lend()),
         };
         if !at.cpu.is_quiet()
             && let ControlFlow::Break(stop) = driver.left(next, at.cpu)
@@ -176,7 +187,7 @@ pub fn drive<D: Driver>(
 
 /// Does what the path wants.
 #[inline]
-fn follow<D: Driver>(driver: &mut D, at: &mut Context<'_>, next: Next) -> Flow<D> {
+fn follow<D: Driver>(driver: &mut D, at: Context<'_>, next: Next) -> Flow<D> {
     match next {
         Next::Step => {}
         Next::Lock(lock) => driver.lock(lock, at)?,
@@ -204,19 +215,20 @@ fn follow<D: Driver>(driver: &mut D, at: &mut Context<'_>, next: Next) -> Flow<D
     ControlFlow::Continue(())
 }
 
-fn offer<D: Driver>(driver: &mut D, at: &mut Context<'_>, rq: RequestId, last: bool) -> Flow<D> {
+#[inline]
+fn offer<D: Driver>(driver: &mut D, at: Context<'_>, rq: RequestId, last: bool) -> Flow<D> {
     let queue = at.stack.asking();
     driver.offer(Offer { queue, rq, last }, at)
 }
 
 /// Labels of one path while somebody follows.
 #[cold]
-fn followed<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: &mut Context<'_>) -> Next {
+fn followed<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: Context<'_>) -> Next {
     let who = Who {
         context: driver.context(at.cpu),
         depth: at.stack.depth() - 1,
     };
-    let cpu = &mut *at.cpu;
+    let cpu = at.cpu;
     let frame = at.stack.top().expect("a frame is to be driven");
     loop {
         let was = *frame;

@@ -1,8 +1,8 @@
 //! The kernel's paths as small state machines: one label, one critical section or one access to a
 //! shared word.
 //!
-//! A driver keeps a stack of [`Frame`]s for each context, steps the top one and does what [`Next`]
-//! asks. Read first: docs/architecture.md, which follows one I/O label by label.
+//! [`crate::drive`] keeps a stack of [`Frame`]s for each context, steps the top one and does what
+//! [`Next`] asks. Read first: docs/architecture.md, which follows one I/O label by label.
 
 mod complete;
 mod ctx;
@@ -206,41 +206,6 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// Executes the current label.
-    pub fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        match self {
-            Frame::Submit(path) => path.step(mq, cpu),
-            Frame::Plug(path) => path.step(mq, cpu),
-            Frame::Insert(path) => path.step(mq, cpu),
-            Frame::Run(path) => path.step(mq, cpu),
-            Frame::Complete(path) => path.step(mq, cpu),
-            Frame::Flush(path) => path.step(mq, cpu),
-            Frame::Requeue(path) => path.step(mq, cpu),
-            Frame::RequeueRequest(path) => path.step(mq, cpu),
-            Frame::DdInsert(path) => path.step(mq, cpu),
-        }
-    }
-
-    /// Executes labels until one wants something of its driver, or the toll says stop.
-    ///
-    /// The same as [`Frame::step`] again and again, for a driver that has nothing to do between
-    /// two labels but account for them.
-    #[expect(clippy::inline_always, reason = "in the simulator's loop, measured")]
-    #[inline(always)]
-    pub fn drive<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
-        match self {
-            Frame::Submit(path) => drive(path, mq, cpu, toll),
-            Frame::Plug(path) => drive(path, mq, cpu, toll),
-            Frame::Insert(path) => drive(path, mq, cpu, toll),
-            Frame::Run(path) => drive(path, mq, cpu, toll),
-            Frame::Complete(path) => drive(path, mq, cpu, toll),
-            Frame::Flush(path) => drive(path, mq, cpu, toll),
-            Frame::Requeue(path) => drive(path, mq, cpu, toll),
-            Frame::RequeueRequest(path) => drive(path, mq, cpu, toll),
-            Frame::DdInsert(path) => drive(path, mq, cpu, toll),
-        }
-    }
-
     /// The label that the next step executes.
     pub fn label(&self) -> Label {
         match self {
@@ -286,38 +251,6 @@ pub(crate) trait Path {
     fn label(&self) -> Label;
     /// Executes it.
     fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next;
-}
-
-/// What a driver does behind each label of [`Frame::drive`].
-pub trait Toll {
-    /// Accounts for a label that was executed. False: no other label for now.
-    fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool;
-    /// The next label wants this lock. True if it was acquired for this CPU.
-    fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
-    /// The path tries this lock. True if the answer is in the CPU.
-    fn try_lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool;
-    /// The next label wants to be in time. True if it is.
-    fn in_time(&mut self, cpu: &Cpu) -> bool;
-}
-
-#[inline(never)]
-fn drive<E: Env>(path: &mut impl Path, mq: &BlkMq<E>, cpu: &mut Cpu, toll: &mut impl Toll) -> Next {
-    loop {
-        let label = path.label();
-        let next = path.step(mq, cpu);
-        if !toll.after(label, cpu) {
-            return next;
-        }
-        if next == Next::Step {
-            continue;
-        }
-        match next {
-            Next::Lock(lock) if toll.lock(lock, cpu) => {}
-            Next::TryLock(lock) if toll.try_lock(lock, cpu) => {}
-            Next::InTime if toll.in_time(cpu) => {}
-            next => return next,
-        }
-    }
 }
 
 /// Implements [`Path`] for a path whose `At` is at its own labels.

@@ -1,5 +1,8 @@
 //! Traces of a run while it goes on: blktrace files, a timeline for Perfetto, a schedule.
 
+use std::any::Any;
+
+use explore::runs::Recording;
 use sim::machine::Simulator;
 
 use crate::args::RunArgs;
@@ -38,8 +41,9 @@ impl Traces {
         };
         let schedule = args.schedule.as_deref().map(OutputFile::open).transpose()?;
         if schedule.is_some() {
-            let followed = simulator.follow_schedule(None);
-            followed.map_err(|what| Error::usage("--schedule", what))?;
+            let recording = Recording::new(simulator.block_layer(), &prepared.plan.name);
+            let recording = recording.map_err(|what| Error::usage("--schedule", what))?;
+            simulator.follow(Box::new(recording));
         }
         Ok(Traces {
             blktrace,
@@ -83,7 +87,9 @@ impl Traces {
             perfetto.complete(simulator)?;
         }
         if let Some(file) = self.schedule.take() {
-            let schedule = simulator.take_schedule(stalled);
+            let recording: Box<dyn Any> = simulator.take_follower();
+            let mut recording: Box<Recording> = recording.downcast().expect("it was given so");
+            let schedule = recording.schedule(simulator.block_layer(), stalled);
             let schedule = schedule.map_err(|what| Error::usage("--schedule", what))?;
             self.followed = Some(file.put(&schedule.to_string())?);
         }

@@ -183,11 +183,11 @@ impl World {
             lever: None,
             decided: false,
         };
-        let mut at = blkmq::drive::Context {
+        let at = blkmq::drive::Context {
             cpu: &mut actor.cpu,
             stack: &mut actor.stack,
         };
-        actor.stop = drive(&mut walk, &self.mq, &mut at, wants);
+        actor.stop = drive(&mut walk, &self.mq, at, wants);
         actor.stop
     }
 

@@ -6,8 +6,9 @@
 //! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
 //! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
 //!
-//! [`tag_waits`] does the same for tag maps and their wait queues alone, [`tlc`] speaks with the
-//! checker of the specifications below `specs/`.
+//! [`runs`] writes runs of the simulator down as schedules of the specifications, [`restart`] and
+//! [`dispatch`] follow them. [`tag_waits`] explores tag maps and their wait queues alone, [`tlc`]
+//! speaks with the checker of the specifications below `specs/`.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -16,6 +17,7 @@ mod fingerprint;
 mod oracle;
 mod report;
 pub mod restart;
+pub mod runs;
 mod search;
 pub mod spec;
 mod tagwait;

@@ -84,7 +84,8 @@ fn held_by_requests(
         }
     }
     for context in &world.contexts {
-        let frames = context.stack.iter().filter(|frame| frame.queue() == q.id);
+        let frames = context.stack.frames().iter();
+        let frames = frames.filter(|frame| frame.queue() == q.id);
         for hand in frames.filter_map(blkmq::path::Frame::tags_in_hand) {
             let by = context.name();
             let held = &mut driver[set.driver_index(hand.hctx)];
@@ -291,7 +292,10 @@ fn misplaced(
 
 /// A completer has taken this request and not done its first label.
 fn ends(world: &World, slot: Slot) -> bool {
-    let mut frames = world.contexts.iter().flat_map(|context| &context.stack);
+    let mut frames = world
+        .contexts
+        .iter()
+        .flat_map(|context| context.stack.frames());
     frames.any(|frame| frame.queue() == slot.queue && frame.ends() == Some(slot.rq))
 }
 

@@ -6,19 +6,18 @@
 
 mod context;
 mod device;
-mod effects;
 mod mutant;
+mod steps;
 
 use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Task};
 use blkmq::env::Solo;
-use blkmq::path::label::Submit;
 use blkmq::path::{
     CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
 };
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, CpuId, HctxId, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, HctxId, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
 pub(crate) use context::{Context, Phase, Role};
 
 /// One thing that can happen next.
@@ -68,12 +67,12 @@ pub(crate) struct Outside {
     /// Bios ended so far.
     pub(crate) ended: u32,
     /// What the driver keeps besides.
-    pub(crate) driver: Driver,
+    pub(crate) driver: DriverState,
 }
 
 /// State of a driver that stops queues, has budgets or waits for a passthrough request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Driver {
+pub(crate) struct DriverState {
     /// Budgets left.
     pub(crate) budgets: u32,
     /// Somebody found none (`sdev->restarts`).
@@ -176,9 +175,9 @@ impl Fixed {
                 requeue_work: false,
                 started: 0,
                 ended: 0,
-                driver: Driver {
+                driver: DriverState {
                     budgets: config.budgets.unwrap_or(0),
-                    ..Driver::default()
+                    ..DriverState::default()
                 },
             },
         };
@@ -206,7 +205,7 @@ impl World {
                 Phase::Ready | Phase::Tries(_) | Phase::Budget => 1,
                 Phase::PutBudget | Phase::Follows => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
-                Phase::Asks(slot) => self.ways_to_answer(fixed, slot),
+                Phase::Asks(slot) => self.outside.ways_to_answer(&self.mq, fixed, slot),
                 Phase::Parked if !context.woken => 0,
                 Phase::Parked if fixed.config.migrates => fixed.config.cpus as u8,
                 Phase::Parked => 1,
@@ -266,45 +265,18 @@ impl World {
     pub(crate) fn apply(&mut self, fixed: &Fixed, choice: Choice, log: &mut Vec<Label>) {
         log.clear();
         let index = usize::from(choice.context);
-        match self.contexts[index].phase {
-            Phase::Idle => {
-                if self.start(fixed, index, usize::from(choice.way)) {
-                    return;
-                }
-            }
-            Phase::Ready => {}
-            Phase::Wants(id) => {
-                let context = &mut self.contexts[index];
-                self.mq.acquire(id, &mut context.cpu);
-                context.phase = Phase::Ready;
-            }
-            Phase::Tries(id) => {
-                self.contexts[index].try_lock(&self.mq, id);
-                return;
-            }
-            Phase::Asks(slot) => {
-                self.answer(fixed, index, slot, choice.way);
-                return;
-            }
-            Phase::Budget | Phase::PutBudget => {
-                self.budget(index);
-                return;
-            }
-            Phase::Follows => {
-                self.follow_up(fixed, index);
-                return;
-            }
-            Phase::Parked => {
-                let context = &mut self.contexts[index];
-                context.woken = false;
-                context.phase = Phase::Ready;
-                if fixed.config.migrates {
-                    context.cpu.id = CpuId(u16::from(choice.way));
-                }
-            }
+        let phase = self.contexts[index].phase;
+        if phase == Phase::Follows {
+            return self.follow_up(fixed, index);
         }
-        self.advance(fixed, index, log);
-        self.poison_free_slots();
+        if phase == Phase::Idle && self.start(fixed, index, usize::from(choice.way)) {
+            return;
+        }
+        let way = (phase.wanted() != Next::Step).then_some(choice.way);
+        let ran = self.advance(fixed, index, phase.wanted(), way, log);
+        if ran {
+            self.poison_free_slots();
+        }
     }
 
     /// Puts a first frame on an idle context. True if that was a step of its own.
@@ -326,7 +298,7 @@ impl World {
                 } else {
                     self.outside.in_device.remove(way)
                 };
-                self.keep_promises(fixed);
+                self.outside.keep_promises(fixed);
                 self.take_back(fixed, index, slot);
                 let path = CompletePath::end(slot.queue, slot.rq, Status::Ok);
                 (Frame::Complete(path), true)
@@ -380,77 +352,5 @@ impl World {
             true => SubmitPath::execute(config.queue, id, how),
             false => SubmitPath::new(config.queue, id),
         })
-    }
-
-    /// Steps the context's labels until one has touched something shared, or it has to wait.
-    fn advance(&mut self, fixed: &Fixed, index: usize, log: &mut Vec<Label>) {
-        loop {
-            let context = &mut self.contexts[index];
-            let Some(frame) = context.stack.last_mut() else {
-                context.finish();
-                return;
-            };
-            let (label, queue) = (frame.label(), frame.queue());
-            log.push(label);
-            let locked = context.cpu.locks_held() > 0;
-            context.cpu.begin_label();
-            // set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
-            if label == Submit::WaitAdd.label() {
-                context.woken = false;
-            }
-            let next = frame.step(&self.mq, &mut context.cpu);
-            context.forget_measures();
-            let mut shared = locked || fixed.sees_others(label, &context.cpu);
-            shared |= self.drain(fixed, index);
-            self.break_something(fixed, label, index);
-            let context = &mut self.contexts[index];
-            match next {
-                Next::Step | Next::InTime | Next::Commit(_) => {}
-                Next::Call if fixed.drops_call(label) => context.cpu.call = None,
-                Next::Call => {
-                    let path = context.cpu.take_call();
-                    context.stack.push(path.into());
-                }
-                Next::Done => {
-                    context.stack.pop();
-                    if context.stack.is_empty() {
-                        context.finish();
-                        return;
-                    }
-                }
-                Next::Submit(rq) | Next::SubmitLast(rq) => {
-                    context.phase = Phase::Asks(Slot { queue, rq });
-                    return;
-                }
-                Next::Park => {
-                    if !core::mem::take(&mut context.woken) {
-                        context.phase = Phase::Parked;
-                        return;
-                    }
-                }
-                Next::Lock(id) => {
-                    if shared || fixed.config.every_label || !self.mq.is_free(id) {
-                        context.phase = Phase::Wants(id);
-                        return;
-                    }
-                    self.mq.acquire(id, &mut context.cpu);
-                }
-                Next::TryLock(id) => {
-                    context.phase = Phase::Tries(id);
-                    return;
-                }
-                Next::Budget => {
-                    context.phase = Phase::Budget;
-                    return;
-                }
-                Next::PutBudget(_) => {
-                    context.phase = Phase::PutBudget;
-                    return;
-                }
-            }
-            if shared || fixed.config.every_label {
-                return;
-            }
-        }
     }
 }

@@ -3,7 +3,6 @@
 //! The map: `event_queue` orders what happens, `rng` draws what is random.
 #![forbid(unsafe_code)]
 
-pub mod binding;
 pub mod cost;
 pub mod device;
 pub mod event_queue;

@@ -26,12 +26,12 @@ pub use cpu::{TaskUsage, Usage};
 pub use setup::queue_config;
 pub use stall::{Stall, StalledRequest};
 
+use blkmq::drive::Follower;
 use blkmq::env::{Solo, TracePoint};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
-use crate::binding::Binding;
 use crate::cost::{CostModel, Spent};
 use crate::device::{Actions, Charges, Device};
 use crate::event_queue::EventQueue;
@@ -131,8 +131,8 @@ struct Core {
     costs: CostModel,
     /// Where CPU time went.
     spent: Spent,
-    /// What follows the run as a schedule, if anything does.
-    binding: Option<Box<Binding>>,
+    /// Who looks on, if anybody does.
+    follower: Option<Box<dyn Follower<Solo>>>,
 }
 
 /// A device under its queue.

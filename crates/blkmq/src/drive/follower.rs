@@ -1,6 +1,7 @@
 //! Who looks on while paths run: at each label, each grant of a lock, each work item.
 
 use crate::request::QueueId;
+use core::any::Any;
 use core::fmt::Debug;
 
 use crate::env::{Cpu, Env};
@@ -31,7 +32,7 @@ pub struct Ran<'a> {
 
 /// Looks on. It sees the block layer and changes nothing of it, nor of what paths want; a defect
 /// that a test makes on purpose is a follower that does change it.
-pub trait Follower<E: Env>: Debug {
+pub trait Follower<E: Env>: Any + Debug {
     /// Before a label: what the last one and its effects left is complete.
     fn before(&mut self, mq: &BlkMq<E>, frame: &Frame);
     /// Behind a label, before its effects are carried out: they are in the CPU's outbox.

@@ -40,6 +40,7 @@ impl Stack {
     }
 
     /// Nothing is under way.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -50,6 +51,7 @@ impl Stack {
     }
 
     /// A path begins. Panics if frames nest deeper than [`DEPTH`].
+    #[inline]
     pub fn push(&mut self, frame: Frame) {
         assert!(
             self.0.len() < DEPTH,
@@ -59,16 +61,24 @@ impl Stack {
     }
 
     /// The innermost path is at its end.
+    #[inline]
     pub fn pop(&mut self) -> Option<Frame> {
         self.0.pop()
     }
 
+    /// Forgets all frames.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The innermost frame.
+    #[inline]
     pub fn top(&mut self) -> Option<&mut Frame> {
         self.0.last_mut()
     }
 
     /// The same, to look at.
+    #[inline]
     pub fn last(&self) -> Option<&Frame> {
         self.0.last()
     }
@@ -85,7 +95,8 @@ impl Stack {
     }
 
     /// Queue of the path that asks for something. Panics if nothing is under way.
-    pub(super) fn asking(&self) -> QueueId {
+    #[inline]
+    pub fn asking(&self) -> QueueId {
         self.last().expect("a frame asks").queue()
     }
 }

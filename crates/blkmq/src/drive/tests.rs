@@ -65,7 +65,7 @@ impl Driver for Scribe<'_> {
     type Env = Solo;
     type Stop = Stop;
 
-    fn turn(&mut self, _at: &mut Context<'_>) -> Flow<Self> {
+    fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
         ControlFlow::Continue(())
     }
 
@@ -101,14 +101,14 @@ impl Driver for Scribe<'_> {
         grants
     }
 
-    fn lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self> {
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
         match self.grants(lock, at.cpu) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(Stop::Waits(lock)),
         }
     }
 
-    fn try_lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self> {
+    fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
         attempt(self.mq, lock, at.cpu);
         ControlFlow::Continue(())
     }
@@ -119,7 +119,7 @@ impl Driver for Scribe<'_> {
         !self.drops_calls
     }
 
-    fn offer(&mut self, offer: Offer, at: &mut Context<'_>) -> Flow<Self> {
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
         self.told.push(format!("offer, last: {}", offer.last));
         self.mq.start_request(offer.queue, offer.rq, at.cpu);
         self.in_device.push(offer.rq);
@@ -227,7 +227,7 @@ fn whole(mut scribe: Scribe<'_>) -> Scribe<'_> {
     let mut cpu = Cpu::new(CpuId(0));
     let mut alone = |frame: Frame, scribe: &mut Scribe<'_>| {
         let (cpu, stack) = (&mut cpu, &mut Stack::of(frame));
-        let stop = drive(scribe, mq, &mut Context { cpu, stack }, Next::Step);
+        let stop = drive(scribe, mq, Context { cpu, stack }, Next::Step);
         assert_eq!(stop, Stop::Ended);
     };
     alone(bio(mq), &mut scribe);
@@ -285,19 +285,22 @@ fn who_was_stopped_goes_on_with_what_it_wanted() {
         ..scribe(&mq)
     };
     let (cpu, stack) = (&mut Cpu::new(CpuId(0)), &mut Stack::of(bio(&mq)));
-    let at = &mut Context { cpu, stack };
-    let Stop::Waits(lock) = drive(&mut scribe, &mq, at, Next::Step) else {
+    let mut at = Context { cpu, stack };
+    let Stop::Waits(lock) = drive(&mut scribe, &mq, at.lend(), Next::Step) else {
         panic!("the scheduler's lock is withheld");
     };
     assert_eq!(lock, LockId::new(QueueId(0), LockKind::Elevator, 0));
     let labels = scribe.labels.len();
     assert_eq!(
-        drive(&mut scribe, &mq, at, Next::Lock(lock)),
+        drive(&mut scribe, &mq, at.lend(), Next::Lock(lock)),
         Stop::Waits(lock)
     );
     assert_eq!(scribe.labels.len(), labels, "no label ran meanwhile");
     scribe.withholds = None;
-    assert_eq!(drive(&mut scribe, &mq, at, Next::Lock(lock)), Stop::Ended);
+    assert_eq!(
+        drive(&mut scribe, &mq, at.lend(), Next::Lock(lock)),
+        Stop::Ended
+    );
 }
 
 #[test]
@@ -308,8 +311,8 @@ fn a_call_that_is_dropped_does_not_happen() {
         ..scribe(&mq)
     };
     let (cpu, stack) = (&mut Cpu::new(CpuId(0)), &mut Stack::of(bio(&mq)));
-    let at = &mut Context { cpu, stack };
-    assert_eq!(drive(&mut scribe, &mq, at, Next::Step), Stop::Ended);
+    let mut at = Context { cpu, stack };
+    assert_eq!(drive(&mut scribe, &mq, at.lend(), Next::Step), Stop::Ended);
     assert!(at.cpu.call.is_none());
     assert!(scribe.told.iter().any(|line| line.starts_with("call")));
 }

@@ -203,8 +203,8 @@ impl<E: Env> Machine<E> {
             last: None,
         };
         let (cpu, stack) = (&mut context.cpu, &mut context.stack);
-        let mut at = drive::Context { cpu, stack };
-        drive(&mut thread, &self.mq, &mut at, Next::Step);
+        let at = drive::Context { cpu, stack };
+        drive(&mut thread, &self.mq, at, Next::Step);
         context
     }
 }
@@ -222,7 +222,7 @@ impl<E: Env> Driver for Thread<'_, E> {
     /// It ended or sleeps: the stack says which.
     type Stop = ();
 
-    fn turn(&mut self, _at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn turn(&mut self, _at: drive::Context<'_>) -> Flow<Self> {
         ControlFlow::Continue(())
     }
 
@@ -237,12 +237,12 @@ impl<E: Env> Driver for Thread<'_, E> {
         ControlFlow::Continue(())
     }
 
-    fn lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
         self.machine.mq.acquire(lock, at.cpu);
         ControlFlow::Continue(())
     }
 
-    fn try_lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn try_lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
         attempt(&self.machine.mq, lock, at.cpu);
         ControlFlow::Continue(())
     }
@@ -253,7 +253,7 @@ impl<E: Env> Driver for Thread<'_, E> {
     }
 
     /// queue_rq.
-    fn offer(&mut self, offer: Offer, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn offer(&mut self, offer: Offer, at: drive::Context<'_>) -> Flow<Self> {
         let limit = self.machine.setup.device_limit;
         let taken = self.machine.outside(|outside| {
             let room = outside.in_device.len() < limit;

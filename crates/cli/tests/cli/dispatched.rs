@@ -9,9 +9,9 @@ use blkmq::schedule::Schedule;
 use explore::dispatch::follow;
 use explore::spec::Replayed;
 use explore::tlc::{Corruption, corruptions};
-use sim::binding::Wrong;
 use sim::rng::Rng;
 
+use crate::defect::Wrong;
 use crate::followed::{PROFILE, one, run, setting, unseen_left_out};
 
 /// Random runs.

@@ -3,18 +3,21 @@
 //!
 //! `FOLLOWED_COUNT` and `FOLLOWED_SEED` choose other runs.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use blkmq::schedule::{Schedule, Step};
 use explore::restart::{Setting, follow};
+use explore::runs::Recording;
 use explore::spec::{Replayed, Specification};
 use explore::tlc::{Corruption, corruptions};
-use sim::binding::Wrong;
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
 use sim::rng::Rng;
 use sim::scenario::{ProfileFacts, Scenario};
+
+use crate::defect::{Defect, Wrong};
 
 pub(crate) const PROFILE: &str = "ryzen-7950x";
 
@@ -79,9 +82,17 @@ pub(crate) fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> 
     let plan = scenario.and_then(|scenario| scenario.plan(&facts));
     let plan = plan.map_err(|why| why.to_string())?;
     let mut simulator = Simulator::new(&plan, &profile)?;
-    simulator.follow_schedule(wrong)?;
+    let recording = Recording::new(simulator.block_layer(), &plan.name)?;
+    simulator.follow(Box::new(Defect {
+        recording,
+        wrong,
+        hidden: false,
+    }));
     let stalled = matches!(simulator.run(|_| true), Outcome::Stalled(_));
-    simulator.take_schedule(stalled)
+    let followed: Box<dyn Any> = simulator.take_follower();
+    let followed: Box<Defect> = followed.downcast().expect("it was given so");
+    let mut recording = followed.recording;
+    recording.schedule(simulator.block_layer(), stalled)
 }
 
 /// The same; none of a run with something that the specification has not. Left to chance are only

@@ -7,6 +7,7 @@ mod calibrate;
 mod captures;
 mod check;
 mod conform_round_trip;
+mod defect;
 mod devices;
 mod dispatched;
 mod explore;

@@ -131,7 +131,7 @@ impl Driver for Walk<'_> {
     type Env = Solo;
     type Stop = Stop;
 
-    fn turn(&mut self, at: &mut Context<'_>) -> Flow<Self> {
+    fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
         if at.cpu.locks_held() > 0 {
             return Continue(());
         }
@@ -187,7 +187,7 @@ impl Driver for Walk<'_> {
         Continue(())
     }
 
-    fn lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self> {
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
         let picks = self.labels.of(at.stack.last()) == Mark::Pick;
         if picks && self.calls {
             if !core::mem::take(&mut self.decides) {
@@ -204,12 +204,12 @@ impl Driver for Walk<'_> {
         Continue(())
     }
 
-    fn try_lock(&mut self, lock: LockId, at: &mut Context<'_>) -> Flow<Self> {
+    fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
         attempt(self.mq, lock, at.cpu);
         Continue(())
     }
 
-    fn offer(&mut self, offer: Offer, at: &mut Context<'_>) -> Flow<Self> {
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
         let known = (offer.queue, offer.rq);
         if let Some(index) = self.outside.ahead.iter().position(|&rq| rq == known) {
             self.outside.ahead.remove(index);

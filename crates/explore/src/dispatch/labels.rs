@@ -9,7 +9,7 @@
 mod process;
 
 use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
-use blkmq::env::{Count, Effect, Solo};
+use blkmq::env::{Count, Solo};
 use blkmq::path::{Frame, Label, RunPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{HctxId, QueueId, RequestId};
@@ -367,23 +367,6 @@ impl Follower<'_> {
         let ends = ["LeaveRun", "HasWork", "Submit", "MergeAsk", "MergeLock"];
         let end = mine.find(|step| ends.contains(&step.action.as_str()));
         end.is_some_and(|step| step.action == "LeaveRun")
-    }
-
-    fn effect(&mut self, effect: Effect) {
-        match effect {
-            Effect::Kick { .. } | Effect::KickUnlessPending { .. } => {
-                self.armed = true;
-                self.kicks += 1;
-            }
-            Effect::BioEnd { bio, .. } => {
-                self.mq
-                    .queue(QueueId(0))
-                    .with_pool(|pool| pool.free_bio(bio));
-            }
-            Effect::KickRequeue { .. } | Effect::Wake(_) => {
-                unreachable!("{effect:?} is not in the specification")
-            }
-        }
     }
 
     fn observe(&self) -> [String; OBSERVED.len()] {

@@ -1,21 +1,25 @@
 //! One action: labels of the real paths from one named label to the next.
 
-use blkmq::env::{Answer, Cpu, Effect, Lock};
+use core::ops::ControlFlow;
+
+use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
+use blkmq::env::{Answer, Cpu, Lock, Solo};
 use blkmq::path::label::DdInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
-use blkmq::queue::{LockId, LockKind};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
+use blkmq::tags::WaiterId;
 
 use super::label::Named;
 use super::setting::Setting;
-use super::world::{Action, At, FRAMES, Life, Process, Wants, World};
+use super::world::{Action, At, FRAMES, Life, Process, Side, Wants, World};
 use crate::spec::owner;
 
 /// What runs actions: a stack and a CPU that no state has a part of.
 #[derive(Debug)]
 pub struct Runner {
     cpu: Cpu,
-    stack: Vec<Frame>,
+    stack: Stack,
     /// Labels that ran, if they are asked for.
     pub(super) log: Option<Vec<Label>>,
 }
@@ -27,7 +31,7 @@ impl Runner {
     pub(super) fn new(log: bool) -> Runner {
         Runner {
             cpu: Cpu::new(CpuId(0)),
-            stack: Vec::with_capacity(4),
+            stack: Stack::default(),
             log: log.then(Vec::new),
         }
     }
@@ -56,44 +60,43 @@ impl Runner {
             wants,
             leaving,
         } = core::mem::take(process);
-        self.stack.extend(frames.into_iter().flatten());
+        for frame in frames.into_iter().flatten() {
+            self.stack.push(frame);
+        }
         self.cpu.id = CpuId(u16::from(number));
         self.cpu.owner = u32::from(number) + 1;
         let mut go = Go {
-            setting,
-            world,
-            number,
-            at,
             wants,
             leaving,
+            ..Go::new(setting, world, number, at)
         };
         match at {
             At::SideLock => {
-                go.world.side.insert_owner = Some(number);
+                go.side.insert_owner = Some(number);
                 go.wants = Wants::Nothing;
             }
             At::Lock | At::PickLock => {
-                go.world.side.owner = Some(number);
+                go.side.owner = Some(number);
                 go.wants = Wants::Nothing;
             }
             At::SideUnlock => {
-                go.world.side.insert_owner = None;
+                go.side.insert_owner = None;
                 go.leaving = false;
                 self.run(&mut go, false);
             }
             At::Unlock | At::PickUnlock if go.leaving => {
-                go.world.side.owner = None;
+                go.side.owner = None;
                 go.leaving = false;
                 self.run(&mut go, false);
             }
             At::TryLock => {
-                let free = go.world.side.owner.is_none();
+                let free = go.side.owner.is_none();
                 self.cpu.answer = match free {
                     true => Answer::Locked,
                     false => Answer::Contended,
                 };
                 if free {
-                    go.world.side.owner = Some(number);
+                    go.side.owner = Some(number);
                 }
                 go.wants = Wants::Nothing;
                 self.run(&mut go, true);
@@ -110,21 +113,17 @@ impl Runner {
 
     /// A CPU's next read, into a plug of its own: behind its flush a CPU runs the queue itself.
     fn submit(&mut self, go: &mut Go<'_>) {
-        let submitted = &mut go.world.side.submitted[usize::from(go.number)];
+        let submitted = &mut go.side.submitted[usize::from(go.number)];
         let request = go.number * go.setting.per_cpu + *submitted;
         *submitted += 1;
-        go.world.side.requests[usize::from(request)].life = Life::Live;
+        go.side.requests[usize::from(request)].life = Life::Live;
         let mut bio = Bio::default();
         bio.op = Op::Read;
         bio.sector = Sector(u64::from(request) * 100);
         bio.sectors = Sectors(8);
         bio.segments = 1;
         bio.owner = u32::from(request);
-        let bio: Option<BioId> = go
-            .world
-            .mq
-            .queue(QueueId(0))
-            .with_pool(|pool| pool.add_bio(bio));
+        let bio: Option<BioId> = go.mq.queue(QueueId(0)).with_pool(|pool| pool.add_bio(bio));
         let bio = bio.expect("there is a slot for every bio");
         self.cpu.plug.start(1);
         self.stack
@@ -145,14 +144,7 @@ impl Runner {
         self.cpu.owner = u32::from(number) + 1;
         let end = CompletePath::end(QueueId(0), slot, Status::Ok);
         self.stack.push(Frame::Complete(end));
-        let mut go = Go {
-            setting,
-            world,
-            number,
-            at: At::Submit,
-            wants: Wants::Nothing,
-            leaving: false,
-        };
+        let mut go = Go::new(setting, world, number, At::Submit);
         self.run(&mut go, true);
         assert!(self.stack.is_empty(), "a completion is one action");
         if setting.reruns {
@@ -165,11 +157,12 @@ impl Runner {
     /// What is left on the stack is the process's.
     fn put_away(&mut self, world: &mut World, number: u8, wants: Wants, leaving: bool) {
         assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
-        assert!(self.stack.len() <= FRAMES, "{:?}", self.stack);
+        assert!(self.stack.depth() <= FRAMES, "{:?}", self.stack);
         let mut frames = [None; FRAMES];
-        for (place, frame) in frames.iter_mut().zip(self.stack.drain(..)) {
-            *place = Some(frame);
+        for (place, frame) in frames.iter_mut().zip(self.stack.frames()) {
+            *place = Some(*frame);
         }
+        self.stack.clear();
         let idle = frames[0].is_none() && !leaving;
         let owns = [world.side.owner, world.side.insert_owner].contains(&Some(number));
         assert!(!(idle && owns), "a process ends with a lock");
@@ -184,138 +177,91 @@ impl Runner {
 /// An action under way.
 struct Go<'a> {
     setting: &'a Setting,
-    world: &'a mut World,
+    mq: &'a BlkMq<Solo>,
+    side: &'a mut Side,
     number: u8,
     at: At,
     wants: Wants,
     leaving: bool,
+    /// For the time of the action the locks are taken in blkmq, too.
+    elevator: bool,
+    inserted: bool,
+    /// At least one label is to run.
+    steps: bool,
+    /// The label that ran, until what it released was looked at.
+    last: Option<Label>,
+    log: Option<Vec<Label>>,
 }
 
-const ELEVATOR: (u8, LockKind, u32) = (0, LockKind::Elevator, 0);
-const INSERTED: (u8, LockKind, u32) = (0, LockKind::Inserted, 0);
+const ELEVATOR: (QueueId, LockKind, u32) = (QueueId(0), LockKind::Elevator, 0);
+const INSERTED: (QueueId, LockKind, u32) = (QueueId(0), LockKind::Inserted, 0);
 
-fn id((queue, kind, index): (u8, LockKind, u32)) -> LockId {
-    LockId::new(QueueId(queue), kind, index)
+fn id((queue, kind, index): (QueueId, LockKind, u32)) -> LockId {
+    LockId::new(queue, kind, index)
+}
+
+/// Why a process stops within an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    /// Another action begins, or nothing is left.
+    Over,
+    /// A section is over; the release is the next step.
+    Leaves,
 }
 
 impl Runner {
     /// Runs labels up to the next one at which an action begins, or to the end of the stack; at
     /// least one if `steps`.
-    fn run(&mut self, go: &mut Go<'_>, mut steps: bool) {
-        // For the time of the action the locks are taken in blkmq, too.
+    fn run(&mut self, go: &mut Go<'_>, steps: bool) {
         let has = |owner: Option<u8>| owner == Some(go.number);
-        let (elevator, inserted) = (has(go.world.side.owner), has(go.world.side.insert_owner));
-        if elevator {
-            go.world.mq.acquire(id(ELEVATOR), &mut self.cpu);
+        (go.elevator, go.inserted) = (has(go.side.owner), has(go.side.insert_owner));
+        if go.elevator {
+            go.mq.acquire(id(ELEVATOR), &mut self.cpu);
         }
-        if inserted {
-            go.world.mq.acquire(id(INSERTED), &mut self.cpu);
+        if go.inserted {
+            go.mq.acquire(id(INSERTED), &mut self.cpu);
         }
-        while let Some(frame) = self.stack.last_mut() {
-            let label = frame.label();
-            if !core::mem::take(&mut steps) && go.stops_at(label) {
-                break;
-            }
-            if let Wants::Lock(lock) = core::mem::take(&mut go.wants) {
-                // Taken and dropped within an action.
-                go.world.mq.acquire(lock, &mut self.cpu);
-            }
-            if let Some(log) = &mut self.log {
-                log.push(label);
-            }
-            self.cpu.begin_label();
-            let next = frame.step(&go.world.mq, &mut self.cpu);
-            self.cpu.meter.take();
-            self.drain(go);
-            self.follow(go, next);
-            if elevator && go.world.mq.is_free(id(ELEVATOR)) {
-                match label == DdInsert::Unlock.label() {
-                    true => go.world.side.owner = None,
-                    false => go.leaving = true,
-                }
-                // What follows begins outside the lock.
-                return self.run_outside(go);
-            }
-            if inserted && go.world.mq.is_free(id(INSERTED)) {
-                go.leaving = true;
-                return;
-            }
+        go.steps = steps;
+        go.log = self.log.take();
+        let wanted = match go.wants {
+            Wants::Lock(lock) => Next::Lock(lock),
+            Wants::Try | Wants::Nothing => Next::Step,
+        };
+        let (cpu, stack) = (&mut self.cpu, &mut self.stack);
+        let mq = go.mq;
+        let stop = drive(go, mq, Context { cpu, stack }, wanted);
+        self.log = go.log.take();
+        if stop == Stop::Leaves {
+            return;
         }
-        let q = go.world.mq.queue(QueueId(0));
-        if elevator {
+        let q = go.mq.queue(QueueId(0));
+        if go.elevator {
             q.elevator.release(&mut self.cpu);
         }
-        if inserted {
+        if go.inserted {
             q.dd.inserted.release(&mut self.cpu);
-        }
-    }
-
-    /// Behind the release of dd->lock: nothing, if it is a step of its own.
-    fn run_outside(&mut self, go: &mut Go<'_>) {
-        if !go.leaving {
-            self.run(go, false);
-        }
-    }
-
-    /// Does what a path asks for.
-    fn follow(&mut self, go: &mut Go<'_>, next: Next) {
-        match next {
-            Next::Step | Next::InTime | Next::Commit(_) => {}
-            Next::Lock(lock) => go.wants = Wants::Lock(lock),
-            Next::TryLock(lock) => {
-                assert_eq!(lock.kind(), LockKind::Elevator, "no other lock is tried");
-                go.wants = Wants::Try;
-            }
-            Next::Call => {
-                let path = self.cpu.take_call();
-                self.stack.push(path.into());
-            }
-            Next::Done => {
-                self.stack.pop();
-            }
-            Next::Submit(rq) | Next::SubmitLast(rq) => self.offer(go, rq),
-            Next::Budget | Next::PutBudget(_) | Next::Park => {
-                unreachable!("{next:?} is not in the specification")
-            }
-        }
-    }
-
-    /// queue_rq: the device takes everything.
-    fn offer(&mut self, go: &mut Go<'_>, rq: RequestId) {
-        go.world.mq.start_request(QueueId(0), rq, &mut self.cpu);
-        let request = go
-            .world
-            .mq
-            .queue(QueueId(0))
-            .with_pool(|pool| owner(pool, rq));
-        let entry = &mut go.world.side.requests[usize::from(request)];
-        entry.life = Life::Device;
-        entry.slot = Some(rq);
-        self.cpu.answer = Answer::Ok;
-    }
-
-    /// Carries out the effects of a label.
-    fn drain(&mut self, go: &mut Go<'_>) {
-        let mut index = 0;
-        while let Some(effect) = self.cpu.outbox.take(index) {
-            index += 1;
-            match effect {
-                Effect::KickUnlessPending { .. } => go.world.side.armed = true,
-                Effect::BioEnd { bio, .. } => {
-                    go.world
-                        .mq
-                        .queue(QueueId(0))
-                        .with_pool(|pool| pool.free_bio(bio));
-                }
-                Effect::Kick { .. } | Effect::KickRequeue { .. } | Effect::Wake(_) => {
-                    unreachable!("{effect:?} is not in the specification")
-                }
-            }
         }
     }
 }
 
-impl Go<'_> {
+impl<'a> Go<'a> {
+    fn new(setting: &'a Setting, world: &'a mut World, number: u8, at: At) -> Go<'a> {
+        Go {
+            setting,
+            mq: &world.mq,
+            side: &mut world.side,
+            number,
+            at,
+            wants: Wants::Nothing,
+            leaving: false,
+            elevator: false,
+            inserted: false,
+            steps: false,
+            last: None,
+            log: None,
+        }
+    }
+
     /// The grant of this lock is an action.
     fn is_a_step(&self, lock: LockId) -> bool {
         match lock.kind() {
@@ -338,5 +284,128 @@ impl Go<'_> {
         };
         // Looks for work one behind another are one, and so is a search for a tag.
         !matches!(at, At::HasWork | At::Offer) || self.at != at
+    }
+
+    /// A lock that it had is free: its release is a step of its own, unless the label was nothing
+    /// but that.
+    fn leaves(&mut self) -> bool {
+        let Some(last) = self.last.take() else {
+            return false;
+        };
+        if self.elevator && self.mq.is_free(id(ELEVATOR)) {
+            if last != DdInsert::Unlock.label() {
+                return true;
+            }
+            self.side.owner = None;
+            // What follows begins outside the lock.
+            self.elevator = false;
+            return false;
+        }
+        self.inserted && self.mq.is_free(id(INSERTED))
+    }
+
+    /// Whether the action is over before the next label.
+    fn stop(&mut self, stack: &Stack) -> Flow<Self> {
+        if self.leaves() {
+            self.leaving = true;
+            return ControlFlow::Break(Stop::Leaves);
+        }
+        match stack.last() {
+            Some(frame) if !self.steps && self.stops_at(frame.label()) => {
+                ControlFlow::Break(Stop::Over)
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Driver for Go<'_> {
+    type Env = Solo;
+    type Stop = Stop;
+
+    fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
+        self.stop(at.stack)
+    }
+
+    fn ends(&mut self, _cpu: &mut Cpu) -> Stop {
+        Stop::Over
+    }
+
+    fn after(&mut self, label: Label, cpu: &mut Cpu) {
+        cpu.meter.take();
+        self.steps = false;
+        self.last = Some(label);
+        if let Some(log) = &mut self.log {
+            log.push(label);
+        }
+    }
+
+    fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        carry_out(self, cpu);
+        ControlFlow::Continue(())
+    }
+
+    /// One that is no step is taken and dropped within an action.
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
+        self.wants = Wants::Lock(lock);
+        self.stop(at.stack)?;
+        self.wants = Wants::Nothing;
+        self.mq.acquire(lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
+        assert_eq!(lock.kind(), LockKind::Elevator, "no other lock is tried");
+        self.wants = Wants::Try;
+        self.stop(at.stack)
+    }
+
+    /// The device takes everything.
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+        let Offer { rq, .. } = offer;
+        self.mq.start_request(QueueId(0), rq, at.cpu);
+        let request = self.mq.queue(QueueId(0)).with_pool(|pool| owner(pool, rq));
+        let entry = &mut self.side.requests[usize::from(request)];
+        entry.life = Life::Device;
+        entry.slot = Some(rq);
+        at.cpu.answer = Answer::Ok;
+        ControlFlow::Continue(())
+    }
+
+    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the specification has no budgets")
+    }
+
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the specification has no budgets")
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("no task waits")
+    }
+}
+
+impl Machine for Go<'_> {
+    fn kick(&mut self, kick: Kick) {
+        assert!(kick.unless_pending, "runs are asked for with a delay only");
+        self.side.armed = true;
+    }
+
+    fn kick_requeue(&mut self, _queue: QueueId) {
+        unreachable!("no request is requeued")
+    }
+
+    fn bio_end(&mut self, _queue: QueueId, bio: BioId, _status: Status) {
+        self.mq
+            .queue(QueueId(0))
+            .with_pool(|pool| pool.free_bio(bio));
+    }
+
+    fn wake(&mut self, _waiter: WaiterId) {
+        unreachable!("no task waits")
     }
 }

@@ -3,16 +3,17 @@
 //!
 //! What a step does not show must be as it was before.
 
+use blkmq::drive::{Context, Stack, drive};
 use blkmq::env::Cpu;
 use blkmq::path::label::Complete;
-use blkmq::path::{Call, CompletePath, Frame, Label, Next};
+use blkmq::path::{CompletePath, Frame, Label, Next};
 use blkmq::queue::LockId;
 use blkmq::request::{CpuId, Status};
 use blkmq::rules::RestartRule;
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step};
 
-use super::run::{Runner, acquire, drain};
+use super::run::{Runner, Walk, Who};
 use super::setting::{REQUESTS_MAX, Setting};
 use super::world::{Action, At, Hctx, Life, World};
 use super::{TABLE, invariant};
@@ -311,40 +312,35 @@ impl Follower<'_> {
         let Some(Ending { path, wants }) = slot.take() else {
             return Err("the end of the request is over".to_owned());
         };
-        let home = self.world.side.requests[usize::from(request)].home;
+        let World { mq, side } = &mut self.world;
+        let home = side.requests[usize::from(request)].home;
         self.cpu.id = CpuId(self.setting.index_of(home).0);
-        if let Some(id) = wants {
-            acquire(&self.world.mq, id, &mut self.cpu);
-        }
-        let mut frame = Frame::Complete(path);
-        self.log.push(frame.label());
-        self.cpu.begin_label();
-        let next = frame.step(&self.world.mq, &mut self.cpu);
-        self.cpu.meter.take();
-        drain(&mut self.cpu, self.setting, &mut self.world);
-        let mut wants = None;
-        match next {
-            Next::Lock(id) => wants = Some(id),
-            Next::Call => match self.cpu.take_call() {
-                Call::Run { queue, hctx, .. } => {
-                    self.world.ask_run(self.setting, queue, hctx);
-                }
-                other => unreachable!("{other:?} at the end of a request"),
-            },
-            _ => {}
-        }
-        let Frame::Complete(path) = frame else {
-            unreachable!("a path stays what it is");
+        let mut walk = Walk {
+            setting: self.setting,
+            mq,
+            side,
+            who: Who::Single,
+            log: Some(&mut self.log),
+            last: None,
+            resumes: wants.is_some(),
         };
+        let (cpu, stack) = (&mut self.cpu, &mut Stack::of(Frame::Complete(path)));
+        let mut at = Context { cpu, stack };
+        let wanted = wants.map_or(Next::Step, Next::Lock);
+        let wants = drive(&mut walk, mq, at.lend(), wanted);
         // Behind the restart rule nothing is left of the end of a request.
-        let over = frame.label().name() == "complete.end-sequences";
-        if next == Next::Done || over {
-            let entry = &mut self.world.side.requests[usize::from(request)];
-            entry.life = Life::Done;
-            entry.home = Hctx::default();
-        } else {
-            self.ending[usize::from(request)] = Some(Ending { path, wants });
-        }
+        let left = at.stack.pop();
+        let left = left.filter(|frame| frame.label() != Complete::EndSequences.label());
+        self.ending[usize::from(request)] = match left {
+            Some(Frame::Complete(path)) => Some(Ending { path, wants }),
+            Some(other) => unreachable!("{other:?} at the end of a request"),
+            None => {
+                let entry = &mut self.world.side.requests[usize::from(request)];
+                entry.life = Life::Done;
+                entry.home = Hctx::default();
+                None
+            }
+        };
         Ok(())
     }
 

@@ -1,17 +1,20 @@
 //! One action: labels of the real paths from one named label to the next.
 
+use core::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use blkmq::env::{Answer, Cpu, Effect, Solo};
+use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
+use blkmq::env::{Answer, Cpu, Solo};
 use blkmq::path::label::Complete;
 use blkmq::path::{Call, CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
 
 use super::TABLE;
 use super::setting::Setting;
-use super::world::{Action, At, Hctx, Life, Running, World};
+use super::world::{Action, At, Hctx, Life, Running, Side, World};
 use crate::spec::owner;
 
 /// Actions by the label at which they begin: joined ones, and where each label is one.
@@ -35,17 +38,19 @@ fn begins_at(label: Label, setting: &Setting) -> Option<At> {
 
 /// Whom an action is of, while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Who {
+pub(super) enum Who {
     Inserter,
     Dispatch(Hctx),
     Completion,
+    /// One label alone.
+    Single,
 }
 
 /// What runs actions: a stack and a CPU that no state has a part of.
 #[derive(Debug)]
 pub struct Runner {
     cpu: Cpu,
-    stack: Vec<Frame>,
+    stack: Stack,
     /// Labels that ran, if they are asked for.
     pub(super) log: Option<Vec<Label>>,
 }
@@ -56,7 +61,7 @@ impl Runner {
         cpu.owner = 1;
         Runner {
             cpu,
-            stack: Vec::with_capacity(4),
+            stack: Stack::default(),
             log: log.then(Vec::new),
         }
     }
@@ -166,86 +171,179 @@ impl Runner {
         setting: &Setting,
         world: &mut World,
         who: Who,
-        mut wants: Option<LockId>,
+        wants: Option<LockId>,
     ) -> Option<LockId> {
-        loop {
-            if let Some(id) = wants.take() {
-                acquire(&world.mq, id, &mut self.cpu);
-            }
-            let depth = self.stack.len();
-            let frame = self.stack.last_mut().expect("something runs");
-            let label = frame.label();
-            if let Some(log) = &mut self.log {
-                log.push(label);
-            }
-            self.cpu.begin_label();
-            let next = frame.step(&world.mq, &mut self.cpu);
-            self.cpu.meter.take();
-            drain(&mut self.cpu, setting, world);
-            match next {
-                Next::Step | Next::InTime | Next::Commit(_) => {}
-                Next::Lock(id) => wants = Some(id),
-                Next::Call => match self.cpu.take_call() {
-                    // Whether and when it begins is said by the steps that follow.
-                    Call::Run { queue, hctx, .. } if setting.by_labels => {
-                        world.ask_run(setting, queue, hctx);
-                    }
-                    path => {
-                        self.stack.push(path.into());
-                        continue;
-                    }
-                },
-                Next::Done => {
-                    self.stack.pop();
-                    if self.stack.is_empty() {
-                        assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
-                        return None;
-                    }
-                    continue;
-                }
-                Next::Submit(rq) | Next::SubmitLast(rq) => self.offer(setting, world, who, rq),
-                Next::TryLock(_) | Next::Budget | Next::PutBudget(_) | Next::Park => {
-                    unreachable!("{label:?} asks for what the specification has not")
-                }
-            }
-            if depth > 1 {
-                continue;
-            }
-            let now = self.stack[0].label();
-            let ends = match who {
-                Who::Inserter => false,
-                Who::Dispatch(_) => now != label && begins_at(now, setting).is_some(),
-                Who::Completion => now == Complete::Restart.label(),
-            };
-            if ends {
-                assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
-                return wants;
-            }
+        let World { mq, side } = world;
+        let mut walk = Walk {
+            setting,
+            mq,
+            side,
+            who,
+            log: self.log.as_mut(),
+            last: None,
+            resumes: wants.is_some(),
+        };
+        let (cpu, stack) = (&mut self.cpu, &mut self.stack);
+        let at = Context { cpu, stack };
+        let wants = drive(&mut walk, mq, at, wants.map_or(Next::Step, Next::Lock));
+        assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
+        wants
+    }
+}
+
+/// A path on its way through one action.
+pub(super) struct Walk<'a> {
+    pub(super) setting: &'a Setting,
+    pub(super) mq: &'a BlkMq<Solo>,
+    pub(super) side: &'a mut Side,
+    pub(super) who: Who,
+    /// Labels that ran.
+    pub(super) log: Option<&'a mut Vec<Label>>,
+    /// The last one, and how many frames there were.
+    pub(super) last: Option<(Label, usize)>,
+    /// The action begins with a lock.
+    pub(super) resumes: bool,
+}
+
+impl Walk<'_> {
+    /// The next label is where the next action begins.
+    fn is_over(&self, stack: &Stack) -> bool {
+        let Some((last, depth)) = self.last else {
+            return false;
+        };
+        if self.who == Who::Single {
+            return true;
+        }
+        let now = match stack.frames() {
+            [frame] if depth == 1 => frame.label(),
+            _ => return false,
+        };
+        match self.who {
+            Who::Inserter | Who::Single => false,
+            Who::Dispatch(_) => now != last && begins_at(now, self.setting).is_some(),
+            Who::Completion => now == Complete::Restart.label(),
+        }
+    }
+}
+
+impl Driver for Walk<'_> {
+    type Env = Solo;
+    /// The lock that the next label wants.
+    type Stop = Option<LockId>;
+
+    fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
+        if !at.stack.is_empty() && self.is_over(at.stack) {
+            return ControlFlow::Break(None);
+        }
+        if let Some(frame) = at.stack.last() {
+            self.last = Some((frame.label(), at.stack.depth()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn ends(&mut self, _cpu: &mut Cpu) -> Option<LockId> {
+        None
+    }
+
+    fn after(&mut self, label: Label, cpu: &mut Cpu) {
+        cpu.meter.take();
+        if let Some(log) = &mut self.log {
+            log.push(label);
         }
     }
 
-    /// queue_rq: the device takes it, or is full.
-    fn offer(&mut self, setting: &Setting, world: &mut World, who: Who, rq: RequestId) {
-        let Who::Dispatch(hctx) = who else {
+    fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        carry_out(self, cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
+        if !core::mem::take(&mut self.resumes) && self.is_over(at.stack) {
+            return ControlFlow::Break(Some(lock));
+        }
+        assert!(
+            self.mq.is_free(lock),
+            "{lock:?} is taken between two actions"
+        );
+        self.mq.acquire(lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn try_lock(&mut self, lock: LockId, _at: Context<'_>) -> Flow<Self> {
+        unreachable!("{lock:?} is tried, which the specification has not")
+    }
+
+    /// Whether and when a run begins is said by the steps that follow, where each label is one.
+    fn calls(&mut self, cpu: &Cpu) -> bool {
+        match cpu.call {
+            Some(Call::Run { queue, hctx, .. }) if self.setting.by_labels => {
+                self.side.ask_run(self.setting, queue, hctx);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// The device takes it, or is full.
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+        let Who::Dispatch(hctx) = self.who else {
             unreachable!("only runs issue requests here");
         };
+        let Offer { queue, rq, .. } = offer;
         let in_device = |r: &&super::world::Request| r.life == Life::Device;
-        let held = world.side.requests.iter().filter(in_device).count();
-        if setting.limit > 0 && held >= usize::from(setting.limit) {
-            if setting.driver_reruns {
-                world.side.starved[usize::from(hctx.0)] = true;
+        let held = self.side.requests.iter().filter(in_device).count();
+        if self.setting.limit > 0 && held >= usize::from(self.setting.limit) {
+            if self.setting.driver_reruns {
+                self.side.starved[usize::from(hctx.0)] = true;
             }
-            self.cpu.answer = Answer::DevResource;
-            return;
+            at.cpu.answer = Answer::DevResource;
+            return ControlFlow::Continue(());
         }
-        let queue = setting.queue_of(hctx);
-        world.mq.start_request(queue, rq, &mut self.cpu);
-        let owner = world.owner(queue, rq);
-        let entry = &mut world.side.requests[usize::from(owner)];
+        self.mq.start_request(queue, rq, at.cpu);
+        let owner = self.mq.queue(queue).with_pool(|pool| owner(pool, rq));
+        let entry = &mut self.side.requests[usize::from(owner)];
         entry.life = Life::Device;
         entry.home = hctx;
         entry.slot = Some(rq);
-        self.cpu.answer = Answer::Ok;
+        at.cpu.answer = Answer::Ok;
+        ControlFlow::Continue(())
+    }
+
+    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the specification has no budgets")
+    }
+
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the specification has no budgets")
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("no task waits")
+    }
+}
+
+impl Machine for Walk<'_> {
+    /// Runs after 3 ms are off: with them a stall is a delay.
+    fn kick(&mut self, kick: Kick) {
+        if kick.delay == Duration::ZERO && !kick.unless_pending {
+            self.side.ask_run(self.setting, kick.queue, kick.hctx);
+        }
+    }
+
+    fn kick_requeue(&mut self, _queue: QueueId) {
+        unreachable!("no request is requeued")
+    }
+
+    fn bio_end(&mut self, queue: QueueId, bio: BioId, _status: Status) {
+        self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
+    }
+
+    fn wake(&mut self, _waiter: WaiterId) {
+        unreachable!("no task waits")
     }
 }
 
@@ -263,31 +361,5 @@ impl World {
     /// Which request of the specification lies in a slot.
     pub(super) fn owner(&self, queue: QueueId, rq: RequestId) -> u8 {
         self.mq.queue(queue).with_pool(|pool| owner(pool, rq))
-    }
-}
-
-pub(super) fn acquire(mq: &BlkMq<Solo>, id: LockId, cpu: &mut Cpu) {
-    assert!(mq.is_free(id), "{id:?} is taken between two actions");
-    mq.acquire(id, cpu);
-}
-
-/// Carries out the effects of a label.
-pub(super) fn drain(cpu: &mut Cpu, setting: &Setting, world: &mut World) {
-    let mut index = 0;
-    while let Some(effect) = cpu.outbox.take(index) {
-        index += 1;
-        match effect {
-            Effect::Kick { queue, hctx, delay } if delay == Duration::ZERO => {
-                world.ask_run(setting, queue, hctx);
-            }
-            // Runs after 3 ms are off: with them a stall is a delay.
-            Effect::Kick { .. } | Effect::KickUnlessPending { .. } => {}
-            Effect::BioEnd { queue, bio, .. } => {
-                world.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
-            }
-            Effect::KickRequeue { .. } | Effect::Wake(_) => {
-                unreachable!("no request is requeued and no task waits")
-            }
-        }
     }
 }

@@ -215,6 +215,17 @@ fn copy_options<T: Copy>(to: &mut [Option<T>], from: &[Option<T>]) {
     }
 }
 
+impl Side {
+    /// A run of the hctx is to come. How many were asked for matters where each label is a step.
+    pub(super) fn ask_run(&mut self, setting: &Setting, queue: QueueId, hctx: HctxId) {
+        let hctx = usize::from(setting.hctx(queue, hctx).0);
+        self.pending[hctx] = true;
+        if setting.by_labels {
+            self.asked[hctx] = self.asked[hctx].saturating_add(1);
+        }
+    }
+}
+
 impl World {
     pub(super) fn new(setting: &Setting) -> World {
         World {
@@ -228,15 +239,6 @@ impl World {
                 asked: [0; HCTXS_MAX],
                 inserted: 0,
             },
-        }
-    }
-
-    /// A run of the hctx is to come. How many were asked for matters where each label is a step.
-    pub(super) fn ask_run(&mut self, setting: &Setting, queue: QueueId, hctx: HctxId) {
-        let hctx = usize::from(setting.hctx(queue, hctx).0);
-        self.side.pending[hctx] = true;
-        if setting.by_labels {
-            self.side.asked[hctx] = self.side.asked[hctx].saturating_add(1);
         }
     }
 

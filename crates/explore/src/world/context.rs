@@ -3,9 +3,10 @@
 use core::hash::{Hash, Hasher};
 
 use super::Slot;
-use blkmq::env::{Answer, Cpu, Solo};
-use blkmq::path::Frame;
-use blkmq::queue::{BlkMq, LockId};
+use blkmq::drive::Stack;
+use blkmq::env::Cpu;
+use blkmq::path::Next;
+use blkmq::queue::LockId;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::tags::WaiterId;
 
@@ -45,12 +46,28 @@ pub(crate) enum Phase {
     Follows,
 }
 
+impl Phase {
+    /// What its path wants.
+    pub(crate) fn wanted(self) -> Next {
+        match self {
+            Phase::Idle | Phase::Ready | Phase::Follows => Next::Step,
+            Phase::Wants(lock) => Next::Lock(lock),
+            Phase::Tries(lock) => Next::TryLock(lock),
+            Phase::Asks(slot) => Next::Submit(slot.rq),
+            Phase::Parked => Next::Park,
+            Phase::Budget => Next::Budget,
+            // No driver here looks at the token.
+            Phase::PutBudget => Next::PutBudget(0),
+        }
+    }
+}
+
 /// A context.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) role: Role,
     pub(crate) phase: Phase,
-    pub(crate) stack: Vec<Frame>,
+    pub(crate) stack: Stack,
     pub(crate) cpu: Cpu,
     /// A wake-up has come since it prepared to wait.
     pub(crate) woken: bool,
@@ -71,22 +88,13 @@ impl Context {
         Context {
             role,
             phase: Phase::Idle,
-            stack: Vec::with_capacity(4),
+            stack: Stack::default(),
             cpu,
             woken: false,
             submitted: 0,
             plugged: 0,
             followed: false,
         }
-    }
-
-    /// The last frame is gone.
-    pub(crate) fn finish(&mut self) {
-        assert_eq!(self.cpu.locks_held(), 0, "a context ends with a lock");
-        self.phase = match core::mem::take(&mut self.followed) {
-            true => Phase::Follows,
-            false => Phase::Idle,
-        };
     }
 
     /// A task has begun with its first bio.
@@ -97,23 +105,6 @@ impl Context {
     /// A plug is open and nothing is to be added.
     pub(crate) fn plug_to_flush(&self) -> bool {
         self.cpu.plug.active
-    }
-
-    /// What a label touched is of no interest here.
-    pub(crate) fn forget_measures(&mut self) {
-        self.cpu.meter.take();
-    }
-
-    /// spin_trylock(): a step of its own.
-    pub(crate) fn try_lock(&mut self, mq: &BlkMq<Solo>, id: LockId) {
-        self.cpu.begin_label();
-        self.cpu.answer = if mq.try_acquire(id, &mut self.cpu) {
-            Answer::Locked
-        } else {
-            Answer::Contended
-        };
-        self.forget_measures();
-        self.phase = Phase::Ready;
     }
 
     /// Nothing under way.

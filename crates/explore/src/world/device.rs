@@ -1,24 +1,29 @@
 //! What the device may say to queue_rq, and what its driver does of its own accord.
 
-use super::{Fixed, Pending, Phase, Slot, World};
+use super::steps::Steps;
+use super::{DriverState, Fixed, Outside, Pending, Phase, Slot, World};
 use crate::config::{Promises, Refusal, Stops};
-use blkmq::env::{Answer, Bit};
+use blkmq::drive::Context;
+use blkmq::env::{Answer, Bit, Cpu, Solo};
 use blkmq::path::{Frame, RequeueRequest, RunPath};
+use blkmq::queue::BlkMq;
 use blkmq::request::{HctxId, Place, QueueId};
 
-impl World {
+impl Steps<'_> {
     /// The device's answer to queue_rq.
-    pub(super) fn answer(&mut self, fixed: &Fixed, index: usize, slot: Slot, way: u8) {
-        if way > self.ways_to_refuse(fixed, slot) {
-            self.requeue(index, slot);
+    pub(super) fn answer(&mut self, slot: Slot, way: u8, at: &mut Context<'_>) {
+        let fixed = self.fixed;
+        if way > self.outside.ways_to_refuse(self.mq, fixed, slot) {
+            self.requeue(slot, at);
             return;
         }
         let full = self.outside.in_device.len() as u32 >= fixed.config.device_limit;
+        let promises = || self.outside.may_promise(self.mq, fixed, slot);
         let answer = match way {
-            0 if self.sleeps(fixed, slot) => Answer::Resource,
+            0 if self.outside.sleeps(self.mq, fixed, slot) => Answer::Resource,
             0 if full => match fixed.config.when_full {
                 _ if fixed.config.stops == Stops::WhenRefusing => Answer::DevResource,
-                Refusal::DevResource if self.may_promise(fixed, slot) => Answer::DevResource,
+                Refusal::DevResource if promises() => Answer::DevResource,
                 _ => Answer::Resource,
             },
             0 => Answer::Ok,
@@ -29,93 +34,35 @@ impl World {
             self.outside.refusals -= 1;
         }
         if answer == Answer::DevResource && fixed.config.promises == Promises::AnyHctx {
-            let place = fixed.config.place(slot.queue, self.hctx_of(slot));
+            let place = fixed.config.place(slot.queue, hctx_of(self.mq, slot));
             self.outside.promised |= 1 << place;
         }
-        self.note(fixed, index, slot, answer);
-        let context = &mut self.contexts[index];
+        self.note(slot, answer, at.cpu);
         if answer == Answer::Ok {
-            self.mq.start_request(slot.queue, slot.rq, &mut context.cpu);
-            let at = self
-                .outside
-                .in_device
-                .partition_point(|&other| other < slot);
-            self.outside.in_device.insert(at, slot);
+            self.mq.start_request(slot.queue, slot.rq, at.cpu);
+            let in_device = &mut self.outside.in_device;
+            in_device.insert(in_device.partition_point(|&other| other < slot), slot);
         }
-        context.cpu.answer = answer;
-        context.phase = Phase::Ready;
+        at.cpu.answer = answer;
     }
 
     /// The driver begins with a request, gives it back inside queue_rq and says that all is well.
-    fn requeue(&mut self, index: usize, slot: Slot) {
+    fn requeue(&mut self, slot: Slot, at: &mut Context<'_>) {
         self.outside.requeues -= 1;
-        let context = &mut self.contexts[index];
-        self.mq.start_request(slot.queue, slot.rq, &mut context.cpu);
+        let q = self.mq.queue(slot.queue);
+        self.mq.start_request(slot.queue, slot.rq, at.cpu);
         // It is in the driver's hands, and no completion will find it.
-        self.mq
-            .queue(slot.queue)
-            .with_pool(|pool| pool[slot.rq].place = Place::Path);
-        context.cpu.answer = Answer::Ok;
+        q.with_pool(|pool| pool[slot.rq].place = Place::Path);
+        at.cpu.answer = Answer::Ok;
         let path = RequeueRequest::new(slot.queue, slot.rq, false);
-        context.stack.push(Frame::RequeueRequest(path));
-        context.phase = Phase::Ready;
-    }
-
-    /// Ways in which the device may answer.
-    pub(super) fn ways_to_answer(&self, fixed: &Fixed, slot: Slot) -> u8 {
-        1 + self.ways_to_refuse(fixed, slot) + u8::from(self.outside.requeues > 0)
-    }
-
-    /// Ways in which the device may refuse though it has room.
-    fn ways_to_refuse(&self, fixed: &Fixed, slot: Slot) -> u8 {
-        let full = self.outside.in_device.len() as u32 >= fixed.config.device_limit;
-        if full || self.outside.refusals == 0 {
-            return 0;
-        }
-        1 + u8::from(self.may_promise(fixed, slot))
-    }
-
-    fn hctx_of(&self, slot: Slot) -> HctxId {
-        self.mq
-            .queue(slot.queue)
-            .with_pool(|pool| pool[slot.rq].hctx)
-    }
-
-    /// BLK_STS_DEV_RESOURCE may be answered.
-    fn may_promise(&self, fixed: &Fixed, slot: Slot) -> bool {
-        let hctx = self.hctx_of(slot);
-        let mut in_flight = self.outside.in_device.iter();
-        in_flight.any(|&other| {
-            let same = other.queue == slot.queue && self.hctx_of(other) == hctx;
-            fixed.config.promises == Promises::AnyHctx || same
-        })
-    }
-
-    /// A request has ended: the driver runs the hctxs that it refused.
-    pub(super) fn keep_promises(&mut self, fixed: &Fixed) {
-        let promised = core::mem::take(&mut self.outside.promised);
-        for place in (0..fixed.config.all_hctxs()).filter(|place| promised >> place & 1 != 0) {
-            self.kick(fixed, place, Pending::Now);
-        }
-    }
-
-    /// It refuses what is not a passthrough request, until it has had one.
-    fn sleeps(&self, fixed: &Fixed, slot: Slot) -> bool {
-        fixed.config.needs_passthrough && !self.outside.driver.awake && !self.passes(slot)
-    }
-
-    fn passes(&self, slot: Slot) -> bool {
-        self.mq
-            .queue(slot.queue)
-            .with_pool(|pool| pool[slot.rq].passthrough)
+        at.stack.push(Frame::RequeueRequest(path));
     }
 
     /// What the driver does with its own state when it answers.
-    fn note(&mut self, fixed: &Fixed, index: usize, slot: Slot, answer: Answer) {
-        let (hctx, passes) = (self.hctx_of(slot), self.passes(slot));
-        let stands = self.mq.queue(slot.queue).hctxs[usize::from(hctx.0)]
-            .dispatch_pending
-            .peek();
+    fn note(&mut self, slot: Slot, answer: Answer, cpu: &mut Cpu) {
+        let (fixed, q) = (self.fixed, self.mq.queue(slot.queue));
+        let (hctx, passes) = (hctx_of(self.mq, slot), passes(self.mq, slot));
+        let stands = q.hctxs[usize::from(hctx.0)].dispatch_pending.peek();
         let driver = &mut self.outside.driver;
         match answer {
             Answer::Ok if passes => {
@@ -125,10 +72,7 @@ impl World {
             Answer::Ok if stands && fixed.config.overtakes_max.is_some() => driver.overtakes += 1,
             Answer::Ok => {}
             _ => {
-                let held = self
-                    .mq
-                    .queue(slot.queue)
-                    .with_pool(|pool| pool[slot.rq].budget.is_some());
+                let held = q.with_pool(|pool| pool[slot.rq].budget.is_some());
                 driver.budgets += u32::from(held);
             }
         }
@@ -139,27 +83,73 @@ impl World {
             Stops::WhenRefusing => answer == Answer::DevResource,
         };
         if stops {
-            let cpu = &mut self.contexts[index].cpu;
             cpu.begin_label();
             self.mq.stop_hctx(slot.queue, hctx, cpu);
         }
     }
+}
 
-    /// get_budget, or put_budget.
-    pub(super) fn budget(&mut self, index: usize) {
-        let (context, driver) = (&mut self.contexts[index], &mut self.outside.driver);
-        if context.phase == Phase::PutBudget {
-            driver.budgets += 1;
-        } else if driver.budgets > 0 {
-            driver.budgets -= 1;
-            context.cpu.answer = Answer::Budget(0);
-        } else {
-            driver.turned_away = true;
-            context.cpu.answer = Answer::NoBudget;
-        }
-        context.phase = Phase::Ready;
+impl Outside {
+    /// Ways in which the device may answer.
+    pub(super) fn ways_to_answer(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> u8 {
+        1 + self.ways_to_refuse(mq, fixed, slot) + u8::from(self.requeues > 0)
     }
 
+    /// Ways in which the device may refuse though it has room.
+    fn ways_to_refuse(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> u8 {
+        let full = self.in_device.len() as u32 >= fixed.config.device_limit;
+        if full || self.refusals == 0 {
+            return 0;
+        }
+        1 + u8::from(self.may_promise(mq, fixed, slot))
+    }
+
+    /// BLK_STS_DEV_RESOURCE may be answered.
+    fn may_promise(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> bool {
+        let hctx = hctx_of(mq, slot);
+        let mut in_flight = self.in_device.iter();
+        in_flight.any(|&other| {
+            let same = other.queue == slot.queue && hctx_of(mq, other) == hctx;
+            fixed.config.promises == Promises::AnyHctx || same
+        })
+    }
+
+    /// A request has ended: the driver runs the hctxs that it refused.
+    pub(super) fn keep_promises(&mut self, fixed: &Fixed) {
+        let promised = core::mem::take(&mut self.promised);
+        for place in (0..fixed.config.all_hctxs()).filter(|place| promised >> place & 1 != 0) {
+            self.kick(fixed, place, Pending::Now);
+        }
+    }
+
+    /// It refuses what is not a passthrough request, until it has had one.
+    fn sleeps(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> bool {
+        fixed.config.needs_passthrough && !self.driver.awake && !passes(mq, slot)
+    }
+}
+
+impl DriverState {
+    /// get_budget.
+    pub(super) fn get_budget(&mut self) -> Answer {
+        if self.budgets == 0 {
+            self.turned_away = true;
+            return Answer::NoBudget;
+        }
+        self.budgets -= 1;
+        Answer::Budget(0)
+    }
+}
+
+fn hctx_of(mq: &BlkMq<Solo>, slot: Slot) -> HctxId {
+    mq.queue(slot.queue).with_pool(|pool| pool[slot.rq].hctx)
+}
+
+fn passes(mq: &BlkMq<Solo>, slot: Slot) -> bool {
+    let q = mq.queue(slot.queue);
+    q.with_pool(|pool| pool[slot.rq].passthrough)
+}
+
+impl World {
     /// A request has come back from the device: so has its budget.
     pub(super) fn take_back(&mut self, fixed: &Fixed, index: usize, slot: Slot) {
         let held = self
@@ -172,7 +162,7 @@ impl World {
     }
 
     /// Behind the end of a request: start what was stopped, run whom a budget was refused
-    /// (scsi_run_queue_async).
+    /// (scsi_run_queue_async). A step of its own: the runs follow.
     pub(super) fn follow_up(&mut self, fixed: &Fixed, index: usize) {
         let all = core::mem::take(&mut self.outside.driver.turned_away);
         assert_eq!(fixed.config.queues, 1, "such a driver has one queue");
@@ -185,9 +175,9 @@ impl World {
                     .push(Frame::Run(RunPath::new(QueueId(0), hctx, true)));
             }
         }
-        match context.stack.is_empty() {
-            true => context.finish(),
-            false => context.phase = Phase::Ready,
-        }
+        context.phase = match context.stack.is_empty() {
+            true => Phase::Idle,
+            false => Phase::Ready,
+        };
     }
 }

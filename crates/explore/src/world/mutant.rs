@@ -5,7 +5,7 @@ use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
 use blkmq::path::label::{Complete, List, Plug, Run, Submit};
-use blkmq::queue::RequestQueue;
+use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, Place, QueueId};
 
 /// Labels that read only bits which nobody changes, unless the driver stops queues.
@@ -43,31 +43,30 @@ impl Fixed {
     }
 }
 
-impl World {
+impl Fixed {
     /// After a label: undoes what the mutant lacks.
-    pub(super) fn break_something(&mut self, fixed: &Fixed, label: Label, index: usize) {
-        let Some(mutant) = fixed.config.mutant else {
+    pub(super) fn break_something(&self, mq: &BlkMq<Solo>, label: Label, cpu: &mut Cpu) {
+        let Some(mutant) = self.config.mutant else {
             return;
         };
-        let cpu = &mut self.contexts[index].cpu;
         match mutant {
             Mutant::LateMark if label == List::PutBack.label() => {
                 cpu.begin_label();
-                self.mq.queue(QueueId(0)).hctxs[0].restart.set(cpu);
+                mq.queue(QueueId(0)).hctxs[0].restart.set(cpu);
             }
             Mutant::LeakedTag if label == Complete::Tags.label() => {
-                let word = &self.mq.sets[0].driver_of(HctxId(0)).words[0];
+                let word = &mq.sets[0].driver_of(HctxId(0)).words[0];
                 cpu.begin_label();
                 word.cleared.fetch_and(cpu, 0);
             }
             Mutant::UnseenLine if label == Submit::WaitAdd.label() => {
-                for ws in &self.mq.sets[0].driver_of(HctxId(0)).wait {
+                for ws in &mq.sets[0].driver_of(HctxId(0)).wait {
                     cpu.begin_label();
                     ws.active.clear(cpu);
                 }
             }
             Mutant::ForgottenLine if label == List::TagLine.label() => {
-                for hctx in &self.mq.queue(QueueId(0)).hctxs {
+                for hctx in &mq.queue(QueueId(0)).hctxs {
                     cpu.begin_label();
                     hctx.dispatch_wait.clear(cpu);
                 }
@@ -75,7 +74,9 @@ impl World {
             _ => {}
         }
     }
+}
 
+impl World {
     /// Requests that are somewhere between allocation and end.
     pub(crate) fn live(&self) -> usize {
         let of_queue = |queue: &RequestQueue<Solo>| {

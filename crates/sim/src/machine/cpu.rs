@@ -3,8 +3,9 @@
 use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
+use blkmq::drive::Stack;
 use blkmq::env::{Cpu, Solo};
-use blkmq::path::Frame;
+use blkmq::path::Next;
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
 use blkmq::time::SimTime;
@@ -73,57 +74,13 @@ impl TaskUsage {
     }
 }
 
-/// Frames nest this deep at most: a task's submission, the plug, a run, an inline completion, the
-/// end of a flush sequence and the insertion it causes.
-pub(super) const DEPTH: usize = 8;
-
-/// Frames of one level.
-#[derive(Clone, Debug)]
-pub(super) struct Stack(Vec<Frame>);
-
-impl Default for Stack {
-    fn default() -> Stack {
-        Stack(Vec::with_capacity(DEPTH))
-    }
-}
-
-impl Stack {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(super) fn push(&mut self, frame: Frame) {
-        assert!(
-            self.0.len() < DEPTH,
-            "frames nest deeper than any kernel path does"
-        );
-        self.0.push(frame);
-    }
-
-    /// The path that a label asks for. Apart, so that the loop of labels stays small.
-    #[inline(never)]
-    pub(super) fn push_called(&mut self, cpu: &mut Cpu) {
-        self.push(cpu.take_call().into());
-    }
-
-    pub(super) fn pop(&mut self) {
-        self.0.pop();
-    }
-
-    pub(super) fn top(&mut self) -> Option<&mut Frame> {
-        self.0.last_mut()
-    }
-}
-
 /// How a level stands to the lock it asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     /// It runs.
     None,
+    /// What its path wants, behind the effects of its last label.
+    Wants(Next),
     /// It will ask when its time comes.
     Ask(LockId),
     /// It will try a lock when its time comes.

@@ -1,6 +1,7 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
-use blkmq::env::{Answer, Effect, Slab};
+use blkmq::drive::{Kick, Machine, one};
+use blkmq::env::{Answer, Slab};
 use blkmq::path::{CompleteOn, CompletePath, Frame, RequeueRequest};
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
@@ -19,18 +20,7 @@ impl Simulator {
         let mut index = 0;
         while let Some(effect) = self.cpu_mut(id).env.outbox.take(index) {
             index += 1;
-            match effect {
-                Effect::Kick { queue, hctx, delay } => self.kick(id, queue, hctx, delay, false),
-                Effect::KickUnlessPending { queue, hctx, delay } => {
-                    self.kick(id, queue, hctx, delay, true);
-                }
-                Effect::KickRequeue { queue } => self.kick_requeue(id, queue),
-                Effect::BioEnd { queue, bio, status } => self.bio_end(id, queue, bio, status),
-                Effect::Wake(WaiterId(task)) => {
-                    self.charge(id, Step::Wake);
-                    self.wake(TaskId(task), id);
-                }
-            }
+            one(&mut OnCpu { sim: self, id }, effect);
         }
     }
 
@@ -58,8 +48,7 @@ impl Simulator {
 
     /// The queue whose path asks for something. A path works on one queue.
     pub(super) fn asking(&mut self, id: CpuId) -> QueueId {
-        let frame = self.cpu_mut(id).level_state().stack.top();
-        frame.expect("a frame asks").queue()
+        self.cpu_mut(id).level_state().stack.asking()
     }
 
     /// The device below it.
@@ -68,8 +57,10 @@ impl Simulator {
         self.numbers.device_of(queue)
     }
 
-    /// queue_rq of a request of `queue`.
-    pub(super) fn submit(&mut self, id: CpuId, queue: QueueId, rq: RequestId, last: bool) {
+    /// queue_rq. Apart, so that the loop of turns stays small.
+    #[inline(never)]
+    pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
+        let queue = self.asking(id);
         let command = {
             let pool = self.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
@@ -365,6 +356,37 @@ pub(super) fn split_mark(mark: u64) -> (DeviceId, u64) {
         DeviceId((mark >> DEVICE_SHIFT) as u8),
         mark & !(0xff << DEVICE_SHIFT),
     )
+}
+
+/// The machine as a CPU whose label left something has it.
+struct OnCpu<'a> {
+    sim: &'a mut Simulator,
+    id: CpuId,
+}
+
+impl Machine for OnCpu<'_> {
+    fn kick(&mut self, kick: Kick) {
+        let Kick {
+            queue,
+            hctx,
+            delay,
+            unless_pending,
+        } = kick;
+        self.sim.kick(self.id, queue, hctx, delay, unless_pending);
+    }
+
+    fn kick_requeue(&mut self, queue: QueueId) {
+        self.sim.kick_requeue(self.id, queue);
+    }
+
+    fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
+        self.sim.bio_end(self.id, queue, bio, status);
+    }
+
+    fn wake(&mut self, waiter: WaiterId) {
+        self.sim.charge(self.id, Step::Wake);
+        self.sim.wake(TaskId(waiter.0), self.id);
+    }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl Simulator {
                 arbiter,
                 costs,
                 spent: Spent::default(),
-                binding: None,
+                follower: None,
             },
             cpus: states,
             siblings,

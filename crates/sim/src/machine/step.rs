@@ -4,7 +4,6 @@
 //! Read next: `stretch.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
-use blkmq::path::Next;
 use blkmq::request::{CpuId, HctxId};
 use blkmq::time::SimTime;
 
@@ -53,10 +52,13 @@ impl Simulator {
                         return;
                     }
                 }
-                Stop::Effects(next) => {
-                    self.effects(id);
-                    self.follow(id, next);
-                }
+                Stop::Effects => self.effects(id),
+                Stop::Offer(rq) => self.submit(id, rq, false),
+                Stop::OfferLast(rq) => self.submit(id, rq, true),
+                Stop::Budget => self.get_budget(id),
+                Stop::PutBudget(token) => self.put_budget(id, token),
+                Stop::Commit(hctx) => self.commit(id, hctx),
+                Stop::Park => self.sleep_current(id),
             }
         }
         // Whoever watches the run gets a look, even if no other CPU is ever due.
@@ -198,53 +200,31 @@ impl Simulator {
         Turn::Again
     }
 
-    /// Does what the path asks for.
     #[inline(never)]
-    fn follow(&mut self, id: CpuId, next: Next) {
-        match next {
-            Next::Step => {}
-            Next::Done => self.cpu_mut(id).level_state().stack.pop(),
-            Next::Call => {
-                let cpu = self.cpu_mut(id);
-                let level = cpu.level as usize;
-                cpu.levels[level].stack.push_called(&mut cpu.env);
-            }
-            Next::Lock(lock) => self.cpu_mut(id).level_state().wait = Wait::Ask(lock),
-            Next::TryLock(lock) => self.cpu_mut(id).level_state().wait = Wait::Try(lock),
-            Next::InTime => self.cpu_mut(id).level_state().wait = Wait::Due,
-            Next::Submit(rq) => {
-                let queue = self.asking(id);
-                self.submit(id, queue, rq, false);
-            }
-            Next::SubmitLast(rq) => {
-                let queue = self.asking(id);
-                self.submit(id, queue, rq, true);
-            }
-            Next::Budget => {
-                let mut token = None;
-                let device = self.device_asked(id);
-                self.with_device(device, Some(id), |device, now, out| {
-                    token = device.get_budget(now, out);
-                });
-                let answer = token.map_or(Answer::NoBudget, Answer::Budget);
-                self.cpu_mut(id).env.answer = answer;
-            }
-            Next::PutBudget(token) => {
-                let device = self.device_asked(id);
-                self.with_device(device, Some(id), |device, _, _| device.put_budget(token));
-            }
-            Next::Commit(hctx) => {
-                let hctx = HctxId(hctx as u16);
-                let device = self.device_asked(id);
-                if let Some(step) = self.charges(device).commit {
-                    self.charge(id, step);
-                }
-                self.with_device(device, Some(id), |device, now, out| {
-                    device.commit_rqs(hctx, now, out);
-                });
-            }
-            Next::Park => self.sleep_current(id),
+    fn get_budget(&mut self, id: CpuId) {
+        let (mut token, device) = (None, self.device_asked(id));
+        self.with_device(device, Some(id), |device, now, out| {
+            token = device.get_budget(now, out);
+        });
+        let answer = token.map_or(Answer::NoBudget, Answer::Budget);
+        self.cpu_mut(id).env.answer = answer;
+    }
+
+    #[inline(never)]
+    fn put_budget(&mut self, id: CpuId, token: u32) {
+        let device = self.device_asked(id);
+        self.with_device(device, Some(id), |device, _, _| device.put_budget(token));
+    }
+
+    #[inline(never)]
+    fn commit(&mut self, id: CpuId, hctx: HctxId) {
+        let device = self.device_asked(id);
+        if let Some(step) = self.charges(device).commit {
+            self.charge(id, step);
         }
+        self.with_device(device, Some(id), |device, now, out| {
+            device.commit_rqs(hctx, now, out);
+        });
     }
 
     /// The kernel makes a step, in the mode of the running level.

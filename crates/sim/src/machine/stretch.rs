@@ -1,20 +1,24 @@
 //! A stretch: labels of one level of one CPU, one after another, with the locks between them.
 //!
 //! Everything here works on one CPU's state, so it is borrowed once. What concerns others - events,
-//! devices, tasks - ends the stretch and is done by `step.rs`. This is the simulator's hot loop.
+//! devices, tasks - ends the stretch and is done by `step.rs`. With `blkmq::drive`, the loop
+//! itself, this is where a run spends its time.
 
+use core::ops::ControlFlow;
+
+use blkmq::drive::{Context, Driver, Flow, Follower, Offer, drive};
 use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
-use blkmq::path::{Label, Next, Toll};
+use blkmq::path::{Label, Next};
 use blkmq::queue::{BlkMq, LockId, LockKind};
-use blkmq::request::{CpuId, RequestPool};
+use blkmq::request::{CpuId, HctxId, QueueId, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
-use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Stack, Wait};
+use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Wait};
 use super::{Core, Event, RUN_AHEAD, Simulator, class};
-use crate::binding::Binding;
 use crate::cost::{CostModel, Step};
 
-/// Why a stretch ended.
+/// Why a stretch ended. What a path asks for is about the queue that it works on. A tag and one
+/// number, to be returned in registers: docs/decisions/0006.
 pub(super) enum Stop {
     /// Others are due first: it goes on when its time comes.
     Later,
@@ -24,13 +28,25 @@ pub(super) enum Stop {
     Interrupt,
     /// No frame is left: the level itself decides what comes next.
     Turn,
-    /// The last label left effects, or asks for something of the machine: this comes next.
-    Effects(Next),
+    /// The last label left effects.
+    Effects,
+    /// queue_rq, with others to follow.
+    Offer(RequestId),
+    /// The same with `bd.last`.
+    OfferLast(RequestId),
+    /// get_budget.
+    Budget,
+    /// put_budget of this token.
+    PutBudget(u32),
+    /// commit_rqs of this hctx.
+    Commit(HctxId),
+    /// The task sleeps until it is woken for a tag.
+    Park,
 }
 
 impl Simulator {
-    /// Labels of the running level until one asks for something that must wait, or the CPU has
-    /// run ahead far enough that others may be due.
+    /// Labels of the running level until one asks for something that must wait or is others' to
+    /// give, or the CPU has run ahead far enough that others may be due.
     pub(super) fn stretch(&mut self, id: CpuId) -> Stop {
         let now = self.core.now;
         let cpu = &mut self.cpus[usize::from(id.0)];
@@ -47,8 +63,12 @@ impl Simulator {
         let began = env.at_ps;
         env.owner = owner(id, level);
         env.need_resched = resched;
+        let limit = (now + RUN_AHEAD).0 * 1000;
         let mut lane = Lane {
-            limit: (now + RUN_AHEAD).0 * 1000,
+            limit,
+            ahead: limit,
+            level,
+            wait,
             locks: env.locks_held(),
             shared: cpu.shared,
             cut: cpu.interrupted && level != Level::Hardirq,
@@ -59,7 +79,7 @@ impl Simulator {
             mq: &self.mq,
             pool: &self.mq.queues[0].pool,
         };
-        let stop = lane.run(env, stack, wait, level);
+        let stop = lane.run(Context { cpu: env, stack });
         let spent = env.at_ps - began;
         cpu.count(spent, mode);
         stop
@@ -87,7 +107,7 @@ impl Simulator {
         let Some(grant) = self.core.arbiter.grant_first(slot, now) else {
             return;
         };
-        if self.core.binding.is_some() {
+        if self.core.follower.is_some() {
             self.note_grant(grant.who);
         }
         let id = CpuId((grant.who / 3) as u16);
@@ -123,15 +143,27 @@ impl Simulator {
 /// The number of no lock.
 const NO_LOCK: u32 = u32::MAX;
 
+/// A limit that stops behind each label.
+const STOP: u64 = 0;
+
 /// Who owns a lock: differs for each level of each CPU.
 fn owner(id: CpuId, level: Level) -> u32 {
     u32::from(id.0) * 4 + level as u32
 }
 
+/// The same as those who follow a run count: three levels a CPU.
+fn context(owner: u32) -> usize {
+    (owner / 4 * 3 + owner % 4) as usize
+}
+
 /// A CPU on its way through labels: what the loop needs of it, and of everything else.
-pub(super) struct Lane<'a> {
+struct Lane<'a> {
+    /// Labels of one path follow each other up to this time: `ahead`, or `STOP`. Picoseconds.
+    limit: u64,
     /// From this time on, others may be due. Picoseconds.
-    pub(super) limit: u64,
+    ahead: u64,
+    level: Level,
+    wait: &'a mut Wait,
     /// Locks held before the label.
     locks: u32,
     /// The other thread of the core works too.
@@ -143,75 +175,39 @@ pub(super) struct Lane<'a> {
     irq_off: &'a mut u32,
     held: &'a mut Held,
     core: &'a mut Core,
-    pub(super) mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq<Solo>,
     /// That of the queue whose path runs.
     pool: &'a SoloSlab<RequestPool>,
 }
 
 impl Lane<'_> {
     #[inline(never)]
-    fn run(&mut self, env: &mut Cpu, stack: &mut Stack, wait: &mut Wait, level: Level) -> Stop {
-        if let Some(stop) = self.pick_up(env, wait, level) {
-            return stop;
-        }
-        loop {
-            if env.at_ps >= self.limit && !self.may_go_on(env) {
-                return Stop::Later;
+    fn run(&mut self, at: Context<'_>) -> Stop {
+        let wanted = match *self.wait {
+            Wait::None => Next::Step,
+            Wait::Wants(next) => {
+                *self.wait = Wait::None;
+                next
             }
-            if self.cut && *self.irq_off == 0 {
-                return Stop::Interrupt;
-            }
-            let Some(frame) = stack.top() else {
-                return Stop::Turn;
-            };
-            if self.mq.queues.len() > 1 {
-                self.pool = &self.mq.queue(frame.queue()).pool;
-            }
-            env.begin_label();
-            let next = match self.core.binding.is_some() {
-                false => frame.drive(self.mq, env, self),
-                true => self.drive_bound(stack, env, level),
-            };
-            if !env.is_quiet() {
-                return Stop::Effects(next);
-            }
-            match next {
-                Next::Step => {}
-                Next::Done => stack.pop(),
-                Next::Call => stack.push_called(env),
-                Next::Lock(lock) => {
-                    if let Some(stop) = self.ask(lock, env, wait, level) {
-                        return stop;
-                    }
-                }
-                Next::TryLock(lock) => {
-                    if !self.try_lock(lock, env) {
-                        *wait = Wait::Try(lock);
-                        return Stop::Later;
-                    }
-                }
-                Next::InTime => {
-                    if !self.in_time(env) {
-                        *wait = Wait::Due;
-                        return Stop::Later;
-                    }
-                }
-                next => return Stop::Effects(next),
-            }
-        }
+            wait => match self.pick_up(wait, at.cpu) {
+                Some(stop) => return stop,
+                None => Next::Step,
+            },
+        };
+        drive(self, self.mq, at, wanted)
     }
 
     /// Goes on from what the level waited for. `None`: nothing any more.
     #[inline]
-    fn pick_up(&mut self, env: &mut Cpu, wait: &mut Wait, level: Level) -> Option<Stop> {
-        match *wait {
-            Wait::None => return None,
-            Wait::Ask(lock) => return self.ask(lock, env, wait, level),
+    fn pick_up(&mut self, wait: Wait, env: &mut Cpu) -> Option<Stop> {
+        match wait {
+            Wait::None | Wait::Wants(_) => return None,
+            Wait::Ask(lock) => return self.ask(lock, env),
             Wait::Spin(_) | Wait::Try(_) | Wait::Due if self.cut && *self.irq_off == 0 => {
                 return Some(Stop::Interrupt);
             }
             Wait::Spin(_) => return Some(Stop::Waits),
-            Wait::Try(lock) if self.try_lock(lock, env) => {}
+            Wait::Try(lock) if self.tries(lock, env) => {}
             Wait::Due if self.in_time(env) => {}
             Wait::Try(_) | Wait::Due => return Some(Stop::Later),
             Wait::Got(lock) => {
@@ -219,23 +215,23 @@ impl Lane<'_> {
                 self.acquire(lock, slot, Step::LockHandoff, env);
             }
         }
-        *wait = Wait::None;
+        *self.wait = Wait::None;
         None
     }
 
     /// Asks for a lock when its time has come. `None`: it was granted at once.
-    fn ask(&mut self, lock: LockId, env: &mut Cpu, wait: &mut Wait, level: Level) -> Option<Stop> {
-        *wait = Wait::Ask(lock);
-        if env.at_ps >= self.limit && !self.may_go_on(env) {
+    fn ask(&mut self, lock: LockId, env: &mut Cpu) -> Option<Stop> {
+        *self.wait = Wait::Ask(lock);
+        if env.at_ps >= self.ahead && !self.may_go_on(env) {
             return Some(Stop::Later);
         }
         if self.cut && *self.irq_off == 0 {
             return Some(Stop::Interrupt);
         }
         // The frame's own try may have told just now that it is taken.
-        if self.taken == NO_LOCK && self.lock(lock, env) {
-            *wait = Wait::None;
-            if self.core.binding.is_some() {
+        if self.taken == NO_LOCK && self.grants(lock, env) {
+            *self.wait = Wait::None;
+            if self.core.follower.is_some() {
                 self.note_lock(lock, env, true);
             }
             return None;
@@ -244,14 +240,21 @@ impl Lane<'_> {
             NO_LOCK => self.mq.lock_slot(lock),
             slot => slot as usize,
         };
-        *wait = Wait::Spin(lock);
-        self.stand_in_line(lock, slot, env, level);
+        *self.wait = Wait::Spin(lock);
+        self.stand_in_line(lock, slot, env);
         Some(Stop::Waits)
     }
 
-    /// What follows the run as a schedule.
-    pub(super) fn binding(&mut self) -> Option<&mut Binding> {
-        self.core.binding.as_deref_mut()
+    /// A lock was taken at once, or tried in vain.
+    #[cold]
+    fn note_lock(&mut self, lock: LockId, env: &Cpu, taken: bool) {
+        let context = context(env.owner);
+        if let Some(follower) = &mut self.core.follower {
+            match taken {
+                true => follower.granted(self.mq, context, lock),
+                false => follower.contended(self.mq, context, lock),
+            }
+        }
     }
 
     /// The limit is reached: goes on if nothing is due before, and the clock moves on with it.
@@ -262,15 +265,16 @@ impl Lane<'_> {
             return false;
         }
         core.now = at.max(core.now);
-        self.limit = (core.now + RUN_AHEAD).0 * 1000;
+        self.ahead = (core.now + RUN_AHEAD).0 * 1000;
+        self.limit = self.ahead;
         true
     }
 
-    fn stand_in_line(&mut self, lock: LockId, slot: usize, env: &Cpu, level: Level) {
+    fn stand_in_line(&mut self, lock: LockId, slot: usize, env: &Cpu) {
         if lock.masks_irq() {
             *self.irq_off += 1;
         }
-        let who = u32::from(env.id.0) * 3 + level as u32;
+        let who = u32::from(env.id.0) * 3 + self.level as u32;
         if let Some(due) = self.core.arbiter.queue(slot, who, env.now()) {
             self.grant_at(due, slot);
         }
@@ -317,10 +321,34 @@ impl Lane<'_> {
     }
 }
 
-impl Toll for Lane<'_> {
+impl Driver for Lane<'_> {
+    type Env = Solo;
+    type Stop = Stop;
+
+    #[inline]
+    fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
+        if at.cpu.at_ps >= self.ahead && !self.may_go_on(at.cpu) {
+            return ControlFlow::Break(Stop::Later);
+        }
+        if self.cut && *self.irq_off == 0 {
+            return ControlFlow::Break(Stop::Interrupt);
+        }
+        if self.mq.queues.len() > 1
+            && let Some(frame) = at.stack.last()
+        {
+            self.pool = &self.mq.queue(frame.queue()).pool;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn ends(&mut self, _cpu: &mut Cpu) -> Stop {
+        Stop::Turn
+    }
+
     #[expect(clippy::inline_always, reason = "a call a label, measured")]
     #[inline(always)]
-    fn after(&mut self, label: Label, cpu: &mut Cpu) -> bool {
+    fn after(&mut self, label: Label, cpu: &mut Cpu) {
         let (work, misses) = cpu.meter.take();
         let misses = misses.with(
             self.pool.held(cpu.id).lines.take(),
@@ -339,14 +367,20 @@ impl Toll for Lane<'_> {
         while self.locks > cpu.locks_held() {
             self.release(cpu);
         }
-        if !cpu.is_quiet() {
-            return false;
-        }
-        cpu.begin_label();
+    }
+
+    #[inline]
+    fn goes_on(&mut self, cpu: &mut Cpu) -> bool {
         cpu.at_ps < self.limit
     }
 
-    fn lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
+    #[inline]
+    fn left(&mut self, next: Next, _cpu: &mut Cpu) -> Flow<Self> {
+        *self.wait = Wait::Wants(next);
+        ControlFlow::Break(Stop::Effects)
+    }
+
+    fn grants(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
         let slot = self.mq.lock_slot(lock);
         if !self.core.arbiter.is_free(slot, cpu.now()) {
             self.taken = slot as u32;
@@ -360,7 +394,7 @@ impl Toll for Lane<'_> {
         true
     }
 
-    fn try_lock(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
+    fn tries(&mut self, lock: LockId, cpu: &mut Cpu) -> bool {
         if !self.in_time(cpu) {
             return false;
         }
@@ -377,7 +411,7 @@ impl Toll for Lane<'_> {
             cpu.at_ps += price;
             cpu.answer = Answer::Contended;
         }
-        if self.core.binding.is_some() {
+        if self.core.follower.is_some() {
             self.note_lock(lock, cpu, cpu.answer == Answer::Locked);
         }
         cpu.begin_label();
@@ -394,6 +428,77 @@ impl Toll for Lane<'_> {
             core.now = at;
         }
         true
+    }
+
+    fn granted(&mut self, lock: LockId, cpu: &Cpu) {
+        self.note_lock(lock, cpu, true);
+    }
+
+    #[inline]
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
+        match self.ask(lock, at.cpu) {
+            None => ControlFlow::Continue(()),
+            Some(stop) => ControlFlow::Break(stop),
+        }
+    }
+
+    #[inline]
+    fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
+        if self.tries(lock, at.cpu) {
+            return ControlFlow::Continue(());
+        }
+        *self.wait = Wait::Try(lock);
+        ControlFlow::Break(Stop::Later)
+    }
+
+    #[inline]
+    fn due(&mut self, cpu: &mut Cpu) -> Flow<Self> {
+        if self.in_time(cpu) {
+            return ControlFlow::Continue(());
+        }
+        *self.wait = Wait::Due;
+        ControlFlow::Break(Stop::Later)
+    }
+
+    #[inline]
+    fn offer(&mut self, offer: Offer, _at: Context<'_>) -> Flow<Self> {
+        ControlFlow::Break(match offer.last {
+            false => Stop::Offer(offer.rq),
+            true => Stop::OfferLast(offer.rq),
+        })
+    }
+
+    #[inline]
+    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::Budget)
+    }
+
+    #[inline]
+    fn put_budget(&mut self, _queue: QueueId, token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::PutBudget(token))
+    }
+
+    #[inline]
+    fn commit(&mut self, _queue: QueueId, hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::Commit(hctx))
+    }
+
+    #[inline]
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::Park)
+    }
+
+    #[inline]
+    fn follower(&mut self) -> Option<&mut (dyn Follower<Solo> + 'static)> {
+        self.core.follower.as_deref_mut()
+    }
+
+    fn context(&self, cpu: &Cpu) -> usize {
+        context(cpu.owner)
+    }
+
+    fn one_by_one(&mut self, only: bool) {
+        self.limit = if only { STOP } else { self.ahead };
     }
 }
 

@@ -196,8 +196,8 @@ impl Machine {
             mq: &self.mq,
             rest: &mut self.rest,
         };
-        let mut at = drive::Context { cpu, stack };
-        drive(&mut walk, &self.mq, &mut at, wanted)
+        let at = drive::Context { cpu, stack };
+        drive(&mut walk, &self.mq, at, wanted)
     }
 
     /// The device is done with a request.
@@ -296,7 +296,7 @@ impl Driver for Walk<'_> {
     type Stop = End;
 
     /// Stops before the label that it was told.
-    fn turn(&mut self, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
         let label = at.stack.last().map(Frame::label);
         if self.rest.until.is_some() && self.rest.until == label {
             self.rest.until = None;
@@ -320,7 +320,7 @@ impl Driver for Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    fn lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
         if !self.mq.is_free(lock) {
             return ControlFlow::Break(End::Waits(lock));
         }
@@ -328,12 +328,12 @@ impl Driver for Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    fn try_lock(&mut self, lock: LockId, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn try_lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
         attempt(self.mq, lock, at.cpu);
         ControlFlow::Continue(())
     }
 
-    fn offer(&mut self, offer: Offer, at: &mut drive::Context<'_>) -> Flow<Self> {
+    fn offer(&mut self, offer: Offer, at: drive::Context<'_>) -> Flow<Self> {
         let rq = offer.rq;
         at.cpu.answer = match self.reply() {
             Reply::Requeues(dontprep) => {

@@ -1,13 +1,16 @@
 //! How a process goes on: labels up to the next one that is a step.
 
 use core::fmt;
+use core::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use blkmq::env::{Answer, Cpu, Lock};
+use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
+use blkmq::env::{Answer, Cpu, Lock, Solo};
 use blkmq::path::label::Pass;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, SubmitPath, Unplug};
-use blkmq::queue::LockKind;
-use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::tags::WaiterId;
 
 use super::{Follower, Life, dd_lock};
 use crate::dispatch::TABLE;
@@ -70,7 +73,7 @@ pub(super) enum Merging {
 #[derive(Debug)]
 pub(super) struct Process {
     /// The innermost last.
-    pub(super) stack: Vec<Frame>,
+    pub(super) stack: Stack,
     wants: Wants,
     /// Requests that it is about to insert, counted from 0.
     pub(super) batch: Vec<u8>,
@@ -83,7 +86,7 @@ impl Process {
         let mut cpu = Cpu::new(CpuId(u16::from(number)));
         cpu.owner = u32::from(number) + 1;
         Process {
-            stack: Vec::new(),
+            stack: Stack::default(),
             wants: Wants::Nothing,
             batch: Vec::new(),
             merging: Merging::No,
@@ -227,55 +230,28 @@ impl Follower<'_> {
         let Process {
             stack, wants, cpu, ..
         } = &mut self.processes[p];
-        let frame = stack.last_mut().expect("something is under way");
-        if let Wants::Lock(id) = core::mem::take(wants) {
-            if !self.mq.is_free(id) {
+        let wanted = match core::mem::take(wants) {
+            Wants::Lock(lock) if !self.mq.is_free(lock) => {
                 return Err("a lock is taken".to_owned());
             }
-            self.mq.acquire(id, cpu);
-        }
-        self.log.push(frame.label());
-        cpu.begin_label();
-        let next = frame.step(&self.mq, cpu);
-        cpu.meter.take();
-        let mut offered = None;
-        match next {
-            Next::Step | Next::InTime | Next::Commit(_) => {}
-            Next::Lock(id) => *wants = Wants::Lock(id),
-            Next::TryLock(_) => *wants = Wants::Try,
-            Next::Call => {
-                let path = cpu.take_call();
-                stack.push(path.into());
-            }
-            Next::Done => {
-                stack.pop();
-            }
-            Next::Submit(rq) | Next::SubmitLast(rq) => offered = Some(rq),
-            Next::Budget | Next::PutBudget(_) | Next::Park => {
-                return Err(format!("{next:?} is not in the specification"));
-            }
-        }
-        let mut index = 0;
-        while let Some(effect) = self.processes[p].cpu.outbox.take(index) {
-            index += 1;
-            self.effect(effect);
-        }
+            Wants::Lock(lock) => Next::Lock(lock),
+            Wants::Try | Wants::Nothing => Next::Step,
+        };
+        let mut one = One {
+            mq: &self.mq,
+            requests: &mut self.requests,
+            armed: &mut self.armed,
+            kicks: &mut self.kicks,
+            log: &mut self.log,
+            ran: false,
+            offered: false,
+        };
+        *wants = drive(&mut one, &self.mq, Context { cpu, stack }, wanted)?;
+        let offered = one.offered;
         if self.owner == Some(p) && self.mq.is_free(dd_lock()) {
             self.owner = None;
         }
-        if let Some(rq) = offered {
-            self.accept(p, rq);
-        }
-        Ok(offered.is_some())
-    }
-
-    /// queue_rq: the device takes everything.
-    fn accept(&mut self, p: usize, rq: RequestId) {
-        let cpu = &mut self.processes[p].cpu;
-        self.mq.start_request(QueueId(0), rq, cpu);
-        cpu.answer = Answer::Ok;
-        let request = self.mq.queue(QueueId(0)).with_pool(|pool| owner(pool, rq));
-        self.requests[usize::from(request)] = Life::Device(rq);
+        Ok(offered)
     }
 
     /// A pass that begins may pick as many requests as its steps say.
@@ -323,6 +299,106 @@ impl Follower<'_> {
             true => Answer::Locked,
             false => Answer::Contended,
         };
+    }
+}
+
+/// A process for the time of one label.
+struct One<'a> {
+    mq: &'a BlkMq<Solo>,
+    requests: &'a mut Vec<Life>,
+    armed: &'a mut bool,
+    kicks: &'a mut usize,
+    log: &'a mut Vec<Label>,
+    ran: bool,
+    offered: bool,
+}
+
+impl Driver for One<'_> {
+    type Env = Solo;
+    /// What the next label wants. An error: the specification has nothing of the kind.
+    type Stop = Result<Wants, String>;
+
+    fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
+        match self.ran {
+            true => ControlFlow::Break(Ok(Wants::Nothing)),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn ends(&mut self, _cpu: &mut Cpu) -> Result<Wants, String> {
+        Ok(Wants::Nothing)
+    }
+
+    fn after(&mut self, label: Label, cpu: &mut Cpu) {
+        cpu.meter.take();
+        self.ran = true;
+        self.log.push(label);
+    }
+
+    fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        carry_out(self, cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
+        if self.ran {
+            return ControlFlow::Break(Ok(Wants::Lock(lock)));
+        }
+        self.mq.acquire(lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn try_lock(&mut self, _lock: LockId, _at: Context<'_>) -> Flow<Self> {
+        ControlFlow::Break(Ok(Wants::Try))
+    }
+
+    /// The device takes everything.
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+        self.mq.start_request(QueueId(0), offer.rq, at.cpu);
+        at.cpu.answer = Answer::Ok;
+        let q = self.mq.queue(QueueId(0));
+        let request = q.with_pool(|pool| owner(pool, offer.rq));
+        self.requests[usize::from(request)] = Life::Device(offer.rq);
+        self.offered = true;
+        ControlFlow::Continue(())
+    }
+
+    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Err("the specification has no budgets".to_owned()))
+    }
+
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Err("the specification has no budgets".to_owned()))
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        let what = "a task waits for a tag, which the specification has not";
+        ControlFlow::Break(Err(what.to_owned()))
+    }
+}
+
+impl Machine for One<'_> {
+    fn kick(&mut self, _kick: Kick) {
+        *self.armed = true;
+        *self.kicks += 1;
+    }
+
+    fn kick_requeue(&mut self, _queue: QueueId) {
+        unreachable!("no request is requeued")
+    }
+
+    fn bio_end(&mut self, _queue: QueueId, bio: BioId, _status: Status) {
+        self.mq
+            .queue(QueueId(0))
+            .with_pool(|pool| pool.free_bio(bio));
+    }
+
+    fn wake(&mut self, _waiter: WaiterId) {
+        unreachable!("no task waits")
     }
 }
 

@@ -1,23 +1,22 @@
 //! A run as a schedule of `specs/Dispatch`, label by label: what happens to the scheduler's lock,
 //! the series' words, buckets and side lists, and to who dispatches.
 //!
-//! The lock is granted between labels: machine/bound.rs says so. Read first:
+//! The lock is granted between labels: `granted` says so. Read first:
 //! specs/Dispatch/README.md, which says which label is which step.
 
 mod kinds;
 mod look;
 mod steps;
 
-use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING};
-use blkmq::env::{Bit, Cpu, Lock, Solo, Word};
+use blkmq::drive::{Follower, Ran};
+use blkmq::env::{Cpu, Lock, Solo};
 use blkmq::path::{Frame, Next};
-use blkmq::queue::{BlkMq, LockKind};
+use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::Schedule;
 
 use super::names::Names;
-use super::{FOLLOWED, STEPS_MAX, TOO_LONG, Who, Wrong};
-use crate::plan::Plan;
+use super::{FOLLOWED, STEPS_MAX, TOO_LONG};
 use kinds::{Kind, Kinds};
 use look::Seen;
 use steps::Event;
@@ -27,7 +26,7 @@ pub(super) use steps::outside;
 const REQUESTS_MAX: u32 = 128;
 
 /// The only queue.
-const QUEUE: u8 = 0;
+const QUEUE: QueueId = QueueId(0);
 
 /// What a level wants dd->lock for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,20 +72,20 @@ pub(crate) struct Binding {
     armed: bool,
     /// CPUs of the specification.
     cpus: u32,
-    wrong: Option<Wrong>,
+    /// The schedule's variant.
+    name: String,
     refused: Option<String>,
 }
 
 impl Binding {
-    /// Panics if the plan has no disk.
-    pub(super) fn new(plan: &Plan, wrong: Option<Wrong>) -> Binding {
-        let lanes = 0..u32::from(plan.machine.cpus) * 3;
+    pub(super) fn new(mq: &BlkMq<Solo>, name: &str) -> Binding {
+        let lanes = 0..super::cpus(mq) * 3;
         let own = |lane| LaneState {
             process: lane / 3 + 1,
             wants: None,
             hand: Vec::new(),
         };
-        let cpus = steps::cpus(plan);
+        let cpus = steps::cpus(mq);
         Binding {
             kinds: Kinds::new(),
             lanes: lanes.map(own).collect(),
@@ -98,22 +97,17 @@ impl Binding {
             side: Vec::new(),
             armed: false,
             cpus,
-            wrong,
+            name: name.to_owned(),
             refused: None,
         }
     }
 
     /// The schedule of the whole run. `stalled`: how it ended.
-    pub(super) fn schedule(
-        &mut self,
-        mq: &BlkMq<Solo>,
-        plan: &Plan,
-        stalled: bool,
-    ) -> Result<Schedule, String> {
+    pub(super) fn schedule(&mut self, mq: &BlkMq<Solo>, stalled: bool) -> Result<Schedule, String> {
         self.settle(mq);
         match &self.refused {
             Some(why) => Err(why.clone()),
-            None => Ok(steps::schedule(self, plan, stalled)),
+            None => Ok(steps::schedule(self, mq, stalled)),
         }
     }
 
@@ -139,21 +133,8 @@ impl Binding {
         self.events.push(event);
     }
 
-    /// A work item is to run.
-    pub(super) fn armed(&mut self) {
-        self.armed = true;
-    }
-
-    /// kblockd begins with the work item.
-    pub(super) fn fires(&mut self, mq: &BlkMq<Solo>, lane: usize) {
-        self.settle(mq);
-        self.armed = false;
-        self.lanes[lane].process = self.cpus + 2;
-        self.push(Event::fire());
-    }
-
     /// Before a label, or a grant: what the last step left is complete now.
-    pub(super) fn settle(&mut self, mq: &BlkMq<Solo>) {
+    fn settle(&mut self, mq: &BlkMq<Solo>) {
         if self.refused.is_some() || !core::mem::take(&mut self.open) {
             return;
         }
@@ -161,75 +142,6 @@ impl Binding {
         if let Some(event) = self.events.last_mut() {
             event.seen.clone_from(&self.seen);
         }
-    }
-
-    /// A level has dd->lock from now on.
-    pub(super) fn granted(&mut self, mq: &BlkMq<Solo>, lane: usize) {
-        if self.refused.is_some() {
-            return;
-        }
-        self.settle(mq);
-        let process = self.lanes[lane].process;
-        let wants = self.lanes[lane].wants.take();
-        let action = match wants {
-            Some(Wants::Merge | Wants::MergeIfFree) => "MergeLock",
-            Some(Wants::InsertIfFree) => "TryLock",
-            Some(Wants::Insert) => "Lock",
-            Some(Wants::Pick) => "PickLock",
-            None => return self.refuse("the scheduler's lock was taken for something else"),
-        };
-        self.owner = Some((lane, process));
-        self.say(action, process);
-    }
-
-    /// A level found dd->lock taken, or promised to whoever stands in line.
-    pub(super) fn contended(&mut self, mq: &BlkMq<Solo>, lane: usize) {
-        if self.refused.is_some() {
-            return;
-        }
-        self.settle(mq);
-        let process = self.lanes[lane].process;
-        let wants = self.lanes[lane].wants.take();
-        if wants == Some(Wants::InsertIfFree) {
-            let action = if self.owner.is_some() {
-                "TryLock"
-            } else {
-                "TryLate"
-            };
-            self.say(action, process);
-        }
-    }
-
-    /// Behind a label, before its effects.
-    pub(super) fn note(
-        &mut self,
-        mq: &BlkMq<Solo>,
-        who: Who,
-        (was, is): (&Frame, &Frame),
-        next: Next,
-        cpu: &mut Cpu,
-    ) -> Next {
-        if self.refused.is_some() {
-            return next;
-        }
-        self.go_wrong(mq, was, cpu);
-        let kind = self.kinds.of(was.label());
-        self.step(mq, who.lane, (was, is), (kind, next), cpu);
-        let has = self.owner.is_some_and(|(lane, _)| lane == who.lane);
-        if has && mq.queue(QueueId(QUEUE)).elevator.is_free() {
-            self.owner = None;
-        }
-        self.wants(mq, who.lane, is, next);
-        if matches!(
-            self.kinds.of(is.label()),
-            Kind::Inserts | Kind::Step("AppendSide")
-        ) {
-            self.lanes[who.lane].hand = in_hand(mq, is);
-        }
-        if next == Next::Done && who.depth == 0 {
-            self.lanes[who.lane].process = who.lane as u32 / 3 + 1;
-        }
-        next
     }
 
     fn step(
@@ -318,7 +230,7 @@ impl Binding {
     /// Requests are on their way to the scheduler.
     fn submitted(&mut self, mq: &BlkMq<Solo>, process: u32, frame: &Frame) {
         for rq in in_hand(mq, frame) {
-            match self.names.give(QueueId(QUEUE), rq, false) {
+            match self.names.give(QUEUE, rq, false) {
                 Some(request) => self.push(Event::submit(process, request)),
                 None => return self.refuse("more than 128 requests were under way at once"),
             }
@@ -328,11 +240,11 @@ impl Binding {
     /// They are in.
     fn inserts(&mut self, mq: &BlkMq<Solo>, list: &[RequestId]) {
         for &rq in list {
-            let place = mq.queue(QueueId(QUEUE)).with_pool(|pool| pool[rq].place);
+            let place = mq.queue(QUEUE).with_pool(|pool| pool[rq].place);
             if place != Place::Elevator {
                 return self.refuse("requests were merged; the specification has no merging");
             }
-            self.names.enters(QueueId(QUEUE), rq);
+            self.names.enters(QUEUE, rq);
         }
     }
 
@@ -343,13 +255,13 @@ impl Binding {
             _ => None,
         };
         if picked(was) != picked(is) {
-            self.names.picked(QueueId(QUEUE), picked(is));
+            self.names.picked(QUEUE, picked(is));
         }
     }
 
     /// The end of a request begins.
     fn ends(&mut self, was: &Frame) {
-        let number = was.ends().and_then(|rq| self.names.of(QueueId(QUEUE), rq));
+        let number = was.ends().and_then(|rq| self.names.of(QUEUE, rq));
         match number {
             Some(request) => {
                 self.names.done(request);
@@ -358,30 +270,82 @@ impl Binding {
             None => self.refuse("a request ended that no step submitted"),
         }
     }
+}
 
-    /// The defect, if this is the label that it hangs on.
-    fn go_wrong(&self, mq: &BlkMq<Solo>, was: &Frame, cpu: &mut Cpu) {
-        let Some(wrong) = self.wrong else {
+impl Follower<Solo> for Binding {
+    fn before(&mut self, mq: &BlkMq<Solo>, _frame: &Frame) {
+        self.settle(mq);
+    }
+
+    fn granted(&mut self, mq: &BlkMq<Solo>, lane: usize, lock: LockId) {
+        if self.refused.is_some() || lock.kind() != LockKind::Elevator {
             return;
-        };
-        let dd = &mq.queue(QueueId(QUEUE)).dd;
-        match (wrong, self.kinds.of(was.label())) {
-            (Wrong::GateLeftOpen, Kind::Step("ShutGate")) => {
-                cpu.begin_label();
-                dd.run_state.fetch_and(cpu, !DISPATCHING);
-            }
-            (Wrong::LostFill, Kind::Step("Fill")) => {
-                cpu.begin_label();
-                dd.buckets[dd.bucket_of(cpu.id)].pending.clear(cpu);
-            }
-            (Wrong::ForgottenMark, Kind::Step("Mark")) => {
-                cpu.begin_label();
-                dd.run_state.fetch_and(cpu, !BUCKETS);
-            }
-            (Wrong::ForgottenDelay, Kind::Delays) => while cpu.outbox.take(0).is_some() {},
-            _ => return,
         }
-        cpu.begin_label();
+        self.settle(mq);
+        let process = self.lanes[lane].process;
+        let wants = self.lanes[lane].wants.take();
+        let action = match wants {
+            Some(Wants::Merge | Wants::MergeIfFree) => "MergeLock",
+            Some(Wants::InsertIfFree) => "TryLock",
+            Some(Wants::Insert) => "Lock",
+            Some(Wants::Pick) => "PickLock",
+            None => return self.refuse("the scheduler's lock was taken for something else"),
+        };
+        self.owner = Some((lane, process));
+        self.say(action, process);
+    }
+
+    /// dd->lock is taken, or promised to whoever stands in line.
+    fn contended(&mut self, mq: &BlkMq<Solo>, lane: usize, lock: LockId) {
+        if self.refused.is_some() || lock.kind() != LockKind::Elevator {
+            return;
+        }
+        self.settle(mq);
+        let process = self.lanes[lane].process;
+        let wants = self.lanes[lane].wants.take();
+        if wants == Some(Wants::InsertIfFree) {
+            let action = if self.owner.is_some() {
+                "TryLock"
+            } else {
+                "TryLate"
+            };
+            self.say(action, process);
+        }
+    }
+
+    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+        let Ran { who, was, is, next } = ran;
+        if self.refused.is_some() {
+            return;
+        }
+        let kind = self.kinds.of(was.label());
+        self.step(mq, who.context, (was, is), (kind, next), cpu);
+        let has = self.owner.is_some_and(|(lane, _)| lane == who.context);
+        if has && mq.queue(QUEUE).elevator.is_free() {
+            self.owner = None;
+        }
+        self.wants(mq, who.context, is, next);
+        if matches!(
+            self.kinds.of(is.label()),
+            Kind::Inserts | Kind::Step("AppendSide")
+        ) {
+            self.lanes[who.context].hand = in_hand(mq, is);
+        }
+        if next == Next::Done && who.depth == 0 {
+            self.lanes[who.context].process = who.context as u32 / 3 + 1;
+        }
+    }
+
+    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {
+        self.armed = true;
+    }
+
+    /// kblockd begins with the work item.
+    fn item_begins(&mut self, mq: &BlkMq<Solo>, context: usize, _queue: QueueId) {
+        self.settle(mq);
+        self.armed = false;
+        self.lanes[context].process = self.cpus + 2;
+        self.push(Event::fire());
     }
 }
 
@@ -391,7 +355,7 @@ fn in_hand(mq: &BlkMq<Solo>, frame: &Frame) -> Vec<RequestId> {
         return vec![rq];
     }
     let list = frame.insert_in_hand().map(|hand| hand.list);
-    let q = mq.queue(QueueId(QUEUE));
+    let q = mq.queue(QUEUE);
     list.map_or(Vec::new(), |list| {
         q.with_pool(|pool| list.iter(pool).collect())
     })

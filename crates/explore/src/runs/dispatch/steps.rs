@@ -1,5 +1,8 @@
 //! From what was noted to a schedule: steps, what each changed, and the constants.
 
+use blkmq::env::Solo;
+use blkmq::queue::BlkMq;
+use blkmq::request::QueueId;
 use blkmq::rules::{
     BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SchedulerKind, SideWork,
 };
@@ -8,8 +11,7 @@ use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::look::{self, Seen};
 use super::{Binding, REQUESTS_MAX};
-use crate::binding::{first_missing, show_changes};
-use crate::plan::Plan;
+use crate::runs::{first_missing, show_changes};
 
 /// Most CPUs, and buckets, that are followed.
 const CPUS_MAX: u32 = 64;
@@ -73,32 +75,32 @@ impl Event {
 }
 
 /// CPUs of the specification: each has a bucket.
-pub(super) fn cpus(plan: &Plan) -> u32 {
-    let series = &plan.disks[0].queue.rules.series;
+pub(super) fn cpus(mq: &BlkMq<Solo>) -> u32 {
+    let series = &mq.queue(QueueId(0)).settings.rules.series;
     match series.bucket_count() {
-        0 => u32::from(plan.machine.cpus),
+        0 => crate::runs::cpus(mq),
         buckets => buckets as u32,
     }
 }
 
-/// Why no run of this plan is one of the specification.
-pub(in crate::binding) fn outside(plan: &Plan) -> Option<String> {
-    let disk = &plan.disks[0];
-    let series = &disk.queue.rules.series;
-    let device = &disk.device;
+/// Why no run of this block layer is one of the specification.
+pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
+    let settings = &mq.queue(QueueId(0)).settings;
+    let series = &settings.rules.series;
+    let counts = mq.sets[0].counts;
     let side_lists = series.insertion == Insertion::SideLists;
     first_missing(&[
-        (plan.disks.len() == 1, "one disk"),
+        (mq.queues.len() == 1, "one disk"),
         (
-            device.default_queues == 1 && device.read_queues == 0,
+            counts.default == 1 && counts.read == 0,
             "one hardware queue, beside polled ones",
         ),
         (
-            disk.queue.scheduler == SchedulerKind::MqDeadline,
+            settings.scheduler == SchedulerKind::MqDeadline,
             "scheduler mq-deadline",
         ),
         (
-            cpus(plan) <= CPUS_MAX && cpus(plan) >= u32::from(plan.machine.cpus),
+            (crate::runs::cpus(mq)..=CPUS_MAX).contains(&cpus(mq)),
             "a bucket for each CPU, and at most 64 (queue.dd_cpu_buckets)",
         ),
         (
@@ -109,7 +111,7 @@ pub(in crate::binding) fn outside(plan: &Plan) -> Option<String> {
 }
 
 /// The schedule of what was noted.
-pub(super) fn schedule(binding: &Binding, plan: &Plan, stalled: bool) -> Schedule {
+pub(super) fn schedule(binding: &Binding, mq: &BlkMq<Solo>, stalled: bool) -> Schedule {
     let mut steps = Vec::with_capacity(binding.events.len());
     let first = look::first(binding.cpus);
     let mut before = &first;
@@ -121,21 +123,21 @@ pub(super) fn schedule(binding: &Binding, plan: &Plan, stalled: bool) -> Schedul
     }
     Schedule {
         spec: "DispatchLabels".to_owned(),
-        variant: plan.name.clone(),
+        variant: binding.name.clone(),
         shows: match stalled {
             true => "NoStall violated",
             false => "NeverAllDone violated",
         }
         .to_owned(),
-        settings: constants(binding, plan),
+        settings: constants(binding, mq),
         steps,
         repeats_from: None,
     }
 }
 
 /// The specification's constants.
-fn constants(binding: &Binding, plan: &Plan) -> Vec<(String, String)> {
-    let rules = &plan.disks[0].queue.rules;
+fn constants(binding: &Binding, mq: &BlkMq<Solo>) -> Vec<(String, String)> {
+    let rules = &mq.queue(QueueId(0)).settings.rules;
     let series = &rules.series;
     let insertion = match series.insertion {
         Insertion::UnderLock => "\"lock\"",

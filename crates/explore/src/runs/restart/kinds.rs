@@ -1,9 +1,9 @@
 //! What each label is to the specification.
 
-use std::sync::LazyLock;
-
 use blkmq::path::Label;
-use blkmq::schedule::labels::{LabelTable, REFUSED, Row};
+use blkmq::schedule::labels::{REFUSED, Row};
+
+use crate::restart::TABLE;
 
 /// What a label is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,11 +43,6 @@ pub(super) enum Kind {
 /// All labels.
 #[derive(Debug)]
 pub(super) struct Kinds(Vec<Kind>);
-
-static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
-    let table = LabelTable::read(include_str!("../../../../../specs/Restart/labels.txt"));
-    table.unwrap_or_else(|error| panic!("specs/Restart/labels.txt: {error}"))
-});
 
 impl Kinds {
     pub(super) fn new() -> Kinds {

@@ -1,5 +1,7 @@
 //! From what was noted to a schedule: which run is which context, and what each step changed.
 
+use blkmq::env::Solo;
+use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, SchedulerKind,
@@ -7,10 +9,10 @@ use blkmq::rules::{
 };
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step, view};
+use blkmq::tags::TagSet;
 
 use super::{Binding, Seen};
-use crate::binding::{first_missing, show_changes};
-use crate::plan::Plan;
+use crate::runs::{first_missing, show_changes};
 
 /// What of the specification a step is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,33 +71,24 @@ const TAGS_MAX: u32 = 4;
 /// Most queues: as many hctxs as the explorer follows.
 const QUEUES_MAX: usize = 8;
 
-/// Why no run of this plan is one of the specification.
-pub(in crate::binding) fn outside(plan: &Plan) -> Option<String> {
-    let first = &plan.disks[0];
-    let of_one_set = plan.disks.iter().all(|disk| disk.set == first.set);
-    let rules = &first.queue.rules;
+/// Why no run of this block layer is one of the specification.
+pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
+    let rules = &mq.queue(QueueId(0)).settings.rules;
     let restart = rules.restart;
     let wakes_all = matches!(rules.wake_scan, WakeScan::FirstQueue | WakeScan::UntilSpent);
-    let scheduled =
-        |disk: &crate::plan::DiskPlan| disk.queue.scheduler == SchedulerKind::MqDeadline;
-    let one_hctx = |disk: &crate::plan::DiskPlan| {
-        let device = &disk.device;
-        device.default_queues == 1 && device.read_queues == 0
-    };
+    let scheduled = |q: &RequestQueue<Solo>| q.settings.scheduler == SchedulerKind::MqDeadline;
+    let one_hctx = |set: &TagSet<Solo>| set.counts.default == 1 && set.counts.read == 0;
     let checks = [
         (
-            of_one_set && (2..=QUEUES_MAX).contains(&plan.disks.len()),
+            mq.sets.len() == 1 && (2..=QUEUES_MAX).contains(&mq.queues.len()),
             "2 to 8 disks that share one tag set",
         ),
         (
-            plan.disks.iter().all(one_hctx),
+            mq.sets.iter().all(one_hctx),
             "one hardware queue a disk, beside polled ones",
         ),
-        (plan.disks.iter().all(scheduled), "scheduler mq-deadline"),
-        (
-            first.device.queue_depth <= TAGS_MAX,
-            "at most 4 driver tags",
-        ),
+        (mq.queues.iter().all(scheduled), "scheduler mq-deadline"),
+        (mq.sets[0].queue_depth <= TAGS_MAX, "at most 4 driver tags"),
         (
             rules.series == Rules::v6_1().series,
             "the kernel's own insertion and dispatch",
@@ -116,11 +109,11 @@ pub(in crate::binding) fn outside(plan: &Plan) -> Option<String> {
 }
 
 /// The schedule of what was noted.
-pub(super) fn schedule(binding: &Binding, plan: &Plan, stalled: bool) -> Schedule {
+pub(super) fn schedule(binding: &Binding, mq: &BlkMq<Solo>, stalled: bool) -> Schedule {
     let events = resolved(binding);
     let (contexts, most) = contexts(binding, &events);
     let mut steps = Vec::with_capacity(events.len());
-    let mut before = first(binding, plan);
+    let mut before = first(binding, mq);
     for (event, context) in events.iter().zip(&contexts) {
         let mut step = event.step(binding, *context);
         show_changes(&mut step, &OBSERVED, &before, &event.seen);
@@ -129,25 +122,25 @@ pub(super) fn schedule(binding: &Binding, plan: &Plan, stalled: bool) -> Schedul
     }
     Schedule {
         spec: "RestartLabels".to_owned(),
-        variant: plan.name.clone(),
+        variant: binding.name.clone(),
         shows: match stalled {
             true => "NoStall violated",
             false => "NeverAllDone violated",
         }
         .to_owned(),
-        settings: constants(binding, plan, most),
+        settings: constants(binding, mq, most),
         steps,
         repeats_from: None,
     }
 }
 
 /// What the specification's first state shows.
-fn first(binding: &Binding, plan: &Plan) -> Seen {
+fn first(binding: &Binding, mq: &BlkMq<Solo>) -> Seen {
     let queues = binding.items.len();
     let of_hctx = |value: &str| of_hctxs((0..queues).map(|_| value.to_owned()));
     let of_queue = |value: &str| view::tuple((0..queues).map(|_| value.to_owned()));
     [
-        format!("<<{}>>", plan.disks[0].device.queue_depth),
+        format!("<<{}>>", mq.sets[0].queue_depth),
         of_hctx("FALSE"),
         of_hctx("FALSE"),
         "<<{}>>".to_owned(),
@@ -254,8 +247,8 @@ impl Event {
 }
 
 /// The specification's constants.
-fn constants(binding: &Binding, plan: &Plan, contexts: u32) -> Vec<(String, String)> {
-    let restart = plan.disks[0].queue.rules.restart;
+fn constants(binding: &Binding, mq: &BlkMq<Solo>, contexts: u32) -> Vec<(String, String)> {
+    let restart = mq.queue(QueueId(0)).settings.rules.restart;
     let rule = RestartRule::NAMES
         .into_iter()
         .find(|(_, rule)| *rule == restart.rule);
@@ -287,7 +280,7 @@ fn constants(binding: &Binding, plan: &Plan, contexts: u32) -> Vec<(String, Stri
         ("Queues", binding.items.len().to_string()),
         ("Hctxs", "1".to_owned()),
         ("Contexts", contexts.to_string()),
-        ("Tags", plan.disks[0].device.queue_depth.to_string()),
+        ("Tags", mq.sets[0].queue_depth.to_string()),
         ("Limit", "0".to_owned()),
         ("RestartRule", text(rule.map_or("", |(name, _)| name))),
         ("Policy", text(policy)),

@@ -5,9 +5,10 @@
 mod kinds;
 mod steps;
 
-use blkmq::env::{Bit, Count, Cpu, Solo};
+use blkmq::drive::{Follower, Ran, Who};
+use blkmq::env::{Cpu, Solo};
 use blkmq::path::{Call, Frame, Next, RunPath};
-use blkmq::queue::BlkMq;
+use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::RestartRule;
 use blkmq::sbitmap::Sbitmap;
@@ -15,8 +16,7 @@ use blkmq::schedule::Schedule;
 use blkmq::schedule::view::{self, RESTART as OBSERVED, View};
 
 use super::names::Names;
-use super::{FOLLOWED, STEPS_MAX, TOO_LONG, Who, Wrong};
-use crate::plan::Plan;
+use super::{FOLLOWED, STEPS_MAX, TOO_LONG, cpus};
 use kinds::{Kind, Kinds};
 pub(super) use steps::outside;
 use steps::{Event, Of, ToCome};
@@ -64,17 +64,18 @@ pub(crate) struct Binding {
     waiting: usize,
     /// The end of a request walks over the hctxs of its queue alone (R0).
     flagged: bool,
-    wrong: Option<Wrong>,
+    /// The schedule's variant.
+    name: String,
     refused: Option<String>,
 }
 
 impl Binding {
-    /// Panics if the plan has no disk.
-    pub(super) fn new(plan: &Plan, wrong: Option<Wrong>) -> Binding {
-        let disks = plan.disks.len();
+    pub(super) fn new(mq: &BlkMq<Solo>, name: &str) -> Binding {
+        let disks = mq.queues.len();
+        let rule = mq.queue(QueueId(0)).settings.rules.restart.rule;
         Binding {
             kinds: Kinds::new(),
-            lanes: vec![LaneState::default(); usize::from(plan.machine.cpus) * 3],
+            lanes: vec![LaneState::default(); cpus(mq) as usize * 3],
             items: vec![false; disks],
             runs: Vec::new(),
             names: Names::new(disks, REQUESTS_MAX),
@@ -82,23 +83,18 @@ impl Binding {
             open: false,
             before: 0,
             waiting: 0,
-            flagged: plan.disks[0].queue.rules.restart.rule == RestartRule::SameQueue,
-            wrong,
+            flagged: rule == RestartRule::SameQueue,
+            name: name.to_owned(),
             refused: None,
         }
     }
 
     /// The schedule of the whole run. `stalled`: how it ended.
-    pub(super) fn schedule(
-        &mut self,
-        mq: &BlkMq<Solo>,
-        plan: &Plan,
-        stalled: bool,
-    ) -> Result<Schedule, String> {
+    pub(super) fn schedule(&mut self, mq: &BlkMq<Solo>, stalled: bool) -> Result<Schedule, String> {
         self.settle(mq);
         match &self.refused {
             Some(why) => Err(why.clone()),
-            None => Ok(steps::schedule(self, plan, stalled)),
+            None => Ok(steps::schedule(self, mq, stalled)),
         }
     }
 
@@ -107,22 +103,8 @@ impl Binding {
         self.events = Vec::new();
     }
 
-    /// A work item is to run.
-    pub(super) fn item(&mut self, queue: QueueId, delayed: bool) {
-        self.items[queue.index()] = true;
-        if delayed {
-            self.refuse("a run was asked for after a delay; the specification has none");
-        }
-    }
-
-    /// The worker on this lane is about to run the hctx.
-    pub(super) fn work_begins(&mut self, lane: usize, queue: QueueId) {
-        self.items[queue.index()] = false;
-        self.lanes[lane].owes.push(queue);
-    }
-
     /// Before a label: what the last one and its effects left is complete now.
-    pub(super) fn settle(&mut self, mq: &BlkMq<Solo>) {
+    fn settle(&mut self, mq: &BlkMq<Solo>) {
         if self.refused.is_some() {
             return;
         }
@@ -135,58 +117,6 @@ impl Binding {
         }
         self.before = free_tags(mq);
         self.waiting = mq.sets[0].waiting_count();
-    }
-
-    /// Behind a label, before its effects. Answers what the path wants: with a defect made on
-    /// purpose something else.
-    pub(super) fn note(
-        &mut self,
-        mq: &BlkMq<Solo>,
-        who: Who,
-        (was, is): (&Frame, &Frame),
-        next: Next,
-        cpu: &mut Cpu,
-    ) -> Next {
-        if self.refused.is_some() {
-            return next;
-        }
-        let next = self.go_wrong(mq, was, next, cpu);
-        let kind = self.kinds.of(was.label());
-        // Behind its last label a path stands nowhere.
-        let after = match next {
-            Next::Done => Kind::Nothing,
-            _ => self.kinds.of(is.label()),
-        };
-        match (kind, was, is) {
-            (Kind::Refused(why), _, _) => self.refuse(why),
-            (Kind::Inserts { scheduled }, _, _) => self.inserted(mq, who, was, scheduled),
-            (Kind::Ends, _, _) => self.ends(who, was),
-            (_, Frame::Run(before), _) if before.hctx() != FOLLOWED => {}
-            (_, Frame::Run(before), Frame::Run(path)) => {
-                self.run_label(mq, who, (before, path), (kind, after), (next, cpu));
-            }
-            (_, Frame::Complete(_), _) if other_hctx(was, mq) => {}
-            (_, Frame::Complete(_), _) => {
-                // With several hctxs R0's walk ends at others.
-                let over = !matches!(after, Kind::Walk(_)) || self.flagged && other_hctx(is, mq);
-                self.completion_label(mq, who, was.queue(), (kind, over));
-            }
-            _ => {}
-        }
-        if let (Next::Call, Some(Call::Run { queue, hctx, .. })) = (next, cpu.call)
-            && hctx == FOLLOWED
-        {
-            if let Frame::Submit(_) = was {
-                self.refuse("a task waited for a scheduler tag (queue.nr_requests)");
-            }
-            if !self.lanes[who.lane].owes.contains(&queue) {
-                self.lanes[who.lane].owes.push(queue);
-            }
-        }
-        if next == Next::Done && who.depth == 0 {
-            self.lanes[who.lane].owes.clear();
-        }
-        next
     }
 
     fn say(&mut self, action: &'static str, of: Of) {
@@ -223,7 +153,7 @@ impl Binding {
             return self.refuse("more than 8 requests were under way at once");
         };
         self.say(action, Of::Insertion { request, queue });
-        self.lanes[who.lane].owes.push(queue);
+        self.lanes[who.context].owes.push(queue);
     }
 
     /// The end of a request begins. A flush that only lent its tag to another has no number.
@@ -231,7 +161,7 @@ impl Binding {
         if let Some(rq) = was.ends()
             && let Some(number) = self.names.of(was.queue(), rq)
         {
-            self.lanes[who.lane].ending = Some(number);
+            self.lanes[who.context].ending = Some(number);
         }
     }
 
@@ -268,7 +198,9 @@ impl Binding {
             if cut && self.runs[run].started {
                 self.refuse("a run was cut short; the specification's go on to their end");
             }
-            self.lanes[who.lane].runs.retain(|&(_, known)| known != run);
+            self.lanes[who.context]
+                .runs
+                .retain(|&(_, known)| known != run);
         }
     }
 
@@ -299,7 +231,7 @@ impl Binding {
 
     /// The run of this frame; the first label of a frame begins one.
     fn run_of(&mut self, who: Who, queue: QueueId) -> usize {
-        let lane = &mut self.lanes[who.lane];
+        let lane = &mut self.lanes[who.context];
         let known = lane.runs.iter().find(|&&(depth, _)| depth == who.depth);
         if let Some(&(_, run)) = known {
             return run;
@@ -325,7 +257,7 @@ impl Binding {
         (kind, over): (Kind, bool),
     ) {
         let free = free_tags(mq);
-        let ending = self.lanes[who.lane].ending;
+        let ending = self.lanes[who.context].ending;
         let action = match kind {
             Kind::PutsTag if free > self.before => "Free",
             Kind::PutsTag if ending.is_some_and(|number| self.names.is_freed(number)) => {
@@ -346,7 +278,7 @@ impl Binding {
         self.say(action, Of::End(request));
         if matches!(kind, Kind::Walk(_)) && over {
             self.names.done(request);
-            self.lanes[who.lane].ending = None;
+            self.lanes[who.context].ending = None;
         }
     }
 
@@ -386,34 +318,69 @@ impl Binding {
             runs: runs.filter(|&run| !self.runs[run].started).collect(),
         }
     }
+}
 
-    /// The defect, if this is the label that it hangs on.
-    fn go_wrong(&self, mq: &BlkMq<Solo>, was: &Frame, next: Next, cpu: &mut Cpu) -> Next {
-        let Some(wrong) = self.wrong else {
-            return next;
-        };
-        let kind = self.kinds.of(was.label());
-        let q = mq.queue(was.queue());
-        match (wrong, kind) {
-            (Wrong::StaysCounted, Kind::Walk("Uncount")) => {
-                for q in mq.queues.iter().filter(|q| q.restarts.peek() < 1) {
-                    cpu.begin_label();
-                    q.restarts.add(cpu, 1);
-                }
-            }
-            (Wrong::ForgottenRestart, Kind::Step("Mark")) => {
-                cpu.begin_label();
-                q.hctx(FOLLOWED).restart.clear(cpu);
-            }
-            (Wrong::ForgottenWake, Kind::PutsTag) => while cpu.outbox.take(0).is_some() {},
-            (Wrong::ForgottenRun, Kind::Step("Recheck" | "StillInLine")) if next == Next::Call => {
-                cpu.take_call();
-                return Next::Step;
-            }
-            _ => return next,
+impl Follower<Solo> for Binding {
+    fn before(&mut self, mq: &BlkMq<Solo>, _frame: &Frame) {
+        self.settle(mq);
+    }
+
+    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+        let Ran { who, was, is, next } = ran;
+        if self.refused.is_some() {
+            return;
         }
-        cpu.begin_label();
-        next
+        let kind = self.kinds.of(was.label());
+        // Behind its last label a path stands nowhere.
+        let after = match next {
+            Next::Done => Kind::Nothing,
+            _ => self.kinds.of(is.label()),
+        };
+        match (kind, was, is) {
+            (Kind::Refused(why), _, _) => self.refuse(why),
+            (Kind::Inserts { scheduled }, _, _) => self.inserted(mq, who, was, scheduled),
+            (Kind::Ends, _, _) => self.ends(who, was),
+            (_, Frame::Run(before), _) if before.hctx() != FOLLOWED => {}
+            (_, Frame::Run(before), Frame::Run(path)) => {
+                self.run_label(mq, who, (before, path), (kind, after), (next, cpu));
+            }
+            (_, Frame::Complete(_), _) if other_hctx(was, mq) => {}
+            (_, Frame::Complete(_), _) => {
+                // With several hctxs R0's walk ends at others.
+                let over = !matches!(after, Kind::Walk(_)) || self.flagged && other_hctx(is, mq);
+                self.completion_label(mq, who, was.queue(), (kind, over));
+            }
+            _ => {}
+        }
+        if let (Next::Call, Some(Call::Run { queue, hctx, .. })) = (next, cpu.call)
+            && hctx == FOLLOWED
+        {
+            if let Frame::Submit(_) = was {
+                self.refuse("a task waited for a scheduler tag (queue.nr_requests)");
+            }
+            if !self.lanes[who.context].owes.contains(&queue) {
+                self.lanes[who.context].owes.push(queue);
+            }
+        }
+        if next == Next::Done && who.depth == 0 {
+            self.lanes[who.context].owes.clear();
+        }
+    }
+
+    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+
+    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+
+    fn item_queued(&mut self, queue: QueueId, delayed: bool) {
+        self.items[queue.index()] = true;
+        if delayed {
+            self.refuse("a run was asked for after a delay; the specification has none");
+        }
+    }
+
+    fn item_begins(&mut self, _mq: &BlkMq<Solo>, context: usize, queue: QueueId) {
+        self.items[queue.index()] = false;
+        self.lanes[context].owes.push(queue);
     }
 }
 

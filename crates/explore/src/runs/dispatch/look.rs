@@ -4,7 +4,7 @@ use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::queue::BlkMq;
-use blkmq::request::{Place, QueueId, RequestPool};
+use blkmq::request::{Place, RequestPool};
 use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
 
 use super::{Binding, QUEUE};
@@ -34,7 +34,7 @@ impl Binding {
     /// What the block layer shows now; whether a work item is to run and who has the lock are the
     /// machine's to say.
     pub(super) fn look(&mut self, mq: &BlkMq<Solo>) {
-        let q = mq.queue(QueueId(QUEUE));
+        let q = mq.queue(QUEUE);
         let bits = q.dd.run_state.peek();
         let of_cpu = |cpu: u32| {
             let bucket = q.dd.buckets.get(cpu as usize);
@@ -45,7 +45,7 @@ impl Binding {
         let mut device = q.with_pool(|pool| {
             let there = pool.iter().filter(|(_, rq)| rq.place == Place::Device);
             there
-                .map(|(rq, _)| self.names.of(QueueId(QUEUE), rq).unwrap_or(0))
+                .map(|(rq, _)| self.names.of(QUEUE, rq).unwrap_or(0))
                 .collect::<Vec<u32>>()
         });
         device.sort_unstable();
@@ -77,7 +77,7 @@ impl Binding {
     fn numbers(&self, pool: &RequestPool, list: &QueueList) -> String {
         let numbers = list
             .iter(pool)
-            .map(|rq| self.names.of(QueueId(QUEUE), rq).unwrap_or(0));
+            .map(|rq| self.names.of(QUEUE, rq).unwrap_or(0));
         view::tuple(numbers.map(|number| number.to_string()))
     }
 }

@@ -1,0 +1,126 @@
+//! Block layers that are wrong on purpose: a follower that breaks something, around one that writes
+//! down what happens. Their schedules must be rejected.
+
+use blkmq::drive::{Follower, Ran};
+use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING};
+use blkmq::env::{Bit, Count, Cpu, Solo, Word};
+use blkmq::path::Frame;
+use blkmq::queue::{BlkMq, LockId};
+use blkmq::request::{CpuId, HctxId, QueueId};
+use explore::runs::Recording;
+
+/// A defect. The run goes on with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wrong {
+    /// Restart: a mark that is cleared stays counted.
+    StaysCounted,
+    /// Restart: leftovers are offered without SCHED_RESTART.
+    ForgottenRestart,
+    /// Restart: a freed tag wakes nobody.
+    ForgottenWake,
+    /// Restart: the run that a re-check asks for is not made.
+    ForgottenRun,
+    /// Dispatch: whoever enters dispatch leaves the gate open.
+    GateLeftOpen,
+    /// Dispatch: a bucket that was filled looks empty to the inserter.
+    LostFill,
+    /// Dispatch: the mark of a filled bucket is not set.
+    ForgottenMark,
+    /// Dispatch: a run that was turned away asks for no run later.
+    ForgottenDelay,
+}
+
+/// A run that is written down, with a defect or without.
+#[derive(Debug)]
+pub(crate) struct Defect {
+    pub(crate) recording: Recording,
+    pub(crate) wrong: Option<Wrong>,
+    /// A bit was set for the time of a label.
+    pub(crate) hidden: bool,
+}
+
+/// Where the marks of the only hctx with requests are.
+const HCTX: HctxId = HctxId(0);
+
+impl Defect {
+    /// What is wrong behind this label.
+    fn break_something(&self, mq: &BlkMq<Solo>, was: &Frame, cpu: &mut Cpu) {
+        let Some(wrong) = self.wrong else {
+            return;
+        };
+        let q = mq.queue(was.queue());
+        let dd = &q.dd;
+        cpu.begin_label();
+        match (wrong, was.label().name()) {
+            (Wrong::StaysCounted, "complete.uncount") => {
+                for q in mq.queues.iter().filter(|q| q.restarts.peek() < 1) {
+                    cpu.begin_label();
+                    q.restarts.add(cpu, 1);
+                }
+            }
+            (Wrong::ForgottenRestart, "run.mark-restart") => q.hctx(HCTX).restart.clear(cpu),
+            (Wrong::ForgottenWake, "complete.put-driver" | "complete.put-sequence")
+            | (Wrong::ForgottenDelay, "pass.delay-runs") => while cpu.outbox.take(0).is_some() {},
+            (Wrong::GateLeftOpen, "pass.shut-gate") => {
+                dd.run_state.fetch_and(cpu, !DISPATCHING);
+            }
+            (Wrong::LostFill, "dd-insert.fill") => {
+                dd.buckets[dd.bucket_of(cpu.id)].pending.clear(cpu);
+            }
+            (Wrong::ForgottenMark, "dd-insert.mark") => {
+                dd.run_state.fetch_and(cpu, !BUCKETS);
+            }
+            _ => {}
+        }
+        cpu.begin_label();
+    }
+
+    /// The re-check sees what it would go without a run for: for the time of the label the bit
+    /// that it reads is set.
+    fn hide(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+        let hctx = mq.queue(frame.queue()).hctx(HCTX);
+        let bit = match frame.label().name() {
+            "list.restart" => &hctx.restart,
+            "list.still-in-line" => &hctx.dispatch_wait,
+            _ => return,
+        };
+        let cpu = &mut Cpu::new(CpuId(0));
+        if core::mem::take(&mut self.hidden) {
+            bit.clear(cpu);
+        } else if self.wrong == Some(Wrong::ForgottenRun) && !bit.peek() {
+            bit.set(cpu);
+            self.hidden = true;
+        }
+    }
+}
+
+impl Follower<Solo> for Defect {
+    fn before(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+        self.recording.before(mq, frame);
+        self.hide(mq, frame);
+    }
+
+    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+        self.break_something(mq, ran.was, cpu);
+        if self.hidden {
+            self.hide(mq, ran.was);
+        }
+        self.recording.behind(mq, ran, cpu);
+    }
+
+    fn granted(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+        self.recording.granted(mq, context, lock);
+    }
+
+    fn contended(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+        self.recording.contended(mq, context, lock);
+    }
+
+    fn item_queued(&mut self, queue: QueueId, delayed: bool) {
+        self.recording.item_queued(queue, delayed);
+    }
+
+    fn item_begins(&mut self, mq: &BlkMq<Solo>, context: usize, queue: QueueId) {
+        self.recording.item_begins(mq, context, queue);
+    }
+}

@@ -1,0 +1,246 @@
+//! A context on its way: labels until one has touched something shared, or it has to wait.
+
+use core::ops::ControlFlow;
+
+use super::{Context, Fixed, Outside, Pending, Phase, Slot, World};
+use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
+use blkmq::env::{Cpu, Solo};
+use blkmq::path::label::Submit;
+use blkmq::path::{Frame, Label, Next};
+use blkmq::queue::{BlkMq, LockId};
+use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
+use blkmq::tags::WaiterId;
+use blkmq::time::Duration;
+
+/// What a context may reach while it goes, beside its stack and its CPU.
+pub(super) struct Steps<'a> {
+    pub(super) fixed: &'a Fixed,
+    pub(super) mq: &'a BlkMq<Solo>,
+    pub(super) outside: &'a mut Outside,
+    /// The other contexts: those before it, those behind.
+    others: (&'a mut [Context], &'a mut [Context]),
+    phase: &'a mut Phase,
+    woken: &'a mut bool,
+    followed: &'a mut bool,
+    /// Which way what it wanted goes, until it has gone.
+    way: Option<u8>,
+    /// The labels that ran.
+    log: &'a mut Vec<Label>,
+    /// It had a lock before the label.
+    locked: bool,
+    /// A label touched something that others change or see.
+    shared: bool,
+}
+
+impl World {
+    /// Steps a context from what it wants, which goes this way. True if labels ran.
+    pub(super) fn advance(
+        &mut self,
+        fixed: &Fixed,
+        index: usize,
+        wanted: Next,
+        way: Option<u8>,
+        log: &mut Vec<Label>,
+    ) -> bool {
+        let (before, rest) = self.contexts.split_at_mut(index);
+        let (this, behind) = rest.split_first_mut().expect("the context is there");
+        let mut steps = Steps {
+            fixed,
+            mq: &self.mq,
+            outside: &mut self.outside,
+            others: (before, behind),
+            phase: &mut this.phase,
+            woken: &mut this.woken,
+            followed: &mut this.followed,
+            way,
+            log,
+            locked: false,
+            shared: false,
+        };
+        let (cpu, stack) = (&mut this.cpu, &mut this.stack);
+        drive(&mut steps, &self.mq, drive::Context { cpu, stack }, wanted);
+        !log.is_empty()
+    }
+
+    /// Makes any use of a request that was freed a panic.
+    pub(super) fn poison_free_slots(&self) {
+        for queue in &self.mq.queues {
+            queue.with_pool(|pool| {
+                for slot in 0..pool.len() as u32 {
+                    if pool[RequestId(slot)].place == Place::Free {
+                        pool[RequestId(slot)].hctx = HctxId(u16::MAX);
+                        pool[RequestId(slot)].ctx = CpuId(u16::MAX);
+                    }
+                }
+            });
+        }
+    }
+}
+
+impl Outside {
+    /// mod_delayed_work(): a later call replaces an earlier one, whichever is sooner.
+    pub(super) fn kick(&mut self, fixed: &Fixed, place: usize, when: Pending) {
+        if when == Pending::Later && !fixed.config.delayed_runs {
+            return;
+        }
+        self.run_work[place] = when;
+    }
+}
+
+impl Steps<'_> {
+    /// The context stops and is at this phase.
+    fn stop(&mut self, phase: Phase) -> ControlFlow<()> {
+        *self.phase = phase;
+        ControlFlow::Break(())
+    }
+
+    /// One more step of the context ends behind the label that ran.
+    fn ends_step(&self) -> bool {
+        self.shared || self.fixed.config.every_label
+    }
+}
+
+impl Driver for Steps<'_> {
+    type Env = Solo;
+    /// The phase says why.
+    type Stop = ();
+
+    fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
+        let Some(label) = at.stack.last().map(Frame::label) else {
+            return ControlFlow::Continue(());
+        };
+        if !self.log.is_empty() && self.ends_step() {
+            return self.stop(Phase::Ready);
+        }
+        // set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
+        if label == Submit::WaitAdd.label() {
+            *self.woken = false;
+        }
+        self.locked = at.cpu.locks_held() > 0;
+        self.log.push(label);
+        ControlFlow::Continue(())
+    }
+
+    fn ends(&mut self, cpu: &mut Cpu) {
+        assert_eq!(cpu.locks_held(), 0, "a context ends with a lock");
+        *self.phase = match core::mem::take(self.followed) {
+            true => Phase::Follows,
+            false => Phase::Idle,
+        };
+    }
+
+    fn after(&mut self, label: Label, cpu: &mut Cpu) {
+        cpu.meter.take();
+        self.shared = self.locked || self.fixed.sees_others(label, cpu);
+        self.fixed.break_something(self.mq, label, cpu);
+    }
+
+    fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        self.shared = true;
+        carry_out(self, cpu);
+        ControlFlow::Continue(())
+    }
+
+    fn lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
+        let granted = self.way.take().is_some();
+        if !granted && (self.ends_step() || !self.mq.is_free(lock)) {
+            return self.stop(Phase::Wants(lock));
+        }
+        self.mq.acquire(lock, at.cpu);
+        ControlFlow::Continue(())
+    }
+
+    /// A step of its own.
+    fn try_lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
+        if self.way.take().is_none() {
+            return self.stop(Phase::Tries(lock));
+        }
+        attempt(self.mq, lock, at.cpu);
+        at.cpu.meter.take();
+        self.stop(Phase::Ready)
+    }
+
+    fn calls(&mut self, _cpu: &Cpu) -> bool {
+        let last = self.log.last();
+        !last.is_some_and(|&label| self.fixed.drops_call(label))
+    }
+
+    /// The answer is a step of its own.
+    fn offer(&mut self, offer: Offer, mut at: drive::Context<'_>) -> Flow<Self> {
+        let Offer { queue, rq, .. } = offer;
+        let slot = Slot { queue, rq };
+        match self.way.take() {
+            None => self.stop(Phase::Asks(slot)),
+            Some(way) => {
+                self.answer(slot, way, &mut at);
+                self.stop(Phase::Ready)
+            }
+        }
+    }
+
+    fn budget(&mut self, _queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
+        if self.way.take().is_none() {
+            return self.stop(Phase::Budget);
+        }
+        cpu.answer = self.outside.driver.get_budget();
+        self.stop(Phase::Ready)
+    }
+
+    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        if self.way.take().is_none() {
+            return self.stop(Phase::PutBudget);
+        }
+        self.outside.driver.budgets += 1;
+        self.stop(Phase::Ready)
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
+
+    fn park(&mut self, cpu: &mut Cpu) -> Flow<Self> {
+        let woken = core::mem::take(self.woken);
+        match self.way.take() {
+            Some(way) if self.fixed.config.migrates => cpu.id = CpuId(u16::from(way)),
+            Some(_) => {}
+            None if woken => {}
+            None => return self.stop(Phase::Parked),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Machine for Steps<'_> {
+    fn kick(&mut self, kick: Kick) {
+        let place = self.fixed.config.place(kick.queue, kick.hctx);
+        let pending = self.outside.run_work[place] != Pending::No;
+        let when = match kick.delay == Duration::ZERO && !kick.unless_pending {
+            true => Pending::Now,
+            false => Pending::Later,
+        };
+        if !(kick.unless_pending && pending) {
+            self.outside.kick(self.fixed, place, when);
+        }
+    }
+
+    fn kick_requeue(&mut self, _queue: QueueId) {
+        self.outside.requeue_work = true;
+    }
+
+    fn bio_end(&mut self, _queue: QueueId, _bio: BioId, _status: Status) {
+        self.outside.ended += 1;
+    }
+
+    fn wake(&mut self, waiter: WaiterId) {
+        if self.fixed.loses_wakes() {
+            return;
+        }
+        let (number, (before, behind)) = (waiter.0 as usize, &mut self.others);
+        let own = before.len();
+        match number.checked_sub(own) {
+            None => before[number].woken = true,
+            Some(0) => *self.woken = true,
+            Some(after) => behind[after - 1].woken = true,
+        }
+    }
+}
