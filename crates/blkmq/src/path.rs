@@ -4,6 +4,7 @@
 //! [`crate::drive`] keeps a stack of [`Frame`]s for each context, steps the top one and does what
 //! [`Next`] asks. Read first: docs/architecture.md, which follows one I/O label by label.
 
+mod clone;
 mod complete;
 mod ctx;
 mod dd_insert;
@@ -21,6 +22,7 @@ mod run;
 mod submit;
 mod tag;
 
+pub use clone::ClonePath;
 pub use complete::CompletePath;
 pub use dd_insert::DdInsertPath;
 pub use driver::CompleteOn;
@@ -203,6 +205,8 @@ pub enum Frame {
     RequeueRequest(RequeueRequest),
     /// Insertion of a list by the January 2024 series.
     DdInsert(DdInsertPath),
+    /// A clone of a request of the queue above.
+    Clone(ClonePath),
 }
 
 impl Frame {
@@ -218,6 +222,7 @@ impl Frame {
             Frame::Requeue(path) => path.label(),
             Frame::RequeueRequest(path) => path.label(),
             Frame::DdInsert(path) => path.label(),
+            Frame::Clone(path) => path.label(),
         }
     }
 
@@ -241,6 +246,7 @@ impl Frame {
             Frame::Requeue(path) => path.queue,
             Frame::RequeueRequest(path) => path.queue,
             Frame::DdInsert(path) => path.queue,
+            Frame::Clone(path) => path.queue,
         }
     }
 }
@@ -276,7 +282,8 @@ path!(
     FlushPath,
     RequeuePath,
     RequeueRequest,
-    DdInsertPath
+    DdInsertPath,
+    ClonePath
 );
 
 impl Path for RunPath {

@@ -143,6 +143,8 @@ struct Attached {
     now: SimTime,
     /// What its driver's work costs.
     charges: Charges,
+    /// What it gets is with the devices below it.
+    stacked: bool,
 }
 
 /// A run under way.

@@ -10,12 +10,14 @@ use blkmq::time::Duration;
 
 mod device;
 mod ids;
+mod stacked;
 
 pub use device::{
     BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
     ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId};
+pub use stacked::StackedPlan;
 
 /// A run, ready to be simulated.
 #[derive(Clone, PartialEq, Eq, Debug)]

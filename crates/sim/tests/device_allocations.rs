@@ -45,6 +45,7 @@ impl Loop {
                 device: DeviceId(0),
                 vector_cpus: &vector_cpus,
                 requests: DEPTH,
+                below: &[],
             }),
             budgeted: plan.budget > 0,
             polled: plan.poll_queues > 0,

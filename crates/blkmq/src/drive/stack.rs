@@ -4,9 +4,9 @@ use crate::env::Cpu;
 use crate::path::Frame;
 use crate::request::QueueId;
 
-/// Frames nest this deep at most: a task's submission, the plug, a run, an inline completion, the
-/// end of a flush sequence and the insertion it causes.
-pub const DEPTH: usize = 8;
+/// Frames nest this deep at most: a task's submission, the plug, a run, a clone of it, an
+/// inline completion of either, the end of a flush sequence and the insertion it causes.
+pub const DEPTH: usize = 12;
 
 /// Frames of a context, the innermost last.
 #[derive(PartialEq, Eq, Hash, Debug)]

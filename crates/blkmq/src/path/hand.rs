@@ -50,6 +50,7 @@ impl Frame {
                 })
             }
             Frame::Submit(path) => path.tag_in_hand(),
+            Frame::Clone(path) => path.tag_in_hand(),
             Frame::Plug(_)
             | Frame::Insert(_)
             | Frame::Flush(_)

@@ -227,6 +227,8 @@ groups! {
     RequeueRequest = super::requeue::RequestAt,
     /// Insertion of a list by the January 2024 series.
     DdInsert = super::dd_insert::At,
+    /// A clone of a request of the queue above.
+    CloneRq = super::clone::At,
 }
 
 #[cfg(test)]

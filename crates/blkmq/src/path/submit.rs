@@ -9,16 +9,15 @@ mod tagwait;
 
 use super::insert::{InsertPath, ThenRun, free_absorbed};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
-use super::tag::Search;
+use super::tag::{Search, identity_map, shares_tags};
 use super::{Call, Next, Traced, labels, lock, trace_count, trace_rq, try_elevator};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{BioId, HctxId, Op, Place, QueueId, RequestId, Status, Tag};
+use crate::request::{BioId, HctxId, Op, Place, QueueId, RequestId, Status};
 use crate::rules::{Fix, FlushData, MergeLookup, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
-use tagwait::{identity_index, identity_map};
 
 labels! {
     /// Labels of a submission.
@@ -286,7 +285,7 @@ impl SubmitPath {
             true => u32::from(core::mem::replace(&mut cpu.plug.nr_ios, 1)),
             false => 1,
         };
-        let shared = tagwait::shares_tags(mq, q);
+        let shared = shares_tags(mq, q);
         // blk_mq_get_tags() takes none at once where queues share a set.
         let apart = !mq.set_of(q.id).queue_shared();
         self.batch = ahead > 1 && shallow.is_none() && apart;
@@ -396,24 +395,6 @@ impl SubmitPath {
         cpu.plug.list.push_back(&mut pool, rq);
         drop(pool);
         self.next_part()
-    }
-
-    /// Takes the slot of the tag that was found.
-    fn adopt<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, bit: u32) -> RequestId {
-        let q = mq.queue(self.queue);
-        let rq = q.slot(identity_index(mq, q, self.hctx), bit);
-        let mut pool = q.pool.held(cpu.id);
-        pool.reset(rq);
-        let r = &mut pool[rq];
-        r.place = Place::Path;
-        r.ctx = cpu.id;
-        r.hctx = self.hctx;
-        if q.has_elevator() {
-            r.internal_tag = Some(Tag(bit));
-        } else {
-            r.tag = Some(Tag(bit));
-        }
-        rq
     }
 
     /// A NOWAIT bio that found no tag.

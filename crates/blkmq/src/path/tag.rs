@@ -5,9 +5,9 @@
 use super::fair::{self, Fair, FairStep};
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
-use crate::queue::{BlkMq, LockKind};
-use crate::request::{HctxId, QueueId, RequestId, Tag};
-use crate::sbitmap::{Get, GetStep, Put, PutStep, WAIT_QUEUES};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Place, QueueId, RequestId, Tag};
+use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES};
 
 /// Most words of one map, as lock numbers count them.
 use crate::queue::WORDS_MAX;
@@ -104,6 +104,133 @@ fn step_driver<E: Env>(
         }
         GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
         GetStep::Full => TagStep::Full,
+    }
+}
+
+/// Outcome of one step towards the tag that identifies a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum IdentityStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// This tag.
+    Got(u32),
+    /// Several tags of one word of the map.
+    GotRun {
+        /// First tag of the word.
+        first: u32,
+        /// Which ones from there.
+        bits: u64,
+    },
+    /// No tag is free.
+    Full,
+}
+
+/// One step of a search for the tag of a request to be: the scheduler's, or the driver's without
+/// one. Begins the search if none is under way, over the first `shallow` tags of each word, and
+/// forgets it when it is over.
+pub(super) fn search_identity<E: Env>(
+    search: &mut Search,
+    mq: &BlkMq<E>,
+    q: &RequestQueue<E>,
+    hctx: HctxId,
+    shallow: Option<u32>,
+    cpu: &mut Cpu,
+) -> IdentityStep {
+    let map = identity_map(mq, q, hctx);
+    let shared = shares_tags(mq, q);
+    if matches!(search, Search::No) {
+        *search = match shared {
+            true => Search::Fair(Fair::default()),
+            false => Search::Map(Get::start(map, cpu, shallow)),
+        };
+    }
+    let step = match search {
+        Search::Map(get) => get.step(map, cpu),
+        Search::Fair(fair) => match fair.step(mq, q.id, hctx, cpu) {
+            FairStep::Wait(next) => return IdentityStep::Wait(next),
+            FairStep::Full => GetStep::Full,
+            FairStep::Go => {
+                *search = Search::Map(Get::start(map, cpu, None));
+                return IdentityStep::Wait(Next::Step);
+            }
+        },
+        &mut Search::Found(Tag(bit)) => {
+            fair::count(mq, q.id, hctx, cpu, 1);
+            *search = Search::No;
+            return IdentityStep::Got(bit);
+        }
+        Search::No => unreachable!("a search has begun"),
+    };
+    let kind = match q.has_elevator() {
+        true => LockKind::SchedSwap,
+        false => LockKind::DriverSwap,
+    };
+    match step {
+        GetStep::Step => return IdentityStep::Wait(Next::Step),
+        GetStep::Lock(word) => {
+            let index = identity_index(mq, q, hctx) as u32;
+            return IdentityStep::Wait(lock(q.id, kind, index * WORDS_MAX + word));
+        }
+        GetStep::Got(bit) if shared => {
+            *search = Search::Found(Tag(bit));
+            return IdentityStep::Wait(Next::Step);
+        }
+        GetStep::Got(_) | GetStep::GotRun { .. } | GetStep::Full => *search = Search::No,
+    }
+    match step {
+        GetStep::Got(bit) => IdentityStep::Got(bit),
+        GetStep::GotRun { first, bits } => IdentityStep::GotRun { first, bits },
+        _ => IdentityStep::Full,
+    }
+}
+
+/// Takes the slot of an identifying tag that was found.
+pub(super) fn adopt<E: Env>(
+    mq: &BlkMq<E>,
+    q: &RequestQueue<E>,
+    hctx: HctxId,
+    bit: u32,
+    cpu: &mut Cpu,
+) -> RequestId {
+    let rq = q.slot(identity_index(mq, q, hctx), bit);
+    let mut pool = q.pool.held(cpu.id);
+    pool.reset(rq);
+    let r = &mut pool[rq];
+    r.place = Place::Path;
+    r.ctx = cpu.id;
+    r.hctx = hctx;
+    if q.has_elevator() {
+        r.internal_tag = Some(Tag(bit));
+    } else {
+        r.tag = Some(Tag(bit));
+    }
+    rq
+}
+
+/// The tag is a driver tag, and other queues draw from the same map.
+pub(super) fn shares_tags<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>) -> bool {
+    !q.has_elevator() && mq.set_of(q.id).queue_shared()
+}
+
+/// The map whose tags identify requests: the scheduler's, or the driver's without one.
+pub(super) fn identity_map<'a, E: Env>(
+    mq: &'a BlkMq<E>,
+    q: &'a RequestQueue<E>,
+    hctx: HctxId,
+) -> &'a Sbitmap<E> {
+    if q.has_elevator() {
+        q.sched_of(hctx)
+    } else {
+        mq.set_of(q.id).driver_of(hctx)
+    }
+}
+
+/// Which map of its kind that is.
+pub(super) fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> usize {
+    if q.has_elevator() {
+        q.sched_index(hctx)
+    } else {
+        mq.set_of(q.id).driver_index(hctx)
     }
 }
 

@@ -236,6 +236,14 @@ impl RequestPool {
         r.bio_count = 1;
     }
 
+    /// The bios of `rq` are its own no longer: it ends, or never began, without them.
+    pub(crate) fn take_bios(&mut self, rq: RequestId) {
+        let r = &mut self[rq];
+        r.bio_first = None;
+        r.bio_last = None;
+        r.bio_count = 0;
+    }
+
     /// Appends `bio` behind the data of `rq`.
     pub fn append_bio(&mut self, rq: RequestId, bio: BioId) {
         let (sectors, segments) = (self.bio(bio).sectors, self.bio(bio).segments);

@@ -118,6 +118,7 @@ impl Bench {
             device: DeviceId(0),
             vector_cpus: &vector_cpus,
             requests,
+            below: &[],
         });
         let slots_of = |hctx: u16| {
             let first = u32::from(hctx) * plan.queue_depth;
@@ -268,6 +269,7 @@ impl Bench {
                     self.after(3_000_000, Event::Run(hctx));
                     break;
                 }
+                (Verdict::Below(queue), _) => panic!("nothing is below: {queue}"),
                 (Verdict::Error(status), _) => panic!("refused for good: {status:?}"),
             }
         }

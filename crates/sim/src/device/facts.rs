@@ -65,7 +65,7 @@ pub struct Charges {
     /// One completion that an interrupt handler or a poller finds.
     pub completion: Option<Step>,
     /// One look at a poll queue.
-    pub poll: Step,
+    pub poll: Option<Step>,
     /// Lines of memory that a pair of hardware queues consists of, and which CPUs take from each
     /// other.
     pub pair: Option<Pair>,

@@ -4,7 +4,7 @@ use super::fault::{Faulty, is_wanted};
 use super::null_blk::NullBlk;
 use super::nvme::Nvme;
 use super::scsi_debug::ScsiDebug;
-use super::{Device, DeviceSetup, Facts, null_blk, nvme, scsi_debug};
+use super::{Device, DeviceSetup, Facts, Stacked, null_blk, nvme, scsi_debug, stacked};
 use crate::plan::{DeviceKind, DiskPlan};
 use blkmq::rules::Rules;
 
@@ -14,6 +14,7 @@ pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
         DeviceKind::NullBlk(plan) => with_faults(NullBlk::new(plan, setup), setup),
         DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),
         DeviceKind::ScsiDebug(plan) => with_faults(ScsiDebug::new(plan, setup), setup),
+        DeviceKind::Stacked(_) => Box::new(Stacked::new(setup)),
     }
 }
 
@@ -31,6 +32,7 @@ impl Facts {
             DeviceKind::NullBlk(plan) => null_blk::facts(plan, rules),
             DeviceKind::Nvme(plan) => nvme::facts(plan),
             DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
+            DeviceKind::Stacked(plan) => stacked::facts(plan),
         }
     }
 }

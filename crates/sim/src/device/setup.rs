@@ -2,7 +2,7 @@
 
 use crate::plan::{DeviceId, DevicePlan, DiskPlan, Plan};
 use crate::rng::Rng;
-use blkmq::request::{CpuId, HctxId};
+use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::rules::Rules;
 use blkmq::time::Duration;
 
@@ -23,6 +23,8 @@ pub struct DeviceSetup<'a> {
     pub vector_cpus: &'a [CpuId],
     /// Request slots: every [`RequestId`] is below.
     pub requests: u32,
+    /// Queues below a stacked device.
+    pub below: &'a [QueueId],
 }
 
 impl<'a> DeviceSetup<'a> {
@@ -32,6 +34,7 @@ impl<'a> DeviceSetup<'a> {
         device: DeviceId,
         of: &'a DiskPlan,
         vector_cpus: &'a [CpuId],
+        below: &'a [QueueId],
     ) -> DeviceSetup<'a> {
         DeviceSetup {
             plan: &of.device,
@@ -41,6 +44,7 @@ impl<'a> DeviceSetup<'a> {
             device,
             vector_cpus,
             requests: of.capacity.requests,
+            below,
         }
     }
 

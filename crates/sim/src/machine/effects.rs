@@ -2,11 +2,12 @@
 
 use blkmq::drive::{Kick, Machine, one};
 use blkmq::env::{Answer, Slab};
-use blkmq::path::{CompleteOn, CompletePath, Frame, RequeueRequest};
-use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
+use blkmq::path::{ClonePath, CompleteOn, CompletePath, Frame, RequeueRequest};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::SimTime;
 
+use super::numbers::Above;
 use super::task::TaskId;
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
@@ -43,7 +44,45 @@ impl Simulator {
             owner
         };
         self.progress = self.core.now;
-        self.io_done(id, owner, status);
+        match self.numbers.above(queue) {
+            Above::Jobs => self.io_done(id, owner, status),
+            Above::Device(device) => self.clone_end(id, device, RequestId(owner), status),
+        }
+    }
+
+    /// end_clone_request(): the clone of a request that `device` has ended. What comes of it runs
+    /// when the clone has given its tags back.
+    fn clone_end(&mut self, id: CpuId, device: DeviceId, rq: RequestId, status: Status) {
+        let ending = self.cpu_mut(id).level_state().stack.pop();
+        self.with_device(device, Some(id), |device, now, out| {
+            device.ended_below(rq, status, now, out);
+        });
+        if let Some(ending) = ending {
+            self.cpu_mut(id).level_state().stack.push(ending);
+        }
+    }
+
+    /// A clone of a request of `queue` goes to a queue below, and its answer to whoever asked.
+    ///
+    /// Deviation(D18): it has one bio, and no A is traced.
+    fn submit_below(&mut self, id: CpuId, queue: QueueId, rq: RequestId, below: QueueId) {
+        let bio = {
+            let pool = self.mq.queue(queue).pool.held(id);
+            let r = &pool[rq];
+            let mut bio = Bio::default();
+            bio.op = r.op;
+            bio.flags = r.flags;
+            bio.sector = r.sector;
+            bio.sectors = r.sectors;
+            bio.segments = r.segments;
+            bio.ioprio = r.ioprio;
+            bio.owner = rq.0;
+            bio
+        };
+        let bio = self.mq.queue(below).pool.held(id).add_bio(bio);
+        let bio = bio.expect("a request has one clone at a time");
+        let path = Frame::Clone(ClonePath::new(below, bio));
+        self.cpu_mut(id).level_state().stack.push(path);
     }
 
     /// The queue whose path asks for something. A path works on one queue.
@@ -94,9 +133,8 @@ impl Simulator {
             self.mq.start_request(queue, rq, &mut cpu.env);
             self.replay_issued(id, rq, at);
             let cpu = &mut self.cpus[usize::from(id.0)];
-            if reply.verdict == Verdict::Accepted
-                && let Some(disk) = self.numbers.disk_of(queue)
-            {
+            if reply.verdict == Verdict::Accepted {
+                let disk = self.numbers.disk_of(queue);
                 self.recorder.depth_changes(disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
@@ -108,6 +146,11 @@ impl Simulator {
             Verdict::Resource => Answer::Resource,
             Verdict::DevResource => Answer::DevResource,
             Verdict::Error(status) => Answer::Error(status),
+            Verdict::Below(below) => {
+                self.act(device, Some(id), actions);
+                self.submit_below(id, queue, rq, below);
+                return;
+            }
         };
         self.act(device, Some(id), actions);
         if let Verdict::Requeued { dontprep } = reply.verdict {
@@ -248,11 +291,12 @@ impl Simulator {
     /// A request of a queue is about to be ended on `id`: it is with the device no longer.
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.at(id);
-        if let Some(disk) = self.numbers.disk_of(queue) {
+        let device = self.numbers.device_of(queue);
+        if !self.devices[device.index()].stacked {
+            let disk = self.numbers.disk_of(queue);
             self.recorder.depth_changes(disk, at, false);
         }
         self.replay_completed(id, rq);
-        let device = self.numbers.device_of(queue);
         self.with_device(device, Some(id), |device, now, out| {
             device.ended(rq, now, out);
         });

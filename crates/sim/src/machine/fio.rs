@@ -476,7 +476,9 @@ impl Simulator {
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         let queue = self.numbers.queue_of(fio.next_polled());
         let device = self.numbers.device_of(queue);
-        self.charge_as(id, self.charges(device).poll, Mode::System);
+        if let Some(step) = self.charges(device).poll {
+            self.charge_as(id, step, Mode::System);
+        }
         let hctx = self.mq.set_of(queue).hctx_for(id, Op::Read, true);
         let mut found = None;
         self.with_device(device, Some(id), |device, now, out| {

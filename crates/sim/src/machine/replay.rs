@@ -80,7 +80,7 @@ impl Simulator {
         pace: Pace,
         captured: bool,
     ) -> Result<Simulator, String> {
-        if plan.disks.len() > 1 {
+        if plan.queues().count() > 1 {
             return Err("a replay has one device".to_string());
         }
         let mut simulator = Simulator::new(plan, profile)?;
@@ -89,7 +89,7 @@ impl Simulator {
             if fault::is_wanted(&disk.device.fault) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[]);
+            let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[], &[]);
             let device = CapturedDevice::new(arrivals, &setup);
             simulator.devices[0].device = Box::new(device);
             // Captured times of arrivals and completions contain the way out of idle and into the

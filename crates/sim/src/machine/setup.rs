@@ -18,9 +18,9 @@ use super::task::{Program, State, Task, TaskId};
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Attached, Core, Event, Of, Simulator, class};
 use crate::cost::{CostModel, Spent};
-use crate::device::{DeviceSetup, make};
+use crate::device::{Device, DeviceSetup, make};
 use crate::event_queue::EventQueue;
-use crate::plan::{DiskPlan, Engine, Plan};
+use crate::plan::{DeviceId, DiskPlan, Engine, Plan};
 use crate::profile::{Distance, MachineProfile};
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -37,14 +37,16 @@ impl Simulator {
         let attached = |(queue, of): (&RequestQueue<Solo>, &DiskPlan)| {
             let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
             let device = numbers.device_of(queue.id);
+            let below = numbers.below(device);
             Attached {
-                device: make(&DeviceSetup::of(plan, device, of, &vectors)),
+                device: make(&DeviceSetup::of(plan, device, of, &vectors, &below)),
                 now: SimTime::ZERO,
                 charges: of.facts().charges,
+                stacked: !below.is_empty(),
             }
         };
-        let devices = mq.queues.iter().zip(&plan.disks).map(attached).collect();
-        let requests = plan.disks.iter().map(|disk| disk.capacity.requests);
+        let devices = mq.queues.iter().zip(plan.queues()).map(attached).collect();
+        let requests = plan.queues().map(|disk| disk.capacity.requests);
         let room = requests.sum::<u32>() as usize + 16;
         let mut states: Vec<CpuState> = (0..cpus)
             .map(|cpu| CpuState::new(CpuId(cpu), room.min(4096)))
@@ -92,6 +94,26 @@ impl Simulator {
             stopping: false,
             replay: None,
         })
+    }
+
+    /// Puts a device of the caller's in the place of one of the plan's, which it gets to wrap or to
+    /// drop: for models of one's own, and for defects on purpose. Only before the run.
+    ///
+    /// # Panics
+    /// If there is no such device, or the run has begun.
+    pub fn replace_device(
+        &mut self,
+        device: DeviceId,
+        with: impl FnOnce(Box<dyn Device>) -> Box<dyn Device>,
+    ) {
+        assert!(!self.begun, "devices are not exchanged while they work");
+        let old = self.devices.remove(device.index());
+        let device_of_caller = with(old.device);
+        let attached = Attached {
+            device: device_of_caller,
+            ..old
+        };
+        self.devices.insert(device.index(), attached);
     }
 
     /// Records every trace point from now on.
@@ -198,7 +220,7 @@ fn sibling(profile: &MachineProfile, cpu: CpuId, cpus: u16) -> Option<CpuId> {
 /// Tag sets and the queues on each, in the order of the plan's disks.
 fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
     let mut sets: Vec<Vec<QueueConfig>> = Vec::new();
-    for disk in &plan.disks {
+    for disk in plan.queues() {
         assert!(
             disk.set.index() <= sets.len(),
             "disks of one tag set stand next to each other"
@@ -215,7 +237,7 @@ fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
 pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> QueueConfig {
     let DiskPlan { queue, device, .. } = disk;
     let rules = queue.rules;
-    let on_set = plan.disks.iter().filter(|other| other.set == disk.set);
+    let on_set = plan.queues().filter(|other| other.set == disk.set);
     let waiters: u32 = on_set.map(|other| other.capacity.waiters).sum();
     let scheduled = queue.scheduler != SchedulerKind::None;
     let ops = disk.facts().ops;

@@ -66,11 +66,11 @@ impl Simulator {
         })
     }
 
-    /// Name of the disk of this queue, if there are several.
+    /// Name of this queue's device, if there are several queues.
     pub fn disk_name(&self, queue: QueueId) -> Option<String> {
-        let several = self.plan.disks.len() > 1;
-        let disk = self.numbers.disk_of(queue)?;
-        several.then(|| self.plan.disks[disk.index()].device.name.clone())
+        let several = self.mq.queues.len() > 1;
+        let of = self.plan.queues().nth(queue.index());
+        of.filter(|_| several).map(|of| of.device.name.clone())
     }
 
     /// Who waits, where, and what would have to happen.

@@ -2,6 +2,8 @@
 
 use blkmq::time::Duration;
 
+use super::StackedPlan;
+
 /// A device with its tag set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DevicePlan {
@@ -40,6 +42,8 @@ pub enum DeviceKind {
     Nvme(NvmePlan),
     /// scsi_debug behind the SCSI mid-layer.
     ScsiDebug(ScsiDebugPlan),
+    /// A device that is made of others.
+    Stacked(StackedPlan),
 }
 
 /// null_blk's irqmode.
@@ -128,6 +132,19 @@ pub struct Ratio {
     pub numerator: u32,
     /// Of so many, at least 1.
     pub denominator: u32,
+}
+
+impl FaultPlan {
+    /// Nothing goes wrong.
+    pub const NONE: FaultPlan = FaultPlan {
+        busy: Ratio::NEVER,
+        busy_kind: BusyKind::Resource,
+        requeue: Ratio::NEVER,
+        error: Ratio::NEVER,
+        timeout: Ratio::NEVER,
+        lost_completion: Ratio::NEVER,
+        after_commands: 0,
+    };
 }
 
 impl Ratio {

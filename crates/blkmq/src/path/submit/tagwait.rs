@@ -5,15 +5,14 @@
 use super::{At, SubmitPath};
 use crate::elevator::{Scheduler, TagMapSize};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
-use crate::path::fair::{self, Fair, FairStep};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
-use crate::path::tag::{self, Search, TagMap};
+use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
 use crate::path::{Call, Next, TagsInHand, lock};
-use crate::queue::{BlkMq, LockKind, RequestQueue, WORDS_MAX};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::{Fix, FlushData};
-use crate::sbitmap::{Get, GetStep, Put, Sbitmap, WAIT_QUEUES};
+use crate::sbitmap::{Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 impl SubmitPath {
@@ -140,58 +139,21 @@ impl SubmitPath {
 
     pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        let map = identity_map(mq, q, self.hctx);
-        let shared = shares_tags(mq, q);
-        if matches!(self.search, Search::No) {
-            self.search = match shared {
-                true => Search::Fair(Fair::default()),
-                false => Search::Map(Get::start(map, cpu, self.shallow(q))),
-            };
-        }
-        let step = match &mut self.search {
-            Search::Map(get) => get.step(map, cpu),
-            Search::Fair(fair) => match fair.step(mq, self.queue, self.hctx, cpu) {
-                FairStep::Wait(next) => return next,
-                FairStep::Full => GetStep::Full,
-                FairStep::Go => {
-                    self.search = Search::Map(Get::start(map, cpu, None));
-                    return Next::Step;
-                }
-            },
-            &mut Search::Found(Tag(bit)) => {
-                fair::count(mq, self.queue, self.hctx, cpu, 1);
-                self.search = Search::No;
-                self.rq = Some(self.adopt(mq, cpu, bit));
-                return self.got(mq, cpu);
-            }
-            Search::No => unreachable!("a search has begun"),
+        let shallow = match self.search {
+            Search::No => self.shallow(q),
+            _ => None,
         };
-        let index = identity_index(mq, q, self.hctx);
-        let kind = match q.has_elevator() {
-            true => LockKind::SchedSwap,
-            false => LockKind::DriverSwap,
-        };
-        match step {
-            GetStep::Step => Next::Step,
-            GetStep::Lock(word) => lock(self.queue, kind, index as u32 * WORDS_MAX + word),
-            GetStep::Got(bit) if shared => {
-                self.search = Search::Found(Tag(bit));
-                Next::Step
-            }
-            GetStep::Got(bit) => {
-                self.search = Search::No;
-                self.rq = Some(self.adopt(mq, cpu, bit));
+        match tag::search_identity(&mut self.search, mq, q, self.hctx, shallow, cpu) {
+            IdentityStep::Wait(next) => next,
+            IdentityStep::Got(bit) => {
+                self.rq = Some(tag::adopt(mq, q, self.hctx, bit, cpu));
                 self.got(mq, cpu)
             }
-            GetStep::GotRun { first, bits } => {
-                self.search = Search::No;
+            IdentityStep::GotRun { first, bits } => {
                 self.adopt_run(mq, cpu, first, bits);
                 self.start(mq, cpu)
             }
-            GetStep::Full => {
-                self.search = Search::No;
-                self.full(mq, cpu)
-            }
+            IdentityStep::Full => self.full(mq, cpu),
         }
     }
 
@@ -270,7 +232,7 @@ impl SubmitPath {
         while left != 0 {
             let bit = left.trailing_zeros();
             left &= left - 1;
-            let rq = self.adopt(mq, cpu, first + bit);
+            let rq = tag::adopt(mq, q, self.hctx, first + bit, cpu);
             if left == 0 {
                 self.rq = Some(rq);
                 break;
@@ -280,32 +242,5 @@ impl SubmitPath {
             pool[rq].flags = flags;
             cpu.plug.cached.push_front(&mut pool, rq);
         }
-    }
-}
-
-/// The tag is a driver tag, and other queues draw from the same map.
-pub(super) fn shares_tags<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>) -> bool {
-    !q.has_elevator() && mq.set_of(q.id).queue_shared()
-}
-
-/// The map whose tags identify requests: the scheduler's, or the driver's without one.
-pub(super) fn identity_map<'a, E: Env>(
-    mq: &'a BlkMq<E>,
-    q: &'a RequestQueue<E>,
-    hctx: HctxId,
-) -> &'a Sbitmap<E> {
-    if q.has_elevator() {
-        q.sched_of(hctx)
-    } else {
-        mq.set_of(q.id).driver_of(hctx)
-    }
-}
-
-/// Which map of its kind that is.
-pub(super) fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> usize {
-    if q.has_elevator() {
-        q.sched_index(hctx)
-    } else {
-        mq.set_of(q.id).driver_index(hctx)
     }
 }

@@ -36,6 +36,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         device: DeviceId(0),
         vector_cpus: &[CpuId(0)],
         requests: 4,
+        below: &[],
     };
     CapturedDevice::new(&arrivals(), &setup)
 }

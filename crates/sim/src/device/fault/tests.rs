@@ -319,6 +319,7 @@ fn any_device_can_be_faulty() {
         device: DeviceId(0),
         vector_cpus: &[CpuId(0)],
         requests: plan.queue_depth,
+        below: &[],
     };
     let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
     bench.device = Box::new(Faulty::new(Plain::default(), &setup));

@@ -42,7 +42,7 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
             last: None,
             commit: None,
             completion: None,
-            poll: Step::NullBlkPoll,
+            poll: Some(Step::NullBlkPoll),
             pair: None,
         },
     }

@@ -48,7 +48,7 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
             last: Some(Step::NvmeDoorbell),
             commit: Some(Step::NvmeDoorbell),
             completion: Some(Step::NvmeCompletion),
-            poll: Step::NvmePoll,
+            poll: Some(Step::NvmePoll),
             pair: Some(Pair {
                 submission: Step::NvmeQueueRq,
                 completion: Step::NvmeCompletion,

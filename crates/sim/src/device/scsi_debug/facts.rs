@@ -33,7 +33,7 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
             last: None,
             commit: None,
             completion: Some(Step::ScsiCompletion),
-            poll: Step::ScsiPoll,
+            poll: Some(Step::ScsiPoll),
             pair: None,
         },
     }

@@ -1,0 +1,239 @@
+//! A clone of a request of the queue above: from its allocation to the answer of the driver below.
+//!
+//! A stacked device's queue_rq asks for one and answers what becomes of it. Nothing is waited for,
+//! nothing is left on a list of this queue: what cannot go to the driver now is given up, so that
+//! the request above stays where it can still merge. Not here: which queue, and the clone's end,
+//! which is that of any request.
+//! Kernel: blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT), blk_insert_cloned_request(),
+//! blk_mq_request_issue_directly() (6.1.192).
+
+use super::driver::is_stopped;
+use super::list::{busy_after, requeue_bookkeeping};
+use super::tag::{self, IdentityStep, Search, TagStep};
+use super::{Call, Next, TagsInHand, Traced, labels, trace_rq};
+use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
+use crate::queue::{BlkMq, RequestQueue};
+use crate::request::{BioId, HctxId, Place, QueueId, RequestId, Tag};
+
+labels! {
+    /// Labels of a clone's way to its driver.
+    pub enum At in "clone-rq" {
+        /// Which hctx?
+        Enter,
+        /// Take a tag, if there is one.
+        Tag,
+        /// Is the hctx stopped?
+        Stopped,
+        /// Is the queue quiesced?
+        Quiesced,
+        /// get_budget has answered.
+        Budget,
+        /// Take a driver tag besides the scheduler's.
+        DriverTag,
+        /// The driver has answered.
+        Answer,
+        /// Note in the moving average what it said.
+        BusyWrite,
+        /// Give up what was taken for it.
+        GiveUp,
+        /// The device above hears of it.
+        Tell,
+    }
+}
+
+/// A clone on its way to the driver. Ends with an answer for the queue above in the CPU:
+/// `Answer::Ok`, or `Resource` if there is no clone any more, or the driver's error.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ClonePath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    bio: BioId,
+    hctx: HctxId,
+    search: Search,
+    rq: Option<RequestId>,
+    busy: i32,
+    told: Answer,
+}
+
+impl ClonePath {
+    /// A clone that `bio`, of the pool of `queue`, says all about. The bio's slot is free again if
+    /// the driver does not take the clone.
+    pub fn new(queue: QueueId, bio: BioId) -> ClonePath {
+        ClonePath {
+            at: At::Enter,
+            queue,
+            bio,
+            hctx: HctxId(0),
+            search: Search::No,
+            rq: None,
+            busy: 0,
+            told: Answer::default(),
+        }
+    }
+
+    /// A driver tag that was found in a set that queues share, and that no request has yet.
+    pub(super) fn tag_in_hand(&self) -> Option<TagsInHand> {
+        let Search::Found(Tag(bit)) = self.search else {
+            return None;
+        };
+        // Found for a request that there is already, it is that one's.
+        self.rq.is_none().then_some(TagsInHand {
+            hctx: self.hctx,
+            driver: Some(bit),
+            sched: None,
+        })
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Enter => {
+                let op = q.pool.held(cpu.id).bio(self.bio).op;
+                self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
+                self.to(At::Tag)
+            }
+            At::Tag => self.tag(mq, q, cpu),
+            At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
+                true => self.refused(),
+                false => self.to(At::Quiesced),
+            },
+            At::Quiesced => match q.quiesced.test(cpu) {
+                true => self.refused(),
+                false if q.settings.driver_budget => {
+                    self.at = At::Budget;
+                    Next::Budget
+                }
+                false => self.want_tag(q, cpu),
+            },
+            At::Budget => match core::mem::take(&mut cpu.answer) {
+                Answer::Budget(token) => {
+                    q.pool.held(cpu.id)[self.clone()].budget = Some(token);
+                    self.want_tag(q, cpu)
+                }
+                _ => self.refused(),
+            },
+            At::DriverTag => self.driver_tag(mq, q, cpu),
+            At::Answer => self.answer(q, cpu),
+            At::BusyWrite => {
+                let busy = core::mem::take(&mut self.busy);
+                q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
+                self.settle(q, cpu)
+            }
+            At::GiveUp => self.give_up(q, cpu),
+            At::Tell => {
+                cpu.answer = self.told;
+                Next::Done
+            }
+        }
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn clone(&self) -> RequestId {
+        self.rq.expect("it was allocated")
+    }
+
+    /// blk_mq_alloc_request() without waiting.
+    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        match tag::search_identity(&mut self.search, mq, q, self.hctx, None, cpu) {
+            IdentityStep::Wait(next) => next,
+            IdentityStep::Got(bit) => {
+                let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
+                self.rq = Some(rq);
+                let mut pool = q.pool.held(cpu.id);
+                pool.bio_to_request(rq, self.bio);
+                pool[rq].flags.nomerge = true;
+                pool[rq].start_time = cpu.now();
+                self.to(At::Stopped)
+            }
+            IdentityStep::GotRun { .. } => unreachable!("clones are made one by one"),
+            IdentityStep::Full => {
+                q.pool.held(cpu.id).free_bio(self.bio);
+                self.told = Answer::Resource;
+                self.to(At::Tell)
+            }
+        }
+    }
+
+    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+        match q.pool.held(cpu.id)[self.clone()].tag {
+            Some(_) => self.offer(),
+            None => self.to(At::DriverTag),
+        }
+    }
+
+    fn driver_tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.clone();
+        match tag::search_driver(&mut self.search, mq, self.queue, rq, self.hctx, cpu) {
+            TagStep::Wait(next) => next,
+            TagStep::Got => self.offer(),
+            TagStep::Full => {
+                let budget = q.pool.held(cpu.id)[rq].budget.take();
+                let next = self.refused();
+                budget.map_or(next, Next::PutBudget)
+            }
+        }
+    }
+
+    /// A clone is always the last one: the queue above has its own list.
+    fn offer(&mut self) -> Next {
+        self.at = At::Answer;
+        Next::offer(self.clone(), true)
+    }
+
+    /// What the device says about itself is noted first.
+    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        self.told = match core::mem::take(&mut cpu.answer) {
+            Answer::DevResource => Answer::Resource,
+            other => other,
+        };
+        let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
+        match busy_after(value, self.told == Answer::Resource) {
+            Some(busy) => {
+                self.busy = busy;
+                self.to(At::BusyWrite)
+            }
+            None => self.settle(q, cpu),
+        }
+    }
+
+    /// What the driver's answer means for the clone.
+    fn settle<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if self.told == Answer::Ok {
+            // It may have ended already.
+            self.rq = None;
+            return self.to(At::Tell);
+        }
+        let rq = self.clone();
+        let mut pool = q.pool.held(cpu.id);
+        pool[rq].budget = None;
+        requeue_bookkeeping(&mut pool, rq);
+        let traced = Traced::rq(&pool, rq);
+        drop(pool);
+        if self.told == Answer::Resource {
+            trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
+        }
+        self.to(At::GiveUp)
+    }
+
+    fn refused(&mut self) -> Next {
+        self.told = Answer::Resource;
+        self.to(At::GiveUp)
+    }
+
+    /// blk_mq_free_request(), which is a path of its own.
+    fn give_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("it was allocated");
+        let mut pool = q.pool.held(cpu.id);
+        assert_eq!(pool[rq].place, Place::Path, "nobody else has the clone");
+        pool.take_bios(rq);
+        pool.free_bio(self.bio);
+        drop(pool);
+        self.at = At::Tell;
+        let queue = self.queue;
+        Next::call(cpu, Call::Free { queue, rq })
+    }
+}

@@ -1,0 +1,264 @@
+//! A device over two null_blks, on the real paths of both levels: what goes in comes out, tags of
+//! both levels come back, and a clone whose end is forgotten is a stall.
+
+use std::path::Path;
+
+use blkmq::env::{Bit, TraceAction};
+use blkmq::request::{HctxId, Place, QueueId, RequestId, Status};
+use blkmq::time::SimTime;
+use sim::device::{Actions, Command, Device, Found, Reply};
+use sim::machine::{Outcome, Simulator, Stall};
+use sim::plan::{DeviceId, DeviceKind, DiskId, Plan, Ratio};
+use sim::profile::MachineProfile;
+use sim::scenario::{ProfileFacts, Scenario};
+
+const UPPER: QueueId = QueueId(0);
+const LOWER: [QueueId; 2] = [QueueId(1), QueueId(2)];
+
+/// 4,000 random reads of four threads, 16 deep each, from one null_blk.
+fn bare(scheduler: &str, irqmode: u8) -> Plan {
+    let text = format!(
+        "[device]\ntype = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 0\nirqmode = {irqmode}\n\
+         [queue]\nscheduler = \"{scheduler}\"\n\
+         [[job]]\nname = \"four\"\nrw = \"randread\"\ndirect = 1\nioengine = \"io_uring\"\n\
+         iodepth = 16\nnumjobs = 4\nnumber_ios = 1000\nnorandommap = true\n\
+         cpus_allowed = \"0-3\"\ncpus_allowed_policy = \"split\"\n"
+    );
+    let facts = ProfileFacts {
+        name: "ryzen-7950x",
+        cpus: 32,
+    };
+    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    scenario
+        .plan(&[facts])
+        .unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The same over two such devices without scheduler, of this many tags each.
+fn stacked(scheduler: &str, irqmode: u8, tags: u32) -> Plan {
+    let mut plan = bare(scheduler, irqmode);
+    let mut lower = bare("none", irqmode).disks.remove(0);
+    lower.device.queue_depth = tags;
+    lower.queue.nr_requests = tags;
+    lower.queue.nr_requests_first = tags;
+    let hctxs = u32::from(lower.capacity.hctxs);
+    lower.capacity.driver_tags = tags * hctxs;
+    lower.capacity.requests = (tags + 1) * hctxs;
+    let mut other = lower.clone();
+    "nullb1".clone_into(&mut lower.device.name);
+    "nullb2".clone_into(&mut other.device.name);
+    plan.stack(DiskId(0), vec![lower, other]);
+    plan
+}
+
+/// How a run went.
+struct Ran {
+    simulator: Simulator,
+    stall: Option<Box<Stall>>,
+    /// D and R of each queue.
+    issued: Vec<u64>,
+    requeued: Vec<u64>,
+    /// Virtual time it took, ns.
+    took: u64,
+}
+
+fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
+    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
+    let mut simulator = Simulator::new(plan, &profile).unwrap();
+    simulator.trace();
+    change(&mut simulator);
+    let stall = match simulator.run(|_| true) {
+        Outcome::Finished => None,
+        Outcome::Stalled(stall) => Some(stall),
+    };
+    simulator.settle();
+    let points = simulator.take_trace();
+    let count = |action: TraceAction| {
+        let queues = 0..simulator.block_layer().queues.len() as u8;
+        let of = |queue| {
+            let points = points.iter().map(|(.., point)| point);
+            let points = points.filter(|p| p.action == action && p.queue == QueueId(queue));
+            points.count() as u64
+        };
+        queues.map(of).collect()
+    };
+    Ran {
+        issued: count(TraceAction::Issue),
+        requeued: count(TraceAction::Requeue),
+        took: simulator.now().0,
+        stall,
+        simulator,
+    }
+}
+
+/// Nothing is lost, and nothing of either level is left in use.
+fn assert_whole(ran: &Ran) {
+    assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
+    assert_eq!(ran.simulator.recorder().total_ios, 4_000);
+    let mq = ran.simulator.block_layer();
+    for queue in &mq.queues {
+        let id = queue.id;
+        queue.with_pool(|pool| {
+            let free = |place| matches!(place, Place::Free | Place::PlugCache);
+            let left = pool.iter().filter(|(_, rq)| !free(rq.place)).count();
+            assert_eq!(left, 0, "requests of queue {id}");
+            assert_eq!(pool.bios_in_use(), 0, "bios of queue {id}");
+        });
+        for (index, hctx) in (0..).zip(&queue.hctxs) {
+            let driver = mq.set_of(id).driver_of(HctxId(index));
+            assert_eq!(driver.busy_count(), 0, "driver tags of queue {id}");
+            assert!(!hctx.restart.peek(), "queue {id} waits for a completion");
+        }
+        for map in &queue.sched {
+            assert_eq!(map.busy_count(), 0, "scheduler tags of queue {id}");
+        }
+    }
+}
+
+#[test]
+fn each_request_is_one_clone_and_devices_take_turns() {
+    for scheduler in ["none", "mq-deadline"] {
+        for irqmode in 0..3 {
+            let ran = run(&stacked(scheduler, irqmode, 64), |_| {});
+            assert_whole(&ran);
+            let [upper, first, second] = ran.issued[..] else {
+                panic!("three queues")
+            };
+            assert_eq!(upper, 4_000 + ran.requeued[0], "{scheduler}, {irqmode}");
+            assert_eq!(first + second, 4_000, "{scheduler}, {irqmode}");
+            assert!(first.abs_diff(second) <= 2 + ran.requeued[0], "{first}");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_below_stays_above_and_is_offered_again() {
+    for scheduler in ["none", "mq-deadline"] {
+        // 64 above, 8 below.
+        let ran = run(&stacked(scheduler, 2, 4), |_| {});
+        assert_whole(&ran);
+        assert!(ran.requeued[0] > 100, "{scheduler}: {:?}", ran.requeued);
+        assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "{scheduler}");
+        // The device below says no as well.
+        let mut plan = stacked(scheduler, 2, 64);
+        let DeviceKind::Stacked(kind) = &mut plan.disks[0].device.kind else {
+            panic!("it is stacked")
+        };
+        kind.below[1].device.fault.busy = Ratio {
+            numerator: 1,
+            denominator: 50,
+        };
+        let ran = run(&plan, |_| {});
+        assert_whole(&ran);
+        assert!(ran.requeued[2] > 10, "{scheduler}: {:?}", ran.requeued);
+        assert!(ran.requeued[0] >= ran.requeued[2], "{:?}", ran.requeued);
+    }
+}
+
+#[test]
+fn two_levels_cost_more_than_one() {
+    // One at a time, from one thread: nothing overlaps.
+    let alone = |mut plan: Plan| {
+        plan.threads.truncate(1);
+        plan.threads[0].iodepth = 1;
+        run(&plan, |_| {}).took
+    };
+    let percent =
+        |irqmode| alone(stacked("none", irqmode, 64)) * 100 / alone(bare("none", irqmode));
+    // Inside queue_rq alone; with one hardware queue the second completion is a softirq, for which
+    // the thread sleeps.
+    let inline = percent(0);
+    assert!((200..=350).contains(&inline), "{inline} % of the time");
+    // A softirq either way: what is left is the clone.
+    let softirq = percent(1);
+    assert!((103..=130).contains(&softirq), "{softirq} % of the time");
+}
+
+#[test]
+fn an_error_below_is_an_error_above() {
+    let mut plan = stacked("none", 2, 64);
+    let DeviceKind::Stacked(kind) = &mut plan.disks[0].device.kind else {
+        panic!("it is stacked")
+    };
+    kind.below[0].device.fault.error = Ratio {
+        numerator: 1,
+        denominator: 10,
+    };
+    let ran = run(&plan, |_| {});
+    assert!(ran.stall.is_none(), "threads end at their first error");
+    let failed = ran.simulator.recorder().total_ios;
+    assert!((4..4_000).contains(&failed), "{failed} ended");
+}
+
+/// Hears of every hundredth end of a clone, and forgets its request.
+#[derive(Debug)]
+struct Forgets {
+    of: Box<dyn Device>,
+    heard: u32,
+}
+
+impl Device for Forgets {
+    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.of.get_budget(now, out)
+    }
+
+    fn put_budget(&mut self, token: u32) {
+        self.of.put_budget(token);
+    }
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        self.of.queue_rq(command, now, out)
+    }
+
+    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        self.of.commit_rqs(hctx, now, out);
+    }
+
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
+        self.of.timer(mark, now, out);
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found> {
+        self.of.interrupt(vector, now, out)
+    }
+
+    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found> {
+        self.of.poll(hctx, now, out)
+    }
+
+    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        self.of.ended(rq, now, out);
+    }
+
+    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
+        self.heard += 1;
+        if !self.heard.is_multiple_of(100) {
+            self.of.ended_below(rq, status, now, out);
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.of.in_flight()
+    }
+
+    fn describe(&self) -> String {
+        self.of.describe()
+    }
+}
+
+#[test]
+fn a_forgotten_request_above_is_a_stall() {
+    let ran = run(&stacked("none", 1, 64), |simulator| {
+        simulator.replace_device(DeviceId(0), |of| Box::new(Forgets { of, heard: 0 }));
+    });
+    let stall = ran.stall.expect("a request never ends").to_string();
+    assert!(stall.contains("stacked: "), "{stall}");
+    let mq = ran.simulator.block_layer();
+    let with_device = |queue: QueueId| {
+        let with = |rq: &blkmq::request::Request| rq.place == Place::Device;
+        mq.queue(queue)
+            .with_pool(|pool| pool.iter().filter(|(_, rq)| with(rq)).count())
+    };
+    assert!(with_device(UPPER) > 0, "it waits above");
+    assert_eq!(LOWER.map(with_device), [0, 0], "nothing is below");
+}
