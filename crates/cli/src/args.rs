@@ -21,6 +21,7 @@ Exit codes:
     1  conform: the kernel and the model differ; check: a verdict is another than expected
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
+    4  conform: nothing differs, but the capture cannot decide about some dispatches
   130  interrupted (Ctrl-C); outputs that were asked for are not there, older ones are untouched";
 
 /// Simulator and reference model of the Linux multi-queue block layer.
@@ -302,7 +303,7 @@ pub(crate) struct ConformArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// What counts as a dispatch: `calls` of the scheduler (ftrace.txt) or D `records` of
-    /// blktrace. Default: calls, if there is an ftrace.txt
+    /// blktrace. Default: calls, if the capture has them; the output says which and why
     #[arg(long, value_name = "calls|records")]
     pub(crate) mode: Option<String>,
     /// Only this device of several

@@ -7,7 +7,7 @@ use trace::capture::CaptureDir;
 use crate::args::ConformArgs;
 use crate::error::Error;
 use crate::output::OutputFile;
-use crate::{DIFFERENT, OK, output};
+use crate::{DIFFERENT, OK, UNJUDGED, output};
 
 /// Compares and prints the verdict.
 pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
@@ -15,11 +15,6 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
     let mode = args.mode.as_deref().map(mode).transpose()?;
     let dir = CaptureDir::open(&args.dir)?;
     let json = args.json.as_deref().map(OutputFile::open).transpose()?;
-    let mode = mode.unwrap_or(if dir.files.contains_key("ftrace.txt") {
-        Mode::Calls
-    } else {
-        Mode::Records
-    });
     let trace_device = args.trace_device.clone();
     let verdict = run(
         &dir,
@@ -38,7 +33,12 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
     if !in_place {
         output::print(&format!("{verdict}\n"))?;
     }
-    Ok(if verdict.conforms() { OK } else { DIFFERENT })
+    // A difference outranks what cannot be judged.
+    Ok(match (verdict.diverged(), verdict.unjudged()) {
+        (0, 0) => OK,
+        (0, _) => UNJUDGED,
+        _ => DIFFERENT,
+    })
 }
 
 fn mode(name: &str) -> Result<Mode, Error> {

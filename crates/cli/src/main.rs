@@ -43,6 +43,8 @@ use error::Error;
 const OK: u8 = 0;
 /// The kernel and the model differ, or a verdict is another than expected.
 const DIFFERENT: u8 = 1;
+/// `conform`: nothing differs, but the capture cannot decide about some dispatches.
+const UNJUDGED: u8 = 4;
 /// Bad input or usage, or an output that cannot be written.
 const BAD_INPUT: u8 = 2;
 /// The simulated run stalled.

@@ -22,7 +22,7 @@ use super::event::{self, Event, Kind};
 use super::follow::{Follow, State};
 use super::setup::{Scheduler, Setup};
 use super::stream::Stream;
-use super::verdict::Judge;
+use super::verdict::{Judge, Unjudged};
 use super::world::{Goal, Stop};
 
 /// States that are kept to go back to, at most.
@@ -246,6 +246,9 @@ impl<'a> Calls<'a> {
             unreachable!("an answer");
         };
         let queue = self.stream.queue[index];
+        if self.stream.other_end[index].is_none() {
+            self.ask(state, index, None);
+        }
         let agrees = match self.plans.get(&index).copied() {
             Some(Plan::Before { .. }) => self.early.get(&index).copied().unwrap_or(false),
             Some(Plan::Imposed) => {
@@ -352,6 +355,7 @@ impl<'a> Calls<'a> {
             judge.hit();
             return found;
         }
+        let entered = self.stream.other_end[index].is_some();
         self.plans.insert(index, Plan::Imposed);
         let (mut before, from) = self.state_before(index);
         for event in from..index {
@@ -362,7 +366,10 @@ impl<'a> Calls<'a> {
                 "event {event} goes otherwise the second time"
             );
         }
-        self.report(&before, index, judge);
+        match entered {
+            true => self.report(&before, index, judge),
+            false => judge.unjudged(Unjudged::Probe),
+        }
         let went = self.replayed(&mut before, index);
         debug_assert!(went.is_some());
         before.notes.clear();

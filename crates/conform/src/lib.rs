@@ -66,8 +66,8 @@ impl Mode {
 /// How to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What counts as a dispatch.
-    pub mode: Mode,
+    /// What counts as a dispatch. Default: the strongest that the capture allows.
+    pub mode: Option<Mode>,
     /// Name of one traced device (`nullb0`). Default: all that were traced, each on its own.
     pub trace_device: Option<String>,
     /// Rules to apply. Default: those of the kernel that `meta.txt` names.
@@ -153,13 +153,25 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         let what = "queue.txt names no device".to_owned();
         return Err(Error::Unfit { capture, what });
     };
-    let mut judge = Judge::new(&capture, first, options.mode);
-    match options.mode {
+    let (mode, why) = match options.mode {
+        Some(mode) => (mode, None),
+        None => {
+            let (mode, why) = strongest(dir, &setups)?;
+            (mode, Some(why))
+        }
+    };
+    let mut judge = Judge::new(&capture, first, mode);
+    judge.chosen(why);
+    match mode {
         Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
         Mode::Records => {
             let mut traces = Vec::new();
             for setup in &setups {
                 let mut events = event::of_blktrace(dir, &setup.device)?;
+                if is_path(dir, &events) {
+                    clones(setup, &events, &mut judge);
+                    events.list.clear();
+                }
                 priority::fill(dir, &setup.device, &mut events)?;
                 traces.push(events);
             }
@@ -176,6 +188,48 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         }
     }
     Ok(judge.verdict())
+}
+
+/// The mode for a capture of which nobody named one, and why. Calls tell the scheduler's decisions
+/// one by one, with what each CPU was doing; records only what came of them.
+fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str), Error> {
+    if setups
+        .iter()
+        .any(|setup| setup.scheduler == Scheduler::None)
+    {
+        return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
+    }
+    if !dir.files.contains_key("ftrace.txt") {
+        return Ok((Mode::Records, "there is no ftrace.txt with dispatch calls"));
+    }
+    let traces = event::of_ftrace(dir)?;
+    for setup in setups {
+        let events = traces.get(&event::number_of(dir, &setup.device)?);
+        let answers = |e: &event::Event| matches!(e.kind, event::Kind::Answer { .. });
+        if !events.is_some_and(|events| events.list.iter().any(answers)) {
+            let why = "ftrace.txt has no dispatch calls of each device";
+            return Ok((Mode::Records, why));
+        }
+    }
+    Ok((Mode::Calls, "ftrace.txt has the dispatch calls"))
+}
+
+/// A path below a stacked device: its requests are clones that nobody queued here.
+fn is_path(dir: &CaptureDir, events: &event::Events) -> bool {
+    use event::Kind;
+    let arrives = |e: &event::Event| matches!(e.kind, Kind::Queue | Kind::Get | Kind::Insert);
+    !dir.meta.dm_tables.is_empty() && !events.list.iter().any(arrives)
+}
+
+/// Clones are handed over by blk_insert_cloned_request(): no scheduler of the path chose them.
+fn clones(setup: &Setup, events: &event::Events, judge: &mut Judge) {
+    let issues = events.list.iter().filter(|e| e.kind == event::Kind::Issue);
+    if let Some(first) = events.list.first() {
+        judge.start(&setup.device, first.time);
+    }
+    for _ in issues {
+        judge.unjudged(verdict::Unjudged::Clone);
+    }
 }
 
 fn name_of(dir: &CaptureDir) -> String {

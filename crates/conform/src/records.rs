@@ -4,6 +4,8 @@
 //! ends with the driver having a request shows in the trace, at the `D` itself; one that does not
 //! (no tag is free, or the scheduler gives nothing) is taken to happen where it was caused.
 
+use std::collections::BTreeMap;
+
 use blkmq::request::{Op, RequestId};
 use blkmq::time::SimTime;
 
@@ -19,7 +21,7 @@ use super::model::Step;
 use super::plugs::Batches;
 use super::replay::Arrival;
 use super::setup::Setup;
-use super::verdict::{Judge, show_queues, show_request};
+use super::verdict::{Judge, Unjudged, show_queues, show_request};
 
 #[derive(Debug)]
 struct Records<'a> {
@@ -27,6 +29,12 @@ struct Records<'a> {
     layer: Layer,
     batches: Batches,
     flushes: Flushes,
+    /// Events so far.
+    number: usize,
+    /// Which event inserted each request that waits.
+    inserted: BTreeMap<RequestId, usize>,
+    /// Latest event of each CPU that handed a request over.
+    issuers: BTreeMap<u16, usize>,
 }
 
 /// Compares every D of every device. Devices that share tags are replayed together.
@@ -99,6 +107,9 @@ impl<'a> Records<'a> {
             layer: Layer::new(setup),
             batches: Batches::default(),
             flushes: Flushes::new(setup),
+            number: 0,
+            inserted: BTreeMap::new(),
+            issuers: BTreeMap::new(),
         }
     }
 
@@ -118,6 +129,13 @@ impl<'a> Records<'a> {
             Kind::Insert => {
                 let now = self.desk.tick(event.time);
                 self.desk.replay.insert(event, arrival(event), now, judge)?;
+                let ledger = &self.desk.replay.ledger;
+                let is = ledger
+                    .iter()
+                    .filter(|(_, e)| e.at == At::Queued && e.is(event));
+                if let Some((rq, _)) = is.max_by_key(|(_, e)| e.age) {
+                    self.inserted.insert(rq, self.number);
+                }
                 self.inserted(event);
             }
             Kind::RequestMerge => {
@@ -130,11 +148,15 @@ impl<'a> Records<'a> {
                     self.inserted(event);
                 }
             }
-            Kind::Issue => self.issue(event, judge),
+            Kind::Issue => {
+                self.issuers.insert(event.cpu, self.number);
+                self.issue(event, judge);
+            }
             Kind::Requeue => self.requeue(event),
             Kind::Complete { .. } => self.complete(event, judge),
             _ => {}
         }
+        self.number += 1;
         self.resync();
         self.settle(event.cpu);
         self.desk.forget();
@@ -243,7 +265,12 @@ impl<'a> Records<'a> {
         {
             judge.hit();
         } else {
-            self.report(event, token, judge);
+            if self.is_race(token, kernel) {
+                self.desk.replay.has_differed();
+                judge.unjudged(Unjudged::Order);
+            } else {
+                self.report(event, token, judge);
+            }
             match (token, holder) {
                 (Some(token), Some(held))
                     if self.desk.hctx_of(token) == self.desk.hctx_of(held) =>
@@ -341,6 +368,23 @@ impl<'a> Records<'a> {
         }
         self.account(kernel);
         true
+    }
+
+    /// Which of two requests was chosen first is not recorded: since both waited more than one CPU
+    /// has handed requests over. With one CPU, or while only one was at it, the order of records is
+    /// the order of decisions, and another one is a divergence.
+    fn is_race(&self, token: Option<Token>, kernel: RequestId) -> bool {
+        let model = token.map(|token| self.desk.decision(token).rq);
+        let since = |rq: RequestId| self.inserted.get(&rq).copied();
+        let both = since(kernel).max(model.and_then(since));
+        let Some(both) = both.filter(|_| self.several_cpus()) else {
+            return false;
+        };
+        self.issuers
+            .values()
+            .filter(|&&latest| latest >= both)
+            .count()
+            > 1
     }
 
     fn several_cpus(&self) -> bool {

@@ -29,6 +29,10 @@ pub struct Verdict {
     pub total: u64,
     /// Those that the model predicted.
     pub predicted: u64,
+    /// Those that this capture cannot decide about, by reason.
+    pub unjudged: BTreeMap<&'static str, u64>,
+    /// Why this mode, where nobody named one.
+    pub chosen: Option<&'static str>,
     /// The first that it did not.
     pub first_divergence: Option<Divergence>,
     /// All that it did not, the first included. Not in the JSON.
@@ -41,6 +45,16 @@ impl Verdict {
     /// Every dispatch was predicted.
     pub fn conforms(&self) -> bool {
         self.predicted == self.total
+    }
+
+    /// Dispatches that the capture cannot decide about.
+    pub fn unjudged(&self) -> u64 {
+        self.unjudged.values().sum()
+    }
+
+    /// Dispatches that the model did not predict.
+    pub fn diverged(&self) -> u64 {
+        self.total - self.predicted - self.unjudged()
     }
 }
 
@@ -77,13 +91,16 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 7)?;
+        let mut object = serializer.serialize_struct("Verdict", 10)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
         object.serialize_field("mode", self.mode.name())?;
         object.serialize_field("total", &self.total)?;
         object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("diverged", &self.diverged())?;
+        object.serialize_field("unjudged", &self.unjudged())?;
+        object.serialize_field("unjudged_reasons", &self.unjudged)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }
@@ -100,6 +117,9 @@ impl fmt::Display for Verdict {
             self.rules,
             self.mode.name()
         )?;
+        if let Some(why) = self.chosen {
+            writeln!(f, "mode {}: {why}", self.mode.name())?;
+        }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
@@ -113,7 +133,34 @@ impl fmt::Display for Verdict {
             writeln!(f, "model:  {}", first.model)?;
             writeln!(f, "{}", first.text.trim_end())?;
         }
+        for (reason, count) in &self.unjudged {
+            writeln!(f, "cannot be judged: {count}, {reason}")?;
+        }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
+    }
+}
+
+/// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
+/// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unjudged {
+    /// A request below a stacked device: D without any Q, G or I of its device, where `meta.txt`
+    /// names the stack.
+    Clone,
+    /// Two requests waited in the scheduler, and since both were there more than one CPU has handed
+    /// requests over: whose decision came first is not recorded.
+    Order,
+    /// The return of a call whose entry was missed: what it read outside the lock is unknown.
+    Probe,
+}
+
+impl Unjudged {
+    const fn reason(self) -> &'static str {
+        match self {
+            Unjudged::Clone => "clones of a stacked device, which go around the path's scheduler",
+            Unjudged::Order => "the order of decisions on several CPUs is not in the records",
+            Unjudged::Probe => "the probe of the call's entry is missing",
+        }
     }
 }
 
@@ -140,6 +187,8 @@ impl Judge {
                 mode,
                 total: 0,
                 predicted: 0,
+                unjudged: BTreeMap::new(),
+                chosen: None,
                 first_divergence: None,
                 divergences: Vec::new(),
                 notes: Vec::new(),
@@ -149,6 +198,11 @@ impl Judge {
             genesis: SimTime::ZERO,
             counted: Vec::new(),
         }
+    }
+
+    /// Why this mode, where nobody named one.
+    pub(super) fn chosen(&mut self, why: Option<&'static str>) {
+        self.verdict.chosen = why;
     }
 
     /// The dispatches that follow are those of `device`, whose trace begins at `genesis`.
@@ -185,6 +239,13 @@ impl Judge {
             model,
             text,
         });
+    }
+
+    /// The capture does not tell what would decide about this dispatch.
+    pub(super) fn unjudged(&mut self, why: Unjudged) {
+        self.next_index();
+        self.verdict.total += 1;
+        *self.verdict.unjudged.entry(why.reason()).or_insert(0) += 1;
     }
 
     /// Something that decides nothing, counted by kind.

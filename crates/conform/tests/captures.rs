@@ -48,7 +48,7 @@ fn traces(name: &str) -> PathBuf {
 
 fn run_in(dir: &Path, mode: Mode, rules: Option<Rules>) -> Result<Verdict, Error> {
     let options = Options {
-        mode,
+        mode: Some(mode),
         trace_device: None,
         rules,
     };
@@ -407,6 +407,9 @@ fn the_json_has_exactly_the_promised_fields() {
         "mode",
         "total",
         "predicted",
+        "diverged",
+        "unjudged",
+        "unjudged_reasons",
         "first_divergence",
     ];
     promised.sort_unstable();
@@ -427,4 +430,80 @@ fn the_json_has_exactly_the_promised_fields() {
     let json = serde_json::to_value(&bad).unwrap();
     assert!(json["first_divergence"]["index"].as_u64().unwrap() > 0);
     assert!(json["first_divergence"]["kernel"].is_string());
+}
+
+/// Where the records lack what would decide, that is said, and nothing else is hidden behind it.
+#[test]
+fn what_records_cannot_decide_is_neither_right_nor_wrong() {
+    let clones = run("mp-service-time-mq-deadline", Mode::Records);
+    assert_eq!((clones.diverged(), clones.unjudged()), (0, 600), "{clones}");
+    assert_eq!(clones.predicted, 1484, "{clones}");
+    let text = clones.to_string();
+    assert!(text.contains("cannot be judged: 600, clones of"), "{text}");
+
+    let races = run("m4-shared3-mq-deadline", Mode::Records);
+    assert_eq!(races.predicted, 897, "{races}");
+    assert!(races.unjudged() > 0, "{races}");
+}
+
+/// On one CPU with all records there is nothing that cannot be judged: a wrong scheduler diverges.
+/// On two CPUs most of it does.
+#[test]
+fn wrong_decisions_are_not_called_undecidable() {
+    let copy = changed("dd01-defaults", "queue.txt", |text| {
+        text.replace("fifo_batch=16", "fifo_batch=8")
+    });
+    for mode in [Mode::Calls, Mode::Records] {
+        let wrong_rules = run_in(&traces("dd09-waves"), mode, Some(Rules::v6_12())).unwrap();
+        let wrong_batch = run_in(copy.path(), mode, None).unwrap();
+        for verdict in [wrong_rules, wrong_batch] {
+            assert_eq!(verdict.unjudged(), 0, "{verdict}");
+            assert!(verdict.diverged() > 0, "{verdict}");
+        }
+    }
+    for mode in [Mode::Calls, Mode::Records] {
+        let name = traces("m2-randread-mq-deadline");
+        let wrong = run_in(&name, mode, Some(Rules::v6_12())).unwrap();
+        assert!(wrong.diverged() > wrong.total / 50, "{wrong}");
+    }
+    let swapped = with_issues("dd02-batch1", |issues| swap(issues, 50, 51));
+    let (_, verdict) = first_miss(&swapped);
+    assert_eq!(verdict.unjudged(), 0, "{verdict}");
+}
+
+/// A call whose entry the probes missed is judged at its return alone.
+#[test]
+fn a_missing_probe_is_no_divergence() {
+    let copy = changed("dd09-waves", "ftrace.txt", |text| {
+        let mut number = 0;
+        let keeps = |line: &&str| {
+            number += usize::from(line.contains(" dde: "));
+            !line.contains(" dde: ") || number % 10 != 0
+        };
+        text.lines()
+            .filter(keeps)
+            .map(|line| format!("{line}\n"))
+            .collect()
+    });
+    let verdict = run_in(copy.path(), Mode::Calls, None).unwrap();
+    assert_eq!(verdict.diverged(), 0, "{verdict}");
+}
+
+#[test]
+fn the_default_is_the_strongest_mode_and_says_why() {
+    for (name, mode, why) in [
+        ("dd01-defaults", Mode::Calls, "has the dispatch calls"),
+        ("no01-burst", Mode::Records, "makes no dispatch calls"),
+        ("m2-seqmerge-mq-deadline", Mode::Records, "no ftrace.txt"),
+    ] {
+        let options = Options {
+            mode: None,
+            trace_device: None,
+            rules: None,
+        };
+        let dir = CaptureDir::open(&traces(name)).unwrap();
+        let verdict = conform::run(&dir, &options).unwrap();
+        assert_eq!(verdict.mode, mode, "{name}");
+        assert!(verdict.to_string().contains(why), "{verdict}");
+    }
 }

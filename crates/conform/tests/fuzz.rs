@@ -285,7 +285,7 @@ impl Ends {
             return;
         };
         let options = Options {
-            mode,
+            mode: Some(mode),
             trace_device: None,
             rules: None,
         };
