@@ -117,7 +117,7 @@ impl BuiltIn {
 
     /// The scenario.
     pub(crate) fn scenario(&self) -> Result<Scenario, Error> {
-        Ok(crate::scenario::parse(self.file.as_ref(), self.text)?)
+        Ok(crate::text::parse(self.file.as_ref(), self.text)?)
     }
 }
 

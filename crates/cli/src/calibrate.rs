@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
-use crate::scenario::{load, read_text};
+use crate::scenario::load;
+use crate::text::read_text;
 
 /// Fits and prints. The profile is written whole or not at all.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {

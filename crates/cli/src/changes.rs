@@ -8,7 +8,7 @@ use sim::scenario::{ProfileFacts, Scenario, ScenarioError};
 
 use crate::args::Tune;
 use crate::error::Error;
-use crate::scenario::read_text;
+use crate::text::read_text;
 
 /// Profiles to choose from.
 #[derive(Debug)]

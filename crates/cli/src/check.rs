@@ -1,13 +1,12 @@
 //! `blksim check`: TLC runs the specifications, and their promises are held against what it says.
 //!
 //! Verdicts and counts of `specs/*/expect.toml`, recorded traces with corruptions of them, and
-//! mutants. Read next: `check/tree.rs` for what lies where, `check/pool.rs` for how TLC runs.
+//! mutants. Read next: `spec_tree.rs` for what lies where, `check/pool.rs` for how TLC runs.
 
 mod pool;
 mod runs;
 mod table;
 mod tools;
-pub(crate) mod tree;
 
 use std::path::Path;
 
@@ -18,10 +17,10 @@ use crate::args::CheckArgs;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
+use crate::spec_tree::{self, Spec};
 use crate::{DIFFERENT, OK};
 use pool::{Done, Job};
 use table::Row;
-use tree::Spec;
 
 /// What a run of TLC is for.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +34,7 @@ enum Task<'a> {
 
 /// Runs TLC for all that was asked for and prints a table.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8, Error> {
-    let specs = tree::read(args.specs.as_deref(), args.spec.as_deref())?;
+    let specs = spec_tree::read(args.specs.as_deref(), args.spec.as_deref())?;
     if !args.run.is_empty() {
         return runs::check(args, &specs[0]);
     }
@@ -256,7 +255,7 @@ fn is_by_labels(variant: &str) -> bool {
 /// What TLC is started with for a variant.
 fn module(spec: &Spec, variant: &str) -> String {
     match is_by_labels(variant) {
-        true => format!("MC{}{}", spec.name, runs::BY_LABELS),
+        true => format!("MC{}{}", spec.name, spec_tree::BY_LABELS),
         false => format!("MC{}", spec.name),
     }
 }

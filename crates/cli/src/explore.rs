@@ -13,14 +13,14 @@ use explore::tlc::{self, Verdict};
 use explore::{dispatch, restart};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
-use crate::check::tree::{self, Spec};
 use crate::error::Error;
 use crate::output::{self, OutputFile};
+use crate::spec_tree::{self, Spec};
 use crate::{DIFFERENT, OK};
 
 /// Explores a variant and prints what was found.
 pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
-    let specs = tree::read(args.specs.as_deref(), None)?;
+    let specs = spec_tree::read(args.specs.as_deref(), None)?;
     let known = |spec: &&Spec| {
         let mut variants = spec.expectations.variant.iter();
         variants.any(|variant| variant.name == args.variant)
@@ -132,7 +132,7 @@ fn table(variant: &str, found: &Explored, options: Options) -> String {
 /// Takes the steps of a file and prints what each did.
 pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
     let path = &args.file;
-    let mut schedule = tree::schedule(path)?;
+    let mut schedule = spec_tree::schedule(path)?;
     for assignment in &args.set {
         change(&mut schedule, assignment)?;
     }

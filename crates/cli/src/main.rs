@@ -28,8 +28,10 @@ mod reproduce;
 mod run;
 mod scenario;
 mod sensitivity;
+mod spec_tree;
 mod stats_text;
 mod sweep;
+mod text;
 mod trace_out;
 mod traces;
 

@@ -14,6 +14,7 @@
 mod config;
 pub mod dispatch;
 mod fingerprint;
+mod guard;
 mod oracle;
 mod report;
 pub mod restart;

@@ -115,7 +115,7 @@ pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -
         let who = before.name();
         let asked = before.phase;
         let started = before.is_idle();
-        let panicked = crate::search::guarded(|| world.apply(fixed, choice, &mut log)).is_err();
+        let panicked = crate::guard::guarded(|| world.apply(fixed, choice, &mut log)).is_err();
         let what = match asked {
             Phase::Asks(slot) => {
                 let answer = world.contexts[usize::from(choice.context)].cpu.answer;

@@ -1,9 +1,8 @@
 //! Every state of a configuration, breadth first.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use crate::config::Config;
 use crate::fingerprint::{Seen, StateId, fingerprint};
+use crate::guard::guarded;
 use crate::oracle;
 use crate::report::{Report, Verdict, schedule};
 use crate::world::{Choice, Fixed, World};
@@ -13,15 +12,6 @@ use crate::world::{Choice, Fixed, World};
 struct Origin {
     parent: StateId,
     choice: Choice,
-}
-
-/// Runs `act`; the text of a panic is its error.
-pub(crate) fn guarded<R>(act: impl FnOnce() -> R) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
-        let owned = panic.downcast_ref::<String>().cloned();
-        text.or(owned).unwrap_or_default()
-    })
 }
 
 /// Visits every state of `config` and stops at the first violation.

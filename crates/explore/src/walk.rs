@@ -1,9 +1,9 @@
 //! One random order of a configuration, drained at its end.
 
 use crate::config::Config;
+use crate::guard::guarded;
 use crate::oracle;
 use crate::report::{Report, Verdict, schedule};
-use crate::search::guarded;
 use crate::world::{Choice, Fixed, World};
 
 /// Steps that a drain may take for each bio; more is a loop.

@@ -3,10 +3,9 @@
 //! Computed from a profile; no number of its own. Remote cache lines cost their transfer time.
 
 mod spent;
-mod step;
 
-pub use spent::{Component, Spent, Sum};
-pub use step::{Cycles, Step};
+pub use crate::step::{Component, Cycles, Step};
+pub use spent::{Spent, Sum};
 
 use blkmq::env::{Near, Overlap, OwnCache, Tariff, bit_of};
 use blkmq::path::Label;

@@ -1,6 +1,17 @@
 //! Time and machine: what the block layer of `blkmq` runs on in a simulation.
 //!
-//! The map: `event_queue` orders what happens, `rng` draws what is random.
+//! The layers, each of which uses only those above it (`cargo xtask tidy` looks for circles):
+//!
+//! | Layer | What |
+//! |---|---|
+//! | `rng`, `event_queue`, `table` | what is random; the order of what happens; rows as CSV |
+//! | `step`, `profile`, `cost` | what is done outside the block layer; facts and prices; times |
+//! | `plan`, `scenario` | what is run, all of it decided; what was asked for |
+//! | `recorder` | what happened |
+//! | `workload`, `replay` | who does I/O: jobs; a capture, and how it compares |
+//! | `device` | null_blk, NVMe, scsi_debug, captured; faults around any of them |
+//! | `machine` | CPUs, tasks, locks, workers: the run itself |
+//! | `report` | what it means |
 #![forbid(unsafe_code)]
 
 pub mod cost;
@@ -14,4 +25,6 @@ pub mod replay;
 pub mod report;
 pub mod rng;
 pub mod scenario;
+pub mod step;
+pub mod table;
 pub mod workload;

@@ -21,8 +21,6 @@ mod task;
 mod watch;
 mod work;
 
-pub use arbiter::LockStats;
-pub use cpu::{TaskUsage, Usage};
 pub use setup::queue_config;
 pub use stall::{Stall, StalledRequest};
 

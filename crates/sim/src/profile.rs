@@ -11,7 +11,7 @@ use blkmq::tags::CpuTopology;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use crate::cost::Cycles;
+pub use crate::step::Cycles;
 
 /// A machine: facts and prices.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -4,6 +4,7 @@
 
 mod series;
 mod timeline;
+mod usage;
 mod watch;
 
 use blkmq::env::TracePoint;
@@ -12,10 +13,10 @@ use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
-pub use crate::machine::{LockStats, TaskUsage, Usage};
 use crate::plan::{DiskId, Plan};
 pub use series::Series;
 pub use timeline::{Span, SpanKind, Timeline, Window};
+pub use usage::{LockStats, TaskUsage, Usage};
 pub use watch::LockSpread;
 pub(crate) use watch::Watch;
 

@@ -23,7 +23,6 @@ mod functions;
 mod text;
 mod work;
 
-pub use csv::quoted;
 pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};

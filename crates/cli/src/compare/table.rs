@@ -4,7 +4,8 @@
 mod tests;
 
 use serde_json::{Map, Value, json};
-use sim::report::{Report, quoted};
+use sim::report::Report;
+use sim::table::csv_of;
 use study::compare::{Estimate, Measure, Row, compared};
 
 use crate::outputs::Reported;
@@ -120,9 +121,17 @@ impl Reported for Table {
     }
 
     fn csv(&self) -> String {
-        let mut csv =
-            "measure,variant,seeds,mean,half,difference,difference_half,difference_unit\n"
-                .to_owned();
+        let header = [
+            "measure",
+            "variant",
+            "seeds",
+            "mean",
+            "half",
+            "difference",
+            "difference_half",
+            "difference_unit",
+        ];
+        let mut lines = vec![header.map(str::to_owned)];
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for (measure, rows) in &self.measures {
             let unit = if measure.relative {
@@ -133,7 +142,7 @@ impl Reported for Table {
             for row in rows {
                 let cells = [
                     measure.name.to_owned(),
-                    quoted(&row.name),
+                    row.name.clone(),
                     self.seeds.len().to_string(),
                     row.estimate.mean.to_string(),
                     number(row.estimate.half),
@@ -141,11 +150,10 @@ impl Reported for Table {
                     number(row.difference.and_then(|d| d.half)),
                     unit.to_owned(),
                 ];
-                csv.push_str(&cells.join(","));
-                csv.push('\n');
+                lines.push(cells);
             }
         }
-        csv
+        csv_of(&lines)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::scenario::read_written;
+use crate::text::read_written;
 
 /// Parts of the CPUs' time, percent.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

@@ -9,7 +9,7 @@ use study::reproduce::Figure;
 
 use crate::error::Error;
 use crate::output;
-use crate::scenario::read_text;
+use crate::text::read_text;
 use crate::{DIFFERENT, OK};
 
 /// Says which figures have left their tolerance, and which have come into it.

@@ -2,8 +2,8 @@
 
 use super::{State, TagWait};
 use crate::fingerprint::{Seen, StateId, fingerprint};
+use crate::guard::guarded;
 use crate::report::{Report, Step, Verdict};
-use crate::search::guarded;
 
 /// How a state was first reached: its parent, which task moved, and how.
 type Origin = (StateId, u8, u8);

@@ -11,6 +11,8 @@ use blkmq::queue::{BlkMq, LockKind};
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
+use crate::recorder::LockStats;
+
 use crate::recorder::Watch;
 
 /// Who waits: CPU and level.
@@ -64,27 +66,6 @@ pub(super) struct Grant {
     pub(super) who: Contender,
     /// How long it waited; none if the lock was free when it was asked for.
     pub(super) waited: Option<Duration>,
-}
-
-/// Account of all locks of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockStats {
-    /// Which kind.
-    pub kind: LockKind,
-    /// How often taken.
-    pub acquisitions: u64,
-    /// How often somebody had to wait.
-    pub contended: u64,
-    /// Try-locks that found it taken.
-    pub tries_failed: u64,
-    /// Total waiting time.
-    pub wait: Duration,
-    /// Total holding time.
-    pub hold: Duration,
-    /// Longest wait.
-    pub wait_max: Duration,
-    /// Longest hold.
-    pub hold_max: Duration,
 }
 
 impl Arbiter {

@@ -3,6 +3,7 @@
 use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
+use crate::recorder::{TaskUsage, Usage};
 use blkmq::drive::Stack;
 use blkmq::env::{Cpu, Solo};
 use blkmq::path::Next;
@@ -34,44 +35,6 @@ pub(super) enum Mode {
     Softirq,
     /// Hard interrupt.
     Irq,
-}
-
-/// Time by mode, picoseconds.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// User space.
-    pub user: u64,
-    /// Kernel, for a task, without waiting for locks.
-    pub system: u64,
-    /// Softirq.
-    pub softirq: u64,
-    /// Hard interrupts.
-    pub irq: u64,
-    /// Waiting for a lock, in any mode.
-    pub spin: u64,
-    /// Idle.
-    pub idle: u64,
-    /// Context switches.
-    pub switches: u64,
-}
-
-/// Time of one task.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct TaskUsage {
-    /// User space, picoseconds.
-    pub user_ps: u64,
-    /// Kernel on its behalf, waiting for locks included, picoseconds.
-    pub system_ps: u64,
-    /// Times it was switched in.
-    pub switches: u64,
-}
-
-impl TaskUsage {
-    pub(super) fn add(&mut self, other: TaskUsage) {
-        self.user_ps += other.user_ps;
-        self.system_ps += other.system_ps;
-        self.switches += other.switches;
-    }
 }
 
 /// How a level stands to the lock it asked for.

@@ -11,13 +11,14 @@ use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId};
 use blkmq::time::{Duration, SimTime};
 
-use super::cpu::{LevelState, Mode, TaskUsage};
+use super::cpu::{LevelState, Mode};
 use super::task::{Program, State, Task, TaskId, Turn};
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
 use crate::plan::{DeviceId, Plan};
 use crate::profile::MachineProfile;
+use crate::recorder::TaskUsage;
 use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
 
 /// How long a process waits when all bios of the plan are alive.

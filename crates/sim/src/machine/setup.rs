@@ -10,7 +10,7 @@ use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::SimTime;
 
 use super::arbiter::Arbiter;
-use super::cpu::{CpuState, LevelState, TaskUsage, Usage};
+use super::cpu::{CpuState, LevelState};
 use super::fio::FioTask;
 use super::lines::OuterLines;
 use super::numbers::Numbers;
@@ -23,6 +23,7 @@ use crate::event_queue::EventQueue;
 use crate::plan::{DeviceId, DiskPlan, Engine, Plan};
 use crate::profile::{Distance, MachineProfile};
 use crate::recorder::Recorder;
+use crate::recorder::{TaskUsage, Usage};
 use crate::rng::Rng;
 
 impl Simulator {

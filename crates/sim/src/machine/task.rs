@@ -8,13 +8,14 @@ use blkmq::path::Plug;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
-use super::cpu::{Level, LevelState, Mode, TaskUsage};
+use super::cpu::{Level, LevelState, Mode};
 use super::fio::FioTask;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
 use crate::recorder::SpanKind;
+use crate::recorder::TaskUsage;
 
 /// Time slice of a task that others wait behind.
 const SLICE: Duration = Duration::from_millis(3);

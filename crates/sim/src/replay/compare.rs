@@ -247,7 +247,7 @@ impl Comparison {
         header.extend(
             ["elapsed_ns", "mean_off_ppm", "issued_in_order", "issued"].map(str::to_string),
         );
-        let mut csv = header.join(",") + "\n";
+        let mut rows = vec![header];
         for column in &self.columns {
             let mut row: Vec<String> = cells.to_vec();
             row.extend([self.from, self.pace, &column.name].map(str::to_string));
@@ -266,11 +266,9 @@ impl Comparison {
                 ],
                 None => Default::default(),
             });
-            let row: Vec<String> = row.iter().map(|cell| crate::report::quoted(cell)).collect();
-            csv.push_str(&row.join(","));
-            csv.push('\n');
+            rows.push(row);
         }
-        csv
+        crate::table::csv_of(&rows)
     }
 
     fn all_notes(&self, out: &mut String) {

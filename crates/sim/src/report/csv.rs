@@ -3,6 +3,8 @@
 //! Rows of several runs can be put below each other: what tells runs apart stands in each row.
 //! Quoting follows RFC 4180, line ends are LF.
 
+use crate::table::csv_of;
+
 use super::{Direction, JobReport, LockReport, Report};
 
 /// Columns of [`Report::to_csv`].
@@ -43,22 +45,13 @@ const COLUMNS: [&str; 31] = [
 impl Report {
     /// The report as CSV.
     pub fn to_csv(&self) -> String {
-        let mut csv = COLUMNS.join(",");
-        csv.push('\n');
+        let mut rows = vec![COLUMNS.map(str::to_owned)];
         for job in &self.jobs {
-            for (name, direction) in job.directions() {
-                if direction.total_ios > 0 {
-                    let row: Vec<String> = self
-                        .row(job, name, direction)
-                        .iter()
-                        .map(|cell| quoted(cell))
-                        .collect();
-                    csv.push_str(&row.join(","));
-                    csv.push('\n');
-                }
-            }
+            let directions = job.directions().into_iter();
+            let directions = directions.filter(|(_, io)| io.total_ios > 0);
+            rows.extend(directions.map(|(name, io)| self.row(job, name, io)));
         }
-        csv
+        csv_of(&rows)
     }
 
     fn row(&self, job: &JobReport, name: &str, io: &Direction) -> [String; COLUMNS.len()] {
@@ -111,14 +104,5 @@ impl Report {
                 worst
             }
         })
-    }
-}
-
-/// A cell as it stands in a file.
-pub fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
     }
 }

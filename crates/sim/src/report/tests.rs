@@ -8,10 +8,11 @@ use blkmq::time::{Duration, SimTime};
 use serde_json::Value;
 
 use super::{Origin, Report, digest};
-use crate::machine::{LockStats, Outcome, Simulator, TaskUsage, Usage};
+use crate::machine::{Outcome, Simulator};
 use crate::plan::Plan;
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
+use crate::recorder::{LockStats, TaskUsage, Usage};
 use crate::scenario::{ProfileFacts, Scenario};
 
 const SCENARIO: &str = r#"

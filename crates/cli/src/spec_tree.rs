@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use blkmq::schedule::Schedule;
 use explore::tlc::{Edit, Expectations, Mutants, Recorded};
 
-use super::runs::BY_LABELS;
 use crate::error::Error;
-use crate::scenario::read_written;
+use crate::text::read_written;
 
+/// What tells the modules that follow runs label by label from the others.
+pub(crate) const BY_LABELS: &str = "Labels";
 /// Where the binary was built; right in a clone, whatever the current directory is.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
 

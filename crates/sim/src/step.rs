@@ -3,9 +3,11 @@
 //! A row names the step, its key in a profile's `[cycles]`, and the component that its time counts
 //! for.
 
+mod component;
+
 use serde::{Deserialize, Serialize};
 
-use super::Component;
+pub use component::Component;
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $step:ident $key:ident $component:ident;)*) => {

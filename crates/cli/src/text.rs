@@ -1,0 +1,56 @@
+//! Files that are read whole, and no longer than is sensible.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use sim::scenario::{Scenario, ScenarioError};
+
+use crate::error::Error;
+
+/// Longest file that is read as a scenario or a profile. The longest sensible one is far shorter;
+/// `/dev/zero` is far longer.
+const TEXT_MAX: u64 = 1 << 20;
+
+/// Reads a scenario's text by the kind that the file's name tells.
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Scenario, ScenarioError> {
+    if file.extension().is_some_and(|ending| ending == "fio") {
+        Scenario::from_fio(file, text)
+    } else {
+        Scenario::from_toml(file, text)
+    }
+}
+
+/// Longest text that a program wrote: a report with details of every kind is a hundredth of it.
+const WRITTEN_MAX: u64 = 64 << 20;
+
+/// Reads a scenario or a profile.
+pub(crate) fn read_text(file: &Path) -> Result<String, Error> {
+    read_up_to(file, TEXT_MAX)
+}
+
+/// Reads a report, a schedule or what belongs to a specification.
+pub(crate) fn read_written(file: &Path) -> Result<String, Error> {
+    read_up_to(file, WRITTEN_MAX)
+}
+
+fn read_up_to(file: &Path, most: u64) -> Result<String, Error> {
+    let refuse = |error: std::io::Error| Error::input(file, format!("cannot read: {error}"));
+    let mut bytes = Vec::new();
+    let mut opened = File::open(file).map_err(refuse)?;
+    opened
+        .by_ref()
+        .take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(refuse)?;
+    if bytes.len() as u64 > most {
+        return Err(Error::input(
+            file,
+            format!("longer than {most} bytes: too long to be read"),
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Error::input(file, format!("byte {at}: no UTF-8 text, as it should be"))
+    })
+}

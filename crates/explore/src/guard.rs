@@ -1,0 +1,12 @@
+//! A panic of what is explored as an answer, not as the end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `act`; the text of a panic is its error.
+pub(crate) fn guarded<R>(act: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+        let owned = panic.downcast_ref::<String>().cloned();
+        text.or(owned).unwrap_or_default()
+    })
+}

@@ -1,0 +1,63 @@
+//! Where time went: of CPUs by mode, of tasks, of locks by kind.
+
+use blkmq::queue::LockKind;
+use blkmq::time::Duration;
+
+/// Time by mode, picoseconds.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// User space.
+    pub user: u64,
+    /// Kernel, for a task, without waiting for locks.
+    pub system: u64,
+    /// Softirq.
+    pub softirq: u64,
+    /// Hard interrupts.
+    pub irq: u64,
+    /// Waiting for a lock, in any mode.
+    pub spin: u64,
+    /// Idle.
+    pub idle: u64,
+    /// Context switches.
+    pub switches: u64,
+}
+
+/// Time of one task.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct TaskUsage {
+    /// User space, picoseconds.
+    pub user_ps: u64,
+    /// Kernel on its behalf, waiting for locks included, picoseconds.
+    pub system_ps: u64,
+    /// Times it was switched in.
+    pub switches: u64,
+}
+
+impl TaskUsage {
+    pub(crate) fn add(&mut self, other: TaskUsage) {
+        self.user_ps += other.user_ps;
+        self.system_ps += other.system_ps;
+        self.switches += other.switches;
+    }
+}
+
+/// Account of all locks of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockStats {
+    /// Which kind.
+    pub kind: LockKind,
+    /// How often taken.
+    pub acquisitions: u64,
+    /// How often somebody had to wait.
+    pub contended: u64,
+    /// Try-locks that found it taken.
+    pub tries_failed: u64,
+    /// Total waiting time.
+    pub wait: Duration,
+    /// Total holding time.
+    pub hold: Duration,
+    /// Longest wait.
+    pub wait_max: Duration,
+    /// Longest hold.
+    pub hold_max: Duration,
+}

@@ -1,0 +1,91 @@
+//! Components of CPU time, as the published profiles divide it.
+
+use blkmq::path::Label;
+use blkmq::path::label::{Complete, Plug, Run, Submit};
+
+/// What CPU time is spent on, as the published profiles divide it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Component {
+    /// fio in user space.
+    User,
+    /// Interrupts and softirqs: entry, exit, sending.
+    Interrupt,
+    /// System call entry and exit.
+    Syscall,
+    /// io_uring, AIO or the synchronous path above the block device.
+    Engine,
+    /// Taking locks and handing them over, without waiting.
+    Locks,
+    /// The device driver.
+    Driver,
+    /// The scheduler and its hooks.
+    Scheduler,
+    /// Tag maps.
+    Tags,
+    /// blk-mq, bios, the block device.
+    BlkMq,
+    /// Reading the clock.
+    Clock,
+    /// Preemption counts and RCU.
+    Preempt,
+    /// Task switches, wake-ups, workers and all the rest.
+    Kernel,
+}
+
+impl Component {
+    /// All, in order.
+    pub const ALL: [Component; 12] = [
+        Component::User,
+        Component::Interrupt,
+        Component::Syscall,
+        Component::Engine,
+        Component::Locks,
+        Component::Driver,
+        Component::Scheduler,
+        Component::Tags,
+        Component::BlkMq,
+        Component::Clock,
+        Component::Preempt,
+        Component::Kernel,
+    ];
+
+    /// Name in reports and measurement files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Component::User => "user",
+            Component::Interrupt => "interrupt",
+            Component::Syscall => "syscall",
+            Component::Engine => "engine",
+            Component::Locks => "locks",
+            Component::Driver => "driver",
+            Component::Scheduler => "scheduler",
+            Component::Tags => "tags",
+            Component::BlkMq => "blk-mq",
+            Component::Clock => "clock",
+            Component::Preempt => "preempt",
+            Component::Kernel => "kernel",
+        }
+    }
+
+    /// What a label's time counts for: by the kernel functions it stands for.
+    pub fn of_label(label: Label) -> Component {
+        let (path, at) = label.parts();
+        let tag = at.contains("tag") || at.starts_with("wait-") || at.starts_with("put-");
+        let hooks = [
+            Submit::TryMerge.label(),
+            Submit::ElevatorMerge.label(),
+            Plug::Elevator.label(),
+            Complete::Finish.label(),
+            Run::HasElevator.label(),
+            Run::HasSide.label(),
+        ];
+        match path {
+            _ if hooks.contains(&label) => Component::Scheduler,
+            "submit" | "pass" | "list" | "plug" | "complete" if tag && at != "put-back" => {
+                Component::Tags
+            }
+            "pass" | "insert" | "dd-insert" => Component::Scheduler,
+            _ => Component::BlkMq,
+        }
+    }
+}
