@@ -492,7 +492,7 @@ NothingLost ==
 
 (* Who holds the lock is inside its section, and only the holder. *)
 InSection == {"Begin", "Insert", "Filled", "Claim", "Look", "Collect", "End", "Again", "Unlock",
-              "TakeSide", "Pick", "PickUnlock"}
+              "TakeSide", "InsertSide", "Pick", "PickUnlock"}
                \union (IF Gating = "inside" THEN {"OpenGate"} ELSE {})
 LockExact == \A p \in Process : (owner = p) = (proc[p].at \in InSection)
 

@@ -209,7 +209,24 @@ LShutGate(p) ==
   /\ UNCHANGED <<todo, locks, lists, inserting, buckets, seq, ends, under>>
 
 LPickLock(p) == PickLock(p) /\ late' = Nobody /\ UNCHANGED under
-LTakeSide(p) == TakeSide(p) /\ InTime(p) /\ UNCHANGED under
+
+(* insert_lock is dropped before the scheduler has them: nobody else sees them in between. *)
+LTakeSide(p) ==
+  /\ At(p, "TakeSide")
+  /\ sideOwner = Nobody
+  /\ side' = <<>>
+  /\ Put(p, [proc[p] EXCEPT !.at = "InsertSide", !.list = side])
+  /\ InTime(p)
+  /\ SayOf("TakeSide", p)
+  /\ UNCHANGED <<todo, locks, queued, bucket, bits, ends, under>>
+
+InsertSide(p) ==
+  /\ At(p, "InsertSide")
+  /\ queued' = queued \o proc[p].list
+  /\ Put(p, [proc[p] EXCEPT !.at = "Pick", !.list = <<>>])
+  /\ InTime(p)
+  /\ SayOf("InsertSide", p)
+  /\ UNCHANGED <<todo, locks, bucket, side, bits, ends, under>>
 
 (* The release: with the gate inside the section, or before it. *)
 Drops(p) == owner' = Nobody /\ late' = p
@@ -290,6 +307,7 @@ LabelsNext ==
   \/ (\E p \in Process : LShutGate(p))
   \/ (\E p \in Process : LPickLock(p))
   \/ (\E p \in Process : LTakeSide(p))
+  \/ (\E p \in Process : InsertSide(p))
   \/ (\E p \in Process : LPick(p))
   \/ (\E p \in Process : LOpenGate(p))
   \/ (\E p \in Process : LOffer(p))

@@ -50,6 +50,7 @@ Running(name, p) ==
     [] name = "ShutGate" -> LShutGate(p)
     [] name = "PickLock" -> LPickLock(p)
     [] name = "TakeSide" -> LTakeSide(p)
+    [] name = "InsertSide" -> InsertSide(p)
     [] name = "Pick" -> LPick(p)
     [] name = "OpenGate" -> LOpenGate(p)
     [] name = "Offer" -> LOffer(p)

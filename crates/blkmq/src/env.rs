@@ -4,6 +4,12 @@
 //!
 //! Each operation says which kernel operation it stands for and how that is ordered
 //! (Documentation/atomic_bitops.txt, atomic_t.txt). Only `threads.rs` names memory orders.
+//!
+//! A release ends its label: what the label did behind it would be priced, and seen by others, as
+//! if the lock were still held. In debug builds `Solo` refuses, until the next label begins, every
+//! access to a word, a glance, a spot, guarded data (also those of a lock that is still held), a
+//! trace point and an effect. Allowed are the release of a further lock, a barrier, which touches
+//! nothing, and the pool: a path reaches into it for requests that nobody else has.
 
 mod cpu;
 mod line;

@@ -76,17 +76,23 @@ pub enum Answer {
     GoOn,
 }
 
+/// What debug builds say of a label that releases a lock before its end.
+const GOES_ON: &str = "a label goes on after it has released a lock";
+
 /// Effects of one label, in order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(C)]
 pub struct Outbox {
     len: u8,
+    /// The label has released a lock, and so is over (debug builds).
+    closed: bool,
     effects: [Option<Effect>; OUTBOX_LIMIT],
 }
 
 impl Outbox {
     /// Adds an effect. Panics when a label leaves more than `OUTBOX_LIMIT`.
     pub fn push(&mut self, effect: Effect) {
+        debug_assert!(!self.closed, "{GOES_ON}");
         let slot = usize::from(self.len);
         assert!(
             slot < OUTBOX_LIMIT,
@@ -272,6 +278,7 @@ impl Cpu {
     /// Called by the driver before each label.
     pub fn begin_label(&mut self) {
         self.accesses = 0;
+        self.outbox.closed = false;
     }
 
     /// The label left nothing for the driver: no effects, no trace points.
@@ -315,6 +322,7 @@ impl Cpu {
     /// A trace point: one call inside the transition it reports.
     #[inline]
     pub fn emit(&mut self, point: TracePoint) {
+        self.goes_on();
         if self.tracing {
             self.record(point);
         }
@@ -326,10 +334,31 @@ impl Cpu {
         self.trace.push(point);
     }
 
+    /// A lock was released: that ends the label.
+    #[inline]
+    pub(crate) fn released(&mut self) {
+        if cfg!(debug_assertions) {
+            self.outbox.closed = true;
+        }
+    }
+
+    /// Somebody else than a path acts, between two labels.
+    #[inline]
+    pub(crate) fn outside_labels(&mut self) {
+        self.outbox.closed = false;
+    }
+
+    /// Something that a label does not do once it has released a lock.
+    #[inline]
+    pub(crate) fn goes_on(&self) {
+        debug_assert!(!self.outbox.closed, "{GOES_ON}");
+    }
+
     /// Notes one shared access; in debug builds a second one in the same label outside locks is
     /// our mistake.
     #[inline]
     pub(crate) fn note_access(&mut self) {
+        self.goes_on();
         self.accesses += u32::from(self.locks_held == 0);
         debug_assert!(self.accesses <= 1, "two shared accesses in one label");
     }

@@ -103,6 +103,7 @@ impl Bit for SoloCell<bool> {
         self.change(cpu, |_| false);
     }
     fn mirror(&self, cpu: &mut Cpu, value: bool) {
+        cpu.goes_on();
         debug_assert!(cpu.locks_held > 0, "a mirror is written under its lock");
         self.value.set(value);
     }
@@ -252,9 +253,11 @@ impl Spot for SoloSpot {
         SoloSpot(Line::default())
     }
     fn read_among(&self, spots: usize, cpu: &mut Cpu) {
+        cpu.goes_on();
         cpu.meter.load_among(spots, &self.0, cpu.id);
     }
     fn write(&self, cpu: &mut Cpu) {
+        cpu.goes_on();
         cpu.meter.update(&self.0, cpu.id);
     }
 }
@@ -391,6 +394,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             self.owner.get() == cpu.owner,
             "guarded data used without its lock"
         );
+        cpu.goes_on();
         cpu.meter.update(self.data_line(), cpu.id);
         SoloHeld {
             value: self.value.borrow_mut(),
@@ -404,9 +408,11 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
         cpu.meter.update(&self.word, cpu.id);
         self.owner.set(NOBODY);
         cpu.locks_held -= 1;
+        cpu.released();
     }
 
     fn glance(&self, cpu: &mut Cpu) {
+        cpu.goes_on();
         cpu.meter.load(self.data_line(), cpu.id);
     }
 

@@ -243,9 +243,10 @@ impl CtxPath {
             hctx.ctx_map[(self.bit / 64) as usize].fetch_and(cpu, !(1 << (self.bit % 64)));
             ctx.pending[kind].clear(cpu);
         }
-        ctx.lists.release(cpu);
         set_places(q, cpu, taken, Place::Path);
-        self.taken_from(list, q, hctx_id, cpu, taken)
+        let step = self.taken_from(list, q, hctx_id, cpu, taken);
+        ctx.lists.release(cpu);
+        step
     }
 
     fn taken_from<E: Env>(

@@ -310,9 +310,9 @@ impl DdInsertPath {
                 let bucket = &q.dd.buckets[usize::from(self.bucket)];
                 let mut found = core::mem::take(&mut *bucket.list.held(cpu));
                 bucket.pending.mirror(cpu, false);
-                bucket.list.release(cpu);
                 set_places(q, cpu, found, Place::Path);
                 self.list.splice_back(&mut q.pool.held(cpu.id), &mut found);
+                bucket.list.release(cpu);
                 self.next_bucket(q, signal)
             }
             At::End => {

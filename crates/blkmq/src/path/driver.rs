@@ -23,6 +23,8 @@ pub enum CompleteOn {
 impl<E: Env> BlkMq<E> {
     /// blk_mq_start_request(): the driver has the request. Trace D.
     pub fn start_request(&self, queue: QueueId, rq: RequestId, cpu: &mut Cpu) {
+        // The driver's: the label that offered the request is over.
+        cpu.outside_labels();
         let mut pool = self.queue(queue).pool.held(cpu.id);
         let r = &mut pool[rq];
         assert!(r.tag.is_some(), "the driver got a request without tag");

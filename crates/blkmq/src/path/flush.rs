@@ -338,6 +338,6 @@ pub(super) fn issue<E: Env>(
     }
     drop(lists);
     drop(pool);
-    q.requeue.release(cpu);
     cpu.outbox.push(Effect::KickRequeue { queue });
+    q.requeue.release(cpu);
 }

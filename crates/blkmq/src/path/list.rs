@@ -41,6 +41,8 @@ labels! {
         TagLeave,
         /// Take a tag for the one behind the head that is offered (v6.1).
         TagAhead,
+        /// The head gets none: its budget goes back before anything else.
+        NoTag,
         /// What did the driver say? Offer the next one, or read the moving average behind the last.
         Answer,
         /// Give the driver tag of the refused request back.
@@ -177,6 +179,7 @@ impl ListPath {
                 E::mb(cpu);
                 self.wait(At::TagRetry)
             }
+            At::NoTag => self.no_tag(q, queue, hctx_id, cpu),
             At::TagStale => self.tag_stale(mq, queue, hctx_id, cpu),
             At::TagLeave => self.tag_leave(mq, queue, hctx_id, cpu),
             At::TagInLine => self.tag_in_line(mq, queue, hctx_id, cpu),

@@ -40,8 +40,10 @@ labels! {
         ShutGate,
         /// Under the scheduler's lock: ask for that of the side lists.
         Drain,
-        /// Under both: take them. Then insert what they had.
+        /// Under both: take them.
         TakeSide,
+        /// Under the scheduler's lock: insert what they had.
+        InsertSide,
         /// Under the scheduler's lock: pick one.
         Pick,
         /// Still under it: let others dispatch, and unlock.
@@ -92,6 +94,8 @@ pub(super) fn has_side<E: Env>(q: &RequestQueue<E>, place: u16, cpu: &mut Cpu) -
 pub(super) struct PassPath {
     pub(super) at: At,
     picked: QueueList,
+    /// How many of what the side lists had go to the head (January 2024 series).
+    to_head: u32,
     token: Option<u32>,
     rq: Option<RequestId>,
     get: tag::Search,
@@ -132,6 +136,7 @@ impl PassPath {
         PassPath {
             at: At::Busy,
             picked: QueueList::new(),
+            to_head: 0,
             token: None,
             rq: None,
             get: tag::Search::default(),
@@ -219,6 +224,7 @@ impl PassPath {
             | At::ShutGate
             | At::Drain
             | At::TakeSide
+            | At::InsertSide
             | At::Leave
             | At::OpenGate
             | At::Absorbed => self.series(list, q, hctx, cpu),

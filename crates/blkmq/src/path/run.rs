@@ -378,6 +378,7 @@ impl RunPath {
         let hctx = q.hctx(self.hctx);
         let taken = core::mem::take(&mut *hctx.dispatch.held(cpu));
         hctx.dispatch_pending.clear(cpu);
+        set_places(q, cpu, taken, Place::Path);
         hctx.dispatch.release(cpu);
         if taken.is_empty() {
             // Another run was faster.
@@ -387,7 +388,6 @@ impl RunPath {
                 self.to(At::Busy)
             };
         }
-        set_places(q, cpu, taken, Place::Path);
         self.list = ListPath::new(taken, true);
         self.to(At::MarkRestart)
     }

@@ -41,6 +41,8 @@ labels! {
         Tag,
         /// Take tags for all that the plug announced.
         TagBatch,
+        /// None is free, and the bio may not wait: it ends.
+        WouldBlock,
         /// All are taken: run the hctx, something may complete.
         WaitRun,
         /// Try again.
@@ -170,6 +172,7 @@ impl SubmitPath {
             At::Alloc => self.alloc(mq, cpu),
             At::Tag
             | At::TagBatch
+            | At::WouldBlock
             | At::WaitRun
             | At::WaitRetry
             | At::WaitAdd
@@ -398,7 +401,7 @@ impl SubmitPath {
     }
 
     /// A NOWAIT bio that found no tag.
-    fn would_block<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn would_block<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let mut traced = Traced::bio(&pool, self.bio);
         traced.status = Status::Again;

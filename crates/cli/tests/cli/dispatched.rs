@@ -119,7 +119,7 @@ fn every_run_is_a_behaviour() {
 
 /// Actions of `DispatchLabels`, but for `Recheck`: between an insertion and the look behind it
 /// somebody else has to pick all there is, which one run of some hundred has.
-const ACTIONS: [&str; 41] = [
+const ACTIONS: [&str; 42] = [
     "Submit",
     "MergeAsk",
     "MergeLock",
@@ -155,6 +155,7 @@ const ACTIONS: [&str; 41] = [
     "ShutGate",
     "PickLock",
     "TakeSide",
+    "InsertSide",
     "Pick",
     "OpenGate",
     "Offer",

@@ -347,7 +347,8 @@ impl Follower<'_> {
                 "Pick" => (picks, full) = (picks + 1, true),
                 "OpenGate" => {}
                 "Offer" => return full.then_some(picks),
-                "HasWork" | "HasSide" | "Gate" | "ShutGate" | "PickLock" | "TakeSide" => {
+                "HasWork" | "HasSide" | "Gate" | "ShutGate" | "PickLock" | "TakeSide"
+                | "InsertSide" => {
                     full = false;
                 }
                 _ => return None,

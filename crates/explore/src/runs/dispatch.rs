@@ -172,9 +172,13 @@ impl Binding {
                 self.say("Insert", process);
             }
             Kind::TakesSide => {
-                let list = core::mem::take(&mut self.side);
-                self.inserts(mq, &list);
+                self.lanes[lane].hand = core::mem::take(&mut self.side);
                 self.say("TakeSide", process);
+            }
+            Kind::InsertsSide => {
+                let list = core::mem::take(&mut self.lanes[lane].hand);
+                self.inserts(mq, &list);
+                self.say("InsertSide", process);
             }
             Kind::Picks => {
                 self.picks(was, is);

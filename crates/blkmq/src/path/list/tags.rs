@@ -38,12 +38,10 @@ impl ListPath {
             }
             (true, _) if unlocked && rules.entry != LineEntry::Kept => self.wait(At::TagStale),
             (true, _) => self.offer(mq.queue(queue), cpu),
-            (false, At::Tag) if shared && rules.line == TagLine::Nowhere => {
-                self.no_tag(mq.queue(queue), queue, hctx, cpu)
-            }
+            (false, At::Tag) if shared && rules.line == TagLine::Nowhere => self.without_tag(),
             (false, At::Tag) if shared => self.wait(At::TagInLine),
             (false, At::Tag) => self.wait(At::TagRestart),
-            _ => self.no_tag(mq.queue(queue), queue, hctx, cpu),
+            _ => self.without_tag(),
         }
     }
 
@@ -58,7 +56,7 @@ impl ListPath {
     ) -> ListStep {
         let q = mq.queue(queue);
         if q.hctx(hctx).dispatch_wait.test(cpu) {
-            return self.no_tag(q, queue, hctx, cpu);
+            return self.without_tag();
         }
         let index = &q.hctx(hctx).wait_index;
         let map = mq.set_of(queue).driver_of(hctx);
@@ -86,7 +84,7 @@ impl ListPath {
             // Another run of the hctx was faster.
             self.line = None;
             ws.queue.release(cpu);
-            return self.no_tag(q, queue, hctx, cpu);
+            return self.without_tag();
         }
         map.ws_active.add(cpu, 1);
         let rules = q.settings.rules.restart;
@@ -177,15 +175,20 @@ impl ListPath {
         ws.queue.release(cpu);
     }
 
+    /// The attempt was in vain. A label of its own: this one may have released a lock.
+    fn without_tag(&mut self) -> ListStep {
+        self.stop = Stop::NoTag;
+        self.wait(At::NoTag)
+    }
+
     /// The head's budget goes back before anything else.
-    fn no_tag<E: Env>(
+    pub(super) fn no_tag<E: Env>(
         &mut self,
         q: &RequestQueue<E>,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
-        self.stop = Stop::NoTag;
         let rq = self.list.first().expect("the head asked for the tag");
         let token = q.pool.held(cpu.id)[rq].budget.take();
         match token {

@@ -4,7 +4,7 @@
 //! Source: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists).
 
 use super::{At, PassPath};
-use crate::elevator::mq_deadline::shared::DISPATCHING;
+use crate::elevator::mq_deadline::shared::{DISPATCHING, SideLists};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::path::insert::{free_absorbed, insert_at, insert_whole};
@@ -54,7 +54,11 @@ impl PassPath {
                 PullStep::Wait(lock(q.id, LockKind::Inserted, 0))
             }
             At::TakeSide => {
-                take_side(list.kept(), q, cpu);
+                self.take_side(list, q, cpu);
+                self.wait(At::InsertSide)
+            }
+            At::InsertSide => {
+                self.insert_side(list, q, cpu);
                 self.wait(At::Pick)
             }
             At::Leave => {
@@ -77,6 +81,35 @@ impl PassPath {
                 self.picked(list, q, hctx, picked, cpu)
             }
             at => unreachable!("{at:?} is every kernel's"),
+        }
+    }
+
+    /// Under insert_lock, which it releases: what the side lists have is this path's.
+    fn take_side<E: Env>(&mut self, list: &mut ListPath, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        let SideLists {
+            at_head: mut found,
+            mut at_tail,
+        } = core::mem::take(&mut *q.dd.inserted.held(cpu));
+        self.to_head = found.len() as u32;
+        found.splice_back(&mut q.pool.held(cpu.id), &mut at_tail);
+        set_places(q, cpu, found, Place::Path);
+        *list.kept() = found;
+        q.dd.inserted_pending.mirror(cpu, false);
+        q.dd.inserted.release(cpu);
+    }
+
+    /// Under the scheduler's lock: inserts it.
+    fn insert_side<E: Env>(&mut self, list: &mut ListPath, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        // In the order of the posting: first what goes to the head.
+        let mut found = core::mem::take(list.kept());
+        let mut at_head = QueueList::new();
+        for _ in 0..core::mem::take(&mut self.to_head) {
+            let pool = &mut q.pool.held(cpu.id);
+            let rq = found.pop_front(pool).expect("it was counted");
+            at_head.push_back(pool, rq);
+        }
+        for (mut side, head) in [(at_head, true), (found, false)] {
+            insert_whole(q, &mut side, insert_at(head), list.kept(), cpu);
         }
     }
 
@@ -136,16 +169,5 @@ impl PassPath {
         }
         self.rq = picked;
         self.wait(At::Absorbed)
-    }
-}
-
-/// Both lists, in the order of the posting: first what goes to the head.
-fn take_side<E: Env>(absorbed: &mut QueueList, q: &RequestQueue<E>, cpu: &mut Cpu) {
-    let lists = core::mem::take(&mut *q.dd.inserted.held(cpu));
-    q.dd.inserted_pending.mirror(cpu, false);
-    q.dd.inserted.release(cpu);
-    for (mut list, head) in [(lists.at_head, true), (lists.at_tail, false)] {
-        set_places(q, cpu, list, Place::Path);
-        insert_whole(q, &mut list, insert_at(head), absorbed, cpu);
     }
 }

@@ -123,7 +123,7 @@ impl RequeueRequest {
         }
         drop(lists);
         drop(pool);
-        q.requeue.release(cpu);
         cpu.outbox.push(Effect::KickRequeue { queue: self.queue });
+        q.requeue.release(cpu);
     }
 }

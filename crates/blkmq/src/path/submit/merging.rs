@@ -110,9 +110,9 @@ impl SubmitPath {
             trace_rq(cpu, self.queue, TraceAction::BackMerge, gone);
         }
         insert::note_work(q, cpu);
-        q.elevator.release(cpu);
         self.absorbed = absorbed;
         self.drop_spare(mq, cpu);
+        q.elevator.release(cpu);
         self.to(At::Absorbed)
     }
 
@@ -137,13 +137,14 @@ impl SubmitPath {
         let traced = Traced::bio(&pool, self.bio);
         drop(lists);
         drop(pool);
-        ctx.lists.release(cpu);
-        match merged {
+        let next = match merged {
             Some((_, side)) => {
                 self.trace_merge(cpu, side, traced);
                 self.merged(mq, cpu)
             }
             None => self.to(At::Alloc),
-        }
+        };
+        ctx.lists.release(cpu);
+        next
     }
 }

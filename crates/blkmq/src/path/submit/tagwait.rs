@@ -21,6 +21,7 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
+            At::WouldBlock => self.would_block(q, cpu),
             At::WaitRun => {
                 self.search = Search::No;
                 self.at = At::WaitRetry;
@@ -153,7 +154,7 @@ impl SubmitPath {
                 self.adopt_run(mq, cpu, first, bits);
                 self.start(mq, cpu)
             }
-            IdentityStep::Full => self.full(mq, cpu),
+            IdentityStep::Full => self.full(mq),
         }
     }
 
@@ -199,7 +200,7 @@ impl SubmitPath {
         lock(self.queue, kind, (index * WAIT_QUEUES) as u32 + self.ws)
     }
 
-    fn full<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn full<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
         if self.batch {
             // No run of free tags: one alone will do.
             self.batch = false;
@@ -207,7 +208,7 @@ impl SubmitPath {
         }
         let q = mq.queue(self.queue);
         if q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
-            return self.would_block(q, cpu);
+            return self.to(At::WouldBlock);
         }
         match self.at {
             At::Tag => {

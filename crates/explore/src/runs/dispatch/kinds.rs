@@ -16,8 +16,10 @@ pub(super) enum Kind {
     Enters,
     /// Requests come into the scheduler, in the order of the list.
     Inserts,
-    /// The side lists come into the scheduler.
+    /// The side lists are taken.
     TakesSide,
+    /// What they had comes into the scheduler.
+    InsertsSide,
     /// The scheduler gives a request, or none.
     Picks,
     /// It touches nothing that the specification has; but at its end a run may be left to kblockd.
@@ -52,6 +54,7 @@ fn kind(row: &Row) -> Kind {
         "enters" => Kind::Enters,
         "inserts" => Kind::Inserts,
         "takes-side" => Kind::TakesSide,
+        "inserts-side" => Kind::InsertsSide,
         "picks" => Kind::Picks,
         "leaves" => Kind::Others,
         "delays" => Kind::Delays,
