@@ -67,7 +67,7 @@ impl Steady {
         request.sector = Sector((self.random >> 36 & 0x7f_ffff) * 8);
         request.sectors = Sectors(8);
         request.started = false;
-        request.elv_priv = None;
+        request.elv_priv = [0; 2];
         request.place = Place::Path;
         let merging = Merging {
             limits: &LIMITS,

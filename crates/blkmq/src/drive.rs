@@ -289,7 +289,6 @@ impl Frame {
             Frame::Flush(path) => labels(path, mq, cpu, driver),
             Frame::Requeue(path) => labels(path, mq, cpu, driver),
             Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
-            Frame::DdInsert(path) => labels(path, mq, cpu, driver),
             Frame::Clone(path) => labels(path, mq, cpu, driver),
         }
     }

@@ -7,7 +7,6 @@
 mod clone;
 mod complete;
 mod ctx;
-mod dd_insert;
 mod driver;
 mod fair;
 mod flush;
@@ -24,11 +23,10 @@ mod tag;
 
 pub use clone::ClonePath;
 pub use complete::CompletePath;
-pub use dd_insert::DdInsertPath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
-pub use hand::{InsertInHand, RunInHand, TagsInHand};
-pub use insert::InsertPath;
+pub use hand::{RunInHand, TagsInHand};
+pub use insert::{InsertPath, Inserts};
 pub use label::Label;
 pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
@@ -37,11 +35,11 @@ pub use submit::{Execute, SubmitPath};
 
 use label::labels;
 
-use crate::env::{Cpu, Env, TraceAction, TracePoint};
+use crate::env::{Cpu, Env, Slab, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
-    BioId, HctxId, Op, OpFlags, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
+    BioId, HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
 };
 use crate::time::Jiffies;
 
@@ -135,16 +133,7 @@ pub enum Call {
         rq: RequestId,
     },
     /// Insertion of one request.
-    Insert(InsertPath),
-    /// dd_insert_requests() of the January 2024 series.
-    DdInsert {
-        /// Number of the queue.
-        queue: QueueId,
-        /// The requests, in order.
-        list: QueueList,
-        /// BLK_MQ_INSERT_AT_HEAD.
-        head: bool,
-    },
+    Insert(Inserts),
     /// A flush of the running task's plug.
     Unplug {
         /// Number of the queue.
@@ -174,10 +163,7 @@ impl From<Call> for Frame {
             }
             Call::Free { queue, rq } => Frame::Complete(CompletePath::free(queue, rq)),
             Call::Flush { queue, rq } => Frame::Flush(FlushPath::new(queue, rq)),
-            Call::Insert(path) => Frame::Insert(path),
-            Call::DdInsert { queue, list, head } => {
-                Frame::DdInsert(DdInsertPath::new(queue, list, head))
-            }
+            Call::Insert(inserts) => Frame::Insert(inserts.into()),
             Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
             Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
         }
@@ -203,8 +189,6 @@ pub enum Frame {
     Requeue(RequeuePath),
     /// A request that its driver gives back.
     RequeueRequest(RequeueRequest),
-    /// Insertion of a list by the January 2024 series.
-    DdInsert(DdInsertPath),
     /// A clone of a request of the queue above.
     Clone(ClonePath),
 }
@@ -221,7 +205,6 @@ impl Frame {
             Frame::Flush(path) => path.label(),
             Frame::Requeue(path) => path.label(),
             Frame::RequeueRequest(path) => path.label(),
-            Frame::DdInsert(path) => path.label(),
             Frame::Clone(path) => path.label(),
         }
     }
@@ -245,7 +228,6 @@ impl Frame {
             Frame::Flush(path) => path.queue,
             Frame::Requeue(path) => path.queue,
             Frame::RequeueRequest(path) => path.queue,
-            Frame::DdInsert(path) => path.queue,
             Frame::Clone(path) => path.queue,
         }
     }
@@ -275,25 +257,29 @@ macro_rules! path {
 }
 
 path!(
-    SubmitPath,
-    PlugPath,
-    InsertPath,
     CompletePath,
     FlushPath,
     RequeuePath,
     RequeueRequest,
-    DdInsertPath,
     ClonePath
 );
 
-impl Path for RunPath {
-    fn label(&self) -> Label {
-        self.label()
-    }
-    fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        self.step(mq, cpu)
-    }
+/// The same for a path that says itself which label is next, as parts of it have labels too.
+macro_rules! path_of_parts {
+    ($($path:ty),*) => {
+        $(impl Path for $path {
+            fn label(&self) -> Label {
+                self.label()
+            }
+            #[inline]
+            fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+                self.step(mq, cpu)
+            }
+        })*
+    };
 }
+
+path_of_parts!(SubmitPath, PlugPath, InsertPath, RunPath);
 
 /// What every path needs at hand: its queue, and a clock in ticks.
 pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {
@@ -306,9 +292,19 @@ pub(crate) fn lock(queue: QueueId, kind: LockKind, index: u32) -> Next {
     Next::Lock(LockId::new(queue, kind, index))
 }
 
-/// A try at the scheduler's lock.
-pub(crate) fn try_elevator(queue: QueueId) -> Next {
-    Next::TryLock(LockId::new(queue, LockKind::Elevator, 0))
+/// blk_mq_free_request() of a request whose bios live on elsewhere, or that never had one.
+pub(crate) fn free_request(cpu: &mut Cpu, queue: QueueId, rq: RequestId) -> Next {
+    Next::call(cpu, Call::Free { queue, rq })
+}
+
+/// Notes a new place for every request of a list.
+pub(crate) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList, place: Place) {
+    let mut pool = q.pool.held(cpu.id);
+    let mut next = list.first();
+    while let Some(rq) = next {
+        pool[rq].place = place;
+        next = list.next(&pool, rq);
+    }
 }
 
 /// A trace point of a request.

@@ -12,11 +12,10 @@ pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
 
 use crate::elevator::Elevator;
-use crate::elevator::mq_deadline::DeadlineShared;
+use crate::elevator::SchedulerKind;
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
-use crate::rules::{Insertion, SchedulerKind};
 use crate::sbitmap::Sbitmap;
 use crate::tags::{TagSet, cpus_of};
 use crate::time::Jiffies;
@@ -55,14 +54,8 @@ pub struct RequestQueue<E: Env> {
     /// Scheduler tags, one map an hctx (one in all with shared driver tags); none without
     /// scheduler.
     pub sched: Vec<Sbitmap<E>>,
-    /// The scheduler under its lock.
-    pub elevator: E::Lock<Elevator>,
-    /// The scheduler has something to dispatch: list heads that has_work reads without the lock.
-    pub elevator_work: E::Bit,
-    /// What mq-deadline shares besides its lock (January 2024 series).
-    pub dd: DeadlineShared<E>,
-    /// Requests finished, by the policy's record (mq-deadline: priority level).
-    pub completed: [E::Count; 3],
+    /// The scheduler with its locks.
+    pub elevator: Elevator<E>,
     /// requeue_list and flush_list under requeue_lock.
     pub requeue: E::Lock<RequeueLists>,
     /// QUEUE_FLAG_HCTX_ACTIVE: a user of tags that all hctxs share.
@@ -79,8 +72,8 @@ pub struct RequestQueue<E: Env> {
 
 solo_value!(RequestQueue {
     id, set, settings;
-    pool, ctxs, hctxs, sched, elevator, elevator_work, dd, completed, requeue, restarts, tag_active,
-    nr_active, quiesced, queue_lock
+    pool, ctxs, hctxs, sched, elevator, requeue, restarts, tag_active, nr_active, quiesced,
+    queue_lock
 });
 
 /// Lists under requeue_lock.
@@ -231,6 +224,7 @@ impl<E: Env> RequestQueue<E> {
         hint: &mut dyn FnMut() -> u32,
     ) -> RequestQueue<E> {
         let settings = config.settings.clone();
+        assert_eq!(settings.scheduler, config.elevator.kind(), "one scheduler");
         let hctx_count = usize::from(set.counts.total());
         let scheduled = settings.scheduler != SchedulerKind::None;
         let maps = if set.hctx_shared { 1 } else { hctx_count };
@@ -249,8 +243,8 @@ impl<E: Env> RequestQueue<E> {
         };
         let sched_map = |hint: &mut dyn FnMut() -> u32| {
             let rule = settings.rules.shallow_depth;
-            // mq-deadline sets min_shallow_depth to 1 (v6.1, v6.12).
-            let shallow = Some(1);
+            let facts = settings.scheduler.facts();
+            let shallow = facts.and_then(|facts| facts.min_shallow_depth);
             let mut map = Sbitmap::new(made_for, cpus, rule, shallow, config.tags.waiters, hint);
             map.follow(&settings.rules);
             map.shrink(settings.nr_requests, shallow);
@@ -268,10 +262,7 @@ impl<E: Env> RequestQueue<E> {
                 .collect(),
             hctxs: hctxs.collect(),
             sched: (0..sched_count).map(|_| sched_map(hint)).collect(),
-            elevator: E::Lock::apart(config.elevator.clone()),
-            elevator_work: E::Bit::new(false),
-            dd: DeadlineShared::new(&config.settings.rules.series),
-            completed: core::array::from_fn(|_| E::Count::new(0)),
+            elevator: Elevator::new(&config.elevator, &settings.rules),
             requeue: E::Lock::new(RequeueLists::default()),
             tag_active: E::Bit::new(false),
             nr_active: E::Count::new(0),
@@ -285,11 +276,6 @@ impl<E: Env> RequestQueue<E> {
     /// True with a scheduler.
     pub fn has_elevator(&self) -> bool {
         self.settings.scheduler != SchedulerKind::None
-    }
-
-    /// mq-deadline's insertions go to side lists (January 2024 series, v3).
-    pub fn has_side_lists(&self) -> bool {
-        self.settings.rules.series.insertion == Insertion::SideLists
     }
 
     /// The scheduler tags that `hctx` draws from. Panics without a scheduler.

@@ -73,6 +73,10 @@ pub struct RequestId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BioId(pub u32);
 
+/// A task's I/O context (io_context): who an I/O is of, as schedulers see it. Number 0: nobody's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct IoContextId(pub u32);
+
 /// Number of a tag within its map.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Tag(pub u32);
@@ -217,6 +221,8 @@ pub struct Bio {
     pub page_offset: u8,
     /// Priority, already resolved to that of the task.
     pub ioprio: IoPrio,
+    /// Of which task.
+    pub io_context: IoContextId,
     /// The submitter's own mark, handed back at the end.
     pub owner: u32,
     /// Next bio of the same request.
@@ -275,7 +281,7 @@ pub enum Place {
     Completing,
     /// A pending list of the flush machine.
     Flush,
-    /// An insertion bucket or side list of mq-deadline: not inserted yet (January 2024 series).
+    /// Beside the scheduler, not inserted yet: a bucket or side list (January 2024 series).
     Side,
 }
 
@@ -320,8 +326,11 @@ pub struct Request {
     pub in_flight: bool,
     /// Polled I/O.
     pub polled: bool,
-    /// Counted in a policy's record of this number (`priv`; mq-deadline: priority level).
-    pub elv_priv: Option<u8>,
+    /// Of which task: that of its first bio.
+    pub io_context: IoContextId,
+    /// What its scheduler keeps with it (`elv.priv`), zero until then; the first is the level by
+    /// which schedulers behind one lock count finished requests, plus one.
+    pub elv_priv: [u32; 2],
     /// Expiry as the policy set it.
     pub fifo_time: Jiffies,
     /// Bucket of the elevator's hash of mergeable requests that it is in (RQF_HASHED).

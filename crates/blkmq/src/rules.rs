@@ -324,25 +324,6 @@ impl Rules {
     }
 }
 
-/// Which scheduler a queue runs. BFQ, Kyber and CFQ will be further arms.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SchedulerKind {
-    /// No scheduler.
-    None,
-    /// mq-deadline.
-    MqDeadline,
-}
-
-impl SchedulerKind {
-    /// The name that queue/scheduler shows.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SchedulerKind::None => "none",
-            SchedulerKind::MqDeadline => "mq-deadline",
-        }
-    }
-}
-
 /// Limits of a queue that merging and splitting obey (queue_limits).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueueLimits {

@@ -18,12 +18,13 @@ mod held;
 #[path = "loom/series.rs"]
 mod series;
 
+use blkmq::elevator::SchedulerKind;
 #[cfg(loom)]
 use blkmq::env::{Cpu, Toucher};
 use blkmq::env::{Env, Threads};
 #[cfg(loom)]
 use blkmq::rules::Fix;
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::Rules;
 use driver::{Context, Machine, Setup};
 #[cfg(loom)]
 use loom::{sync::Arc, thread};

@@ -62,12 +62,12 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         if let Outcome::Stalled(stall) = outcome {
             output::tell(&format!(
                 "{}: {stall}",
-                plan.disks[0].queue.scheduler.name()
+                plan.disks[0].queue.scheduler.kind().name()
             ));
             return Ok(STALLED);
         }
         notes.extend(estimates(&simulator));
-        let name = plan.disks[0].queue.scheduler.name().to_owned();
+        let name = plan.disks[0].queue.scheduler.kind().name().to_owned();
         comparison.add(name, &arrivals, simulator.replayed(), notes);
         machine = Some((profile, plan.disks[0].queue.rules.name, plan.seed));
     }

@@ -298,11 +298,13 @@ impl<'a> Calls<'a> {
     fn count(&self, state: &mut State, queue: QueueId, counts: [u32; LEVELS], by: i32) {
         let task = self.stream.tasks + self.stream.cpus;
         let world = &mut state.world;
-        let q = world.mq.queue(queue);
+        let Some(completed) = world.mq.queue(queue).elevator.completed() else {
+            return;
+        };
         for (level, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
             let cpu = &mut world.actors[task].cpu;
             cpu.begin_label();
-            q.completed[level].add(cpu, by * count as i32);
+            completed[level].add(cpu, by * count as i32);
         }
     }
 

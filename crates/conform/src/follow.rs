@@ -11,7 +11,8 @@ mod impose;
 
 use std::collections::BTreeMap;
 
-use blkmq::env::{Lock, TraceAction, TracePoint};
+use blkmq::elevator::Scheduler;
+use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, IoPrio, Op, QueueId, RequestId};
 use blkmq::time::{Jiffies, SimTime};
@@ -326,16 +327,13 @@ impl<'a> Follow<'a> {
     }
 
     /// Both queues: the kernel's as the trace tells it, and the model's.
-    pub(super) fn show(&self, state: &State, queue: QueueId) -> String {
+    pub(super) fn show(state: &State, queue: QueueId) -> String {
         let mut text = String::from("kernel's queue:\n");
         text.push_str(&state.kernels[queue.index()].show());
         text.push_str("model's queue:\n");
-        let mut world = state.world.clone();
-        let q = world.mq.queue(queue);
-        let cpu = &mut world.actors[self.scratch()].cpu;
-        q.elevator.acquire(cpu);
-        let elevator = q.elevator.held(cpu);
-        let lines = q.with_pool(|pool| elevator.show(pool));
+        let q = state.world.mq.queue(queue);
+        let look = |policy: &dyn Scheduler| q.with_pool(|pool| policy.show(pool));
+        let lines = q.elevator.inspect(look).unwrap_or_default();
         for line in lines.lines() {
             text.push_str("  ");
             text.push_str(line);

@@ -327,7 +327,7 @@ impl Model {
     fn finish(&mut self, rq: RequestId) {
         // The kernel merged it away, the model did not.
         self.impose(rq);
-        if let Some(level) = completed_level(&self.pool[rq]) {
+        if let Some(level) = completed_level(self.pool[rq].elv_priv) {
             self.completed[level] = self.completed[level].wrapping_add(1);
         }
         self.free_bios(rq);

@@ -306,7 +306,7 @@ impl<'a> Replay<'a> {
     /// The scheduler is told that a request is done, and the slot is free. The level that counts
     /// it, if it was in the scheduler.
     pub(super) fn finish(&mut self, rq: RequestId) -> Option<usize> {
-        let level = completed_level(&self.model.pool[rq]);
+        let level = completed_level(self.model.pool[rq].elv_priv);
         self.apply(Step::Finish { rq });
         self.close(rq);
         level

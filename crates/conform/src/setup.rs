@@ -3,6 +3,7 @@
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::elevator::{Attribute, Attributes};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use trace::capture::CaptureDir;
 use trace::ftrace::{self, Probe};
@@ -215,7 +216,7 @@ fn deadline_settings(
     hz: u32,
 ) -> Result<MqDeadlineSettings, Error> {
     let mut settings = MqDeadlineSettings::defaults(hz, nr_requests);
-    for name in MqDeadlineSettings::ATTRIBUTES {
+    for Attribute { name, .. } in MqDeadlineSettings::TABLE {
         let Some(value) = queue.tunable(name)? else {
             continue;
         };

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use blkmq::elevator::Scheduler as _;
 use blkmq::time::SimTime;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -283,7 +284,7 @@ pub(super) fn show_queues(replay: &Replay<'_>) -> String {
     let mut text = String::from("kernel's queue:\n");
     text.push_str(&replay.ledger.show_queued("  "));
     text.push_str("model's queue:\n");
-    let state = replay.model.dd.show(&replay.model.pool).to_string();
+    let state = replay.model.dd.show(&replay.model.pool);
     for line in state.lines() {
         text.push_str("  ");
         text.push_str(line);

@@ -3,12 +3,11 @@
 //! Not here: how it moves (`world.rs`). Sizes are meant to be tiny; see the table in
 //! `tests/exhaustive.rs` for what they cost.
 
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{HctxId, Op, QueueId};
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 /// Ticks a second; no tick passes while exploring.
@@ -228,13 +227,7 @@ impl Config {
         } else {
             self.tags
         };
-        let elevator = match self.scheduler {
-            SchedulerKind::None => Elevator::None,
-            SchedulerKind::MqDeadline => {
-                let settings = MqDeadlineSettings::defaults(HZ, nr_requests);
-                Elevator::MqDeadline(MqDeadline::new(&self.rules, settings))
-            }
-        };
+        let elevator = self.scheduler.defaults(HZ, nr_requests);
         let config = QueueConfig {
             settings: self.settings(nr_requests),
             tags: TagSetConfig {

@@ -27,6 +27,7 @@ use run::Runner;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
 use world::{At, Life};
+pub(crate) use world::{ELEVATOR as DD_LOCK, deadline};
 
 /// What each label is to the specification.
 pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {

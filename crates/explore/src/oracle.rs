@@ -9,7 +9,6 @@
 
 use crate::report::Verdict;
 use crate::world::{Choice, Fixed, Phase, Role, Slot, World};
-use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Count, Lock, Solo, Word};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
@@ -29,9 +28,7 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
         if let Some(text) = wrong {
             return broken(text);
         }
-        if q.elevator.is_free() {
-            q.with_pool(|pool| q.elevator.inspect(|elevator| elevator.check(pool)));
-        }
+        q.with_pool(|pool| q.elevator.check(pool));
     }
     Ok(())
 }
@@ -140,27 +137,7 @@ fn words(q: &RequestQueue<Solo>) -> Option<String> {
             }
         }
     }
-    if let Some(text) = side_words(q) {
-        return Some(text);
-    }
-    let work = q.elevator.inspect(Scheduler::has_work);
-    let differs = q.elevator.is_free() && work != q.elevator_work.peek();
-    differs.then(|| "the scheduler and the word of has_work differ".to_owned())
-}
-
-/// The same for buckets and side lists.
-fn side_words(q: &RequestQueue<Solo>) -> Option<String> {
-    for (number, bucket) in q.dd.buckets.iter().enumerate() {
-        let pending = bucket.list.inspect(|list| !list.is_empty());
-        if bucket.list.is_free() && pending != bucket.pending.peek() {
-            return Some(format!("bucket {number}: the list and its word differ"));
-        }
-    }
-    let pending =
-        q.dd.inserted
-            .inspect(|lists| !lists.at_head.is_empty() || !lists.at_tail.is_empty());
-    let differs = q.dd.inserted.is_free() && pending != q.dd.inserted_pending.peek();
-    differs.then(|| "the side lists and their word differ".to_owned())
+    None
 }
 
 /// Lines of tasks at tag maps against what a waker reads of them, while nobody holds the lock.
@@ -223,16 +200,9 @@ fn places(world: &World, q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<S
             }
         });
     }
-    for bucket in &q.dd.buckets {
-        bucket.list.inspect(|list| {
-            found.extend(list.iter(pool).map(|rq| (rq, Place::Side)));
-        });
+    for list in q.elevator.beside() {
+        found.extend(list.iter(pool).map(|rq| (rq, Place::Side)));
     }
-    q.dd.inserted.inspect(|lists| {
-        for list in [&lists.at_head, &lists.at_tail] {
-            found.extend(list.iter(pool).map(|rq| (rq, Place::Side)));
-        }
-    });
     q.requeue.inspect(|lists| {
         for list in [&lists.requeue, &lists.flush] {
             found.extend(list.iter(pool).map(|rq| (rq, Place::Requeue)));

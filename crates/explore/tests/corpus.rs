@@ -6,9 +6,8 @@
 
 mod counts;
 
-use blkmq::rules::{
-    BatchRule, BatchScale, Countdown, Fix, Restart, Rules, SchedulerKind, WakeScan,
-};
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::{BatchRule, BatchScale, Countdown, Fix, Restart, Rules, WakeScan};
 use counts::compare;
 use explore::{
     Config, Mutant, Promises, Report, Stops, TagWait, Task, Verdict, exhaustive, tag_waits, walk,

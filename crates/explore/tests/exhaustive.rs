@@ -5,8 +5,9 @@
 
 mod counts;
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::Rules;
 use counts::compare;
 use explore::{Config, Mutant, Promises, Report, Task, Verdict, exhaustive};
 

@@ -5,7 +5,8 @@
 
 mod counts;
 
-use blkmq::rules::{DispatchGate, NoMerges, Rules, SchedulerKind, Series};
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::{DispatchGate, NoMerges, Rules, Series};
 use counts::compare;
 use explore::{Config, Report, Task, Verdict, exhaustive};
 

@@ -6,8 +6,9 @@
 
 mod counts;
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::request::QueueId;
-use blkmq::rules::{Recheck, Restart, Rules, SchedulerKind, TagLine};
+use blkmq::rules::{Recheck, Restart, Rules, TagLine};
 use counts::compare;
 use explore::{Config, Mutant, Report, Task, exhaustive, walk};
 

@@ -3,8 +3,9 @@
 //! `SOAK_SEED` gives the first seed (`cargo xtask soak --seed N`); it is printed first, and the
 //! same seed takes the same walks.
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::request::{Op, QueueId};
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::Rules;
 use explore::{Config, Mutant, Refusal, Task, Verdict, walk};
 
 /// Steps before no more bios are submitted.

@@ -3,9 +3,9 @@
 //! Plain data: what the simulator sizes itself from, once. Made only by `Scenario::plan`, which
 //! checks it as a whole; nothing behind it looks at the scenario again.
 
-use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::elevator::SchedulerSettings;
 use blkmq::request::{IoPrio, SetId};
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Duration;
 
 mod device;
@@ -70,8 +70,8 @@ pub struct DiskPlan {
 pub struct QueuePlan {
     /// Kernel.
     pub rules: Rules,
-    /// queue/scheduler.
-    pub scheduler: SchedulerKind,
+    /// queue/scheduler, and queue/iosched.
+    pub scheduler: SchedulerSettings,
     /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
     pub nr_requests: u32,
     /// What it was before it was written: the default.
@@ -86,8 +86,6 @@ pub struct QueuePlan {
     pub limits: QueueLimits,
     /// queue/io_timeout.
     pub io_timeout: Duration,
-    /// queue/iosched of mq-deadline; its defaults when another scheduler runs.
-    pub mq_deadline: MqDeadlineSettings,
 }
 
 /// System interface that a thread submits through.

@@ -4,14 +4,15 @@
 //! so equal runs give equal bytes. Names and shape of the JSON are fio's where fio has them.
 //! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
 
-use blkmq::rules::{SchedulerKind, Series};
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Series;
 use blkmq::time::{Duration, SimTime};
 use serde::Serialize;
 use serde::ser::Serializer;
 use sha2::{Digest, Sha256};
 
 use crate::machine::Stall;
-use crate::plan::{DiskPlan, Plan, QueuePlan, ThreadPlan};
+use crate::plan::{DiskPlan, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
 use crate::recorder::{JobStats, LockStats, Recorder, TaskUsage, Usage};
 
@@ -248,7 +249,7 @@ impl RunReport {
         let disk = plan.disks.first().expect("a plan has a disk");
         let queue = &disk.queue;
         let series = queue.rules.series;
-        let alike = |other: &DiskPlan| other.queue.scheduler == queue.scheduler;
+        let alike = |other: &DiskPlan| other.queue.scheduler.kind() == queue.scheduler.kind();
         RunReport {
             version: origin.version,
             scenario: plan.name.clone(),
@@ -264,12 +265,12 @@ impl RunReport {
             cpus: plan.machine.cpus,
             hz: plan.machine.hz,
             scheduler: if plan.disks.iter().all(alike) {
-                queue.scheduler.name()
+                queue.scheduler.kind().name()
             } else {
                 device::SEVERAL
             },
             nr_requests: queue.nr_requests,
-            iosched: iosched(queue),
+            iosched: queue.scheduler.shown(),
             outcome: if stall.is_some() {
                 "stalled"
             } else {
@@ -384,7 +385,7 @@ impl CpuReport {
 impl LockReport {
     fn new(lock: &LockStats, busy_ns: u64) -> LockReport {
         LockReport {
-            name: lock.kind.name(),
+            name: lock.name,
             acquisitions: lock.acquisitions,
             contended: lock.contended,
             tries_failed: lock.tries_failed,
@@ -412,26 +413,6 @@ pub fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     let head = digest.first_chunk().expect("a SHA-256 has 32 bytes");
     format!("{:016x}", u64::from_be_bytes(*head))
-}
-
-/// The scheduler's attributes as sysfs shows them.
-fn iosched(queue: &QueuePlan) -> Vec<(&'static str, i64)> {
-    const MQ_DEADLINE: [&str; 7] = [
-        "read_expire",
-        "write_expire",
-        "prio_aging_expire",
-        "writes_starved",
-        "fifo_batch",
-        "front_merges",
-        "async_depth",
-    ];
-    match queue.scheduler {
-        SchedulerKind::None => Vec::new(),
-        SchedulerKind::MqDeadline => MQ_DEADLINE
-            .into_iter()
-            .filter_map(|name| Some((name, queue.mq_deadline.show(name)?)))
-            .collect(),
-    }
 }
 
 /// Pairs as a JSON object, in their order.

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use blkmq::rules::SchedulerKind;
+use blkmq::elevator::SchedulerKind;
 use blkmq::time::Duration;
 use sim::plan::Plan;
 use sim::scenario::{ProfileFacts, Scenario};
@@ -63,7 +63,7 @@ fn plans_agree_with_sysfs() {
         }
         let capture = CaptureDir::open(&path).unwrap();
         let queue = &capture.before.devices[0];
-        let modelled = ["none", "mq-deadline"].contains(&queue.scheduler().unwrap());
+        let modelled = SchedulerKind::by_name(queue.scheduler().unwrap()).is_some();
         if capture.before.devices.len() > 1 || !modelled {
             continue;
         }
@@ -138,7 +138,7 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
         shown("rotational"),
         "{name}"
     );
-    if p.disks[0].queue.scheduler == SchedulerKind::MqDeadline {
+    if p.disks[0].queue.scheduler.kind() == SchedulerKind::MqDeadline {
         stale_async_depth(p, queue, name);
     }
 }
@@ -147,7 +147,11 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
 /// captures write it, equal to nr_requests; dd16 leaves it stale.
 fn stale_async_depth(p: &Plan, queue: &DeviceQueue, name: &str) {
     let shown = queue.tunable("async_depth").unwrap().unwrap();
-    let rule = i64::from(p.disks[0].queue.mq_deadline.async_depth);
+    let rule = p.disks[0]
+        .queue
+        .scheduler
+        .show("async_depth")
+        .expect("an attribute");
     let on_purpose = shown == i64::from(p.disks[0].queue.nr_requests);
     assert!(
         shown == rule || on_purpose,

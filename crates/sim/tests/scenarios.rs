@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use blkmq::rules::SchedulerKind;
+use blkmq::elevator::SchedulerKind;
 use sim::plan::Plan;
 use sim::scenario::{ProfileFacts, Scenario};
 
@@ -84,7 +84,10 @@ fn built_in_scenarios_make_plans() {
 fn the_scaling_run_is_the_published_one() {
     let all = all();
     let plan = &all["mq-deadline-scaling"].1;
-    assert_eq!(plan.disks[0].queue.scheduler, SchedulerKind::MqDeadline);
+    assert_eq!(
+        plan.disks[0].queue.scheduler.kind(),
+        SchedulerKind::MqDeadline
+    );
     assert_eq!(
         (
             plan.disks[0].device.queue_depth,

@@ -1,7 +1,6 @@
 //! The January 2024 series on mq-deadline under contention: what each preset takes, tries and does
 //! without, and that runs repeat.
 
-use blkmq::queue::LockKind;
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
 use sim::recorder::LockStats;
@@ -35,9 +34,9 @@ fn run(queue: &str, seed: u64) -> (Vec<LockStats>, u64) {
     (recorder.locks.clone(), recorder.total_ios)
 }
 
-/// Acquisitions and failed tries of a kind of lock.
-fn of(locks: &[LockStats], kind: LockKind) -> (u64, u64) {
-    let found = locks.iter().find(|lock| lock.kind == kind);
+/// Acquisitions and failed tries of the locks of a name.
+fn of(locks: &[LockStats], name: &str) -> (u64, u64) {
+    let found = locks.iter().find(|lock| lock.name == name);
     found.map_or((0, 0), |lock| (lock.acquisitions, lock.tries_failed))
 }
 
@@ -56,12 +55,12 @@ fn presets_take_the_locks_that_they_have() {
     ] {
         let (locks, ios) = run(&format!("series = \"{name}\""), 1);
         assert!(ios > 500, "{name}: {ios}");
-        let (taken, failed) = of(&locks, LockKind::Elevator);
+        let (taken, failed) = of(&locks, "dd->lock");
         assert!(taken > 0, "{name}");
         assert_eq!(failed > 0, tries, "{name}: {failed} failed tries");
-        let (filled, _) = of(&locks, LockKind::Bucket);
+        let (filled, _) = of(&locks, "dd->bucket_lists[].lock");
         assert_eq!(filled > 0, buckets, "{name}: {filled} bucket locks");
-        let (appended, _) = of(&locks, LockKind::Inserted);
+        let (appended, _) = of(&locks, "dd->insert_lock");
         assert_eq!(appended > 0, side, "{name}: {appended} insert locks");
     }
 }
@@ -71,8 +70,8 @@ fn presets_take_the_locks_that_they_have() {
 fn a_merge_that_is_skipped_takes_no_lock() {
     let (stock, ios) = run("", 1);
     let (skipping, more) = run("series = \"skip-merge\"", 1);
-    let (taken, _) = of(&stock, LockKind::Elevator);
-    let (fewer, failed) = of(&skipping, LockKind::Elevator);
+    let (taken, _) = of(&stock, "dd->lock");
+    let (fewer, failed) = of(&skipping, "dd->lock");
     assert!(
         fewer * ios < taken * more,
         "{fewer}/{more} of {taken}/{ios}"

@@ -1,13 +1,12 @@
 //! The loop itself, with a driver that writes down what it is asked.
 
 use super::*;
-use crate::elevator::Elevator;
-use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use crate::elevator::SchedulerKind;
 use crate::env::Solo;
 use crate::path::{CompletePath, RunPath, SubmitPath};
-use crate::queue::{LockKind, QueueConfig, QueueSettings};
+use crate::queue::{IrqClass, LockKind, QueueConfig, QueueSettings};
 use crate::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
-use crate::rules::{Rules, SchedulerKind};
+use crate::rules::Rules;
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 
 /// Writes down labels, grants and effects.
@@ -173,7 +172,6 @@ impl Machine for Scribe<'_> {
 
 fn layer() -> BlkMq<Solo> {
     let rules = Rules::v6_12();
-    let settings = MqDeadlineSettings::defaults(250, 4);
     let config = QueueConfig {
         settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, 4),
         tags: TagSetConfig {
@@ -189,7 +187,7 @@ fn layer() -> BlkMq<Solo> {
             wait_queues: 8,
         },
         topology: CpuTopology::flat(1),
-        elevator: Elevator::MqDeadline(MqDeadline::new(&rules, settings)),
+        elevator: SchedulerKind::MqDeadline.defaults(250, 4),
         bios: 1,
     };
     BlkMq::new(&config, &mut || 0)
@@ -289,7 +287,7 @@ fn who_was_stopped_goes_on_with_what_it_wanted() {
     let Stop::Waits(lock) = drive(&mut scribe, &mq, at.lend(), Next::Step) else {
         panic!("the scheduler's lock is withheld");
     };
-    assert_eq!(lock, LockId::new(QueueId(0), LockKind::Elevator, 0));
+    assert_eq!(lock, LockId::of_elevator(QueueId(0), 0, IrqClass::Plain, 0));
     let labels = scribe.labels.len();
     assert_eq!(
         drive(&mut scribe, &mq, at.lend(), Next::Lock(lock)),

@@ -2,14 +2,59 @@
 //!
 //! * [`policy`]: what happens under `dd->lock`
 //! * [`settings`]: the attributes in queue/iosched
-//! * [`shared`]: words and lists beside that lock, which only the January 2024 series has
+//! * [`shared`]: that lock, and the words and lists beside it that only the January 2024 series has
+//! * [`insert`], [`dispatch`]: the paths, with what that series adds to them
 //!
 //! Kernel: block/mq-deadline.c (v6.1, v6.12). Zoned devices are not modelled.
 
+pub mod dispatch;
+pub mod insert;
 pub mod policy;
 pub mod settings;
 pub mod shared;
 
+pub(crate) use super::locked::MergePath;
+pub(crate) use dispatch::DispatchPath;
+pub(crate) use insert::InsertPath;
 pub use policy::MqDeadline;
-pub use settings::{MqDeadlineSettings, StoreError};
+pub use settings::MqDeadlineSettings;
+pub(crate) use settings::MqDeadlineSettings as Settings;
+pub(crate) use shared::DeadlineShared as Shared;
 pub use shared::DeadlineShared;
+
+use super::facts::{ElevatorLock, Facts, Probes};
+use crate::queue::IrqClass;
+
+/// What is known of mq-deadline.
+pub const FACTS: Facts = Facts {
+    name: "mq-deadline",
+    single_queue: true,
+    default_for_one_queue: true,
+    has_series: true,
+    // sbitmap_queue_min_shallow_depth() in dd_depth_updated() (v6.1, v6.12).
+    min_shallow_depth: Some(1),
+    locks: &[
+        plain("dd->lock"),
+        plain("dd->bucket_lists[].lock"),
+        plain("dd->insert_lock"),
+    ],
+    lines: 0,
+    probes: Probes {
+        insert: "ins",
+        dispatch_entry: "dde",
+        dispatch_return: "dd",
+        finish: "ddfin",
+    },
+};
+
+/// Number of the lock of an insertion bucket (January 2024 series).
+pub(crate) const BUCKET: u8 = 1;
+/// Number of insert_lock (v3 of the same).
+pub(crate) const INSERTED: u8 = 2;
+
+const fn plain(name: &'static str) -> ElevatorLock {
+    ElevatorLock {
+        name,
+        irq_class: IrqClass::Plain,
+    }
+}

@@ -9,10 +9,9 @@ use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
 use super::{Next, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
-use crate::elevator::completed_level;
-use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, QueueId, Request, RequestId, Status};
+use crate::request::{CpuId, HctxId, Place, QueueId, RequestId, Status};
 use crate::sbitmap::Put;
 use restart::Scan;
 
@@ -177,7 +176,7 @@ impl CompletePath {
         self.owner = rq.ctx;
         let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
         let sequence = rq.flush_seq;
-        let counts = counted_level(rq);
+        let finishes = q.elevator.finishes(rq);
         let traced = Traced::rq(&pool, self.rq);
         if sequence && !own_flush {
             // The data was transferred: what a later trace shows has no length left.
@@ -188,7 +187,7 @@ impl CompletePath {
         if !sequence && !own_flush {
             return self.end_bio(q, cpu);
         }
-        if counts.is_some() {
+        if finishes {
             return self.to(At::Finish);
         }
         self.end_part(q, cpu)
@@ -308,14 +307,16 @@ impl CompletePath {
 
     fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
-        let (level, sequence) = (counted_level(&pool[self.rq]), pool[self.rq].flush_seq);
-        if sequence && level.is_some() {
+        let rq = &pool[self.rq];
+        let (finishes, sequence) = (q.elevator.finishes(rq), rq.flush_seq);
+        let elv_priv = rq.elv_priv;
+        if sequence && finishes {
             // Data of a sequence that a flush follows is ended twice, and counts once.
             pool[self.rq].use_sched = false;
         }
         drop(pool);
-        if let Some(level) = level {
-            q.completed[level].add(cpu, 1);
+        if finishes {
+            q.elevator.finish(elv_priv, cpu);
         }
         if sequence {
             return self.end_part(q, cpu);
@@ -388,9 +389,4 @@ impl CompletePath {
             self.to(At::EndSequences)
         }
     }
-}
-
-/// Level that finish_request counts the request in, as long as it has not.
-fn counted_level(rq: &Request) -> Option<usize> {
-    completed_level(rq).filter(|_| rq.use_sched)
 }

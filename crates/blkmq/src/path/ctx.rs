@@ -5,7 +5,8 @@
 
 use super::list::{ListPath, ListStep};
 use super::pass::BUDGET_DELAY;
-use super::run::{PullStep, set_places};
+use super::run::PullStep;
+use super::set_places;
 use super::{Next, labels, lock};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
 use crate::list::QueueList;
@@ -48,10 +49,6 @@ pub(super) struct CtxPath {
 }
 
 impl CtxPath {
-    pub(super) fn idle() -> CtxPath {
-        CtxPath::new(true)
-    }
-
     /// `all`: take every request at once; else one by one, round robin.
     pub(super) fn new(all: bool) -> CtxPath {
         CtxPath {

@@ -3,8 +3,8 @@
 //! Two pending lists: one fills while the flush for the other is under way. Kernel:
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
-use super::insert::{InsertPath, ThenRun};
-use super::run::set_places;
+use super::insert::{Inserts, ThenRun};
+use super::set_places;
 use super::{Call, Next, jiffies, labels, lock};
 use crate::env::{Answer, Cpu, Effect, Env, Lock, Slab};
 use crate::list::QueueList;
@@ -182,7 +182,7 @@ impl FlushPath {
                     return Next::Done;
                 }
                 // v6.1: no plug, no scheduler; the caller of the flush machine runs the queue.
-                let path = InsertPath::bypass(self.queue, self.rq, false, ThenRun::Here);
+                let path = Inserts::bypass(self.queue, self.rq, false, ThenRun::Here);
                 Next::call(cpu, Call::Insert(path))
             }
             needs if as_any_write && needs & PREFLUSH == 0 => {

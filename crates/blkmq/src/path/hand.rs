@@ -2,6 +2,7 @@
 //! that they come from, requests between two lists.
 
 use super::{Frame, RunPath};
+use crate::elevator::InsertInHand;
 use crate::env::Env;
 use crate::list::QueueList;
 use crate::queue::BlkMq;
@@ -51,11 +52,7 @@ impl Frame {
             }
             Frame::Submit(path) => path.tag_in_hand(),
             Frame::Clone(path) => path.tag_in_hand(),
-            Frame::Plug(_)
-            | Frame::Insert(_)
-            | Frame::Flush(_)
-            | Frame::DdInsert(_)
-            | Frame::Requeue(_) => None,
+            Frame::Plug(_) | Frame::Insert(_) | Frame::Flush(_) | Frame::Requeue(_) => None,
         }
     }
 }
@@ -73,31 +70,17 @@ pub struct RunInHand {
     pub no_tag: bool,
 }
 
-/// Requests of an insertion that stand in no list that others see, and what the January 2024
-/// series remembers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct InsertInHand {
-    /// What is to be inserted, in order.
-    pub list: QueueList,
-    /// insert_seq as this path knows it; zero where no later label reads it.
-    pub seq: i32,
-    /// Number of the bucket that is filled or looked at.
-    pub bucket: u16,
-    /// The list went to a bucket whose inserter may have gone: buckets first.
-    pub filled: bool,
-}
-
 impl Frame {
     /// What an insertion into the scheduler holds at this label; none of other paths.
     pub fn insert_in_hand(&self) -> Option<InsertInHand> {
         match self {
-            Frame::DdInsert(path) => Some(path.in_hand()),
-            Frame::Plug(path) => Some(InsertInHand {
+            Frame::Insert(path) => path.insertion().in_hand(),
+            Frame::Plug(path) => path.insertion().in_hand().or(Some(InsertInHand {
                 list: path.group_in_hand(),
                 seq: 0,
                 bucket: 0,
                 filled: false,
-            }),
+            })),
             _ => None,
         }
     }

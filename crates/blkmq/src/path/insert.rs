@@ -2,17 +2,16 @@
 //!
 //! The critical sections stand here once; plug, requeue and direct issue use them.
 //! Kernel: blk_mq_insert_request() (v6.12), blk_mq_sched_insert_request() (v6.1),
-//! dd_insert_requests(), blk_mq_insert_requests().
+//! blk_mq_insert_requests(). How a scheduler inserts is its own business (`elevator/`).
 
 use super::run::call_run;
-use super::{Call, Next, Traced, jiffies, labels, lock, trace_rq};
-use crate::elevator::{InsertAt, Insertion, Scheduler};
+use super::{Label, Next, Traced, labels, lock, trace_rq};
+use crate::elevator::{self, InsertStep};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
 use crate::list::QueueList;
-use crate::merge::Merging;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
-use crate::rules::{Fix, FlushData, Insertion as Route, MergedFree};
+use crate::rules::{Fix, FlushData};
 use crate::tags::{HctxType, TagSet};
 
 labels! {
@@ -20,12 +19,8 @@ labels! {
     pub enum At in "insert" {
         /// Where does it go?
         Route,
-        /// Under the scheduler's lock.
+        /// The scheduler's insert_requests: its section, where that has no name of its own.
         Elevator,
-        /// Still under it: free what was absorbed (v6.1).
-        AbsorbedLocked,
-        /// Free what was absorbed.
-        Absorbed,
         /// Under ctx->lock.
         Ctx,
         /// Under hctx->lock.
@@ -46,10 +41,41 @@ pub(super) enum ThenRun {
     Background,
 }
 
+/// An insertion of one request to be made. Small, as it is handed over in a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Inserts {
+    queue: QueueId,
+    rq: RequestId,
+    head: bool,
+    bypass: Option<bool>,
+    run: ThenRun,
+}
+
+impl Inserts {
+    /// blk_mq_insert_request().
+    pub(super) fn new(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> Inserts {
+        Inserts {
+            queue,
+            rq,
+            head,
+            bypass: None,
+            run,
+        }
+    }
+
+    /// blk_mq_request_bypass_insert(): to the head or tail of the dispatch list.
+    pub(super) fn bypass(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> Inserts {
+        Inserts {
+            bypass: Some(head),
+            ..Inserts::new(queue, rq, head, run)
+        }
+    }
+}
+
 /// Insertion of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InsertPath {
-    pub(super) at: At,
+    at: At,
     pub(super) queue: QueueId,
     rq: RequestId,
     /// Its hctx: once inserted, the request may be another's by the time the queue is run.
@@ -57,61 +83,58 @@ pub struct InsertPath {
     head: bool,
     bypass: Option<bool>,
     run: ThenRun,
-    absorbed: QueueList,
+    insertion: elevator::InsertPath,
 }
 
-impl InsertPath {
-    /// blk_mq_insert_request().
-    pub(super) fn new(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> InsertPath {
+impl From<Inserts> for InsertPath {
+    fn from(inserts: Inserts) -> InsertPath {
+        let Inserts {
+            queue,
+            rq,
+            head,
+            bypass,
+            run,
+        } = inserts;
         InsertPath {
             at: At::Route,
             queue,
             rq,
             hctx: HctxId(0),
             head,
-            bypass: None,
+            bypass,
             run,
-            absorbed: QueueList::new(),
+            insertion: elevator::InsertPath::Idle,
         }
     }
+}
 
-    /// blk_mq_request_bypass_insert(): to the head or tail of the dispatch list.
-    pub(super) fn bypass(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> InsertPath {
-        InsertPath {
-            bypass: Some(head),
-            ..InsertPath::new(queue, rq, head, run)
-        }
-    }
-
+impl InsertPath {
     pub(super) fn inserts(&self) -> RequestId {
         self.rq
+    }
+
+    /// What the scheduler's insertion holds.
+    pub(super) fn insertion(&self) -> elevator::InsertPath {
+        self.insertion
+    }
+
+    pub(super) fn label(&self) -> Label {
+        self.insertion.label().unwrap_or(self.at.label())
     }
 
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Route => self.route(q, cpu),
-            At::Elevator => {
-                let rq = self.rq;
-                let at = insert_at(self.head);
-                let mut list = QueueList::new();
-                list.push_back(&mut q.pool.held(cpu.id), rq);
-                match insert_elevator(q, &mut list, at, &mut self.absorbed, cpu) {
-                    Inserted::All if self.absorbed.is_empty() => self.to(At::Run),
-                    Inserted::All => self.to(At::Absorbed),
-                    Inserted::UpToMerge => self.to(At::AbsorbedLocked),
+            At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
+                InsertStep::Wait(next) => next,
+                InsertStep::Done { touched } => {
+                    self.insertion = elevator::InsertPath::Idle;
+                    match touched {
+                        true => self.to(At::Run),
+                        false => self.then_run(cpu),
+                    }
                 }
-            }
-            At::AbsorbedLocked => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(cpu, self.queue, gone),
-                None => {
-                    leave_elevator(q, cpu);
-                    self.to(At::Run)
-                }
-            },
-            At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(cpu, self.queue, gone),
-                None => self.then_run(cpu),
             },
             At::Ctx => {
                 let mut list = QueueList::new();
@@ -158,136 +181,17 @@ impl InsertPath {
             self.at = At::Dispatch;
             return lock(self.queue, LockKind::Dispatch, u32::from(hctx.0));
         }
+        drop(pool);
         if q.has_elevator() {
-            if q.settings.rules.series.insertion != Route::UnderLock {
-                drop(pool);
-                let mut list = QueueList::new();
-                list.push_back(&mut q.pool.held(cpu.id), self.rq);
-                self.at = At::Run;
-                return call_dd_insert(cpu, self.queue, list, self.head);
-            }
+            let mut list = QueueList::new();
+            list.push_back(&mut q.pool.held(cpu.id), self.rq);
             self.at = At::Elevator;
-            return lock(self.queue, LockKind::Elevator, 0);
+            let (insertion, next) = q.elevator.start_insert(q, list, self.head);
+            self.insertion = insertion;
+            return next;
         }
         self.at = At::Ctx;
         lock(self.queue, LockKind::Ctx, u32::from(ctx.0))
-    }
-}
-
-/// A request that was absorbed is freed without being ended: its bios live on elsewhere.
-pub(super) fn free_absorbed(cpu: &mut Cpu, queue: QueueId, rq: RequestId) -> Next {
-    Next::call(cpu, Call::Free { queue, rq })
-}
-
-/// Insertion of a list by the January 2024 series.
-pub(super) fn call_dd_insert(cpu: &mut Cpu, queue: QueueId, list: QueueList, head: bool) -> Next {
-    Next::call(cpu, Call::DdInsert { queue, list, head })
-}
-
-/// Where a list goes by BLK_MQ_INSERT_AT_HEAD.
-pub(super) fn insert_at(head: bool) -> InsertAt {
-    if head {
-        InsertAt::Head
-    } else {
-        InsertAt::Sorted
-    }
-}
-
-/// What an insertion into the scheduler did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Inserted {
-    /// The list is in.
-    All,
-    /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
-    UpToMerge,
-}
-
-/// Under the scheduler's lock: inserts the list in order and releases. Absorbed requests go to
-/// `absorbed`.
-pub(super) fn insert_elevator<E: Env>(
-    q: &RequestQueue<E>,
-    list: &mut QueueList,
-    at: InsertAt,
-    absorbed: &mut QueueList,
-    cpu: &mut Cpu,
-) -> Inserted {
-    let inserted = insert_list(q, list, at, absorbed, cpu);
-    if inserted == Inserted::All {
-        q.elevator.release(cpu);
-    }
-    inserted
-}
-
-/// The same without the release.
-pub(super) fn insert_list<E: Env>(
-    q: &RequestQueue<E>,
-    list: &mut QueueList,
-    at: InsertAt,
-    absorbed: &mut QueueList,
-    cpu: &mut Cpu,
-) -> Inserted {
-    let now = jiffies(q, cpu);
-    loop {
-        let mut pool = q.pool.held(cpu.id);
-        let Some(rq) = list.pop_front(&mut pool) else {
-            break;
-        };
-        let merging = Merging {
-            limits: &q.settings.limits,
-            nomerges: q.settings.nomerges,
-        };
-        let mut elevator = q.elevator.held(cpu);
-        let insertion = elevator.insert(&mut pool, rq, at, now, merging);
-        drop(elevator);
-        match insertion {
-            Insertion::Inserted => {
-                let traced = Traced::rq(&pool, rq);
-                drop(pool);
-                trace_rq(cpu, q.id, TraceAction::Insert, traced);
-            }
-            Insertion::Absorbed(mut gone) => {
-                while let Some(rq) = gone.pop_back(&mut pool) {
-                    let traced = Traced::rq(&pool, rq);
-                    pool[rq].place = Place::Path;
-                    absorbed.push_back(&mut pool, rq);
-                    trace_rq(cpu, q.id, TraceAction::BackMerge, traced);
-                }
-                if q.settings.rules.merged_free == MergedFree::UnderLock {
-                    return Inserted::UpToMerge;
-                }
-            }
-        }
-    }
-    note_work(q, cpu);
-    Inserted::All
-}
-
-/// The same to the end of the list, whatever the rules say of absorbed requests: the series keeps
-/// them until the lock is dropped.
-pub(super) fn insert_whole<E: Env>(
-    q: &RequestQueue<E>,
-    list: &mut QueueList,
-    at: InsertAt,
-    absorbed: &mut QueueList,
-    cpu: &mut Cpu,
-) {
-    while insert_list(q, list, at, absorbed, cpu) == Inserted::UpToMerge {}
-}
-
-/// Drops the scheduler's lock.
-pub(super) fn leave_elevator<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
-    note_work(q, cpu);
-    q.elevator.release(cpu);
-}
-
-/// Keeps the word that has_work reads equal to the scheduler's lists. Under the scheduler's lock.
-pub(super) fn note_work<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
-    let mut elevator = q.elevator.held(cpu);
-    let (work, visits) = (elevator.has_work(), elevator.take_visits());
-    drop(elevator);
-    cpu.meter.container_ops(visits);
-    if work != q.elevator_work.peek() {
-        q.elevator_work.mirror(cpu, work);
     }
 }
 

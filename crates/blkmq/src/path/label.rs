@@ -226,7 +226,13 @@ groups! {
     /// A request that its driver gives back.
     RequeueRequest = super::requeue::RequestAt,
     /// Insertion of a list by the January 2024 series.
-    DdInsert = super::dd_insert::At,
+    DdInsert = crate::elevator::mq_deadline::insert::At,
+    /// Dispatch calls of the same.
+    DdDispatch = crate::elevator::mq_deadline::dispatch::At,
+    /// A look for a merge in a scheduler behind one lock.
+    ElevatorMerge = crate::elevator::MergeAt,
+    /// Insertion into the same.
+    ElevatorInsert = crate::elevator::InsertionAt,
     /// A clone of a request of the queue above.
     CloneRq = super::clone::At,
 }

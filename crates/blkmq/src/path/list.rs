@@ -8,7 +8,8 @@ mod tags;
 use super::{Call, Next, labels, lock, tag, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
-use crate::path::run::{call_run, set_places};
+use crate::path::run::call_run;
+use crate::path::set_places;
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use crate::rules::{AskAfter, LastHint, PutBack, Recheck};
@@ -114,11 +115,6 @@ pub(super) enum ListStep {
 }
 
 impl ListPath {
-    /// What the pass that the list waits for keeps in it meanwhile: absorbed requests.
-    pub(super) fn kept(&mut self) -> &mut QueueList {
-        &mut self.list
-    }
-
     pub(super) fn idle() -> ListPath {
         ListPath::new(QueueList::new(), false)
     }

@@ -7,15 +7,15 @@
 mod issue;
 mod whole;
 
-use super::insert::{self, Inserted, free_absorbed};
+use super::insert;
 use super::run::call_run;
-use super::{Next, labels, lock, tag, trace_count};
-use crate::elevator::InsertAt;
+use super::{Label, Next, free_request, labels, lock, tag, trace_count};
+use crate::elevator::{self, InsertStep};
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool, Status};
-use crate::rules::{DirectUnplug, Insertion, PlugOrder};
+use crate::rules::{DirectUnplug, PlugOrder};
 
 /// BLK_MAX_REQUEST_COUNT.
 pub(super) const PLUG_MAX: u32 = 32;
@@ -74,12 +74,8 @@ labels! {
         Take,
         /// Collect the next group of one hctx and ctx.
         Group,
-        /// Under the scheduler's lock: insert the group.
+        /// The scheduler's insert_requests: its section, where that has no name of its own.
         Elevator,
-        /// Still under it: free what was absorbed, then insert the others (v6.1).
-        AbsorbedLocked,
-        /// Free what was absorbed.
-        Absorbed,
         /// Is the hctx busy?
         Busy,
         /// Under ctx->lock: insert what could not be issued.
@@ -149,7 +145,7 @@ pub struct PlugPath {
     mode: Mode,
     rest: QueueList,
     group: QueueList,
-    absorbed: QueueList,
+    insertion: elevator::InsertPath,
     hctx: HctxId,
     ctx: u16,
     /// The request of `Mode::Single`, until it is taken up.
@@ -174,7 +170,7 @@ impl PlugPath {
             mode: Mode::Group,
             rest: QueueList::new(),
             group: QueueList::new(),
-            absorbed: QueueList::new(),
+            insertion: elevator::InsertPath::Idle,
             hctx: HctxId(0),
             ctx: 0,
             only: None,
@@ -203,21 +199,15 @@ impl PlugPath {
         match self.at {
             At::Take => self.take(q, cpu),
             At::Group => self.next_group(q, cpu),
-            At::Elevator => {
-                let (group, absorbed) = (&mut self.group, &mut self.absorbed);
-                match insert::insert_elevator(q, group, InsertAt::Sorted, absorbed, cpu) {
-                    Inserted::All if self.absorbed.is_empty() => self.to(At::Run),
-                    Inserted::All => self.to(At::Absorbed),
-                    Inserted::UpToMerge => self.to(At::AbsorbedLocked),
+            At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
+                InsertStep::Wait(next) => next,
+                InsertStep::Done { touched } => {
+                    self.insertion = elevator::InsertPath::Idle;
+                    match touched {
+                        true => self.to(At::Run),
+                        false => self.run(cpu),
+                    }
                 }
-            }
-            At::AbsorbedLocked => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(cpu, self.queue, gone),
-                None => self.to(At::Elevator),
-            },
-            At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(cpu, self.queue, gone),
-                None => self.run(cpu),
             },
             At::Busy => {
                 let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
@@ -236,6 +226,15 @@ impl PlugPath {
             At::Cached => self.free_cached(q, cpu),
             _ => self.issue(mq, cpu),
         }
+    }
+
+    pub(super) fn label(&self) -> Label {
+        self.insertion.label().unwrap_or(self.at.label())
+    }
+
+    /// What it inserts into the scheduler now.
+    pub(super) fn insertion(&self) -> elevator::InsertPath {
+        self.insertion
     }
 
     pub(super) fn group_in_hand(&self) -> QueueList {
@@ -335,13 +334,11 @@ impl PlugPath {
         };
         trace_count(cpu, self.queue, action, count);
         if q.has_elevator() {
-            if q.settings.rules.series.insertion != Insertion::UnderLock {
-                self.at = At::Run;
-                let group = core::mem::take(&mut self.group);
-                return insert::call_dd_insert(cpu, self.queue, group, false);
-            }
             self.at = At::Elevator;
-            return lock(self.queue, LockKind::Elevator, 0);
+            let group = core::mem::take(&mut self.group);
+            let (insertion, next) = q.elevator.start_insert(q, group, false);
+            self.insertion = insertion;
+            return next;
         }
         self.to(At::Busy)
     }
@@ -355,6 +352,6 @@ impl PlugPath {
         let Some(rq) = cpu.plug.cached.pop_front(&mut q.pool.held(cpu.id)) else {
             return Next::Done;
         };
-        free_absorbed(cpu, self.queue, rq)
+        free_request(cpu, self.queue, rq)
     }
 }

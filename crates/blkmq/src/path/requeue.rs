@@ -6,8 +6,9 @@ mod request;
 
 pub use request::{At as RequestAt, RequeueRequest};
 
-use super::insert::{InsertPath, ThenRun};
-use super::run::{call_run, set_places};
+use super::insert::{Inserts, ThenRun};
+use super::run::call_run;
+use super::set_places;
 use super::{Call, Next, labels, lock};
 use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
@@ -84,9 +85,9 @@ impl RequeuePath {
         pool[rq].softbarrier = false;
         drop(pool);
         let path = if to_dispatch {
-            InsertPath::bypass(self.queue, rq, false, ThenRun::No)
+            Inserts::bypass(self.queue, rq, false, ThenRun::No)
         } else {
-            InsertPath::new(self.queue, rq, true, ThenRun::No)
+            Inserts::new(self.queue, rq, true, ThenRun::No)
         };
         Next::call(cpu, Call::Insert(path))
     }

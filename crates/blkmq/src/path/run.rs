@@ -6,9 +6,9 @@
 use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
-use super::pass::{PassPath, has_side, has_work, side_places};
-use super::{Call, Label, Next, TagsInHand, labels, lock};
-use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Word};
+use super::pass::PassPath;
+use super::{Call, Label, Next, TagsInHand, labels, lock, set_places};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
@@ -26,7 +26,7 @@ labels! {
         HasCtx,
         /// Has the scheduler anything?
         HasElevator,
-        /// Has one of the side lists or a bucket anything (January 2024 series)?
+        /// Has another place where the scheduler looks anything?
         HasSide,
         /// Look again under queue_lock (v6.12).
         Recheck,
@@ -62,12 +62,22 @@ pub struct RunPath {
     pub(super) queue: QueueId,
     hctx: HctxId,
     in_background: bool,
-    /// Word of ctx_map, or place beside the scheduler, that is looked at.
+    /// Word of ctx_map, or place of the scheduler, that is looked at.
     word: u16,
     second: bool,
     list: ListPath,
-    pass: PassPath,
-    ctx: CtxPath,
+    source: Source,
+}
+
+/// What pulls requests for a run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Source {
+    /// Nothing now.
+    None,
+    /// `do_dispatch_sched`.
+    Sched(PassPath),
+    /// `do_dispatch_ctx` or `flush_busy_ctxs`.
+    Ctx(CtxPath),
 }
 
 /// Outcome of one step of `pass.rs` or `ctx.rs`.
@@ -92,8 +102,7 @@ impl RunPath {
             word: 0,
             second: false,
             list: ListPath::idle(),
-            pass: PassPath::idle(),
-            ctx: CtxPath::idle(),
+            source: Source::None,
         }
     }
 
@@ -111,9 +120,9 @@ impl RunPath {
     }
 
     pub(super) fn tags_in_hand(&self) -> Option<TagsInHand> {
-        let hctx = match self.at {
-            At::Pass => self.pass.list_hctx(),
-            _ => self.hctx,
+        let hctx = match &self.source {
+            Source::Sched(pass) => pass.list_hctx(),
+            Source::Ctx(_) | Source::None => self.hctx,
         };
         self.list.tag_in_hand().map(|bit| TagsInHand {
             hctx,
@@ -127,11 +136,17 @@ impl RunPath {
     }
 
     pub(super) fn picked(&self) -> Option<RequestId> {
-        self.pass.in_hand()
+        match &self.source {
+            Source::Sched(pass) => pass.in_hand(),
+            Source::Ctx(_) | Source::None => None,
+        }
     }
 
     pub(super) fn all_picked(&self) -> QueueList {
-        self.pass.all_picked()
+        match &self.source {
+            Source::Sched(pass) => pass.all_picked(),
+            Source::Ctx(_) | Source::None => QueueList::new(),
+        }
     }
 
     pub(super) fn list_state(&self) -> (QueueList, bool, bool) {
@@ -140,9 +155,12 @@ impl RunPath {
 
     pub(super) fn label(&self) -> Label {
         match self.at {
-            At::Pass if !self.pass.in_list() => self.pass.at.label(),
-            At::Ctx if !self.ctx.in_list() => self.ctx.at.label(),
-            At::Pass | At::Ctx | At::Leftovers => self.list.at.label(),
+            At::Pass | At::Ctx => match &self.source {
+                Source::Sched(pass) if !pass.in_list() => pass.label(),
+                Source::Ctx(ctx) if !ctx.in_list() => ctx.at.label(),
+                _ => self.list.at.label(),
+            },
+            At::Leftovers => self.list.at.label(),
             at => at.label(),
         }
     }
@@ -177,18 +195,13 @@ impl RunPath {
                     (false, true) => self.nothing(q),
                 }
             }
-            At::HasElevator => match has_work(q, cpu) {
-                true => self.enter(q, cpu),
-                false if side_places(q) > 0 => self.to(At::HasSide),
-                false => self.nothing(q),
-            },
-            At::HasSide => {
+            At::HasElevator | At::HasSide => {
                 let place = core::mem::take(&mut self.word);
-                match has_side(q, place, cpu) {
+                match q.elevator.has_work(place, cpu) {
                     true => self.enter(q, cpu),
-                    false if place + 1 < side_places(q) => {
+                    false if place + 1 < q.elevator.work_places(&q.settings.rules) => {
                         self.word = place + 1;
-                        Next::Step
+                        self.to(At::HasSide)
                     }
                     false => self.nothing(q),
                 }
@@ -259,16 +272,16 @@ impl RunPath {
     /// One step of pulling requests from the scheduler or from the software queues.
     fn pull<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let (queue, hctx, list) = (self.queue, self.hctx, &mut self.list);
-        let step = match self.at {
-            At::Pass => self.pass.step(list, mq, queue, hctx, cpu),
-            _ => self.ctx.step(list, mq, queue, hctx, cpu),
+        let step = match &mut self.source {
+            Source::Sched(pass) => pass.step(list, mq, queue, hctx, cpu),
+            Source::Ctx(ctx) => ctx.step(list, mq, queue, hctx, cpu),
+            Source::None => unreachable!("something pulls"),
         };
         let again = match step {
             PullStep::Wait(next) => return next,
             PullStep::End { again } => again,
         };
-        self.pass = PassPath::idle();
-        self.ctx = CtxPath::idle();
+        self.source = Source::None;
         match again {
             true => self.again(),
             false => Next::Done,
@@ -311,12 +324,12 @@ impl RunPath {
     }
 
     fn start_pass(&mut self) -> Next {
-        self.pass = PassPath::new();
+        self.source = Source::Sched(PassPath::new());
         self.to(At::Pass)
     }
 
     fn start_ctx(&mut self, all: bool) -> Next {
-        self.ctx = CtxPath::new(all);
+        self.source = Source::Ctx(CtxPath::new(all));
         self.to(At::Ctx)
     }
 
@@ -337,8 +350,9 @@ impl RunPath {
     fn recheck<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         let quiesced = q.quiesced.test(cpu);
-        let mut pending = hctx.dispatch_pending.test(cpu) || has_work(q, cpu);
-        pending = pending || (0..side_places(q)).any(|place| has_side(q, place, cpu));
+        let mut pending = hctx.dispatch_pending.test(cpu);
+        let places = q.elevator.work_places(&q.settings.rules);
+        pending = pending || (0..places).any(|place| q.elevator.has_work(place, cpu));
         for word in &hctx.ctx_map {
             pending = pending || word.load(cpu) != 0;
         }
@@ -390,16 +404,6 @@ impl RunPath {
         }
         self.list = ListPath::new(taken, true);
         self.to(At::MarkRestart)
-    }
-}
-
-/// Notes a new place for every request of a list.
-pub(super) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList, place: Place) {
-    let mut pool = q.pool.held(cpu.id);
-    let mut next = list.first();
-    while let Some(rq) = next {
-        pool[rq].place = place;
-        next = list.next(&pool, rq);
     }
 }
 

@@ -7,15 +7,16 @@ mod entry;
 mod merging;
 mod tagwait;
 
-use super::insert::{InsertPath, ThenRun, free_absorbed};
+use super::insert::{Inserts, ThenRun};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
 use super::tag::{Search, identity_map, shares_tags};
-use super::{Call, Next, Traced, labels, lock, trace_count, trace_rq, try_elevator};
+use super::{Call, Label, Next, Traced, free_request, labels, lock, trace_count, trace_rq};
+use crate::elevator;
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, QueueId, RequestId, Status};
-use crate::rules::{Fix, FlushData, MergeLookup, NoMerges, PlugOrder};
+use crate::rules::{Fix, FlushData, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
 
@@ -24,9 +25,7 @@ labels! {
     pub enum At in "submit" {
         /// Trace Q, split, try the plug.
         Enter,
-        /// Was the scheduler's lock free (skip-merge)?
-        TryMerge,
-        /// Under the scheduler's lock: try to merge.
+        /// The scheduler's bio_merge: its section, where that has no name of its own.
         ElevatorMerge,
         /// Free what merging absorbed, or made superfluous.
         Absorbed,
@@ -101,6 +100,9 @@ pub struct SubmitPath {
     left: HctxId,
     put: Option<Put>,
     rq: Option<RequestId>,
+    merge: elevator::MergePath,
+    /// The bio has become part of a request, and what is superfluous by that is to be freed.
+    merged: bool,
     absorbed: Option<RequestId>,
     /// Allocated ahead, and to be freed as the bio needs it no more (v6.1).
     spare: Option<RequestId>,
@@ -125,6 +127,8 @@ impl SubmitPath {
             left: HctxId(0),
             put: None,
             rq: None,
+            merge: elevator::MergePath::Idle,
+            merged: false,
             absorbed: None,
             spare: None,
             passthrough: None,
@@ -143,18 +147,20 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => self.enter(mq, cpu),
-            At::TryMerge => match core::mem::take(&mut cpu.answer) {
-                Answer::Locked => self.to(At::ElevatorMerge),
-                _ => self.to(At::Alloc),
-            },
-            At::ElevatorMerge => self.elevator_merge(mq, cpu),
+            At::ElevatorMerge => {
+                let step = q.elevator.merge(&mut self.merge, q, self.bio, cpu);
+                self.merge_step(step)
+            }
             At::Absorbed => {
+                if self.merged {
+                    self.give_up_spare(q, cpu);
+                }
                 let gone = self.absorbed.take().or_else(|| self.spare.take());
                 if self.spare.is_none() {
                     self.at = At::Rest;
                 }
                 match gone {
-                    Some(gone) => free_absorbed(cpu, self.queue, gone),
+                    Some(gone) => free_request(cpu, self.queue, gone),
                     None => self.next_part(),
                 }
             }
@@ -201,6 +207,10 @@ impl SubmitPath {
             }
             At::Rest => self.next_part(),
         }
+    }
+
+    pub(super) fn label(&self) -> Label {
+        self.merge.label().unwrap_or(self.at.label())
     }
 
     pub(super) fn to(&mut self, at: At) -> Next {
@@ -258,12 +268,7 @@ impl SubmitPath {
             return self.merged(mq, cpu);
         }
         if q.has_elevator() {
-            if q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree {
-                self.at = At::TryMerge;
-                return try_elevator(self.queue);
-            }
-            self.at = At::ElevatorMerge;
-            return lock(self.queue, LockKind::Elevator, 0);
+            return self.ask_elevator(mq, cpu);
         }
         self.to(if q.settings.should_merge {
             At::CtxPending
@@ -369,7 +374,7 @@ impl SubmitPath {
         } else {
             ThenRun::Background
         };
-        let path = InsertPath::new(self.queue, rq, false, run);
+        let path = Inserts::new(self.queue, rq, false, run);
         Next::call(cpu, Call::Insert(path))
     }
 

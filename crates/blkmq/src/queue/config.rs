@@ -1,7 +1,7 @@
 //! Settings of a queue and what it is built from.
 
-use crate::elevator::Elevator;
-use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use crate::elevator::{SchedulerKind, SchedulerSettings};
+use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
 
 /// What does not change while a queue runs.
@@ -68,7 +68,9 @@ impl QueueSettings {
 
     /// The elevator orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
     pub fn sq_sched(&self) -> bool {
-        self.scheduler == SchedulerKind::MqDeadline
+        self.scheduler
+            .facts()
+            .is_some_and(|facts| facts.single_queue)
     }
 }
 
@@ -81,8 +83,8 @@ pub struct QueueConfig {
     pub tags: TagSetConfig,
     /// CPUs.
     pub topology: CpuTopology,
-    /// The scheduler, idle.
-    pub elevator: Elevator,
+    /// The scheduler, which is that of the settings.
+    pub elevator: SchedulerSettings,
     /// Room for bios.
     pub bios: usize,
 }

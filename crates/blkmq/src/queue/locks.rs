@@ -6,6 +6,7 @@ use crate::request::QueueId;
 use core::fmt;
 
 use super::{BlkMq, RequestQueue};
+use crate::elevator::{ELEVATOR_LOCKS_MAX, LockVisit};
 use crate::env::{Cpu, Env, Lock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES};
 use crate::tags::TagSet;
@@ -13,7 +14,8 @@ use crate::tags::TagSet;
 /// Which lock of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockKind {
-    /// The scheduler's own (mq-deadline: dd->lock).
+    /// One of the scheduler's; index: its number among the scheduler's locks * 32768 + which of
+    /// these.
     Elevator,
     /// hctx->lock; index: hctx.
     Dispatch,
@@ -33,10 +35,6 @@ pub enum LockKind {
     DriverWait,
     /// Wait queue of scheduler tags; index: map * 8 + queue.
     SchedWait,
-    /// Lock of an insertion bucket of mq-deadline (January 2024 series); index: bucket.
-    Bucket,
-    /// insert_lock of mq-deadline (January 2024 series, v3).
-    Inserted,
     /// tags->lock of driver tags that queues share; index: map.
     Tags,
 }
@@ -44,26 +42,50 @@ pub enum LockKind {
 /// Words of one tag map at most (10,240 tags in words of 64).
 pub(crate) const WORDS_MAX: u32 = 1024;
 
-/// A lock of one `BlkMq`: queue, kind and index in one word, as it goes through every layer of a
-/// step.
+/// A lock of one `BlkMq`: queue, kind, index and whether a holder takes interrupts in one word, as
+/// it goes through every layer of a step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(u32);
 
 /// Bits of an index in a `LockId`.
-const INDEX_BITS: u32 = 20;
+const INDEX_BITS: u32 = 19;
+/// The bit of a lock whose holder takes no interrupt.
+const IRQ_SAVE: u32 = 1 << INDEX_BITS;
+/// Where the kind begins, four bits.
+const KIND: u32 = INDEX_BITS + 1;
+/// Where the number of a scheduler's lock begins in the index.
+const NUMBER: u32 = INDEX_BITS - 4;
 
 impl LockId {
-    /// The lock of `queue` of this kind with this index, below 2^20.
+    /// The lock of `queue` of this kind with this index, below 2^19. Not for a scheduler's.
     #[inline]
     pub fn new(queue: QueueId, kind: LockKind, index: u32) -> LockId {
-        assert!(index < 1 << INDEX_BITS, "lock {index} of {kind:?}");
-        LockId(u32::from(queue.0) << (INDEX_BITS + 4) | (kind as u32) << INDEX_BITS | index)
+        LockId::with(queue, kind, kind.irq_class(), index)
+    }
+
+    /// Number `number` of the locks of the scheduler of `queue`, and of several of that kind the
+    /// one with this index, below 2^15.
+    #[inline]
+    pub const fn of_elevator(queue: QueueId, number: u8, class: IrqClass, index: u32) -> LockId {
+        assert!(index < 1 << NUMBER, "a scheduler has fewer locks of a kind");
+        let index = (number as u32) << NUMBER | index;
+        LockId::with(queue, LockKind::Elevator, class, index)
+    }
+
+    #[inline]
+    const fn with(queue: QueueId, kind: LockKind, class: IrqClass, index: u32) -> LockId {
+        assert!(index < 1 << INDEX_BITS, "a queue has fewer locks of a kind");
+        let masks = match class {
+            IrqClass::Plain => 0,
+            IrqClass::IrqSave => IRQ_SAVE,
+        };
+        LockId((queue.0 as u32) << (KIND + 4) | (kind as u32) << KIND | masks | index)
     }
 
     /// Which queue.
     #[inline]
     pub fn queue(self) -> QueueId {
-        QueueId((self.0 >> (INDEX_BITS + 4)) as u8)
+        QueueId((self.0 >> (KIND + 4)) as u8)
     }
 
     /// Which kind.
@@ -78,15 +100,22 @@ impl LockId {
         self.0 % (1 << INDEX_BITS)
     }
 
+    /// Number among the scheduler's locks, and which of those; none of the block layer's own.
+    pub fn elevator(self) -> Option<(u8, u32)> {
+        let index = self.index();
+        let scheduler = self.kind_index() == LockKind::Elevator as usize;
+        scheduler.then_some(((index >> NUMBER) as u8, index % (1 << NUMBER)))
+    }
+
     /// A holder takes no interrupt.
     #[inline]
     pub fn masks_irq(self) -> bool {
-        IRQ_SAVE >> self.kind_index() & 1 == 1
+        self.0 & IRQ_SAVE != 0
     }
 
     #[inline]
     fn kind_index(self) -> usize {
-        (self.0 >> INDEX_BITS) as usize % 16
+        (self.0 >> KIND) as usize % 16
     }
 }
 
@@ -112,14 +141,11 @@ pub enum IrqClass {
 }
 
 impl LockKind {
-    /// How the kernel takes it.
+    /// How the kernel takes it; a scheduler says it of each of its own.
+    #[inline]
     pub const fn irq_class(self) -> IrqClass {
         match self {
-            LockKind::Elevator
-            | LockKind::Dispatch
-            | LockKind::Ctx
-            | LockKind::Bucket
-            | LockKind::Inserted => IrqClass::Plain,
+            LockKind::Elevator | LockKind::Dispatch | LockKind::Ctx => IrqClass::Plain,
             LockKind::Requeue
             | LockKind::Queue
             | LockKind::Flush
@@ -131,10 +157,10 @@ impl LockKind {
         }
     }
 
-    /// Name as the kernel's lock statistics would show it.
+    /// Name as the kernel's lock statistics would show it; a scheduler names its own.
     pub fn name(self) -> &'static str {
         match self {
-            LockKind::Elevator => "dd->lock",
+            LockKind::Elevator => "scheduler's lock",
             LockKind::Dispatch => "hctx->lock",
             LockKind::Ctx => "ctx->lock",
             LockKind::Requeue => "q->requeue_lock",
@@ -144,14 +170,12 @@ impl LockKind {
             LockKind::SchedSwap => "scheduler tags swap_lock",
             LockKind::DriverWait => "driver tags wait_queue",
             LockKind::SchedWait => "scheduler tags wait_queue",
-            LockKind::Bucket => "dd->bucket_lists[].lock",
-            LockKind::Inserted => "dd->insert_lock",
             LockKind::Tags => "driver tags lock",
         }
     }
 
     /// All kinds.
-    pub const ALL: [LockKind; 13] = [
+    pub const ALL: [LockKind; 11] = [
         LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
@@ -162,8 +186,6 @@ impl LockKind {
         LockKind::SchedSwap,
         LockKind::DriverWait,
         LockKind::SchedWait,
-        LockKind::Bucket,
-        LockKind::Inserted,
         LockKind::Tags,
     ];
 }
@@ -178,21 +200,11 @@ const _: () = {
     }
 };
 
-/// One bit for each kind whose holders take no interrupt.
-const IRQ_SAVE: u32 = {
-    let (mut bits, mut kind) = (0, 0);
-    while kind < LockKind::ALL.len() {
-        if matches!(LockKind::ALL[kind].irq_class(), IrqClass::IrqSave) {
-            bits |= 1 << kind;
-        }
-        kind += 1;
-    }
-    bits
-};
-
 /// First dense number of each kind of each queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LockTable {
+    /// First dense number of each of the scheduler's locks, behind that of the kind.
+    elevator: Vec<[u32; ELEVATOR_LOCKS_MAX]>,
     base: Vec<[u32; LockKind::ALL.len()]>,
     stride: [u32; LockKind::ALL.len()],
     count: u32,
@@ -201,6 +213,7 @@ pub(super) struct LockTable {
 impl LockTable {
     pub(super) fn new<E: Env>(sets: &[TagSet<E>], queues: &[RequestQueue<E>]) -> LockTable {
         let mut base = Vec::new();
+        let mut elevator = Vec::new();
         let mut count = 0;
         let words = |map: &Sbitmap<E>| map.words.len() as u32;
         let driver_words = sets
@@ -222,8 +235,14 @@ impl LockTable {
                 true => set.driver.len() as u32,
                 false => 0,
             };
+            let mut of_elevator = 0;
+            elevator.push(core::array::from_fn(|number| {
+                let first = of_elevator;
+                of_elevator += queue.elevator.lock_count(number as u8);
+                first
+            }));
             let sizes = [
-                1,
+                of_elevator,
                 hctxs,
                 queue.ctxs.len() as u32,
                 1,
@@ -233,8 +252,6 @@ impl LockTable {
                 queue.sched.len() as u32 * sched_words,
                 maps * WAIT_QUEUES as u32,
                 (queue.sched.len() * WAIT_QUEUES) as u32,
-                queue.dd.buckets.len() as u32,
-                1,
                 maps,
             ];
             let mut numbers = sizes.map(|size| {
@@ -254,6 +271,7 @@ impl LockTable {
         stride[LockKind::DriverSwap as usize] = driver_words;
         stride[LockKind::SchedSwap as usize] = sched_words;
         LockTable {
+            elevator,
             base,
             stride,
             count,
@@ -261,38 +279,74 @@ impl LockTable {
     }
 }
 
-/// Does something with the lock of an id: locks guard different types, so no function can name it.
-macro_rules! of_lock {
-    ($mq:expr, $id:expr, $lock:ident => $act:expr) => {{
-        let q = $mq.queue($id.queue());
-        let at = $id.index() as usize;
-        let (map, word) = (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
-        let (line, queue) = (at / WAIT_QUEUES, at % WAIT_QUEUES);
-        macro_rules! with {
-            ($found:expr) => {{
-                let $lock = &$found;
-                $act
-            }};
-        }
-        match $id.kind() {
-            LockKind::Elevator => with!(q.elevator),
-            LockKind::Dispatch => with!(q.hctxs[at].dispatch),
-            LockKind::Ctx => with!(q.ctxs[at].lists),
-            LockKind::Requeue => with!(q.requeue),
-            LockKind::Queue => with!(q.queue_lock),
-            LockKind::Flush => with!(q.hctxs[at].flush),
-            LockKind::DriverSwap => with!($mq.set_of($id.queue()).driver[map].words[word].swap),
-            LockKind::SchedSwap => with!(q.sched[map].words[word].swap),
-            LockKind::DriverWait => with!($mq.set_of($id.queue()).driver[line].wait[queue].queue),
-            LockKind::SchedWait => with!(q.sched[line].wait[queue].queue),
-            LockKind::Bucket => with!(q.dd.buckets[at].list),
-            LockKind::Inserted => with!(q.dd.inserted),
-            LockKind::Tags => with!($mq.set_of($id.queue()).locks[at]),
-        }
-    }};
+/// The driver's grant.
+struct Acquire<'a>(&'a mut Cpu);
+/// The driver's answer to `Next::TryLock`.
+struct TryAcquire<'a>(&'a mut Cpu);
+/// The same for a lock that somebody holds at that time.
+struct TryInVain<'a>(&'a mut Cpu);
+/// Is it nobody's?
+struct IsFree;
+
+impl<E: Env> LockVisit<E> for Acquire<'_> {
+    type Out = ();
+    #[inline]
+    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) {
+        lock.acquire(self.0);
+    }
+}
+
+impl<E: Env> LockVisit<E> for TryAcquire<'_> {
+    type Out = bool;
+    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) -> bool {
+        lock.try_acquire(self.0)
+    }
+}
+
+impl<E: Env> LockVisit<E> for TryInVain<'_> {
+    type Out = ();
+    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) {
+        lock.try_in_vain(self.0);
+    }
+}
+
+impl<E: Env> LockVisit<E> for IsFree {
+    type Out = bool;
+    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) -> bool {
+        lock.is_free()
+    }
 }
 
 impl<E: Env> BlkMq<E> {
+    /// Does something with the lock of an id.
+    #[inline]
+    fn with_lock<V: LockVisit<E>>(&self, id: LockId, visit: V) -> V::Out {
+        let q = self.queue(id.queue());
+        let at = id.index() as usize;
+        let (map, word) = (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
+        let (line, queue) = (at / WAIT_QUEUES, at % WAIT_QUEUES);
+        match id.kind() {
+            LockKind::Elevator => {
+                let (number, at) = ((at >> NUMBER) as u8, at % (1 << NUMBER));
+                q.elevator.visit_lock(number, at, visit)
+            }
+            LockKind::Dispatch => visit.visit(&q.hctxs[at].dispatch),
+            LockKind::Ctx => visit.visit(&q.ctxs[at].lists),
+            LockKind::Requeue => visit.visit(&q.requeue),
+            LockKind::Queue => visit.visit(&q.queue_lock),
+            LockKind::Flush => visit.visit(&q.hctxs[at].flush),
+            LockKind::DriverSwap => {
+                visit.visit(&self.set_of(id.queue()).driver[map].words[word].swap)
+            }
+            LockKind::SchedSwap => visit.visit(&q.sched[map].words[word].swap),
+            LockKind::DriverWait => {
+                visit.visit(&self.set_of(id.queue()).driver[line].wait[queue].queue)
+            }
+            LockKind::SchedWait => visit.visit(&q.sched[line].wait[queue].queue),
+            LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
+        }
+    }
+
     /// Number of locks.
     pub fn lock_count(&self) -> usize {
         self.locks.count as usize
@@ -301,46 +355,83 @@ impl<E: Env> BlkMq<E> {
     /// Dense number of a lock, below `lock_count`.
     pub fn lock_slot(&self, id: LockId) -> usize {
         let (kind, at) = (id.kind_index(), id.index());
-        let index = at / WORDS_MAX * self.locks.stride[kind] + at % WORDS_MAX;
-        (self.locks.base[id.queue().index()][kind] + index) as usize
+        let queue = id.queue().index();
+        let index = match id.kind() {
+            LockKind::Elevator => {
+                let first = self.locks.elevator[queue][(at >> NUMBER) as usize];
+                first + at % (1 << NUMBER)
+            }
+            _ => at / WORDS_MAX * self.locks.stride[kind] + at % WORDS_MAX,
+        };
+        (self.locks.base[queue][kind] + index) as usize
     }
 
-    /// Kind of the lock with this dense number, for reports.
-    pub fn lock_kind(&self, slot: usize) -> LockKind {
-        let base = self
-            .locks
-            .base
+    /// Names of all locks, each once: those of schedulers, then the block layer's own in the order
+    /// of their kinds. With them the place of each lock's name, by its dense number. For reports.
+    pub fn lock_names(&self) -> (Vec<&'static str>, Vec<u8>) {
+        let facts = self
+            .queues
             .iter()
-            .rev()
-            .find(|base| base[0] as usize <= slot);
-        let base = base.expect("the first queue's first lock has number 0");
-        let kinds = LockKind::ALL.into_iter().zip(base);
-        // Numbers below the queue's own are those of its tag set.
-        let own = base[0]..=slot as u32;
-        let below = kinds.filter(|&(_, first)| own.contains(first));
-        below
-            .max_by_key(|&(_, &first)| first)
-            .map(|(kind, _)| kind)
-            .expect("base[0] is not above the slot")
+            .filter_map(|q| q.settings.scheduler.facts());
+        let of_schedulers = facts.flat_map(|facts| facts.locks.iter().map(|lock| lock.name));
+        let own = LockKind::ALL.into_iter().skip(1).map(LockKind::name);
+        let mut names: Vec<&'static str> = Vec::new();
+        for name in of_schedulers.chain(own) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let place = |slot| {
+            let name = self.lock_name(slot);
+            let place = names.iter().position(|&known| known == name);
+            place.expect("each lock has one of these names") as u8
+        };
+        let classes = (0..self.lock_count()).map(place).collect();
+        (names, classes)
+    }
+
+    /// Name of the lock with this dense number.
+    pub fn lock_name(&self, slot: usize) -> &'static str {
+        let base = &self.locks.base;
+        let queue = base.iter().rposition(|base| base[0] as usize <= slot);
+        let queue = queue.expect("the first queue's first lock has number 0");
+        let kinds = LockKind::ALL.into_iter().zip(base[queue]);
+        // Numbers below the queue's own are those of its tag set. Of kinds without a lock the last
+        // begins where the next that has one does.
+        let own = base[queue][0]..=slot as u32;
+        let below = kinds.filter(|(_, first)| own.contains(first));
+        match below.max_by_key(|&(_, first)| first) {
+            Some((LockKind::Elevator, first)) => {
+                let at = slot as u32 - first;
+                let starts = &self.locks.elevator[queue];
+                let facts = self.queues[queue].settings.scheduler.facts();
+                let facts = facts.expect("a scheduler's lock is of a scheduler");
+                let number = (0..facts.locks.len()).rfind(|&number| starts[number] <= at);
+                facts.locks[number.expect("the first one has number 0")].name
+            }
+            Some((kind, _)) => kind.name(),
+            None => unreachable!("base[0] is not above the slot"),
+        }
     }
 
     /// Acquires a lock: the driver's grant.
+    #[inline]
     pub fn acquire(&self, id: LockId, cpu: &mut Cpu) {
-        of_lock!(self, id, lock => lock.acquire(cpu));
+        self.with_lock(id, Acquire(cpu));
     }
 
     /// Tries a lock: the driver's answer to `Next::TryLock`. True if it was free and is owned now.
     pub fn try_acquire(&self, id: LockId, cpu: &mut Cpu) -> bool {
-        of_lock!(self, id, lock => lock.try_acquire(cpu))
+        self.with_lock(id, TryAcquire(cpu))
     }
 
     /// Tries a lock that somebody holds at that time (see `Lock::try_in_vain`).
     pub fn try_in_vain(&self, id: LockId, cpu: &mut Cpu) {
-        of_lock!(self, id, lock => lock.try_in_vain(cpu));
+        self.with_lock(id, TryInVain(cpu));
     }
 
     /// True if nobody owns the lock.
     pub fn is_free(&self, id: LockId) -> bool {
-        of_lock!(self, id, lock => lock.is_free())
+        self.with_lock(id, IsFree)
     }
 }

@@ -1,11 +1,10 @@
 //! A queue as a value, and the numbers of its locks.
 
-use super::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
-use crate::elevator::Elevator;
-use crate::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
-use crate::env::{Bit, Cpu, Lock, Solo};
+use super::{BlkMq, IrqClass, LockId, LockKind, QueueConfig, QueueSettings};
+use crate::elevator::{ELEVATOR_LOCKS_MAX, SchedulerKind};
+use crate::env::{Bit, Cpu, Solo};
 use crate::request::{CpuId, QueueId, RequestId};
-use crate::rules::{NoMerges, Rules, SchedulerKind, Series};
+use crate::rules::{NoMerges, Rules, Series};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use core::hash::{Hash, Hasher};
 use std::collections::BTreeSet;
@@ -18,13 +17,6 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
         depth
     } else {
         2 * depth
-    };
-    let elevator = match scheduler {
-        SchedulerKind::None => Elevator::None,
-        SchedulerKind::MqDeadline => {
-            let settings = MqDeadlineSettings::defaults(250, nr_requests);
-            Elevator::MqDeadline(MqDeadline::new(&rules, settings))
-        }
     };
     QueueConfig {
         settings: QueueSettings {
@@ -45,7 +37,7 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
             wait_queues: 8,
         },
         topology: CpuTopology::flat(cpus),
-        elevator,
+        elevator: scheduler.defaults(250, nr_requests),
         bios: 8,
     }
 }
@@ -71,7 +63,7 @@ fn a_copy_is_equal_until_one_of_them_changes() {
 
     copy.clone_from(&mq);
     assert_eq!(mq, copy);
-    copy.queue(QueueId(0)).elevator.acquire(&mut cpu);
+    copy.acquire(LockId::new(QueueId(0), LockKind::Queue, 0), &mut cpu);
     assert_ne!(mq, copy, "who owns a lock is part of the state");
 }
 
@@ -111,7 +103,6 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
                 .collect::<Vec<u32>>()
         };
         let waits = |maps: usize| (0..maps as u32 * 8).collect::<Vec<u32>>();
-        add(LockKind::Elevator, vec![0]);
         add(LockKind::Dispatch, (0..hctxs).collect());
         add(LockKind::Ctx, (0..queue.ctxs.len() as u32).collect());
         add(LockKind::Requeue, vec![0]);
@@ -126,13 +117,24 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         }
         add(LockKind::SchedSwap, words(&queue.sched));
         add(LockKind::SchedWait, waits(queue.sched.len()));
-        add(
-            LockKind::Bucket,
-            (0..queue.dd.buckets.len() as u32).collect(),
-        );
-        add(LockKind::Inserted, vec![0]);
+        for number in 0..ELEVATOR_LOCKS_MAX as u8 {
+            let count = queue.elevator.lock_count(number);
+            let of_number = |at| LockId::of_elevator(queue.id, number, IrqClass::Plain, at);
+            locks.extend((0..count).map(of_number));
+        }
     }
     locks
+}
+
+/// What a lock is called, from what its id says.
+fn name_of(mq: &BlkMq<Solo>, id: LockId) -> &'static str {
+    match id.elevator() {
+        Some((number, _)) => {
+            let facts = mq.queue(id.queue()).settings.scheduler.facts();
+            facts.expect("a scheduler").locks[usize::from(number)].name
+        }
+        None => id.kind().name(),
+    }
 }
 
 #[test]
@@ -153,7 +155,11 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
             let slot = mq.lock_slot(*id);
             assert!(slot < mq.lock_count(), "{id:?} has number {slot}");
             assert!(seen.insert(slot), "{id:?} shares number {slot}");
-            assert_eq!(mq.lock_kind(slot), id.kind(), "{id:?} with number {slot}");
+            assert_eq!(
+                mq.lock_name(slot),
+                name_of(&mq, *id),
+                "{id:?} with number {slot}"
+            );
         }
         assert_eq!(seen.len(), mq.lock_count(), "numbers without a lock");
     }
@@ -177,7 +183,11 @@ fn queues_of_one_set_have_the_locks_of_its_driver_tags_in_common_and_no_other() 
                 slot < mq.lock_count() && slots.insert(slot),
                 "{id:?} shares {slot}"
             );
-            assert_eq!(mq.lock_kind(slot), id.kind(), "{id:?} with number {slot}");
+            assert_eq!(
+                mq.lock_name(slot),
+                name_of(&mq, id),
+                "{id:?} with number {slot}"
+            );
         }
         for kind in [LockKind::DriverSwap, LockKind::DriverWait] {
             let slot = |queue| mq.lock_slot(LockId::new(queue, kind, 1));

@@ -230,6 +230,7 @@ impl RequestPool {
         r.sectors = b.sectors;
         r.segments = b.segments;
         r.ioprio = b.ioprio;
+        r.io_context = b.io_context;
         r.polled = b.flags.polled;
         r.bio_first = Some(bio);
         r.bio_last = Some(bio);

@@ -72,6 +72,7 @@ impl Request {
             self.sectors,
             self.segments,
             self.ioprio,
+            self.io_context,
         );
         let identity = (
             self.tag,

@@ -4,8 +4,9 @@
 
 use super::driver::{Context, Machine, Setup};
 use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::{Hint, Word};
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::Rules;
 
 /// Two submissions; the device ends what it has behind each.
 pub(super) fn merge<E: Env>(rules: Rules)

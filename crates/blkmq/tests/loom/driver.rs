@@ -5,14 +5,13 @@
 //! threads, so all ordering that the verdicts rest on comes from the block layer's own words.
 
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::{Answer, Cpu, Env};
 use blkmq::path::label::List;
 use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::Rules;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
 use core::ops::ControlFlow;
@@ -91,13 +90,6 @@ impl<E: Env> Machine<E> {
     pub(crate) fn new(setup: Setup) -> Machine<E> {
         let scheduled = setup.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled { 4 } else { setup.tags };
-        let settings = MqDeadlineSettings::defaults(250, nr_requests);
-        let elevator = match setup.scheduler {
-            SchedulerKind::None => Elevator::None,
-            SchedulerKind::MqDeadline => {
-                Elevator::MqDeadline(MqDeadline::new(&setup.rules, settings))
-            }
-        };
         let config = QueueConfig {
             settings: QueueSettings::plain(setup.rules, setup.scheduler, nr_requests),
             tags: TagSetConfig {
@@ -113,7 +105,7 @@ impl<E: Env> Machine<E> {
                 wait_queues: 8,
             },
             topology: CpuTopology::flat(2),
-            elevator,
+            elevator: setup.scheduler.defaults(250, nr_requests),
             bios: 3,
         };
         Machine {

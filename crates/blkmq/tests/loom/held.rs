@@ -6,10 +6,11 @@
 
 use super::driver::{Context, Machine, Setup};
 use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::{Bit, Lock};
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId};
-use blkmq::rules::{Rules, SchedulerKind};
+use blkmq::rules::Rules;
 
 /// What holds the queue up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

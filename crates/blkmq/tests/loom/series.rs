@@ -5,7 +5,8 @@
 
 use super::driver::{Context, Machine, Setup};
 use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
-use blkmq::rules::{Rules, SchedulerKind, Series};
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::{Rules, Series};
 
 /// Two submissions against each other.
 pub(super) fn insert<E: Env>(name: &str)

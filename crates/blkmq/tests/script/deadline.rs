@@ -25,7 +25,8 @@
 use super::World;
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::elevator::{
-    BioMerge, DispatchTime, InsertAt, Insertion, Scheduler, TagMapSize, completed_level,
+    Attributes, BioMerge, DispatchTime, InsertAt, Insertion, Scheduler, TagMapSize, Wanted,
+    completed_level,
 };
 use blkmq::merge::{Merging, Side};
 use blkmq::request::{
@@ -302,7 +303,7 @@ impl DeadlineQueue {
         for bio in self.pool.bios_of(rq).collect::<Vec<BioId>>() {
             self.pool.free_bio(bio);
         }
-        if let Some(level) = completed_level(&self.pool[rq]) {
+        if let Some(level) = completed_level(self.pool[rq].elv_priv) {
             self.completed[level] += 1;
         }
         self.pool[rq].place = Place::Free;
@@ -312,7 +313,6 @@ impl DeadlineQueue {
     fn state_lines(&self) -> Vec<String> {
         self.dd
             .show(&self.pool)
-            .to_string()
             .lines()
             .map(str::to_owned)
             .collect()
@@ -330,9 +330,13 @@ impl DeadlineQueue {
             shift: word_shift(self.nr_requests),
             nr_requests: self.nr_requests,
         };
-        let depth = self
-            .dd
-            .limit_depth(self.pool.bio(bio).op, self.pool.bio(bio).flags, map);
+        let of = self.pool.bio(bio);
+        let depth = self.dd.limit_depth(Wanted {
+            op: of.op,
+            flags: of.flags,
+            io_context: of.io_context,
+            map,
+        });
         self.pool.free_bio(bio);
         Ok(vec![
             depth.map_or("no limit".to_owned(), |depth| depth.to_string()),
@@ -381,11 +385,9 @@ impl DeadlineQueue {
                 })
                 .collect()),
             name => {
-                let value = self
-                    .dd
-                    .settings
-                    .show(name)
-                    .ok_or(format!("unknown {name:?}"))?;
+                let shown = self.dd.settings.shown();
+                let found = shown.into_iter().find(|&(known, _)| known == name);
+                let (_, value) = found.ok_or(format!("unknown {name:?}"))?;
                 Ok(vec![format!("{name}={value}")])
             }
         }

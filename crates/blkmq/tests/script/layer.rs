@@ -30,15 +30,14 @@
 mod machine;
 
 use super::World;
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::elevator::{Elevator, SchedulerKind};
 use blkmq::env::{Answer, Bit, Count, Cpu};
 use blkmq::path::{CompletePath, Frame, Label, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{
     Bio, BioId, CpuId, HctxId, Op, Place, QueueId, RequestId, Sector, Sectors, Status,
 };
-use blkmq::rules::{NoMerges, QueueLimits, Rules, SchedulerKind, Series};
+use blkmq::rules::{NoMerges, QueueLimits, Rules, Series};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use machine::{Machine, Reply};
 
@@ -210,10 +209,13 @@ impl Layer {
                 "dispatch_busy {}",
                 q.hctxs[0].dispatch_busy.peek()
             )]),
-            "completed" => Ok(vec![format!(
-                "completed {:?}",
-                q.completed.each_ref().map(Count::peek)
-            )]),
+            "completed" => {
+                let Elevator::MqDeadline(dd) = &q.elevator else {
+                    return Err("nobody counts what is completed".to_owned());
+                };
+                let completed = dd.locked.completed.each_ref().map(Count::peek);
+                Ok(vec![format!("completed {completed:?}")])
+            }
             "map" => Ok(vec![format!("{:?}", self.machine.mq.sets[0].map[0])]),
             "places" => {
                 let live = q.with_pool(|pool| {
@@ -289,11 +291,8 @@ impl Values {
                 self.rules = Rules::by_name(value).ok_or(format!("unknown rules {value:?}"))?;
             }
             "scheduler" => {
-                self.scheduler = match value {
-                    "none" => SchedulerKind::None,
-                    "mq-deadline" => SchedulerKind::MqDeadline,
-                    _ => return Err(format!("unknown scheduler {value:?}")),
-                }
+                let found = SchedulerKind::by_name(value);
+                self.scheduler = found.ok_or(format!("unknown scheduler {value:?}"))?;
             }
             "series" => {
                 let buckets = self.series.buckets;
@@ -327,7 +326,6 @@ impl Values {
         } else {
             self.tags
         };
-        let settings = MqDeadlineSettings::defaults(HZ, nr_requests);
         QueueConfig {
             settings: self.settings(nr_requests),
             tags: TagSetConfig {
@@ -343,12 +341,7 @@ impl Values {
                 wait_queues: 8,
             },
             topology: CpuTopology::flat(self.cpus),
-            elevator: match self.scheduler {
-                SchedulerKind::None => Elevator::None,
-                SchedulerKind::MqDeadline => {
-                    Elevator::MqDeadline(MqDeadline::new(&self.rules, settings))
-                }
-            },
+            elevator: self.scheduler.defaults(HZ, nr_requests),
             bios: BIOS,
         }
     }

@@ -60,9 +60,7 @@ fn cpus(timeline: &Timeline, task_name: impl Fn(u32) -> String, out: &mut Events
             SpanKind::Task(task) => task_name(task),
             SpanKind::Softirq => "softirq".to_owned(),
             SpanKind::Irq => "interrupt".to_owned(),
-            SpanKind::Wait(kind) | SpanKind::Hold { kind, .. } => {
-                format!("waits for {}", kind.name())
-            }
+            SpanKind::Wait(name) | SpanKind::Hold { name, .. } => format!("waits for {name}"),
         };
         out.slice(&name, (CPUS, thread(span.cpu)), span.from, span.to);
     }
@@ -72,10 +70,10 @@ fn locks(timeline: &Timeline, out: &mut Events) {
     let mut by_lock: BTreeMap<u32, Vec<(SimTime, SimTime, CpuId)>> = BTreeMap::new();
     let mut names = BTreeMap::new();
     for span in timeline.spans() {
-        if let SpanKind::Hold { kind, slot } = span.kind
+        if let SpanKind::Hold { name, slot } = span.kind
             && span.from < span.to
         {
-            names.insert(slot, kind.name());
+            names.insert(slot, name);
             let holds = by_lock.entry(slot).or_default();
             holds.push((span.from, span.to, span.cpu));
         }

@@ -48,7 +48,6 @@ fn depth(kind: SpanKind) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use blkmq::queue::LockKind;
     use blkmq::request::CpuId;
     use blkmq::time::SimTime;
 
@@ -65,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_granted_during_an_interrupt_lasts_as_long() {
-        let wait = SpanKind::Wait(LockKind::Elevator);
+        let wait = SpanKind::Wait("dd->lock");
         let spans = [
             span(SpanKind::Irq, 40, 60),
             span(SpanKind::Softirq, 60, 80),
@@ -87,7 +86,7 @@ mod tests {
     #[test]
     fn holds_and_empty_spans_are_no_slices_of_a_cpu() {
         let hold = SpanKind::Hold {
-            kind: LockKind::Elevator,
+            name: "dd->lock",
             slot: 0,
         };
         let spans = [span(hold, 1, 2), span(SpanKind::Irq, 3, 3)];

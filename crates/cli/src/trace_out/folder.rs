@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use blkmq::elevator::mq_deadline::MqDeadlineSettings;
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
-use blkmq::rules::{NoMerges, SchedulerKind};
+use blkmq::rules::NoMerges;
 use sim::machine::Simulator;
 use sim::plan::{DiskPlan, Engine, Plan};
 
@@ -67,10 +67,9 @@ pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
 fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
     let DiskPlan { queue, device, .. } = disk;
     let limits = &queue.limits;
-    let other = match queue.scheduler {
-        SchedulerKind::None => "mq-deadline",
-        SchedulerKind::MqDeadline => "none",
-    };
+    let kind = queue.scheduler.kind();
+    let others = SchedulerKind::ALL.iter().filter(|&&other| other != kind);
+    let others: Vec<&str> = others.map(|other| other.name()).collect();
     let nomerges = match queue.nomerges {
         NoMerges::All => 0,
         NoMerges::Simple => 1,
@@ -103,15 +102,11 @@ fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
     put("rq_affinity", &queue.rq_affinity);
     put(
         "scheduler",
-        &format_args!("[{}] {other}", queue.scheduler.name()),
+        &format_args!("[{}] {}", kind.name(), others.join(" ")),
     );
     put("write_cache", &cache);
-    if queue.scheduler == SchedulerKind::MqDeadline {
-        for name in MqDeadlineSettings::ATTRIBUTES {
-            if let Some(value) = queue.mq_deadline.show(name) {
-                put(&format!("iosched/{name}"), &value);
-            }
-        }
+    for (name, value) in queue.scheduler.shown() {
+        put(&format!("iosched/{name}"), &value);
     }
     for (index, hctx) in live.hctxs.iter().enumerate() {
         let cpus: Vec<String> = hctx

@@ -2,6 +2,7 @@
 //! down what happens. Their schedules must be rejected.
 
 use blkmq::drive::{Follower, Ran};
+use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING};
 use blkmq::env::{Bit, Count, Cpu, Solo, Word};
 use blkmq::path::Frame;
@@ -49,7 +50,9 @@ impl Defect {
             return;
         };
         let q = mq.queue(was.queue());
-        let dd = &q.dd;
+        let Elevator::MqDeadline(dd) = &q.elevator else {
+            panic!("both specifications are of queues with mq-deadline");
+        };
         cpu.begin_label();
         match (wrong, was.label().name()) {
             (Wrong::StaysCounted, "complete.uncount") => {
@@ -61,7 +64,7 @@ impl Defect {
             (Wrong::ForgottenRestart, "run.mark-restart") => q.hctx(HCTX).restart.clear(cpu),
             (Wrong::ForgottenWake, "complete.put-driver" | "complete.put-sequence")
             | (Wrong::ForgottenDelay, "pass.delay-runs") => while cpu.outbox.take(0).is_some() {},
-            (Wrong::GateLeftOpen, "pass.shut-gate") => {
+            (Wrong::GateLeftOpen, "dd-dispatch.shut-gate") => {
                 dd.run_state.fetch_and(cpu, !DISPATCHING);
             }
             (Wrong::LostFill, "dd-insert.fill") => {

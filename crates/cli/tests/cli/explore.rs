@@ -75,7 +75,7 @@ fn a_request_lost_in_a_bucket_is_a_file_that_replays_and_the_repaired_order_goes
     for words in [
         "29 of 29 steps taken: NoneLeft violated",
         "dd-insert.fill",
-        "pass.leave",
+        "dd-dispatch.leave",
         "bucket = <<",
     ] {
         assert!(ran.stdout.contains(words), "{words}: {ran:?}");

@@ -4,6 +4,7 @@ use blkmq::elevator::LEVELS;
 
 use super::{Calls, Read, in_hand};
 use crate::event::Kind;
+use crate::follow::Follow;
 use crate::follow::State;
 use crate::ledger::letter;
 use crate::verdict::{Judge, show_request};
@@ -46,7 +47,7 @@ impl Calls<'_> {
                 format!("{} {}+{}", letter(r.op), r.sector.0, r.sectors.0)
             }),
         };
-        let mut text = self.follow.show(state, queue);
+        let mut text = Follow::show(state, queue);
         let asked = self.stream.other_end[index];
         if let Some(Kind::Ask { at: entry, .. }) = asked.map(|at| self.stream.events[at].kind) {
             text.push_str(&format!(

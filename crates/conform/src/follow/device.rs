@@ -249,7 +249,7 @@ impl Follow<'_> {
         if place != Place::Device {
             return;
         }
-        let level = q.with_pool(|pool| completed_level(&pool[rq]));
+        let level = q.with_pool(|pool| completed_level(pool[rq].elv_priv));
         state.world.outside.take_back(&state.world.mq, queue, rq);
         let time = self.time(state, event);
         state

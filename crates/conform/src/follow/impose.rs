@@ -1,9 +1,11 @@
 //! What the kernel did and the paths would not: its effect on the scheduler, by hand.
 
+use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Lock, TraceAction};
 use blkmq::path::{Call, Frame, SubmitPath};
 use blkmq::queue::{LockId, LockKind};
-use blkmq::request::{Bio, Place, QueueId, RequestId, Sector, Sectors};
+
+use blkmq::request::{Bio, Place, QueueId, RequestId, RequestPool, Sector, Sectors};
 use blkmq::rules::NoMerges;
 
 use super::{Follow, State};
@@ -53,20 +55,14 @@ impl Follow<'_> {
         &self,
         state: &mut State,
         queue: QueueId,
-        change: impl FnOnce(&mut blkmq::elevator::Elevator, &mut blkmq::request::RequestPool),
+        change: impl FnOnce(&mut dyn Scheduler, &mut RequestPool),
     ) {
         let scratch = self.scratch();
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;
-        let lock = LockId::new(queue, LockKind::Elevator, 0);
         let q = world.mq.queue(queue);
-        world.mq.acquire(lock, cpu);
-        let mut elevator = q.elevator.held(cpu);
-        q.with_pool(|pool| change(&mut elevator, pool));
-        let work = blkmq::elevator::Scheduler::has_work(&*elevator);
-        drop(elevator);
-        q.elevator_work.mirror(cpu, work);
-        q.elevator.release(cpu);
+        q.elevator
+            .revise(cpu, |policy| q.with_pool(|pool| change(policy, pool)));
     }
 
     /// A bio joined this request: so it does in the model.
@@ -84,7 +80,7 @@ impl Follow<'_> {
         let start = if front { event.sector } else { before.sector };
         let range: (Sector, Sectors) = (start, Sectors(before.sectors.0 + event.sectors.0));
         self.with_scheduler(state, queue, |elevator, pool| {
-            elevator.reshape(pool, rq, range);
+            elevator.reshape(pool, rq, range.0, range.1);
         });
     }
 
@@ -298,6 +294,7 @@ impl Follow<'_> {
         let q = world.mq.queue(queue);
         for (number, hctx) in q.hctxs.iter().enumerate() {
             let lock = LockId::new(queue, LockKind::Dispatch, number as u32);
+            cpu.begin_label();
             world.mq.acquire(lock, cpu);
             let mut list = hctx.dispatch.held(cpu);
             let left = q.with_pool(|pool| {
@@ -322,6 +319,7 @@ impl Follow<'_> {
         let q = world.mq.queue(queue);
         for (number, ctx) in q.ctxs.iter().enumerate() {
             let lock = LockId::new(queue, LockKind::Ctx, number as u32);
+            cpu.begin_label();
             world.mq.acquire(lock, cpu);
             let mut lists = ctx.lists.held(cpu);
             q.with_pool(|pool| {

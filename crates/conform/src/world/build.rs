@@ -2,11 +2,9 @@
 
 use std::rc::Rc;
 
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::MqDeadline;
+use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::HctxId;
-use blkmq::rules::SchedulerKind;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 use super::{Actor, Labels, Outside, World};
@@ -51,10 +49,8 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
         Scheduler::MqDeadline => SchedulerKind::MqDeadline,
     };
     let elevator = match setup.scheduler {
-        Scheduler::None => Elevator::None,
-        Scheduler::MqDeadline => {
-            Elevator::MqDeadline(MqDeadline::new(&setup.rules, setup.deadline))
-        }
+        Scheduler::None => SchedulerSettings::None,
+        Scheduler::MqDeadline => SchedulerSettings::MqDeadline(setup.deadline),
     };
     let tags = setup.hctxs.iter().map(|hctx| hctx.tags).max().unwrap_or(1);
     let cpus = setup.hctxs.iter().flat_map(|hctx| &hctx.cpus).max();

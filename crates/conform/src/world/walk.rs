@@ -46,7 +46,7 @@ pub(crate) struct Labels(Vec<Mark>);
 impl Labels {
     pub(crate) fn new() -> Labels {
         let mark = |label: Label| match label.name() {
-            "pass.pick" | "pass.drain" => Mark::Pick,
+            "pass.pick" | "dd-dispatch.drain" => Mark::Pick,
             "pass.has-work" | "run.has-elevator" => Mark::HasWork,
             "run.has-dispatch" | "run.peek-dispatch" | "pass.peek-dispatch" => Mark::HasLeftovers,
             "pass.budget" => Mark::PickBudget,
@@ -100,9 +100,12 @@ impl Walk<'_> {
         let q = self.mq.queue(queue);
         match (mark, frame) {
             (Mark::HasWork, _) => {
-                let (has, asks) = (q.elevator_work.peek(), self.hint == Hint::Asks(queue));
+                let Some(word) = q.elevator.work() else {
+                    return;
+                };
+                let (has, asks) = (word.peek(), self.hint == Hint::Asks(queue));
                 if has != asks {
-                    write(&q.elevator_work, asks, cpu);
+                    write(word, asks, cpu);
                     self.lever = Some(Lever::Work(queue, has));
                 }
             }
@@ -165,7 +168,8 @@ impl Driver for Walk<'_> {
     fn after(&mut self, _label: Label, cpu: &mut Cpu) {
         match self.lever.take() {
             Some(Lever::Work(queue, value)) => {
-                write(&self.mq.queue(queue).elevator_work, value, cpu);
+                let word = self.mq.queue(queue).elevator.work();
+                write(word.expect("it was written before"), value, cpu);
             }
             Some(Lever::Leftovers(queue, hctx, value)) => {
                 write(

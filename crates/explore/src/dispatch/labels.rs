@@ -11,7 +11,7 @@ mod process;
 use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Solo};
 use blkmq::path::{Frame, Label, RunPath};
-use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::queue::BlkMq;
 use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::rules::{BucketSignal, EmptyRun, Insertion};
 use blkmq::schedule::view::DISPATCH as OBSERVED;
@@ -55,11 +55,6 @@ const AHEAD: [&str; 10] = [
     "Offer",
     "DelayRuns",
 ];
-
-/// dd->lock.
-fn dd_lock() -> LockId {
-    LockId::new(QueueId(0), LockKind::Elevator, 0)
-}
 
 /// What becomes of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

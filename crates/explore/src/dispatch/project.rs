@@ -2,7 +2,6 @@
 //!
 //! Two states with the same projection have the same future; `spec/search.rs` tests that.
 
-use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
@@ -11,7 +10,7 @@ use blkmq::queue::RequestQueue;
 use blkmq::request::{Direction, Place, QueueId, RequestId, RequestPool};
 
 use super::setting::Setting;
-use super::world::{At, Life, World};
+use super::world::{At, Life, World, deadline};
 use crate::spec::flag;
 use crate::spec::owner;
 
@@ -161,11 +160,8 @@ fn owners(pool: &RequestPool, list: QueueList) -> Vec<u8> {
 
 /// Requests in the scheduler, in the order in which it gives them out: first in, first out.
 pub(super) fn queued(q: &RequestQueue<Solo>) -> Vec<u8> {
-    let in_order = q.elevator.inspect(|elevator| {
+    let in_order = deadline(q).locked.policy.inspect(|policy| {
         q.with_pool(|pool| {
-            let Elevator::MqDeadline(policy) = elevator else {
-                unreachable!("the scheduler is mq-deadline");
-            };
             let levels = 0..LEVELS;
             let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
             requests.map(|rq| owner(pool, rq)).collect::<Vec<u8>>()
@@ -181,7 +177,7 @@ pub(super) fn queued(q: &RequestQueue<Solo>) -> Vec<u8> {
 
 /// Requests in a bucket.
 pub(super) fn bucket(q: &RequestQueue<Solo>, cpu: u8) -> Vec<u8> {
-    let Some(bucket) = q.dd.buckets.get(usize::from(cpu)) else {
+    let Some(bucket) = deadline(q).buckets.get(usize::from(cpu)) else {
         return Vec::new();
     };
     q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
@@ -190,7 +186,7 @@ pub(super) fn bucket(q: &RequestQueue<Solo>, cpu: u8) -> Vec<u8> {
 /// Requests on the side lists.
 pub(super) fn side_list(q: &RequestQueue<Solo>) -> Vec<u8> {
     q.with_pool(|pool| {
-        q.dd.inserted.inspect(|lists| {
+        deadline(q).inserted.inspect(|lists| {
             assert!(lists.at_head.is_empty(), "nothing is inserted at head");
             owners(pool, lists.at_tail)
         })
@@ -199,10 +195,10 @@ pub(super) fn side_list(q: &RequestQueue<Solo>) -> Vec<u8> {
 
 /// insert_seq.
 pub(super) fn seq(q: &RequestQueue<Solo>) -> i32 {
-    q.dd.insert_seq.peek()
+    deadline(q).insert_seq.peek()
 }
 
 /// DD_DISPATCHING and the like.
 pub(super) fn bits(q: &RequestQueue<Solo>) -> u64 {
-    q.dd.run_state.peek()
+    deadline(q).run_state.peek()
 }

@@ -6,13 +6,15 @@ use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out
 use blkmq::env::{Answer, Cpu, Lock, Solo};
 use blkmq::path::label::DdInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
-use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
 
 use super::label::Named;
 use super::setting::Setting;
-use super::world::{Action, At, FRAMES, Life, Process, Side, Wants, World};
+use super::world::{
+    Action, At, ELEVATOR, FRAMES, INSERTED, Life, Process, Side, Wants, World, deadline,
+};
 use crate::spec::owner;
 
 /// What runs actions: a stack and a CPU that no state has a part of.
@@ -193,13 +195,6 @@ struct Go<'a> {
     log: Option<Vec<Label>>,
 }
 
-const ELEVATOR: (QueueId, LockKind, u32) = (QueueId(0), LockKind::Elevator, 0);
-const INSERTED: (QueueId, LockKind, u32) = (QueueId(0), LockKind::Inserted, 0);
-
-fn id((queue, kind, index): (QueueId, LockKind, u32)) -> LockId {
-    LockId::new(queue, kind, index)
-}
-
 /// Why a process stops within an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
@@ -216,10 +211,10 @@ impl Runner {
         let has = |owner: Option<u8>| owner == Some(go.number);
         (go.elevator, go.inserted) = (has(go.side.owner), has(go.side.insert_owner));
         if go.elevator {
-            go.mq.acquire(id(ELEVATOR), &mut self.cpu);
+            go.mq.acquire(ELEVATOR, &mut self.cpu);
         }
         if go.inserted {
-            go.mq.acquire(id(INSERTED), &mut self.cpu);
+            go.mq.acquire(INSERTED, &mut self.cpu);
         }
         go.steps = steps;
         go.log = self.log.take();
@@ -236,10 +231,10 @@ impl Runner {
         }
         let q = go.mq.queue(QueueId(0));
         if go.elevator {
-            q.elevator.release(&mut self.cpu);
+            deadline(q).locked.policy.release(&mut self.cpu);
         }
         if go.inserted {
-            q.dd.inserted.release(&mut self.cpu);
+            deadline(q).inserted.release(&mut self.cpu);
         }
     }
 }
@@ -264,10 +259,10 @@ impl<'a> Go<'a> {
 
     /// The grant of this lock is an action.
     fn is_a_step(&self, lock: LockId) -> bool {
-        match lock.kind() {
-            LockKind::Elevator => true,
+        match lock {
+            ELEVATOR => true,
             // Dispatch takes and drops it within one.
-            LockKind::Inserted => self.at != At::TakeSide,
+            INSERTED => self.at != At::TakeSide,
             _ => false,
         }
     }
@@ -292,7 +287,7 @@ impl<'a> Go<'a> {
         let Some(last) = self.last.take() else {
             return false;
         };
-        if self.elevator && self.mq.is_free(id(ELEVATOR)) {
+        if self.elevator && self.mq.is_free(ELEVATOR) {
             if last != DdInsert::Unlock.label() {
                 return true;
             }
@@ -301,7 +296,7 @@ impl<'a> Go<'a> {
             self.elevator = false;
             return false;
         }
-        self.inserted && self.mq.is_free(id(INSERTED))
+        self.inserted && self.mq.is_free(INSERTED)
     }
 
     /// Whether the action is over before the next label.
@@ -355,7 +350,7 @@ impl Driver for Go<'_> {
     }
 
     fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
-        assert_eq!(lock.kind(), LockKind::Elevator, "no other lock is tried");
+        assert_eq!(lock, ELEVATOR, "no other lock is tried");
         self.wants = Wants::Try;
         self.stop(at.stack)
     }

@@ -1,12 +1,11 @@
 //! Constants of a configuration, and the block layer that they stand for.
 
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::SchedulerSettings;
+use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::env::{Count, Solo};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::rules::{
-    BucketSignal, DispatchGate, Fix, Insertion, Rules, SchedulerKind, Series, SideWork,
-};
+use blkmq::rules::{BucketSignal, DispatchGate, Fix, Insertion, Rules, Series, SideWork};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
 
@@ -186,7 +185,7 @@ impl Setting {
                     wait_queues: 1,
                 },
                 topology: CpuTopology::flat(u16::from(self.processes())),
-                elevator: Elevator::MqDeadline(MqDeadline::new(&rules, deadline)),
+                elevator: SchedulerSettings::MqDeadline(deadline),
                 bios: requests as usize,
             },
             &mut || 0,

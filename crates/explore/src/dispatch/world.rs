@@ -4,14 +4,29 @@
 //! first and the last label of their sections. So these two locks are the world's: it says who has
 //! them, and in blkmq its process takes them for the time of an action.
 
+use blkmq::elevator::Elevator;
+use blkmq::elevator::mq_deadline::DeadlineShared;
 use blkmq::env::Solo;
 use blkmq::path::{Frame, Label};
-use blkmq::queue::{BlkMq, LockId, LockKind};
-use blkmq::request::RequestId;
+use blkmq::queue::{BlkMq, IrqClass, LockId, RequestQueue};
+use blkmq::request::{QueueId, RequestId};
 use blkmq::schedule::{Argument, Step};
 
 use super::label::Named;
 use super::setting::{CPUS_MAX, REQUESTS_MAX, Setting};
+
+/// dd->lock.
+pub(crate) const ELEVATOR: LockId = LockId::of_elevator(QueueId(0), 0, IrqClass::Plain, 0);
+/// insert_lock.
+pub(super) const INSERTED: LockId = LockId::of_elevator(QueueId(0), 2, IrqClass::Plain, 0);
+
+/// The scheduler that the specification is of.
+pub(crate) fn deadline(q: &RequestQueue<Solo>) -> &DeadlineShared<Solo> {
+    let Elevator::MqDeadline(dd) = &q.elevator else {
+        unreachable!("the scheduler is mq-deadline");
+    };
+    dd
+}
 
 /// Frames of a process between two actions: a plug's flush, and what it calls.
 pub(super) const FRAMES: usize = 2;
@@ -255,10 +270,10 @@ impl World {
         };
         if let Wants::Lock(id) = process.wants {
             let inserts = !matches!(process.frame(), Some(Frame::Run(_)));
-            match id.kind() {
-                LockKind::Elevator if inserts => return At::Lock,
-                LockKind::Elevator => return At::PickLock,
-                LockKind::Inserted if inserts => return At::SideLock,
+            match id {
+                ELEVATOR if inserts => return At::Lock,
+                ELEVATOR => return At::PickLock,
+                INSERTED if inserts => return At::SideLock,
                 _ => {}
             }
         }

@@ -1,12 +1,10 @@
 //! Constants of a configuration, and the block layer that they stand for.
 
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
-    SchedulerKind, TagLine,
+    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, Rules, TagLine,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -168,10 +166,7 @@ impl Setting {
                 wait_queues: if self.by_labels { 8 } else { 1 },
             },
             topology: CpuTopology::flat(u16::from(self.hctxs)),
-            elevator: Elevator::MqDeadline(MqDeadline::new(
-                &rules,
-                MqDeadlineSettings::defaults(HZ, nr_requests),
-            )),
+            elevator: SchedulerKind::MqDeadline.defaults(HZ, nr_requests),
             bios: usize::from(self.requests),
         };
         let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);

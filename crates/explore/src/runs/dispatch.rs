@@ -9,14 +9,15 @@ mod look;
 mod steps;
 
 use blkmq::drive::{Follower, Ran};
-use blkmq::env::{Cpu, Lock, Solo};
+use blkmq::env::{Cpu, Solo};
 use blkmq::path::{Frame, Next};
-use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::Schedule;
 
 use super::names::Names;
 use super::{FOLLOWED, STEPS_MAX, TOO_LONG};
+use crate::dispatch::DD_LOCK;
 use kinds::{Kind, Kinds};
 use look::Seen;
 use steps::Event;
@@ -209,7 +210,7 @@ impl Binding {
             Next::TryLock(lock) => (lock, true),
             _ => return,
         };
-        if lock.kind() != LockKind::Elevator {
+        if lock != DD_LOCK {
             return;
         }
         let process = self.lanes[lane].process;
@@ -219,9 +220,11 @@ impl Binding {
                 Wants::Merge
             }
             (Frame::Submit(_), true) => Wants::MergeIfFree,
-            (Frame::DdInsert(_), true) => Wants::InsertIfFree,
-            (Frame::DdInsert(_), false) => Wants::Insert,
-            (Frame::Plug(_) | Frame::Insert(_), _) => {
+            (Frame::Plug(_) | Frame::Insert(_), true) => Wants::InsertIfFree,
+            (Frame::Plug(_) | Frame::Insert(_), false) if is.label().parts().0 == "dd-insert" => {
+                Wants::Insert
+            }
+            (Frame::Plug(_) | Frame::Insert(_), false) => {
                 self.submitted(mq, process, is);
                 Wants::Insert
             }
@@ -282,7 +285,7 @@ impl Follower<Solo> for Binding {
     }
 
     fn granted(&mut self, mq: &BlkMq<Solo>, lane: usize, lock: LockId) {
-        if self.refused.is_some() || lock.kind() != LockKind::Elevator {
+        if self.refused.is_some() || lock != DD_LOCK {
             return;
         }
         self.settle(mq);
@@ -301,7 +304,7 @@ impl Follower<Solo> for Binding {
 
     /// dd->lock is taken, or promised to whoever stands in line.
     fn contended(&mut self, mq: &BlkMq<Solo>, lane: usize, lock: LockId) {
-        if self.refused.is_some() || lock.kind() != LockKind::Elevator {
+        if self.refused.is_some() || lock != DD_LOCK {
             return;
         }
         self.settle(mq);
@@ -325,7 +328,7 @@ impl Follower<Solo> for Binding {
         let kind = self.kinds.of(was.label());
         self.step(mq, who.context, (was, is), (kind, next), cpu);
         let has = self.owner.is_some_and(|(lane, _)| lane == who.context);
-        if has && mq.queue(QUEUE).elevator.is_free() {
+        if has && mq.is_free(DD_LOCK) {
             self.owner = None;
         }
         self.wants(mq, who.context, is, next);
@@ -355,12 +358,11 @@ impl Follower<Solo> for Binding {
 
 /// Requests of an insertion, in order.
 fn in_hand(mq: &BlkMq<Solo>, frame: &Frame) -> Vec<RequestId> {
-    if let Some(rq) = frame.inserts() {
-        return vec![rq];
+    match frame.insert_in_hand() {
+        Some(hand) => {
+            let q = mq.queue(QUEUE);
+            q.with_pool(|pool| hand.list.iter(pool).collect())
+        }
+        None => frame.inserts().into_iter().collect(),
     }
-    let list = frame.insert_in_hand().map(|hand| hand.list);
-    let q = mq.queue(QUEUE);
-    list.map_or(Vec::new(), |list| {
-        q.with_pool(|pool| list.iter(pool).collect())
-    })
 }

@@ -7,7 +7,7 @@
 use core::hint::cold_path;
 
 use blkmq::env::Solo;
-use blkmq::queue::{BlkMq, LockKind};
+use blkmq::queue::BlkMq;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
@@ -203,12 +203,13 @@ impl Arbiter {
         Some(at.max(first.asked))
     }
 
-    /// Accounts by kind, in the kinds' order; kinds never taken are left out.
+    /// Accounts by name, the scheduler's locks first; those never taken are left out.
     pub(super) fn stats(&self, mq: &BlkMq<Solo>) -> Vec<LockStats> {
-        let mut all: Vec<LockStats> = LockKind::ALL
-            .iter()
-            .map(|&kind| LockStats {
-                kind,
+        let (names, classes) = mq.lock_names();
+        let mut all: Vec<LockStats> = names
+            .into_iter()
+            .map(|name| LockStats {
+                name,
                 acquisitions: 0,
                 contended: 0,
                 tries_failed: 0,
@@ -222,7 +223,7 @@ impl Arbiter {
             if lock.acquisitions == 0 && lock.tries_failed == 0 {
                 continue;
             }
-            let stats = &mut all[mq.lock_kind(slot) as usize];
+            let stats = &mut all[usize::from(classes[slot])];
             stats.acquisitions += lock.acquisitions;
             stats.contended += lock.contended;
             stats.tries_failed += lock.tries_failed;

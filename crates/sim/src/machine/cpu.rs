@@ -79,7 +79,7 @@ impl Default for Held {
     fn default() -> Held {
         // Fills the room that no lock has used yet.
         let none = HeldLock {
-            lock: LockId::new(QueueId(0), LockKind::Elevator, 0),
+            lock: LockId::new(QueueId(0), LockKind::Queue, 0),
             slot: 0,
             since: SimTime::ZERO,
         };

@@ -1,11 +1,9 @@
 //! Building a machine from a plan, and the phases of its jobs.
 
-use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::MqDeadline;
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, RequestQueue};
 use blkmq::request::CpuId;
-use blkmq::rules::SchedulerKind;
 use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::SimTime;
 
@@ -240,12 +238,13 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
     let rules = queue.rules;
     let on_set = plan.queues().filter(|other| other.set == disk.set);
     let waiters: u32 = on_set.map(|other| other.capacity.waiters).sum();
-    let scheduled = queue.scheduler != SchedulerKind::None;
+    let scheduler = queue.scheduler.kind();
+    let scheduled = scheduler != SchedulerKind::None;
     let ops = disk.facts().ops;
     let settings = QueueSettings {
         rules,
         limits: queue.limits,
-        scheduler: queue.scheduler,
+        scheduler,
         nr_requests: queue.nr_requests,
         nr_requests_first: queue.nr_requests_first,
         nomerges: queue.nomerges,
@@ -264,12 +263,6 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
             device.queue_depth
         },
     };
-    let elevator = match queue.scheduler {
-        SchedulerKind::None => Elevator::None,
-        SchedulerKind::MqDeadline => {
-            Elevator::MqDeadline(MqDeadline::new(&rules, queue.mq_deadline))
-        }
-    };
     QueueConfig {
         settings,
         tags: TagSetConfig {
@@ -285,7 +278,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
             wait_queues: 8,
         },
         topology: profile.cpu_topology(plan.machine.cpus),
-        elevator,
+        elevator: queue.scheduler.clone(),
         bios: disk.capacity.bios as usize + 64,
     }
 }

@@ -519,8 +519,5 @@ fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &
 /// Locks that everybody wants: asked for in exact order of time. The others are held for so short
 /// that a CPU may take them while it runs ahead, if they are free.
 fn is_exact(lock: LockId) -> bool {
-    matches!(
-        lock.kind(),
-        LockKind::Elevator | LockKind::Dispatch | LockKind::Bucket | LockKind::Inserted
-    )
+    matches!(lock.kind(), LockKind::Elevator | LockKind::Dispatch)
 }

@@ -41,13 +41,15 @@ impl Simulator {
     }
 
     fn watch(&mut self) -> &mut Watch {
-        let locks = 0..self.mq.lock_count();
-        let kinds = locks.map(|slot| self.mq.lock_kind(slot)).collect();
+        let (names, classes) = self.mq.lock_names();
         let cpus = self.cpus.len() as u16;
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
         let distances = pairs.map(|(a, b)| self.core.costs.distance(a, b)).collect();
         let watch = &mut self.core.arbiter.watch;
-        watch.get_or_insert_with(|| Box::new(Watch::new(kinds, distances, usize::from(cpus))))
+        watch.get_or_insert_with(|| {
+            let cpus = usize::from(cpus);
+            Box::new(Watch::new(names, classes, distances, cpus))
+        })
     }
 
     pub(super) fn span_begins(&mut self, id: CpuId, kind: SpanKind) {

@@ -3,7 +3,6 @@
 //!
 //! Not requests: those are trace points. Spans that cross an edge of the window are kept whole.
 
-use blkmq::queue::LockKind;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
@@ -16,12 +15,12 @@ pub enum SpanKind {
     Softirq,
     /// It handled a hard interrupt, or one from another CPU.
     Irq,
-    /// It waited for a lock.
-    Wait(LockKind),
+    /// It waited for a lock of this name.
+    Wait(&'static str),
     /// It held a lock, by the lock's number.
     Hold {
-        /// Kind of the lock.
-        kind: LockKind,
+        /// Name of the lock.
+        name: &'static str,
         /// Its number.
         slot: u32,
     },

@@ -1,6 +1,5 @@
 //! Where time went: of CPUs by mode, of tasks, of locks by kind.
 
-use blkmq::queue::LockKind;
 use blkmq::time::Duration;
 
 /// Time by mode, picoseconds.
@@ -41,11 +40,11 @@ impl TaskUsage {
     }
 }
 
-/// Account of all locks of one kind.
+/// Account of all locks of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockStats {
-    /// Which kind.
-    pub kind: LockKind,
+    /// What they are called.
+    pub name: &'static str,
     /// How often taken.
     pub acquisitions: u64,
     /// How often somebody had to wait.

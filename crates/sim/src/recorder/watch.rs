@@ -3,7 +3,6 @@
 //!
 //! Off unless asked for. Everything is allocated before the run, but for the timeline's spans.
 
-use blkmq::queue::LockKind;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
@@ -17,11 +16,11 @@ const LONGEST: u64 = 10_000_000_000;
 /// Nobody has released the lock yet.
 const NOBODY: u16 = u16::MAX;
 
-/// Waits, holds and hand-offs of the locks of one kind.
+/// Waits, holds and hand-offs of the locks of one name.
 #[derive(Clone, Debug)]
 pub struct LockSpread {
-    /// Which kind.
-    pub kind: LockKind,
+    /// What they are called.
+    pub name: &'static str,
     /// Waits of those that had to, ns.
     pub wait: Histogram<u64>,
     /// Holds, ns.
@@ -34,12 +33,13 @@ pub struct LockSpread {
 /// What is noted at grants and releases.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Spreads by kind, when they are wanted.
+    /// Spreads by name, when they are wanted.
     spreads: Option<Box<[LockSpread]>>,
     /// Who did what when, when that is wanted.
     pub(crate) timeline: Option<Timeline>,
-    /// Kind of each lock.
-    kinds: Vec<LockKind>,
+    /// What each lock is called, as a place in `names`.
+    classes: Vec<u8>,
+    names: Vec<&'static str>,
     /// CPU that released each lock last.
     last: Vec<u16>,
     /// Distance of each pair of CPUs.
@@ -48,14 +48,21 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Notes nothing yet. `kinds`: of each lock by its dense number.
-    pub(crate) fn new(kinds: Vec<LockKind>, distances: Vec<Distance>, cpus: usize) -> Watch {
+    /// Notes nothing yet. `names`: of all locks; `classes`: the place there of each lock's name, by
+    /// its dense number.
+    pub(crate) fn new(
+        names: Vec<&'static str>,
+        classes: Vec<u8>,
+        distances: Vec<Distance>,
+        cpus: usize,
+    ) -> Watch {
         assert_eq!(distances.len(), cpus * cpus, "a distance for each pair");
         Watch {
             spreads: None,
             timeline: None,
-            last: vec![NOBODY; kinds.len()],
-            kinds,
+            last: vec![NOBODY; classes.len()],
+            classes,
+            names,
             distances,
             cpus,
         }
@@ -65,9 +72,8 @@ impl Watch {
     pub(crate) fn want_spreads(&mut self) {
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST, 2).expect("bounds and digits are valid");
-        let kinds = LockKind::ALL.iter();
-        let spreads = kinds.map(|&kind| LockSpread {
-            kind,
+        let spreads = self.names.iter().map(|&name| LockSpread {
+            name,
             wait: histogram(),
             hold: histogram(),
             handoffs: [0; 5],
@@ -75,7 +81,7 @@ impl Watch {
         self.spreads = Some(spreads.collect());
     }
 
-    /// Spreads of the kinds that were held at all.
+    /// Spreads of the locks that were held at all.
     pub(crate) fn spreads(&self) -> Option<Vec<LockSpread>> {
         let spreads = self.spreads.as_ref()?.iter();
         Some(spreads.filter(|s| !s.hold.is_empty()).cloned().collect())
@@ -92,9 +98,9 @@ impl Watch {
 
     /// Somebody who waited got the lock at `now`.
     pub(crate) fn granted(&mut self, slot: usize, cpu: CpuId, waited: Duration, now: SimTime) {
-        let kind = self.kinds[slot];
+        let class = usize::from(self.classes[slot]);
         if let Some(spreads) = &mut self.spreads {
-            let spread = &mut spreads[kind as usize];
+            let spread = &mut spreads[class];
             spread.wait.saturating_record(waited.0.max(1));
             let from = self.last[slot];
             if from != NOBODY {
@@ -104,21 +110,21 @@ impl Watch {
         }
         if let Some(timeline) = &mut self.timeline {
             let from = SimTime(now.0 - waited.0);
-            timeline.add(cpu, SpanKind::Wait(kind), from, now);
+            timeline.add(cpu, SpanKind::Wait(self.names[class]), from, now);
         }
     }
 
     /// The lock is free again as of `at`.
     pub(crate) fn released(&mut self, slot: usize, cpu: CpuId, at: SimTime, held: Duration) {
         self.last[slot] = cpu.0;
-        let kind = self.kinds[slot];
+        let class = usize::from(self.classes[slot]);
         if let Some(spreads) = &mut self.spreads {
-            spreads[kind as usize].hold.saturating_record(held.0.max(1));
+            spreads[class].hold.saturating_record(held.0.max(1));
         }
         if let Some(timeline) = &mut self.timeline {
-            let slot = slot as u32;
+            let (name, slot) = (self.names[class], slot as u32);
             let from = SimTime(at.0 - held.0);
-            timeline.add(cpu, SpanKind::Hold { kind, slot }, from, at);
+            timeline.add(cpu, SpanKind::Hold { name, slot }, from, at);
         }
     }
 }

@@ -178,7 +178,7 @@ fn queue(
     for attribute in ["nomerges", "rq_affinity"] {
         set(attribute, &queue.number(attribute)?.to_string())?;
     }
-    if wanted == own && own == "mq-deadline" {
+    if wanted == own {
         for (tunable, value) in &queue.iosched {
             set(tunable, value)?;
         }

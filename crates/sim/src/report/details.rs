@@ -91,7 +91,7 @@ impl LockDetails {
     fn new(spread: &LockSpread) -> LockDetails {
         let [same_cpu, sibling, same_cache, same_socket, other_socket] = spread.handoffs;
         LockDetails {
-            name: spread.kind.name(),
+            name: spread.name,
             wait_ns: Counts::new(&spread.wait),
             hold_ns: Counts::new(&spread.hold),
             handoffs: Handoffs {

@@ -5,7 +5,7 @@ use blkmq::rules::Series;
 use blkmq::time::Duration;
 use serde::Serialize;
 
-use super::{Direction, Sync, as_map, iosched};
+use super::{Direction, Sync, as_map};
 use crate::device::{Facts, Parameters};
 use crate::plan::{BusyKind, DiskPlan, FaultPlan, Plan, Ratio};
 use crate::recorder::{Depth, DiskStats, Recorder};
@@ -120,10 +120,10 @@ impl DiskReport {
         DiskReport {
             device: DeviceReport::of(disk, &stats.depth),
             tag_set: disk.set.0,
-            scheduler: disk.queue.scheduler.name(),
+            scheduler: disk.queue.scheduler.kind().name(),
             series: Some(series.name).filter(|_| series != Series::STOCK),
             nr_requests: disk.queue.nr_requests,
-            iosched: iosched(&disk.queue),
+            iosched: disk.queue.scheduler.shown(),
             read: Direction::new(read, span),
             write: Direction::new(write, span),
             trim: Direction::new(trim, span),

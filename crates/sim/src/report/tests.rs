@@ -3,7 +3,6 @@
 use crate::cost::Step;
 use std::path::Path;
 
-use blkmq::queue::LockKind;
 use blkmq::time::{Duration, SimTime};
 use serde_json::Value;
 
@@ -99,7 +98,7 @@ fn by_hand(plan: &Plan) -> Recorder {
     };
     recorder.threads = vec![thread; plan.threads.len()];
     recorder.locks = vec![LockStats {
-        kind: LockKind::Elevator,
+        name: "dd->lock",
         acquisitions: 10,
         contended: 4,
         tries_failed: 0,

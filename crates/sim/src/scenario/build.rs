@@ -1,7 +1,7 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
-use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::rules::{NoMerges, QueueLimits, Restart, RestartRule, Rules, SchedulerKind, Series};
+use blkmq::elevator::{SchedulerKind, SchedulerSettings};
+use blkmq::rules::{NoMerges, QueueLimits, Restart, RestartRule, Rules, Series};
 use blkmq::time::Duration;
 
 use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
@@ -106,13 +106,8 @@ impl<'a> Asked<'a> {
             return Err(scenario.error(&format!("{field}.rules"), what));
         }
         let mut base = scenario.queue.clone();
-        let deadline = SchedulerKind::MqDeadline.name();
-        if own
-            .scheduler
-            .as_deref()
-            .is_some_and(|name| name != deadline)
-        {
-            base = base.without_iosched();
+        if let Some(name) = own.scheduler.as_deref() {
+            base = base.of_scheduler(name);
         }
         Ok(Asked {
             scenario,
@@ -180,7 +175,7 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
     })
 }
 
-/// The January 2024 series, which changes mq-deadline only.
+/// The January 2024 series, which changes some schedulers only.
 fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
     let written = &asked.queue;
     let name = written.series.as_deref().unwrap_or(Series::STOCK.name);
@@ -188,9 +183,11 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
         let names = Series::PRESETS.map(|series| series.name).join(", ");
         asked.error("series", format!("no series `{name}`; there are {names}"))
     })?;
-    if series != Series::STOCK && scheduler != SchedulerKind::MqDeadline {
+    let has = |kind: SchedulerKind| kind.facts().is_some_and(|facts| facts.has_series);
+    if series != Series::STOCK && !has(scheduler) {
         let what = format!(
-            "{name} changes mq-deadline, but the scheduler is {}",
+            "{name} changes {}, but the scheduler is {}",
+            names_of(has),
             scheduler.name()
         );
         return Err(asked.error("series", what));
@@ -240,18 +237,9 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
         .with_series(series(asked, scheduler)?)
         .with_restart(restart(asked)?);
     let (nr_requests, before) = nr_requests(asked, driver, scheduler)?;
-    let mut mq_deadline = MqDeadlineSettings::defaults(hz, before);
-    for (name, value) in written.iosched() {
-        if scheduler != SchedulerKind::MqDeadline {
-            let what = format!(
-                "an attribute of mq-deadline, but the scheduler is {}",
-                scheduler.name()
-            );
-            return Err(asked.error(name, what));
-        }
-        mq_deadline
-            .store(name, &value.to_string())
-            .map_err(|e| asked.error(name, e.to_string()))?;
+    let mut iosched = scheduler.defaults(hz, before);
+    for (name, value) in &written.iosched {
+        store(&mut iosched, name, *value).map_err(|what| asked.error(name, what))?;
     }
     let nomerges = match written.nomerges.unwrap_or(0) {
         0 => NoMerges::All,
@@ -270,7 +258,7 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
     };
     Ok(QueuePlan {
         rules,
-        scheduler,
+        scheduler: iosched,
         nr_requests,
         nr_requests_first: before,
         nomerges,
@@ -278,45 +266,76 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
         rq_affinity,
         limits: limits(asked, driver)?,
         io_timeout,
-        mq_deadline,
     })
+}
+
+/// Schedulers of which this holds, for errors.
+fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
+    let all = SchedulerKind::ALL.iter().copied();
+    let names: Vec<&str> = all
+        .filter(|&kind| holds(kind))
+        .map(SchedulerKind::name)
+        .collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "none".to_owned(),
+    }
+}
+
+/// A write to an attribute, or what is wrong with it.
+fn store(
+    iosched: &mut SchedulerSettings,
+    name: &str,
+    value: i64,
+) -> std::result::Result<(), String> {
+    let has = |kind: SchedulerKind| kind.attributes().iter().any(|&(known, _)| known == name);
+    let kind = iosched.kind();
+    if !has(kind) {
+        let whose = names_of(has);
+        let own = kind.name();
+        return Err(format!(
+            "an attribute of {whose}, but the scheduler is {own}"
+        ));
+    }
+    iosched
+        .store(name, &value.to_string())
+        .map_err(|e| e.to_string())
 }
 
 /// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.
 fn scheduler(asked: &Asked<'_>, driver: &Driver) -> Result<SchedulerKind> {
     let Some(name) = asked.queue.scheduler.as_deref() else {
-        let deadline = !driver.no_sched && (driver.hctxs() == 1 || driver.plan.hctx_shared);
-        return Ok(if deadline {
-            SchedulerKind::MqDeadline
-        } else {
-            SchedulerKind::None
-        });
+        let one = driver.hctxs() == 1 || driver.plan.hctx_shared;
+        return Ok(SchedulerKind::default_for(one && !driver.no_sched));
     };
     let error = |what: String| Err(asked.error("scheduler", what));
-    let known = [SchedulerKind::None, SchedulerKind::MqDeadline];
-    match known.into_iter().find(|kind| kind.name() == name) {
+    let all = names_of(|_| true);
+    match SchedulerKind::by_name(name) {
         Some(kind) if driver.no_sched && kind != SchedulerKind::None => {
             error(format!("{name} cannot be set: the device has no_sched"))
         }
         Some(kind) => Ok(kind),
-        None if ["bfq", "kyber", "cfq", "deadline", "noop"].contains(&name) => {
-            error(format!("{name} is not modelled; none and mq-deadline are"))
+        None if OTHERS.contains(&name) => error(format!("{name} is not modelled; {all} are")),
+        None => {
+            let known = SchedulerKind::ALL.iter().copied().map(SchedulerKind::name);
+            match trace::fio::nearest(name, known) {
+                Some(near) => error(format!("no scheduler `{name}`; did you mean `{near}`?")),
+                None => error(format!("no scheduler `{name}`; there are {all}")),
+            }
         }
-        None => match trace::fio::nearest(name, known.map(SchedulerKind::name)) {
-            Some(near) => error(format!("no scheduler `{name}`; did you mean `{near}`?")),
-            None => error(format!(
-                "no scheduler `{name}`; there are none and mq-deadline"
-            )),
-        },
     }
 }
+
+/// Schedulers of kernels that are not in the list.
+const OTHERS: [&str; 5] = ["bfq", "kyber", "cfq", "deadline", "noop"];
 
 /// queue/nr_requests, and what it was before it was written.
 fn nr_requests(asked: &Asked<'_>, driver: &Driver, scheduler: SchedulerKind) -> Result<(u32, u32)> {
     let depth = driver.plan.queue_depth;
     let (default, most) = match scheduler {
         SchedulerKind::None => (depth, depth),
-        SchedulerKind::MqDeadline => (2 * depth.min(128), NR_REQUESTS_MAX),
+        _ => (2 * depth.min(128), NR_REQUESTS_MAX),
     };
     let Some(wanted) = asked.queue.nr_requests else {
         return Ok((default, default));
@@ -328,7 +347,7 @@ fn nr_requests(asked: &Asked<'_>, driver: &Driver, scheduler: SchedulerKind) -> 
     if wanted > most {
         let why = match scheduler {
             SchedulerKind::None => "the device's tags, with no scheduler",
-            SchedulerKind::MqDeadline => "the most scheduler tags",
+            _ => "the most scheduler tags",
         };
         let what = format!("{wanted} is more than {most}, {why}");
         return Err(asked.error("nr_requests", what));
@@ -359,7 +378,7 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
         u32::from(hctxs)
     };
     let driver_tags = maps * device.queue_depth;
-    let sched_tags = if queue.scheduler == SchedulerKind::None {
+    let sched_tags = if queue.scheduler == SchedulerSettings::None {
         0
     } else {
         maps * queue.nr_requests

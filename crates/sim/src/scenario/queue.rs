@@ -1,6 +1,12 @@
 //! The `[machine]` and `[queue]` tables.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use blkmq::elevator::SchedulerKind;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 
 /// `[machine]`: CPUs and their prices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -16,7 +22,7 @@ pub struct Machine {
 
 /// `[queue]`: files of queue/ and queue/iosched/ of sysfs, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct Queue {
     /// Kernel: `v6.1` or `v6.12`. Default `v6.12`.
     pub rules: Option<String>,
@@ -33,7 +39,7 @@ pub struct Queue {
     pub restart: Option<String>,
     /// One axis of it: `R0`, `R1`, `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
     pub restart_rule: Option<String>,
-    /// `none` or `mq-deadline`. Default as in the kernel: mq-deadline if the device has one
+    /// A scheduler's name, or `none`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,
     /// Scheduler tags of each hardware queue, 4 to 2048; without scheduler at most the device's
@@ -52,22 +58,104 @@ pub struct Queue {
     /// Time after which a request counts as lost, ms, at least 1. Default 5000 for null_blk,
     /// 30000 for others.
     pub io_timeout: Option<u32>,
-    /// mq-deadline: age at which a read goes first, ms. Default 500.
-    pub read_expire: Option<i64>,
-    /// mq-deadline: age at which a write goes first, ms. Default 5000.
-    pub write_expire: Option<i64>,
-    /// mq-deadline: age at which a lower class overtakes, ms. Default 10000.
-    pub prio_aging_expire: Option<i64>,
-    /// mq-deadline: read batches before writes get one. Default 2.
-    pub writes_starved: Option<i64>,
-    /// mq-deadline: requests in a batch. Default 16.
-    pub fifo_batch: Option<i64>,
-    /// mq-deadline: 1 looks for front merges. Default 1.
-    pub front_merges: Option<i64>,
-    /// mq-deadline: scheduler tags for anything but reads, at least 1. Default: nr_requests as it
-    /// is before `nr_requests` here changes it, for that is what the kernels do (dd_depth_updated()
-    /// runs before the new value is stored, v6.1 and v6.12).
-    pub async_depth: Option<i64>,
+    /// Files of queue/iosched/ that are written, with their values: attributes that some scheduler
+    /// has ([`SchedulerKind::attributes`]). Defaults are the scheduler's. The odd one is
+    /// mq-deadline's `async_depth`: nr_requests as it is before `nr_requests` here changes it, for
+    /// that is what the kernels do (dd_depth_updated() runs before the new value is stored, v6.1
+    /// and v6.12).
+    #[serde(skip)]
+    pub iosched: BTreeMap<String, i64>,
+}
+
+/// Any scheduler has an attribute of this name.
+fn is_attribute(name: &str) -> bool {
+    let all = SchedulerKind::ALL.iter().flat_map(|kind| kind.attributes());
+    all.into_iter().any(|(known, _)| known == name)
+}
+
+/// Attributes apart, all else as the fields say.
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
+        deserializer.deserialize_map(Both)
+    }
+}
+
+struct Both;
+
+impl<'de> Visitor<'de> for Both {
+    type Value = Queue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table of files of queue/ and queue/iosched/")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
+        let mut iosched = BTreeMap::new();
+        let fields = Fields {
+            map,
+            iosched: &mut iosched,
+        };
+        let queue = Queue::deserialize(MapAccessDeserializer::new(fields))?;
+        Ok(Queue { iosched, ..queue })
+    }
+}
+
+/// The table without attributes, which it puts aside.
+struct Fields<'a, A> {
+    map: A,
+    iosched: &'a mut BTreeMap<String, i64>,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        mut seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        loop {
+            match self.map.next_key_seed(Key(seed))? {
+                None => return Ok(None),
+                Some(Found::Field(field)) => return Ok(Some(field)),
+                Some(Found::Attribute(name, unused)) => {
+                    let value = self.map.next_value()?;
+                    self.iosched.insert(name, value);
+                    seed = unused;
+                }
+            }
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// A key, which is told from an attribute's name where errors still know its line.
+struct Key<K>(K);
+
+enum Found<K, V> {
+    Field(V),
+    Attribute(String, K),
+}
+
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
+    type Value = Found<K, K::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if is_attribute(&name) {
+            return Ok(Found::Attribute(name, self.0));
+        }
+        let field = self.0.deserialize(name.into_deserializer());
+        // An unknown field may be a misspelt attribute: name those, too.
+        let more = |e: serde::de::value::Error| {
+            let kinds = SchedulerKind::ALL.iter().flat_map(|kind| kind.attributes());
+            let names: Vec<String> = kinds.map(|(name, _)| format!("`{name}`")).collect();
+            D::Error::custom(format!("{e}, {}", names.join(", ")))
+        };
+        field.map(Found::Field).map_err(more)
+    }
 }
 
 impl Queue {
@@ -89,45 +177,25 @@ impl Queue {
             rq_affinity: self.rq_affinity.or(base.rq_affinity),
             max_sectors_kb: self.max_sectors_kb.or(base.max_sectors_kb),
             io_timeout: self.io_timeout.or(base.io_timeout),
-            read_expire: self.read_expire.or(base.read_expire),
-            write_expire: self.write_expire.or(base.write_expire),
-            prio_aging_expire: self.prio_aging_expire.or(base.prio_aging_expire),
-            writes_starved: self.writes_starved.or(base.writes_starved),
-            fifo_batch: self.fifo_batch.or(base.fifo_batch),
-            front_merges: self.front_merges.or(base.front_merges),
-            async_depth: self.async_depth.or(base.async_depth),
+            iosched: base
+                .iosched
+                .clone()
+                .into_iter()
+                .chain(self.iosched.clone())
+                .collect(),
         }
     }
 
-    /// Without what only mq-deadline has.
-    pub(super) fn without_iosched(self) -> Queue {
-        Queue {
-            series: None,
-            dd_cpu_buckets: None,
-            read_expire: None,
-            write_expire: None,
-            prio_aging_expire: None,
-            writes_starved: None,
-            fifo_batch: None,
-            front_merges: None,
-            async_depth: None,
-            ..self
+    /// Without what a scheduler of this name has not.
+    pub(super) fn of_scheduler(mut self, name: &str) -> Queue {
+        let kind = SchedulerKind::by_name(name);
+        let known = kind.map_or(Vec::new(), SchedulerKind::attributes);
+        let has = |name: &str| known.iter().any(|&(known, _)| known == name);
+        self.iosched.retain(|name, _| has(name));
+        let facts = kind.and_then(SchedulerKind::facts);
+        if !facts.is_some_and(|facts| facts.has_series) {
+            (self.series, self.dd_cpu_buckets) = (None, None);
         }
-    }
-
-    /// Files of queue/iosched/ that are written, with their values.
-    pub(super) fn iosched(&self) -> Vec<(&'static str, i64)> {
-        let all = [
-            ("read_expire", self.read_expire),
-            ("write_expire", self.write_expire),
-            ("prio_aging_expire", self.prio_aging_expire),
-            ("writes_starved", self.writes_starved),
-            ("fifo_batch", self.fifo_batch),
-            ("front_merges", self.front_merges),
-            ("async_depth", self.async_depth),
-        ];
-        all.into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect()
+        self
     }
 }

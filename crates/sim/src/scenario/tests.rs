@@ -2,9 +2,10 @@ mod refusals;
 
 use std::path::Path;
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::request::{IoClass, IoPrio};
-use blkmq::rules::{Rules, SchedulerKind};
-use blkmq::time::{Duration, Jiffies};
+use blkmq::rules::Rules;
+use blkmq::time::Duration;
 
 use super::{ProfileFacts, Scenario};
 use crate::plan::{DeviceKind, Engine, IrqMode, Order, Plan, Ratio};
@@ -52,7 +53,7 @@ fn everything_may_be_left_out() {
     );
     assert_eq!(p.disks[0].queue.rules, Rules::v6_12());
     // One queue and one poll queue make two: no scheduler by default.
-    assert_eq!(p.disks[0].queue.scheduler, SchedulerKind::None);
+    assert_eq!(p.disks[0].queue.scheduler.kind(), SchedulerKind::None);
     assert_eq!(
         (
             p.disks[0].queue.nr_requests,
@@ -112,6 +113,7 @@ fn default_schedulers_follow_the_hardware_queues() {
         plan(&format!("[device]\n{device}\n{JOB}")).unwrap().disks[0]
             .queue
             .scheduler
+            .kind()
             .name()
     };
     assert_eq!(kind("type = \"null_blk\"\npoll_queues = 0"), "mq-deadline");
@@ -144,9 +146,9 @@ fn scheduler_tags_and_tunables() {
     assert_eq!(
         (
             p.disks[0].queue.nr_requests,
-            p.disks[0].queue.mq_deadline.async_depth
+            p.disks[0].queue.scheduler.show("async_depth")
         ),
-        (128, 128)
+        (128, Some(128))
     );
     assert_eq!(
         (p.disks[0].capacity.sched_tags, p.disks[0].capacity.requests),
@@ -157,21 +159,22 @@ fn scheduler_tags_and_tunables() {
     assert_eq!(
         (
             p.disks[0].queue.nr_requests,
-            p.disks[0].queue.mq_deadline.async_depth
+            p.disks[0].queue.scheduler.show("async_depth")
         ),
-        (512, 128)
+        (512, Some(128))
     );
     let p = with("nr_requests = 512\nasync_depth = 300\nread_expire = 20\nfront_merges = 0");
-    assert_eq!(p.disks[0].queue.mq_deadline.async_depth, 300);
-    assert_eq!(p.disks[0].queue.mq_deadline.read_expire, Jiffies(20));
-    assert!(!p.disks[0].queue.mq_deadline.front_merges);
+    let shown = |name: &str| p.disks[0].queue.scheduler.show(name);
+    assert_eq!(shown("async_depth"), Some(300));
+    assert_eq!(shown("read_expire"), Some(20));
+    assert_eq!(shown("front_merges"), Some(0));
     // As a write to sysfs: clamped.
     assert_eq!(
         with("fifo_batch = -3").disks[0]
             .queue
-            .mq_deadline
-            .fifo_batch,
-        0
+            .scheduler
+            .show("fifo_batch"),
+        Some(0)
     );
     assert_eq!(
         with("max_sectors_kb = 64").disks[0]
@@ -398,7 +401,7 @@ fn the_calibration_command_line() {
         .unwrap();
     let p = p.plan(PROFILES).unwrap();
     assert_eq!(
-        (p.threads.len(), p.disks[0].queue.scheduler),
+        (p.threads.len(), p.disks[0].queue.scheduler.kind()),
         (32, SchedulerKind::MqDeadline)
     );
     let t = &p.threads[31];
@@ -439,7 +442,7 @@ fn set_changes_values_and_all_jobs() {
         .set("device.fault.error=1/2")
         .unwrap();
     let p = s.plan(PROFILES).unwrap();
-    assert_eq!(p.disks[0].queue.mq_deadline.fifo_batch, 1);
+    assert_eq!(p.disks[0].queue.scheduler.show("fifo_batch"), Some(1));
     assert_eq!((p.disks[0].device.queue_depth, p.machine.cpus), (8, 2));
     assert!(
         p.threads

@@ -72,7 +72,6 @@ impl Component {
         let (path, at) = label.parts();
         let tag = at.contains("tag") || at.starts_with("wait-") || at.starts_with("put-");
         let hooks = [
-            Submit::TryMerge.label(),
             Submit::ElevatorMerge.label(),
             Plug::Elevator.label(),
             Complete::Finish.label(),
@@ -80,11 +79,12 @@ impl Component {
             Run::HasSide.label(),
         ];
         match path {
+            "dd-insert" | "dd-dispatch" | "elevator-merge" => Component::Scheduler,
             _ if hooks.contains(&label) => Component::Scheduler,
             "submit" | "pass" | "list" | "plug" | "complete" if tag && at != "put-back" => {
                 Component::Tags
             }
-            "pass" | "insert" | "dd-insert" => Component::Scheduler,
+            "pass" | "insert" => Component::Scheduler,
             _ => Component::BlkMq,
         }
     }

@@ -13,6 +13,9 @@ const KNOWN: &[(&str, &str, &str)] = &[
     // A CPU keeps the frames' answers and counts of its outbox; a request its lines; a map's queues
     // the number of their tags.
     ("blkmq", "env", "path"),
+    // A scheduler brings its own paths, and asks for locks and traces as every path does.
+    ("blkmq", "elevator", "path"),
+    ("blkmq", "elevator", "queue"),
     ("blkmq", "env", "tags"),
     ("blkmq", "request", "env"),
     ("blkmq", "request", "list"),

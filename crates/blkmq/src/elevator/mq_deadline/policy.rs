@@ -1,6 +1,6 @@
 //! The algorithm of mq-deadline. Holding `&mut MqDeadline` is holding `dd->lock`.
 //!
-//! Not here: locks, the lock-free probes and the counts of finished requests (`path/`);
+//! Not here: locks, the lock-free probes and the counts of finished requests (`shared.rs`);
 //! tags; zoned devices. Read: [`MqDeadline::dispatch`], then `select` below it; merging is in
 //! `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
 //! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).
@@ -12,11 +12,12 @@ mod state;
 pub use state::State;
 
 use super::settings::MqDeadlineSettings;
-use crate::elevator::{DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, TagMapSize};
+use crate::elevator::scheduler::set_level;
+use crate::elevator::{Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, Wanted};
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{
-    BioId, Direction, IoClass, IoPrio, Op, OpFlags, Place, RequestId, RequestPool, Sector,
+    BioId, Direction, IoClass, IoPrio, Op, Place, RequestId, RequestPool, Sector, Sectors,
 };
 use crate::rules::{BatchPosition, HeadInsert, Rules, ShallowDepth};
 use crate::sort::SortTree;
@@ -374,7 +375,7 @@ impl Scheduler for MqDeadline {
         assert_eq!(request.place, Place::Path, "{rq:?} inserted from elsewhere");
         let level = level_of(request.ioprio);
         // A requeued request was counted when it came first.
-        if request.elv_priv.replace(level as u8).is_none() {
+        if set_level(request, level).is_none() {
             let stats = &mut self.levels[level].stats;
             stats.inserted = stats.inserted.wrapping_add(1);
         }
@@ -424,7 +425,8 @@ impl Scheduler for MqDeadline {
             .any(|list| !list.is_empty())
     }
 
-    fn limit_depth(&self, op: Op, flags: OpFlags, map: TagMapSize) -> Option<u32> {
+    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        let Wanted { op, flags, map, .. } = wanted;
         let sync = op == Op::Read || flags.sync || flags.is_flush();
         if sync && op.direction() == Direction::Read {
             return None;
@@ -448,13 +450,32 @@ impl Scheduler for MqDeadline {
         self.settings.async_depth = old;
     }
 
-    fn take_visits(&mut self) -> u32 {
+    fn take_charge(&mut self) -> Charge {
         let trees = self.levels.iter_mut().flat_map(|level| &mut level.sort);
-        trees.map(SortTree::take_visits).sum::<u32>() + self.index.take_visits()
+        Charge {
+            container_ops: trees.map(SortTree::take_visits).sum::<u32>() + self.index.take_visits(),
+            lines: 0,
+        }
     }
 
     fn check(&self, pool: &RequestPool) {
         self.check_structures(pool);
+    }
+
+    fn show(&self, pool: &RequestPool) -> String {
+        self.state(pool).to_string()
+    }
+
+    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.impose_locked(pool, rq);
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.withdraw_locked(pool, rq);
+    }
+
+    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+        self.reshape_locked(pool, rq, sector, sectors);
     }
 }
 

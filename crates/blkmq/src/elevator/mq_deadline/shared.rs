@@ -1,14 +1,19 @@
-//! What mq-deadline shares between CPUs besides its lock: the words, buckets and lists of the
-//! January 2024 series.
+//! What mq-deadline shares between CPUs: its lock with the policy, and the words, buckets and lists
+//! of the January 2024 series.
 //!
-//! Without the series nothing of it is ever touched. How it is used: `path/dd_insert.rs` and
-//! `path/pass.rs`. One line for `run_state`, as the postings have it: its three bits travel
+//! Without the series nothing but the lock is ever touched. How it is used: `insert.rs` and
+//! `dispatch.rs`. One line for `run_state`, as the postings have it: its three bits travel
 //! together.
 
-use crate::env::{Bit, Count, Env, Lock, Word, solo_value};
+use super::{BUCKET, INSERTED, MergePath, MqDeadline, MqDeadlineSettings};
+use crate::elevator::locked::{LOCK, Locked};
+use crate::elevator::{LEVELS, LockVisit, MergeStep, Scheduler, Wanted};
+use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
 use crate::list::QueueList;
-use crate::request::CpuId;
-use crate::rules::Series;
+use crate::path::Next;
+use crate::queue::{IrqClass, LockId, RequestQueue};
+use crate::request::{BioId, CpuId, Request, RequestPool};
+use crate::rules::{Insertion, Rules, SideWork};
 
 /// DD_DISPATCHING: somebody is in dispatch.
 pub const DISPATCHING: u64 = 1 << 0;
@@ -17,9 +22,11 @@ pub const INSERTING: u64 = 1 << 1;
 /// DD_BUCKETS: there may be requests in buckets.
 pub const BUCKETS: u64 = 1 << 2;
 
-/// Words, buckets and lists beside `dd->lock`.
+/// mq-deadline of one queue.
 #[derive(Debug)]
 pub struct DeadlineShared<E: Env> {
+    /// `dd->lock` with the policy, and what is read without it.
+    pub locked: Locked<E, MqDeadline>,
     /// `run_state`: the three bits.
     pub run_state: E::Word,
     /// `insert_seq` (proof of concept, v1); wraps.
@@ -32,7 +39,10 @@ pub struct DeadlineShared<E: Env> {
     pub inserted_pending: E::Bit,
 }
 
-solo_value!(DeadlineShared { ; run_state, insert_seq, buckets, inserted, inserted_pending });
+solo_value!(DeadlineShared {
+    ;
+    locked, run_state, insert_seq, buckets, inserted, inserted_pending
+});
 
 /// Requests that wait until somebody inserts them (dd_bucket_list).
 #[derive(Debug)]
@@ -55,15 +65,16 @@ pub struct SideLists {
 }
 
 impl<E: Env> DeadlineShared<E> {
-    pub(crate) fn new(series: &Series) -> DeadlineShared<E> {
+    pub(crate) fn new(settings: &MqDeadlineSettings, rules: &Rules) -> DeadlineShared<E> {
         let bucket = |_| Bucket {
             list: E::Lock::new(QueueList::new()),
             pending: E::Bit::new(false),
         };
         DeadlineShared {
+            locked: Locked::with(MqDeadline::new(rules, *settings), super::FACTS.lines),
             run_state: E::Word::new(0),
             insert_seq: E::Count::new(0),
-            buckets: (0..series.bucket_count()).map(bucket).collect(),
+            buckets: (0..rules.series.bucket_count()).map(bucket).collect(),
             inserted: E::Lock::new(SideLists::default()),
             inserted_pending: E::Bit::new(false),
         }
@@ -72,5 +83,134 @@ impl<E: Env> DeadlineShared<E> {
     /// Number of the bucket that a CPU fills.
     pub fn bucket_of(&self, cpu: CpuId) -> usize {
         usize::from(cpu.0) % self.buckets.len()
+    }
+
+    /// The lock of a bucket, to be asked for.
+    pub(super) fn bucket_lock(q: &RequestQueue<E>, bucket: u16) -> Next {
+        let plain = IrqClass::Plain;
+        Next::Lock(LockId::of_elevator(q.id, BUCKET, plain, u32::from(bucket)))
+    }
+
+    /// insert_lock, to be asked for.
+    pub(super) fn insert_lock(q: &RequestQueue<E>) -> Next {
+        Next::Lock(LockId::of_elevator(q.id, INSERTED, IrqClass::Plain, 0))
+    }
+
+    pub(crate) fn lock_count(&self, number: u8) -> u32 {
+        match number {
+            LOCK | INSERTED => 1,
+            BUCKET => self.buckets.len() as u32,
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn visit_lock<V: LockVisit<E>>(&self, number: u8, at: usize, visit: V) -> V::Out {
+        match number {
+            LOCK => visit.visit(&self.locked.policy),
+            BUCKET => visit.visit(&self.buckets[at].list),
+            INSERTED => visit.visit(&self.inserted),
+            _ => panic!("mq-deadline has no lock {number}"),
+        }
+    }
+
+    /// dd_has_work(): the policy's lists, with some of the series also both side lists in one, or
+    /// each bucket.
+    pub(crate) fn work_places(&self, rules: &Rules) -> u16 {
+        let side = match (rules.series.side_work, rules.series.insertion) {
+            (SideWork::Unseen, _) => 0,
+            (SideWork::Seen, Insertion::SideLists) => 1,
+            (SideWork::Seen, _) => self.buckets.len() as u16,
+        };
+        1 + side
+    }
+
+    #[inline]
+    pub(crate) fn has_work(&self, place: u16, cpu: &mut Cpu) -> bool {
+        if place == 0 {
+            return self.locked.has_work(0, cpu);
+        }
+        if let Some(bucket) = self.buckets.get(usize::from(place) - 1) {
+            bucket.list.glance(cpu);
+            return bucket.pending.test(cpu);
+        }
+        self.inserted.glance(cpu);
+        self.inserted_pending.test(cpu)
+    }
+
+    pub(crate) fn work(&self) -> &E::Bit {
+        self.locked.work()
+    }
+
+    pub(crate) fn completed(&self) -> &[E::Count; LEVELS] {
+        self.locked.completed()
+    }
+
+    pub(crate) fn revise<R>(
+        &self,
+        cpu: &mut Cpu,
+        change: impl FnOnce(&mut dyn Scheduler) -> R,
+    ) -> R {
+        self.locked.revise(cpu, change)
+    }
+
+    pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        self.locked.limit_depth(wanted)
+    }
+
+    pub(crate) fn start_merge(&self, q: &RequestQueue<E>) -> (MergePath, MergeStep) {
+        self.locked.start_merge(q)
+    }
+
+    pub(crate) fn merge(
+        &self,
+        path: &mut MergePath,
+        q: &RequestQueue<E>,
+        bio: BioId,
+        cpu: &mut Cpu,
+    ) -> MergeStep {
+        self.locked.merge(path, q, bio, cpu)
+    }
+
+    #[inline]
+    pub(crate) fn finishes(&self, rq: &Request) -> bool {
+        self.locked.finishes(rq)
+    }
+
+    #[inline]
+    pub(crate) fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
+        self.locked.finish(elv_priv, cpu);
+    }
+
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> R {
+        self.locked.inspect(look)
+    }
+
+    /// Panics unless what nobody works on agrees: policy and words, and each list beside the lock
+    /// with the bit that says whether it has requests.
+    pub(crate) fn check(&self, pool: &RequestPool) {
+        self.locked.check(pool);
+        for bucket in &self.buckets {
+            let pending = bucket.list.inspect(|list| !list.is_empty());
+            let agrees = pending == bucket.pending.peek();
+            assert!(agrees || !bucket.list.is_free(), "a bucket and its bit");
+        }
+        let filled = |lists: &SideLists| !(lists.at_head.is_empty() && lists.at_tail.is_empty());
+        let agrees = self.inserted.inspect(filled) == self.inserted_pending.peek();
+        assert!(
+            agrees || !self.inserted.is_free(),
+            "side lists and their bit"
+        );
+    }
+
+    /// Buckets, then the side lists.
+    pub(crate) fn beside(&self) -> Vec<QueueList> {
+        let buckets = self.buckets.iter();
+        let mut lists: Vec<QueueList> = buckets.map(|b| b.list.inspect(|list| *list)).collect();
+        lists.extend(
+            self.inserted
+                .inspect(|lists| [lists.at_head, lists.at_tail]),
+        );
+        lists
     }
 }

@@ -117,7 +117,7 @@ impl CompletePath {
         cpu: &mut Cpu,
     ) -> Option<bool> {
         if other.has_elevator() {
-            return Some(other.elevator_work.test(cpu));
+            return Some(other.elevator.seems_to_have_work(cpu));
         }
         let any = visited.ctx_map[usize::from(self.scan.word)].load(cpu) != 0;
         self.scan.word += 1;

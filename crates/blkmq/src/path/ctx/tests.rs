@@ -1,13 +1,14 @@
 //! What a script cannot bring about: a software queue that is empty though its bit was set.
 
 use super::{At, BUDGET_DELAY, CtxPath};
-use crate::elevator::Elevator;
+
+use crate::elevator::SchedulerKind;
 use crate::env::{Cpu, Effect, Solo};
 use crate::path::list::ListPath;
 use crate::path::run::PullStep;
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
 use crate::request::{CpuId, HctxId, QueueId};
-use crate::rules::{NoMerges, QueueLimits, Rules, SchedulerKind};
+use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 fn config(hctxs: u16) -> QueueConfig {
@@ -35,7 +36,7 @@ fn config(hctxs: u16) -> QueueConfig {
             wait_queues: 8,
         },
         topology: CpuTopology::flat(hctxs),
-        elevator: Elevator::None,
+        elevator: SchedulerKind::None.defaults(250, 1),
         bios: 1,
     }
 }

@@ -1,12 +1,13 @@
 //! S4' of the stall corpus: two hctxs become users of a map at once, in every order of their steps.
 
 use super::{Fair, FairStep};
+use crate::elevator::SchedulerKind;
 use crate::env::{Count, Cpu, Hint, Solo};
 use crate::path::Next;
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId};
-use crate::rules::{Fix, Rules, SchedulerKind};
+use crate::rules::{Fix, Rules};
 
 /// One on its way: its steps so far, and the lock that it wants.
 #[derive(Clone, Debug)]

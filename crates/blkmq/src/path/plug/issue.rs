@@ -7,7 +7,7 @@ use super::{At, Mode, Outcome, PlugPath};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::driver::is_stopped;
-use crate::path::insert::{InsertPath, ThenRun};
+use crate::path::insert::{Inserts, ThenRun};
 use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::run::call_run;
 use crate::path::tag::{self, TagStep};
@@ -129,10 +129,7 @@ impl PlugPath {
         };
         self.queued += 1;
         self.at = At::Next;
-        Next::call(
-            cpu,
-            Call::Insert(InsertPath::new(self.queue, rq, false, run)),
-        )
+        Next::call(cpu, Call::Insert(Inserts::new(self.queue, rq, false, run)))
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
@@ -145,7 +142,7 @@ impl PlugPath {
                 StarvedIssue::NowaitInBackground if nowait => ThenRun::Background,
                 _ => ThenRun::Here,
             };
-            let path = InsertPath::new(self.queue, rq, false, run);
+            let path = Inserts::new(self.queue, rq, false, run);
             return Next::call(cpu, Call::Insert(path));
         }
         self.refuse(rq, cpu)
@@ -204,7 +201,7 @@ impl PlugPath {
     fn refuse(&mut self, rq: RequestId, cpu: &mut Cpu) -> Next {
         self.failed = true;
         self.at = At::Refused;
-        let path = InsertPath::bypass(self.queue, rq, false, ThenRun::No);
+        let path = Inserts::bypass(self.queue, rq, false, ThenRun::No);
         Next::call(cpu, Call::Insert(path))
     }
 

@@ -6,7 +6,7 @@
 
 use super::{At, Execute, SubmitPath, split_point};
 use crate::env::{Cpu, Effect, Env, Slab};
-use crate::path::insert::{InsertPath, ThenRun};
+use crate::path::insert::{Inserts, ThenRun};
 use crate::path::{Call, Next, Traced};
 use crate::queue::RequestQueue;
 use crate::request::{Bio, Op, PAGE_SECTORS, RequestId, Sectors, Status};
@@ -28,9 +28,9 @@ impl SubmitPath {
             false => ThenRun::Here,
         };
         let path = match around {
-            true => InsertPath::bypass(self.queue, rq, how.at_head, run),
+            true => Inserts::bypass(self.queue, rq, how.at_head, run),
             // Before v5.6 mq-deadline had it on its list of head insertions.
-            false => InsertPath::new(self.queue, rq, true, run),
+            false => Inserts::new(self.queue, rq, true, run),
         };
         Next::call(cpu, Call::Insert(path))
     }

@@ -1,15 +1,15 @@
 //! Offering a bio to what is queued already: the plug, the scheduler, or this CPU's software queue.
 //!
-//! Kernel: blk_mq_attempt_bio_merge(), blk_attempt_plug_merge(), dd_bio_merge(),
+//! Kernel: blk_mq_attempt_bio_merge(), blk_attempt_plug_merge(),
 //! blk_mq_sched_bio_merge() (6.1.192, 6.12.117).
 
 use super::{At, SubmitPath};
-use crate::elevator::{BioMerge, Scheduler};
+use crate::elevator::{self, MergeStep, Merged};
 use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
-use crate::merge::{self, BioTry, Merging, Side};
-use crate::path::{Next, Traced, insert, trace_rq};
+use crate::merge::{self, BioTry, Side};
+use crate::path::{Next, Traced, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::Place;
+use crate::request::{Place, RequestId};
 use crate::rules::SpareRequest;
 use crate::tags::HctxType;
 
@@ -55,26 +55,39 @@ impl SubmitPath {
 
     /// Takes the next request that was allocated ahead, if the bio may have it: of a fitting type
     /// of hctx, and for a flush as the bio is or is not (blk_mq_get_cached_request).
-    pub(super) fn take_spare<E: Env>(
-        &self,
-        mq: &BlkMq<E>,
-        cpu: &mut Cpu,
-    ) -> Option<crate::request::RequestId> {
+    pub(super) fn take_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<RequestId> {
+        let rq = self.find_spare(mq, cpu)?;
+        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
+        cpu.plug.cached.remove(&mut pool, rq);
+        Some(rq)
+    }
+
+    /// The same without taking it.
+    fn find_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> Option<RequestId> {
         let rq = cpu.plug.cached.first()?;
         if cpu.plug.queue != self.queue {
             return None;
         }
-        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
+        let pool = mq.queue(self.queue).pool.held(cpu.id);
         let bio = pool.bio(self.bio);
         let polled = bio.flags.polled && mq.set_of(self.queue).counts.poll > 0;
         let wanted = HctxType::of(bio.op, polled);
         let has = mq.set_of(self.queue).kind_of(pool[rq].hctx);
         let fits = wanted == has || (wanted, has) == (HctxType::Read, HctxType::Default);
-        if !fits || pool[rq].flags.is_flush() != bio.flags.is_flush() {
-            return None;
+        (fits && pool[rq].flags.is_flush() == bio.flags.is_flush()).then_some(rq)
+    }
+
+    /// The scheduler is asked for a merge. What v6.1 takes for the bio before that, and frees if it
+    /// merges, is found now: of a bio that has merged nothing may be known any more.
+    pub(super) fn ask_elevator<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        if q.settings.rules.spare_request == SpareRequest::Freed {
+            self.spare = self.find_spare(mq, cpu);
         }
-        cpu.plug.cached.remove(&mut pool, rq);
-        Some(rq)
+        self.at = At::ElevatorMerge;
+        let (merge, step) = q.elevator.start_merge(q);
+        self.merge = merge;
+        self.merge_step(step)
     }
 
     fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Traced) {
@@ -85,35 +98,34 @@ impl SubmitPath {
         }
     }
 
-    pub(super) fn elevator_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let merging = Merging {
-            limits: &q.settings.limits,
-            nomerges: q.settings.nomerges,
+    /// What the scheduler's look for a merge comes to.
+    pub(super) fn merge_step(&mut self, step: MergeStep) -> Next {
+        let merged = match step {
+            MergeStep::Wait(next) => return next,
+            MergeStep::Done(merged) => merged,
         };
-        let mut pool = q.pool.held(cpu.id);
-        let merge = q.elevator.held(cpu).merge_bio(&mut pool, self.bio, merging);
-        let traced = Traced::bio(&pool, self.bio);
-        let BioMerge::Into { side, absorbed, .. } = merge else {
-            drop(pool);
-            insert::note_work(q, cpu);
-            q.elevator.release(cpu);
-            return self.to(At::Alloc);
-        };
-        let gone = absorbed.map(|rq| {
-            pool[rq].place = Place::Path;
-            Traced::rq(&pool, rq)
-        });
-        drop(pool);
-        self.trace_merge(cpu, side, traced);
-        if let Some(gone) = gone {
-            trace_rq(cpu, self.queue, TraceAction::BackMerge, gone);
+        self.merge = elevator::MergePath::Idle;
+        match merged {
+            Merged::No => {
+                self.spare = None;
+                self.to(At::Alloc)
+            }
+            Merged::Into { absorbed } => {
+                self.merged = true;
+                self.absorbed = absorbed;
+                self.to(At::Absorbed)
+            }
         }
-        insert::note_work(q, cpu);
-        self.absorbed = absorbed;
-        self.drop_spare(mq, cpu);
-        q.elevator.release(cpu);
-        self.to(At::Absorbed)
+    }
+
+    /// The bio is part of a request: what was taken for it is its no more.
+    pub(super) fn give_up_spare<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        self.merged = false;
+        if let Some(rq) = self.spare {
+            let mut pool = q.pool.held(cpu.id);
+            cpu.plug.cached.remove(&mut pool, rq);
+            pool[rq].place = Place::Path;
+        }
     }
 
     /// Which of a software queue's lists the bio's operation uses.

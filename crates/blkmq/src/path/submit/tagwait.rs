@@ -3,7 +3,7 @@
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
 use super::{At, SubmitPath};
-use crate::elevator::{Scheduler, TagMapSize};
+use crate::elevator::{TagMapSize, Wanted};
 use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
@@ -163,19 +163,22 @@ impl SubmitPath {
         if !q.has_elevator() || self.passthrough.is_some() {
             return None;
         }
-        let (op, flags) = q.with_pool(|pool| {
+        let (op, flags, io_context) = q.with_pool(|pool| {
             let bio = pool.bio(self.bio);
-            (bio.op, bio.flags)
+            (bio.op, bio.flags, bio.io_context)
         });
         if q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush() {
             return None;
         }
-        let size = TagMapSize {
-            shift: q.sched[0].shift,
-            nr_requests: q.settings.nr_requests,
-        };
-        q.elevator
-            .inspect(|elevator| elevator.limit_depth(op, flags, size))
+        q.elevator.limit_depth(Wanted {
+            op,
+            flags,
+            io_context,
+            map: TagMapSize {
+                shift: q.sched[0].shift,
+                nr_requests: q.settings.nr_requests,
+            },
+        })
     }
 
     fn got<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {

@@ -111,7 +111,10 @@ impl Machine {
         if let Some(lock) = self.wants[cpu]
             && !self.mq.is_free(lock)
         {
-            return Err(format!("{} is not free", lock.kind().name()));
+            return Err(format!(
+                "{} is not free",
+                self.mq.lock_name(self.mq.lock_slot(lock))
+            ));
         }
         let wanted = self.wants[cpu].take().map_or(Next::Step, Next::Lock);
         let stack = core::mem::take(&mut self.parked[cpu]);
@@ -133,7 +136,10 @@ impl Machine {
             End::Stops => self.print(format!("cpu {cpu} stops")),
             End::Waits(lock) => {
                 self.wants[cpu] = Some(lock);
-                self.print(format!("cpu {cpu} waits for {}", lock.kind().name()));
+                self.print(format!(
+                    "cpu {cpu} waits for {}",
+                    self.mq.lock_name(self.mq.lock_slot(lock))
+                ));
             }
         }
         self.parked[cpu] = stack;

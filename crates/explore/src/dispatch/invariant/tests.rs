@@ -2,10 +2,11 @@
 
 use blkmq::env::{Cpu, Lock};
 use blkmq::list::QueueList;
-use blkmq::queue::{LockId, LockKind};
+use blkmq::queue::{IrqClass, LockId};
 use blkmq::request::{CpuId, QueueId};
 
 use super::broken;
+use crate::dispatch::world::deadline;
 use crate::dispatch::world::{Action, At, Life, World};
 use crate::dispatch::{Judged, Setting};
 use crate::spec::Specification;
@@ -38,9 +39,9 @@ fn a_bucket_emptied_onto_the_floor_is_a_request_lost() {
     let world = until(&setting, 0, At::Mark);
     assert_eq!(world.bucket(0), [0]);
     let mut cpu = Cpu::new(CpuId(0));
-    let bucket = LockId::new(QueueId(0), LockKind::Bucket, 0);
+    let bucket = LockId::of_elevator(QueueId(0), 1, IrqClass::Plain, 0);
     world.mq.acquire(bucket, &mut cpu);
-    let list = &world.mq.queue(QueueId(0)).dd.buckets[0].list;
+    let list = &deadline(world.mq.queue(QueueId(0))).buckets[0].list;
     *list.held(&mut cpu) = QueueList::new();
     list.release(&mut cpu);
     assert_eq!(broken(&world, &setting), Some("NothingLost"));

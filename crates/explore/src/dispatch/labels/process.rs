@@ -8,13 +8,13 @@ use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out
 use blkmq::env::{Answer, Cpu, Lock, Solo};
 use blkmq::path::label::Pass;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, SubmitPath, Unplug};
-use blkmq::queue::{BlkMq, LockId, LockKind};
+use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
 
-use super::{Follower, Life, dd_lock};
+use super::{Follower, Life};
 use crate::dispatch::TABLE;
-use crate::dispatch::world::Wants;
+use crate::dispatch::world::{ELEVATOR, Wants, deadline};
 use crate::spec::owner;
 
 /// What a label is: a step, nothing before a step that may be chosen, or nothing.
@@ -151,7 +151,7 @@ impl Follower<'_> {
         };
         match process.wants {
             Wants::Try => return Place::Tries,
-            Wants::Lock(id) if id.kind() == LockKind::Elevator => {
+            Wants::Lock(ELEVATOR) => {
                 return Place::Step(match frame {
                     Frame::Run(_) => "PickLock",
                     _ => "Lock",
@@ -248,7 +248,7 @@ impl Follower<'_> {
         };
         *wants = drive(&mut one, &self.mq, Context { cpu, stack }, wanted)?;
         let offered = one.offered;
-        if self.owner == Some(p) && self.mq.is_free(dd_lock()) {
+        if self.owner == Some(p) && self.mq.is_free(ELEVATOR) {
             self.owner = None;
         }
         Ok(offered)
@@ -269,7 +269,7 @@ impl Follower<'_> {
         if let Some(owner) = self.owner {
             return Err(format!("process {} has the lock", owner + 1));
         }
-        self.mq.acquire(dd_lock(), &mut self.processes[p].cpu);
+        self.mq.acquire(ELEVATOR, &mut self.processes[p].cpu);
         self.processes[p].wants = Wants::Nothing;
         self.owner = Some(p);
         Ok(())
@@ -278,7 +278,10 @@ impl Follower<'_> {
     /// It has looked for a merge.
     pub(super) fn drop_lock(&mut self, p: usize) {
         let cpu = &mut self.processes[p].cpu;
-        self.mq.queue(QueueId(0)).elevator.release(cpu);
+        deadline(self.mq.queue(QueueId(0)))
+            .locked
+            .policy
+            .release(cpu);
         self.owner = None;
     }
 

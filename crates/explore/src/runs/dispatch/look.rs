@@ -8,6 +8,7 @@ use blkmq::request::{Place, RequestPool};
 use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
 
 use super::{Binding, QUEUE};
+use crate::dispatch::deadline;
 
 /// Values of [`OBSERVED`].
 pub(super) type Seen = [String; OBSERVED.len()];
@@ -35,9 +36,10 @@ impl Binding {
     /// machine's to say.
     pub(super) fn look(&mut self, mq: &BlkMq<Solo>) {
         let q = mq.queue(QUEUE);
-        let bits = q.dd.run_state.peek();
+        let dd = deadline(q);
+        let bits = dd.run_state.peek();
         let of_cpu = |cpu: u32| {
-            let bucket = q.dd.buckets.get(cpu as usize);
+            let bucket = dd.buckets.get(cpu as usize);
             bucket.map_or("<<>>".to_owned(), |bucket| {
                 q.with_pool(|pool| bucket.list.inspect(|list| self.numbers(pool, list)))
             })
@@ -49,16 +51,16 @@ impl Binding {
                 .collect::<Vec<u32>>()
         });
         device.sort_unstable();
-        let at_head = q.dd.inserted.inspect(|lists| !lists.at_head.is_empty());
+        let at_head = dd.inserted.inspect(|lists| !lists.at_head.is_empty());
         let seen = [
             self.owner.map_or(0, |(_, process)| process).to_string(),
             self.names.scheduled(q),
             view::tuple((0..self.cpus).map(of_cpu)),
             q.with_pool(|pool| {
-                q.dd.inserted
+                dd.inserted
                     .inspect(|lists| self.numbers(pool, &lists.at_tail))
             }),
-            q.dd.insert_seq.peek().to_string(),
+            dd.insert_seq.peek().to_string(),
             view::flag(bits & DISPATCHING != 0),
             view::flag(bits & INSERTING != 0),
             view::flag(bits & BUCKETS != 0),

@@ -1,11 +1,10 @@
 //! From what was noted to a schedule: steps, what each changed, and the constants.
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::request::QueueId;
-use blkmq::rules::{
-    BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SchedulerKind, SideWork,
-};
+use blkmq::rules::{BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SideWork};
 use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
 use blkmq::schedule::{Argument, Schedule, Step};
 

@@ -1,11 +1,11 @@
 //! From what was noted to a schedule: which run is which context, and what each step changed.
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{
-    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, SchedulerKind,
-    TagLine, WakeScan,
+    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, TagLine, WakeScan,
 };
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step, view};

@@ -3,6 +3,7 @@
 //! Not part of the algorithm. The words are those of debugfs and of the kernel's fields.
 
 use super::{MqDeadline, Position, level_of};
+use crate::elevator::completed_level;
 use crate::list::QueueList;
 use crate::request::{Direction, Op, Place, RequestId, RequestPool};
 use crate::rules::HeadInsert;
@@ -105,7 +106,7 @@ impl State<'_> {
 
 impl MqDeadline {
     /// The state, to print.
-    pub fn show<'a>(&'a self, pool: &'a RequestPool) -> State<'a> {
+    pub fn state<'a>(&'a self, pool: &'a RequestPool) -> State<'a> {
         State { dd: self, pool }
     }
 
@@ -195,11 +196,8 @@ impl MqDeadline {
             assert_eq!(request.place, Place::Elevator, "place of {rq:?}");
             assert_eq!(request.op.direction(), dir, "direction of {rq:?}");
             assert_eq!(level_of(request.ioprio), level, "level of {rq:?}");
-            assert_eq!(
-                request.elv_priv,
-                Some(level as u8),
-                "counted level of {rq:?}"
-            );
+            let counted = completed_level(request.elv_priv);
+            assert_eq!(counted, Some(level), "counted level of {rq:?}");
             if request.is_mergeable() {
                 assert!(
                     request.hashed.is_some(),

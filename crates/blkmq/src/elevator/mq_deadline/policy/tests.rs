@@ -4,7 +4,7 @@
 
 use super::{MqDeadline, MqDeadlineSettings, level_of};
 use crate::elevator::{
-    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, completed_level,
+    Attributes, BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, completed_level,
 };
 use crate::merge::{Merging, merges_ranges};
 use crate::request::{
@@ -225,7 +225,7 @@ impl Queue {
             self.ended_sectors += u64::from(self.pool.bio(bio).sectors.0);
             self.pool.free_bio(bio);
         }
-        let level = completed_level(&self.pool[rq]).expect("every request was inserted");
+        let level = completed_level(self.pool[rq].elv_priv).expect("every request was inserted");
         assert_eq!(level, level_of(self.pool[rq].ioprio));
         self.completed[level] += 1;
         self.pool[rq].place = Place::Free;
@@ -340,7 +340,7 @@ proptest! {
         let [a, b] = &queues;
         prop_assert_eq!(&a.dd, &b.dd);
         prop_assert_eq!(&a.pool, &b.pool);
-        prop_assert_eq!(a.dd.show(&a.pool).to_string(), b.dd.show(&b.pool).to_string());
+        prop_assert_eq!(a.dd.show(&a.pool), b.dd.show(&b.pool));
     }
 }
 
@@ -364,7 +364,8 @@ proptest! {
                     let (mut dd, mut pool) = (queue.dd.clone(), queue.pool.clone());
                     if queue.dispatch() {
                         let rq = *queue.in_device.last().expect("one was dispatched");
-                        prop_assert_eq!(dd.impose(&mut pool, rq), rq);
+                        dd.impose(&mut pool, rq);
+                        prop_assert_eq!(pool[rq].place, Place::Path);
                         pool[rq].place = Place::Device;
                         prop_assert_eq!(&dd, &queue.dd);
                         prop_assert_eq!(&pool, &queue.pool);
@@ -393,7 +394,8 @@ fn an_imposed_request_begins_a_batch() {
         (slot(&queue, 8), 1)
     );
     let skipping = slot(&queue, 24);
-    assert_eq!(queue.dd.impose(&mut queue.pool, skipping), skipping);
+    queue.dd.impose(&mut queue.pool, skipping);
+    assert_eq!(queue.pool[skipping].place, Place::Path);
     assert!(queue.pool[skipping].started);
     queue.pool[skipping].place = Place::Device;
     queue.check();
@@ -454,8 +456,8 @@ fn the_check_sees_a_request_missing_from_the_hash() {
 #[test]
 fn work_is_counted_and_not_compared() {
     let mut queue = queue_of_reads(&[8, 16, 24, 32]);
-    assert!(queue.dd.take_visits() > 4);
-    assert_eq!(queue.dd.take_visits(), 0);
+    assert!(queue.dd.take_charge().container_ops > 4);
+    assert_eq!(queue.dd.take_charge().container_ops, 0);
     let before = queue.dd.clone();
     assert!(
         queue
@@ -463,6 +465,6 @@ fn work_is_counted_and_not_compared() {
             .next_in_sector_order(&queue.pool, 1, super::Direction::Read)
             .is_some()
     );
-    assert!(queue.dd.take_visits() > 0);
+    assert!(queue.dd.take_charge().container_ops > 0);
     assert_eq!(queue.dd, before);
 }

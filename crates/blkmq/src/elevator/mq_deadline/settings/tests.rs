@@ -1,6 +1,7 @@
 //! Stores as sysfs takes them.
 
-use super::{MqDeadlineSettings, StoreError};
+use super::MqDeadlineSettings;
+use crate::elevator::{Attributes, StoreError};
 use crate::time::Jiffies;
 
 fn settings() -> MqDeadlineSettings {
@@ -11,14 +12,19 @@ fn settings() -> MqDeadlineSettings {
 fn stored(name: &str, text: &str) -> i64 {
     let mut settings = settings();
     settings.store(name, text).expect("a valid store");
-    settings.show(name).expect("an attribute")
+    let shown = settings.shown();
+    let found = shown.into_iter().find(|&(known, _)| known == name);
+    found.expect("an attribute").1
 }
 
 #[test]
 fn defaults_are_those_of_the_kernel() {
-    let shown = MqDeadlineSettings::ATTRIBUTES.map(|name| settings().show(name));
-    let kernel = [500, 5000, 10000, 2, 1, 16, 128];
-    assert_eq!(shown, kernel.map(Some));
+    let shown: Vec<i64> = settings()
+        .shown()
+        .into_iter()
+        .map(|(_, value)| value)
+        .collect();
+    assert_eq!(shown, [500, 5000, 10000, 2, 16, 1, 128]);
     assert_eq!(settings().read_expire, Jiffies(125));
 }
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use blkmq::rules::SchedulerKind;
+use blkmq::elevator::SchedulerKind;
 
 use super::letters;
 use crate::plan::{DeviceKind, FileService, Plan};
@@ -107,11 +107,11 @@ fn tables_have_types_names_and_queues_of_their_own() {
     .unwrap();
     assert_eq!(names(&p), ["nullb0", "nvme7n1", "nullb1"]);
     assert_eq!(files(&p, 0), [2, 1]);
-    let schedulers: Vec<SchedulerKind> = p.disks.iter().map(|d| d.queue.scheduler).collect();
+    let schedulers: Vec<SchedulerKind> = p.disks.iter().map(|d| d.queue.scheduler.kind()).collect();
     let deadline = SchedulerKind::MqDeadline;
     assert_eq!(schedulers, [SchedulerKind::None, deadline, deadline]);
-    let batch = |disk: usize| p.disks[disk].queue.mq_deadline.fifo_batch;
-    assert_eq!((batch(1), batch(2)), (1, 4));
+    let batch = |disk: usize| p.disks[disk].queue.scheduler.show("fifo_batch");
+    assert_eq!((batch(1), batch(2)), (Some(1), Some(4)));
     let nomerges = p.disks.iter().map(|disk| disk.queue.nomerges);
     assert!(nomerges.eq([blkmq::rules::NoMerges::Never; 3]));
 }

@@ -1,5 +1,5 @@
-//! dd_insert_requests() of the January 2024 series: into buckets while somebody else inserts, or
-//! onto side lists.
+//! dd_insert_requests(): under the lock, as every kernel does it; or as the January 2024 series has
+//! it, into buckets while somebody else inserts, or onto side lists.
 //!
 //! The bucket schemes differ in how the inserter learns of a filled bucket ([`BucketSignal`]).
 //! All that were posted lose requests: a CPU reads DD_INSERTING, the inserter takes its last look,
@@ -7,14 +7,15 @@
 //! and `explore` show it; [`BucketSignal::MarkAfter`] does not. Every access to a bit, a bucket or
 //! a lock is a label, also those under `dd->lock`, which does not guard them.
 
-use super::insert::{free_absorbed, insert_at, insert_whole};
-use super::run::set_places;
-use super::{InsertInHand, Next, labels, lock, try_elevator};
-use crate::elevator::mq_deadline::shared::{BUCKETS, INSERTING};
+use super::shared::{BUCKETS, DeadlineShared, INSERTING};
+use crate::elevator::locked;
+use crate::elevator::{InsertAt, InsertInHand, InsertStep};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{Place, QueueId};
+use crate::path::label::{Label, labels};
+use crate::path::{Next, free_request, set_places};
+use crate::queue::RequestQueue;
+use crate::request::Place;
 use crate::rules::{BucketSignal, Insertion};
 
 labels! {
@@ -69,9 +70,39 @@ labels! {
 
 /// Insertion of a list of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct DdInsertPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
+pub(crate) enum InsertPath {
+    /// Under the lock.
+    Stock(locked::InsertPath),
+    /// By the series.
+    Series(SeriesInsert),
+}
+
+impl InsertPath {
+    pub(crate) fn label(self) -> Option<Label> {
+        match self {
+            InsertPath::Stock(path) => path.label(),
+            InsertPath::Series(path) => Some(path.at.label()),
+        }
+    }
+
+    /// What it holds at this label.
+    pub(crate) fn in_hand(self) -> InsertInHand {
+        match self {
+            InsertPath::Stock(path) => path.in_hand(),
+            InsertPath::Series(path) => InsertInHand {
+                list: path.list,
+                seq: path.seq,
+                bucket: path.bucket,
+                filled: path.filled,
+            },
+        }
+    }
+}
+
+/// Insertion of a list by the series.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct SeriesInsert {
+    at: At,
     head: bool,
     list: QueueList,
     absorbed: QueueList,
@@ -83,34 +114,51 @@ pub struct DdInsertPath {
     filled: bool,
 }
 
-impl DdInsertPath {
-    pub(super) fn new(queue: QueueId, list: QueueList, head: bool) -> DdInsertPath {
-        DdInsertPath {
+impl<E: Env> DeadlineShared<E> {
+    pub(crate) fn start_insert(
+        &self,
+        q: &RequestQueue<E>,
+        list: QueueList,
+        head: bool,
+    ) -> (InsertPath, Next) {
+        if q.settings.rules.series.insertion == Insertion::UnderLock {
+            let (path, next) = self.locked.start_insert(q, list, head);
+            return (InsertPath::Stock(path), next);
+        }
+        let path = SeriesInsert {
             at: At::Enter,
-            queue,
             head,
             list,
             absorbed: QueueList::new(),
             seq: 0,
             bucket: 0,
             filled: false,
-        }
+        };
+        (InsertPath::Series(path), Next::Step)
     }
 
-    pub(super) fn in_hand(&self) -> InsertInHand {
-        InsertInHand {
-            list: self.list,
-            seq: self.seq,
-            bucket: self.bucket,
-            filled: self.filled,
+    pub(crate) fn insert(
+        &self,
+        path: &mut InsertPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> InsertStep {
+        let next = match path {
+            InsertPath::Stock(path) => return self.locked.insert(path, q, cpu),
+            InsertPath::Series(path) => path.step(self, q, cpu),
+        };
+        match next {
+            Next::Done => InsertStep::Done { touched: true },
+            next => InsertStep::Wait(next),
         }
     }
+}
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+impl SeriesInsert {
+    fn step<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         match q.settings.rules.series.insertion {
             Insertion::UnderLock => unreachable!("kernels insert under the lock at once"),
-            Insertion::SideLists => self.side(q, cpu),
+            Insertion::SideLists => self.side(dd, q, cpu),
             Insertion::Buckets(signal) => match self.at {
                 At::Begin
                 | At::Insert
@@ -120,8 +168,8 @@ impl DdInsertPath {
                 | At::Collect
                 | At::End
                 | At::Again
-                | At::Unlock => self.inserter(q, signal, cpu),
-                _ => self.bucketer(q, signal, cpu),
+                | At::Unlock => self.inserter(dd, q, signal, cpu),
+                _ => self.bucketer(dd, q, signal, cpu),
             },
         }
     }
@@ -138,15 +186,15 @@ impl DdInsertPath {
     }
 
     /// v3.
-    fn side<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn side<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         if self.at == At::Enter {
             self.at = At::Append;
-            return lock(self.queue, LockKind::Inserted, 0);
+            return DeadlineShared::insert_lock(q);
         }
         let mut list = core::mem::take(&mut self.list);
         set_places(q, cpu, list, Place::Side);
         let mut pool = q.pool.held(cpu.id);
-        let mut lists = q.dd.inserted.held(cpu);
+        let mut lists = dd.inserted.held(cpu);
         let side = if self.head {
             &mut lists.at_head
         } else {
@@ -155,14 +203,15 @@ impl DdInsertPath {
         side.splice_back(&mut pool, &mut list);
         drop(lists);
         drop(pool);
-        q.dd.inserted_pending.mirror(cpu, true);
-        q.dd.inserted.release(cpu);
+        dd.inserted_pending.mirror(cpu, true);
+        dd.inserted.release(cpu);
         Next::Done
     }
 
     /// Until the requests are in a bucket, or this path has the scheduler's lock.
     fn bucketer<E: Env>(
         &mut self,
+        dd: &DeadlineShared<E>,
         q: &RequestQueue<E>,
         signal: BucketSignal,
         cpu: &mut Cpu,
@@ -170,82 +219,95 @@ impl DdInsertPath {
         match self.at {
             At::Enter => match signal {
                 BucketSignal::CountAtEntry | BucketSignal::CountAround => self.in_time(At::Note),
-                BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.try_lock(),
+                BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.try_lock(dd, q),
             },
             At::Note => {
                 self.seq = match signal {
-                    BucketSignal::CountAtEntry => q.dd.insert_seq.add_return(cpu, 1),
-                    _ => q.dd.insert_seq.read(cpu),
+                    BucketSignal::CountAtEntry => dd.insert_seq.add_return(cpu, 1),
+                    _ => dd.insert_seq.read(cpu),
                 };
-                self.try_lock()
+                self.try_lock(dd, q)
             }
             At::Tried => match core::mem::take(&mut cpu.answer) {
                 Answer::Locked => self.in_time(At::Begin),
                 _ => self.in_time(At::Busy),
             },
-            At::Busy if q.dd.run_state.load(cpu) & INSERTING == 0 => self.want_lock(),
+            At::Busy if dd.run_state.load(cpu) & INSERTING == 0 => self.want_lock(dd, q),
             At::Busy => match signal {
                 BucketSignal::CountAround => self.in_time(At::Count),
                 BucketSignal::MarkBefore => self.in_time(At::Marked),
-                BucketSignal::CountAtEntry | BucketSignal::MarkAfter => self.want_bucket(q, cpu),
+                BucketSignal::CountAtEntry | BucketSignal::MarkAfter => {
+                    self.want_bucket(dd, q, cpu)
+                }
             },
             At::Count => {
-                self.seq = q.dd.insert_seq.add_return(cpu, 1);
-                self.want_bucket(q, cpu)
+                self.seq = dd.insert_seq.add_return(cpu, 1);
+                self.want_bucket(dd, q, cpu)
             }
-            At::Marked if q.dd.run_state.load(cpu) & BUCKETS == 0 => self.in_time(At::Mark),
-            At::Marked => self.want_bucket(q, cpu),
+            At::Marked if dd.run_state.load(cpu) & BUCKETS == 0 => self.in_time(At::Mark),
+            At::Marked => self.want_bucket(dd, q, cpu),
             At::Mark if signal == BucketSignal::MarkBefore => {
-                q.dd.run_state.fetch_or(cpu, BUCKETS);
-                self.want_bucket(q, cpu)
+                dd.run_state.fetch_or(cpu, BUCKETS);
+                self.want_bucket(dd, q, cpu)
             }
             At::Mark => {
                 // The list before the mark: whoever takes the mark down finds the list. Between
                 // mark and look, and between the inserter's end and its last look, nothing is
                 // needed: all of them are accesses to one word, and those are coherent.
                 E::mb(cpu);
-                q.dd.run_state.fetch_or(cpu, BUCKETS);
+                dd.run_state.fetch_or(cpu, BUCKETS);
                 self.in_time(At::Still)
             }
-            At::Fill => self.fill(q, signal, cpu),
+            At::Fill => self.fill(dd, q, signal, cpu),
             At::Recount => {
-                let seq = q.dd.insert_seq.add_return(cpu, 1);
+                let seq = dd.insert_seq.add_return(cpu, 1);
                 if seq == self.seq.wrapping_add(1) {
                     return Next::Done;
                 }
-                self.want_lock()
+                self.want_lock(dd, q)
             }
-            At::Still => self.still(q, signal, cpu),
+            At::Still => self.still(dd, q, signal, cpu),
             At::LateEnd => {
-                q.dd.run_state.fetch_and(cpu, !INSERTING);
+                dd.run_state.fetch_and(cpu, !INSERTING);
                 self.to(At::Absorbed)
             }
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => free_absorbed(cpu, self.queue, gone),
+                Some(gone) => free_request(cpu, q.id, gone),
                 None => Next::Done,
             },
             at => unreachable!("{at:?} is the inserter's, or of the side lists"),
         }
     }
 
-    fn try_lock(&mut self) -> Next {
+    fn try_lock<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>) -> Next {
         self.at = At::Tried;
-        try_elevator(self.queue)
+        Next::TryLock(dd.locked.lock(q))
     }
 
-    fn want_lock(&mut self) -> Next {
+    fn want_lock<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>) -> Next {
         self.at = At::Begin;
-        lock(self.queue, LockKind::Elevator, 0)
+        Next::Lock(dd.locked.lock(q))
     }
 
-    fn want_bucket<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
-        self.bucket = q.dd.bucket_of(cpu.id) as u16;
+    fn want_bucket<E: Env>(
+        &mut self,
+        dd: &DeadlineShared<E>,
+        q: &RequestQueue<E>,
+        cpu: &Cpu,
+    ) -> Next {
+        self.bucket = dd.bucket_of(cpu.id) as u16;
         self.at = At::Fill;
-        lock(self.queue, LockKind::Bucket, u32::from(self.bucket))
+        DeadlineShared::bucket_lock(q, self.bucket)
     }
 
-    fn fill<E: Env>(&mut self, q: &RequestQueue<E>, signal: BucketSignal, cpu: &mut Cpu) -> Next {
-        let bucket = &q.dd.buckets[usize::from(core::mem::take(&mut self.bucket))];
+    fn fill<E: Env>(
+        &mut self,
+        dd: &DeadlineShared<E>,
+        q: &RequestQueue<E>,
+        signal: BucketSignal,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let bucket = &dd.buckets[usize::from(core::mem::take(&mut self.bucket))];
         let mut list = core::mem::take(&mut self.list);
         set_places(q, cpu, list, Place::Side);
         let mut pool = q.pool.held(cpu.id);
@@ -261,73 +323,81 @@ impl DdInsertPath {
     }
 
     /// Whether the inserter that was seen before the filling is there still.
-    fn still<E: Env>(&mut self, q: &RequestQueue<E>, signal: BucketSignal, cpu: &mut Cpu) -> Next {
-        if q.dd.run_state.load(cpu) & INSERTING != 0 {
+    fn still<E: Env>(
+        &mut self,
+        dd: &DeadlineShared<E>,
+        q: &RequestQueue<E>,
+        signal: BucketSignal,
+        cpu: &mut Cpu,
+    ) -> Next {
+        if dd.run_state.load(cpu) & INSERTING != 0 {
             return Next::Done;
         }
         // The proof of concept would find nothing new in insert_seq; v2 relies on its mark.
         self.filled = signal == BucketSignal::CountAtEntry;
-        self.want_lock()
+        self.want_lock(dd, q)
     }
 }
 
-impl DdInsertPath {
+impl SeriesInsert {
     /// Under the scheduler's lock.
     fn inserter<E: Env>(
         &mut self,
+        dd: &DeadlineShared<E>,
         q: &RequestQueue<E>,
         signal: BucketSignal,
         cpu: &mut Cpu,
     ) -> Next {
         match self.at {
             At::Begin => {
-                q.dd.run_state.fetch_or(cpu, INSERTING);
+                dd.run_state.fetch_or(cpu, INSERTING);
                 if core::mem::take(&mut self.filled) {
                     return self.to(At::Look);
                 }
                 self.insert_next()
             }
             At::Insert => {
-                let at = insert_at(self.head);
-                insert_whole(q, &mut self.list, at, &mut self.absorbed, cpu);
+                let at = InsertAt::by_flag(self.head);
+                let (list, absorbed) = (&mut self.list, &mut self.absorbed);
+                dd.locked.insert_whole(q, list, at, absorbed, cpu);
                 self.in_time(At::Filled)
             }
-            At::Filled => self.look_for_mark(q, signal, cpu),
-            At::Claim => match q.dd.run_state.test_and_clear(cpu, BUCKETS) {
+            At::Filled => self.look_for_mark(dd, signal, cpu),
+            At::Claim => match dd.run_state.test_and_clear(cpu, BUCKETS) {
                 true => self.to(At::Look),
                 false => self.in_time(At::End),
             },
             At::Look => {
                 let index = usize::from(self.bucket);
-                q.dd.buckets[index].list.glance(cpu);
-                if q.dd.buckets[index].pending.test(cpu) {
+                dd.buckets[index].list.glance(cpu);
+                if dd.buckets[index].pending.test(cpu) {
                     self.at = At::Collect;
-                    return lock(self.queue, LockKind::Bucket, u32::from(self.bucket));
+                    return DeadlineShared::bucket_lock(q, self.bucket);
                 }
-                self.next_bucket(q, signal)
+                self.next_bucket(dd, signal)
             }
             At::Collect => {
-                let bucket = &q.dd.buckets[usize::from(self.bucket)];
+                let bucket = &dd.buckets[usize::from(self.bucket)];
                 let mut found = core::mem::take(&mut *bucket.list.held(cpu));
                 bucket.pending.mirror(cpu, false);
                 set_places(q, cpu, found, Place::Path);
                 self.list.splice_back(&mut q.pool.held(cpu.id), &mut found);
                 bucket.list.release(cpu);
-                self.next_bucket(q, signal)
+                self.next_bucket(dd, signal)
             }
             At::End => {
-                q.dd.run_state.fetch_and(cpu, !INSERTING);
+                dd.run_state.fetch_and(cpu, !INSERTING);
                 match signal {
                     BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.in_time(At::Again),
                     _ => self.to(At::Unlock),
                 }
             }
-            At::Again => match q.dd.run_state.load(cpu) & BUCKETS != 0 {
+            At::Again => match dd.run_state.load(cpu) & BUCKETS != 0 {
                 true => self.in_time(At::Begin),
                 false => self.to(At::Unlock),
             },
             At::Unlock => {
-                q.elevator.release(cpu);
+                dd.locked.policy.release(cpu);
                 match signal {
                     BucketSignal::CountAtEntry => self.in_time(At::LateEnd),
                     _ => self.to(At::Absorbed),
@@ -348,20 +418,20 @@ impl DdInsertPath {
     /// Whether anybody has filled a bucket since the last look.
     fn look_for_mark<E: Env>(
         &mut self,
-        q: &RequestQueue<E>,
+        dd: &DeadlineShared<E>,
         signal: BucketSignal,
         cpu: &mut Cpu,
     ) -> Next {
         let seq = match signal {
             BucketSignal::MarkBefore | BucketSignal::MarkAfter => {
-                return match q.dd.run_state.load(cpu) & BUCKETS != 0 {
+                return match dd.run_state.load(cpu) & BUCKETS != 0 {
                     true => self.in_time(At::Claim),
                     false => self.in_time(At::End),
                 };
             }
-            BucketSignal::CountAtEntry => q.dd.insert_seq.read(cpu),
+            BucketSignal::CountAtEntry => dd.insert_seq.read(cpu),
             // Its own count is no news.
-            BucketSignal::CountAround => q.dd.insert_seq.add_return(cpu, 1).wrapping_sub(1),
+            BucketSignal::CountAround => dd.insert_seq.add_return(cpu, 1).wrapping_sub(1),
         };
         let news = seq != self.seq;
         self.seq = match signal {
@@ -378,9 +448,9 @@ impl DdInsertPath {
         }
     }
 
-    fn next_bucket<E: Env>(&mut self, q: &RequestQueue<E>, signal: BucketSignal) -> Next {
+    fn next_bucket<E: Env>(&mut self, dd: &DeadlineShared<E>, signal: BucketSignal) -> Next {
         self.bucket += 1;
-        if usize::from(self.bucket) < q.dd.buckets.len() {
+        if usize::from(self.bucket) < dd.buckets.len() {
             return self.to(At::Look);
         }
         self.bucket = 0;

@@ -1,0 +1,134 @@
+//! Files of queue/iosched/: one table for each scheduler, which scenarios, reports, capture folders
+//! and documentation all read.
+//!
+//! Kernel: include/linux/elevator.h struct elv_fs_entry, lib/kstrtox.c (v6.1, v6.12).
+
+use core::fmt;
+
+/// One attribute of a scheduler's settings `S`.
+#[derive(Debug)]
+pub struct Attribute<S> {
+    /// Its file in queue/iosched/.
+    pub name: &'static str,
+    /// Unit, range and default, as documentation has it.
+    pub about: &'static str,
+    /// What reading the file shows.
+    pub show: fn(&S) -> i64,
+    /// What writing an integer does; the kernel clamps silently.
+    pub store: fn(&mut S, i32),
+}
+
+/// Settings of a scheduler as a table of attributes.
+pub trait Attributes: Sized + 'static {
+    /// The scheduler's name, for errors.
+    const SCHEDULER: &'static str;
+    /// All of them, in the order in which they are shown.
+    const TABLE: &'static [Attribute<Self>];
+
+    /// Writes `text` to the attribute `name`, as a write to sysfs would.
+    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+        let Some(attribute) = Self::TABLE.iter().find(|a| a.name == name) else {
+            return Err(StoreError::UnknownAttribute {
+                scheduler: Self::SCHEDULER,
+                name: name.to_owned(),
+                known: Self::TABLE.iter().map(|a| a.name).collect(),
+            });
+        };
+        let value = parse_int(attribute.name, text)?;
+        (attribute.store)(self, value);
+        Ok(())
+    }
+
+    /// Names and values of all attributes as sysfs shows them.
+    fn shown(&self) -> Vec<(&'static str, i64)> {
+        let show = |a: &Attribute<Self>| (a.name, (a.show)(self));
+        Self::TABLE.iter().map(show).collect()
+    }
+}
+
+/// Why a store into an attribute was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoreError {
+    /// There is no attribute of this name.
+    UnknownAttribute {
+        /// Whose attributes were asked.
+        scheduler: &'static str,
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<&'static str>,
+    },
+    /// The text is not an integer: decimal, 0x hexadecimal or 0 octal, with a sign or without.
+    NotANumber {
+        /// Attribute.
+        name: &'static str,
+        /// What was written.
+        text: String,
+    },
+    /// The number is no 32-bit signed integer. (Those that are get clamped silently.)
+    OutOfRange {
+        /// Attribute.
+        name: &'static str,
+        /// What was written.
+        text: String,
+    },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::UnknownAttribute {
+                scheduler,
+                name,
+                known,
+            } if known.is_empty() => write!(f, "{scheduler} has no attribute, not {name:?} either"),
+            StoreError::UnknownAttribute {
+                scheduler,
+                name,
+                known,
+            } => write!(
+                f,
+                "{scheduler} has no attribute {name:?}; it has {}",
+                known.join(", ")
+            ),
+            StoreError::NotANumber { name, text } => {
+                write!(f, "{name}: {text:?} is not an integer")
+            }
+            StoreError::OutOfRange { name, text } => {
+                write!(f, "{name}: {text:?} is outside -2147483648 to 2147483647")
+            }
+        }
+    }
+}
+
+impl core::error::Error for StoreError {}
+
+/// kstrtoint() with base 0.
+fn parse_int(name: &'static str, text: &str) -> Result<i32, StoreError> {
+    let bare = text.strip_suffix('\n').unwrap_or(text);
+    let (negative, digits) = match bare.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, bare.strip_prefix('+').unwrap_or(bare)),
+    };
+    let hex = digits
+        .strip_prefix("0x")
+        .or_else(|| digits.strip_prefix("0X"));
+    let (base, digits) = match hex {
+        Some(rest) => (16, rest),
+        None if digits.starts_with('0') => (8, digits),
+        None => (10, digits),
+    };
+    // A second sign, which from_str_radix would take, is none for the kernel.
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return Err(StoreError::NotANumber {
+            name,
+            text: bare.to_owned(),
+        });
+    }
+    let out_of_range = || StoreError::OutOfRange {
+        name,
+        text: bare.to_owned(),
+    };
+    let size = i64::from_str_radix(digits, base).map_err(|_| out_of_range())?;
+    i32::try_from(if negative { -size } else { size }).map_err(|_| out_of_range())
+}

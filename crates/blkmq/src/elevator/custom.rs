@@ -1,0 +1,170 @@
+//! A scheduler that is not of this library: a program's own, behind one lock.
+//!
+//! It costs one indirect call more than those of the list; nothing is allocated per I/O unless it
+//! does so itself. `examples/own_scheduler.rs` of the simulator has a complete one.
+
+use core::hash::{Hash, Hasher};
+
+use super::attribute::StoreError;
+use super::facts::Facts;
+use super::scheduler::{
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, Wanted,
+};
+use crate::merge::Merging;
+use crate::request::{BioId, RequestId, RequestPool, Sector, Sectors};
+use crate::time::Jiffies;
+
+/// What a program's own scheduler has besides what every scheduler has.
+pub trait CustomScheduler: Scheduler + Send + Sync {
+    /// What is known of it. Its one lock is number 0 of `locks`.
+    fn facts(&self) -> &'static Facts;
+
+    /// A copy in the same state: a queue is copied by the explorer, and made of settings by the
+    /// simulator.
+    fn copy(&self) -> Box<dyn CustomScheduler>;
+
+    /// Hashes everything that a later decision depends on, for the explorer.
+    fn digest(&self, state: &mut dyn Hasher);
+
+    /// Writes `text` to the attribute `name`. Default: there is none.
+    fn store(&mut self, name: &str, _text: &str) -> Result<(), StoreError> {
+        Err(StoreError::UnknownAttribute {
+            scheduler: self.facts().name,
+            name: name.to_owned(),
+            known: Vec::new(),
+        })
+    }
+
+    /// Names and values of its attributes. Default: there is none.
+    fn shown(&self) -> Vec<(&'static str, i64)> {
+        Vec::new()
+    }
+}
+
+/// A program's own scheduler, as a value.
+#[derive(Debug)]
+pub struct Custom(Box<dyn CustomScheduler>);
+
+impl Custom {
+    /// This one.
+    pub fn new(scheduler: impl CustomScheduler + 'static) -> Custom {
+        Custom(Box::new(scheduler))
+    }
+
+    /// What is known of it.
+    pub fn facts(&self) -> &'static Facts {
+        self.0.facts()
+    }
+
+    pub(crate) fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+        self.0.store(name, text)
+    }
+
+    pub(crate) fn shown(&self) -> Vec<(&'static str, i64)> {
+        self.0.shown()
+    }
+
+    fn hashed(&self) -> u64 {
+        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        self.0.digest(&mut hasher);
+        hasher.0
+    }
+}
+
+/// FNV-1a: the same number on every machine.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl Clone for Custom {
+    fn clone(&self) -> Custom {
+        Custom(self.0.copy())
+    }
+}
+
+/// By name and digest: all that is known of it.
+impl PartialEq for Custom {
+    fn eq(&self, other: &Custom) -> bool {
+        self.facts() == other.facts() && self.hashed() == other.hashed()
+    }
+}
+
+impl Eq for Custom {}
+
+impl Hash for Custom {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.digest(state);
+    }
+}
+
+impl Scheduler for Custom {
+    fn merge_bio(&mut self, pool: &mut RequestPool, bio: BioId, merging: Merging<'_>) -> BioMerge {
+        self.0.merge_bio(pool, bio, merging)
+    }
+
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        at: InsertAt,
+        now: Jiffies,
+        merging: Merging<'_>,
+    ) -> Insertion {
+        self.0.insert(pool, rq, at, now, merging)
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        self.0.dispatch(pool, now, completed)
+    }
+
+    fn has_work(&self) -> bool {
+        self.0.has_work()
+    }
+
+    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        self.0.limit_depth(wanted)
+    }
+
+    fn depth_updated(&mut self, old: u32) {
+        self.0.depth_updated(old);
+    }
+
+    fn take_charge(&mut self) -> Charge {
+        self.0.take_charge()
+    }
+
+    fn check(&self, pool: &RequestPool) {
+        self.0.check(pool);
+    }
+
+    fn show(&self, pool: &RequestPool) -> String {
+        self.0.show(pool)
+    }
+
+    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.impose(pool, rq);
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.withdraw(pool, rq);
+    }
+
+    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+        self.0.reshape(pool, rq, sector, sectors);
+    }
+}

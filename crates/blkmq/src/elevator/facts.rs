@@ -1,0 +1,55 @@
+//! What is known of a scheduler without running it: its name, how blk-mq treats it, its locks, and
+//! the probes by which captures tell of it.
+//!
+//! Data only, one constant a scheduler, in its folder: whoever prints, traces or builds a queue
+//! reads it here and needs no scheduler by name.
+
+use crate::queue::IrqClass;
+
+/// Facts of one scheduler.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Facts {
+    /// Name in queue/scheduler.
+    pub name: &'static str,
+    /// It orders the whole queue, whichever hctx runs (ELEVATOR_F_MQ_AWARE missing, hence
+    /// QUEUE_FLAG_SQ_SCHED).
+    pub single_queue: bool,
+    /// elevator_get_default() takes it where one hctx or one tag map serves the whole device.
+    pub default_for_one_queue: bool,
+    /// `Rules::series`, the January 2024 series, changes it.
+    pub has_series: bool,
+    /// The least shallow depth that it will ask for (sbitmap_queue_min_shallow_depth()); none: it
+    /// limits no depth.
+    pub min_shallow_depth: Option<u32>,
+    /// Its locks; a lock's number is its place here.
+    pub locks: &'static [ElevatorLock],
+    /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
+    pub lines: u8,
+    /// What probes on its functions are called.
+    pub probes: Probes,
+}
+
+/// A lock of a scheduler, or several of a kind.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct ElevatorLock {
+    /// Name as the kernel's lock statistics would show it.
+    pub name: &'static str,
+    /// What may interrupt a holder.
+    pub irq_class: IrqClass,
+}
+
+/// Locks of one scheduler at most: a lock's number has four bits in a `LockId`.
+pub const ELEVATOR_LOCKS_MAX: usize = 16;
+
+/// Names of the probes on a scheduler's functions, as `ftrace.txt` of a capture has them.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Probes {
+    /// A request reaches insert_requests.
+    pub insert: &'static str,
+    /// Entry of dispatch_request.
+    pub dispatch_entry: &'static str,
+    /// Its return.
+    pub dispatch_return: &'static str,
+    /// finish_request.
+    pub finish: &'static str,
+}

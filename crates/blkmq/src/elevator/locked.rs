@@ -1,0 +1,531 @@
+//! A scheduler behind one lock as CPUs share it: the lock, the word that has_work reads without it,
+//! counts of finished requests; and the paths through it, which every such scheduler has alike.
+//!
+//! What the scheduler decides is its policy's ([`Scheduler`]). A scheduler that adds steps of its
+//! own wraps these paths (`mq_deadline/`); one with several locks brings paths of its own.
+//! Kernel: dd_insert_requests(), dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and
+//! their like (6.1.192, 6.12.117).
+
+use core::hash::{Hash, Hasher};
+
+use super::scheduler::{
+    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, Wanted, completed_level,
+};
+use super::{DispatchStep, InsertInHand, InsertStep, LockVisit, MergeStep, Merged};
+use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Solo, Spot, TraceAction};
+use crate::list::QueueList;
+use crate::merge::{Merging, Side};
+use crate::path::label::{Label, labels};
+use crate::path::{Next, Traced, free_request, jiffies, trace_rq};
+use crate::queue::{IrqClass, LockId, RequestQueue};
+use crate::request::{BioId, Place, Request, RequestId, RequestPool};
+use crate::rules::{MergeLookup, MergedFree, Rules};
+use crate::time::Jiffies;
+
+/// Number of the one lock among a scheduler's locks.
+pub(crate) const LOCK: u8 = 0;
+
+labels! {
+    /// Labels of a look for a merge that its caller has no name for.
+    pub enum MergeAt in "elevator-merge" {
+        /// Was the scheduler's lock free?
+        Try,
+    }
+}
+
+labels! {
+    /// Labels of an insertion that its caller has no name for.
+    pub enum InsertionAt in "elevator-insert" {
+        /// Still under the lock: free what was absorbed (v6.1).
+        AbsorbedLocked,
+        /// Free what was absorbed.
+        Absorbed,
+    }
+}
+
+/// What CPUs share of a scheduler with policy `P`.
+#[derive(Debug)]
+pub struct Locked<E: Env, P: Scheduler + 'static> {
+    /// The policy under the scheduler's lock.
+    pub policy: E::Lock<P>,
+    /// It has something to dispatch: list heads that has_work reads without the lock.
+    pub work: E::Bit,
+    /// Requests finished, by the level that `elv_priv` names; counted without the lock.
+    pub completed: [E::Count; LEVELS],
+    /// Cache lines of the policy's own, which it says it has touched.
+    lines: Vec<E::Spot>,
+}
+
+impl<P: Scheduler + Clone> Clone for Locked<Solo, P> {
+    fn clone(&self) -> Self {
+        Locked {
+            policy: self.policy.clone(),
+            work: self.work.clone(),
+            completed: self.completed.clone(),
+            lines: self.lines.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.policy.clone_from(&source.policy);
+        self.work.clone_from(&source.work);
+        self.completed.clone_from(&source.completed);
+    }
+}
+
+impl<P: Scheduler + PartialEq> PartialEq for Locked<Solo, P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.policy == other.policy && self.work == other.work && self.completed == other.completed
+    }
+}
+
+impl<P: Scheduler + Eq> Eq for Locked<Solo, P> {}
+
+impl<P: Scheduler + Hash> Hash for Locked<Solo, P> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.policy.hash(state);
+        self.work.hash(state);
+        self.completed.hash(state);
+    }
+}
+
+/// A look for a merge under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct MergePath {
+    tries: bool,
+}
+
+impl MergePath {
+    pub(crate) fn label(self) -> Option<Label> {
+        self.tries.then(|| MergeAt::Try.label())
+    }
+}
+
+/// An insertion of a list under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct InsertPath {
+    at: Stage,
+    head: bool,
+    list: QueueList,
+    absorbed: QueueList,
+}
+
+/// Where an insertion stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    /// The section under the lock; its caller names it.
+    Section,
+    AbsorbedLocked,
+    Absorbed,
+}
+
+impl InsertPath {
+    /// Of these requests, at the head or not.
+    pub(crate) fn new(list: QueueList, head: bool) -> InsertPath {
+        InsertPath {
+            at: Stage::Section,
+            head,
+            list,
+            absorbed: QueueList::new(),
+        }
+    }
+
+    pub(crate) fn label(self) -> Option<Label> {
+        match self.at {
+            Stage::Section => None,
+            Stage::AbsorbedLocked => Some(InsertionAt::AbsorbedLocked.label()),
+            Stage::Absorbed => Some(InsertionAt::Absorbed.label()),
+        }
+    }
+
+    /// What is still to be inserted, in order.
+    pub(crate) fn in_hand(self) -> InsertInHand {
+        InsertInHand {
+            list: self.list,
+            seq: 0,
+            bucket: 0,
+            filled: false,
+        }
+    }
+
+    fn to(&mut self, at: Stage) -> InsertStep {
+        self.at = at;
+        InsertStep::Wait(Next::Step)
+    }
+}
+
+/// A dispatch call under way: when it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct DispatchPath {
+    asked: Jiffies,
+}
+
+impl DispatchPath {
+    /// The call's caller names its one label.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn label(self) -> Option<Label> {
+        None
+    }
+
+    /// What was picked is returned in the label that picks.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn picked(self) -> Option<RequestId> {
+        None
+    }
+
+    /// Before the lock: dd_dispatch_request() reads the clock there.
+    pub(crate) fn begin<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> DispatchPath {
+        DispatchPath {
+            asked: jiffies(q, cpu),
+        }
+    }
+}
+
+/// What the section of an insertion did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Inserted {
+    /// The list is in.
+    All,
+    /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
+    UpToMerge,
+}
+
+#[expect(
+    clippy::unused_self,
+    reason = "as every scheduler's shared state has them: `Elevator` asks all alike"
+)]
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    /// Idle, with so many cache lines of the policy's own.
+    pub(crate) fn with(policy: P, lines: u8) -> Locked<E, P> {
+        Locked {
+            policy: E::Lock::apart(policy),
+            work: E::Bit::new(false),
+            completed: core::array::from_fn(|_| E::Count::new(0)),
+            lines: (0..lines).map(|_| E::Spot::new()).collect(),
+        }
+    }
+
+    /// The lock, to be asked for.
+    #[inline]
+    pub(crate) fn lock(&self, q: &RequestQueue<E>) -> LockId {
+        LockId::of_elevator(q.id, LOCK, IrqClass::Plain, 0)
+    }
+
+    pub(crate) fn lock_count(&self, number: u8) -> u32 {
+        u32::from(number == LOCK)
+    }
+
+    #[inline]
+    pub(crate) fn visit_lock<V: LockVisit<E>>(&self, number: u8, at: usize, visit: V) -> V::Out {
+        assert_eq!((number, at), (LOCK, 0), "a scheduler behind one lock");
+        visit.visit(&self.policy)
+    }
+
+    pub(crate) fn work_places(&self, _rules: &Rules) -> u16 {
+        1
+    }
+
+    /// has_work(): list heads, read without the lock.
+    #[inline]
+    pub(crate) fn has_work(&self, _place: u16, cpu: &mut Cpu) -> bool {
+        self.policy.glance(cpu);
+        self.work.test(cpu)
+    }
+
+    /// The word of it, which lies beside the policy's lists.
+    pub(crate) fn work(&self) -> &E::Bit {
+        &self.work
+    }
+
+    pub(crate) fn completed(&self) -> &[E::Count; LEVELS] {
+        &self.completed
+    }
+
+    pub(crate) fn revise<R>(
+        &self,
+        cpu: &mut Cpu,
+        change: impl FnOnce(&mut dyn Scheduler) -> R,
+    ) -> R {
+        cpu.begin_label();
+        self.policy.acquire(cpu);
+        let changed = change(&mut *self.policy.held(cpu));
+        self.note_work(cpu);
+        self.policy.release(cpu);
+        cpu.begin_label();
+        changed
+    }
+
+    /// The depth that the policy leaves to such a request.
+    pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        self.policy.inspect(|policy| policy.limit_depth(wanted))
+    }
+
+    /// finish_request() counts the request.
+    #[inline]
+    pub(crate) fn finishes(&self, rq: &Request) -> bool {
+        completed_level(rq.elv_priv).is_some()
+    }
+
+    /// finish_request(): one more of its level is done.
+    #[inline]
+    pub(crate) fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
+        if let Some(level) = completed_level(elv_priv) {
+            self.completed[level].add(cpu, 1);
+        }
+    }
+
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> R {
+        self.policy.inspect(|policy| look(policy))
+    }
+
+    /// Panics unless, while nobody has the lock, the policy agrees with itself, the pool and the
+    /// word that says whether it has work.
+    pub(crate) fn check(&self, pool: &RequestPool) {
+        if !self.policy.is_free() {
+            return;
+        }
+        self.policy.inspect(|policy| policy.check(pool));
+        let work = self.policy.inspect(Scheduler::has_work);
+        assert_eq!(work, self.work.peek(), "has_work and the word for it");
+    }
+
+    /// Nothing waits beside the policy.
+    pub(crate) fn beside(&self) -> Vec<QueueList> {
+        Vec::new()
+    }
+
+    /// Charges what the policy touched besides requests. Under the lock.
+    fn charge(&self, charge: super::Charge, cpu: &mut Cpu) {
+        cpu.meter.container_ops(charge.container_ops);
+        let mut left = charge.lines;
+        while left != 0 {
+            self.lines[left.trailing_zeros() as usize].write(cpu);
+            left &= left - 1;
+        }
+    }
+
+    /// Keeps the word that has_work reads equal to the policy's lists. Under the lock.
+    pub(crate) fn note_work(&self, cpu: &mut Cpu) {
+        let mut policy = self.policy.held(cpu);
+        let (work, charge) = (policy.has_work(), policy.take_charge());
+        drop(policy);
+        self.charge(charge, cpu);
+        if work != self.work.peek() {
+            self.work.mirror(cpu, work);
+        }
+    }
+}
+
+/// A look for a merge.
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn start_merge(&self, q: &RequestQueue<E>) -> (MergePath, MergeStep) {
+        let tries = q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree;
+        let lock = self.lock(q);
+        let next = match tries {
+            true => Next::TryLock(lock),
+            false => Next::Lock(lock),
+        };
+        (MergePath { tries }, MergeStep::Wait(next))
+    }
+
+    pub(crate) fn merge(
+        &self,
+        path: &mut MergePath,
+        q: &RequestQueue<E>,
+        bio: BioId,
+        cpu: &mut Cpu,
+    ) -> MergeStep {
+        if core::mem::take(&mut path.tries) {
+            return match core::mem::take(&mut cpu.answer) {
+                Answer::Locked => MergeStep::Wait(Next::Step),
+                _ => MergeStep::Done(Merged::No),
+            };
+        }
+        let merged = self.merge_section(q, bio, cpu);
+        MergeStep::Done(merged)
+    }
+
+    /// Under the lock, to the release.
+    fn merge_section(&self, q: &RequestQueue<E>, bio: BioId, cpu: &mut Cpu) -> Merged {
+        let mut pool = q.pool.held(cpu.id);
+        let merge = self.policy.held(cpu).merge_bio(&mut pool, bio, merging(q));
+        let traced = Traced::bio(&pool, bio);
+        let BioMerge::Into { side, absorbed, .. } = merge else {
+            drop(pool);
+            self.note_work(cpu);
+            self.policy.release(cpu);
+            return Merged::No;
+        };
+        let gone = absorbed.map(|rq| {
+            pool[rq].place = Place::Path;
+            Traced::rq(&pool, rq)
+        });
+        drop(pool);
+        match side {
+            Side::Back => trace_rq(cpu, q.id, TraceAction::BackMerge, traced),
+            Side::Front => trace_rq(cpu, q.id, TraceAction::FrontMerge, traced),
+            Side::Discard => {}
+        }
+        if let Some(gone) = gone {
+            trace_rq(cpu, q.id, TraceAction::BackMerge, gone);
+        }
+        self.note_work(cpu);
+        self.policy.release(cpu);
+        Merged::Into { absorbed }
+    }
+}
+
+fn merging<E: Env>(q: &RequestQueue<E>) -> Merging<'_> {
+    Merging {
+        limits: &q.settings.limits,
+        nomerges: q.settings.nomerges,
+    }
+}
+
+/// Insertion of a list.
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn start_insert(
+        &self,
+        q: &RequestQueue<E>,
+        list: QueueList,
+        head: bool,
+    ) -> (InsertPath, Next) {
+        (InsertPath::new(list, head), Next::Lock(self.lock(q)))
+    }
+
+    pub(crate) fn insert(
+        &self,
+        path: &mut InsertPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> InsertStep {
+        match path.at {
+            Stage::Section => {
+                let at = InsertAt::by_flag(path.head);
+                match self.insert_list(q, &mut path.list, at, &mut path.absorbed, cpu) {
+                    Inserted::UpToMerge => path.to(Stage::AbsorbedLocked),
+                    Inserted::All => {
+                        self.policy.release(cpu);
+                        match path.absorbed.is_empty() {
+                            true => InsertStep::Done { touched: true },
+                            false => path.to(Stage::Absorbed),
+                        }
+                    }
+                }
+            }
+            Stage::AbsorbedLocked => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                None => path.to(Stage::Section),
+            },
+            Stage::Absorbed => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                None => InsertStep::Done { touched: false },
+            },
+        }
+    }
+
+    /// Under the lock: inserts the list in order, up to a merge where the rules want its request
+    /// freed at once. Absorbed requests go to `absorbed`.
+    fn insert_list(
+        &self,
+        q: &RequestQueue<E>,
+        list: &mut QueueList,
+        at: InsertAt,
+        absorbed: &mut QueueList,
+        cpu: &mut Cpu,
+    ) -> Inserted {
+        let now = jiffies(q, cpu);
+        loop {
+            let mut pool = q.pool.held(cpu.id);
+            let Some(rq) = list.pop_front(&mut pool) else {
+                break;
+            };
+            let mut policy = self.policy.held(cpu);
+            let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
+            drop(policy);
+            match insertion {
+                Insertion::Inserted => {
+                    assert_eq!(pool[rq].place, Place::Elevator, "{rq:?} was not taken");
+                    let traced = Traced::rq(&pool, rq);
+                    drop(pool);
+                    trace_rq(cpu, q.id, TraceAction::Insert, traced);
+                }
+                Insertion::Absorbed(mut gone) => {
+                    while let Some(rq) = gone.pop_back(&mut pool) {
+                        let traced = Traced::rq(&pool, rq);
+                        pool[rq].place = Place::Path;
+                        absorbed.push_back(&mut pool, rq);
+                        trace_rq(cpu, q.id, TraceAction::BackMerge, traced);
+                    }
+                    if q.settings.rules.merged_free == MergedFree::UnderLock {
+                        return Inserted::UpToMerge;
+                    }
+                }
+            }
+        }
+        self.note_work(cpu);
+        Inserted::All
+    }
+
+    /// The same to the end of the list, whatever the rules say of absorbed requests.
+    pub(crate) fn insert_whole(
+        &self,
+        q: &RequestQueue<E>,
+        list: &mut QueueList,
+        at: InsertAt,
+        absorbed: &mut QueueList,
+        cpu: &mut Cpu,
+    ) {
+        while self.insert_list(q, list, at, absorbed, cpu) == Inserted::UpToMerge {}
+    }
+}
+
+/// A dispatch call.
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn start_dispatch(
+        &self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> (DispatchPath, Next) {
+        (DispatchPath::begin(q, cpu), Next::Lock(self.lock(q)))
+    }
+
+    pub(crate) fn dispatch(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> DispatchStep {
+        let picked = self.pick(path, q, cpu);
+        self.policy.release(cpu);
+        DispatchStep::Picked(picked)
+    }
+
+    /// Under the lock, which is kept.
+    pub(crate) fn pick(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Option<RequestId> {
+        let time = DispatchTime {
+            entered: core::mem::take(&mut path.asked),
+            locked: jiffies(q, cpu),
+        };
+        let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
+        let mut pool = q.pool.held(cpu.id);
+        let mut policy = self.policy.held(cpu);
+        let picked = policy.dispatch(&mut pool, time, completed);
+        let (more, charge) = (policy.has_work(), policy.take_charge());
+        drop(policy);
+        if let Some(rq) = picked {
+            assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
+        }
+        drop(pool);
+        self.charge(charge, cpu);
+        if !more && self.work.peek() {
+            self.work.mirror(cpu, false);
+        }
+        picked
+    }
+}

@@ -1,0 +1,227 @@
+//! dd_dispatch_request(), and what the January 2024 series adds to it: one CPU at a time, and
+//! insertion of what the side lists have.
+//!
+//! Source of the series: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists). The label that
+//! picks is named by whoever calls: every scheduler has it.
+
+use super::shared::{DISPATCHING, DeadlineShared, SideLists};
+use crate::elevator::locked;
+use crate::elevator::{DispatchStep, InsertAt};
+use crate::env::{Bit, Cpu, Env, Lock, Slab, Word};
+use crate::list::QueueList;
+use crate::path::label::{Label, labels};
+use crate::path::{Next, free_request, set_places};
+use crate::queue::RequestQueue;
+use crate::request::{Place, RequestId};
+use crate::rules::{DispatchGate, Insertion};
+
+labels! {
+    /// Labels that only the series has.
+    pub enum At in "dd-dispatch" {
+        /// Is somebody else in dispatch?
+        Gate,
+        /// Enter dispatch, unless somebody was faster.
+        ShutGate,
+        /// Under the scheduler's lock: ask for that of the side lists.
+        Drain,
+        /// Under both: take them.
+        TakeSide,
+        /// Under the scheduler's lock: insert what they had.
+        InsertSide,
+        /// Still under it, behind the pick: let others dispatch, and unlock.
+        Leave,
+        /// Let others dispatch, behind the unlock.
+        OpenGate,
+        /// Free what insertion from the side lists absorbed.
+        Absorbed,
+    }
+}
+
+/// A dispatch call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct DispatchPath {
+    /// A label of the series; none: the pick.
+    at: Option<At>,
+    pick: locked::DispatchPath,
+    picked: Option<RequestId>,
+    /// What the side lists had, until it is inserted; then what that absorbed.
+    kept: QueueList,
+    /// How many of what the side lists had go to the head.
+    to_head: u32,
+}
+
+impl DispatchPath {
+    #[inline]
+    pub(crate) fn label(self) -> Option<Label> {
+        self.at.map(At::label)
+    }
+
+    pub(crate) fn picked(self) -> Option<RequestId> {
+        self.picked
+    }
+
+    fn to(&mut self, at: At) -> DispatchStep {
+        self.at = Some(at);
+        DispatchStep::Wait(Next::Step)
+    }
+
+    /// The next label touches a word that decides others' way.
+    fn in_time(&mut self, at: At) -> DispatchStep {
+        self.at = Some(at);
+        DispatchStep::Wait(Next::InTime)
+    }
+
+    /// The call returns; no label reads anything of it any more.
+    fn end(&mut self, picked: Option<RequestId>) -> DispatchStep {
+        self.picked = None;
+        self.pick = locked::DispatchPath::default();
+        DispatchStep::Picked(picked)
+    }
+}
+
+impl<E: Env> DeadlineShared<E> {
+    pub(crate) fn start_dispatch(
+        &self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> (DispatchPath, Next) {
+        let mut path = DispatchPath {
+            at: None,
+            pick: locked::DispatchPath::begin(q, cpu),
+            picked: None,
+            kept: QueueList::new(),
+            to_head: 0,
+        };
+        if q.settings.rules.series.dispatch != DispatchGate::Open {
+            path.at = Some(At::Gate);
+            return (path, Next::InTime);
+        }
+        path.at = first_under_lock(q);
+        (path, Next::Lock(self.locked.lock(q)))
+    }
+
+    pub(crate) fn dispatch(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> DispatchStep {
+        let Some(at) = path.at else {
+            let picked = self.locked.pick(&mut path.pick, q, cpu);
+            return self.leave(path, q, picked, cpu);
+        };
+        match at {
+            At::Gate => match self.run_state.load(cpu) & DISPATCHING == 0 {
+                true => path.in_time(At::ShutGate),
+                // Somebody else dispatches: as if nothing were to be had.
+                false => path.end(None),
+            },
+            At::ShutGate => {
+                if self.run_state.test_and_set(cpu, DISPATCHING) {
+                    return path.end(None);
+                }
+                path.at = first_under_lock(q);
+                DispatchStep::Wait(Next::Lock(self.locked.lock(q)))
+            }
+            At::Drain => {
+                path.at = Some(At::TakeSide);
+                DispatchStep::Wait(DeadlineShared::insert_lock(q))
+            }
+            At::TakeSide => {
+                self.take_side(path, q, cpu);
+                path.to(At::InsertSide)
+            }
+            At::InsertSide => {
+                self.insert_side(path, q, cpu);
+                path.at = None;
+                DispatchStep::Wait(Next::Step)
+            }
+            At::Leave => {
+                self.run_state.fetch_and(cpu, !DISPATCHING);
+                self.locked.policy.release(cpu);
+                behind_lock(path)
+            }
+            At::OpenGate => {
+                self.run_state.fetch_and(cpu, !DISPATCHING);
+                behind_lock(path)
+            }
+            At::Absorbed => match path.kept.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => DispatchStep::Wait(free_request(cpu, q.id, gone)),
+                None => {
+                    let picked = path.picked;
+                    path.end(picked)
+                }
+            },
+        }
+    }
+
+    /// Under insert_lock, which it releases: what the side lists have is this path's.
+    fn take_side(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        let SideLists {
+            at_head: mut found,
+            mut at_tail,
+        } = core::mem::take(&mut *self.inserted.held(cpu));
+        path.to_head = found.len() as u32;
+        found.splice_back(&mut q.pool.held(cpu.id), &mut at_tail);
+        set_places(q, cpu, found, Place::Path);
+        path.kept = found;
+        self.inserted_pending.mirror(cpu, false);
+        self.inserted.release(cpu);
+    }
+
+    /// Under the scheduler's lock: inserts it.
+    fn insert_side(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        // In the order of the posting: first what goes to the head.
+        let mut found = core::mem::take(&mut path.kept);
+        let mut at_head = QueueList::new();
+        for _ in 0..core::mem::take(&mut path.to_head) {
+            let pool = &mut q.pool.held(cpu.id);
+            let rq = found.pop_front(pool).expect("it was counted");
+            at_head.push_back(pool, rq);
+        }
+        for (mut side, head) in [(at_head, true), (found, false)] {
+            let (at, absorbed) = (InsertAt::by_flag(head), &mut path.kept);
+            self.locked.insert_whole(q, &mut side, at, absorbed, cpu);
+        }
+    }
+
+    /// The end of a call under the lock.
+    fn leave(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue<E>,
+        picked: Option<RequestId>,
+        cpu: &mut Cpu,
+    ) -> DispatchStep {
+        path.picked = picked;
+        match q.settings.rules.series.dispatch {
+            DispatchGate::Open => {
+                self.locked.policy.release(cpu);
+                behind_lock(path)
+            }
+            // A label of its own: others see the gate open when the picking is over, not when it
+            // begins.
+            DispatchGate::OneAtATime => path.in_time(At::Leave),
+            DispatchGate::ClearedAfterUnlock => {
+                self.locked.policy.release(cpu);
+                path.in_time(At::OpenGate)
+            }
+        }
+    }
+}
+
+/// The first label under the scheduler's lock.
+fn first_under_lock<E: Env>(q: &RequestQueue<E>) -> Option<At> {
+    let drains = q.settings.rules.series.insertion == Insertion::SideLists;
+    drains.then_some(At::Drain)
+}
+
+/// Behind lock and gate.
+#[inline]
+fn behind_lock(path: &mut DispatchPath) -> DispatchStep {
+    if path.kept.is_empty() {
+        let picked = path.picked;
+        return path.end(picked);
+    }
+    path.to(At::Absorbed)
+}

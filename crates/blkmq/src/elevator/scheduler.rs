@@ -1,0 +1,202 @@
+//! The contract of a scheduler behind one lock: plain data, `&mut self` is holding that lock.
+//!
+//! A policy knows requests, bios and ticks; no CPU, no lock, no price. What is around it - the
+//! lock, the word that has_work reads without it, counts of finished requests - is `locked.rs`.
+//! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
+
+use core::fmt::Debug;
+
+use crate::list::QueueList;
+use crate::merge::{Merging, Side};
+use crate::request::{
+    BioId, IoContextId, Op, OpFlags, Request, RequestId, RequestPool, Sector, Sectors,
+};
+use crate::time::Jiffies;
+
+/// Levels that a scheduler may count requests by; mq-deadline: RT, BE, IDLE.
+pub const LEVELS: usize = 3;
+
+/// Answer to [`Scheduler::merge_bio`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BioMerge {
+    /// The bio needs a request of its own.
+    No,
+    /// The bio has become part of a request.
+    Into {
+        /// The request that holds it now.
+        rq: RequestId,
+        /// How it joined, hence the letter of the trace.
+        side: Side,
+        /// A request that merged with its neighbour through the growth: it is empty, belongs to
+        /// the caller and is freed without the lock. Its address is still in the pool, for the
+        /// trace M that follows that of the bio.
+        absorbed: Option<RequestId>,
+    },
+}
+
+/// Answer to [`Scheduler::insert`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insertion {
+    /// The request is in the scheduler: trace I.
+    Inserted,
+    /// The request was appended to another one, perhaps that again to another one. These are all
+    /// the emptied requests, the last absorbed first, as the kernel stacks them: each was traced
+    /// M in the reverse of this order. They belong to the caller.
+    Absorbed(QueueList),
+}
+
+/// Where an insertion goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum InsertAt {
+    /// BLK_MQ_INSERT_AT_HEAD: before everything, out of sort order and merging.
+    Head,
+    /// Where the scheduler sees fit.
+    Sorted,
+}
+
+impl InsertAt {
+    /// By the flag BLK_MQ_INSERT_AT_HEAD.
+    pub fn by_flag(head: bool) -> InsertAt {
+        if head {
+            InsertAt::Head
+        } else {
+            InsertAt::Sorted
+        }
+    }
+}
+
+/// The tick as a dispatch call sees it: the counter may move while it waits for the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DispatchTime {
+    /// Read on entry, before the lock; judges age.
+    pub entered: Jiffies,
+    /// Read under the lock; judges expiry.
+    pub locked: Jiffies,
+}
+
+impl DispatchTime {
+    /// Both readings in one tick.
+    pub fn at(now: Jiffies) -> DispatchTime {
+        DispatchTime {
+            entered: now,
+            locked: now,
+        }
+    }
+}
+
+/// Size of a scheduler-tag map, for [`Scheduler::limit_depth`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TagMapSize {
+    /// log2 of the bits of one word (`sb.shift`).
+    pub shift: u32,
+    /// queue/nr_requests.
+    pub nr_requests: u32,
+}
+
+/// Who asks for a tag, and for what (struct blk_mq_alloc_data).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Wanted {
+    /// Operation.
+    pub op: Op,
+    /// Switches.
+    pub flags: OpFlags,
+    /// Whose I/O.
+    pub io_context: IoContextId,
+    /// The map it asks.
+    pub map: TagMapSize,
+}
+
+/// What a policy touched besides requests, which are counted where they are touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Charge {
+    /// Operations inside its containers: a step from node to node of a tree, a look into a hash.
+    pub container_ops: u32,
+    /// Cache lines of its own that it wrote, a bit for each; [`Facts::lines`](super::Facts::lines)
+    /// says how many it has. A line that another CPU touched last costs its way here.
+    pub lines: u32,
+}
+
+/// A scheduler behind one lock.
+pub trait Scheduler: Debug {
+    /// Tries to make `bio` part of a request that is queued (bio_merge). Default: merges nothing.
+    fn merge_bio(
+        &mut self,
+        _pool: &mut RequestPool,
+        _bio: BioId,
+        _merging: Merging<'_>,
+    ) -> BioMerge {
+        BioMerge::No
+    }
+
+    /// Takes one request (insert_requests takes a list: this is called for each in turn). The
+    /// request is in the hands of a path and on no list; its `place` becomes
+    /// [`Place::Elevator`](crate::request::Place::Elevator).
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        at: InsertAt,
+        now: Jiffies,
+        merging: Merging<'_>,
+    ) -> Insertion;
+
+    /// The next request for the device, or none for now; it is marked `started` and in the hands
+    /// of a path. `completed` counts finished requests by the level that `elv_priv` names, which
+    /// is kept outside the lock. A call without a result may change the state.
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        completed: [u32; LEVELS],
+    ) -> Option<RequestId>;
+
+    /// True if a request is queued, startable or not.
+    fn has_work(&self) -> bool;
+
+    /// The shallow depth for the allocation of such a request, in the unit of the kernel's
+    /// tag maps (`Rules::shallow_depth`); none: no limit. Not asked for flush, passthrough and
+    /// reserved requests. Default: never a limit.
+    fn limit_depth(&self, _wanted: Wanted) -> Option<u32> {
+        None
+    }
+
+    /// Told when queue/nr_requests is written, before it changes: `old` is the value until then
+    /// (depth_updated). Default: nothing.
+    fn depth_updated(&mut self, _old: u32) {}
+
+    /// What the calls since the last one touched besides requests, to be priced. Default: nothing.
+    fn take_charge(&mut self) -> Charge {
+        Charge::default()
+    }
+
+    /// Panics unless all of the scheduler's structures agree with each other and the pool.
+    fn check(&self, _pool: &RequestPool) {}
+
+    /// The queue as text, for whoever compares it with a kernel's.
+    fn show(&self, pool: &RequestPool) -> String;
+
+    /// Dispatches `rq`, which is queued here, whatever the rules say, and leaves the state as if
+    /// they had said it: a comparison with a recorded kernel goes on from the kernel's choice.
+    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId);
+
+    /// Takes `rq`, which is queued here, out as if it had never been dispatched.
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId);
+
+    /// Gives `rq`, which is queued here, the range that it has in the kernel after merges that
+    /// this scheduler would have made otherwise.
+    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors);
+}
+
+/// Says in whose `completed` count the request ends. The level it had before, if any.
+pub(super) fn set_level(rq: &mut Request, level: usize) -> Option<usize> {
+    let before = completed_level(rq.elv_priv);
+    rq.elv_priv[0] = level as u32 + 1;
+    before
+}
+
+/// Level in whose `completed` count a request with this `elv_priv` ends (finish_request), if a
+/// scheduler counted it.
+#[inline]
+pub fn completed_level(elv_priv: [u32; 2]) -> Option<usize> {
+    elv_priv[0].checked_sub(1).map(|level| level as usize)
+}

@@ -1,0 +1,198 @@
+//! The loop of one pass: while the scheduler has work, a budget, a request, a driver tag.
+//!
+//! Kernel: __blk_mq_do_dispatch_sched() up to the end of its loop (6.1.192, 6.12.117).
+
+use super::At;
+use crate::elevator::{DispatchPath, DispatchStep};
+use crate::env::{Answer, Bit, Count, Cpu, Env, Slab};
+use crate::list::QueueList;
+use crate::path::Next;
+use crate::path::label::Label;
+use crate::path::tag::{self, TagStep};
+use crate::queue::{BlkMq, RequestQueue};
+use crate::request::{HctxId, RequestId};
+use crate::rules::Pull as PullRule;
+
+/// One step of the loop.
+pub(super) enum Pulling {
+    /// This label next, after that.
+    Wait(At, Next),
+    /// No more is pulled in this pass.
+    Over,
+}
+
+/// The loop. Names of its variables are the kernel's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Pull {
+    /// What was picked, in order.
+    pub(super) rq_list: QueueList,
+    /// Requests of other hctxs are among them.
+    pub(super) multi_hctxs: bool,
+    /// Something landed on the dispatch list meanwhile.
+    pub(super) busy: bool,
+    /// The scheduler has work, and gave nothing.
+    pub(super) run_queue: bool,
+    /// The request that a driver tag is looked for.
+    rq: Option<RequestId>,
+    budget_token: Option<u32>,
+    max_dispatch: u32,
+    /// Where the scheduler is looked at for work.
+    place: u16,
+    call: DispatchPath,
+    get: tag::Search,
+}
+
+impl Pull {
+    pub(super) fn new() -> Pull {
+        Pull {
+            rq_list: QueueList::new(),
+            multi_hctxs: false,
+            busy: false,
+            run_queue: false,
+            rq: None,
+            budget_token: None,
+            max_dispatch: 0,
+            place: 0,
+            call: DispatchPath::Idle,
+            get: tag::Search::default(),
+        }
+    }
+
+    /// The request that was picked last, until it is in the list that is offered.
+    pub(super) fn in_hand(&self) -> Option<RequestId> {
+        self.call.picked().or(self.rq).or(self.rq_list.last())
+    }
+
+    /// The next label, if it is the scheduler's own.
+    #[inline]
+    pub(super) fn label(&self) -> Option<Label> {
+        self.call.label()
+    }
+
+    /// The budget of a call that gave nothing.
+    pub(super) fn take_token(&mut self) -> Option<u32> {
+        self.budget_token.take()
+    }
+
+    pub(super) fn step<E: Env>(
+        &mut self,
+        at: At,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> Pulling {
+        match at {
+            At::Busy => {
+                let busy = q.hctx(hctx).dispatch_busy.read(cpu) != 0;
+                let one = busy || q.settings.rules.restart.pull == PullRule::One;
+                self.max_dispatch = if one { 1 } else { q.settings.nr_requests };
+                Pulling::Wait(At::HasWork, Next::Step)
+            }
+            At::HasWork | At::HasSide => self.has_work(q, cpu),
+            At::PeekDispatch => {
+                if q.hctx(hctx).dispatch_pending.test(cpu) {
+                    self.busy = true;
+                    return Pulling::Over;
+                }
+                self.budget(q, cpu)
+            }
+            At::Budget => match core::mem::take(&mut cpu.answer) {
+                Answer::Budget(token) => {
+                    self.budget_token = Some(token);
+                    self.dispatch_request(q, cpu)
+                }
+                _ => Pulling::Over,
+            },
+            At::Pick => match q.elevator.dispatch(&mut self.call, q, cpu) {
+                DispatchStep::Wait(next) => Pulling::Wait(At::Pick, next),
+                DispatchStep::Picked(rq) => {
+                    self.call = DispatchPath::Idle;
+                    self.picked(rq, q, hctx, cpu)
+                }
+            },
+            At::Tag => self.driver_tag(mq, q, cpu),
+            At::DelayRuns | At::List => unreachable!("{at:?} is behind the loop"),
+        }
+    }
+
+    /// One look after another, if the scheduler keeps requests in several places.
+    fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+        let place = core::mem::take(&mut self.place);
+        if q.elevator.has_work(place, cpu) {
+            // Before v5.8 (ab3cee3762e5) nobody looked at the dispatch list here.
+            return match q.settings.rules.restart.pull {
+                PullRule::One if place == 0 => self.budget(q, cpu),
+                _ => Pulling::Wait(At::PeekDispatch, Next::Step),
+            };
+        }
+        if place + 1 < q.elevator.work_places(&q.settings.rules) {
+            self.place = place + 1;
+            return Pulling::Wait(At::HasSide, Next::Step);
+        }
+        Pulling::Over
+    }
+
+    /// blk_mq_get_dispatch_budget(), where the driver has budgets.
+    fn budget<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+        if q.settings.driver_budget {
+            return Pulling::Wait(At::Budget, Next::Budget);
+        }
+        self.dispatch_request(q, cpu)
+    }
+
+    fn dispatch_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+        let (call, next) = q.elevator.start_dispatch(q, cpu);
+        self.call = call;
+        Pulling::Wait(At::Pick, next)
+    }
+
+    fn picked<E: Env>(
+        &mut self,
+        rq: Option<RequestId>,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> Pulling {
+        let Some(rq) = rq else {
+            self.run_queue = true;
+            return Pulling::Over;
+        };
+        let mut pool = q.pool.held(cpu.id);
+        let request = &mut pool[rq];
+        request.budget = self.budget_token.take();
+        self.multi_hctxs |= request.hctx != hctx;
+        let tagged = request.tag.is_some();
+        self.rq_list.push_back(&mut pool, rq);
+        if tagged || q.settings.rules.restart.pull == PullRule::One {
+            return self.again();
+        }
+        self.rq = Some(rq);
+        Pulling::Wait(At::Tag, Next::Step)
+    }
+
+    /// blk_mq_get_driver_tag(): a request without one goes along, and blk_mq_dispatch_rq_list()
+    /// will wait for one.
+    fn driver_tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+        let rq = self.rq.expect("one was picked");
+        let of_rq = q.pool.held(cpu.id)[rq].hctx;
+        match tag::search_driver(&mut self.get, mq, q.id, rq, of_rq, cpu) {
+            TagStep::Wait(next) => Pulling::Wait(At::Tag, next),
+            TagStep::Got => {
+                self.rq = None;
+                self.again()
+            }
+            TagStep::Full => {
+                self.rq = None;
+                Pulling::Over
+            }
+        }
+    }
+
+    fn again(&self) -> Pulling {
+        match self.rq_list.len() as u32 == self.max_dispatch {
+            true => Pulling::Over,
+            false => Pulling::Wait(At::HasWork, Next::Step),
+        }
+    }
+}
