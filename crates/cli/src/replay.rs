@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use blkmq::elevator::SchedulerKind;
 use serde_json::{Map, Value, json};
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
@@ -167,7 +168,14 @@ fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) 
         }
         Some((name, _)) => Error::input(
             capture,
-            format!("captured with {name}, not modelled; expected --scheduler none,mq-deadline"),
+            format!(
+                "captured with {name}, not modelled; expected --scheduler {}",
+                SchedulerKind::ALL
+                    .iter()
+                    .map(|kind| kind.name())
+                    .collect::<Vec<_>>()
+                    .join(",")
+            ),
         ),
         None => Error::input(capture, format!("as captured, {rest}")),
     }

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use blkmq::elevator::SchedulerKind;
 use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
@@ -178,7 +179,8 @@ fn queue(
     for attribute in ["nomerges", "rq_affinity"] {
         set(attribute, &queue.number(attribute)?.to_string())?;
     }
-    if wanted == own {
+    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler.
+    if wanted == own && SchedulerKind::by_name(own).is_some() {
         for (tunable, value) in &queue.iosched {
             set(tunable, value)?;
         }
