@@ -16,44 +16,49 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 
 /// What a cache line costs on one CPU, by where the copies are, picoseconds.
 ///
-/// What a line costs that one CPU has, which is most that are asked for, lies in a row.
-#[derive(Clone, Debug, Default)]
+/// What a line costs that one CPU has, which is most that are asked for, takes two loads.
+#[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Near {
-    /// Which of the prices is that from each CPU: two bits each.
-    from: [u64; 4],
     /// Price from threads of its core; from CPUs that share its last-level cache; from CPUs of its
     /// socket; from farther away.
     prices: [u64; 4],
     /// The first three of these sets, each with the one before. In words of 64, as a line's
     /// copies are.
     within: [[u64; 2]; 3],
+    /// Which of the prices is that from each CPU.
+    from: [u8; 128],
+}
+
+impl Default for Near {
+    fn default() -> Near {
+        Near {
+            prices: [0; 4],
+            within: [[0; 2]; 3],
+            from: [0; 128],
+        }
+    }
 }
 
 impl Near {
     /// Prices on a CPU: from threads of its core, CPUs that share its last-level cache, CPUs of
     /// its socket (each set has the one before), and from farther away.
     pub fn new(masks: [u128; 3], prices: [u64; 4]) -> Near {
-        let mut from = [0; 4];
-        for cpu in 0..128 {
-            let outside = masks
-                .iter()
-                .filter(|&mask| mask & bit_of(CpuId(cpu)) == 0)
-                .count();
-            from[usize::from(cpu / 32)] |= (outside as u64) << (cpu % 32 * 2);
-        }
+        let outside = |cpu| {
+            let sets = masks.iter();
+            sets.filter(|&mask| mask & bit_of(CpuId(cpu)) == 0).count()
+        };
         Near {
-            from,
             prices,
             within: masks.map(|mask| [mask as u64, (mask >> 64) as u64]),
+            from: core::array::from_fn(|cpu| outside(cpu as u16) as u8),
         }
     }
 
     /// Price of a line that one CPU has.
     #[inline]
     fn of_one(&self, cpu: u16) -> u64 {
-        let price = self.from[usize::from(cpu / 32 % 4)] >> (cpu % 32 * 2);
-        self.prices[price as usize % 4]
+        self.prices[usize::from(self.from[usize::from(cpu % 128)] % 4)]
     }
 
     /// Price of a line of which these others have copies: from the nearest.
@@ -172,7 +177,8 @@ impl Line {
     }
 
     /// A read by a CPU that does not have it to itself.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
+    #[inline(always)]
     pub(crate) fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
         let sole = self.sole.replace(NOBODY);
         if sole != NOBODY {
@@ -188,7 +194,8 @@ impl Line {
     }
 
     /// A write by a CPU that does not have it to itself.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
+    #[inline(always)]
     pub(crate) fn take_away(&self, cpu: CpuId, near: &Near) -> u64 {
         let sole = self.sole.replace(cpu.0);
         if sole != NOBODY {

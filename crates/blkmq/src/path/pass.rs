@@ -238,6 +238,14 @@ impl PassPath {
             *list = ListPath::new(core::mem::take(rq_list), false);
             return self.to(At::List);
         }
+        let same = self.lowest_hctx(q, cpu);
+        *list = ListPath::new(same, false);
+        self.to(At::List)
+    }
+
+    /// Takes the requests of the lowest hctx.
+    fn lowest_hctx<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> QueueList {
+        let rq_list = &mut self.pull.rq_list;
         let mut pool = q.pool.held(cpu.id);
         let lowest = rq_list.iter(&pool).map(|rq| pool[rq].hctx).min();
         let lowest = lowest.expect("the list is not empty");
@@ -252,8 +260,7 @@ impl PassPath {
         }
         self.pull.multi_hctxs = !rq_list.is_empty();
         self.of = lowest;
-        *list = ListPath::new(same, false);
-        self.to(At::List)
+        same
     }
 
     /// Once more if something moved, unless others want the CPU.

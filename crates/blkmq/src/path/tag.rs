@@ -55,56 +55,39 @@ pub(super) fn search_driver<E: Env>(
         };
     }
     let step = match search {
-        Search::Map(get) => step_driver(get, mq, queue, rq, hctx, cpu),
+        Search::Map(get) => match get.step(set.driver_of(hctx), cpu) {
+            GetStep::Step => return TagStep::Wait(Next::Step),
+            GetStep::Lock(word) => {
+                let index = set.driver_index(hctx) as u32 * WORDS_MAX + word;
+                return TagStep::Wait(lock(queue, LockKind::DriverSwap, index));
+            }
+            GetStep::Got(bit) => {
+                mq.queue(queue).pool.held(cpu.id)[rq].tag = Some(Tag(bit));
+                if set.queue_shared() {
+                    *search = Search::Found(Tag(bit));
+                    return TagStep::Wait(Next::Step);
+                }
+                TagStep::Got
+            }
+            GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
+            GetStep::Full => TagStep::Full,
+        },
         Search::Fair(fair) => match fair.step(mq, queue, hctx, cpu) {
-            FairStep::Wait(next) => TagStep::Wait(next),
+            FairStep::Wait(next) => return TagStep::Wait(next),
             FairStep::Full => TagStep::Full,
             FairStep::Go => {
                 *search = Search::Map(Get::start(set.driver_of(hctx), cpu, None));
-                TagStep::Wait(Next::Step)
+                return TagStep::Wait(Next::Step);
             }
         },
         Search::No => unreachable!("a search has begun"),
         Search::Found(_) => {
             fair::count(mq, queue, hctx, cpu, 1);
-            *search = Search::No;
-            return TagStep::Got;
-        }
-    };
-    match step {
-        TagStep::Wait(_) => {}
-        TagStep::Got if set.queue_shared() => {
-            let tag = mq.queue(queue).pool.held(cpu.id)[rq].tag;
-            *search = Search::Found(tag.expect("it was found"));
-            return TagStep::Wait(Next::Step);
-        }
-        TagStep::Got | TagStep::Full => *search = Search::No,
-    }
-    step
-}
-
-fn step_driver<E: Env>(
-    get: &mut Get,
-    mq: &BlkMq<E>,
-    queue: QueueId,
-    rq: RequestId,
-    hctx: HctxId,
-    cpu: &mut Cpu,
-) -> TagStep {
-    let set = mq.set_of(queue);
-    let map = set.driver_index(hctx) as u32;
-    match get.step(set.driver_of(hctx), cpu) {
-        GetStep::Step => TagStep::Wait(Next::Step),
-        GetStep::Lock(word) => {
-            TagStep::Wait(lock(queue, LockKind::DriverSwap, map * WORDS_MAX + word))
-        }
-        GetStep::Got(bit) => {
-            mq.queue(queue).pool.held(cpu.id)[rq].tag = Some(Tag(bit));
             TagStep::Got
         }
-        GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
-        GetStep::Full => TagStep::Full,
-    }
+    };
+    *search = Search::No;
+    step
 }
 
 /// Outcome of one step towards the tag that identifies a request.
@@ -252,21 +235,17 @@ pub(super) fn step_put<E: Env>(
     cpu: &mut Cpu,
 ) -> Option<Next> {
     let q = mq.queue(queue);
-    let (tags, kind, index) = match map {
-        TagMap::Driver(hctx) => (
-            mq.set_of(queue).driver_of(hctx),
-            LockKind::DriverWait,
-            mq.set_of(queue).driver_index(hctx),
-        ),
-        TagMap::Sched(hctx) => (q.sched_of(hctx), LockKind::SchedWait, q.sched_index(hctx)),
+    let set = &mq.sets[q.set.index()];
+    let tags = match map {
+        TagMap::Driver(hctx) => {
+            if set.queue_shared() && put.count_out() {
+                fair::count(mq, queue, hctx, cpu, -1);
+                return Some(Next::Step);
+            }
+            set.driver_of(hctx)
+        }
+        TagMap::Sched(hctx) => q.sched_of(hctx),
     };
-    if let TagMap::Driver(hctx) = map
-        && mq.set_of(queue).queue_shared()
-        && put.count_out()
-    {
-        fair::count(mq, queue, hctx, cpu, -1);
-        return Some(Next::Step);
-    }
     let out = |cpu: &mut Cpu, queue: QueueId, hctx| {
         let q = mq.queue(queue);
         q.dirty_tags_line(hctx, cpu);
@@ -274,7 +253,13 @@ pub(super) fn step_put<E: Env>(
     };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
         PutStep::Step => Some(Next::Step),
-        PutStep::Lock(ws) => Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws)),
+        PutStep::Lock(ws) => {
+            let (kind, index) = match map {
+                TagMap::Driver(hctx) => (LockKind::DriverWait, set.driver_index(hctx)),
+                TagMap::Sched(hctx) => (LockKind::SchedWait, q.sched_index(hctx)),
+            };
+            Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws))
+        }
         PutStep::Done => None,
     }
 }

@@ -101,6 +101,8 @@ impl Put {
     }
 
     /// One step. `out` hears of an hctx that was taken out of its line, still under the lock.
+    #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
+    #[inline(always)]
     pub fn step<E: Env>(
         &mut self,
         map: &Sbitmap<E>,

@@ -15,8 +15,10 @@ use crate::recorder::LockStats;
 
 use crate::recorder::Watch;
 
-/// Who waits: CPU and level.
+/// Who waits: CPU and level (see `stretch::owner`).
 pub(super) type Contender = u32;
+/// Numbers of contenders that a CPU has; it uses one a level.
+pub(super) const OWNERS: u32 = 4;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -173,7 +175,7 @@ impl Arbiter {
             l.wait_max = l.wait_max.max(time.0);
             if let Some(watch) = &mut self.watch {
                 cold_path();
-                watch.granted(lock, CpuId((who / 3) as u16), time, now);
+                watch.granted(lock, CpuId((who / OWNERS) as u16), time, now);
             }
         }
         Some(Grant { who, waited })
@@ -254,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_grant_that_was_due_earlier_does_not_break_into_a_hold() {
-        let (mut arbiter, at) = (Arbiter::new(1, 6), SimTime);
+        let (mut arbiter, at) = (Arbiter::new(1, 8), SimTime);
         // The second to come asks for an earlier time, gets the lock and holds it until 150.
         assert_eq!(arbiter.queue(0, 0, at(100)), Some(at(100)));
         assert_eq!(arbiter.queue(0, 3, at(95)), Some(at(95)));

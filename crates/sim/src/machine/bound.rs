@@ -9,6 +9,7 @@ use blkmq::request::{CpuId, QueueId};
 use super::Simulator;
 use super::arbiter::Contender;
 use super::cpu::{Level, Wait};
+use super::stretch::{context, cpu_of, owner};
 
 impl Simulator {
     /// Has somebody look on. Contexts are levels of CPUs, three a CPU: task, softirq, interrupt.
@@ -32,7 +33,7 @@ impl Simulator {
     /// A work item begins on a CPU.
     pub(super) fn item_begins(&mut self, id: CpuId, queue: QueueId) {
         if let Some(follower) = &mut self.core.follower {
-            let context = usize::from(id.0) * 3 + Level::Task as usize;
+            let context = context(owner(id, Level::Task));
             follower.item_begins(&self.mq, context, queue);
         }
     }
@@ -40,9 +41,10 @@ impl Simulator {
     /// The first in line gets the lock that it spins for, though it may be interrupted.
     #[cold]
     pub(super) fn note_grant(&mut self, who: Contender) {
-        let level = &self.cpus[who as usize / 3].levels[who as usize % 3];
+        let (id, level) = cpu_of(who);
+        let level = &self.cpus[usize::from(id.0)].levels[level];
         if let (Some(follower), Wait::Spin(lock)) = (&mut self.core.follower, level.wait) {
-            follower.granted(&self.mq, who as usize, lock);
+            follower.granted(&self.mq, context(who), lock);
         }
     }
 }

@@ -148,10 +148,8 @@ pub(super) enum IrqStage {
     None,
     /// Looking for completions of this device's vector.
     Look(DeviceId, u32),
-    /// Ending the batch.
-    Batch,
-    /// Leaving.
-    Exit,
+    /// Ending the batch, if there is one; then leaving.
+    Leave,
 }
 
 /// A CPU.

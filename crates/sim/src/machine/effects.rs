@@ -128,7 +128,6 @@ impl Simulator {
         called.now = called.now.max(at);
         let reply = called.device.queue_rq(&command, called.now, &mut actions);
         if reply.started {
-            let at = self.at(id);
             let cpu = &mut self.cpus[usize::from(id.0)];
             self.mq.start_request(queue, rq, &mut cpu.env);
             self.replay_issued(id, rq, at);

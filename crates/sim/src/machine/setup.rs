@@ -7,7 +7,7 @@ use blkmq::request::CpuId;
 use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::SimTime;
 
-use super::arbiter::Arbiter;
+use super::arbiter::{Arbiter, OWNERS};
 use super::cpu::{CpuState, LevelState};
 use super::fio::FioTask;
 use super::lines::OuterLines;
@@ -61,7 +61,7 @@ impl Simulator {
             .map(|cpu| sibling(profile, CpuId(cpu), cpus))
             .collect();
         let (tasks, workers) = tasks(plan, cpus);
-        let arbiter = Arbiter::new(mq.lock_count(), usize::from(cpus) * 3);
+        let arbiter = Arbiter::new(mq.lock_count(), usize::from(cpus) * OWNERS as usize);
         let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
         Ok(Simulator {
             core: Core {

@@ -123,7 +123,7 @@ impl Simulator {
         let now = self.core.now;
         let cpu = self.cpu_mut(id);
         cpu.count_spin(now);
-        cpu.set_irq(vector.map_or(IrqStage::Exit, |(disk, vector)| {
+        cpu.set_irq(vector.map_or(IrqStage::Leave, |(disk, vector)| {
             IrqStage::Look(disk, vector)
         }));
         self.span_begins(id, SpanKind::Irq);

@@ -13,6 +13,7 @@ use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, HctxId, QueueId, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
+use super::arbiter::{Contender, OWNERS};
 use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Wait};
 use super::{Core, Event, RUN_AHEAD, Simulator, class};
 use crate::cost::{CostModel, Step};
@@ -110,8 +111,7 @@ impl Simulator {
         if self.core.follower.is_some() {
             self.note_grant(grant.who);
         }
-        let id = CpuId((grant.who / 3) as u16);
-        let level = (grant.who % 3) as usize;
+        let (id, level) = cpu_of(grant.who);
         let cpu = &mut self.cpus[usize::from(id.0)];
         let Wait::Spin(lock) = cpu.levels[level].wait else {
             unreachable!("only a spinning level stands in line")
@@ -146,14 +146,19 @@ const NO_LOCK: u32 = u32::MAX;
 /// A limit that stops behind each label.
 const STOP: u64 = 0;
 
-/// Who owns a lock: differs for each level of each CPU.
-fn owner(id: CpuId, level: Level) -> u32 {
-    u32::from(id.0) * 4 + level as u32
+/// Who owns a lock or stands in line for it: differs for each level of each CPU.
+pub(super) fn owner(id: CpuId, level: Level) -> Contender {
+    u32::from(id.0) * OWNERS + level as u32
+}
+
+/// CPU and level of an owner.
+pub(super) fn cpu_of(owner: Contender) -> (CpuId, usize) {
+    (CpuId((owner / OWNERS) as u16), (owner % OWNERS) as usize)
 }
 
 /// The same as those who follow a run count: three levels a CPU.
-fn context(owner: u32) -> usize {
-    (owner / 4 * 3 + owner % 4) as usize
+pub(super) fn context(owner: Contender) -> usize {
+    (owner / OWNERS * 3 + owner % OWNERS) as usize
 }
 
 /// A CPU on its way through labels: what the loop needs of it, and of everything else.
@@ -181,7 +186,7 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    #[inline(never)]
+    #[inline]
     fn run(&mut self, at: Context<'_>) -> Stop {
         let wanted = match *self.wait {
             Wait::None => Next::Step,
@@ -274,7 +279,7 @@ impl Lane<'_> {
         if lock.masks_irq() {
             *self.irq_off += 1;
         }
-        let who = u32::from(env.id.0) * 3 + self.level as u32;
+        let who = owner(env.id, self.level);
         if let Some(due) = self.core.arbiter.queue(slot, who, env.now()) {
             self.grant_at(due, slot);
         }
@@ -288,6 +293,7 @@ impl Lane<'_> {
     }
 
     /// The grant takes effect: the lock is the running level's from now on.
+    #[inline]
     fn acquire(&mut self, lock: LockId, slot: usize, step: Step, env: &mut Cpu) {
         let since = env.now();
         let price = acquire(self.mq, &self.core.costs, lock, step, env);
