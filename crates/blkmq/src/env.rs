@@ -166,6 +166,7 @@ pub trait Slab<T>: Debug {
     /// Wraps the data.
     fn new(value: T) -> Self;
     /// The data, touched by `toucher`. Panics if it is already borrowed on this thread of control.
+    /// Not refused behind a release, as it knows no label: what a path touches there is its own.
     fn held(&self, toucher: CpuId) -> Self::Held<'_>;
 }
 

@@ -468,3 +468,6 @@ impl Env for Solo {
 
     fn mb(_cpu: &mut Cpu) {}
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Debug builds refuse what a label does behind a release.
+
+#![cfg(debug_assertions)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+use crate::env::{Effect, TraceAction, TracePoint};
+use crate::request::{HctxId, Op, OpFlags, QueueId, Sector, Sectors, Status};
+use crate::time::Duration;
+
+/// What labels touch.
+struct Shared {
+    lock: SoloLock<u32>,
+    other: SoloLock<u32>,
+    bit: SoloCell<bool>,
+    count: SoloCell<i32>,
+    word: SoloCell<u64>,
+    spot: SoloSpot,
+}
+
+/// Something that a label does.
+type Act = fn(&Shared, &mut Cpu);
+
+/// Runs `act` in the label that released the lock, then in the one behind it. The text of the
+/// panic in the first; the second must go through.
+fn behind_release(act: Act) -> String {
+    let shared = Shared {
+        lock: SoloLock::new(0),
+        other: SoloLock::new(0),
+        bit: Bit::new(false),
+        count: Count::new(0),
+        word: Word::new(0),
+        spot: SoloSpot::new(),
+    };
+    let mut cpu = Cpu::new(CpuId(0));
+    cpu.begin_label();
+    shared.lock.acquire(&mut cpu);
+    shared.other.acquire(&mut cpu);
+    *shared.lock.held(&mut cpu) += 1;
+    shared.lock.release(&mut cpu);
+    let refused = catch_unwind(AssertUnwindSafe(|| act(&shared, &mut cpu)));
+    cpu.begin_label();
+    act(&shared, &mut cpu);
+    let refused = refused.expect_err("it went through behind a release");
+    let text = refused
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| refused.downcast_ref::<String>().cloned())
+        .expect("a panic has a text")
+}
+
+fn point() -> TracePoint {
+    TracePoint {
+        action: TraceAction::Insert,
+        queue: QueueId(0),
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(0),
+        sectors: Sectors(8),
+        of_request: true,
+        status: Status::Ok,
+        payload: 0,
+    }
+}
+
+#[test]
+fn a_release_ends_its_label() {
+    let acts: [(&str, Act); 9] = [
+        ("test a bit", |at, cpu| {
+            at.bit.test(cpu);
+        }),
+        ("set a bit", |at, cpu| at.bit.set(cpu)),
+        ("read a count", |at, cpu| {
+            at.count.read(cpu);
+        }),
+        ("swap a word", |at, cpu| {
+            at.word.swap(cpu, 1);
+        }),
+        ("touch a line", |at, cpu| at.spot.write(cpu)),
+        ("glance at guarded data", |at, cpu| at.lock.glance(cpu)),
+        ("use what another lock guards", |at, cpu| {
+            *at.other.held(cpu) += 1;
+        }),
+        ("emit a trace point", |_, cpu| cpu.emit(point())),
+        ("leave an effect", |_, cpu| {
+            cpu.outbox.push(Effect::Kick {
+                queue: QueueId(0),
+                hctx: HctxId(0),
+                delay: Duration::ZERO,
+            });
+        }),
+    ];
+    for (name, act) in acts {
+        let text = behind_release(act);
+        assert!(text.contains("release"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_second_access_outside_locks_is_refused() {
+    let bit = <SoloCell<bool> as Bit>::new(false);
+    let mut cpu = Cpu::new(CpuId(0));
+    cpu.begin_label();
+    bit.set(&mut cpu);
+    let second = catch_unwind(AssertUnwindSafe(|| bit.test(&mut cpu)));
+    assert!(second.is_err(), "two accesses in one label went through");
+}
