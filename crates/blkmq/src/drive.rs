@@ -117,7 +117,7 @@ pub trait Driver {
     }
 
     /// The path in `cpu.call` is called. False: it is dropped, or left for later.
-    fn calls(&mut self, _cpu: &Cpu) -> bool {
+    fn calls(&mut self, _cpu: &mut Cpu) -> bool {
         true
     }
 

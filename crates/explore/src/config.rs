@@ -4,10 +4,11 @@
 //! `tests/exhaustive.rs` for what they cost.
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::Solo;
+use blkmq::env::{Cpu, Solo, Word};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::{HctxId, Op, QueueId};
+use blkmq::request::{CpuId, HctxId, Op, QueueId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 /// Ticks a second; no tick passes while exploring.
@@ -69,6 +70,18 @@ pub struct Config {
     pub must_end: bool,
     /// A task that was woken goes on where the scheduler likes, not only where it slept.
     pub migrates: bool,
+    /// Tags alone: a request that has its tag is with the device, and no path calls another one.
+    /// With the runs of the queue, spaces are a hundred times as large.
+    pub tags_alone: bool,
+    /// Wait queues of a tag map, 1 to 8.
+    pub wait_queues: usize,
+    /// Tags freed per wake-up. `None`: as the kernel computes it.
+    pub wake_batch: Option<u32>,
+    /// All driver tags are given back but not merged back when it begins.
+    pub freed: bool,
+    /// That many tasks sleep for a tag when it begins, each batch of frees must wake one of them,
+    /// and they stay where they are when they are woken. 0: nobody sleeps for good.
+    pub sleepers: u32,
     /// The 3 ms runs exist and may happen at any time; without them a stall is not only a delay.
     pub delayed_runs: bool,
     /// Every label is a step of its own, also those that touch nothing shared.
@@ -197,10 +210,29 @@ impl Config {
             overtakes_max: None,
             must_end: false,
             migrates: false,
+            tags_alone: false,
+            wait_queues: 8,
+            wake_batch: None,
+            freed: false,
+            sleepers: 0,
             delayed_runs: false,
             every_label: false,
             mutant: None,
             states_max: 20_000_000,
+        }
+    }
+
+    /// One map of `tags` driver tags and tasks that take one each, of which the first ones have
+    /// all: two wait queues, one tag freed per wake-up, two that give tags back.
+    pub fn tags_alone(name: &str, rules: Rules, tags: u32, tasks: usize) -> Config {
+        Config {
+            tags,
+            prefilled: tasks.min(tags as usize),
+            completers: 2,
+            tags_alone: true,
+            wait_queues: 2,
+            wake_batch: Some(1),
+            ..Config::new(name, rules, SchedulerKind::None, tasks)
         }
     }
 
@@ -240,13 +272,22 @@ impl Config {
                 hctx_shared: self.shared_tags,
                 vectors: false,
                 waiters: self.tasks.len(),
-                wait_queues: 8,
+                wait_queues: self.wait_queues,
             },
             topology: CpuTopology::flat(self.cpus),
             elevator,
             bios: self.bios() as usize,
         };
-        BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0)
+        let mut mq = BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0);
+        for map in &mut mq.sets[0].driver {
+            if let Some(batch) = self.wake_batch {
+                map.set_wake_batch(batch);
+            }
+            if self.freed {
+                give_back_all(map);
+            }
+        }
+        mq
     }
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
@@ -259,6 +300,18 @@ impl Config {
             hz: HZ,
             driver_budget: self.budgets.is_some(),
             ..QueueSettings::plain(self.rules, self.scheduler, nr_requests)
+        }
+    }
+}
+
+/// All tags of a map are free, and its words do not know it yet.
+fn give_back_all(map: &Sbitmap<Solo>) {
+    let cpu = &mut Cpu::new(CpuId(0));
+    for word in &map.words {
+        let all = u64::MAX >> (64 - word.depth);
+        for bits in [&word.word, &word.cleared] {
+            cpu.begin_label();
+            bits.fetch_or(cpu, all);
         }
     }
 }

@@ -7,8 +7,7 @@
 //! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
 //!
 //! [`runs`] writes runs of the simulator down as schedules of the specifications, [`restart`] and
-//! [`dispatch`] follow them. [`tag_waits`] explores tag maps and their wait queues alone, [`tlc`]
-//! speaks with the checker of the specifications below `specs/`.
+//! [`dispatch`] follow them. [`tlc`] speaks with the checker of the specifications below `specs/`.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -21,7 +20,6 @@ pub mod restart;
 pub mod runs;
 mod search;
 pub mod spec;
-mod tagwait;
 pub mod tlc;
 mod walk;
 mod world;
@@ -29,5 +27,4 @@ mod world;
 pub use config::{Config, Mutant, Promises, Refusal, Stops, Task};
 pub use report::{Report, Step, Verdict};
 pub use search::exhaustive;
-pub use tagwait::{TagWait, tag_waits};
 pub use walk::{soak, walk};

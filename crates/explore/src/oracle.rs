@@ -7,9 +7,12 @@
 //! * no stall: if nothing runs and nothing will, every bio that was submitted has ended;
 //! * at the end nothing is left.
 
+use crate::config::Config;
 use crate::report::Verdict;
-use crate::world::{Choice, Fixed, Phase, Role, Slot, World};
-use blkmq::env::{Bit, Count, Lock, Solo, Word};
+use crate::world::{Choice, Context, Fixed, Phase, Role, Slot, World};
+use blkmq::env::{Bit, Count, Hint, Lock, Solo, Word};
+use blkmq::path::Label;
+use blkmq::path::label::{Complete, Submit};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use blkmq::sbitmap::{Sbitmap, WaitState};
@@ -18,7 +21,9 @@ use blkmq::tags::Waiter;
 /// Invariants of every state. Panics of the structures' own checks are left to the caller.
 pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     let broken = |text: String| Err(Verdict::Broken(text));
-    let of_set = tags(world).or_else(|| lines(&world.mq.sets[0].driver));
+    let driver = &world.mq.sets[0].driver;
+    let of_set = tags(world).or_else(|| lines(driver));
+    let of_set = of_set.or_else(|| countdowns(world, driver));
     if let Some(text) = of_set.or_else(|| hctxs_in_line(world)) {
         return broken(text);
     }
@@ -150,6 +155,28 @@ fn lines(maps: &[Sbitmap<Solo>]) -> Option<String> {
     differs.then(|| "a wait queue and its word differ".to_owned())
 }
 
+/// Tags that each wait queue says it waits for, while nobody frees one.
+fn countdowns(world: &World, maps: &[Sbitmap<Solo>]) -> Option<String> {
+    let frames = || world.contexts.iter().flat_map(|c| c.stack.frames());
+    if frames().any(|frame| FREEING.contains(&frame.label())) {
+        return None;
+    }
+    maps.iter().find_map(|map| {
+        let batch = map.wake_batch.get() as i32;
+        let mut counts = map.countdowns.iter().map(Count::peek);
+        let wrong = counts.find(|count| !(1..=batch).contains(count))?;
+        Some(format!("nobody frees, and a queue waits for {wrong} tags"))
+    })
+}
+
+/// Labels of a path that deals out wake-ups.
+const FREEING: [Label; 4] = [
+    Complete::PutDriver.label(),
+    Complete::PutSched.label(),
+    Complete::PutSequence.label(),
+    Submit::WaitPassOn.label(),
+];
+
 /// Hctxs in the lines of driver tags against the word of each, while nobody holds a line's lock.
 fn hctxs_in_line(world: &World) -> Option<String> {
     let lines = || world.mq.sets[0].driver.iter().flat_map(|map| &map.wait);
@@ -280,6 +307,12 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
         let text = format!("{overtakes} requests have overtaken a passthrough request");
         return Err(Verdict::Broken(text));
     }
+    if fixed.config.sleepers > 0 {
+        return match choices.is_empty() {
+            true => asleep(world, &fixed.config),
+            false => Ok(()),
+        };
+    }
     // A submission that may come is no hope for those that came.
     let submits = |choice: &Choice| {
         let context = &world.contexts[usize::from(choice.context)];
@@ -328,6 +361,23 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Tasks that sleep for good: each batch of tags that came back must have woken one.
+fn asleep(world: &World, config: &Config) -> Result<(), Verdict> {
+    let asleep = |context: &&Context| context.phase == Phase::Parked && !context.woken;
+    let asleep = world.contexts.iter().filter(asleep).count() as u32;
+    let maps = &world.mq.sets[0].driver;
+    let batches: u32 = maps
+        .iter()
+        .map(|map| map.depth / map.wake_batch.get())
+        .sum();
+    if asleep <= config.sleepers.saturating_sub(batches) {
+        return Ok(());
+    }
+    let free: u32 = maps.iter().map(|map| map.depth - map.busy_count()).sum();
+    let text = format!("{asleep} sleep for a tag, {free} are free");
+    Err(Verdict::Stall(text))
 }
 
 /// Where the bios are that will not end.

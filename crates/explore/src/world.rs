@@ -206,7 +206,7 @@ impl World {
                 Phase::PutBudget | Phase::Follows => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
                 Phase::Asks(slot) => self.outside.ways_to_answer(&self.mq, fixed, slot),
-                Phase::Parked if !context.woken => 0,
+                Phase::Parked if !context.woken || fixed.config.sleepers > 0 => 0,
                 Phase::Parked if fixed.config.migrates => fixed.config.cpus as u8,
                 Phase::Parked => 1,
             };

@@ -9,9 +9,7 @@ mod counts;
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{BatchRule, BatchScale, Countdown, Fix, Restart, Rules, WakeScan};
 use counts::compare;
-use explore::{
-    Config, Mutant, Promises, Report, Stops, TagWait, Task, Verdict, exhaustive, tag_waits, walk,
-};
+use explore::{Config, Mutant, Promises, Report, Stops, Task, Verdict, exhaustive, walk};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
@@ -48,12 +46,12 @@ const fn counting(form: Countdown) -> Rules {
     waking(WakeScan::Countdown(form))
 }
 
-/// Runs rows of tag maps alone.
-fn maps(rows: &[Row], depth: u32, tasks: u8, change: fn(&mut TagWait)) -> String {
+/// Runs rows of tags alone.
+fn tags(rows: &[Row], depth: u32, tasks: usize, change: fn(&mut Config)) -> String {
     let one = |&(entry, name, rules, verdict): &Row| {
-        let mut config = TagWait::new(name, rules, depth, tasks);
+        let mut config = Config::tags_alone(name, rules, depth, tasks);
         change(&mut config);
-        line(entry, &tag_waits(&config), verdict)
+        line(entry, &exhaustive(&config), verdict)
     };
     rows.iter().map(one).collect()
 }
@@ -72,7 +70,7 @@ fn machines(rows: &[Row], kind: SchedulerKind, tasks: usize, change: fn(&mut Con
 #[test]
 fn counts_are_left_right() {
     use Countdown::{Adds, LeavesZero, PassesOver};
-    let table = maps(
+    let table = tags(
         &[
             (
                 "S5b",
@@ -100,7 +98,7 @@ fn counts_are_left_right() {
 #[test]
 fn two_frees_wake_two() {
     use Countdown::{PassesOver, Resets, Spins};
-    let table = maps(
+    let table = tags(
         &[
             (
                 "S5c",
@@ -133,7 +131,8 @@ fn two_frees_wake_two() {
         4,
         |c| {
             c.wait_queues = 3;
-            c.only_frees = true;
+            c.sleepers = 2;
+            c.prefilled = 4;
         },
     );
     compare("corpus-two.txt", &table);
@@ -142,7 +141,7 @@ fn two_frees_wake_two() {
 /// S5i, S7.
 #[test]
 fn wake_ups_and_freed_bits_that_others_have_in_hand() {
-    let mut table = maps(
+    let mut table = tags(
         &[
             (
                 "S5i",
@@ -159,9 +158,12 @@ fn wake_ups_and_freed_bits_that_others_have_in_hand() {
         ],
         1,
         3,
-        |c| c.moves = true,
+        |c| {
+            (c.cpus, c.hctxs) = (2, 2);
+            c.migrates = true;
+        },
     );
-    table += &maps(
+    table += &tags(
         &[
             (
                 "S7",
@@ -174,12 +176,27 @@ fn wake_ups_and_freed_bits_that_others_have_in_hand() {
         2,
         2,
         |c| {
-            c.holding = 0;
+            c.prefilled = 0;
             c.freed = true;
-            c.wake_batch = 2;
+            c.wake_batch = Some(2);
         },
     );
     compare("corpus-maps.txt", &table);
+}
+
+/// Defects around tags are found where there is nothing else, too.
+#[test]
+fn mutants_of_tags_alone() {
+    let of = |mutant| {
+        let mut config = Config::tags_alone("a mutant", Rules::v6_12(), 1, 2);
+        config.mutant = mutant;
+        exhaustive(&config).verdict.word()
+    };
+    assert_eq!(of(None), "clean");
+    assert_eq!(of(Some(Mutant::NoWake)), "stall");
+    assert_eq!(of(Some(Mutant::UnseenLine)), "broken");
+    assert_eq!(of(Some(Mutant::LeakedTag)), "broken");
+    assert_eq!(of(Some(Mutant::CompletedTwice)), "broken");
 }
 
 /// S4 and S5h: whoever sleeps last.
@@ -189,7 +206,7 @@ fn the_last_sleepers() {
         println!("skipped: only in release builds");
         return;
     }
-    let mut table = maps(
+    let mut table = tags(
         &[
             (
                 "S5h",
@@ -206,17 +223,26 @@ fn the_last_sleepers() {
         ],
         2,
         4,
-        |c| c.wake_batch = 2,
+        |c| c.wake_batch = Some(2),
     );
+    // Of a rule a space sees only the batch that it comes to.
+    let mut known: Vec<(u32, Report)> = Vec::new();
     for (name, rule, verdict) in [
         ("share 2 of 8, v4.20", BatchRule::WholeDepth, "stall"),
         ("the same, v5.17-rc", BatchRule::Share, "stall"),
         ("the same, v5.17", BatchRule::ShareFour, "stall"),
         ("the same, v6.3", BatchRule::ShareOne, "clean"),
     ] {
-        let mut config = TagWait::new(name, waking(WakeScan::FirstQueue), 2, 4);
-        config.wake_batch = rule.batch(SCALED, 8, 4);
-        table += &line("S4", &tag_waits(&config), verdict);
+        let batch = rule.batch(SCALED, 8, 4);
+        if !known.iter().any(|(other, _)| *other == batch) {
+            let mut config = Config::tags_alone(name, waking(WakeScan::FirstQueue), 2, 4);
+            config.wake_batch = Some(batch);
+            known.push((batch, exhaustive(&config)));
+        }
+        let (_, report) = known.iter().find(|(other, _)| *other == batch).unwrap();
+        let mut report = report.clone();
+        name.clone_into(&mut report.name);
+        table += &line("S4", &report, verdict);
     }
     compare("corpus-last.txt", &table);
 }

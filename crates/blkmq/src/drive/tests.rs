@@ -112,7 +112,7 @@ impl Driver for Scribe<'_> {
         ControlFlow::Continue(())
     }
 
-    fn calls(&mut self, cpu: &Cpu) -> bool {
+    fn calls(&mut self, cpu: &mut Cpu) -> bool {
         self.told
             .push(format!("call, effects left: {}", !cpu.outbox.is_empty()));
         !self.drops_calls

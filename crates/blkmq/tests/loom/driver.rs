@@ -239,7 +239,7 @@ impl<E: Env> Driver for Thread<'_, E> {
         ControlFlow::Continue(())
     }
 
-    fn calls(&mut self, _cpu: &Cpu) -> bool {
+    fn calls(&mut self, _cpu: &mut Cpu) -> bool {
         let recheck = self.last == Some(List::Restart.label());
         !(self.forget_recheck && recheck)
     }

@@ -274,7 +274,7 @@ impl Driver for Walk<'_> {
     }
 
     /// Whether and when a run begins is said by the steps that follow, where each label is one.
-    fn calls(&mut self, cpu: &Cpu) -> bool {
+    fn calls(&mut self, cpu: &mut Cpu) -> bool {
         match cpu.call {
             Some(Call::Run { queue, hctx, .. }) if self.setting.by_labels => {
                 self.side.ask_run(self.setting, queue, hctx);

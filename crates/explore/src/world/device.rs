@@ -39,11 +39,16 @@ impl Steps<'_> {
         }
         self.note(slot, answer, at.cpu);
         if answer == Answer::Ok {
-            self.mq.start_request(slot.queue, slot.rq, at.cpu);
-            let in_device = &mut self.outside.in_device;
-            in_device.insert(in_device.partition_point(|&other| other < slot), slot);
+            self.take(slot, at.cpu);
         }
         at.cpu.answer = answer;
+    }
+
+    /// The device has the request.
+    pub(super) fn take(&mut self, slot: Slot, cpu: &mut Cpu) {
+        self.mq.start_request(slot.queue, slot.rq, cpu);
+        let in_device = &mut self.outside.in_device;
+        in_device.insert(in_device.partition_point(|&other| other < slot), slot);
     }
 
     /// The driver begins with a request, gives it back inside queue_rq and says that all is well.

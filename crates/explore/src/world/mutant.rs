@@ -17,11 +17,20 @@ const CONSTANT: [Label; 5] = [
     Plug::Quiesced.label(),
 ];
 
+/// The same of bits that only paths change which are not called where there are tags alone.
+const CONSTANT_ALONE: [Label; 3] = [
+    Submit::CtxPending.label(),
+    Submit::Busy.label(),
+    Complete::Restart.label(),
+];
+
 impl Fixed {
     /// The label that has just run touched something that others may change or see.
     pub(super) fn sees_others(&self, label: Label, cpu: &Cpu) -> bool {
-        let changes = self.config.stops != Stops::Never;
-        cpu.shared_accesses() > 0 && (changes || !CONSTANT.contains(&label))
+        let stops = self.config.stops != Stops::Never;
+        let constant = !stops && CONSTANT.contains(&label)
+            || self.config.tags_alone && CONSTANT_ALONE.contains(&label);
+        cpu.shared_accesses() > 0 && !constant
     }
 
     fn has(&self, mutant: Mutant) -> bool {

@@ -6,7 +6,7 @@ use super::{Context, Fixed, Outside, Pending, Phase, Slot, World};
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
 use blkmq::env::{Cpu, Solo};
 use blkmq::path::label::Submit;
-use blkmq::path::{Frame, Label, Next};
+use blkmq::path::{Call, Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
@@ -160,7 +160,13 @@ impl Driver for Steps<'_> {
         self.stop(Phase::Ready)
     }
 
-    fn calls(&mut self, _cpu: &Cpu) -> bool {
+    fn calls(&mut self, cpu: &mut Cpu) -> bool {
+        if self.fixed.config.tags_alone {
+            if let Some(Call::Issue { queue, rq }) = cpu.call {
+                self.take(Slot { queue, rq }, cpu);
+            }
+            return false;
+        }
         let last = self.log.last();
         !last.is_some_and(|&label| self.fixed.drops_call(label))
     }
