@@ -32,6 +32,7 @@ pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use submit::{Execute, SubmitPath};
+pub use tag::TagStage;
 
 use label::labels;
 

@@ -8,8 +8,8 @@ mod countdown;
 mod get;
 mod put;
 
-pub use get::{Get, GetStep};
-pub use put::{Put, PutStep};
+pub use get::{At as GetAt, Get, GetStep};
+pub use put::{At as PutAt, Put, PutStep};
 
 use core::fmt::Debug;
 

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-use crate::world::{Choice, Fixed, Phase, World};
-use blkmq::path::Label;
+use crate::world::{Choice, Fixed, Phase, Ran, World};
 
 /// Whether everything held.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -124,7 +123,7 @@ pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -
             _ if started && log.is_empty() => format!("starts{}", way_of(&world, choice)),
             _ => log
                 .iter()
-                .map(|label: &Label| label.name())
+                .map(Ran::to_string)
                 .collect::<Vec<_>>()
                 .join(", "),
         };

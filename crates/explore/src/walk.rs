@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::guard::guarded;
 use crate::oracle;
 use crate::report::{Report, Verdict, schedule};
-use crate::world::{Choice, Fixed, World};
+use crate::world::{Choice, Fixed, Ran, World};
 
 /// Steps that a drain may take for each bio; more is a loop.
 const DRAIN_STEPS: u64 = 100_000;
@@ -94,7 +94,7 @@ impl Walker {
         &mut self,
         world: &mut World,
         choices: &[Choice],
-        log: &mut Vec<blkmq::path::Label>,
+        log: &mut Vec<Ran>,
     ) -> Result<(), Verdict> {
         let choice = choices[self.stream.below(choices.len())];
         self.steps += 1;

@@ -9,12 +9,14 @@ mod device;
 mod mutant;
 mod steps;
 
+use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Task};
 use blkmq::env::Solo;
 use blkmq::path::{
-    CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath, Unplug,
+    CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath,
+    TagStage, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, HctxId, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
@@ -34,6 +36,23 @@ pub(crate) struct Choice {
 pub(crate) struct Slot {
     pub(crate) queue: QueueId,
     pub(crate) rq: RequestId,
+}
+
+/// A label that ran, and where the way to or from a tag stood within it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ran {
+    pub(crate) label: Label,
+    pub(crate) stage: Option<TagStage>,
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label.name())?;
+        match self.stage {
+            Some(stage) => write!(f, " ({})", stage.name()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// When the work item of an hctx runs.
@@ -262,7 +281,7 @@ impl World {
     }
 
     /// Takes one choice; `log` gets the labels that ran. Panics where the paths do.
-    pub(crate) fn apply(&mut self, fixed: &Fixed, choice: Choice, log: &mut Vec<Label>) {
+    pub(crate) fn apply(&mut self, fixed: &Fixed, choice: Choice, log: &mut Vec<Ran>) {
         log.clear();
         let index = usize::from(choice.context);
         let phase = self.contexts[index].phase;

@@ -184,6 +184,26 @@ fn wake_ups_and_freed_bits_that_others_have_in_hand() {
     compare("corpus-maps.txt", &table);
 }
 
+/// `submit.wait-last` is many windows: a schedule names the one in which somebody else moves.
+#[test]
+fn schedules_name_the_steps_within_a_way_to_a_tag() {
+    let mut config = Config::tags_alone("freed bits", without(Fix::SwapLock), 2, 2);
+    config.prefilled = 0;
+    config.freed = true;
+    config.wake_batch = Some(2);
+    let report = exhaustive(&config);
+    assert_eq!(report.verdict.word(), "stall", "{report}");
+    let told = report.to_string();
+    for step in [
+        "submit.wait-last (tag-get.freed)",
+        "(tag-get.seize)",
+        "(tag-get.release)",
+        "complete.put-driver (tag-put.active)",
+    ] {
+        assert!(told.contains(step), "{step}:\n{told}");
+    }
+}
+
 /// Defects around tags are found where there is nothing else, too.
 #[test]
 fn mutants_of_tags_alone() {

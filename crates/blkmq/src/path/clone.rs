@@ -10,7 +10,7 @@
 use super::driver::is_stopped;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, IdentityStep, Search, TagStep};
-use super::{Call, Next, TagsInHand, Traced, labels, trace_rq};
+use super::{Call, Next, TagStage, TagsInHand, Traced, labels, trace_rq};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{BioId, HctxId, Place, QueueId, RequestId, Tag};
@@ -72,6 +72,10 @@ impl ClonePath {
     }
 
     /// A driver tag that was found in a set that queues share, and that no request has yet.
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        self.search.stage()
+    }
+
     pub(super) fn tag_in_hand(&self) -> Option<TagsInHand> {
         let Search::Found(Tag(bit)) = self.search else {
             return None;

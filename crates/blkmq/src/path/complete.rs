@@ -8,7 +8,7 @@ mod restart;
 use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
-use super::{Next, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
+use super::{Next, TagStage, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId, Status};
@@ -113,6 +113,10 @@ impl CompletePath {
 
     pub(super) fn about_to_end(&self) -> Option<RequestId> {
         (self.at == At::End).then_some(self.rq)
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        self.put.as_ref().map(TagStage::of_put)
     }
 
     pub(super) fn tags_in_hand(&self) -> TagsInHand {

@@ -3,6 +3,7 @@
 //! Kernel: __blk_mq_tag_busy() in block/blk-mq-tag.c, hctx_may_queue() and the counting of active
 //! requests in block/blk-mq.h (6.1.192, 6.12.117).
 
+use super::label::stages;
 use super::{Next, lock};
 use crate::env::{Bit, Count, Cpu, Env, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -13,11 +14,10 @@ use crate::tags::TagSet;
 /// Tags that every user may have, however many there are.
 const SHARE_MIN: u32 = 4;
 
+stages! {
 /// Where the way to a tag stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-enum At {
+pub enum At in "tag-share" {
     /// Is the hctx known as a user of its tags?
-    #[default]
     Known,
     /// Make it one, unless somebody was faster.
     Join,
@@ -31,13 +31,16 @@ enum At {
     Users,
     /// How many of the tags has this one?
     Share,
+    /// Behind the search: count the tag that it found.
+    Taken,
+}
 }
 
 /// The steps before a tag is looked for.
 ///
 /// Deviation(D14): a user stays one; there is no blk_mq_tag_idle().
 /// Deviation(D17): without scheduler a request counts from its tag on (v6.12), also with v6.1.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Fair {
     at: At,
     users: u32,
@@ -54,7 +57,21 @@ pub(super) enum FairStep {
     Full,
 }
 
+impl Default for Fair {
+    fn default() -> Fair {
+        Fair {
+            at: At::Known,
+            users: 0,
+        }
+    }
+}
+
 impl Fair {
+    /// The next step.
+    pub(super) fn stage(&self) -> At {
+        self.at
+    }
+
     /// One step; only for sets that queues share.
     pub(super) fn step<E: Env>(
         &mut self,
@@ -108,6 +125,7 @@ impl Fair {
                 let full = has >= share.max(SHARE_MIN);
                 self.end(if full { FairStep::Full } else { FairStep::Go })
             }
+            At::Taken => unreachable!("who has a tag asks for no share"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What paths hold between two labels, for oracles and checkers: tags between a request and the map
 //! that they come from, requests between two lists.
 
-use super::{Frame, RunPath};
+use super::{Frame, RunPath, TagStage};
 use crate::elevator::InsertInHand;
 use crate::env::Env;
 use crate::list::QueueList;
@@ -34,6 +34,20 @@ impl Frame {
         match self {
             Frame::Complete(path) => path.walks_at(mq),
             _ => None,
+        }
+    }
+
+    /// Where its way to a tag, or that of a tag back, stands within the label; none if it is on
+    /// neither, or begins with this label.
+    pub fn tag_stage(&self) -> Option<TagStage> {
+        match self {
+            Frame::Submit(path) => path.tag_stage(),
+            Frame::Plug(path) => path.tag_stage(),
+            Frame::Run(path) => path.tag_stage(),
+            Frame::Complete(path) => path.tag_stage(),
+            Frame::RequeueRequest(path) => path.tag_stage(),
+            Frame::Clone(path) => path.tag_stage(),
+            Frame::Insert(_) | Frame::Flush(_) | Frame::Requeue(_) => None,
         }
     }
 

@@ -10,6 +10,9 @@
 //! the line `.label()` does not compile. The path itself is one more entry of `path!` in `path.rs`.
 //! Other crates spell a label `label::List::Restart.label()`, so that a wrong one does not compile;
 //! names out of files are looked up with [`Label::by_name`].
+//!
+//! A label under which a part goes many ways, as a search for a tag does, has steps within
+//! ([`stages!`]): they have names and types and no number, as the label has the price.
 
 /// A label of any path, numbered densely.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -58,8 +61,8 @@ pub(crate) trait Numbered: Group {
     const BASE: usize;
 }
 
-/// Declares the labels of one path: an enum, the names of its variants, their numbers.
-macro_rules! labels {
+/// Declares steps that have names and no numbers: an enum and the names of its variants.
+macro_rules! stages {
     (
         $(#[$meta:meta])*
         $vis:vis enum $At:ident in $group:literal {
@@ -78,6 +81,27 @@ macro_rules! labels {
                     $crate::path::label::spell($group, stringify!($variant));
                 $crate::path::label::as_str(&NAME)
             },)+];
+        }
+
+        impl $At {
+            /// Group and step: `tag-get.search`.
+            pub const fn name(self) -> &'static str {
+                <$At as $crate::path::label::Group>::NAMES[self as usize]
+            }
+        }
+    };
+}
+pub(crate) use stages;
+
+/// Declares the labels of one path: steps with numbers.
+macro_rules! labels {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $At:ident in $group:literal { $($variants:tt)+ }
+    ) => {
+        $crate::path::label::stages! {
+            $(#[$meta])*
+            $vis enum $At in $group { $($variants)+ }
         }
 
         impl $At {
@@ -236,6 +260,13 @@ groups! {
     /// A clone of a request of the queue above.
     CloneRq = super::clone::At,
 }
+
+/// Steps of fair shares of tags, within the labels of a way to a tag.
+pub use super::fair::At as TagShare;
+/// Steps of a search for a tag, within the labels of its path.
+pub use crate::sbitmap::GetAt as TagGet;
+/// Steps of a tag on its way back.
+pub use crate::sbitmap::PutAt as TagPut;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 
 mod tags;
 
-use super::{Call, Next, labels, lock, tag, trace_count};
+use super::{Call, Next, TagStage, labels, lock, tag, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::path::run::call_run;
@@ -142,6 +142,11 @@ impl ListPath {
     /// What is still to be offered; something was issued; it stopped for lack of a tag.
     pub(super) fn state(&self) -> (QueueList, bool, bool) {
         (self.list, self.moved, self.stop == Stop::NoTag)
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        let put = self.put.as_ref().map(TagStage::of_put);
+        self.get.stage().or(put)
     }
 
     /// The driver tag that is being put.

@@ -8,7 +8,7 @@ mod pull;
 
 use super::list::{ListPath, ListStep};
 use super::run::PullStep;
-use super::{Label, Next, labels};
+use super::{Label, Next, TagStage, labels};
 use crate::env::{Bit, Cpu, Effect, Env, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, RequestQueue};
@@ -98,6 +98,10 @@ impl PassPath {
     /// The hctx whose requests the list has.
     pub(super) fn list_hctx(&self) -> HctxId {
         self.of
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        self.pull.tag_stage()
     }
 
     /// What was picked and is not in the list.

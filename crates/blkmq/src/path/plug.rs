@@ -9,7 +9,7 @@ mod whole;
 
 use super::insert;
 use super::run::call_run;
-use super::{Label, Next, free_request, labels, lock, tag, trace_count};
+use super::{Label, Next, TagStage, free_request, labels, lock, tag, trace_count};
 use crate::elevator::{self, InsertStep};
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
@@ -159,6 +159,10 @@ pub struct PlugPath {
 }
 
 impl PlugPath {
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        self.get.stage()
+    }
+
     /// __blk_flush_plug() of the running task's plug: the list, then requests allocated ahead.
     pub fn unplug(queue: QueueId, why: Unplug) -> PlugPath {
         PlugPath {

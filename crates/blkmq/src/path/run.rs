@@ -7,7 +7,7 @@ use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::PassPath;
-use super::{Call, Label, Next, TagsInHand, labels, lock, set_places};
+use super::{Call, Label, Next, TagStage, TagsInHand, labels, lock, set_places};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -117,6 +117,14 @@ impl RunPath {
     /// The hctx that runs.
     pub fn hctx(&self) -> HctxId {
         self.hctx
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        let pulled = match &self.source {
+            Source::Sched(pass) => pass.tag_stage(),
+            Source::Ctx(_) | Source::None => None,
+        };
+        self.list.tag_stage().or(pulled)
     }
 
     pub(super) fn tags_in_hand(&self) -> Option<TagsInHand> {

@@ -3,6 +3,7 @@
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
 use super::fair::{self, Fair, FairStep};
+use super::label::{TagGet, TagPut, TagShare};
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -35,6 +36,45 @@ pub(super) enum Search {
     Map(Get),
     /// This tag was found in a set that queues share, and is still to be counted.
     Found(Tag),
+}
+
+/// Where the way to a tag, or the way back of one, stands within its label.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TagStage {
+    /// Before and behind the search, where queues share the tags.
+    Share(TagShare),
+    /// A search.
+    Get(TagGet),
+    /// A tag on its way back, and who is woken for it.
+    Put(TagPut),
+}
+
+impl TagStage {
+    /// Its name: `tag-get.search`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TagStage::Share(at) => at.name(),
+            TagStage::Get(at) => at.name(),
+            TagStage::Put(at) => at.name(),
+        }
+    }
+
+    /// Of a tag that goes back.
+    pub(super) fn of_put(put: &Put) -> TagStage {
+        TagStage::Put(put.stage())
+    }
+}
+
+impl Search {
+    /// The next step; none if the search only begins with it.
+    pub(super) fn stage(&self) -> Option<TagStage> {
+        match self {
+            Search::No => None,
+            Search::Fair(fair) => Some(TagStage::Share(fair.stage())),
+            Search::Map(get) => Some(TagStage::Get(get.stage())),
+            Search::Found(_) => Some(TagStage::Share(TagShare::Taken)),
+        }
+    }
 }
 
 /// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it

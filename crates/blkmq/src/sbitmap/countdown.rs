@@ -10,58 +10,27 @@ use crate::env::{Bit, Count, Cpu, Env, Hint};
 use crate::request::{HctxId, QueueId};
 use crate::rules::Countdown;
 
-/// Where a free that counts down stands, once it has found a queue with waiters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Counting {
-    /// Is the queue's count above zero (v6.1)?
-    Above,
-    /// The index was further back: store the queue that was found.
-    Point,
-    /// Count down.
-    Down,
-    /// Is anybody still in the queue (v6.1-rc)?
-    Left,
-    /// Read the count (4acb83417cad and later).
-    Read,
-    /// Take one, if nobody changed it.
-    Take,
-    /// Store the batch, if nobody changed the count (before v6.1).
-    Reset,
-    /// Under the lock of the queue: wake.
-    Wake,
-    /// Read the index.
-    Ahead,
-    /// Move it on, if nobody did.
-    Advance,
-    /// Store the batch (v6.1).
-    Refill,
-}
-
 impl Put {
     /// A queue with waiters is found.
     pub(super) fn found(&mut self, form: Countdown) -> PutStep {
         match form {
-            Countdown::PassesOver => self.then(Counting::Above),
+            Countdown::PassesOver => self.to(At::Above),
             _ => self.point(form),
         }
     }
 
     fn point(&mut self, form: Countdown) -> PutStep {
         if self.looked > 0 {
-            return self.then(Counting::Point);
+            return self.to(At::Point);
         }
         self.down(form)
     }
 
     fn down(&mut self, form: Countdown) -> PutStep {
-        self.then(match form {
-            Countdown::Spins | Countdown::PassesOver => Counting::Read,
-            _ => Counting::Down,
+        self.to(match form {
+            Countdown::Spins | Countdown::PassesOver => At::Read,
+            _ => At::Down,
         })
-    }
-
-    fn then(&mut self, at: Counting) -> PutStep {
-        self.to(At::Count(at))
     }
 
     /// From the choice of a queue on.
@@ -73,7 +42,7 @@ impl Put {
     /// One step.
     pub(super) fn count_down<E: Env>(
         &mut self,
-        at: Counting,
+        at: At,
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
@@ -82,79 +51,80 @@ impl Put {
         let count = &map.countdowns[self.queue as usize];
         let batch = map.wake_batch.get() as i32;
         match at {
-            Counting::Above => match count.read(cpu) {
+            At::Above => match count.read(cpu) {
                 0 => self.pass_over(map),
                 _ => self.point(form),
             },
-            Counting::Point => {
+            At::Point => {
                 map.wake_index.write(cpu, self.queue as i32);
                 self.looked = 0;
                 self.down(form)
             }
-            Counting::Down => {
+            At::Down => {
                 self.promised = count.add_return(cpu, -1);
                 match form {
                     Countdown::LeavesZero if self.promised < 0 => self.again(),
-                    Countdown::LeavesZero => self.then(Counting::Left),
+                    Countdown::LeavesZero => self.to(At::Left),
                     _ if self.promised > 0 => PutStep::Done,
-                    _ => self.then(Counting::Reset),
+                    _ => self.to(At::Reset),
                 }
             }
-            Counting::Left if !map.wait[self.queue as usize].active.test(cpu) => self.again(),
-            Counting::Left => self.taken(),
-            Counting::Read => {
+            At::Left if !map.wait[self.queue as usize].active.test(cpu) => self.again(),
+            At::Left => self.taken(),
+            At::Read => {
                 self.promised = count.read(cpu);
                 match self.promised {
                     0 => self.again(),
-                    _ => self.then(Counting::Take),
+                    _ => self.to(At::Take),
                 }
             }
-            Counting::Take if count.compare_exchange(cpu, self.promised, self.promised - 1) => {
+            At::Take if count.compare_exchange(cpu, self.promised, self.promised - 1) => {
                 self.promised -= 1;
                 self.taken()
             }
-            Counting::Take => self.then(Counting::Read),
-            Counting::Reset => {
+            At::Take => self.to(At::Read),
+            At::Reset => {
                 let next = match form {
                     Countdown::Adds => self.promised + batch,
                     _ => batch,
                 };
                 let won = count.compare_exchange(cpu, self.promised, next);
                 match won || form == Countdown::Adds {
-                    true => self.then(Counting::Ahead),
+                    true => self.to(At::Ahead),
                     false => self.again(),
                 }
             }
-            Counting::Wake | Counting::Ahead | Counting::Advance | Counting::Refill => {
+            At::WakeCounted | At::Ahead | At::Advance | At::Refill => {
                 self.move_on(at, form, map, cpu, out)
             }
+            at => unreachable!("{at:?} counts nothing down"),
         }
     }
 
     /// Waking, and what is set before or behind it.
     fn move_on<E: Env>(
         &mut self,
-        at: Counting,
+        at: At,
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> PutStep {
         match at {
-            Counting::Wake => {
+            At::WakeCounted => {
                 if self.wake_queue(map, cpu, out).is_none() {
                     return PutStep::Step;
                 }
                 match resets_first(form) {
                     true => PutStep::Done,
-                    false => self.then(Counting::Ahead),
+                    false => self.to(At::Ahead),
                 }
             }
-            Counting::Ahead => {
+            At::Ahead => {
                 self.looked = map.wake_index.read(cpu) as u32;
-                self.then(Counting::Advance)
+                self.to(At::Advance)
             }
-            Counting::Advance => {
+            At::Advance => {
                 let (old, queues) = (self.looked, map.wait.len() as u32);
                 let next = (old + 1) % queues;
                 map.wake_index
@@ -162,7 +132,7 @@ impl Put {
                 self.looked = 0;
                 match resets_first(form) {
                     true => self.rouse(),
-                    false => self.then(Counting::Refill),
+                    false => self.to(At::Refill),
                 }
             }
             _ => {
@@ -183,7 +153,7 @@ impl Put {
 
     fn rouse(&mut self) -> PutStep {
         self.promised = 0;
-        self.to(At::Count(Counting::Wake));
+        self.to(At::WakeCounted);
         PutStep::Lock(self.queue)
     }
 

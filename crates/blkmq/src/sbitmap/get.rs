@@ -3,10 +3,11 @@
 
 use super::{SbWord, Sbitmap};
 use crate::env::{Cpu, Env, Lock, Word};
+use crate::path::label::stages;
 
+stages! {
 /// Where a search stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum At {
+pub enum At in "tag-get" {
     /// Look for a zero bit in the current word.
     Search,
     /// Under swap_lock: are there freed bits to merge back?
@@ -21,6 +22,7 @@ enum At {
     RunMerge,
     /// Batch: take a run of bits.
     Run,
+}
 }
 
 /// A search for a free bit.
@@ -88,6 +90,11 @@ impl Get {
     /// True if this label only computes or searches one word (not under a lock).
     pub fn wraps<E: Env>(&self, map: &Sbitmap<E>) -> bool {
         self.shallow.is_some() || !map.round_robin
+    }
+
+    /// The next step.
+    pub fn stage(&self) -> At {
+        self.at
     }
 
     /// One step.

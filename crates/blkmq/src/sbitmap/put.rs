@@ -2,16 +2,16 @@
 //! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up() (6.1.192, 6.12.117).
 
 use super::Sbitmap;
-use super::countdown::Counting;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
+use crate::path::label::stages;
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
 use crate::time::Duration;
 
+stages! {
 /// Where a free stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum At {
+pub enum At in "tag-put" {
     /// Set the bit in `cleared` (single), or clear bits of the word (batch).
     Clear,
     /// Is anybody waiting?
@@ -32,8 +32,29 @@ pub(super) enum At {
     Wake,
     /// Store the next queue.
     Store,
-    /// Before v6.2, `countdown.rs`.
-    Count(Counting),
+    /// Before v6.2 (`countdown.rs`): is the queue's count above zero (v6.1)?
+    Above,
+    /// The index was further back: store the queue that was found.
+    Point,
+    /// Count down.
+    Down,
+    /// Is anybody still in the queue (v6.1-rc)?
+    Left,
+    /// Read the count (4acb83417cad and later).
+    Read,
+    /// Take one, if nobody changed it.
+    Take,
+    /// Store the batch, if nobody changed the count (before v6.1).
+    Reset,
+    /// Under the lock of the queue: wake.
+    WakeCounted,
+    /// Read the index.
+    Ahead,
+    /// Move it on, if nobody did.
+    Advance,
+    /// Store the batch (v6.1).
+    Refill,
+}
 }
 
 /// A free of one bit, or only the waking for bits freed otherwise.
@@ -100,6 +121,11 @@ impl Put {
         (self.at == At::Clear).then_some(self.bit)
     }
 
+    /// The next step.
+    pub fn stage(&self) -> At {
+        self.at
+    }
+
     /// One step. `out` hears of an hctx that was taken out of its line, still under the lock.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
@@ -158,14 +184,14 @@ impl Put {
                 PutStep::Lock(self.queue)
             }
             At::Wake => self.wake_one_queue(map, scan, cpu, out),
-            At::Count(counting) => match scan {
-                WakeScan::Countdown(form) => self.count_down(counting, form, map, cpu, out),
-                _ => unreachable!("{counting:?} counts down"),
-            },
             At::Store => {
                 map.wake_index.write(cpu, self.queue as i32);
                 PutStep::Done
             }
+            counting => match scan {
+                WakeScan::Countdown(form) => self.count_down(counting, form, map, cpu, out),
+                _ => unreachable!("{counting:?} counts down"),
+            },
         }
     }
 

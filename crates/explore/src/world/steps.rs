@@ -2,11 +2,11 @@
 
 use core::ops::ControlFlow;
 
-use super::{Context, Fixed, Outside, Pending, Phase, Slot, World};
+use super::{Context, Fixed, Outside, Pending, Phase, Ran, Slot, World};
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
 use blkmq::env::{Cpu, Solo};
 use blkmq::path::label::Submit;
-use blkmq::path::{Call, Frame, Label, Next};
+use blkmq::path::{Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
@@ -25,7 +25,7 @@ pub(super) struct Steps<'a> {
     /// Which way what it wanted goes, until it has gone.
     way: Option<u8>,
     /// The labels that ran.
-    log: &'a mut Vec<Label>,
+    log: &'a mut Vec<Ran>,
     /// It had a lock before the label.
     locked: bool,
     /// A label touched something that others change or see.
@@ -40,7 +40,7 @@ impl World {
         index: usize,
         wanted: Next,
         way: Option<u8>,
-        log: &mut Vec<Label>,
+        log: &mut Vec<Ran>,
     ) -> bool {
         let (before, rest) = self.contexts.split_at_mut(index);
         let (this, behind) = rest.split_first_mut().expect("the context is there");
@@ -106,9 +106,10 @@ impl Driver for Steps<'_> {
     type Stop = ();
 
     fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
-        let Some(label) = at.stack.last().map(Frame::label) else {
+        let Some(frame) = at.stack.last() else {
             return ControlFlow::Continue(());
         };
+        let (label, stage) = (frame.label(), frame.tag_stage());
         if !self.log.is_empty() && self.ends_step() {
             return self.stop(Phase::Ready);
         }
@@ -117,7 +118,7 @@ impl Driver for Steps<'_> {
             *self.woken = false;
         }
         self.locked = at.cpu.locks_held() > 0;
-        self.log.push(label);
+        self.log.push(Ran { label, stage });
         ControlFlow::Continue(())
     }
 
@@ -168,7 +169,7 @@ impl Driver for Steps<'_> {
             return false;
         }
         let last = self.log.last();
-        !last.is_some_and(|&label| self.fixed.drops_call(label))
+        !last.is_some_and(|ran| self.fixed.drops_call(ran.label))
     }
 
     /// The answer is a step of its own.

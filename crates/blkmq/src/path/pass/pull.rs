@@ -8,7 +8,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Env, Slab};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::path::label::Label;
-use crate::path::tag::{self, TagStep};
+use crate::path::tag::{self, TagStage, TagStep};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, RequestId};
 use crate::rules::Pull as PullRule;
@@ -67,6 +67,10 @@ impl Pull {
     #[inline]
     pub(super) fn label(&self) -> Option<Label> {
         self.call.label()
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        self.get.stage()
     }
 
     /// The budget of a call that gave nothing.

@@ -6,7 +6,7 @@
 
 use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap};
-use crate::path::{Next, Traced, labels, list, lock, trace_rq};
+use crate::path::{Next, TagStage, Traced, labels, list, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
@@ -50,6 +50,10 @@ impl RequeueRequest {
     }
 
     /// The driver tag that is being put, and of which hctx.
+    pub(in crate::path) fn tag_stage(&self) -> Option<TagStage> {
+        self.put.as_ref().map(TagStage::of_put)
+    }
+
     pub(in crate::path) fn tag_in_hand(&self) -> (HctxId, Option<u32>) {
         (self.hctx, self.put.and_then(|put| put.bit_in_hand()))
     }

@@ -8,7 +8,7 @@ use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::run::call_run;
 use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
-use crate::path::{Call, Next, TagsInHand, lock};
+use crate::path::{Call, Next, TagStage, TagsInHand, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::{Fix, FlushData};
@@ -124,6 +124,11 @@ impl SubmitPath {
         let index = &q.hctx(self.hctx).wait_index;
         self.ws = index.get();
         index.put((self.ws + 1) % queues);
+    }
+
+    pub(in crate::path) fn tag_stage(&self) -> Option<TagStage> {
+        let put = self.put.as_ref().map(TagStage::of_put);
+        self.search.stage().or(put)
     }
 
     /// A driver tag that was found in a set that queues share, and that no request has yet.
