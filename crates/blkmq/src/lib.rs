@@ -15,6 +15,7 @@ pub mod elevator;
 pub mod env;
 pub mod list;
 pub mod merge;
+mod names;
 pub mod path;
 pub mod queue;
 pub mod request;

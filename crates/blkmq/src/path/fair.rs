@@ -3,9 +3,9 @@
 //! Kernel: __blk_mq_tag_busy() in block/blk-mq-tag.c, hctx_may_queue() and the counting of active
 //! requests in block/blk-mq.h (6.1.192, 6.12.117).
 
-use super::label::stages;
 use super::{Next, lock};
 use crate::env::{Bit, Count, Cpu, Env, Lock};
+use crate::names::stages;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::Fix;
@@ -68,7 +68,7 @@ impl Default for Fair {
 
 impl Fair {
     /// The next step.
-    pub(super) fn stage(&self) -> At {
+    pub(super) fn stage(self) -> At {
         self.at
     }
 

@@ -12,7 +12,9 @@
 //! names out of files are looked up with [`Label::by_name`].
 //!
 //! A label under which a part goes many ways, as a search for a tag does, has steps within
-//! ([`stages!`]): they have names and types and no number, as the label has the price.
+//! (`names.rs`): they have names and types and no number, as the label has the price.
+
+use crate::names::Group;
 
 /// A label of any path, numbered densely.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -47,51 +49,11 @@ impl Label {
     }
 }
 
-/// What [`labels!`] makes of an enum.
-pub(crate) trait Group: Copy {
-    /// Name of the group.
-    const NAME: &'static str;
-    /// Names of the labels with that of the group, in order.
-    const NAMES: &'static [&'static str];
-}
-
 /// Where the list puts a group.
 pub(crate) trait Numbered: Group {
     /// Number of its first label.
     const BASE: usize;
 }
-
-/// Declares steps that have names and no numbers: an enum and the names of its variants.
-macro_rules! stages {
-    (
-        $(#[$meta:meta])*
-        $vis:vis enum $At:ident in $group:literal {
-            $($(#[doc = $doc:literal])+ $variant:ident,)+
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        $vis enum $At { $($(#[doc = $doc])+ $variant,)+ }
-
-        impl $crate::path::label::Group for $At {
-            const NAME: &'static str = $group;
-            const NAMES: &'static [&'static str] = &[$({
-                const LEN: usize = $crate::path::label::length($group, stringify!($variant));
-                const NAME: [u8; LEN] =
-                    $crate::path::label::spell($group, stringify!($variant));
-                $crate::path::label::as_str(&NAME)
-            },)+];
-        }
-
-        impl $At {
-            /// Group and step: `tag-get.search`.
-            pub const fn name(self) -> &'static str {
-                <$At as $crate::path::label::Group>::NAMES[self as usize]
-            }
-        }
-    };
-}
-pub(crate) use stages;
 
 /// Declares the labels of one path: steps with numbers.
 macro_rules! labels {
@@ -99,7 +61,7 @@ macro_rules! labels {
         $(#[$meta:meta])*
         $vis:vis enum $At:ident in $group:literal { $($variants:tt)+ }
     ) => {
-        $crate::path::label::stages! {
+        $crate::names::stages! {
             $(#[$meta])*
             $vis enum $At in $group { $($variants)+ }
         }
@@ -115,56 +77,6 @@ macro_rules! labels {
     };
 }
 pub(crate) use labels;
-
-/// Bytes of `group.variant` with the variant in kebab case.
-pub(crate) const fn length(group: &str, variant: &str) -> usize {
-    kebab_length(variant) + group.len() + 1
-}
-
-const fn kebab_length(variant: &str) -> usize {
-    let variant = variant.as_bytes();
-    let mut length = variant.len();
-    let mut at = 1;
-    while at < variant.len() {
-        if variant[at].is_ascii_uppercase() {
-            length += 1;
-        }
-        at += 1;
-    }
-    length
-}
-
-/// Those bytes: `list.wait-run` of `list` and `WaitRun`.
-pub(crate) const fn spell<const LEN: usize>(group: &str, variant: &str) -> [u8; LEN] {
-    let (group, variant) = (group.as_bytes(), variant.as_bytes());
-    let mut name = [b'.'; LEN];
-    let mut to = 0;
-    while to < group.len() {
-        name[to] = group[to];
-        to += 1;
-    }
-    to += 1;
-    let mut at = 0;
-    while at < variant.len() {
-        if variant[at].is_ascii_uppercase() && at > 0 {
-            name[to] = b'-';
-            to += 1;
-        }
-        name[to] = variant[at].to_ascii_lowercase();
-        to += 1;
-        at += 1;
-    }
-    assert!(to == LEN, "length() counted otherwise");
-    name
-}
-
-/// A name out of its bytes.
-pub(crate) const fn as_str(name: &'static [u8]) -> &'static str {
-    match core::str::from_utf8(name) {
-        Ok(name) => name,
-        Err(_) => panic!("identifiers of labels are ASCII"),
-    }
-}
 
 /// `DdInsert` stands for the group `dd-insert`.
 const fn stands_for(variant: &str, group: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use super::{SbWord, Sbitmap};
 use crate::env::{Cpu, Env, Lock, Word};
-use crate::path::label::stages;
+use crate::names::stages;
 
 stages! {
 /// Where a search stands.

@@ -3,7 +3,7 @@
 
 use super::Sbitmap;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
-use crate::path::label::stages;
+use crate::names::stages;
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
