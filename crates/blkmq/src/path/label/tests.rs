@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 
 #[test]
 fn a_name_is_the_group_and_the_variant_in_kebab_case() {
-    assert_eq!(super::length("list", "WaitARun"), 15);
-    assert_eq!(&super::spell::<15>("list", "WaitARun"), b"list.wait-a-run");
+    assert_eq!(crate::names::length("list", "WaitARun"), 15);
+    assert_eq!(
+        &crate::names::spell::<15>("list", "WaitARun"),
+        b"list.wait-a-run"
+    );
     assert_eq!(Submit::Enter.label().name(), "submit.enter");
     assert_eq!(List::TagInLine.label().name(), "list.tag-in-line");
     assert_eq!(Run::Ctx.label().parts(), ("run", "ctx"));
