@@ -54,6 +54,8 @@ pub struct Command {
     pub last: bool,
     /// Budget token, where the driver has budgets.
     pub budget: Option<u32>,
+    /// What queue_rq took since blk_mq_start_request().
+    pub since_start: Duration,
 }
 
 /// The driver's answer (blk_status_t of queue_rq).

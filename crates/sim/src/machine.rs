@@ -9,9 +9,12 @@ mod bound;
 mod cpu;
 mod effects;
 mod fio;
+mod handed;
 mod irq;
 mod lines;
 mod numbers;
+#[cfg(test)]
+mod order;
 mod replay;
 mod setup;
 mod stall;
@@ -269,7 +272,7 @@ impl Simulator {
                 let (task, generation) = (TaskId(of.whom()), of.detail());
                 if self.tasks[task.index()].generation == generation {
                     let cpu = self.tasks[task.index()].cpu;
-                    self.wake(task, cpu);
+                    self.wake(task, cpu, SimTime::ZERO);
                 }
             }
         }

@@ -103,6 +103,7 @@ impl Loop {
                 polled: self.polled,
                 last: self.free.is_empty(),
                 budget,
+                since_start: Duration::ZERO,
             };
             let reply = self.device.queue_rq(&command, self.now, &mut self.out);
             if reply.verdict != Verdict::Accepted {

@@ -55,6 +55,23 @@ fn a_run_is_a_capture_that_the_model_predicts() {
     }
 }
 
+/// Completions that other CPUs end are in the trace behind their D, so every I/O has a whole life.
+#[test]
+fn a_replay_of_a_contended_run_drops_nothing() {
+    let place = Place::new();
+    let run = "run mq-deadline-scaling --runtime 2ms --blktrace trace --json=run.json";
+    let run: Vec<&str> = run.split(' ').collect();
+    assert_eq!(place.blksim(&run).code, Some(0));
+    let report = std::fs::read_to_string(place.path("run.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let replayed = json(&place.blksim(&["replay", "trace", "--json"]));
+    assert_eq!(replayed["ios"], report["blksim"]["all_ios"]);
+    let notes = replayed.to_string();
+    for drop in ["without C", "not replayed", "none that the capture issued"] {
+        assert!(!notes.contains(drop), "{drop}: {notes}");
+    }
+}
+
 #[test]
 fn settings_of_the_run_are_in_its_folder() {
     let place = Place::new();

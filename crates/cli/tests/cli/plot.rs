@@ -190,6 +190,37 @@ fn check_lives(events: &[Value]) -> usize {
     ios
 }
 
+/// Places of each arrow in the order of the file, which is that of an I/O's life, have increasing
+/// times; the number of arrows.
+fn check_flows(events: &[Value]) -> usize {
+    let mut places: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for event in events {
+        if ["s", "t", "f"].contains(&event["ph"].as_str().unwrap()) {
+            let id = event["id"].as_u64().unwrap();
+            places.entry(id).or_default().push(span(event).0);
+        }
+    }
+    for (id, times) in &places {
+        assert!(times.is_sorted_by(|a, b| a < b), "I/O {id}: {times:?}");
+    }
+    places.len()
+}
+
+/// Half of the completions go to another CPU than the one that issued the request.
+#[test]
+fn arrows_of_a_trace_point_ahead_in_time() {
+    let place = Place::new();
+    let run = "run mq-deadline-scaling --runtime 1ms --trace-perfetto t.json";
+    let run: Vec<&str> = run.split(' ').collect();
+    assert_eq!(place.blksim(&run).code, Some(0));
+    let mut trace = json(&place, "t.json");
+    let events = trace["traceEvents"].as_array_mut().unwrap();
+    assert!(check_flows(events) > 500);
+    let end = events.iter_mut().rfind(|event| event["ph"] == "f").unwrap();
+    end["ts"] = Value::from(0);
+    assert!(std::panic::catch_unwind(|| check_flows(events)).is_err());
+}
+
 #[test]
 fn a_trace_parses_nests_and_stays_in_its_window() {
     let place = small();
@@ -210,6 +241,7 @@ fn a_trace_parses_nests_and_stays_in_its_window() {
         assert_eq!(cpus["args"]["name"], format!("CPUs, {origin}"));
         check_nesting(events);
         assert!(check_lives(events) > 10);
+        check_flows(events);
         for event in events.iter().filter(|event| event["ph"] == "X") {
             let span = span(event);
             assert!(span.0 < to && span.1 > from, "{event}");

@@ -309,6 +309,7 @@ impl Bench {
             polled,
             last: !more && !self.mute,
             budget,
+            since_start: Duration::ZERO,
         };
         let reply = self.device.queue_rq(&command, self.now, &mut self.out);
         if reply.verdict == Verdict::Accepted {

@@ -88,11 +88,13 @@ impl Device for CapturedDevice {
             Taken::Near(_) => self.counts.near += 1,
             Taken::Mean(_) => self.counts.mean += 1,
         }
-        self.timers.arm(command.rq, now + taken.time());
+        // The captured time counts from D, before the rest of queue_rq.
+        let after = Duration(taken.time().0.saturating_sub(command.since_start.0));
+        self.timers.arm(command.rq, now + after);
         self.holds[command.rq.0 as usize] = command.budget.is_some() && self.budget > 0;
         self.in_flight += 1;
         out.push(Action::Interrupt {
-            after: taken.time(),
+            after,
             cpu: command.cpu,
             vector: command.rq.0,
         });

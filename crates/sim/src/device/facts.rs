@@ -56,6 +56,8 @@ pub struct Ops {
 pub struct Charges {
     /// queue_rq.
     pub queue_rq: Step,
+    /// It calls blk_mq_start_request() before that work, not behind it.
+    pub starts_first: bool,
     /// Then: starting a timer for each command.
     pub timer: Option<Step>,
     /// Then, with the last one: the doorbell.

@@ -49,7 +49,7 @@ const REFUSED: Reply = Reply {
 #[derive(Debug)]
 struct PollQueue {
     /// Issued, not yet seen by a poller.
-    issued: VecDeque<RequestId>,
+    issued: VecDeque<(SimTime, RequestId)>,
     /// What the current pass found when it began: a poller takes the whole list once and leaves
     /// later arrivals to the next pass.
     taken: VecDeque<RequestId>,
@@ -127,7 +127,7 @@ impl Device for NullBlk {
         }
         match polled {
             Some(index) => {
-                self.poll_queues[index].issued.push_back(command.rq);
+                self.poll_queues[index].issued.push_back((now, command.rq));
                 self.in_flight += 1;
             }
             None => self.complete(command, now, out),
@@ -172,11 +172,17 @@ impl Device for NullBlk {
         })
     }
 
-    fn poll(&mut self, hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
+    fn poll(&mut self, hctx: HctxId, now: SimTime, _out: &mut Actions) -> Option<Found> {
         let queue = &mut self.poll_queues[self.layout.polled_index(hctx)?];
         if !queue.in_pass {
             assert!(queue.taken.is_empty(), "a pass ends when nothing is left");
-            core::mem::swap(&mut queue.issued, &mut queue.taken);
+            // Not what a CPU has issued that is ahead of this one.
+            while let Some(&(at, rq)) = queue.issued.front()
+                && at <= now
+            {
+                queue.taken.push_back(rq);
+                queue.issued.pop_front();
+            }
             queue.in_pass = true;
         }
         let Some(rq) = queue.taken.pop_front() else {

@@ -48,6 +48,7 @@ pub(super) fn facts(plan: &StackedPlan) -> Facts {
         charges: Charges {
             // The clone with its bio.
             queue_rq: Step::Bio,
+            starts_first: true,
             timer: None,
             last: None,
             commit: None,

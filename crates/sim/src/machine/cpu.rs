@@ -11,6 +11,8 @@ use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
 use blkmq::time::SimTime;
 
+use super::handed::Handed;
+use super::task::Ready;
 use super::task::TaskId;
 
 /// What interrupts what.
@@ -152,6 +154,16 @@ pub(super) enum IrqStage {
     Leave,
 }
 
+/// A completion for the block softirq.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) queue: QueueId,
+    pub(super) rq: RequestId,
+    pub(super) status: Status,
+    /// An interrupt to the CPU was sent for it.
+    pub(super) announced: bool,
+}
+
 /// A CPU.
 ///
 /// In the order in which it is used: what every stretch touches lies on few cache lines of the
@@ -174,10 +186,10 @@ pub(super) struct CpuState {
     /// The other thread of the core did real work when this CPU was last run.
     pub(super) shared: bool,
     in_softirq: bool,
-    pub(super) softirq_raised: bool,
     /// An inter-processor interrupt waits to be taken.
     pub(super) ipi: bool,
-    pub(super) runqueue: VecDeque<TaskId>,
+    /// Tasks that wait for it, the next one first.
+    pub(super) runqueue: VecDeque<Ready>,
     pub(super) spin_ps: u64,
     pub(super) task_spin_ps: u64,
     pub(super) current: Option<TaskId>,
@@ -187,8 +199,8 @@ pub(super) struct CpuState {
     pub(super) levels: [LevelState; 3],
     /// Interrupts that wait to be taken: disk and vector.
     pub(super) irqs: VecDeque<(DeviceId, u32)>,
-    /// Completions for the block softirq, with their disks.
-    pub(super) softirq_list: VecDeque<(QueueId, RequestId, Status)>,
+    /// Completions for the block softirq.
+    pub(super) softirq_list: Handed<Ended>,
     /// Completions of the interrupt's batch, with their queues, last added first.
     pub(super) batch: Vec<(QueueId, RequestId)>,
     pub(super) slice_end: SimTime,
@@ -196,6 +208,8 @@ pub(super) struct CpuState {
     pub(super) switches: u64,
     /// `mode_ps` when the running task came here, and what it spun since.
     task_from: TaskUsage,
+    /// The earliest time of its next trace record.
+    pub(super) next_record: SimTime,
 }
 
 impl CpuState {
@@ -211,8 +225,7 @@ impl CpuState {
             irq: IrqStage::None,
             irqs: VecDeque::with_capacity(room),
             ipi: false,
-            softirq_list: VecDeque::with_capacity(room),
-            softirq_raised: false,
+            softirq_list: Handed::with_capacity(room),
             batch: Vec::with_capacity(room),
             shared: false,
             irq_off: 0,
@@ -225,6 +238,7 @@ impl CpuState {
             idle_ps: 0,
             switches: 0,
             task_from: TaskUsage::default(),
+            next_record: SimTime::ZERO,
             task_spin_ps: 0,
         }
     }
@@ -257,6 +271,11 @@ impl CpuState {
         self.find_level();
     }
 
+    /// The block softirq has something to do.
+    pub(super) fn softirq_raised(&self) -> bool {
+        !self.softirq_list.is_empty() && self.softirq_list.is_due(self.at())
+    }
+
     fn find_level(&mut self) {
         self.level = if self.irq != IrqStage::None {
             Level::Hardirq
@@ -269,6 +288,30 @@ impl CpuState {
 
     pub(super) fn level_state(&mut self) -> &mut LevelState {
         &mut self.levels[self.level as usize]
+    }
+
+    /// The next task that waits for it and was woken by now.
+    pub(super) fn first_ready(&self) -> Option<TaskId> {
+        let first = self.runqueue.front()?;
+        let now = self.at();
+        if first.at <= now {
+            return Some(first.task);
+        }
+        let ready = self.runqueue.iter().find(|ready| ready.at <= now);
+        ready.map(|ready| ready.task)
+    }
+
+    /// Takes that task.
+    pub(super) fn take_ready(&mut self) -> Option<TaskId> {
+        let first = self.runqueue.front()?;
+        let now = self.at();
+        let ready = if first.at <= now {
+            self.runqueue.pop_front()
+        } else {
+            let index = self.runqueue.iter().position(|ready| ready.at <= now)?;
+            self.runqueue.remove(index)
+        };
+        ready.map(|ready| ready.task)
     }
 
     /// Its own time.

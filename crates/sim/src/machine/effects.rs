@@ -5,8 +5,9 @@ use blkmq::env::{Answer, Slab};
 use blkmq::path::{ClonePath, CompleteOn, CompletePath, Frame, RequeueRequest};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 
+use super::cpu::Ended;
 use super::numbers::Above;
 use super::task::TaskId;
 use super::{Event, Of, Simulator, class};
@@ -25,14 +26,19 @@ impl Simulator {
         }
     }
 
-    /// Hands the trace points of a label to the recorder.
+    /// Hands the trace points of a label to the recorder: the first at the label's beginning, the
+    /// others spread over it. Each takes the clock of its CPU a nanosecond later at least, as it
+    /// does in a kernel.
     pub(super) fn note_trace(&mut self, id: CpuId) {
         let cpu = &mut self.cpus[usize::from(id.0)];
         let task = cpu.current.map_or(0, |task| task.0 + 1);
-        for point in cpu.env.trace.drain(..) {
-            self.recorder
-                .trace
-                .push((cpu.env.traced_at, id, task, point));
+        let (from, to) = (cpu.env.traced_at, cpu.at());
+        let count = cpu.env.trace.len() as u64;
+        for (index, point) in (0..).zip(cpu.env.trace.drain(..)) {
+            let at = from + Duration(to.since(from).0 * index / count);
+            let at = at.max(cpu.next_record);
+            cpu.next_record = at + Duration(1);
+            self.recorder.trace.push((at, id, task, point));
         }
     }
 
@@ -100,7 +106,10 @@ impl Simulator {
     #[inline(never)]
     pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
         let queue = self.asking(id);
-        let command = {
+        let device = self.numbers.device_of(queue);
+        let charges = self.charges(device);
+        let started = self.charge_queue_rq(id, charges, last);
+        let mut command = {
             let pool = self.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
             Command {
@@ -114,23 +123,25 @@ impl Simulator {
                 polled: r.polled,
                 last,
                 budget: r.budget,
+                since_start: Duration::ZERO,
             }
         };
-        let device = self.numbers.device_of(queue);
-        let charges = self.charges(device);
-        self.charge_queue_rq(id, charges, last);
         if let Some(pair) = charges.pair {
             self.touch_submission_queue(id, queue, command.hctx, pair);
         }
         let at = self.at(id);
+        command.since_start = at.since(started);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
         let called = &mut self.devices[device.index()];
         called.now = called.now.max(at);
         let reply = called.device.queue_rq(&command, called.now, &mut actions);
         if reply.started {
-            let cpu = &mut self.cpus[usize::from(id.0)];
-            self.mq.start_request(queue, rq, &mut cpu.env);
-            self.replay_issued(id, rq, at);
+            let env = &mut self.cpus[usize::from(id.0)].env;
+            // Its work behind the start is charged already.
+            let end = core::mem::replace(&mut env.at_ps, started.0 * 1000);
+            self.mq.start_request(queue, rq, env);
+            env.at_ps = end;
+            self.replay_issued(id, rq, started);
             let cpu = &mut self.cpus[usize::from(id.0)];
             if reply.verdict == Verdict::Accepted {
                 let disk = self.numbers.disk_of(queue);
@@ -160,9 +171,13 @@ impl Simulator {
         }
     }
 
-    /// The driver's own work in queue_rq.
-    fn charge_queue_rq(&mut self, id: CpuId, charges: Charges, last: bool) {
+    /// The driver's own work in queue_rq. Returns when it calls blk_mq_start_request().
+    fn charge_queue_rq(&mut self, id: CpuId, charges: Charges, last: bool) -> SimTime {
+        let mut started = self.at(id);
         self.charge(id, charges.queue_rq);
+        if !charges.starts_first {
+            started = self.at(id);
+        }
         if let Some(step) = charges.timer {
             self.charge(id, step);
         }
@@ -171,6 +186,7 @@ impl Simulator {
         {
             self.charge(id, step);
         }
+        started
     }
 
     /// What the work of a device's driver costs.
@@ -230,7 +246,7 @@ impl Simulator {
                 Action::StopQueues => self.set_stopped(queue, cpu, true),
                 Action::StartQueues => {
                     self.set_stopped(queue, cpu, false);
-                    self.run_queues(queue, cpu, blkmq::time::Duration::ZERO);
+                    self.run_queues(queue, cpu, Duration::ZERO);
                 }
                 Action::RunQueues { delay } => self.run_queues(queue, cpu, delay),
             }
@@ -253,7 +269,7 @@ impl Simulator {
         env.meter.take();
     }
 
-    fn run_queues(&mut self, queue: QueueId, cpu: Option<CpuId>, delay: blkmq::time::Duration) {
+    fn run_queues(&mut self, queue: QueueId, cpu: Option<CpuId>, delay: Duration) {
         let id = cpu.unwrap_or(CpuId(0));
         for hctx in 0..self.mq.queue(queue).hctxs.len() as u16 {
             self.kick(id, queue, HctxId(hctx), delay, delay.0 > 0);
@@ -327,12 +343,20 @@ impl Simulator {
 
     /// Puts a completion on a CPU's softirq list.
     fn redirect(&mut self, queue: QueueId, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
+        let at = self.at(from);
+        let ended = Ended {
+            queue,
+            rq,
+            status,
+            announced: false,
+        };
         let target = self.cpu_mut(to);
-        let first = target.softirq_list.is_empty();
-        target.softirq_list.push_back((queue, rq, status));
-        target.softirq_raised = true;
-        if !first || (from == to && !self.cpu(to).is_idle()) {
+        let first = target.softirq_list.give(at, ended);
+        if !first || (from == to && !target.is_idle()) {
             return;
+        }
+        if let Some(ended) = target.softirq_list.first_mut() {
+            ended.announced = true;
         }
         if from != to {
             self.charge(from, Step::IpiSend);
@@ -428,7 +452,7 @@ impl Machine for OnCpu<'_> {
 
     fn wake(&mut self, waiter: WaiterId) {
         self.sim.charge(self.id, Step::Wake);
-        self.sim.wake(TaskId(waiter.0), self.id);
+        self.sim.wake(TaskId(waiter.0), self.id, SimTime::ZERO);
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) struct FioTask {
     in_flight: u32,
     /// Which of its files it polls next.
     polled: usize,
-    done: VecDeque<u32>,
+    done: VecDeque<(SimTime, u32)>,
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
     draining: bool,
@@ -147,6 +147,40 @@ impl FioTask {
         self.in_flight + self.prepared.len() as u32 >= self.plan.iodepth
     }
 
+    /// An I/O is complete; earlier ones, of a CPU that is behind, may be noted later.
+    fn note_done(&mut self, at: SimTime, slot: u32) {
+        match self.done.back() {
+            Some(&(last, _)) if last > at => {
+                let index = self.done.partition_point(|&(other, _)| other <= at);
+                self.done.insert(index, (at, slot));
+            }
+            _ => self.done.push_back((at, slot)),
+        }
+    }
+
+    /// Since when at least so many completions wait to be taken; `None`: fewer do.
+    fn done_from(&self, count: u32) -> Option<SimTime> {
+        match count {
+            0 => Some(SimTime::ZERO),
+            _ => self.done.get(count as usize - 1).map(|&(at, _)| at),
+        }
+    }
+
+    /// At least so many completions wait to be taken at `now`.
+    fn has_done(&self, count: u32, now: SimTime) -> bool {
+        self.done_from(count).is_some_and(|from| from <= now)
+    }
+
+    /// Takes the first of them, if it was complete by `now`.
+    fn take_done(&mut self, now: SimTime) -> Option<u32> {
+        let &(at, slot) = self.done.front()?;
+        if at > now {
+            return None;
+        }
+        self.done.pop_front();
+        Some(slot)
+    }
+
     /// Completions that the next look waits for.
     fn reap_min(&self) -> u32 {
         let min = self.plan.batch_complete_min.min(self.in_flight);
@@ -204,8 +238,10 @@ impl Simulator {
             Stage::Reap => self.reap(id, fio),
             Stage::Woken => {
                 self.charge_as(id, Step::UringWait, Mode::System);
-                if (fio.done.len() as u32) < fio.waiting_for {
-                    return Turn::Sleep;
+                match fio.done_from(fio.waiting_for) {
+                    None => return Turn::Sleep,
+                    Some(from) if from > self.at(id) => return Turn::Pause(from),
+                    Some(_) => {}
                 }
                 fio.waiting_for = 0;
                 fio.stage = Stage::Reap;
@@ -362,14 +398,15 @@ impl Simulator {
             unreachable!("only fio threads own I/Os")
         };
         if status == Status::Again {
+            let at = self.at(id);
             let worker = fio
                 .worker
                 .expect("only io_uring asks not to wait, and it has a worker");
             if let Program::IoWorker(io_worker) = &mut self.tasks[worker.index()].program {
-                io_worker.queue.push_back(slot);
+                io_worker.queue.give(at, slot);
             }
             self.charge(id, Step::Wake);
-            self.wake(worker, id);
+            self.wake(worker, id, SimTime::ZERO);
             return;
         }
         let step = match fio.plan.engine {
@@ -387,17 +424,20 @@ impl Simulator {
         let io = &mut fio.slots[slot as usize];
         io.status = status;
         io.completed = at;
-        fio.done.push_back(slot);
-        let enough = fio.waiting_for > 0 && fio.done.len() as u32 >= fio.waiting_for;
-        if enough && self.tasks[task.index()].state == State::Sleeping {
+        fio.note_done(at, slot);
+        if fio.waiting_for > 0
+            && let Some(from) = fio.done_from(fio.waiting_for)
+            && self.tasks[task.index()].state == State::Sleeping
+        {
             self.charge(id, Step::Wake);
-            self.wake(task, id);
+            self.wake(task, id, from);
         }
     }
 
     fn reap(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         let min = fio.reap_min();
-        if (fio.done.len() as u32) < min {
+        let now = self.at(id);
+        if !fio.has_done(min, now) {
             if fio.plan.polled {
                 fio.stage = Stage::Poll;
                 return Turn::Again;
@@ -408,14 +448,14 @@ impl Simulator {
             fio.stage = Stage::Woken;
             return Turn::Again;
         }
-        let take = fio
-            .done
-            .len()
-            .min(fio.plan.batch_complete_max.max(1) as usize);
+        let max = fio.plan.batch_complete_max.max(1);
         let was_full = fio.full();
-        for _ in 0..take {
-            let slot = fio.done.pop_front().expect("counted");
+        let mut take = 0;
+        while take < max
+            && let Some(slot) = fio.take_done(now)
+        {
             self.reap_one(id, fio, slot);
+            take += 1;
         }
         let low = fio.in_flight <= fio.plan.iodepth_low;
         let again = fio.draining && fio.in_flight > 0;
@@ -481,7 +521,8 @@ impl Simulator {
         }
         let hctx = self.mq.set_of(queue).hctx_for(id, Op::Read, true);
         let mut found = None;
-        self.with_device(device, Some(id), |device, now, out| {
+        let now = self.at(id);
+        self.with_device(device, Some(id), |device, _, out| {
             found = device.poll(hctx, now, out);
         });
         match found {
@@ -491,7 +532,7 @@ impl Simulator {
             }
             None => {
                 self.end_one_of_batch(id);
-                if fio.done.len() as u32 >= fio.reap_min() && self.cpu(id).batch.is_empty() {
+                if fio.has_done(fio.reap_min(), self.at(id)) && self.cpu(id).batch.is_empty() {
                     fio.stage = Stage::Reap;
                 }
             }

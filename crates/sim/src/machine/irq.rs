@@ -5,8 +5,8 @@
 use blkmq::path::{CompletePath, Frame};
 use blkmq::request::CpuId;
 
-use super::Simulator;
-use super::cpu::{IrqStage, Mode};
+use super::cpu::{Ended, IrqStage, Mode};
+use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
 use crate::plan::DeviceId;
 use crate::recorder::SpanKind;
@@ -17,7 +17,8 @@ impl Simulator {
         match self.cpu(id).irq() {
             IrqStage::Look(device, vector) => {
                 let mut found = None;
-                self.with_device(device, Some(id), |device, now, out| {
+                let now = self.at(id);
+                self.with_device(device, Some(id), |device, _, out| {
                     found = device.interrupt(vector, now, out);
                 });
                 if let Some(found) = found {
@@ -36,7 +37,7 @@ impl Simulator {
         }
         self.cpu_mut(id).set_irq(IrqStage::None);
         self.span_ends(id, SpanKind::Irq);
-        if self.cpu(id).softirq_raised && !self.cpu(id).in_softirq() {
+        if self.cpu(id).softirq_raised() && !self.cpu(id).in_softirq() {
             self.enter_softirq(id);
         }
     }
@@ -51,25 +52,44 @@ impl Simulator {
     pub(super) fn enter_softirq(&mut self, id: CpuId) {
         let cpu = self.cpu_mut(id);
         cpu.set_softirq(true);
-        cpu.softirq_raised = false;
         self.span_begins(id, SpanKind::Softirq);
         self.charge_as(id, Step::Softirq, Mode::Softirq);
     }
 
     /// The softirq ends one more request, or itself.
     pub(super) fn softirq_turn(&mut self, id: CpuId) {
-        let Some((queue, rq, status)) = self.cpu_mut(id).softirq_list.pop_front() else {
-            let cpu = self.cpu_mut(id);
+        let cpu = self.cpu_mut(id);
+        let now = cpu.at();
+        let Some(ended) = cpu.softirq_list.take(now) else {
             cpu.set_softirq(false);
-            cpu.softirq_raised = false;
             self.span_ends(id, SpanKind::Softirq);
+            self.announce_rest(id);
             return;
         };
+        let Ended {
+            queue, rq, status, ..
+        } = ended;
         self.with_device_over(queue, id, rq);
         let path = CompletePath::end(queue, rq, status);
         self.cpu_mut(id)
             .level_state()
             .stack
             .push(Frame::Complete(path));
+    }
+
+    /// What is left on the list when the softirq ends was put there later, by CPUs that are ahead:
+    /// they found it empty, so the first of them has sent an interrupt.
+    fn announce_rest(&mut self, id: CpuId) {
+        let list = &mut self.cpus[usize::from(id.0)].softirq_list;
+        let Some(given) = list.next_time() else {
+            return;
+        };
+        let first = list.first_mut().expect("it was given at some time");
+        if !core::mem::replace(&mut first.announced, true) {
+            let at = given + self.core.costs.delay(Step::IpiLatency);
+            self.core
+                .events
+                .push(at, class::INTERRUPT, Event::Ipi(Of::cpu(id, 0)));
+        }
     }
 }

@@ -383,7 +383,7 @@ impl Simulator {
         if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
             p.waiting_for = 0;
             self.charge_as(id, Cost::Wake, Mode::System);
-            self.wake(task, id);
+            self.wake(task, id, SimTime::ZERO);
         }
     }
 }
@@ -434,7 +434,7 @@ fn replay_task(stream: usize, cpu: CpuId) -> Task {
         cpu,
         allowed: vec![cpu],
         generation: 0,
-        woken: false,
+        woken: SimTime::NEVER,
         worker: false,
         usage: TaskUsage::default(),
     }

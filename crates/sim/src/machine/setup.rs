@@ -293,7 +293,7 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
         cpu: allowed[0],
         allowed,
         generation: 0,
-        woken: false,
+        woken: SimTime::NEVER,
         worker,
         usage: TaskUsage::default(),
     };

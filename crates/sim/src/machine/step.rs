@@ -142,7 +142,7 @@ impl Simulator {
     }
 
     fn task_turn(&mut self, id: CpuId) -> bool {
-        if self.cpu(id).softirq_raised && self.cpu(id).current.is_none() {
+        if self.cpu(id).softirq_raised() && self.cpu(id).current.is_none() {
             self.enter_softirq(id);
             return true;
         }
@@ -150,10 +150,11 @@ impl Simulator {
             if self.switch_in(id) {
                 return true;
             }
+            self.await_ready(id);
             self.cpu_mut(id).go_idle();
             return false;
         };
-        if self.cpu(id).softirq_raised {
+        if self.cpu(id).softirq_raised() {
             // Raised outside an interrupt: ksoftirqd gets the CPU.
             self.charge_as(id, Step::ContextSwitch, Mode::System);
             self.charge_as(id, Step::ContextSwitch, Mode::System);
@@ -192,7 +193,7 @@ impl Simulator {
             let cpu = self.cpu(id);
             let quiet = cpu.levels[Level::Task as usize].stack.is_empty()
                 && !cpu.interrupted
-                && !cpu.softirq_raised;
+                && !cpu.softirq_raised();
             if !matches!(turn, Turn::Again) || !quiet || cpu.at() >= limit {
                 return turn;
             }

@@ -30,6 +30,14 @@ impl TaskId {
     }
 }
 
+/// A task that can run and does not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    pub(super) task: TaskId,
+    /// Since when: its CPU may not be there yet.
+    pub(super) at: SimTime,
+}
+
 /// What a task does between frames.
 #[derive(Clone, Debug)]
 pub(super) enum Program {
@@ -68,8 +76,8 @@ pub(super) struct Task {
     pub(super) allowed: Vec<CpuId>,
     /// Moves when a pending `Resume` becomes void.
     pub(super) generation: u32,
-    /// A wake-up came while it was still on its way to sleep.
-    pub(super) woken: bool,
+    /// When a wake-up came while it was still on its way to sleep; `NEVER`: none did.
+    pub(super) woken: SimTime,
     /// Goes before others.
     pub(super) worker: bool,
     pub(super) usage: TaskUsage,
@@ -88,13 +96,15 @@ pub(super) enum Turn {
 }
 
 impl Simulator {
-    /// Makes a sleeping task runnable; `waker` is the CPU that does it.
-    pub(super) fn wake(&mut self, task: TaskId, waker: CpuId) {
+    /// Makes a sleeping task runnable. `waker` is the CPU that does it, at its own time, but not
+    /// before `from`.
+    pub(super) fn wake(&mut self, task: TaskId, waker: CpuId, from: SimTime) {
+        let at = self.at(waker).max(from);
         let t = &mut self.tasks[task.index()];
         match t.state {
             State::Dead => return,
             State::Runnable => {
-                t.woken = true;
+                t.woken = t.woken.min(at);
                 return;
             }
             State::Sleeping => t.state = State::Runnable,
@@ -104,12 +114,12 @@ impl Simulator {
         let worker = self.tasks[task.index()].worker;
         self.tasks[task.index()].cpu = target;
         let queue = &mut self.cpu_mut(target).runqueue;
+        let ready = Ready { task, at };
         if worker {
-            queue.push_front(task);
+            queue.push_front(ready);
         } else {
-            queue.push_back(task);
+            queue.push_back(ready);
         }
-        let at = self.cpu(waker).at().max(self.core.now);
         if target == waker && !self.cpu(waker).is_idle() {
             return;
         }
@@ -144,7 +154,7 @@ impl Simulator {
 
     /// Puts the next runnable task on the CPU. False if there is none.
     pub(super) fn switch_in(&mut self, cpu: CpuId) -> bool {
-        let Some(task) = self.cpu_mut(cpu).runqueue.pop_front() else {
+        let Some(task) = self.cpu_mut(cpu).take_ready() else {
             return false;
         };
         let t = &mut self.tasks[task.index()];
@@ -191,21 +201,37 @@ impl Simulator {
     /// The running task goes to sleep, unless a wake-up came meanwhile.
     pub(super) fn sleep_current(&mut self, cpu: CpuId) {
         let task = self.cpu(cpu).current.expect("a task is running");
-        if core::mem::take(&mut self.tasks[task.index()].woken) {
+        let woken = core::mem::replace(&mut self.tasks[task.index()].woken, SimTime::NEVER);
+        if woken <= self.cpu(cpu).at() {
             return;
         }
-        if self.cpu(cpu).runqueue.is_empty() {
+        if self.cpu(cpu).first_ready().is_none() {
             // To the idle task: __schedule() runs once more when somebody is to run again.
             self.charge_as(cpu, Step::ContextSwitch, Mode::System);
         }
         let task = self.switch_out(cpu);
         self.tasks[task.index()].state = State::Sleeping;
+        if woken < SimTime::NEVER {
+            self.wake(task, cpu, woken);
+        }
+    }
+
+    /// Before a CPU goes idle: tasks of its run queue were woken by CPUs that are ahead, and an
+    /// interrupt will come for the first of them.
+    pub(super) fn await_ready(&mut self, cpu: CpuId) {
+        let woken = self.cpu(cpu).runqueue.iter().map(|ready| ready.at).min();
+        if let Some(woken) = woken {
+            let at = woken + self.core.costs.delay(Step::IpiLatency);
+            self.core
+                .events
+                .push(at, class::CPU, Event::Ipi(Of::cpu(cpu, 0)));
+        }
     }
 
     /// The running task pauses until `until`.
     pub(super) fn pause_current(&mut self, cpu: CpuId, until: SimTime) {
         let task = self.cpu(cpu).current.expect("a task is running");
-        self.tasks[task.index()].woken = false;
+        self.tasks[task.index()].woken = SimTime::NEVER;
         let generation = self.tasks[task.index()].generation;
         self.sleep_current(cpu);
         let until = until.max(self.cpu(cpu).at());
@@ -231,7 +257,7 @@ impl Simulator {
     /// Another task should run: its slice is over, or a worker waits.
     pub(super) fn should_yield(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
-        let Some(&first) = c.runqueue.front() else {
+        let Some(first) = c.first_ready() else {
             return false;
         };
         let running_worker = c
@@ -243,6 +269,8 @@ impl Simulator {
     /// Puts the running task behind the others.
     pub(super) fn yield_current(&mut self, cpu: CpuId) {
         let task = self.switch_out(cpu);
-        self.cpu_mut(cpu).runqueue.push_back(task);
+        let c = self.cpu_mut(cpu);
+        let at = c.at();
+        c.runqueue.push_back(Ready { task, at });
     }
 }

@@ -3,13 +3,12 @@
 //! Each hctx has exactly one work item; a new request for it replaces a pending one
 //! (mod_delayed_work). Kernel: kernel/workqueue.c, blk_mq_hctx_next_cpu(), io_uring/io-wq.c.
 
-use std::collections::VecDeque;
-
 use blkmq::path::{Frame, RequeuePath, RunPath};
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::cpu::Mode;
+use super::handed::Handed;
 use super::task::{TaskId, Turn};
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step;
@@ -25,8 +24,16 @@ enum Item {
     Delayed,
     /// In the queue of a worker.
     Queued(CpuId),
-    /// Being executed; asked for again meanwhile, with this delay.
-    Running(Option<Duration>),
+    /// Being executed; asked for again meanwhile.
+    Running(Option<Again>),
+}
+
+/// A work item is wanted once more while it is being executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Again {
+    delay: Duration,
+    /// When that was asked for.
+    asked: SimTime,
 }
 
 /// A work item of an hctx.
@@ -58,7 +65,7 @@ enum Job {
 #[derive(Clone, Debug)]
 pub(super) struct KernelWork {
     of_queues: Vec<QueueWork>,
-    queues: Vec<VecDeque<Job>>,
+    queues: Vec<Handed<Job>>,
     workers: Vec<TaskId>,
 }
 
@@ -74,14 +81,14 @@ pub(super) struct IoWorker {
     /// The thread whose I/Os they are.
     pub(super) owner: TaskId,
     /// Slots of I/Os to be submitted.
-    pub(super) queue: VecDeque<u32>,
+    pub(super) queue: Handed<u32>,
 }
 
 impl IoWorker {
     pub(super) fn new(owner: TaskId, depth: usize) -> IoWorker {
         IoWorker {
             owner,
-            queue: VecDeque::with_capacity(depth),
+            queue: Handed::with_capacity(depth),
         }
     }
 }
@@ -105,7 +112,7 @@ impl KernelWork {
                 .collect(),
             // `vec!` would copy one, and a copy has no room.
             queues: (0..workers.len())
-                .map(|_| VecDeque::with_capacity(hctxs.iter().map(|&count| count + 1).sum()))
+                .map(|_| Handed::with_capacity(hctxs.iter().map(|&count| count + 1).sum()))
                 .collect(),
             workers,
         }
@@ -138,6 +145,19 @@ impl Simulator {
         delay: Duration,
         unless: bool,
     ) {
+        self.kick_after(SimTime::ZERO, from, queue, hctx, delay, unless);
+    }
+
+    /// The same, not before `asked`.
+    fn kick_after(
+        &mut self,
+        asked: SimTime,
+        from: CpuId,
+        queue: QueueId,
+        hctx: HctxId,
+        delay: Duration,
+        unless: bool,
+    ) {
         if blkmq::env::Bit::peek(&self.mq.queue(queue).hctx(hctx).stopped) {
             return;
         }
@@ -145,7 +165,8 @@ impl Simulator {
         match self.work.of(queue, hctx).item {
             Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
             Item::Running(_) => {
-                self.work.of(queue, hctx).item = Item::Running(Some(delay));
+                let asked = self.at(from).max(asked);
+                self.work.of(queue, hctx).item = Item::Running(Some(Again { delay, asked }));
                 return;
             }
             Item::Queued(_) if delay.0 == 0 => return,
@@ -159,10 +180,10 @@ impl Simulator {
             self.charge(from, Step::QueueWork);
         }
         if delay.0 == 0 {
-            self.queue_hctx_work(from, queue, hctx);
+            self.queue_hctx_work(asked, from, queue, hctx);
             return;
         }
-        let due = self.tick_after(self.at(from), delay);
+        let due = self.tick_after(self.at(from).max(asked), delay);
         let work = self.work.of(queue, hctx);
         work.item = Item::Delayed;
         work.generation = work.generation.wrapping_add(1);
@@ -188,14 +209,14 @@ impl Simulator {
         let work = *self.work.of(queue, hctx);
         if work.item == Item::Delayed && work.generation == generation {
             let cpu = self.mq.queue(queue).hctx(hctx).cpumask.first().copied();
-            self.queue_hctx_work(cpu.unwrap_or_default(), queue, hctx);
+            self.queue_hctx_work(SimTime::ZERO, cpu.unwrap_or_default(), queue, hctx);
         }
     }
 
-    fn queue_hctx_work(&mut self, from: CpuId, queue: QueueId, hctx: HctxId) {
+    fn queue_hctx_work(&mut self, asked: SimTime, from: CpuId, queue: QueueId, hctx: HctxId) {
         let target = self.next_cpu(from, queue, hctx);
         self.work.of(queue, hctx).item = Item::Queued(target);
-        self.enqueue(from, target, Job::Hctx(queue, hctx));
+        self.enqueue(asked, from, target, Job::Hctx(queue, hctx));
     }
 
     /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx the
@@ -215,24 +236,35 @@ impl Simulator {
         mask[work.next_cpu]
     }
 
-    fn enqueue(&mut self, from: CpuId, target: CpuId, job: Job) {
-        self.work.queues[usize::from(target.0)].push_back(job);
+    /// A worker gets an item from CPU `from`, not before `asked`.
+    fn enqueue(&mut self, asked: SimTime, from: CpuId, target: CpuId, job: Job) {
+        let at = self.at(from).max(asked);
+        self.work.queues[usize::from(target.0)].give(at, job);
         let worker = self.work.workers[usize::from(target.0)];
         if !self.cpu(from).is_idle() {
             self.charge(from, Step::Wake);
         }
-        self.wake(worker, from);
+        self.wake(worker, from, at);
     }
 
     /// blk_mq_kick_requeue_list().
     pub(super) fn kick_requeue(&mut self, from: CpuId, queue: QueueId) {
+        self.kick_requeue_after(SimTime::ZERO, from, queue);
+    }
+
+    /// The same, not before `asked`.
+    fn kick_requeue_after(&mut self, asked: SimTime, from: CpuId, queue: QueueId) {
+        let asked = self.at(from).max(asked);
         let item = self.work.requeue(queue);
         match *item {
-            Item::Running(_) => *item = Item::Running(Some(Duration::ZERO)),
+            Item::Running(_) => {
+                let delay = Duration::ZERO;
+                *item = Item::Running(Some(Again { delay, asked }));
+            }
             Item::Queued(_) | Item::Delayed => {}
             Item::Idle => {
                 *item = Item::Queued(from);
-                self.enqueue(from, from, Job::Requeue(queue));
+                self.enqueue(asked, from, from, Job::Requeue(queue));
             }
         }
     }
@@ -243,8 +275,10 @@ impl Simulator {
             self.finish_job(id, done);
             return Turn::Again;
         }
-        let Some(job) = self.work.queues[usize::from(id.0)].pop_front() else {
-            return Turn::Sleep;
+        let now = self.at(id);
+        let queue = &mut self.work.queues[usize::from(id.0)];
+        let Some(job) = queue.take(now) else {
+            return queue.next_time().map_or(Turn::Sleep, Turn::Pause);
         };
         self.charge_as(id, Step::Worker, Mode::System);
         worker.running = Some(job);
@@ -268,14 +302,14 @@ impl Simulator {
             Job::Hctx(queue, hctx) => {
                 let work = self.work.of(queue, hctx);
                 let again = core::mem::replace(&mut work.item, Item::Idle);
-                if let Item::Running(Some(delay)) = again {
-                    self.kick(id, queue, hctx, delay, false);
+                if let Item::Running(Some(Again { delay, asked })) = again {
+                    self.kick_after(asked, id, queue, hctx, delay, false);
                 }
             }
             Job::Requeue(queue) => {
                 let again = core::mem::replace(self.work.requeue(queue), Item::Idle);
-                if let Item::Running(Some(_)) = again {
-                    self.kick_requeue(id, queue);
+                if let Item::Running(Some(Again { asked, .. })) = again {
+                    self.kick_requeue_after(asked, id, queue);
                 }
             }
         }
@@ -283,8 +317,8 @@ impl Simulator {
 
     /// io_uring's worker submits the next I/O, which may block.
     pub(super) fn io_worker_turn(&mut self, id: CpuId, worker: &mut IoWorker) -> Turn {
-        let Some(slot) = worker.queue.pop_front() else {
-            return Turn::Sleep;
+        let Some(slot) = worker.queue.take(self.at(id)) else {
+            return worker.queue.next_time().map_or(Turn::Sleep, Turn::Pause);
         };
         self.charge_as(id, Step::Worker, Mode::System);
         self.charge_as(id, Step::UringIssue, Mode::System);

@@ -53,6 +53,7 @@ fn read(rq: u32, sector: u64, budget: Option<u32>) -> Command {
         polled: false,
         last: true,
         budget,
+        since_start: Duration::ZERO,
     }
 }
 

@@ -59,6 +59,7 @@ fn read(slot: u32, last: bool) -> Command {
         polled: false,
         last,
         budget: None,
+        since_start: Duration::ZERO,
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
         },
         charges: Charges {
             queue_rq: Step::NullBlkQueueRq,
+            starts_first: true,
             timer: timer.then_some(Step::HrtimerStart),
             last: None,
             commit: None,

@@ -94,6 +94,7 @@ fn a_poller_takes_what_the_list_held_when_it_came() {
             polled: true,
             last: true,
             budget: None,
+            since_start: Duration::ZERO,
         };
         bench.device.queue_rq(&command, SimTime::ZERO, &mut out);
         assert_eq!(out, []);
@@ -166,6 +167,7 @@ fn v6_1_starts_a_request_that_it_then_refuses() {
             polled: false,
             last: true,
             budget: None,
+            since_start: Duration::ZERO,
         };
         device.queue_rq(&command, SimTime::ZERO, &mut Vec::new())
     };

@@ -44,6 +44,7 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
         },
         charges: Charges {
             queue_rq: Step::NvmeQueueRq,
+            starts_first: false,
             timer: None,
             last: Some(Step::NvmeDoorbell),
             commit: Some(Step::NvmeDoorbell),

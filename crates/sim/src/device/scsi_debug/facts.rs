@@ -29,6 +29,7 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
         },
         charges: Charges {
             queue_rq: Step::ScsiQueueRq,
+            starts_first: false,
             timer: Some(Step::HrtimerStart),
             last: None,
             commit: None,

@@ -1,0 +1,103 @@
+//! What CPUs hand to each other: each thing carries the giver's time, and nobody takes it before.
+//!
+//! CPUs run ahead of each other (docs/decisions/0002): what one gives at its own time may lie in
+//! the future of the one that is to take it. Read first: `work.rs`, `irq.rs`, who use it.
+
+use std::collections::VecDeque;
+
+use blkmq::time::SimTime;
+
+/// Things given and not taken yet, in the order of the givers' times.
+#[derive(Clone, Debug)]
+pub(super) struct Handed<T> {
+    things: VecDeque<(SimTime, T)>,
+    /// A defect for the test of the oracle: what is given carries no time.
+    #[cfg(test)]
+    pub(super) timeless: bool,
+}
+
+impl<T> Handed<T> {
+    /// Nothing, with room for so many.
+    pub(super) fn with_capacity(room: usize) -> Handed<T> {
+        Handed {
+            things: VecDeque::with_capacity(room),
+            #[cfg(test)]
+            timeless: false,
+        }
+    }
+
+    /// Nothing was given, or all of it is taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.things.is_empty()
+    }
+
+    /// Somebody gives a thing at `at`. True if nothing given before waits.
+    pub(super) fn give(&mut self, at: SimTime, thing: T) -> bool {
+        #[cfg(test)]
+        let at = if self.timeless { SimTime::ZERO } else { at };
+        match self.things.back() {
+            Some(&(last, _)) if last > at => self.give_among(at, thing),
+            last => {
+                let first = last.is_none();
+                self.things.push_back((at, thing));
+                first
+            }
+        }
+    }
+
+    /// Somebody who is ahead has given before.
+    #[cold]
+    fn give_among(&mut self, at: SimTime, thing: T) -> bool {
+        let index = self.things.partition_point(|&(other, _)| other <= at);
+        self.things.insert(index, (at, thing));
+        index == 0
+    }
+
+    /// Something was given by `now`.
+    pub(super) fn is_due(&self, now: SimTime) -> bool {
+        self.things.front().is_some_and(|&(at, _)| at <= now)
+    }
+
+    /// Takes what was given first, if that was by `now`.
+    pub(super) fn take(&mut self, now: SimTime) -> Option<T> {
+        if !self.is_due(now) {
+            return None;
+        }
+        self.things.pop_front().map(|(_, thing)| thing)
+    }
+
+    /// When the first of them was given.
+    pub(super) fn next_time(&self) -> Option<SimTime> {
+        self.things.front().map(|&(at, _)| at)
+    }
+
+    /// The first of them.
+    pub(super) fn first_mut(&mut self) -> Option<&mut T> {
+        self.things.front_mut().map(|(_, thing)| thing)
+    }
+
+    /// Takes back all for which `keep` does not hold.
+    pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        self.things.retain(|(_, thing)| keep(thing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_taken_before_it_was_given() {
+        let mut handed = Handed::with_capacity(4);
+        assert!(handed.give(SimTime(1000), 'b'));
+        assert!(!handed.give(SimTime(1000), 'c'));
+        assert!(handed.give(SimTime(900), 'a'));
+        assert_eq!(handed.take(SimTime(899)), None);
+        assert_eq!(handed.next_time(), Some(SimTime(900)));
+        assert_eq!(handed.take(SimTime(950)), Some('a'));
+        assert_eq!(handed.take(SimTime(950)), None);
+        assert_eq!(handed.take(SimTime(1000)), Some('b'));
+        assert_eq!(handed.take(SimTime(1000)), Some('c'));
+        assert!(handed.is_empty());
+    }
+}
