@@ -29,6 +29,28 @@ pub struct Facts {
     pub probes: Probes,
 }
 
+impl Facts {
+    /// Those of a scheduler that has these locks and nothing else to tell: it orders the whole
+    /// queue, and probes have the names of mq ones' hooks.
+    pub const fn plain(name: &'static str, locks: &'static [ElevatorLock]) -> Facts {
+        Facts {
+            name,
+            single_queue: true,
+            default_for_one_queue: false,
+            has_series: false,
+            min_shallow_depth: None,
+            locks,
+            lines: 0,
+            probes: Probes {
+                insert: "ins",
+                dispatch_entry: "dispe",
+                dispatch_return: "disp",
+                finish: "fin",
+            },
+        }
+    }
+}
+
 /// A lock of a scheduler, or several of a kind.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct ElevatorLock {
@@ -36,6 +58,16 @@ pub struct ElevatorLock {
     pub name: &'static str,
     /// What may interrupt a holder.
     pub irq_class: IrqClass,
+}
+
+impl ElevatorLock {
+    /// One that is taken with interrupts as they are.
+    pub const fn plain(name: &'static str) -> ElevatorLock {
+        ElevatorLock {
+            name,
+            irq_class: IrqClass::Plain,
+        }
+    }
 }
 
 /// Locks of one scheduler at most: a lock's number has four bits in a `LockId`.

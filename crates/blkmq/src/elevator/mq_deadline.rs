@@ -23,7 +23,6 @@ pub(crate) use shared::DeadlineShared as Shared;
 pub use shared::DeadlineShared;
 
 use super::facts::{ElevatorLock, Facts, Probes};
-use crate::queue::IrqClass;
 
 /// What is known of mq-deadline.
 pub const FACTS: Facts = Facts {
@@ -34,9 +33,9 @@ pub const FACTS: Facts = Facts {
     // sbitmap_queue_min_shallow_depth() in dd_depth_updated() (v6.1, v6.12).
     min_shallow_depth: Some(1),
     locks: &[
-        plain("dd->lock"),
-        plain("dd->bucket_lists[].lock"),
-        plain("dd->insert_lock"),
+        ElevatorLock::plain("dd->lock"),
+        ElevatorLock::plain("dd->bucket_lists[].lock"),
+        ElevatorLock::plain("dd->insert_lock"),
     ],
     lines: 0,
     probes: Probes {
@@ -51,10 +50,3 @@ pub const FACTS: Facts = Facts {
 pub(crate) const BUCKET: u8 = 1;
 /// Number of insert_lock (v3 of the same).
 pub(crate) const INSERTED: u8 = 2;
-
-const fn plain(name: &'static str) -> ElevatorLock {
-    ElevatorLock {
-        name,
-        irq_class: IrqClass::Plain,
-    }
-}

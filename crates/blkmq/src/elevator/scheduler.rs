@@ -172,19 +172,30 @@ pub trait Scheduler: Debug {
     /// Panics unless all of the scheduler's structures agree with each other and the pool.
     fn check(&self, _pool: &RequestPool) {}
 
-    /// The queue as text, for whoever compares it with a kernel's.
-    fn show(&self, pool: &RequestPool) -> String;
+    /// The queue as text, for whoever compares it with a kernel's. Default: nothing.
+    fn show(&self, _pool: &RequestPool) -> String {
+        String::new()
+    }
+
+    /// Takes `rq`, which is queued here, out as if it had never been dispatched; it is in the
+    /// hands of a path then.
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId);
 
     /// Dispatches `rq`, which is queued here, whatever the rules say, and leaves the state as if
     /// they had said it: a comparison with a recorded kernel goes on from the kernel's choice.
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId);
-
-    /// Takes `rq`, which is queued here, out as if it had never been dispatched.
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId);
+    /// Default: for a scheduler that remembers nothing of what it dispatched.
+    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.withdraw(pool, rq);
+        pool[rq].started = true;
+    }
 
     /// Gives `rq`, which is queued here, the range that it has in the kernel after merges that
-    /// this scheduler would have made otherwise.
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors);
+    /// this scheduler would have made otherwise. Default: for a scheduler that files nothing by
+    /// range.
+    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+        pool[rq].sector = sector;
+        pool[rq].sectors = sectors;
+    }
 }
 
 /// Says in whose `completed` count the request ends. The level it had before, if any.

@@ -47,6 +47,8 @@ pub struct Stall {
     pub threads: Vec<(String, u32)>,
     /// State of each hctx.
     pub hctxs: Vec<String>,
+    /// Schedulers that have requests, and what they say of it.
+    pub schedulers: Vec<String>,
     /// State of each device that has something to tell; of several with its name.
     pub devices: Vec<String>,
     /// What the end of a request finds that is to restart hctxs, of queues that share tags.
@@ -95,6 +97,10 @@ impl Simulator {
             hctxs: queues
                 .clone()
                 .flat_map(|queue| self.hctxs_of(queue))
+                .collect(),
+            schedulers: queues
+                .clone()
+                .filter_map(|queue| self.scheduler_of(queue))
                 .collect(),
             devices: queues
                 .clone()
@@ -148,6 +154,18 @@ impl Simulator {
             })
         });
         hctxs.collect()
+    }
+
+    /// A scheduler that has requests, with what has_work answers.
+    fn scheduler_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+        let queued = |place: Place| matches!(place, Place::Elevator | Place::Side);
+        let count = queue.with_pool(|pool| pool.iter().filter(|(_, rq)| queued(rq.place)).count());
+        let work = queue.elevator.work()?;
+        let says = if work.peek() { "yes" } else { "no" };
+        let disk = self.disk_name(queue.id);
+        let disk = disk.map_or(String::new(), |name| format!(" of {name}"));
+        let name = queue.settings.scheduler.name();
+        (count > 0).then(|| format!("{name}{disk}: {count} requests queued, has_work: {says}"))
     }
 
     /// What the end of a request of this queue finds when it is to restart hctxs of its tag set; of
@@ -237,6 +255,9 @@ impl fmt::Display for Stall {
         }
         for restart in self.restarts.iter().take(SHOWN) {
             writeln!(f, "  {restart}")?;
+        }
+        for scheduler in self.schedulers.iter().take(SHOWN) {
+            writeln!(f, "  scheduler {scheduler}")?;
         }
         for device in self.devices.iter().take(SHOWN) {
             writeln!(f, "  device: {device}")?;
