@@ -14,7 +14,9 @@ mod attribute;
 mod custom;
 mod facts;
 mod locked;
+mod merging;
 pub mod mq_deadline;
+pub mod noop;
 mod scheduler;
 
 pub use attribute::{Attribute, Attributes, StoreError};
@@ -97,10 +99,23 @@ pub(crate) trait LockVisit<E: Env> {
 }
 
 /// Generates everything that has an arm for each scheduler. Each module in the list has `FACTS`,
-/// `Settings` (with `defaults(hz, nr_requests)`), `Shared<E>` with the methods called below,
-/// and the states of its paths, which for a scheduler behind one lock are those of `locked`.
+/// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, rules)`, which makes a
+/// `Shared<E>` with the methods called below, and the states of its paths, which for a scheduler
+/// behind one lock are those of `locked`. In brackets: the groups of its own labels.
 macro_rules! schedulers {
-    ($($(#[$doc:meta])* $Kind:ident => $module:ident,)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $Kind:ident => $module:ident
+        $([$($(#[doc = $said:literal])+ $Group:ident = $($at:ident)::+,)+])?,
+    )*) => {
+        /// Labels that one scheduler has and no other.
+        pub mod labels {
+            crate::path::label::groups! {
+                from crate::path::label::OWN;
+                $($($($(#[doc = $said])+ $Group = crate::elevator::$module::$($at)::+,)+)?)*
+            }
+        }
+
         /// Which scheduler a queue runs.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum SchedulerKind {
@@ -340,11 +355,11 @@ macro_rules! schedulers {
 
         impl<E: Env> Elevator<E> {
             /// Idle, as chosen.
-            pub(crate) fn new(settings: &SchedulerSettings, rules: &Rules) -> Elevator<E> {
+            pub fn new(settings: &SchedulerSettings, rules: &Rules) -> Elevator<E> {
                 match settings {
                     SchedulerSettings::None => Elevator::None,
                     $(SchedulerSettings::$Kind(settings) => {
-                        Elevator::$Kind($module::Shared::new(settings, rules))
+                        Elevator::$Kind($module::new(settings, rules))
                     })*
                     SchedulerSettings::Custom(custom) => Elevator::Custom(
                         Locked::with(custom.clone(), custom.facts().lines),
@@ -609,8 +624,19 @@ macro_rules! schedulers {
 
 schedulers! {
     /// mq-deadline.
-    MqDeadline => mq_deadline,
+    MqDeadline => mq_deadline [
+        /// Insertion of a list by the January 2024 series.
+        DdInsert = insert::At,
+        /// Dispatch calls of the same.
+        DdDispatch = dispatch::At,
+    ],
+    /// noop.
+    Noop => noop,
 }
+
+/// All that kernels have or had besides `none`: whoever asks for one is told that it is not
+/// modelled, not that there is none.
+pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
 
 impl SchedulerSettings {
     /// What reading the attribute `name` shows; nothing if there is none.

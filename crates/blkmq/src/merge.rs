@@ -7,7 +7,7 @@
 
 mod index;
 
-pub use index::{Candidate, MergeIndex};
+pub use index::MergeIndex;
 
 use crate::list::QueueList;
 use crate::request::{Bio, BioId, Op, Request, RequestId, RequestPool, Sector};

@@ -353,6 +353,20 @@ pub struct Request {
     pub io_start_time: SimTime,
 }
 
+/// Operation, sector and length: `w 800+8`.
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let op = match self.op {
+            Op::Read => "r",
+            Op::Write => "w",
+            Op::Flush => "f",
+            Op::Discard => "d",
+            Op::WriteZeroes => "z",
+        };
+        write!(f, "{op} {}+{}", self.sector.0, self.sectors.0)
+    }
+}
+
 impl Request {
     /// The sector just behind it.
     pub fn end(&self) -> Sector {

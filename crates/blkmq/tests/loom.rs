@@ -68,11 +68,18 @@ enum Flaw {
     Recheck,
 }
 
+/// Schedulers, the first of which stands for all where time is short.
+fn schedulers() -> impl Iterator<Item = SchedulerKind> {
+    let all = SchedulerKind::ALL.iter().copied();
+    all.filter(|&kind| kind != SchedulerKind::None)
+}
+
 /// A request waits in the scheduler while another holds the only tag, or fills the device.
 fn restart_setup(rules: Rules, refused: bool) -> Setup {
+    let scheduler = schedulers().next();
     Setup {
         rules,
-        scheduler: SchedulerKind::MqDeadline,
+        scheduler: scheduler.expect("there is one"),
         tags: if refused { 2 } else { 1 },
         device_limit: 1,
     }
@@ -284,6 +291,28 @@ mod model {
             clean("refused", rules, BOUND, move || {
                 restart::<Threads>(restart_setup(rules, true), Flaw::None);
             });
+        }
+    }
+
+    /// The two above with each scheduler, more shortly; and what must be found must be found.
+    #[test]
+    fn each_scheduler_between_a_run_and_an_end() {
+        for scheduler in schedulers() {
+            for refused in [false, true] {
+                let setup = Setup {
+                    scheduler,
+                    ..restart_setup(Rules::v6_12(), refused)
+                };
+                clean(scheduler.name(), setup.rules, 3, move || {
+                    restart::<Threads>(setup, Flaw::None);
+                });
+                stalls(scheduler.name(), 1, move || {
+                    restart::<Without<{ 1 << COMPLETER }>>(setup, Flaw::None);
+                });
+                stalls(scheduler.name(), 2, move || {
+                    restart::<Threads>(setup, Flaw::Recheck);
+                });
+            }
         }
     }
 

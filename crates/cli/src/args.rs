@@ -8,6 +8,7 @@ mod studies;
 
 use std::path::PathBuf;
 
+use blkmq::elevator::SchedulerKind;
 use clap::{Parser, Subcommand};
 
 pub(crate) use studies::{
@@ -164,6 +165,12 @@ Exit codes:
     1  one is not
     2  bad input or usage, no Java, no jar";
 
+/// Names of all schedulers, as an option takes them.
+fn schedulers() -> String {
+    let names: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
+    names.join(",")
+}
+
 /// Arguments of `blksim run`.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = EXIT_CODES)]
@@ -176,8 +183,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) scenario: Option<String>,
 
-    /// queue/scheduler: none or mq-deadline
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = format!("queue/scheduler: {}", schedulers()))]
     pub(crate) scheduler: Option<String>,
     /// The device, in place of the scenario's: null_blk,irqmode=2,completion_nsec=100000
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
@@ -271,8 +277,15 @@ pub(crate) struct ReplayArgs {
     /// Every process waits for its own completions, instead of submitting at the captured times
     #[arg(long)]
     pub(crate) closed_loop: bool,
-    /// Schedulers to replay under, side by side: none,mq-deadline. Default: the capture's
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        help = format!(
+            "Schedulers to replay under, side by side: {}. Default: the capture's",
+            schedulers()
+        )
+    )]
     pub(crate) scheduler: Vec<String>,
     /// The device: null_blk,irqmode=2,..., or the capture's own with each request's captured D2C
     #[arg(

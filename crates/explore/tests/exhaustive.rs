@@ -171,6 +171,36 @@ fn larger_configurations() {
     compare("large.txt", &table(LARGE));
 }
 
+/// Each scheduler that no table above names: nothing is lost, and what is broken around it is
+/// found.
+#[test]
+fn each_further_scheduler_loses_nothing() {
+    let further = SchedulerKind::ALL
+        .iter()
+        .filter(|kind| !BOTH.contains(kind));
+    for &scheduler in further {
+        for &(name, _, tasks, change) in SMALL.iter().filter(|row| row.1 == BOTH) {
+            let mut config = Config::new(name, Rules::v6_12(), scheduler, tasks);
+            change(&mut config);
+            let report = exhaustive(&config);
+            let stalls = name.ends_with("no 3 ms runs");
+            let expected = if stalls { "stall" } else { "clean" };
+            assert_eq!(report.verdict.word(), expected, "{report}");
+        }
+        let mutants = MUTANTS.iter().filter(|row| row.1 == DEADLINE);
+        for &(mutant, _, verdict) in mutants {
+            let mut config = Config::new(scheduler.name(), Rules::v6_12(), scheduler, 2);
+            config.mutant = Some(mutant);
+            if mutant == Mutant::ForgottenLine {
+                two_hctxs(&mut config);
+                config.shared_tags = true;
+            }
+            let report = exhaustive(&config);
+            assert_eq!(report.verdict.word(), verdict, "{mutant:?}: {report}");
+        }
+    }
+}
+
 /// Without the 3 ms run a refusal with RESTART set is for ever; the schedule says how.
 #[test]
 fn a_stall_comes_with_a_schedule() {

@@ -93,6 +93,23 @@ impl Scheduler for OneList {
         }
     }
 
+    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+        let unknown = || StoreError::UnknownAttribute {
+            scheduler: self.facts.name,
+            name: name.to_owned(),
+            known: vec!["hold"],
+        };
+        self.hold = match name {
+            "hold" => text.parse().map_err(|_| unknown())?,
+            _ => return Err(unknown()),
+        };
+        Ok(())
+    }
+
+    fn shown(&self) -> Vec<(&'static str, i64)> {
+        vec![("hold", self.hold)]
+    }
+
     fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = Place::Path;
@@ -110,23 +127,6 @@ impl CustomScheduler for OneList {
 
     fn digest(&self, mut state: &mut dyn Hasher) {
         self.queued.hash(&mut state);
-    }
-
-    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
-        let unknown = || StoreError::UnknownAttribute {
-            scheduler: self.facts.name,
-            name: name.to_owned(),
-            known: vec!["hold"],
-        };
-        self.hold = match name {
-            "hold" => text.parse().map_err(|_| unknown())?,
-            _ => return Err(unknown()),
-        };
-        Ok(())
-    }
-
-    fn shown(&self) -> Vec<(&'static str, i64)> {
-        vec![("hold", self.hold)]
     }
 }
 

@@ -9,6 +9,7 @@ mod circles;
 mod docs;
 mod layout;
 mod prices;
+mod schedulers;
 mod shape;
 mod source;
 #[cfg(test)]
@@ -76,6 +77,10 @@ const RULES: &[Rule] = &[
     Rule {
         name: "prices-in-profiles",
         check: prices::prices_are_in_profiles,
+    },
+    Rule {
+        name: "schedulers-in-folders",
+        check: schedulers::names_are_in_folders,
     },
     Rule {
         name: "dependencies",

@@ -25,20 +25,6 @@ pub trait CustomScheduler: Scheduler + Send + Sync {
 
     /// Hashes everything that a later decision depends on, for the explorer.
     fn digest(&self, state: &mut dyn Hasher);
-
-    /// Writes `text` to the attribute `name`. Default: there is none.
-    fn store(&mut self, name: &str, _text: &str) -> Result<(), StoreError> {
-        Err(StoreError::UnknownAttribute {
-            scheduler: self.facts().name,
-            name: name.to_owned(),
-            known: Vec::new(),
-        })
-    }
-
-    /// Names and values of its attributes. Default: there is none.
-    fn shown(&self) -> Vec<(&'static str, i64)> {
-        Vec::new()
-    }
 }
 
 /// A program's own scheduler, as a value.
@@ -54,14 +40,6 @@ impl Custom {
     /// What is known of it.
     pub fn facts(&self) -> &'static Facts {
         self.0.facts()
-    }
-
-    pub(crate) fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
-        self.0.store(name, text)
-    }
-
-    pub(crate) fn shown(&self) -> Vec<(&'static str, i64)> {
-        self.0.shown()
     }
 
     fn hashed(&self) -> u64 {
@@ -142,6 +120,14 @@ impl Scheduler for Custom {
 
     fn depth_updated(&mut self, old: u32) {
         self.0.depth_updated(old);
+    }
+
+    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+        self.0.store(name, text)
+    }
+
+    fn shown(&self) -> Vec<(&'static str, i64)> {
+        self.0.shown()
     }
 
     fn take_charge(&mut self) -> Charge {

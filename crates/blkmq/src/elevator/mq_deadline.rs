@@ -23,6 +23,8 @@ pub(crate) use shared::DeadlineShared as Shared;
 pub use shared::DeadlineShared;
 
 use super::facts::{ElevatorLock, Facts, Probes};
+use crate::env::Env;
+use crate::rules::Rules;
 
 /// What is known of mq-deadline.
 pub const FACTS: Facts = Facts {
@@ -50,3 +52,8 @@ pub const FACTS: Facts = Facts {
 pub(crate) const BUCKET: u8 = 1;
 /// Number of insert_lock (v3 of the same).
 pub(crate) const INSERTED: u8 = 2;
+
+/// Idle, with these settings.
+pub(crate) fn new<E: Env>(settings: &MqDeadlineSettings, rules: &Rules) -> DeadlineShared<E> {
+    DeadlineShared::new(settings, rules)
+}

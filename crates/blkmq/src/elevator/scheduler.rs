@@ -4,8 +4,10 @@
 //! lock, the word that has_work reads without it, counts of finished requests - is `locked.rs`.
 //! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
+use core::any::Any;
 use core::fmt::Debug;
 
+use super::attribute::StoreError;
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::request::{
@@ -117,7 +119,7 @@ pub struct Charge {
 }
 
 /// A scheduler behind one lock.
-pub trait Scheduler: Debug {
+pub trait Scheduler: Any + Debug {
     /// Tries to make `bio` part of a request that is queued (bio_merge). Default: merges nothing.
     fn merge_bio(
         &mut self,
@@ -163,6 +165,21 @@ pub trait Scheduler: Debug {
     /// Told when queue/nr_requests is written, before it changes: `old` is the value until then
     /// (depth_updated). Default: nothing.
     fn depth_updated(&mut self, _old: u32) {}
+
+    /// Writes `text` to the attribute `name` while requests may be queued, as a write to sysfs
+    /// would. Default: there is none.
+    fn store(&mut self, name: &str, _text: &str) -> Result<(), StoreError> {
+        Err(StoreError::UnknownAttribute {
+            scheduler: "this scheduler",
+            name: name.to_owned(),
+            known: Vec::new(),
+        })
+    }
+
+    /// Names and values of its attributes. Default: there is none.
+    fn shown(&self) -> Vec<(&'static str, i64)> {
+        Vec::new()
+    }
 
     /// What the calls since the last one touched besides requests, to be priced. Default: nothing.
     fn take_charge(&mut self) -> Charge {

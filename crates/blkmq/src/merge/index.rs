@@ -1,13 +1,11 @@
 //! Where a scheduler looks for a request that ends where a bio starts.
 //!
 //! `last_merge`, the one-hit cache, and a hash of mergeable requests by end sector: 64 buckets,
-//! newest first. Not here: front merges, for which a scheduler asks its sort tree.
-//! Kernel: block/elevator.c elv_merge(), elv_rqhash_*() (v6.1, v6.12).
+//! newest first. Not here: how it is asked (`elevator/merging.rs`).
+//! Kernel: block/elevator.c elv_rqhash_*() (v6.1, v6.12).
 
-use super::{Merging, Side, bio_is_mergeable, may_join, merges_ranges, side_of};
 use crate::list::{HashLink, List};
-use crate::request::{BioId, RequestId, RequestPool, Sector};
-use crate::rules::NoMerges;
+use crate::request::{RequestId, RequestPool, Sector};
 use core::hash::{Hash, Hasher};
 
 /// ELV_HASH_BITS.
@@ -22,17 +20,6 @@ pub struct MergeIndex {
     filled: u64,
     last_merge: Option<RequestId>,
     visits: u32,
-}
-
-/// What [`MergeIndex::candidate`] found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Candidate {
-    /// This request, on this side. It is the only one to try.
-    Use(RequestId, Side),
-    /// None here; the sort tree may know one that starts where the bio ends.
-    AskTree,
-    /// None, and look no further.
-    Stop,
 }
 
 /// Copying one over another copies the buckets that are not empty in one of them.
@@ -157,39 +144,6 @@ impl MergeIndex {
             }
         }
         None
-    }
-
-    /// The request to offer `bio` to, as far as cache and hash know (elv_merge()).
-    pub fn candidate(
-        &mut self,
-        pool: &mut RequestPool,
-        bio: BioId,
-        merging: Merging<'_>,
-    ) -> Candidate {
-        if merging.nomerges == NoMerges::Never || !bio_is_mergeable(pool.bio(bio)) {
-            return Candidate::Stop;
-        }
-        let limits = merging.limits;
-        pool.visit_last_merge(self.last_merge);
-        if let Some(rq) = self
-            .last_merge
-            .filter(|&rq| may_join(&pool[rq], pool.bio(bio)))
-            && let Some(side) = side_of(&pool[rq], pool.bio(bio), limits)
-        {
-            return Candidate::Use(rq, side);
-        }
-        if merging.nomerges == NoMerges::Simple {
-            return Candidate::Stop;
-        }
-        let start = pool.bio(bio).sector;
-        match self
-            .find(pool, start)
-            .filter(|&rq| may_join(&pool[rq], pool.bio(bio)))
-        {
-            Some(rq) if merges_ranges(pool[rq].op, limits) => Candidate::Use(rq, Side::Discard),
-            Some(rq) => Candidate::Use(rq, Side::Back),
-            None => Candidate::AskTree,
-        }
     }
 
     /// Panics unless every bucket holds exactly the requests that say so, mergeable ones under

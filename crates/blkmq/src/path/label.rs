@@ -5,16 +5,19 @@
 //! `list.restart`, and `At::Restart.label()`, a constant. The list of groups at the end of this
 //! file numbers them densely, in its order.
 //!
-//! A new group, wherever its path lives (`elevator/<name>/` too): declare it there with
-//! `crate::path::label::labels!`, and add one line to the list, `Name = crate::place::At`. Without
-//! the line `.label()` does not compile. The path itself is one more entry of `path!` in `path.rs`.
+//! A new group: declare it where its path lives with `crate::path::label::labels!`, and add one
+//! line to the list, `Name = crate::place::At`; of a scheduler's own to the list of schedulers
+//! (`elevator.rs`), whose groups come behind. Without the line `.label()` does not compile. The
+//! path itself is one more entry of `path!` in `path.rs`.
 //! Other crates spell a label `label::List::Restart.label()`, so that a wrong one does not compile;
 //! names out of files are looked up with [`Label::by_name`].
 //!
 //! A label under which a part goes many ways, as a search for a tag does, has steps within
 //! (`names.rs`): they have names and types and no number, as the label has the price.
 
-use crate::names::Group;
+pub(crate) use crate::names::Group;
+
+use crate::elevator::labels as labels_of_schedulers;
 
 /// A label of any path, numbered densely.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -32,6 +35,11 @@ impl Label {
     /// The label of this name, if there is one.
     pub fn by_name(name: &str) -> Option<Label> {
         Label::all().find(|label| label.name() == name)
+    }
+
+    /// It is a scheduler's own, and no other has it.
+    pub fn is_of_scheduler(self) -> bool {
+        usize::from(self.0) >= OWN
     }
 
     /// Its path's group and its name in there.
@@ -79,7 +87,7 @@ macro_rules! labels {
 pub(crate) use labels;
 
 /// `DdInsert` stands for the group `dd-insert`.
-const fn stands_for(variant: &str, group: &str) -> bool {
+pub(crate) const fn stands_for(variant: &str, group: &str) -> bool {
     let mut at = 0;
     let mut from = 0;
     let (variant, group) = (variant.as_bytes(), group.as_bytes());
@@ -99,46 +107,65 @@ const fn stands_for(variant: &str, group: &str) -> bool {
     at == group.len() && from == variant.len()
 }
 
-/// Numbers the groups: each begins where the one before ends.
+/// Numbers the groups from `$base` on: each begins where the one before ends. `GROUPS` has their
+/// names, `END` is the number behind the last.
 macro_rules! groups {
-    ($($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)+) => {
-        $($(#[doc = $doc])+ pub use $Path as $Name;)+
-        const GROUPS: &[&[&str]] = &[$(<$Name as Group>::NAMES),+];
+    (from $base:expr; $($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)*) => {
+        $($(#[doc = $doc])+ pub use $Path as $Name;)*
+        pub(crate) const GROUPS: &[&[&str]] =
+            &[$(<$Name as $crate::path::label::Group>::NAMES),*];
         $(const _: () = assert!(
-            stands_for(stringify!($Name), <$Name as Group>::NAME),
+            $crate::path::label::stands_for(
+                stringify!($Name),
+                <$Name as $crate::path::label::Group>::NAME,
+            ),
             "a group is called otherwise here than where it is declared"
-        );)+
-        groups!(after 0; $($Name)+);
+        );)*
+        $crate::path::label::groups!(after $base; $($Name)*);
     };
     (after $base:expr; $Name:ident $($rest:ident)*) => {
-        impl Numbered for $Name {
+        impl $crate::path::label::Numbered for $Name {
             const BASE: usize = $base;
         }
-        groups!(after <$Name as Numbered>::BASE + <$Name as Group>::NAMES.len(); $($rest)*);
+        $crate::path::label::groups!(
+            after <$Name as $crate::path::label::Numbered>::BASE
+                + <$Name as $crate::path::label::Group>::NAMES.len();
+            $($rest)*
+        );
     };
     (after $base:expr;) => {
-        const COUNT: usize = $base;
+        pub(crate) const END: usize = $base;
     };
 }
+pub(crate) use groups;
+
+/// Labels of the block layer and of what all schedulers have; schedulers' own come behind.
+pub(crate) const OWN: usize = END;
+const COUNT: usize = labels_of_schedulers::END;
 
 /// Names of all labels, by number.
 static NAMES: [&str; COUNT] = {
     assert!(COUNT <= 256, "a label's number is a byte");
     let mut names = [""; COUNT];
-    let (mut group, mut to) = (0, 0);
-    while group < GROUPS.len() {
-        let mut at = 0;
-        while at < GROUPS[group].len() {
-            names[to] = GROUPS[group][at];
-            to += 1;
-            at += 1;
+    let lists = [GROUPS, labels_of_schedulers::GROUPS];
+    let (mut list, mut group, mut to) = (0, 0, 0);
+    while list < lists.len() {
+        while group < lists[list].len() {
+            let mut at = 0;
+            while at < lists[list][group].len() {
+                names[to] = lists[list][group][at];
+                to += 1;
+                at += 1;
+            }
+            group += 1;
         }
-        group += 1;
+        (list, group) = (list + 1, 0);
     }
     names
 };
 
 groups! {
+    from 0;
     /// A bio from submit_bio() on.
     Submit = super::submit::At,
     /// Flush of a plug, and direct issue.
@@ -161,10 +188,6 @@ groups! {
     Requeue = super::requeue::At,
     /// A request that its driver gives back.
     RequeueRequest = super::requeue::RequestAt,
-    /// Insertion of a list by the January 2024 series.
-    DdInsert = crate::elevator::mq_deadline::insert::At,
-    /// Dispatch calls of the same.
-    DdDispatch = crate::elevator::mq_deadline::dispatch::At,
     /// A look for a merge in a scheduler behind one lock.
     ElevatorMerge = crate::elevator::MergeAt,
     /// Insertion into the same.
@@ -179,6 +202,7 @@ pub use super::fair::At as TagShare;
 pub use crate::sbitmap::GetAt as TagGet;
 /// Steps of a tag on its way back.
 pub use crate::sbitmap::PutAt as TagPut;
+pub use labels_of_schedulers::*;
 
 #[cfg(test)]
 mod tests;

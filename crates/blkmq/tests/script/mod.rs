@@ -4,8 +4,8 @@
 //! a file creates the world that the others act on; the same word later begins a new one. Not
 //! here: what a command does; that is a [`World`], one file for each kind of script.
 
-mod deadline;
 mod layer;
+mod policy;
 
 /// Line between commands and what they print.
 const RULE: &str = "----";
@@ -20,7 +20,7 @@ pub(crate) trait World {
 /// The world that a command creates, if it is one of those that do.
 fn create_world(line: &str) -> Option<Result<Box<dyn World>, String>> {
     match line.split_whitespace().next()? {
-        "queue" => Some(deadline::DeadlineQueue::create(line)),
+        "queue" => Some(policy::PolicyQueue::create(line)),
         "layer" => Some(layer::Layer::create(line)),
         _ => None,
     }

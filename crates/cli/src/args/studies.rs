@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{EXIT_CODES, ReportArgs, seed};
+use super::{EXIT_CODES, ReportArgs, schedulers, seed};
 
 /// Arguments of `blksim reproduce`.
 #[derive(Debug, clap::Args)]
@@ -71,13 +71,16 @@ pub(crate) struct JobsArgs {
 /// What runs are made of a scenario, and what they all have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SweepArgs {
-    /// Schedulers, a run with each: none,mq-deadline; mq-deadline+v3 is one with the January 2024
-    /// series (queue.series)
     #[arg(
         long,
         visible_alias = "schedulers",
         value_name = "NAME,...",
-        value_delimiter = ','
+        value_delimiter = ',',
+        help = format!(
+            "Schedulers, a run with each: {}; NAME+v3 is one with the January 2024 series \
+             (queue.series), where it changes that one",
+            schedulers()
+        )
     )]
     pub(crate) scheduler: Vec<String>,
     /// Kernels whose rules apply, a run with each: v6.1,v6.12

@@ -16,3 +16,4 @@ mod jobs;
 mod place;
 mod plot;
 mod run;
+mod schedulers;

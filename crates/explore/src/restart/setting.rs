@@ -151,8 +151,9 @@ impl Setting {
         // v6.12: no driver tag is taken ahead of the request that it is for.
         let rules = Rules::v6_12().with_restart(self.restart);
         let nr_requests = u32::from(self.requests);
+        let scheduler = SchedulerKind::default_for(true);
         let queue = QueueConfig {
-            settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, nr_requests),
+            settings: QueueSettings::plain(rules, scheduler, nr_requests),
             tags: TagSetConfig {
                 queue_depth: self.tags,
                 counts: HctxCounts {
@@ -166,7 +167,7 @@ impl Setting {
                 wait_queues: if self.by_labels { 8 } else { 1 },
             },
             topology: CpuTopology::flat(u16::from(self.hctxs)),
-            elevator: SchedulerKind::MqDeadline.defaults(HZ, nr_requests),
+            elevator: scheduler.defaults(HZ, nr_requests),
             bios: usize::from(self.requests),
         };
         let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);

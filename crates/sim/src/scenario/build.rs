@@ -1,6 +1,6 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
-use blkmq::elevator::{SchedulerKind, SchedulerSettings};
+use blkmq::elevator::{OF_KERNELS, SchedulerKind, SchedulerSettings};
 use blkmq::rules::{NoMerges, QueueLimits, Restart, RestartRule, Rules, Series};
 use blkmq::time::Duration;
 
@@ -316,7 +316,7 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver) -> Result<SchedulerKind> {
             error(format!("{name} cannot be set: the device has no_sched"))
         }
         Some(kind) => Ok(kind),
-        None if OTHERS.contains(&name) => error(format!("{name} is not modelled; {all} are")),
+        None if OF_KERNELS.contains(&name) => error(format!("{name} is not modelled; {all} are")),
         None => {
             let known = SchedulerKind::ALL.iter().copied().map(SchedulerKind::name);
             match trace::fio::nearest(name, known) {
@@ -326,9 +326,6 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver) -> Result<SchedulerKind> {
         }
     }
 }
-
-/// Schedulers of kernels that are not in the list.
-const OTHERS: [&str; 5] = ["bfq", "kyber", "cfq", "deadline", "noop"];
 
 /// queue/nr_requests, and what it was before it was written.
 fn nr_requests(asked: &Asked<'_>, driver: &Driver, scheduler: SchedulerKind) -> Result<(u32, u32)> {

@@ -79,7 +79,8 @@ impl Component {
             Run::HasSide.label(),
         ];
         match path {
-            "dd-insert" | "dd-dispatch" | "elevator-merge" => Component::Scheduler,
+            "elevator-merge" => Component::Scheduler,
+            _ if label.is_of_scheduler() => Component::Scheduler,
             _ if hooks.contains(&label) => Component::Scheduler,
             "submit" | "pass" | "list" | "plug" | "complete" if tag && at != "put-back" => {
                 Component::Tags

@@ -27,6 +27,8 @@ pub(super) struct File {
     pub(super) code: String,
     /// Rust only: of that, what is not a test; nothing in a file of tests.
     pub(super) product: String,
+    /// Rust only: the same with its strings.
+    pub(super) spoken: String,
 }
 
 const FOLDERS: &[&str] = &["crates", "benches", "docs", "specs", "traces"];
@@ -116,11 +118,15 @@ impl File {
             text,
             code: String::new(),
             product: String::new(),
+            spoken: String::new(),
         };
         if file.is_a("rs") {
-            file.code = without_comments_and_strings(&file.text);
+            file.code = without(&file.text, |_| true);
             if !file.is_test() {
-                file.product = without_tests(&file.code);
+                let tests = tests_of(&file.code);
+                file.product = blanked(&file.code, &tests);
+                let comments = |what: &str| what.starts_with("//") || what.starts_with("/*");
+                file.spoken = blanked(&without(&file.text, comments), &tests);
             }
         }
         file
@@ -229,31 +235,41 @@ pub(super) fn closing_brace(code: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// Blank out items marked `#[cfg(test)]`.
-fn without_tests(code: &str) -> String {
+/// Where items marked `#[cfg(test)]` are.
+fn tests_of(code: &str) -> Vec<Range<usize>> {
     const MARK: &str = "#[cfg(test)]";
-    let mut out = code.to_owned();
-    for (start, _) in code.match_indices(MARK) {
+    let item = |(start, _): (usize, &str)| {
         let item = start + MARK.len();
         let semicolon = code[item..].find(';').map(|at| item + at + 1);
         let end = match code[item..].find('{').map(|at| item + at) {
             Some(open) if semicolon.is_none_or(|end| open < end) => closing_brace(code, open),
             _ => semicolon,
         };
-        blank(&mut out, start..end.unwrap_or(code.len()));
+        start..end.unwrap_or(code.len())
+    };
+    code.match_indices(MARK).map(item).collect()
+}
+
+fn blanked(text: &str, ranges: &[Range<usize>]) -> String {
+    let mut out = text.to_owned();
+    for range in ranges {
+        blank(&mut out, range.clone());
     }
     out
 }
 
-/// Blank out comments, strings and character literals. Bytes that are not ASCII only occur there.
-fn without_comments_and_strings(text: &str) -> String {
+/// Blank out those comments, strings and character literals. Bytes that are not ASCII only occur
+/// there.
+fn without(text: &str, which: impl Fn(&str) -> bool) -> String {
     let mut out = text.to_owned();
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
         let skip = literal_or_comment(text, at);
         if skip > 0 {
-            blank(&mut out, at..at + skip);
+            if which(rest) {
+                blank(&mut out, at..at + skip);
+            }
             at += skip;
         } else {
             at += rest.chars().next().map_or(1, char::len_utf8);

@@ -70,6 +70,16 @@ fn every_rule_catches_its_mutant() {
         ("file-length-median", vec![(path, &longish)]),
         ("function-length", vec![(path, &tall)]),
         ("circles", circle),
+        (
+            "schedulers-in-folders",
+            vec![
+                (
+                    "crates/blkmq/src/elevator.rs",
+                    "\nschedulers! {\n    Noop => noop,\n}\n",
+                ),
+                (path, "fn f() -> &'static str { \"noop\" }"),
+            ],
+        ),
     ];
     for line in MUTANTS.trim().lines() {
         let (rule, rest) = line.split_once(' ').expect("a rule, then a path");
@@ -342,4 +352,33 @@ fn imports_are_written_out() {
         .map(|(line, path)| (*line, (*path).to_owned()))
         .collect();
     assert_eq!(imports(code), expected);
+}
+
+#[test]
+fn a_scheduler_is_named_in_its_folder_alone() {
+    let list = "//! List.\nmacro_rules! schedulers { () => {} }\n\nschedulers! {\n    /// One.\n    \
+                FairOne => fair_one [\n        Fair = insert::At,\n    ],\n    Noop => noop,\n}\n";
+    let text = "use blkmq::elevator::fair_one::FairOne; // BAD
+// A comment may say FairOne.
+const NAME: &str = \"fair-one\"; // BAD
+const SCENARIO: &str = \"fair-one-scaling\";
+fn f(kind: SchedulerKind) -> bool { kind == SchedulerKind::Noop } // BAD
+fn noops() {}
+#[cfg(test)]
+mod tests {
+    const NAME: &str = \"fair-one\";
+}
+";
+    let bad: Vec<String> = (text.lines().zip(1..))
+        .filter(|(line, _)| line.ends_with("// BAD"))
+        .map(|(_, number)| format!("crates/sim/src/a.rs:{number}"))
+        .collect();
+    let files = |path| [("crates/blkmq/src/elevator.rs", list), (path, text)];
+    let rule = "schedulers-in-folders";
+    assert_eq!(found(rule, &files("crates/sim/src/a.rs")), bad);
+    assert_eq!(found(rule, &files("crates/sim/tests/a.rs")), [""; 0]);
+    assert_eq!(found(rule, &files("crates/xtask/src/a.rs")), [""; 0]);
+    // Its folder may name it, and no other one.
+    let own = found(rule, &files("crates/blkmq/src/elevator/fair_one/a.rs"));
+    assert_eq!(own, ["crates/blkmq/src/elevator/fair_one/a.rs:5"]);
 }

@@ -12,8 +12,12 @@ mod state;
 pub use state::State;
 
 use super::settings::MqDeadlineSettings;
+use crate::elevator::merging;
 use crate::elevator::scheduler::set_level;
-use crate::elevator::{Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, Wanted};
+use crate::elevator::{
+    Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, StoreError,
+    Wanted,
+};
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{
@@ -354,13 +358,8 @@ impl MqDeadline {
 }
 
 impl Scheduler for MqDeadline {
-    fn merge_bio(
-        &mut self,
-        pool: &mut RequestPool,
-        bio: BioId,
-        merging: Merging<'_>,
-    ) -> crate::elevator::BioMerge {
-        self.merge_bio_locked(pool, bio, merging)
+    fn merge_bio(&mut self, pool: &mut RequestPool, bio: BioId, merging: Merging<'_>) -> BioMerge {
+        merging::try_merge(self, pool, bio, merging)
     }
 
     fn insert(
@@ -379,7 +378,7 @@ impl Scheduler for MqDeadline {
             let stats = &mut self.levels[level].stats;
             stats.inserted = stats.inserted.wrapping_add(1);
         }
-        let absorbed = self.merge_request(pool, rq, merging);
+        let absorbed = merging::insert_merge(self, pool, rq, merging);
         if !absorbed.is_empty() {
             return Insertion::Absorbed(absorbed);
         }
@@ -448,6 +447,14 @@ impl Scheduler for MqDeadline {
     /// runs before the new value is stored, the old one takes its place.
     fn depth_updated(&mut self, old: u32) {
         self.settings.async_depth = old;
+    }
+
+    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+        self.settings.store(name, text)
+    }
+
+    fn shown(&self) -> Vec<(&'static str, i64)> {
+        self.settings.shown()
     }
 
     fn take_charge(&mut self) -> Charge {

@@ -76,7 +76,8 @@ pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
     let rules = &mq.queue(QueueId(0)).settings.rules;
     let restart = rules.restart;
     let wakes_all = matches!(rules.wake_scan, WakeScan::FirstQueue | WakeScan::UntilSpent);
-    let scheduled = |q: &RequestQueue<Solo>| q.settings.scheduler == SchedulerKind::MqDeadline;
+    let usual = SchedulerKind::default_for(true);
+    let scheduled = |q: &RequestQueue<Solo>| q.settings.scheduler == usual;
     let one_hctx = |set: &TagSet<Solo>| set.counts.default == 1 && set.counts.read == 0;
     let checks = [
         (
@@ -87,7 +88,10 @@ pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
             mq.sets.iter().all(one_hctx),
             "one hardware queue a disk, beside polled ones",
         ),
-        (mq.queues.iter().all(scheduled), "scheduler mq-deadline"),
+        (
+            mq.queues.iter().all(scheduled),
+            "the scheduler that is the default of one hardware queue",
+        ),
         (mq.sets[0].queue_depth <= TAGS_MAX, "at most 4 driver tags"),
         (
             rules.series == Rules::v6_1().series,

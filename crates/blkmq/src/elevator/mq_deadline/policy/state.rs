@@ -5,7 +5,7 @@
 use super::{MqDeadline, Position, level_of};
 use crate::elevator::completed_level;
 use crate::list::QueueList;
-use crate::request::{Direction, Op, Place, RequestId, RequestPool};
+use crate::request::{Direction, Place, RequestId, RequestPool};
 use crate::rules::HeadInsert;
 use core::fmt;
 
@@ -18,23 +18,6 @@ const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
 pub struct State<'a> {
     dd: &'a MqDeadline,
     pool: &'a RequestPool,
-}
-
-/// Prints as operation, sector and length: `w 800+8`.
-struct Short<'a>(&'a RequestPool, RequestId);
-
-impl fmt::Display for Short<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rq = &self.0[self.1];
-        let op = match rq.op {
-            Op::Read => "r",
-            Op::Write => "w",
-            Op::Flush => "f",
-            Op::Discard => "d",
-            Op::WriteZeroes => "z",
-        };
-        write!(f, "{op} {}+{}", rq.sector.0, rq.sectors.0)
-    }
 }
 
 impl fmt::Display for State<'_> {
@@ -50,7 +33,7 @@ impl fmt::Display for State<'_> {
             dd.batching, dd.starved
         )?;
         if let Some(rq) = dd.index.last_merge() {
-            write!(f, " last_merge={}", Short(pool, rq))?;
+            write!(f, " last_merge={}", pool[rq])?;
         }
         writeln!(f)?;
         for (level, name) in LEVEL_NAMES.into_iter().enumerate() {
@@ -78,13 +61,13 @@ impl State<'_> {
         if !queue.fifo[dir as usize].is_empty() {
             write!(f, "{name} fifo:")?;
             for rq in queue.fifo[dir as usize].iter(self.pool) {
-                write!(f, " {}@{}", Short(self.pool, rq), self.pool[rq].fifo_time.0)?;
+                write!(f, " {}@{}", self.pool[rq], self.pool[rq].fifo_time.0)?;
             }
             write!(f, "\n{name} sort:")?;
             self.write_list(f, queue.sort[dir as usize].iter(self.pool))?;
         }
         match queue.position[dir as usize] {
-            Position::Next(Some(rq)) => writeln!(f, "{name} next_rq: {}", Short(self.pool, rq)),
+            Position::Next(Some(rq)) => writeln!(f, "{name} next_rq: {}", self.pool[rq]),
             Position::Latest(sector) if sector.0 > 0 => {
                 writeln!(f, "{name} latest_pos: {}", sector.0)
             }
@@ -98,7 +81,7 @@ impl State<'_> {
         requests: impl Iterator<Item = RequestId>,
     ) -> fmt::Result {
         for rq in requests {
-            write!(f, " {}", Short(self.pool, rq))?;
+            write!(f, " {}", self.pool[rq])?;
         }
         writeln!(f)
     }

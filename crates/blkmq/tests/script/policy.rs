@@ -1,10 +1,11 @@
-//! Scripts about mq-deadline's decisions: `queue scheduler=mq-deadline ...`.
+//! Scripts about the decisions of a scheduler behind one lock: `queue scheduler=mq-deadline ...`.
 //!
 //! One scheduler, no tags, no CPUs: insert, merge, dispatch, complete, and a clock of ticks.
 //! Every command checks all structures afterwards.
 //!
 //! ```text
-//! queue [rules=v6.1] [hz=1000] [nr_requests=128] [ATTRIBUTE=VALUE] [LIMIT=VALUE] [nomerges=0]
+//! queue [scheduler=mq-deadline] [rules=v6.1] [hz=1000] [nr_requests=128] [ATTRIBUTE=VALUE]
+//!       [LIMIT=VALUE] [nomerges=0]
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
 //! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed
 //! bio REQUEST                         prints M or F and what it joined, or "no merge"
@@ -16,33 +17,36 @@
 //! depth REQUEST                       prints the shallow depth of such an allocation
 //! nr_requests N                       a write to queue/nr_requests
 //! has_work                            prints yes or no
-//! show state | batch | queued | counts | NAME
+//! show state | NAME                   also of mq-deadline: show batch | queued | counts
 //! ```
 //!
 //! A REQUEST is `OP SECTOR+SECTORS [prio=CLASS[/LEVEL]] [segments=N] [nomerge] [sync] [fua]`, with
 //! OP one of r, w, d (discard), z (write-zeroes).
 
 use super::World;
-use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
+use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::elevator::{
-    Attributes, BioMerge, DispatchTime, InsertAt, Insertion, Scheduler, TagMapSize, Wanted,
-    completed_level,
+    BioMerge, DispatchTime, Elevator, InsertAt, Insertion, Scheduler, SchedulerKind, TagMapSize,
+    Wanted, completed_level,
 };
+use blkmq::env::{Cpu, Solo};
 use blkmq::merge::{Merging, Side};
 use blkmq::request::{
-    Bio, BioId, IoClass, IoPrio, Op, Place, RequestId, RequestPool, Sector, Sectors,
+    Bio, BioId, CpuId, IoClass, IoPrio, Op, Place, RequestId, RequestPool, Sector, Sectors,
 };
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Jiffies;
+use core::any::Any;
 
 /// Slots of a script's pool; more than any script needs.
 const REQUESTS: usize = 256;
 const BIOS: usize = 1024;
 
 /// One scheduler and the requests around it.
-pub(crate) struct DeadlineQueue {
+pub(crate) struct PolicyQueue {
     pool: RequestPool,
-    dd: MqDeadline,
+    elevator: Elevator<Solo>,
+    cpu: Cpu,
     limits: QueueLimits,
     nomerges: NoMerges,
     now: Jiffies,
@@ -54,7 +58,7 @@ pub(crate) struct DeadlineQueue {
 
 type Printed = Result<Vec<String>, String>;
 
-impl World for DeadlineQueue {
+impl World for PolicyQueue {
     fn command(&mut self, line: &str) -> Printed {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim();
@@ -75,16 +79,16 @@ impl World for DeadlineQueue {
             "at" => self.millis(rest).map(|instant| self.move_clock(instant)),
             "depth" => self.depth(rest),
             "nr_requests" => self.write_nr_requests(rest),
-            "has_work" => Ok(vec![yes_no(self.dd.has_work())]),
+            "has_work" => Ok(vec![yes_no(self.look(Scheduler::has_work))]),
             "show" => self.show(rest),
             _ => Err(format!("unknown command {word:?}")),
         };
-        self.dd.check(&self.pool);
+        self.elevator.check(&self.pool);
         printed
     }
 }
 
-impl DeadlineQueue {
+impl PolicyQueue {
     /// `queue NAME=VALUE ...`.
     pub(crate) fn create(line: &str) -> Result<Box<dyn World>, String> {
         let pairs: Vec<&str> = line.split_whitespace().skip(1).collect();
@@ -94,18 +98,18 @@ impl DeadlineQueue {
                 .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
         };
         let number = |name: &str, default: u32| given(name).map_or(Ok(default), parse_number);
-        if let Some(other) = given("scheduler").filter(|&name| name != "mq-deadline") {
-            return Err(format!(
-                "no scripts for scheduler {other:?}, only mq-deadline"
-            ));
-        }
+        let name = given("scheduler").unwrap_or("mq-deadline");
+        let kind = SchedulerKind::by_name(name);
+        let kind = kind.filter(|&kind| kind != SchedulerKind::None);
+        let kind = kind.ok_or(format!("no scripts for scheduler {name:?}"))?;
         let rules = given("rules").unwrap_or("v6.12");
         let rules = Rules::by_name(rules).ok_or(format!("unknown rules {rules:?}"))?;
         let hz = number("hz", 1000)?;
         let nr_requests = number("nr_requests", 128)?;
-        let mut queue = DeadlineQueue {
+        let mut queue = PolicyQueue {
             pool: RequestPool::new(REQUESTS, BIOS),
-            dd: MqDeadline::new(&rules, MqDeadlineSettings::defaults(hz, nr_requests)),
+            elevator: Elevator::new(&kind.defaults(hz, nr_requests), &rules),
+            cpu: Cpu::new(CpuId(0)),
             limits: QueueLimits {
                 max_sectors: 2560,
                 max_segments: 128,
@@ -151,9 +155,8 @@ impl DeadlineQueue {
                 }
             }
             _ => self
-                .dd
-                .settings
-                .store(name, value)
+                .elevator
+                .revise(&mut self.cpu, |policy| policy.store(name, value))
                 .map_err(|error| error.to_string())?,
         }
         Ok(())
@@ -186,7 +189,11 @@ impl DeadlineQueue {
             limits: &self.limits,
             nomerges: self.nomerges,
         };
-        let absorbed = match self.dd.insert(&mut self.pool, rq, at, self.now, merging) {
+        let (pool, now) = (&mut self.pool, self.now);
+        let insertion = self.elevator.revise(&mut self.cpu, |policy| {
+            policy.insert(pool, rq, at, now, merging)
+        });
+        let absorbed = match insertion {
             Insertion::Inserted => return Vec::new(),
             Insertion::Absorbed(absorbed) => absorbed,
         };
@@ -215,7 +222,9 @@ impl DeadlineQueue {
             limits: &self.limits,
             nomerges: self.nomerges,
         };
-        match self.dd.merge_bio(&mut self.pool, bio, merging) {
+        let pool = &mut self.pool;
+        let change = |policy: &mut dyn Scheduler| policy.merge_bio(pool, bio, merging);
+        match self.elevator.revise(&mut self.cpu, change) {
             BioMerge::No => {
                 self.pool.free_bio(bio);
                 Ok(vec!["no merge".to_owned()])
@@ -257,15 +266,17 @@ impl DeadlineQueue {
 
     /// One call; tells when it reset `starved`.
     fn dispatch_once(&mut self, entered: Jiffies) -> Option<String> {
-        let starved = self.dd.starved();
+        let starved = self.starved();
         let now = DispatchTime {
             entered,
             locked: self.now,
         };
-        let rq = self.dd.dispatch(&mut self.pool, now, self.completed)?;
+        let (pool, completed) = (&mut self.pool, self.completed);
+        let change = |policy: &mut dyn Scheduler| policy.dispatch(pool, now, completed);
+        let rq = self.elevator.revise(&mut self.cpu, change)?;
         self.pool[rq].place = Place::Device;
         self.in_device.push(rq);
-        let reset = starved > 0 && self.dd.starved() == 0;
+        let reset = starved > 0 && self.starved() == 0;
         Some(format!(
             "D {}{}",
             self.name(rq),
@@ -310,12 +321,23 @@ impl DeadlineQueue {
         self.pool.reset(rq);
     }
 
+    fn look<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> R {
+        let seen = self.elevator.inspect(look);
+        seen.expect("scripts are about a scheduler")
+    }
+
+    /// What only mq-deadline has.
+    fn of_deadline<R>(&self, look: impl FnOnce(&MqDeadline) -> R) -> Option<R> {
+        self.look(|policy| (policy as &dyn Any).downcast_ref().map(look))
+    }
+
+    fn starved(&self) -> u32 {
+        self.of_deadline(MqDeadline::starved).unwrap_or(0)
+    }
+
     fn state_lines(&self) -> Vec<String> {
-        self.dd
-            .show(&self.pool)
-            .lines()
-            .map(str::to_owned)
-            .collect()
+        let text = self.look(|policy| policy.show(&self.pool));
+        text.lines().map(str::to_owned).collect()
     }
 
     fn move_clock(&mut self, to: Jiffies) -> Vec<String> {
@@ -331,12 +353,13 @@ impl DeadlineQueue {
             nr_requests: self.nr_requests,
         };
         let of = self.pool.bio(bio);
-        let depth = self.dd.limit_depth(Wanted {
+        let wanted = Wanted {
             op: of.op,
             flags: of.flags,
             io_context: of.io_context,
             map,
-        });
+        };
+        let depth = self.look(|policy| policy.limit_depth(wanted));
         self.pool.free_bio(bio);
         Ok(vec![
             depth.map_or("no limit".to_owned(), |depth| depth.to_string()),
@@ -344,13 +367,18 @@ impl DeadlineQueue {
     }
 
     fn write_nr_requests(&mut self, rest: &str) -> Printed {
-        self.dd.depth_updated(self.nr_requests);
+        let old = self.nr_requests;
+        self.elevator
+            .revise(&mut self.cpu, |policy| policy.depth_updated(old));
         self.nr_requests = parse_number(rest)?;
         Ok(Vec::new())
     }
 
     fn show(&self, what: &str) -> Printed {
-        let counts = self.dd.counts();
+        let counts = || {
+            let counts = self.of_deadline(MqDeadline::counts);
+            counts.ok_or_else(|| format!("show {what}: the scheduler counts nothing"))
+        };
         let names = ["rt", "be", "idle"];
         match what {
             "state" => Ok(self.state_lines()),
@@ -364,6 +392,7 @@ impl DeadlineQueue {
                 ])
             }
             "queued" => {
+                let counts = counts()?;
                 let queued = |level: usize| counts[level][0] - self.completed[level];
                 Ok(vec![format!(
                     "rt={} be={} idle={}",
@@ -374,7 +403,7 @@ impl DeadlineQueue {
             }
             "counts" => Ok(names
                 .iter()
-                .zip(counts)
+                .zip(counts()?)
                 .zip(self.completed)
                 .filter(|((_, counts), _)| counts[0] > 0)
                 .map(|((name, [inserted, merged, dispatched]), completed)| {
@@ -385,7 +414,7 @@ impl DeadlineQueue {
                 })
                 .collect()),
             name => {
-                let shown = self.dd.settings.shown();
+                let shown = self.look(Scheduler::shown);
                 let found = shown.into_iter().find(|&(known, _)| known == name);
                 let (_, value) = found.ok_or(format!("unknown {name:?}"))?;
                 Ok(vec![format!("{name}={value}")])

@@ -1,0 +1,49 @@
+//! noop: one list, oldest first; only merging sets it apart from `none`, and its one lock.
+//!
+//! That of the single-queue block layer behind the hooks of a multi-queue scheduler, which no
+//! kernel has: what a scheduler costs that decides nothing. It has no attribute. Read:
+//! [`policy`]. Kernel: block/noop-iosched.c (4.20).
+
+pub mod policy;
+
+pub(crate) use super::locked::{DispatchPath, InsertPath, MergePath};
+pub use policy::Noop;
+
+use super::attribute::{Attribute, Attributes};
+use super::facts::{ElevatorLock, Facts};
+use super::locked::Locked;
+use crate::env::Env;
+use crate::rules::Rules;
+
+/// What is known of noop.
+pub const FACTS: Facts = Facts::plain("noop", &[ElevatorLock::plain("nd->lock")]);
+
+/// Settings of one queue's noop: there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NoopSettings;
+
+pub(crate) use NoopSettings as Settings;
+
+impl NoopSettings {
+    /// As it comes.
+    pub fn defaults(_hz: u32, _nr_requests: u32) -> NoopSettings {
+        NoopSettings
+    }
+}
+
+impl Attributes for NoopSettings {
+    const SCHEDULER: &'static str = FACTS.name;
+    const TABLE: &'static [Attribute<NoopSettings>] = &[];
+}
+
+/// What CPUs share of it.
+pub(crate) type Shared<E> = Locked<E, Noop>;
+
+/// Idle.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "as every scheduler has it: the list makes all alike"
+)]
+pub(crate) fn new<E: Env>(_settings: &NoopSettings, _rules: &Rules) -> Shared<E> {
+    Locked::with(Noop::default(), FACTS.lines)
+}
