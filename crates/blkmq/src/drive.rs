@@ -290,6 +290,7 @@ impl Frame {
             Frame::Requeue(path) => labels(path, mq, cpu, driver),
             Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
             Frame::Clone(path) => labels(path, mq, cpu, driver),
+            Frame::Hook(path) => labels(path, mq, cpu, driver),
         }
     }
 }

@@ -13,6 +13,7 @@
 mod attribute;
 mod custom;
 mod facts;
+mod hook;
 mod locked;
 mod merging;
 pub mod mq_deadline;
@@ -22,10 +23,11 @@ mod scheduler;
 pub use attribute::{Attribute, Attributes, StoreError};
 pub use custom::{Custom, CustomScheduler};
 pub use facts::{ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, Probes};
+pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, TagMapSize, Wanted,
-    completed_level,
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, TagMapSize,
+    Wanted, completed_level,
 };
 
 use core::fmt::Debug;
@@ -74,6 +76,15 @@ pub(crate) enum DispatchStep {
     Wait(Next),
     /// The call returns.
     Picked(Option<RequestId>),
+}
+
+/// One step of a hook.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HookStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// Over, behind the release of the last lock.
+    Done(After),
 }
 
 /// Requests of an insertion that stand in no list that others see, and what the January 2024
@@ -353,6 +364,27 @@ macro_rules! schedulers {
             }
         }
 
+        /// A hook under way.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        pub(crate) enum HookPath {
+            /// None.
+            #[default]
+            Idle,
+            $($Kind($module::HookPath),)*
+            Custom(locked::HookPath),
+        }
+
+        impl HookPath {
+            /// The next label, if it is the scheduler's own and not that of the caller.
+            pub(crate) fn label(self) -> Option<Label> {
+                match self {
+                    HookPath::Idle => None,
+                    $(HookPath::$Kind(path) => path.label(),)*
+                    HookPath::Custom(path) => path.label(),
+                }
+            }
+        }
+
         impl<E: Env> Elevator<E> {
             /// Idle, as chosen.
             pub fn new(settings: &SchedulerSettings, rules: &Rules) -> Elevator<E> {
@@ -362,7 +394,7 @@ macro_rules! schedulers {
                         Elevator::$Kind($module::new(settings, rules))
                     })*
                     SchedulerSettings::Custom(custom) => Elevator::Custom(
-                        Locked::with(custom.clone(), custom.facts().lines),
+                        Locked::with(custom.clone(), custom.facts()),
                     ),
                 }
             }
@@ -533,6 +565,53 @@ macro_rules! schedulers {
                     })*
                     (Elevator::Custom(shared), DispatchPath::Custom(path)) => {
                         shared.dispatch(path, q, cpu)
+                    }
+                    _ => unreachable!("a path of another scheduler"),
+                }
+            }
+
+            /// The hooks that it wants.
+            #[inline]
+            pub(crate) fn hooks(&self) -> Hooks {
+                match self {
+                    Elevator::None => Hooks::NONE,
+                    $(Elevator::$Kind(_) => $module::FACTS.hooks,)*
+                    Elevator::Custom(shared) => shared.facts.hooks,
+                }
+            }
+
+            /// prepare_request().
+            pub(crate) fn prepare(&self, rq: &mut Request) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.prepare(rq),)*
+                    Elevator::Custom(shared) => shared.prepare(rq),
+                }
+            }
+
+            /// A hook begins.
+            pub(crate) fn start_hook(&self) -> HookPath {
+                match self {
+                    Elevator::None => panic!("a hook of no scheduler"),
+                    $(Elevator::$Kind(_) => HookPath::$Kind($module::HookPath::default()),)*
+                    Elevator::Custom(_) => HookPath::Custom(locked::HookPath::default()),
+                }
+            }
+
+            /// Its next step, the first of which is part of the label that begins it.
+            pub(crate) fn hook(
+                &self,
+                path: &mut HookPath,
+                hook: Hook,
+                q: &RequestQueue<E>,
+                cpu: &mut Cpu,
+            ) -> HookStep {
+                match (self, path) {
+                    $((Elevator::$Kind(shared), HookPath::$Kind(path)) => {
+                        shared.hook(path, hook, q, cpu)
+                    })*
+                    (Elevator::Custom(shared), HookPath::Custom(path)) => {
+                        shared.hook(path, hook, q, cpu)
                     }
                     _ => unreachable!("a path of another scheduler"),
                 }

@@ -11,6 +11,7 @@ mod driver;
 mod fair;
 mod flush;
 mod hand;
+mod hook;
 mod insert;
 pub mod label;
 mod list;
@@ -26,6 +27,7 @@ pub use complete::CompletePath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
 pub use hand::{RunInHand, TagsInHand};
+pub use hook::HookFrame;
 pub use insert::{InsertPath, Inserts};
 pub use label::Label;
 pub use plug::{Plug, PlugPath, Unplug};
@@ -36,6 +38,7 @@ pub use tag::TagStage;
 
 use label::labels;
 
+use crate::elevator::Hook;
 use crate::env::{Cpu, Env, Slab, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
@@ -142,6 +145,13 @@ pub enum Call {
         /// Why.
         why: Unplug,
     },
+    /// A hook of the queue's scheduler.
+    Hook {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Which one.
+        hook: Hook,
+    },
     /// Direct issue of one request.
     Issue {
         /// Number of the queue.
@@ -166,6 +176,7 @@ impl From<Call> for Frame {
             Call::Flush { queue, rq } => Frame::Flush(FlushPath::new(queue, rq)),
             Call::Insert(inserts) => Frame::Insert(inserts.into()),
             Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
+            Call::Hook { queue, hook } => Frame::Hook(HookFrame::new(queue, hook)),
             Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
         }
     }
@@ -192,6 +203,8 @@ pub enum Frame {
     RequeueRequest(RequeueRequest),
     /// A clone of a request of the queue above.
     Clone(ClonePath),
+    /// A hook of a scheduler.
+    Hook(HookFrame),
 }
 
 impl Frame {
@@ -207,6 +220,7 @@ impl Frame {
             Frame::Requeue(path) => path.label(),
             Frame::RequeueRequest(path) => path.label(),
             Frame::Clone(path) => path.label(),
+            Frame::Hook(path) => path.label(),
         }
     }
 
@@ -230,6 +244,7 @@ impl Frame {
             Frame::Requeue(path) => path.queue,
             Frame::RequeueRequest(path) => path.queue,
             Frame::Clone(path) => path.queue,
+            Frame::Hook(path) => path.queue,
         }
     }
 }
@@ -280,7 +295,7 @@ macro_rules! path_of_parts {
     };
 }
 
-path_of_parts!(SubmitPath, PlugPath, InsertPath, RunPath);
+path_of_parts!(SubmitPath, PlugPath, InsertPath, RunPath, HookFrame);
 
 /// What every path needs at hand: its queue, and a clock in ticks.
 pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {

@@ -3,7 +3,7 @@
 //! Not here: how it moves (`world.rs`). Sizes are meant to be tiny; see the table in
 //! `tests/exhaustive.rs` for what they cost.
 
-use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
 use blkmq::env::{Cpu, Solo, Word};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{CpuId, HctxId, Op, QueueId};
@@ -23,6 +23,8 @@ pub struct Config {
     pub rules: Rules,
     /// queue/scheduler.
     pub scheduler: SchedulerKind,
+    /// The scheduler itself, where it is a program's own.
+    pub own: Option<Custom>,
     /// CPUs; tasks and the other contexts are spread over them.
     pub cpus: u16,
     /// Queues on the tag set, all alike.
@@ -184,6 +186,7 @@ impl Config {
             name: name.to_owned(),
             rules,
             scheduler,
+            own: None,
             cpus: 1,
             queues: 1,
             hctxs: 1,
@@ -236,6 +239,25 @@ impl Config {
         }
     }
 
+    /// The same under a program's own scheduler.
+    pub fn of_own(name: &str, rules: Rules, own: Custom, tasks: usize) -> Config {
+        let scheduler = SchedulerKind::Custom(own.facts());
+        Config {
+            own: Some(own),
+            ..Config::new(name, rules, scheduler, tasks)
+        }
+    }
+
+    /// Timers of each queue's scheduler.
+    pub(crate) fn timers(&self) -> usize {
+        self.scheduler.facts().map_or(0, |facts| facts.timers.len())
+    }
+
+    /// A timer among those of all queues.
+    pub(crate) fn timer_place(&self, queue: QueueId, timer: u8) -> usize {
+        queue.index() * self.timers() + usize::from(timer)
+    }
+
     /// Bios of all tasks.
     pub fn bios(&self) -> u32 {
         self.tasks.iter().map(|task| task.bios).sum()
@@ -259,7 +281,10 @@ impl Config {
         } else {
             self.tags
         };
-        let elevator = self.scheduler.defaults(HZ, nr_requests);
+        let elevator = match &self.own {
+            Some(own) => SchedulerSettings::Custom(own.clone()),
+            None => self.scheduler.defaults(HZ, nr_requests),
+        };
         let config = QueueConfig {
             settings: self.settings(nr_requests),
             tags: TagSetConfig {

@@ -13,13 +13,16 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Task};
+use blkmq::elevator::Hook;
 use blkmq::env::Solo;
 use blkmq::path::{
-    CompletePath, Execute, Frame, Label, Next, PlugPath, RequeuePath, RunPath, SubmitPath,
-    TagStage, Unplug,
+    CompletePath, Execute, Frame, HookFrame, Label, Next, PlugPath, RequeuePath, RunPath,
+    SubmitPath, TagStage, Unplug,
 };
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, HctxId, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::request::{
+    Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
+};
 pub(crate) use context::{Context, Phase, Role};
 
 /// One thing that can happen next.
@@ -81,6 +84,9 @@ pub(crate) struct Outside {
     pub(crate) run_work: Vec<Pending>,
     /// Work item of the requeue list.
     pub(crate) requeue_work: bool,
+    /// Timers of schedulers that are armed, queue by queue, one bit each: each may expire at any
+    /// time.
+    pub(crate) timers: u32,
     /// Bios submitted so far.
     pub(crate) started: u32,
     /// Bios ended so far.
@@ -137,6 +143,7 @@ impl Clone for World {
         self.outside.requeues = source.outside.requeues;
         self.outside.promised = source.outside.promised;
         self.outside.requeue_work = source.outside.requeue_work;
+        self.outside.timers = source.outside.timers;
         self.outside.started = source.outside.started;
         self.outside.ended = source.outside.ended;
         self.outside.driver = source.outside.driver;
@@ -179,6 +186,11 @@ impl Fixed {
         if config.requeues > 0 || config.tasks.iter().any(|task| task.flush) {
             add(Role::RequeueWork, 0);
         }
+        for queue in &mq.queues {
+            for timer in 0..config.timers() as u8 {
+                add(Role::Timer(queue.id, timer), 0);
+            }
+        }
         for index in 0..config.completers {
             add(Role::Completer(index), u16::from(index));
         }
@@ -192,6 +204,7 @@ impl Fixed {
                 promised: 0,
                 run_work: vec![Pending::No; config.all_hctxs()],
                 requeue_work: false,
+                timers: 0,
                 started: 0,
                 ended: 0,
                 driver: DriverState {
@@ -252,6 +265,10 @@ impl World {
                 u8::from(work != Pending::No)
             }
             Role::RequeueWork => u8::from(self.outside.requeue_work),
+            Role::Timer(queue, timer) => {
+                let place = fixed.config.timer_place(queue, timer);
+                (self.outside.timers >> place & 1) as u8
+            }
             Role::Completer(index) => {
                 // Idle completers are alike: the first one goes.
                 let first = self
@@ -311,6 +328,12 @@ impl World {
                 self.outside.requeue_work = false;
                 (Frame::Requeue(RequeuePath::new(QueueId(0))), true)
             }
+            Role::Timer(queue, timer) => {
+                let place = fixed.config.timer_place(queue, timer);
+                self.outside.timers &= !(1 << place);
+                let path = HookFrame::new(queue, Hook::Timer(timer));
+                (Frame::Hook(path), true)
+            }
             Role::Completer(_) => {
                 let slot = if fixed.completes_twice() {
                     self.outside.in_device[way]
@@ -355,6 +378,7 @@ impl World {
         bio.sector = Sector(number * 100);
         bio.sectors = Sectors(8);
         bio.segments = 1;
+        bio.io_context = IoContextId(task as u32 + 1);
         bio.owner = task as u32;
         context.submitted += 1;
         self.outside.started += 1;

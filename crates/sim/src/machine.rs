@@ -21,6 +21,7 @@ mod stall;
 mod step;
 mod stretch;
 mod task;
+mod timer;
 mod watch;
 mod work;
 
@@ -39,10 +40,11 @@ use crate::event_queue::EventQueue;
 use crate::plan::{DeviceId, Plan};
 use crate::recorder::Recorder;
 use arbiter::Arbiter;
-use cpu::{CpuState, LevelState};
+use cpu::{CpuState, Irq, LevelState};
 use lines::OuterLines;
 use numbers::Numbers;
 use task::{Task, TaskId};
+use timer::Timers;
 use work::KernelWork;
 
 /// How far a CPU may run ahead of the others between two points of synchronisation.
@@ -71,6 +73,8 @@ enum Event {
     Ipi(Of),
     /// The delay of the work item of a queue's hctx is over; void if its generation moved.
     Work(Of),
+    /// A timer of a queue's scheduler expires; void if its generation moved.
+    Elevator(Of),
     /// The ramp is over.
     Measure,
     /// A task's pause is over; void if its generation moved.
@@ -160,6 +164,7 @@ pub struct Simulator {
     siblings: Vec<Option<CpuId>>,
     tasks: Vec<Task>,
     work: KernelWork,
+    timers: Timers,
     /// By number.
     devices: Vec<Attached>,
     /// Buffers for devices' actions; calls nest.
@@ -256,7 +261,8 @@ impl Simulator {
             }
             Event::Interrupt(of) => {
                 let cpu = self.cpu_mut(of.on());
-                cpu.irqs.push_back((DeviceId(of.part_of()), of.detail()));
+                cpu.irqs
+                    .push_back(Irq::Device(DeviceId(of.part_of()), of.detail()));
                 cpu.interrupted = true;
                 self.notice(of.on());
             }
@@ -267,6 +273,9 @@ impl Simulator {
                 self.notice(of.on());
             }
             Event::Measure => self.begin_measuring(),
+            Event::Elevator(of) => {
+                self.timer_due(QueueId(of.part_of()), of.whom() as u8, of.detail());
+            }
             Event::Work(of) => self.work_due(QueueId(of.part_of()), of.whom() as u16, of.detail()),
             Event::Resume(of) => {
                 let (task, generation) = (TaskId(of.whom()), of.detail());

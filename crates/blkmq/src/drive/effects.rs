@@ -28,6 +28,22 @@ pub trait Machine {
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status);
     /// A task that waits for a tag is made runnable.
     fn wake(&mut self, waiter: WaiterId);
+    /// A timer of the queue's scheduler is armed, whatever was asked of it before. When it expires,
+    /// its hook runs as a frame of its own, in the context that the scheduler's facts say.
+    ///
+    /// # Panics
+    /// In a machine whose schedulers have no timer: this is the default.
+    fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
+        let after = after.0;
+        unreachable!("timer {timer} of queue {queue}, {after} ns: this machine has no clock for it")
+    }
+    /// It is not, any more.
+    ///
+    /// # Panics
+    /// As `arm`.
+    fn cancel(&mut self, queue: QueueId, timer: u8) {
+        unreachable!("timer {timer} of queue {queue}: this machine has no clock for it")
+    }
 }
 
 /// Has the machine do what a label left, in order.
@@ -58,5 +74,11 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         Effect::KickRequeue { queue } => machine.kick_requeue(queue),
         Effect::BioEnd { queue, bio, status } => machine.bio_end(queue, bio, status),
         Effect::Wake(waiter) => machine.wake(waiter),
+        Effect::Arm {
+            queue,
+            timer,
+            after,
+        } => machine.arm(queue, timer, after),
+        Effect::Cancel { queue, timer } => machine.cancel(queue, timer),
     }
 }

@@ -7,11 +7,12 @@ use core::hash::{Hash, Hasher};
 
 use super::attribute::StoreError;
 use super::facts::Facts;
+use super::hook::{After, TimerAsk};
 use super::scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, Wanted,
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use crate::merge::Merging;
-use crate::request::{BioId, RequestId, RequestPool, Sector, Sectors};
+use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::time::Jiffies;
 
 /// What a program's own scheduler has besides what every scheduler has.
@@ -112,6 +113,34 @@ impl Scheduler for Custom {
 
     fn has_work(&self) -> bool {
         self.0.has_work()
+    }
+
+    fn prepare(&self, rq: &mut Request) {
+        self.0.prepare(rq);
+    }
+
+    fn completed(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.0.completed(pool, rq, now)
+    }
+
+    fn requeued(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.0.requeued(pool, rq, now)
+    }
+
+    fn finished(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.0.finished(pool, rq, now)
+    }
+
+    fn exits(&mut self, io_context: IoContextId, now: Now) -> After {
+        self.0.exits(io_context, now)
+    }
+
+    fn timer(&mut self, pool: &mut RequestPool, timer: u8, now: Now) -> After {
+        self.0.timer(pool, timer, now)
+    }
+
+    fn take_timer(&mut self) -> Option<TimerAsk> {
+        self.0.take_timer()
     }
 
     fn limit_depth(&self, wanted: Wanted) -> Option<u32> {

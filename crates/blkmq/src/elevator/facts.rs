@@ -4,6 +4,7 @@
 //! Data only, one constant a scheduler, in its folder: whoever prints, traces or builds a queue
 //! reads it here and needs no scheduler by name.
 
+use super::hook::{ElevatorTimer, Hooks};
 use crate::queue::IrqClass;
 
 /// Facts of one scheduler.
@@ -23,6 +24,10 @@ pub struct Facts {
     pub min_shallow_depth: Option<u32>,
     /// Its locks; a lock's number is its place here.
     pub locks: &'static [ElevatorLock],
+    /// Hooks that it wants to be called; those that it does not cost nothing.
+    pub hooks: Hooks,
+    /// Its timers; a timer's number is its place here.
+    pub timers: &'static [ElevatorTimer],
     /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
     pub lines: u8,
     /// What probes on its functions are called.
@@ -40,6 +45,8 @@ impl Facts {
             has_series: false,
             min_shallow_depth: None,
             locks,
+            hooks: Hooks::NONE,
+            timers: &[],
             lines: 0,
             probes: Probes {
                 insert: "ins",
@@ -61,6 +68,14 @@ pub struct ElevatorLock {
 }
 
 impl ElevatorLock {
+    /// One that keeps interrupts out.
+    pub const fn irq_save(name: &'static str) -> ElevatorLock {
+        ElevatorLock {
+            name,
+            irq_class: IrqClass::IrqSave,
+        }
+    }
+
     /// One that is taken with interrupts as they are.
     pub const fn plain(name: &'static str) -> ElevatorLock {
         ElevatorLock {

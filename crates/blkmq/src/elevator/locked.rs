@@ -8,16 +8,18 @@
 
 use core::hash::{Hash, Hasher};
 
+use super::facts::Facts;
+use super::hook::{Hook, TimerAsk};
 use super::scheduler::{
-    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, Wanted, completed_level,
+    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted, completed_level,
 };
-use super::{DispatchStep, InsertInHand, InsertStep, LockVisit, MergeStep, Merged};
-use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Solo, Spot, TraceAction};
+use super::{DispatchStep, HookStep, InsertInHand, InsertStep, LockVisit, MergeStep, Merged};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Solo, Spot, TraceAction};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::path::label::{Label, labels};
 use crate::path::{Next, Traced, free_request, jiffies, trace_rq};
-use crate::queue::{IrqClass, LockId, RequestQueue};
+use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, Place, Request, RequestId, RequestPool};
 use crate::rules::{MergeLookup, MergedFree, Rules};
 use crate::time::Jiffies;
@@ -54,6 +56,7 @@ pub struct Locked<E: Env, P: Scheduler + 'static> {
     pub completed: [E::Count; LEVELS],
     /// Cache lines of the policy's own, which it says it has touched.
     lines: Vec<E::Spot>,
+    pub(super) facts: &'static Facts,
 }
 
 impl<P: Scheduler + Clone> Clone for Locked<Solo, P> {
@@ -63,6 +66,7 @@ impl<P: Scheduler + Clone> Clone for Locked<Solo, P> {
             work: self.work.clone(),
             completed: self.completed.clone(),
             lines: self.lines.clone(),
+            facts: self.facts,
         }
     }
 
@@ -181,6 +185,20 @@ impl DispatchPath {
     }
 }
 
+/// A hook under way: its one section, which the caller names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct HookPath {
+    asked: bool,
+}
+
+impl HookPath {
+    /// The call's caller names its one label.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn label(self) -> Option<Label> {
+        None
+    }
+}
+
 /// What the section of an insertion did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Inserted {
@@ -195,20 +213,22 @@ enum Inserted {
     reason = "as every scheduler's shared state has them: `Elevator` asks all alike"
 )]
 impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
-    /// Idle, with so many cache lines of the policy's own.
-    pub(crate) fn with(policy: P, lines: u8) -> Locked<E, P> {
+    /// Idle.
+    pub(crate) fn with(policy: P, facts: &'static Facts) -> Locked<E, P> {
         Locked {
             policy: E::Lock::apart(policy),
             work: E::Bit::new(false),
             completed: core::array::from_fn(|_| E::Count::new(0)),
-            lines: (0..lines).map(|_| E::Spot::new()).collect(),
+            lines: (0..facts.lines).map(|_| E::Spot::new()).collect(),
+            facts,
         }
     }
 
     /// The lock, to be asked for.
     #[inline]
     pub(crate) fn lock(&self, q: &RequestQueue<E>) -> LockId {
-        LockId::of_elevator(q.id, LOCK, IrqClass::Plain, 0)
+        let class = self.facts.locks[usize::from(LOCK)].irq_class;
+        LockId::of_elevator(q.id, LOCK, class, 0)
     }
 
     pub(crate) fn lock_count(&self, number: u8) -> u32 {
@@ -249,6 +269,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         cpu.begin_label();
         self.policy.acquire(cpu);
         let changed = change(&mut *self.policy.held(cpu));
+        // Whoever imposes a decision has its own clock.
         self.note_work(cpu);
         self.policy.release(cpu);
         cpu.begin_label();
@@ -304,15 +325,23 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         }
     }
 
-    /// Keeps the word that has_work reads equal to the policy's lists. Under the lock.
-    pub(crate) fn note_work(&self, cpu: &mut Cpu) {
+    /// Keeps the word that has_work reads equal to the policy's lists. Under the lock. What the
+    /// policy wants of a timer is for the caller.
+    pub(crate) fn note_work(&self, cpu: &mut Cpu) -> Option<TimerAsk> {
         let mut policy = self.policy.held(cpu);
         let (work, charge) = (policy.has_work(), policy.take_charge());
+        let ask = policy.take_timer();
         drop(policy);
         self.charge(charge, cpu);
         if work != self.work.peek() {
             self.work.mirror(cpu, work);
         }
+        ask
+    }
+
+    /// prepare_request(): no lock is taken, and nothing but the request changes.
+    pub(crate) fn prepare(&self, rq: &mut Request) {
+        self.policy.inspect(|policy| policy.prepare(rq));
     }
 }
 
@@ -352,7 +381,8 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         let traced = Traced::bio(&pool, bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);
-            self.note_work(cpu);
+            let ask = self.note_work(cpu);
+            set_timer(ask, q, cpu);
             self.policy.release(cpu);
             return Merged::No;
         };
@@ -369,7 +399,8 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         if let Some(gone) = gone {
             trace_rq(cpu, q.id, TraceAction::BackMerge, gone);
         }
-        self.note_work(cpu);
+        let ask = self.note_work(cpu);
+        set_timer(ask, q, cpu);
         self.policy.release(cpu);
         Merged::Into { absorbed }
     }
@@ -463,7 +494,8 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
                 }
             }
         }
-        self.note_work(cpu);
+        let ask = self.note_work(cpu);
+        set_timer(ask, q, cpu);
         Inserted::All
     }
 
@@ -517,6 +549,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         let mut policy = self.policy.held(cpu);
         let picked = policy.dispatch(&mut pool, time, completed);
         let (more, charge) = (policy.has_work(), policy.take_charge());
+        let ask = policy.take_timer();
         drop(policy);
         if let Some(rq) = picked {
             assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
@@ -526,6 +559,56 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         if !more && self.work.peek() {
             self.work.mirror(cpu, false);
         }
+        set_timer(ask, q, cpu);
         picked
+    }
+}
+
+/// Hooks.
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn hook(
+        &self,
+        path: &mut HookPath,
+        hook: Hook,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> HookStep {
+        if !core::mem::replace(&mut path.asked, true) {
+            return HookStep::Wait(Next::Lock(self.lock(q)));
+        }
+        let now = Now {
+            time: cpu.now(),
+            tick: jiffies(q, cpu),
+        };
+        let mut pool = q.pool.held(cpu.id);
+        let mut policy = self.policy.held(cpu);
+        let after = match hook {
+            Hook::Completed(rq) => policy.completed(&mut pool, rq, now),
+            Hook::Requeued(rq) => policy.requeued(&mut pool, rq, now),
+            Hook::Finished(rq) => policy.finished(&mut pool, rq, now),
+            Hook::Exits(io_context) => policy.exits(io_context, now),
+            Hook::Timer(timer) => policy.timer(&mut pool, timer, now),
+        };
+        drop(policy);
+        drop(pool);
+        let ask = self.note_work(cpu);
+        set_timer(ask, q, cpu);
+        self.policy.release(cpu);
+        HookStep::Done(after)
+    }
+}
+
+/// Has the machine do what a policy wants of a timer.
+#[inline]
+fn set_timer<E: Env>(ask: Option<TimerAsk>, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    let queue = q.id;
+    match ask {
+        None => {}
+        Some(TimerAsk::Arm { timer, after }) => cpu.outbox.push(Effect::Arm {
+            queue,
+            timer,
+            after,
+        }),
+        Some(TimerAsk::Cancel { timer }) => cpu.outbox.push(Effect::Cancel { queue, timer }),
     }
 }

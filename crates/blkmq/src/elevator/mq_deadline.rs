@@ -13,7 +13,7 @@ pub mod policy;
 pub mod settings;
 pub mod shared;
 
-pub(crate) use super::locked::MergePath;
+pub(crate) use super::locked::{HookPath, MergePath};
 pub(crate) use dispatch::DispatchPath;
 pub(crate) use insert::InsertPath;
 pub use policy::MqDeadline;
@@ -23,6 +23,7 @@ pub(crate) use shared::DeadlineShared as Shared;
 pub use shared::DeadlineShared;
 
 use super::facts::{ElevatorLock, Facts, Probes};
+use super::hook::Hooks;
 use crate::env::Env;
 use crate::rules::Rules;
 
@@ -39,6 +40,8 @@ pub const FACTS: Facts = Facts {
         ElevatorLock::plain("dd->bucket_lists[].lock"),
         ElevatorLock::plain("dd->insert_lock"),
     ],
+    hooks: Hooks::NONE,
+    timers: &[],
     lines: 0,
     probes: Probes {
         insert: "ins",

@@ -6,7 +6,7 @@
 
 pub mod policy;
 
-pub(crate) use super::locked::{DispatchPath, InsertPath, MergePath};
+pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use policy::Noop;
 
 use super::attribute::{Attribute, Attributes};
@@ -45,5 +45,5 @@ pub(crate) type Shared<E> = Locked<E, Noop>;
     reason = "as every scheduler has it: the list makes all alike"
 )]
 pub(crate) fn new<E: Env>(_settings: &NoopSettings, _rules: &Rules) -> Shared<E> {
-    Locked::with(Noop::default(), FACTS.lines)
+    Locked::with(Noop::default(), &FACTS)
 }

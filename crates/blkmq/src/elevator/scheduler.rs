@@ -8,12 +8,13 @@ use core::any::Any;
 use core::fmt::Debug;
 
 use super::attribute::StoreError;
+use super::hook::{After, TimerAsk};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::request::{
     BioId, IoContextId, Op, OpFlags, Request, RequestId, RequestPool, Sector, Sectors,
 };
-use crate::time::Jiffies;
+use crate::time::{Jiffies, SimTime};
 
 /// Levels that a scheduler may count requests by; mq-deadline: RT, BE, IDLE.
 pub const LEVELS: usize = 3;
@@ -86,6 +87,15 @@ impl DispatchTime {
     }
 }
 
+/// The time as a hook sees it under the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Now {
+    /// ktime_get_ns().
+    pub time: SimTime,
+    /// jiffies.
+    pub tick: Jiffies,
+}
+
 /// Size of a scheduler-tag map, for [`Scheduler::limit_depth`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TagMapSize {
@@ -154,6 +164,44 @@ pub trait Scheduler: Any + Debug {
 
     /// True if a request is queued, startable or not.
     fn has_work(&self) -> bool;
+
+    /// A request is set up for a bio (prepare_request), without the lock: nothing but `elv_priv`
+    /// changes. Called if [`Hooks`](super::Hooks) say so, as are the next four. Default: nothing.
+    fn prepare(&self, _rq: &mut Request) {}
+
+    /// All bios of a request that went through here have ended (completed_request). Default:
+    /// nothing.
+    fn completed(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
+        After::Nothing
+    }
+
+    /// Its driver gives a request back, which will be inserted at head (requeue_request). Default:
+    /// nothing.
+    fn requeued(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
+        After::Nothing
+    }
+
+    /// A request is about to be freed, also one that became part of another (finish_request).
+    /// Default: nothing.
+    fn finished(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
+        After::Nothing
+    }
+
+    /// The last task of an I/O context has exited (exit_icq). Default: nothing.
+    fn exits(&mut self, _io_context: IoContextId, _now: Now) -> After {
+        After::Nothing
+    }
+
+    /// The timer of this number has expired. Default: nothing.
+    fn timer(&mut self, _pool: &mut RequestPool, _timer: u8, _now: Now) -> After {
+        After::Nothing
+    }
+
+    /// What it wants of one of its timers after a call of `merge_bio`, `dispatch`, a hook, or
+    /// several of `insert`. Default: nothing.
+    fn take_timer(&mut self) -> Option<TimerAsk> {
+        None
+    }
 
     /// The shallow depth for the allocation of such a request, in the unit of the kernel's
     /// tag maps (`Rules::shallow_depth`); none: no limit. Not asked for flush, passthrough and

@@ -48,6 +48,22 @@ pub enum Effect {
     },
     /// A task that waits for a tag is made runnable.
     Wake(WaiterId),
+    /// A timer of the queue's scheduler expires so much later.
+    Arm {
+        /// Number of the queue in its `BlkMq`.
+        queue: QueueId,
+        /// Which of its timers.
+        timer: u8,
+        /// Later than now.
+        after: Duration,
+    },
+    /// It does not.
+    Cancel {
+        /// Number of the queue in its `BlkMq`.
+        queue: QueueId,
+        /// Which of its timers.
+        timer: u8,
+    },
 }
 
 /// The device's answer to `Next::Submit` (blk_status_t of queue_rq), and results of calls.

@@ -9,6 +9,7 @@ use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
 use super::{Next, TagStage, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
+use crate::elevator::{Hook, Hooks};
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId, Status};
@@ -57,6 +58,14 @@ labels! {
     }
 }
 
+/// Hooks of a request's end that have been called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Told {
+    Nothing,
+    Completed,
+    Finished,
+}
+
 /// End of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletePath {
@@ -72,6 +81,8 @@ pub struct CompletePath {
     scan: Scan,
     restart_only: bool,
     batched: bool,
+    /// What the scheduler has been told.
+    told: Told,
 }
 
 impl CompletePath {
@@ -90,6 +101,7 @@ impl CompletePath {
             scan: Scan::default(),
             restart_only: false,
             batched: false,
+            told: Told::Nothing,
         }
     }
 
@@ -107,6 +119,7 @@ impl CompletePath {
     pub(super) fn free(queue: QueueId, rq: RequestId) -> CompletePath {
         CompletePath {
             at: At::Finish,
+            told: Told::Completed,
             ..CompletePath::end(queue, rq, Status::Ok)
         }
     }
@@ -311,14 +324,25 @@ impl CompletePath {
 
     fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
-        let rq = &pool[self.rq];
+        let rq = &mut pool[self.rq];
         let (finishes, sequence) = (q.elevator.finishes(rq), rq.flush_seq);
         let elv_priv = rq.elv_priv;
-        if sequence && finishes {
+        let hooks = q.elevator.hooks();
+        let told = hooks.completed || hooks.finished;
+        if told
+            && rq.use_sched
+            && let Some(hook) = self.next_hook(hooks)
+        {
+            drop(pool);
+            let queue = self.queue;
+            return Next::call(cpu, super::Call::Hook { queue, hook });
+        }
+        if sequence && (finishes || told) {
             // Data of a sequence that a flush follows is ended twice, and counts once.
             pool[self.rq].use_sched = false;
         }
         drop(pool);
+        self.told = Told::Nothing;
         if finishes {
             q.elevator.finish(elv_priv, cpu);
         }
@@ -326,6 +350,24 @@ impl CompletePath {
             return self.end_part(q, cpu);
         }
         self.to(At::Tags)
+    }
+
+    /// What the scheduler is to be told before its finish_request.
+    #[cold]
+    fn next_hook(&mut self, hooks: Hooks) -> Option<Hook> {
+        if self.told == Told::Nothing {
+            self.told = Told::Completed;
+            if hooks.completed {
+                return Some(Hook::Completed(self.rq));
+            }
+        }
+        if self.told == Told::Completed {
+            self.told = Told::Finished;
+            if hooks.finished {
+                return Some(Hook::Finished(self.rq));
+            }
+        }
+        None
     }
 
     /// The slot is nobody's from here on: whoever gets the identifying tag may use it.

@@ -47,7 +47,7 @@ impl Frame {
             Frame::Complete(path) => path.tag_stage(),
             Frame::RequeueRequest(path) => path.tag_stage(),
             Frame::Clone(path) => path.tag_stage(),
-            Frame::Insert(_) | Frame::Flush(_) | Frame::Requeue(_) => None,
+            Frame::Insert(_) | Frame::Flush(_) | Frame::Requeue(_) | Frame::Hook(_) => None,
         }
     }
 
@@ -66,7 +66,11 @@ impl Frame {
             }
             Frame::Submit(path) => path.tag_in_hand(),
             Frame::Clone(path) => path.tag_in_hand(),
-            Frame::Plug(_) | Frame::Insert(_) | Frame::Flush(_) | Frame::Requeue(_) => None,
+            Frame::Plug(_)
+            | Frame::Insert(_)
+            | Frame::Flush(_)
+            | Frame::Requeue(_)
+            | Frame::Hook(_) => None,
         }
     }
 }

@@ -188,6 +188,8 @@ groups! {
     Requeue = super::requeue::At,
     /// A request that its driver gives back.
     RequeueRequest = super::requeue::RequestAt,
+    /// A hook of a scheduler.
+    Hook = super::hook::At,
     /// A look for a merge in a scheduler behind one lock.
     ElevatorMerge = crate::elevator::MergeAt,
     /// Insertion into the same.

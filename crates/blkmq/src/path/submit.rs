@@ -329,6 +329,9 @@ impl SubmitPath {
             drop(pool);
             return self.execute_now(cpu, rq, how, past);
         }
+        if r.use_sched && q.elevator.hooks().prepare {
+            q.elevator.prepare(r);
+        }
         let traced = Traced::rq(&pool, rq);
         drop(pool);
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);

@@ -82,7 +82,7 @@ fn each_has_a_capture_folder_that_is_replayed() {
         assert!(queue.contains(name), "{queue}");
         // With its own scheduler, and with all of them side by side.
         let replayed = json(&place.blksim(&["replay", "t", "--json"]));
-        assert_eq!(replayed["blksim"]["scheduler"], name, "{replayed:#}");
+        assert_eq!(replayed["columns"][1]["name"], name, "{replayed:#}");
         let all: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
         let ran = place.blksim(&["replay", "t", "--scheduler", &all.join(",")]);
         assert_eq!(ran.code, Some(0), "{ran:?}");

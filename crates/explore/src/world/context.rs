@@ -19,6 +19,8 @@ pub(crate) enum Role {
     RunWork(QueueId, HctxId),
     /// kblockd: requeue_work.
     RequeueWork,
+    /// The timer of this number of a queue's scheduler.
+    Timer(QueueId, u8),
     /// Block softirq: ends requests.
     Completer(u8),
 }
@@ -119,6 +121,8 @@ impl Context {
             Role::RunWork(QueueId(0), hctx) => format!("run work {}", hctx.0),
             Role::RunWork(queue, hctx) => format!("run work {} of queue {queue}", hctx.0),
             Role::RequeueWork => "requeue work".to_owned(),
+            Role::Timer(QueueId(0), timer) => format!("timer {timer}"),
+            Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),
             Role::Completer(index) => format!("completer {index}"),
         }
     }

@@ -250,4 +250,12 @@ impl Machine for Steps<'_> {
             Some(after) => behind[after - 1].woken = true,
         }
     }
+
+    fn arm(&mut self, queue: QueueId, timer: u8, _after: Duration) {
+        self.outside.timers |= 1 << self.fixed.config.timer_place(queue, timer);
+    }
+
+    fn cancel(&mut self, queue: QueueId, timer: u8) {
+        self.outside.timers &= !(1 << self.fixed.config.timer_place(queue, timer));
+    }
 }

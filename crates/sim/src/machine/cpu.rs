@@ -143,6 +143,15 @@ impl Default for LevelState {
     }
 }
 
+/// An interrupt that waits to be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Irq {
+    /// A device's vector.
+    Device(DeviceId, u32),
+    /// A timer of the scheduler of this queue.
+    Timer(QueueId, u8),
+}
+
 /// Handler of a hard interrupt under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum IrqStage {
@@ -150,6 +159,8 @@ pub(super) enum IrqStage {
     None,
     /// Looking for completions of this device's vector.
     Look(DeviceId, u32),
+    /// A timer of the scheduler of this queue.
+    Timer(QueueId, u8),
     /// Ending the batch, if there is one; then leaving.
     Leave,
 }
@@ -197,10 +208,12 @@ pub(super) struct CpuState {
     /// As paths see it; its time is never behind the machine's when it runs.
     pub(super) env: Cpu,
     pub(super) levels: [LevelState; 3],
-    /// Interrupts that wait to be taken: disk and vector.
-    pub(super) irqs: VecDeque<(DeviceId, u32)>,
+    /// Interrupts that wait to be taken.
+    pub(super) irqs: VecDeque<Irq>,
     /// Completions for the block softirq.
     pub(super) softirq_list: Handed<Ended>,
+    /// Timers of schedulers for the softirq: queue and number.
+    pub(super) softirq_timers: VecDeque<(QueueId, u8)>,
     /// Completions of the interrupt's batch, with their queues, last added first.
     pub(super) batch: Vec<(QueueId, RequestId)>,
     pub(super) slice_end: SimTime,
@@ -226,6 +239,7 @@ impl CpuState {
             irqs: VecDeque::with_capacity(room),
             ipi: false,
             softirq_list: Handed::with_capacity(room),
+            softirq_timers: VecDeque::new(),
             batch: Vec::with_capacity(room),
             shared: false,
             irq_off: 0,
@@ -274,6 +288,7 @@ impl CpuState {
     /// The block softirq has something to do.
     pub(super) fn softirq_raised(&self) -> bool {
         !self.softirq_list.is_empty() && self.softirq_list.is_due(self.at())
+            || !self.softirq_timers.is_empty()
     }
 
     fn find_level(&mut self) {

@@ -82,6 +82,7 @@ impl Simulator {
             bio.sectors = r.sectors;
             bio.segments = r.segments;
             bio.ioprio = r.ioprio;
+            bio.io_context = r.io_context;
             bio.owner = rq.0;
             bio
         };
@@ -453,6 +454,14 @@ impl Machine for OnCpu<'_> {
     fn wake(&mut self, waiter: WaiterId) {
         self.sim.charge(self.id, Step::Wake);
         self.sim.wake(TaskId(waiter.0), self.id, SimTime::ZERO);
+    }
+
+    fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
+        self.sim.arm(self.id, queue, timer, after);
+    }
+
+    fn cancel(&mut self, queue: QueueId, timer: u8) {
+        self.sim.cancel(queue, timer);
     }
 }
 

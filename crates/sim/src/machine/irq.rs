@@ -27,6 +27,7 @@ impl Simulator {
                     return;
                 }
             }
+            IrqStage::Timer(queue, timer) => return self.timer_interrupt(id, queue, timer),
             IrqStage::Leave => {}
             IrqStage::None => unreachable!("no handler runs"),
         }
@@ -58,6 +59,10 @@ impl Simulator {
 
     /// The softirq ends one more request, or itself.
     pub(super) fn softirq_turn(&mut self, id: CpuId) {
+        if let Some((queue, timer)) = self.cpu_mut(id).softirq_timers.pop_front() {
+            self.timer_expires(id, queue, timer);
+            return;
+        }
         let cpu = self.cpu_mut(id);
         let now = cpu.at();
         let Some(ended) = cpu.softirq_list.take(now) else {

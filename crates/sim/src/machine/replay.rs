@@ -12,7 +12,7 @@ use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId};
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{LevelState, Mode};
-use super::task::{Program, State, Task, TaskId, Turn};
+use super::task::{Program, State, Task, TaskId, Turn, io_context_of};
 use super::{Event, Of, Simulator, class};
 use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
@@ -300,6 +300,7 @@ impl Simulator {
             bio.scatter();
         }
         bio.ioprio = arrival.ioprio;
+        bio.io_context = io_context_of(task);
         bio.owner = index;
         let bio = self.mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
@@ -436,6 +437,7 @@ fn replay_task(stream: usize, cpu: CpuId) -> Task {
         generation: 0,
         woken: SimTime::NEVER,
         worker: false,
+        exits: None,
         usage: TaskUsage::default(),
     }
 }

@@ -13,6 +13,7 @@ use super::fio::FioTask;
 use super::lines::OuterLines;
 use super::numbers::Numbers;
 use super::task::{Program, State, Task, TaskId};
+use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Attached, Core, Event, Of, Simulator, class};
 use crate::cost::{CostModel, Spent};
@@ -77,6 +78,7 @@ impl Simulator {
             running_tasks: 0,
             tasks,
             work: KernelWork::new(&hctxs, workers),
+            timers: Timers::new(&mq),
             devices,
             spare_actions: Vec::new(),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
@@ -295,6 +297,7 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
         generation: 0,
         woken: SimTime::NEVER,
         worker,
+        exits: None,
         usage: TaskUsage::default(),
     };
     let mut tasks = Vec::new();

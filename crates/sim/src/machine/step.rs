@@ -7,7 +7,7 @@ use blkmq::env::Answer;
 use blkmq::request::{CpuId, HctxId};
 use blkmq::time::SimTime;
 
-use super::cpu::{IrqStage, Level, Mode, Wait};
+use super::cpu::{Irq, IrqStage, Level, Mode, Wait};
 use super::fio::FioTask;
 use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
@@ -123,9 +123,11 @@ impl Simulator {
         let now = self.core.now;
         let cpu = self.cpu_mut(id);
         cpu.count_spin(now);
-        cpu.set_irq(vector.map_or(IrqStage::Leave, |(disk, vector)| {
-            IrqStage::Look(disk, vector)
-        }));
+        cpu.set_irq(match vector {
+            Some(Irq::Device(device, vector)) => IrqStage::Look(device, vector),
+            Some(Irq::Timer(queue, timer)) => IrqStage::Timer(queue, timer),
+            None => IrqStage::Leave,
+        });
         self.span_begins(id, SpanKind::Irq);
         self.charge_as(id, Step::Irq, Mode::Irq);
     }
@@ -163,6 +165,10 @@ impl Simulator {
         }
         if self.should_yield(id) {
             self.yield_current(id);
+            return true;
+        }
+        if self.tasks[task.index()].exits.is_some() {
+            self.exit_current(id);
             return true;
         }
         let mut program = core::mem::replace(

@@ -4,8 +4,11 @@
 //! kblockd goes before tasks, any other task behind them.
 //! Kernel: kernel/sched/fair.c, kernel/workqueue.c.
 
-use blkmq::path::Plug;
-use blkmq::request::CpuId;
+use blkmq::elevator::Hook;
+use blkmq::env::Solo;
+use blkmq::path::{Frame, HookFrame, Plug};
+use blkmq::queue::RequestQueue;
+use blkmq::request::{CpuId, IoContextId};
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{Level, LevelState, Mode};
@@ -36,6 +39,11 @@ pub(super) struct Ready {
     pub(super) task: TaskId,
     /// Since when: its CPU may not be there yet.
     pub(super) at: SimTime,
+}
+
+/// A task's I/O context: each has its own.
+pub(super) fn io_context_of(task: TaskId) -> IoContextId {
+    IoContextId(task.0 + 1)
 }
 
 /// What a task does between frames.
@@ -80,6 +88,8 @@ pub(super) struct Task {
     pub(super) woken: SimTime,
     /// Goes before others.
     pub(super) worker: bool,
+    /// It is over: the next queue whose scheduler is to hear of it.
+    pub(super) exits: Option<u8>,
     pub(super) usage: TaskUsage,
 }
 
@@ -244,6 +254,9 @@ impl Simulator {
 
     /// The running task is over.
     pub(super) fn exit_current(&mut self, cpu: CpuId) {
+        if self.tell_exit(cpu) {
+            return;
+        }
         let task = self.switch_out(cpu);
         self.tasks[task.index()].state = State::Dead;
         if matches!(
@@ -252,6 +265,25 @@ impl Simulator {
         ) {
             self.running_tasks -= 1;
         }
+    }
+
+    /// exit_io_context(): the next scheduler that wants to hear of it does. False if none is left.
+    fn tell_exit(&mut self, cpu: CpuId) -> bool {
+        let task = self.cpu(cpu).current.expect("the running task is over");
+        let from = self.tasks[task.index()].exits.unwrap_or(0);
+        let wants = |queue: &&RequestQueue<Solo>| {
+            let facts = queue.settings.scheduler.facts();
+            facts.is_some_and(|facts| facts.hooks.exits)
+        };
+        let mut queues = self.mq.queues.iter().skip(usize::from(from));
+        let Some(queue) = queues.find(wants).map(|queue| queue.id) else {
+            return false;
+        };
+        self.tasks[task.index()].exits = Some(queue.0 + 1);
+        let path = HookFrame::new(queue, Hook::Exits(io_context_of(task)));
+        let level = self.cpu_mut(cpu).level_state();
+        level.stack.push(Frame::Hook(path));
+        true
     }
 
     /// Another task should run: its slice is over, or a worker waits.

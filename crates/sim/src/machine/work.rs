@@ -196,7 +196,7 @@ impl Simulator {
     }
 
     /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
-    fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
+    pub(super) fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
         let hz = self.plan.machine.hz;
         let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), hz);
         let tick = 1_000_000_000 / u64::from(hz);

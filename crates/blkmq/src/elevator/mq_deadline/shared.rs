@@ -5,9 +5,9 @@
 //! `dispatch.rs`. One line for `run_state`, as the postings have it: its three bits travel
 //! together.
 
-use super::{BUCKET, INSERTED, MergePath, MqDeadline, MqDeadlineSettings};
+use super::{BUCKET, HookPath, INSERTED, MergePath, MqDeadline, MqDeadlineSettings};
 use crate::elevator::locked::{LOCK, Locked};
-use crate::elevator::{LEVELS, LockVisit, MergeStep, Scheduler, Wanted};
+use crate::elevator::{Hook, HookStep, LEVELS, LockVisit, MergeStep, Scheduler, Wanted};
 use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
 use crate::list::QueueList;
 use crate::path::Next;
@@ -71,7 +71,7 @@ impl<E: Env> DeadlineShared<E> {
             pending: E::Bit::new(false),
         };
         DeadlineShared {
-            locked: Locked::with(MqDeadline::new(rules, *settings), super::FACTS.lines),
+            locked: Locked::with(MqDeadline::new(rules, *settings), &super::FACTS),
             run_state: E::Word::new(0),
             insert_seq: E::Count::new(0),
             buckets: (0..rules.series.bucket_count()).map(bucket).collect(),
@@ -170,6 +170,20 @@ impl<E: Env> DeadlineShared<E> {
         cpu: &mut Cpu,
     ) -> MergeStep {
         self.locked.merge(path, q, bio, cpu)
+    }
+
+    pub(crate) fn prepare(&self, rq: &mut Request) {
+        self.locked.prepare(rq);
+    }
+
+    pub(crate) fn hook(
+        &self,
+        path: &mut HookPath,
+        hook: Hook,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> HookStep {
+        self.locked.hook(path, hook, q, cpu)
     }
 
     #[inline]

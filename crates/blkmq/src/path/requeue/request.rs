@@ -4,9 +4,10 @@
 //! request counts it as taken. Not here: what becomes of it then (`requeue.rs`).
 //! Kernel: blk_mq_requeue_request() (6.1.192, 6.12.117).
 
+use crate::elevator::Hook;
 use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap};
-use crate::path::{Next, TagStage, Traced, labels, list, lock, trace_rq};
+use crate::path::{Call, Next, TagStage, Traced, labels, list, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
@@ -33,6 +34,8 @@ pub struct RequeueRequest {
     hctx: HctxId,
     dontprep: bool,
     put: Option<Put>,
+    /// The scheduler knows.
+    told: bool,
 }
 
 impl RequeueRequest {
@@ -46,6 +49,7 @@ impl RequeueRequest {
             hctx: HctxId(0),
             dontprep,
             put: None,
+            told: false,
         }
     }
 
@@ -83,6 +87,13 @@ impl RequeueRequest {
     fn start<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
+        // Before the tag and the trace, not behind them as in the kernel: a policy sees neither.
+        let told = core::mem::replace(&mut self.told, true);
+        if !told && rq.use_sched && q.elevator.hooks().requeued {
+            let (queue, hook) = (self.queue, Hook::Requeued(self.rq));
+            drop(pool);
+            return Next::call(cpu, Call::Hook { queue, hook });
+        }
         let (owner, scheduled): (CpuId, bool) = (rq.ctx, rq.internal_tag.is_some());
         self.hctx = rq.hctx;
         // The device does not have it any more, whatever a completion that runs now looks at.

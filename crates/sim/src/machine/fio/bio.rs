@@ -9,7 +9,7 @@ use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags};
 
 use super::FioTask;
 use crate::machine::numbers::Numbers;
-use crate::machine::task::TaskId;
+use crate::machine::task::{TaskId, io_context_of};
 
 /// Puts the bio of an I/O into its slot, and begins with its way.
 pub(super) fn add(
@@ -61,5 +61,6 @@ fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool)
     } else {
         prio
     };
+    bio.io_context = io_context_of(task);
     bio.owner = task.0 << 16 | slot;
 }

@@ -1,0 +1,95 @@
+//! What a scheduler is told besides bios to merge, requests to insert and calls to dispatch.
+//!
+//! Which of these it wants its [`Hooks`] say: what it does not want costs nothing. Each is a path
+//! of its own that the block layer's path calls (`path/hook.rs`), so it may take locks; the
+//! exception is prepare, which touches the request alone. Left out: activate_req, which
+//! multi-queue schedulers have not. Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
+
+use crate::request::{IoContextId, RequestId};
+use crate::time::Duration;
+
+/// One thing that a scheduler is told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Hook {
+    /// All bios of a request have ended (completed_request).
+    Completed(RequestId),
+    /// Its driver gives a request back (requeue_request).
+    Requeued(RequestId),
+    /// A request is about to be freed (finish_request).
+    Finished(RequestId),
+    /// The last task of an I/O context has exited (exit_icq).
+    Exits(IoContextId),
+    /// The timer of this number has expired.
+    Timer(u8),
+}
+
+/// Which hooks a scheduler has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Hooks {
+    /// A request is set up (prepare_request), without a lock.
+    pub prepare: bool,
+    /// [`Hook::Completed`].
+    pub completed: bool,
+    /// [`Hook::Requeued`].
+    pub requeued: bool,
+    /// [`Hook::Finished`].
+    pub finished: bool,
+    /// [`Hook::Exits`].
+    pub exits: bool,
+}
+
+impl Hooks {
+    /// None of them.
+    pub const NONE: Hooks = Hooks {
+        prepare: false,
+        completed: false,
+        requeued: false,
+        finished: false,
+        exits: false,
+    };
+}
+
+/// What comes of a hook.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    /// Nothing.
+    Nothing,
+    /// There may be something to dispatch now: blk_mq_run_hw_queues(), left to kblockd.
+    RunQueues,
+}
+
+/// Where a timer's function runs, and how exact it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TimerContext {
+    /// struct timer_list: in a softirq, at a tick.
+    Softirq,
+    /// struct hrtimer: in a hard interrupt, when it is due.
+    Hardirq,
+}
+
+/// A timer of a scheduler.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct ElevatorTimer {
+    /// Its name in the kernel's source.
+    pub name: &'static str,
+    /// Where its function runs. A lock that it takes must keep that out.
+    pub context: TimerContext,
+}
+
+/// What a policy wants of one of its timers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TimerAsk {
+    /// It expires so much later, whatever was asked before (mod_timer(), hrtimer_start()).
+    Arm {
+        /// Number of the timer.
+        timer: u8,
+        /// Later than now.
+        after: Duration,
+    },
+    /// It does not expire, unless its function runs already (del_timer(),
+    /// hrtimer_try_to_cancel()).
+    Cancel {
+        /// Number of the timer.
+        timer: u8,
+    },
+}

@@ -1,0 +1,92 @@
+//! A hook of a scheduler under way, and the run of the hardware queues that it may ask for.
+//!
+//! What the hook does is the scheduler's (`elevator/hook.rs`). Whoever calls names no label of it:
+//! a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
+//! 6.12.117).
+
+use super::run::call_run;
+use super::{Label, Next, labels};
+use crate::elevator::{After, Hook, HookPath, HookStep};
+use crate::env::{Bit, Cpu, Env};
+use crate::queue::BlkMq;
+use crate::request::{HctxId, Op, QueueId};
+
+labels! {
+    /// Labels of a hook.
+    pub enum At in "hook" {
+        /// The hook is called.
+        Enter,
+        /// What it does; a scheduler behind one lock does it under that.
+        Section,
+        /// Run this hctx, if it is the CPU's own or has leftovers, in the background.
+        Run,
+    }
+}
+
+/// A hook of a scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HookFrame {
+    at: At,
+    pub(super) queue: QueueId,
+    hook: Hook,
+    path: HookPath,
+    /// The next hctx that may run.
+    hctx: HctxId,
+}
+
+impl HookFrame {
+    /// This hook of the queue's scheduler.
+    pub fn new(queue: QueueId, hook: Hook) -> HookFrame {
+        HookFrame {
+            at: At::Enter,
+            queue,
+            hook,
+            path: HookPath::default(),
+            hctx: HctxId(0),
+        }
+    }
+
+    pub(super) fn label(&self) -> Label {
+        match self.at {
+            At::Section => self.path.label().unwrap_or(At::Section.label()),
+            at => at.label(),
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Enter => {
+                self.path = q.elevator.start_hook();
+                self.at = At::Section;
+                self.step(mq, cpu)
+            }
+            At::Section => match q.elevator.hook(&mut self.path, self.hook, q, cpu) {
+                HookStep::Wait(next) => next,
+                HookStep::Done(After::Nothing) => Next::Done,
+                HookStep::Done(After::RunQueues) => {
+                    self.at = At::Run;
+                    Next::Step
+                }
+            },
+            At::Run => self.run(mq, cpu),
+        }
+    }
+
+    /// blk_mq_run_hw_queues(): one hctx a label.
+    fn run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let hctx = self.hctx;
+        if usize::from(hctx.0) == q.hctxs.len() {
+            return Next::Done;
+        }
+        self.hctx.0 += 1;
+        let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
+        let runs =
+            !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
+        match runs {
+            true => call_run(cpu, self.queue, hctx, true),
+            false => Next::Step,
+        }
+    }
+}
