@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::paths;
-use crate::step::{Outcome, Result, Run};
+use crate::step::{Failure, Outcome, Result, Run};
 
 /// Sources are formatted.
 pub(crate) fn fmt() -> Result {
@@ -82,6 +82,38 @@ pub(crate) fn explore() -> Result {
         "--locked",
     ])
     .passes()
+}
+
+/// Programs that use the library: they are built and run, and print what their lines begin with.
+pub(crate) fn examples() -> Result {
+    const PRINTS: &[(&str, &[&str])] = &[(
+        "own-scheduler",
+        &["scheduler", "mq-deadline", "reads-first"],
+    )];
+    for (example, lines) in PRINTS {
+        let run = [
+            "run",
+            "--quiet",
+            "--locked",
+            "--package",
+            "blksim",
+            "--example",
+            example,
+        ];
+        let out = Run::cargo(&run).stdout()?;
+        let out = String::from_utf8_lossy(&out);
+        let begins: Vec<&str> = out
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        if begins != *lines {
+            return Err(Failure(format!(
+                "{example}: expected {lines:?}, got\n{out}"
+            )));
+        }
+        print!("{out}");
+    }
+    Ok(Outcome::Passed)
 }
 
 /// The step machines on loom's threads, in a target directory of their own.

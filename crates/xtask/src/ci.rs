@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("clippy", checks::clippy),
     ("deny", deny::run),
     ("test", checks::test),
+    ("examples", checks::examples),
     ("scripts", || checks::scripts(false)),
     ("determinism", determinism::run),
     ("reproduce", reproduce::run),

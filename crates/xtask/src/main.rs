@@ -44,6 +44,8 @@ enum Command {
     Test,
     /// Same scenario, same bytes: debug against release and one run against the next
     Determinism,
+    /// Build and run the programs that use the library
+    Examples,
     /// Scheduler scripts
     Scripts {
         /// Write what the schedulers do now as the new expectation
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Test => checks::test(),
         Command::Determinism => determinism::run(),
+        Command::Examples => checks::examples(),
         Command::Scripts { rewrite } => checks::scripts(rewrite),
         Command::Explore => checks::explore(),
         Command::Loom => checks::loom(),

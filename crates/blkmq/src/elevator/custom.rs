@@ -1,7 +1,7 @@
 //! A scheduler that is not of this library: a program's own, behind one lock.
 //!
 //! It costs one indirect call more than those of the list; nothing is allocated per I/O unless it
-//! does so itself. `examples/own_scheduler.rs` of the simulator has a complete one.
+//! does so itself. `crates/cli/examples/own-scheduler.rs` has a complete one.
 
 use core::hash::{Hash, Hasher};
 

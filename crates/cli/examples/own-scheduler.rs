@@ -1,0 +1,160 @@
+//! A scheduler of one's own against mq-deadline: reads strictly before writes.
+//!
+//! `cargo run --release --example own-scheduler`. The scheduler ends at the line below; what is
+//! under it runs a built-in scenario with both and prints what came of it.
+#![forbid(unsafe_code)]
+
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+
+use blkmq::elevator::{
+    Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
+    LEVELS, Scheduler, SchedulerKind, SchedulerSettings,
+};
+use blkmq::list::QueueList;
+use blkmq::merge::Merging;
+use blkmq::request::{Place, RequestId, RequestPool};
+use blkmq::time::Jiffies;
+use sim::machine::{Outcome, Simulator};
+use sim::profile::MachineProfile;
+use sim::report::{Origin, Report};
+use sim::scenario::{ProfileFacts, Scenario};
+
+/// Name, lock, and two cache lines of its own: one for each list.
+const FACTS: Facts = Facts {
+    lines: 2,
+    ..Facts::plain("reads-first", &[ElevatorLock::plain("reads_first->lock")])
+};
+
+/// Requests by direction, oldest first. `&mut self` is holding the lock.
+#[derive(Clone, Debug, Default)]
+struct ReadsFirst {
+    queued: [QueueList; 2],
+    touched: u32,
+}
+
+impl Scheduler for ReadsFirst {
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        at: InsertAt,
+        _now: Jiffies,
+        _merging: Merging<'_>,
+    ) -> Insertion {
+        let direction = pool[rq].op.direction() as usize;
+        pool[rq].place = Place::Elevator;
+        self.touched |= 1 << direction;
+        match at {
+            InsertAt::Head => self.queued[direction].push_front(pool, rq),
+            InsertAt::Sorted => self.queued[direction].push_back(pool, rq),
+        }
+        Insertion::Inserted
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        _now: DispatchTime,
+        _completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        let direction = self.queued.iter().position(|list| !list.is_empty())?;
+        self.touched |= 1 << direction;
+        let rq = self.queued[direction].first()?;
+        self.impose(pool, rq);
+        Some(rq)
+    }
+
+    fn has_work(&self) -> bool {
+        self.queued.iter().any(|list| !list.is_empty())
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.queued[pool[rq].op.direction() as usize].remove(pool, rq);
+        pool[rq].place = Place::Path;
+    }
+
+    /// The lines that were written since the last call: from another CPU's cache they cost time.
+    fn take_charge(&mut self) -> Charge {
+        Charge {
+            lines: core::mem::take(&mut self.touched),
+            ..Charge::default()
+        }
+    }
+}
+
+impl CustomScheduler for ReadsFirst {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
+
+    fn copy(&self) -> Box<dyn CustomScheduler> {
+        Box::new(self.clone())
+    }
+
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.queued.hash(&mut state);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
+
+/// Readers against writers on a slow device.
+const SCENARIO: &str = include_str!("../scenarios/write-starvation.toml");
+const PROFILE: &str = "ryzen-7950x";
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let deadline = SchedulerKind::default_for(true).defaults(250, 128);
+    let own = SchedulerSettings::Custom(Custom::new(ReadsFirst::default()));
+    println!("scheduler     reads  mean latency, us  writes  mean latency, us  lock hold, ns");
+    for scheduler in [deadline, own] {
+        let name = scheduler.kind().name();
+        let report = run(scheduler)?;
+        let (mut ios, mut total_ns) = ([0, 0], [0.0, 0.0]);
+        for job in &report.jobs {
+            for (at, side) in [&job.read, &job.write].into_iter().enumerate() {
+                ios[at] += side.total_ios;
+                total_ns[at] += side.clat_ns.mean * side.total_ios as f64;
+            }
+        }
+        let mean = |at: usize| total_ns[at] / ios[at].max(1) as f64 / 1000.0;
+        let lock = &report.locks[0];
+        println!(
+            "{name:<11}{:>8}{:>18.0}{:>8}{:>18.0}{:>15}",
+            ios[0],
+            mean(0),
+            ios[1],
+            mean(1),
+            lock.hold_ns / lock.acquisitions
+        );
+    }
+    Ok(())
+}
+
+fn run(scheduler: SchedulerSettings) -> Result<Report, Failure> {
+    let profile = MachineProfile::built_in(PROFILE)?;
+    let facts = ProfileFacts {
+        name: PROFILE,
+        cpus: profile.cpus(),
+    };
+    // With few scheduler tags tasks wait for those, and the scheduler has no choice.
+    let scenario = Scenario::from_toml(Path::new("write-starvation"), SCENARIO)?;
+    let mut plan = scenario.set("queue.nr_requests=128")?.plan(&[facts])?;
+    plan.disks[0].queue.scheduler = scheduler;
+    let mut simulator = Simulator::new(&plan, &profile)?;
+    let outcome = simulator.run(|_| true);
+    simulator.settle();
+    if let Outcome::Stalled(stall) = outcome {
+        return Err(stall.to_string().into());
+    }
+    let recorder = simulator.recorder();
+    Ok(Report::new(
+        Origin::default(),
+        &plan,
+        &profile,
+        recorder,
+        None,
+    ))
+}
