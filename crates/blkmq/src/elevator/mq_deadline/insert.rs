@@ -99,6 +99,21 @@ impl InsertPath {
     }
 }
 
+/// What the labels of an insertion into buckets work on.
+struct On<'a, E: Env> {
+    dd: &'a DeadlineShared<E>,
+    q: &'a RequestQueue<E>,
+    signal: BucketSignal,
+}
+
+impl<E: Env> Clone for On<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E: Env> Copy for On<'_, E> {}
+
 /// Insertion of a list by the series.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SeriesInsert {
@@ -168,8 +183,8 @@ impl SeriesInsert {
                 | At::Collect
                 | At::End
                 | At::Again
-                | At::Unlock => self.inserter(dd, q, signal, cpu),
-                _ => self.bucketer(dd, q, signal, cpu),
+                | At::Unlock => self.inserter(On { dd, q, signal }, cpu),
+                _ => self.bucketer(On { dd, q, signal }, cpu),
             },
         }
     }
@@ -209,13 +224,8 @@ impl SeriesInsert {
     }
 
     /// Until the requests are in a bucket, or this path has the scheduler's lock.
-    fn bucketer<E: Env>(
-        &mut self,
-        dd: &DeadlineShared<E>,
-        q: &RequestQueue<E>,
-        signal: BucketSignal,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn bucketer<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
+        let On { dd, q, signal } = on;
         match self.at {
             At::Enter => match signal {
                 BucketSignal::CountAtEntry | BucketSignal::CountAround => self.in_time(At::Note),
@@ -258,7 +268,7 @@ impl SeriesInsert {
                 dd.run_state.fetch_or(cpu, BUCKETS);
                 self.in_time(At::Still)
             }
-            At::Fill => self.fill(dd, q, signal, cpu),
+            At::Fill => self.fill(on, cpu),
             At::Recount => {
                 let seq = dd.insert_seq.add_return(cpu, 1);
                 if seq == self.seq.wrapping_add(1) {
@@ -266,7 +276,7 @@ impl SeriesInsert {
                 }
                 self.want_lock(dd, q)
             }
-            At::Still => self.still(dd, q, signal, cpu),
+            At::Still => self.still(on, cpu),
             At::LateEnd => {
                 dd.run_state.fetch_and(cpu, !INSERTING);
                 self.to(At::Absorbed)
@@ -300,13 +310,8 @@ impl SeriesInsert {
         DeadlineShared::bucket_lock(q, self.bucket)
     }
 
-    fn fill<E: Env>(
-        &mut self,
-        dd: &DeadlineShared<E>,
-        q: &RequestQueue<E>,
-        signal: BucketSignal,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn fill<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
+        let On { dd, q, signal } = on;
         let bucket = &dd.buckets[usize::from(core::mem::take(&mut self.bucket))];
         let mut list = core::mem::take(&mut self.list);
         set_places(q, cpu, list, Place::Side);
@@ -323,13 +328,8 @@ impl SeriesInsert {
     }
 
     /// Whether the inserter that was seen before the filling is there still.
-    fn still<E: Env>(
-        &mut self,
-        dd: &DeadlineShared<E>,
-        q: &RequestQueue<E>,
-        signal: BucketSignal,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn still<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
+        let On { dd, q, signal } = on;
         if dd.run_state.load(cpu) & INSERTING != 0 {
             return Next::Done;
         }
@@ -341,13 +341,8 @@ impl SeriesInsert {
 
 impl SeriesInsert {
     /// Under the scheduler's lock.
-    fn inserter<E: Env>(
-        &mut self,
-        dd: &DeadlineShared<E>,
-        q: &RequestQueue<E>,
-        signal: BucketSignal,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn inserter<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
+        let On { dd, q, signal } = on;
         match self.at {
             At::Begin => {
                 dd.run_state.fetch_or(cpu, INSERTING);
