@@ -70,6 +70,8 @@ struct Records<'a> {
     kept: Kept,
     /// How many D of a device another moment explains.
     explained: BTreeMap<QueueId, usize>,
+    /// And how many nothing that was tried explains.
+    in_vain: BTreeMap<QueueId, usize>,
     /// More than one CPU hands over requests.
     several: bool,
     /// Which event inserted the request of a D.
@@ -97,6 +99,7 @@ impl<'a> Records<'a> {
             imposed: BTreeSet::new(),
             kept: Kept::new(setups),
             explained: BTreeMap::new(),
+            in_vain: BTreeMap::new(),
             several: setups.iter().any(|setup| cpus(setup) > 1),
             inserted: inserted(stream),
             issues: BTreeMap::new(),

@@ -12,6 +12,8 @@ use crate::follow::{Follow, Found, State};
 /// What another moment explains is the exception: at most one D in so many. Rules of another kernel
 /// need it for one in three to six.
 const ONE_IN: usize = 7;
+/// Decisions of other CPUs just before the one that is looked for, with it, at most.
+const AHEAD_MOST: usize = 4;
 /// D of which as many may be exceptions, at first.
 const AT_FIRST: usize = 64;
 /// Ways that are tried for one D, at most.
@@ -33,18 +35,21 @@ impl Records<'_> {
         }
         let queue = self.stream.queue[index];
         let explained = self.explained.get(&queue).copied().unwrap_or(0);
-        if explained * ONE_IN > self.numbers[index] + AT_FIRST {
+        let in_vain = self.in_vain.get(&queue).copied().unwrap_or(0);
+        if explained.max(in_vain) * ONE_IN > self.numbers[index] + AT_FIRST {
             return None;
         }
-        let cpus = self.stream.cpus;
+        let cpus = self.stream.cpus.min(AHEAD_MOST);
         let found = self
             .decided_ahead(index, 1)
             .or_else(|| self.picked_later(index))
             .or_else(|| self.ran_later(index))
             .or_else(|| self.decided_ahead(index, cpus));
-        if found.is_some() {
-            *self.explained.entry(queue).or_insert(0) += 1;
-        }
+        let count = match found {
+            Some(_) => &mut self.explained,
+            None => &mut self.in_vain,
+        };
+        *count.entry(queue).or_insert(0) += 1;
         found
     }
 
