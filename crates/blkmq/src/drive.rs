@@ -143,6 +143,12 @@ pub trait Driver {
         None
     }
 
+    /// Debug builds look behind each label whether the path and its requests agree. Not for a
+    /// driver that moves requests itself, as a capture wants it.
+    fn looks(&self) -> bool {
+        true
+    }
+
     /// Number of the context that runs, for who follows.
     fn context(&self, _cpu: &Cpu) -> usize {
         0
@@ -307,6 +313,9 @@ fn labels<D: Driver>(
         let label = path.label();
         let next = path.step(mq, cpu);
         driver.after(label, cpu);
+        if cfg!(debug_assertions) && next != Next::Done && driver.looks() {
+            path.check(mq, cpu);
+        }
         if !cpu.is_quiet() || !driver.goes_on(cpu) {
             return next;
         }

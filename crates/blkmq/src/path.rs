@@ -255,47 +255,43 @@ pub(crate) trait Path {
     fn label(&self) -> Label;
     /// Executes it.
     fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next;
+    /// Panics unless, between two labels, what it holds belongs to the one that comes next, and
+    /// requests are where it has them. Debug builds look behind each label.
+    fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu);
 }
 
-/// Implements [`Path`] for a path whose `At` is at its own labels.
+/// Implements [`Path`] for a path with methods of these names.
 macro_rules! path {
-    ($($path:ty),*) => {
+    ($($path:ty: $label:expr,)+) => {
         $(impl Path for $path {
             fn label(&self) -> Label {
-                self.at.label()
+                let label: fn(&$path) -> Label = $label;
+                label(self)
             }
             #[inline]
             fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
                 self.step(mq, cpu)
             }
-        })*
+            fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+                self.check(mq, cpu);
+            }
+        })+
     };
 }
 
-path!(
-    CompletePath,
-    FlushPath,
-    RequeuePath,
-    RequeueRequest,
-    ClonePath
-);
-
-/// The same for a path that says itself which label is next, as parts of it have labels too.
-macro_rules! path_of_parts {
-    ($($path:ty),*) => {
-        $(impl Path for $path {
-            fn label(&self) -> Label {
-                self.label()
-            }
-            #[inline]
-            fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-                self.step(mq, cpu)
-            }
-        })*
-    };
+// A path of parts says itself which label is next, as the parts have labels too.
+path! {
+    SubmitPath: SubmitPath::label,
+    PlugPath: PlugPath::label,
+    InsertPath: InsertPath::label,
+    RunPath: RunPath::label,
+    CompletePath: |path| path.at.label(),
+    FlushPath: |path| path.at.label(),
+    RequeuePath: |path| path.at.label(),
+    RequeueRequest: |path| path.at.label(),
+    ClonePath: |path| path.at.label(),
+    HookFrame: HookFrame::label,
 }
-
-path_of_parts!(SubmitPath, PlugPath, InsertPath, RunPath, HookFrame);
 
 /// What every path needs at hand: its queue, and a clock in ticks.
 pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {

@@ -71,11 +71,11 @@ impl ClonePath {
         }
     }
 
-    /// A driver tag that was found in a set that queues share, and that no request has yet.
     pub(super) fn tag_stage(&self) -> Option<TagStage> {
         self.search.stage()
     }
 
+    /// A driver tag that was found in a set that queues share, and that no request has yet.
     pub(super) fn tag_in_hand(&self) -> Option<TagsInHand> {
         let Search::Found(Tag(bit)) = self.search else {
             return None;
@@ -128,6 +128,28 @@ impl ClonePath {
                 cpu.answer = self.told;
                 Next::Done
             }
+        }
+    }
+
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        let searches = matches!(at, At::Tag | At::DriverTag);
+        assert!(
+            searches || matches!(self.search, Search::No),
+            "{at:?} with a search for a tag"
+        );
+        let without = matches!(at, At::Enter | At::Tag | At::Tell);
+        assert_eq!(self.rq.is_none(), without, "{at:?}: there is a clone");
+        assert!(
+            self.busy == 0 || at == At::BusyWrite,
+            "{at:?} with an average"
+        );
+        if let Some(rq) = self
+            .rq
+            .filter(|_| !matches!(at, At::Answer | At::BusyWrite))
+        {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! Kernel: blk_mq_end_request(), blk_mq_free_request(), __blk_mq_free_request(),
 //! __blk_mq_sched_restart(), mq_flush_data_end_io(), flush_end_io() (6.1.192, 6.12.117).
 
+mod check;
 mod restart;
 
 use super::flush::{self, Sequence};

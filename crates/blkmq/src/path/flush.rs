@@ -81,6 +81,19 @@ impl FlushPath {
         }
     }
 
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        assert_eq!(
+            self.sequence.issues(),
+            at == At::Requeue,
+            "{at:?}: something is to be issued"
+        );
+        if matches!(at, At::Policy | At::Start | At::CountData) {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            assert_eq!(pool[self.rq].place, Place::Path, "{at:?} of {:?}", self.rq);
+        }
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

@@ -53,6 +53,14 @@ impl HookFrame {
         }
     }
 
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let (at, hctx) = (self.at, usize::from(self.hctx.0));
+        assert!(hctx == 0 || at == At::Run, "{at:?} at another hctx");
+        let q = mq.queue(self.queue);
+        assert!(q.has_elevator(), "{at:?} of no scheduler");
+        assert!(hctx <= q.hctxs.len(), "{at:?} of hctx {hctx}");
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

@@ -151,6 +151,19 @@ impl InsertPath {
         }
     }
 
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        assert_eq!(
+            self.insertion != elevator::InsertPath::Idle,
+            at == At::Elevator,
+            "{at:?}: an insertion"
+        );
+        if matches!(at, At::Route | At::Ctx | At::Dispatch) {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            assert_eq!(pool[self.rq].place, Place::Path, "{at:?} of {:?}", self.rq);
+        }
+    }
+
     fn then_run(&mut self, cpu: &mut Cpu) -> Next {
         self.at = At::Run;
         match core::mem::replace(&mut self.run, ThenRun::No) {

@@ -3,6 +3,7 @@
 //! Kernel: blk_mq_dispatch_rq_list() (6.1.192, 6.12.117). Read next: `list/tags.rs`, then `run.rs`,
 //! which calls this.
 
+mod check;
 mod tags;
 
 use super::{Call, Next, TagStage, labels, lock, tag, trace_count};

@@ -4,6 +4,7 @@
 //! `pass/pull.rs`, how a scheduler picks is the scheduler's business (`elevator/`).
 //! Kernel: block/blk-mq-sched.c (6.1.192, 6.12.117).
 
+mod check;
 mod pull;
 
 use super::list::{ListPath, ListStep};

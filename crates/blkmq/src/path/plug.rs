@@ -4,6 +4,7 @@
 //! Kernel: blk_add_rq_to_plug(), blk_mq_flush_plug_list(), blk_mq_try_issue_directly(),
 //! blk_mq_try_issue_list_directly(), blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
+mod check;
 mod issue;
 mod whole;
 

@@ -73,6 +73,22 @@ impl RequeuePath {
         }
     }
 
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        let lists = [self.requeue, self.flush];
+        if at != At::Insert {
+            assert!(
+                lists.iter().all(QueueList::is_empty),
+                "{at:?} with requests"
+            );
+        }
+        assert!(self.hctx == 0 || at == At::Run, "{at:?} at another hctx");
+        let pool = mq.queue(self.queue).pool.held(cpu.id);
+        for rq in lists.iter().filter_map(QueueList::first) {
+            assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");
+        }
+    }
+
     fn insert<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.next(&mut pool) else {

@@ -3,6 +3,8 @@
 //!
 //! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
 
+mod check;
+
 use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};

@@ -3,6 +3,7 @@
 //! Kernel: blk_mq_submit_bio(), blk_mq_get_tag(), blk_add_rq_to_plug() (6.1.192, 6.12.117).
 //! Read next: `plug.rs`, `insert.rs`.
 
+mod check;
 mod entry;
 mod merging;
 mod tagwait;

@@ -143,6 +143,12 @@ impl Driver for Walk<'_> {
     type Env = Solo;
     type Stop = Stop;
 
+    /// Where the kernel chose otherwise, its choice is imposed: a request is then where the capture
+    /// has it, whatever the path holds.
+    fn looks(&self) -> bool {
+        false
+    }
+
     fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
         if at.cpu.locks_held() > 0 {
             return Continue(());

@@ -33,13 +33,13 @@ pub(super) struct Pull {
     /// The scheduler has work, and gave nothing.
     pub(super) run_queue: bool,
     /// The request that a driver tag is looked for.
-    rq: Option<RequestId>,
-    budget_token: Option<u32>,
+    pub(super) rq: Option<RequestId>,
+    pub(super) budget_token: Option<u32>,
     max_dispatch: u32,
     /// Where the scheduler is looked at for work.
     place: u16,
-    call: DispatchPath,
-    get: tag::Search,
+    pub(super) call: DispatchPath,
+    pub(super) get: tag::Search,
 }
 
 impl Pull {

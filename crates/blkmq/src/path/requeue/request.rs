@@ -53,11 +53,11 @@ impl RequeueRequest {
         }
     }
 
-    /// The driver tag that is being put, and of which hctx.
     pub(in crate::path) fn tag_stage(&self) -> Option<TagStage> {
         self.put.as_ref().map(TagStage::of_put)
     }
 
+    /// The driver tag that is being put, and of which hctx.
     pub(in crate::path) fn tag_in_hand(&self) -> (HctxId, Option<u32>) {
         (self.hctx, self.put.and_then(|put| put.bit_in_hand()))
     }
@@ -81,6 +81,19 @@ impl RequeueRequest {
                 self.add(q, cpu);
                 Next::Done
             }
+        }
+    }
+
+    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        assert_eq!(
+            self.put.is_some(),
+            at == At::PutTag,
+            "{at:?}: a tag goes back"
+        );
+        if at != At::Start {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            assert_eq!(pool[self.rq].place, Place::Path, "{at:?} of {:?}", self.rq);
         }
     }
 

@@ -1,0 +1,35 @@
+//! What must hold of an end of a request between two of its labels.
+
+use super::{At, CompletePath};
+use crate::env::{Cpu, Env, Slab};
+use crate::queue::BlkMq;
+use crate::request::Place;
+
+impl CompletePath {
+    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        let is_put = matches!(at, At::PutDriver | At::PutSched | At::PutSequence);
+        assert_eq!(self.put.is_some(), is_put, "{at:?}: a tag goes back");
+        assert!(
+            self.internal.is_none() || at == At::PutDriver,
+            "{at:?} before the scheduler's tag"
+        );
+        if !matches!(at, At::End | At::EndBio | At::Finish | At::Tags) {
+            return;
+        }
+        let pool = mq.queue(self.queue).pool.held(cpu.id);
+        let r = &pool[self.rq];
+        assert_ne!(
+            r.place,
+            Place::Free,
+            "{at:?} of {:?}, which is free",
+            self.rq
+        );
+        let ended = matches!(at, At::Finish | At::Tags) && !r.flush_seq;
+        assert!(
+            !ended || r.bio_first.is_none(),
+            "{at:?} of {:?} with bios",
+            self.rq
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! What must hold of passes over the scheduler between two of their labels.
+
+use super::{At, PassPath};
+use crate::elevator::DispatchPath;
+use crate::env::{Cpu, Env, Slab};
+use crate::path::tag::Search;
+use crate::queue::RequestQueue;
+use crate::request::Place;
+
+impl PassPath {
+    pub(in crate::path) fn check<E: Env>(&self, q: &RequestQueue<E>, cpu: &Cpu) {
+        let (at, pull) = (self.at, &self.pull);
+        assert_eq!(
+            pull.rq.is_some(),
+            at == At::Tag,
+            "{at:?}: a tag is looked for"
+        );
+        assert!(
+            at == At::Tag || matches!(pull.get, Search::No),
+            "{at:?} with a search for a tag"
+        );
+        assert!(
+            at == At::Pick || pull.call == DispatchPath::Idle,
+            "{at:?} with a dispatch call"
+        );
+        assert!(
+            at == At::Pick || pull.budget_token.is_none(),
+            "{at:?} with a budget of its own"
+        );
+        let pool = q.pool.held(cpu.id);
+        for rq in [pull.rq_list.first(), pull.rq_list.last()]
+            .into_iter()
+            .flatten()
+        {
+            assert_eq!(pool[rq].place, Place::Path, "{at:?}: {rq:?} was pulled");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What must hold of a plug's way between two of its labels.
+
+use super::{At, Mode, PlugPath};
+use crate::elevator::InsertPath;
+use crate::env::{Cpu, Env, Slab};
+use crate::path::tag::Search;
+use crate::queue::BlkMq;
+use crate::request::Place;
+
+impl PlugPath {
+    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        let asks = matches!(
+            at,
+            At::Stopped | At::Quiesced | At::Budget | At::Tag | At::NoTag
+        );
+        let issues = asks || matches!(at, At::Answer | At::BusyWrite | At::WholeAnswer);
+        assert_eq!(self.rq.is_some(), issues, "{at:?}: a request is issued");
+        assert!(
+            at == At::Tag || matches!(self.get, Search::No),
+            "{at:?} with a search for a tag"
+        );
+        assert_eq!(
+            self.insertion != InsertPath::Idle,
+            at == At::Elevator,
+            "{at:?}: an insertion"
+        );
+        assert!(
+            self.only.is_none() || self.mode == Mode::Single && at == At::Next,
+            "{at:?} of one request"
+        );
+        assert!(
+            self.busy == 0 || at == At::BusyWrite,
+            "{at:?} with an average"
+        );
+        if let Some(rq) = self.rq.filter(|_| asks) {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");
+        }
+    }
+}
