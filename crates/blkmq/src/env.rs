@@ -17,7 +17,7 @@ mod solo;
 mod threads;
 mod value;
 
-pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, TraceAction, TracePoint};
+pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, Probe, TraceAction, TracePoint};
 pub use line::{Line, Meter, Misses, Near, Overlap, OwnCache, Tariff, bit_of};
 pub use solo::{Solo, SoloSlab};
 pub use threads::Threads;

@@ -17,6 +17,7 @@ pub mod label;
 mod list;
 mod pass;
 mod plug;
+pub(crate) mod probe;
 mod requeue;
 mod run;
 mod submit;
@@ -43,7 +44,8 @@ use crate::env::{Cpu, Env, Slab, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
-    BioId, HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
+    BioId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors,
+    Status,
 };
 use crate::time::Jiffies;
 
@@ -319,8 +321,25 @@ pub(crate) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList
     }
 }
 
-/// A trace point of a request.
+/// A trace point of a bio or request, as its action says.
 pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced) {
+    let of_bio = matches!(
+        action,
+        TraceAction::Queue
+            | TraceAction::GetRq
+            | TraceAction::BackMerge
+            | TraceAction::FrontMerge
+            | TraceAction::Split
+    );
+    trace(cpu, queue, action, snapshot, !of_bio);
+}
+
+/// A request was swallowed by its neighbour: M of a request.
+pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
+    trace(cpu, queue, TraceAction::BackMerge, snapshot, true);
+}
+
+fn trace(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool) {
     cpu.emit(TracePoint {
         action,
         queue,
@@ -328,15 +347,9 @@ pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snaps
         flags: snapshot.flags,
         sector: snapshot.sector,
         sectors: snapshot.sectors,
-        of_request: !matches!(
-            action,
-            TraceAction::Queue
-                | TraceAction::GetRq
-                | TraceAction::BackMerge
-                | TraceAction::FrontMerge
-                | TraceAction::Split
-        ),
+        of_request,
         status: snapshot.status,
+        ioprio: snapshot.ioprio,
         payload: 0,
     });
 }
@@ -352,6 +365,7 @@ pub(crate) fn trace_count(cpu: &mut Cpu, queue: QueueId, action: TraceAction, co
         sectors: Sectors(0),
         of_request: false,
         status: crate::request::Status::Ok,
+        ioprio: IoPrio::default(),
         payload: count,
     });
 }
@@ -364,6 +378,7 @@ pub(crate) struct Traced {
     pub(crate) sector: Sector,
     pub(crate) sectors: Sectors,
     pub(crate) status: crate::request::Status,
+    pub(crate) ioprio: IoPrio,
 }
 
 impl Traced {
@@ -375,6 +390,7 @@ impl Traced {
             sector: rq.sector,
             sectors: rq.sectors,
             status: rq.status,
+            ioprio: rq.ioprio,
         }
     }
 
@@ -386,6 +402,7 @@ impl Traced {
             sector: bio.sector,
             sectors: bio.sectors,
             status: crate::request::Status::Ok,
+            ioprio: bio.ioprio,
         }
     }
 }

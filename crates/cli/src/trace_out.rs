@@ -4,6 +4,7 @@
 //! Kernel: __blk_add_trace() and its callers in kernel/trace/blktrace.c (v6.12).
 
 mod folder;
+mod ftrace;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,11 @@ const FIRST_PID: u32 = 1000;
 pub(crate) struct TraceOut {
     /// One set of files a disk.
     writers: Vec<(Writer, Device)>,
+    /// ftrace.txt, where a scheduler is probed, and what it shows of each disk.
+    ftrace: Option<trace::ftrace::Writer>,
+    shown: Vec<ftrace::Shown>,
+    /// Names of the tasks.
+    names: Vec<String>,
     /// meta.txt, queue.txt and priorities.txt.
     texts: [WrittenFile; 3],
     /// Dropped last: then the directory is empty again.
@@ -82,8 +88,18 @@ impl TraceOut {
             writers.push((writer, device));
         }
         simulator.trace();
+        let devices = writers.iter().map(|(_, device)| *device);
+        let shown = ftrace::shown(plan, devices);
+        let mut ftrace = None;
+        if shown.iter().any(|disk| disk.probes.is_some()) {
+            ftrace = Some(trace::ftrace::Writer::create(&dir.join("ftrace.txt"))?);
+            simulator.probe();
+        }
         Ok(TraceOut {
             writers,
+            ftrace,
+            shown,
+            names: task_names(plan),
             texts,
             made,
         })
@@ -94,30 +110,51 @@ impl TraceOut {
         for (writer, _) in &mut self.writers {
             writer.flush()?;
         }
+        if let Some(ftrace) = &mut self.ftrace {
+            ftrace.flush()?;
+        }
         Ok(())
     }
 
-    /// Writes points, which are in order of time for each CPU.
+    /// Writes points, which are in order of time for each CPU; none before `until` is to come.
     pub(crate) fn write(
         &mut self,
         points: &[(SimTime, CpuId, u32, TracePoint)],
+        until: SimTime,
     ) -> Result<(), Error> {
         for &(time, cpu, task, point) in points {
-            let mut event = event(time, &point);
-            event.cpu = u32::from(cpu.0);
             // Task 0 is the idle task.
-            event.pid = if task == 0 { 0 } else { FIRST_PID + task - 1 };
+            let (pid, name) = match task.checked_sub(1) {
+                None => (0, "<idle>"),
+                Some(index) => (FIRST_PID + index, self.names[index as usize].as_str()),
+            };
+            if let Some(ftrace) = &mut self.ftrace
+                && let Some(event) = ftrace::event(&self.shown[point.queue.index()], &point, name)
+            {
+                ftrace.write(ftrace::record(time, cpu.0, (pid, name), event));
+            }
+            let Some(mut event) = event(time, &point) else {
+                continue;
+            };
+            event.cpu = u32::from(cpu.0);
+            event.pid = pid;
             let (writer, device) = &mut self.writers[point.queue.index()];
             event.device = *device;
             writer.write(&event)?;
         }
-        Ok(())
+        match &mut self.ftrace {
+            Some(ftrace) => Ok(ftrace.settle(until)?),
+            None => Ok(()),
+        }
     }
 
     /// Gives the files their names.
     pub(crate) fn keep(mut self) -> Result<(), Error> {
         for (writer, _) in self.writers {
             writer.finish()?;
+        }
+        if let Some(ftrace) = self.ftrace {
+            ftrace.finish()?;
         }
         for text in self.texts {
             text.keep()?;
@@ -152,7 +189,8 @@ fn task_names(plan: &Plan) -> Vec<String> {
     names
 }
 
-fn event(time: SimTime, point: &TracePoint) -> Event {
+/// The record of a point; probes have none.
+fn event(time: SimTime, point: &TracePoint) -> Option<Event> {
     let (action, group) = match point.action {
         TraceAction::Queue => (Action::Queue, Categories::QUEUE),
         // A split belongs to no group.
@@ -167,6 +205,7 @@ fn event(time: SimTime, point: &TracePoint) -> Event {
         TraceAction::Issue => (Action::Issue, Categories::ISSUE),
         TraceAction::Requeue => (Action::Requeue, Categories::REQUEUE),
         TraceAction::Complete => (Action::Complete, Categories::COMPLETE),
+        TraceAction::Probe(_) => return None,
     };
     let mut event = Event::new(time, action);
     event.sector = point.sector.0;
@@ -174,7 +213,7 @@ fn event(time: SimTime, point: &TracePoint) -> Event {
     event.categories = group.with(categories(point));
     event.extra = point.payload;
     event.error = point.status.errno();
-    event
+    Some(event)
 }
 
 fn categories(point: &TracePoint) -> Categories {

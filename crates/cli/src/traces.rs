@@ -67,7 +67,7 @@ impl Traces {
             perfetto.note(simulator, &points);
         }
         match &mut self.blktrace {
-            Some(blktrace) => blktrace.write(&points),
+            Some(blktrace) => blktrace.write(&points, simulator.now()),
             None => Ok(()),
         }
     }

@@ -293,7 +293,7 @@ fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
                     owners[entry] = owners[index];
                 }
             }
-            ftrace::Event::Probe(Probe::Finish { rq }) => {
+            ftrace::Event::Probe(Probe::Finish { rq, .. }) => {
                 owners[index] = of_request.get(rq).copied();
             }
             _ => {}
@@ -428,7 +428,7 @@ fn fill_from_probe(event: &mut Event, probe: &Probe) -> Option<()> {
             };
             event.sector = Sector(chosen.map_or(0, |(_, sector, _)| sector));
         }
-        Probe::Finish { rq } => event.kind = Kind::Finish { rq },
+        Probe::Finish { rq, .. } => event.kind = Kind::Finish { rq },
         Probe::DispatchReturn(_) => return None,
     }
     Some(())

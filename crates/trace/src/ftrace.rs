@@ -10,6 +10,11 @@ use blkmq::time::SimTime;
 
 mod event;
 mod fields;
+mod print;
+mod writer;
+
+pub use print::HEADER;
+pub use writer::Writer;
 
 pub use event::{
     BlockBio, BlockDone, BlockRequest, DeviceNumber, Event, IoPriority, KyberLatency, Probe,

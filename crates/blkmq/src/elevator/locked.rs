@@ -18,7 +18,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Solo, Spot, T
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::path::label::{Label, labels};
-use crate::path::{Next, Traced, free_request, jiffies, trace_rq};
+use crate::path::{Next, Traced, free_request, jiffies, probe, trace_rq, trace_swallowed};
 use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, Place, Request, RequestId, RequestPool};
 use crate::rules::{MergeLookup, MergedFree, Rules};
@@ -397,7 +397,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
             Side::Discard => {}
         }
         if let Some(gone) = gone {
-            trace_rq(cpu, q.id, TraceAction::BackMerge, gone);
+            trace_swallowed(cpu, q.id, gone);
         }
         let ask = self.note_work(cpu);
         set_timer(ask, q, cpu);
@@ -471,6 +471,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
             let Some(rq) = list.pop_front(&mut pool) else {
                 break;
             };
+            probe::arrive(q, &pool, rq, now, cpu);
             let mut policy = self.policy.held(cpu);
             let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
             drop(policy);
@@ -486,7 +487,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
                         let traced = Traced::rq(&pool, rq);
                         pool[rq].place = Place::Path;
                         absorbed.push_back(&mut pool, rq);
-                        trace_rq(cpu, q.id, TraceAction::BackMerge, traced);
+                        trace_swallowed(cpu, q.id, traced);
                     }
                     if q.settings.rules.merged_free == MergedFree::UnderLock {
                         return Inserted::UpToMerge;

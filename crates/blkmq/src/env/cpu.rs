@@ -4,7 +4,9 @@
 
 use super::line::Meter;
 use crate::path::{Call, Plug};
-use crate::request::{BioId, CpuId, HctxId, Op, OpFlags, QueueId, Sector, Sectors, Status};
+use crate::request::{
+    BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
+};
 use crate::tags::WaiterId;
 use crate::time::{Duration, Jiffies, SimTime};
 
@@ -165,6 +167,45 @@ pub enum TraceAction {
     Requeue,
     /// C: completed.
     Complete,
+    /// A function of the scheduler. Not in blktrace: captures have probes on them.
+    Probe(Probe),
+}
+
+/// What a probe on a function of the scheduler sees. Recorded when probing is on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Probe {
+    /// A request reaches the insertion, under the scheduler's lock.
+    Arrive {
+        /// Which.
+        rq: RequestId,
+        /// Its scheduler tag.
+        tag: Option<u32>,
+        /// At that time.
+        tick: Jiffies,
+    },
+    /// The dispatch function is called, before the scheduler's lock.
+    Ask {
+        /// Whose run.
+        hctx: HctxId,
+        /// At that time.
+        tick: Jiffies,
+    },
+    /// It returns, behind the lock.
+    Answer {
+        /// What it chose, if anything.
+        rq: Option<RequestId>,
+        /// When that expires.
+        deadline: Jiffies,
+        /// At that time.
+        tick: Jiffies,
+    },
+    /// The scheduler hears that a request is over.
+    Finish {
+        /// Which.
+        rq: RequestId,
+        /// At that time.
+        tick: Jiffies,
+    },
 }
 
 /// One event of a trace.
@@ -186,6 +227,8 @@ pub struct TracePoint {
     pub of_request: bool,
     /// Completion status.
     pub status: Status,
+    /// Priority of a request.
+    pub ioprio: IoPrio,
     /// Payload of U, UT and X.
     pub payload: u64,
 }
@@ -231,6 +274,8 @@ pub struct Cpu {
     pub need_resched: bool,
     /// Tracing is on.
     pub tracing: bool,
+    /// The functions of schedulers are probed, too.
+    pub probing: bool,
     /// Who owns the locks that are taken: differs for each frame of a CPU.
     pub owner: u32,
     /// Locks held by this context.
@@ -272,6 +317,7 @@ impl Cpu {
             trace: Vec::new(),
             traced_at: SimTime::ZERO,
             tracing: false,
+            probing: false,
             accesses: 0,
             locks_held: 0,
             tick: Tick::default(),
@@ -340,6 +386,13 @@ impl Cpu {
     #[inline]
     pub fn emit(&mut self, point: TracePoint) {
         self.goes_on();
+        if self.tracing {
+            self.record(point);
+        }
+    }
+
+    /// The same for what the end of a label is, behind a release.
+    pub(crate) fn emit_at_end(&mut self, point: TracePoint) {
         if self.tracing {
             self.record(point);
         }

@@ -9,7 +9,7 @@ mod restart;
 use super::flush::{self, Sequence};
 use super::run::call_run;
 use super::tag::{self, TagMap};
-use super::{Next, TagStage, TagsInHand, Traced, jiffies, labels, lock, trace_rq};
+use super::{Next, TagStage, TagsInHand, Traced, jiffies, labels, lock, probe, trace_rq};
 use crate::elevator::{Hook, Hooks};
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -338,6 +338,9 @@ impl CompletePath {
             let queue = self.queue;
             return Next::call(cpu, super::Call::Hook { queue, hook });
         }
+        drop(pool);
+        probe::finish(q, self.rq, cpu);
+        let mut pool = q.pool.held(cpu.id);
         if sequence && (finishes || told) {
             // Data of a sequence that a flush follows is ended twice, and counts once.
             pool[self.rq].use_sched = false;

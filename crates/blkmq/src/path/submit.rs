@@ -467,6 +467,7 @@ fn split_point(queue: QueueId, traced: Traced, remainder: u64) -> TracePoint {
         sectors: traced.sectors,
         of_request: false,
         status: traced.status,
+        ioprio: traced.ioprio,
         payload: remainder,
     }
 }

@@ -86,7 +86,8 @@ impl Lives {
             | TraceAction::Split
             | TraceAction::Plug
             | TraceAction::Unplug
-            | TraceAction::UnplugTimer => {}
+            | TraceAction::UnplugTimer
+            | TraceAction::Probe(_) => {}
         }
     }
 

@@ -179,10 +179,15 @@ fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
         .strip_suffix(".xz")
         .or_else(|| file.strip_suffix(".gz"))
         .unwrap_or(file);
-    if ["ftrace.txt", "queue_after.txt", "capture.json"].contains(&bare) {
+    if ["queue_after.txt", "capture.json"].contains(&bare) {
         return Some(ELSE);
     }
-    if ["meta.txt", "queue.txt", "priorities.txt"].contains(&bare) {
+    let mut disks = plan.disks.iter();
+    let probed = disks.any(|disk| super::ftrace::probes_of(disk.queue.scheduler.kind()).is_some());
+    if bare == "ftrace.txt" && !probed {
+        return Some(ELSE);
+    }
+    if ["meta.txt", "queue.txt", "priorities.txt", "ftrace.txt"].contains(&bare) {
         if bare != file {
             return Some(ELSE);
         }

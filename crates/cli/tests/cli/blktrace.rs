@@ -55,6 +55,46 @@ fn a_run_is_a_capture_that_the_model_predicts() {
     }
 }
 
+/// Runs that conform does not predict in full yet.
+const OPEN: [&str; 5] = [
+    // Its replay of events from a state that was kept differs from the first one.
+    "nvme-scaling",
+    "dell-scaling",
+    // A task that waited for a tag gets one later than the run has it.
+    "write-starvation",
+    "shared-restart-stall",
+    // A short run does not reach all of its disks, and conform wants records of each.
+    "shared-restart-cost",
+];
+
+/// Faults included; with the scheduler's calls where there is a scheduler.
+#[test]
+fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
+    let list = Place::new().blksim(&["list"]).stdout;
+    let names = list
+        .lines()
+        .skip(1)
+        .map_while(|l| l.split_whitespace().next());
+    let mut judged = 0;
+    for name in names.filter(|name| !OPEN.contains(name)) {
+        let place = Place::new();
+        let args = ["run", name, "--ramp-time", "0", "--runtime", "2ms"];
+        let ran = place.blksim(&[&args[..], &["--blktrace", "trace"]].concat());
+        // 3: completions are lost in one of them.
+        assert!(matches!(ran.code, Some(0 | 3)), "{name}: {ran:?}");
+        let calls = place.0.path().join("trace/ftrace.txt").exists();
+        let verdict = place.blksim(&["conform", "trace", "--json"]);
+        assert_eq!(verdict.code, Some(0), "{name}: {verdict:?}");
+        let verdict = json(&verdict);
+        let mode = if calls { "calls" } else { "records" };
+        assert_eq!(verdict["mode"], mode, "{name}");
+        assert_eq!(verdict["predicted"], verdict["total"], "{name}");
+        assert!(verdict["total"].as_u64() > Some(0), "{name}: {verdict:#}");
+        judged += u32::from(calls);
+    }
+    assert!(judged >= 8, "{judged} runs with a scheduler");
+}
+
 /// Completions that other CPUs end are in the trace behind their D, so every I/O has a whole life.
 #[test]
 fn a_replay_of_a_contended_run_drops_nothing() {

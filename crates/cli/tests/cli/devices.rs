@@ -42,16 +42,18 @@ fn each_device_has_its_trace_and_conforms() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         files.sort();
-        assert_eq!(
-            files,
-            [
-                "meta.txt",
-                "nullb0.blktrace.0",
-                "nullb1.blktrace.0",
-                "priorities.txt",
-                "queue.txt"
-            ]
-        );
+        let probed: &[&str] = match scheduler {
+            "none" => &[],
+            _ => &["ftrace.txt"],
+        };
+        let others = [
+            "meta.txt",
+            "nullb0.blktrace.0",
+            "nullb1.blktrace.0",
+            "priorities.txt",
+            "queue.txt",
+        ];
+        assert_eq!(files, [probed, &others].concat());
         let mut total = 0;
         for device in ["nullb0", "nullb1"] {
             let of = ["--trace-device", device, "--json"];

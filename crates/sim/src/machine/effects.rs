@@ -1,7 +1,7 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
 use blkmq::drive::{Kick, Machine, one};
-use blkmq::env::{Answer, Slab};
+use blkmq::env::{Answer, Probe, Slab, TraceAction};
 use blkmq::path::{ClonePath, CompleteOn, CompletePath, Frame, RequeueRequest};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
@@ -35,7 +35,12 @@ impl Simulator {
         let (from, to) = (cpu.env.traced_at, cpu.at());
         let count = cpu.env.trace.len() as u64;
         for (index, point) in (0..).zip(cpu.env.trace.drain(..)) {
-            let at = from + Duration(to.since(from).0 * index / count);
+            let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
+            let at = match returns {
+                // The function returns behind its unlock, the end of the label.
+                true => to,
+                false => from + Duration(to.since(from).0 * index / count),
+            };
             let at = at.max(cpu.next_record);
             cpu.next_record = at + Duration(1);
             self.recorder.trace.push((at, id, task, point));

@@ -96,7 +96,10 @@ impl Order {
                 self.step(at, point, what, &[Phase::Issued], Some(Phase::HasRequest));
             }
             TraceAction::Complete => self.step(at, point, what, &[Phase::Issued], None),
-            TraceAction::Plug | TraceAction::Unplug | TraceAction::UnplugTimer => {}
+            TraceAction::Plug
+            | TraceAction::Unplug
+            | TraceAction::UnplugTimer
+            | TraceAction::Probe(_) => {}
         }
     }
 

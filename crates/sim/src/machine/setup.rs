@@ -125,6 +125,14 @@ impl Simulator {
         }
     }
 
+    /// Records what probes on the functions of schedulers would see, too. To be called after
+    /// [`Self::trace`].
+    pub fn probe(&mut self) {
+        for cpu in &mut self.cpus {
+            cpu.env.probing = true;
+        }
+    }
+
     /// Starts the threads of the current phase.
     pub(super) fn start_phase(&mut self) {
         let now = self.core.now;

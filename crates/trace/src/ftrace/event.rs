@@ -197,6 +197,8 @@ pub enum Probe {
     Finish {
         /// Address of the request.
         rq: u64,
+        /// `ddfin`: tick at the probe; the others: scheduler tag.
+        detail: u64,
     },
 }
 
@@ -463,13 +465,13 @@ fn probe(name: &str, f: &mut Fields<'_>) -> Parsed<Probe> {
         }
         "ddfin" => {
             let rq = f.keyed("rq")?;
-            f.keyed("j")?;
-            Probe::Finish { rq }
+            let detail = f.keyed("j")?;
+            Probe::Finish { rq, detail }
         }
         _ => {
             let rq = f.keyed("rq")?;
-            f.keyed("it")?;
-            Probe::Finish { rq }
+            let detail = f.keyed("it")?;
+            Probe::Finish { rq, detail }
         }
     })
 }

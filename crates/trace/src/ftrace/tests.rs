@@ -147,7 +147,7 @@ fn probes() {
         one("k-1 [0] ..... 9.0: bfq: (x <- y) rq=0x0 s=1 len=2 prio=0x3 fl=0x4 it=-418381824 j=5");
     assert_eq!(r.event, Event::Probe(Probe::DispatchReturn(None)));
     let r = one("k-1 [0] ..... 9.0: ddfin: (dd_finish_request+0x0/0xe0) rq=0xf j=9");
-    assert_eq!(r.event, Event::Probe(Probe::Finish { rq: 15 }));
+    assert_eq!(r.event, Event::Probe(Probe::Finish { rq: 15, detail: 9 }));
     let r = one("k-1 [0] ..... 9.0: dde: (dd_dispatch_request+0x0/0x100) j=7");
     assert_eq!(
         r.event,
@@ -310,4 +310,73 @@ fn captures_read_in_full() {
         }
     }
     assert!(files >= 25, "only {files} captures found");
+}
+
+/// Lines of captures, in the kernel's columns.
+const PRINTED: &str = "# tracer: nop
+           burst-696     [000] .....    13.839678: block_bio_queue: 252,0 R 2097160 + 8 [burst]
+           burst-696     [000] .....    13.839682: block_getrq: 252,0 WS 2097160 + 8 [burst]
+           burst-696     [000] .....    13.839684: block_plug: [burst]
+           burst-696     [000] .....    13.839686: block_unplug: [burst] 1
+           burst-696     [000] .....    13.839693: block_rq_insert: 252,0 R 4096 () 8 + 8 be,0,4 [burst]
+    kworker/1:1H-44      [001] .....    24.150624: block_rq_issue: 252,0 R 4096 () 8 + 8 [kworker/1:1H]
+           burst-696     [000] .....    13.839693: block_split: 252,0 R 8 / 16 [burst]
+           burst-696     [000] d.h2.    13.841706: block_rq_complete: 252,0 R () 8 + 8 be,0,4 [-5]
+";
+
+#[test]
+fn what_is_read_is_printed_as_it_was() {
+    let records: Vec<Record> = trace(PRINTED).collect::<Result<_, _>>().unwrap();
+    let printed: String = records.iter().map(|record| format!("{record}\n")).collect();
+    assert_eq!(format!("# tracer: nop\n{printed}"), PRINTED);
+}
+
+#[test]
+fn probes_and_events_come_back_from_what_is_printed() {
+    for line in [
+        "b-6 [0] ...1. 13.8: ins: (f+0x4/0x40) rq=0xff s=20 len=4096 prio=0x4004 fl=0x1 it=-1 j=42",
+        "b-6 [0] ..... 13.8: dde: (dd_dispatch_request+0x4/0x190) j=42",
+        "b-6 [0] ..... 13.8: kybere: (kyber_dispatch_request+0x4/0x190) j=42 h=3",
+        "b-6 [0] ..... 13.8: dd: (x <- dd_dispatch_request) rq=0xff s=20 ft=45 j=42",
+        "b-6 [0] ..... 13.8: dd: (x <- dd_dispatch_request) rq=0x0 s=5 ft=45 j=42",
+        "b-6 [0] ..... 13.8: bfq: (x <- y) rq=0xf s=1 len=2 prio=0x3 fl=0x4 it=7 j=5",
+        "b-6 [0] ..... 13.8: kyber: (x <- y) rq=0x0 s=1 len=2 prio=0x3 fl=0x4 it=7 j=5",
+        "b-6 [0] d.h1. 13.8: ddfin: (dd_finish_request+0x0/0xe0) rq=0xf j=9",
+        "b-6 [0] d.h1. 13.8: kyfin: (kyber_finish_request+0x0/0xe0) rq=0xf it=9",
+        "b-6 [0] ..... 13.8: block_bio_remap: 253,0 RS 20 + 8 <- (8,0) 30",
+        "b-6 [0] ..... 13.8: block_rq_merge: 252,0 R 4096 () 8 + 8 idle,0,7 [b]",
+        "b-6 [0] ..... 13.8: block_rq_requeue: 252,0 R () 8 + 8 [0]",
+        "b-6 [0] ..... 13.8: kyber_adjust: 252,0 READ 64",
+        "b-6 [0] ..... 13.8: kyber_throttled: 252,0 READ",
+        "b-6 [0] ..... 13.8: kyber_latency: 252,0 READ total p90 3/4 samples=500",
+    ] {
+        let record = one(line);
+        assert_eq!(one(&record.to_string()), record, "{line}");
+    }
+}
+
+#[test]
+fn a_written_trace_is_in_the_order_of_time_and_appears_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ftrace.txt");
+    let mut writer = super::Writer::create(&file).unwrap();
+    let at = |at: u64, cpu: u16| {
+        let mut record = one("b-6 [0] ..... 1.0: block_plug: [b]");
+        (record.at, record.cpu) = (SimTime(at), cpu);
+        record
+    };
+    for (time, cpu) in [(5000, 0), (9000, 0), (4000, 1)] {
+        writer.write(at(time, cpu));
+    }
+    writer.settle(SimTime(6000)).unwrap();
+    for (time, cpu) in [(7000, 1), (10_000, 1)] {
+        writer.write(at(time, cpu));
+    }
+    assert!(!file.exists());
+    writer.finish().unwrap();
+    let records = read_all(&file).unwrap();
+    let times: Vec<(u64, u16)> = records.iter().map(|r| (r.at.0 / 1000, r.cpu)).collect();
+    assert_eq!(times, [(4, 1), (5, 0), (7, 1), (9, 0), (10, 1)]);
+    drop(super::Writer::create(&dir.path().join("other.txt")).unwrap());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }

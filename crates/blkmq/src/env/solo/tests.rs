@@ -60,6 +60,7 @@ fn point() -> TracePoint {
         sectors: Sectors(8),
         of_request: true,
         status: Status::Ok,
+        ioprio: crate::request::IoPrio::default(),
         payload: 0,
     }
 }

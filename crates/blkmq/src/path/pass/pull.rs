@@ -6,9 +6,9 @@ use super::At;
 use crate::elevator::{DispatchPath, DispatchStep};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab};
 use crate::list::QueueList;
-use crate::path::Next;
 use crate::path::label::Label;
 use crate::path::tag::{self, TagStage, TagStep};
+use crate::path::{Next, probe};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, RequestId};
 use crate::rules::Pull as PullRule;
@@ -93,18 +93,18 @@ impl Pull {
                 self.max_dispatch = if one { 1 } else { q.settings.nr_requests };
                 Pulling::Wait(At::HasWork, Next::Step)
             }
-            At::HasWork | At::HasSide => self.has_work(q, cpu),
+            At::HasWork | At::HasSide => self.has_work(q, hctx, cpu),
             At::PeekDispatch => {
                 if q.hctx(hctx).dispatch_pending.test(cpu) {
                     self.busy = true;
                     return Pulling::Over;
                 }
-                self.budget(q, cpu)
+                self.budget(q, hctx, cpu)
             }
             At::Budget => match core::mem::take(&mut cpu.answer) {
                 Answer::Budget(token) => {
                     self.budget_token = Some(token);
-                    self.dispatch_request(q, cpu)
+                    self.dispatch_request(q, hctx, cpu)
                 }
                 _ => Pulling::Over,
             },
@@ -112,6 +112,7 @@ impl Pull {
                 DispatchStep::Wait(next) => Pulling::Wait(At::Pick, next),
                 DispatchStep::Picked(rq) => {
                     self.call = DispatchPath::Idle;
+                    probe::answer(q, rq, cpu);
                     self.picked(rq, q, hctx, cpu)
                 }
             },
@@ -121,12 +122,12 @@ impl Pull {
     }
 
     /// One look after another, if the scheduler keeps requests in several places.
-    fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+    fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> Pulling {
         let place = core::mem::take(&mut self.place);
         if q.elevator.has_work(place, cpu) {
             // Before v5.8 (ab3cee3762e5) nobody looked at the dispatch list here.
             return match q.settings.rules.restart.pull {
-                PullRule::One if place == 0 => self.budget(q, cpu),
+                PullRule::One if place == 0 => self.budget(q, hctx, cpu),
                 _ => Pulling::Wait(At::PeekDispatch, Next::Step),
             };
         }
@@ -138,14 +139,20 @@ impl Pull {
     }
 
     /// blk_mq_get_dispatch_budget(), where the driver has budgets.
-    fn budget<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+    fn budget<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> Pulling {
         if q.settings.driver_budget {
             return Pulling::Wait(At::Budget, Next::Budget);
         }
-        self.dispatch_request(q, cpu)
+        self.dispatch_request(q, hctx, cpu)
     }
 
-    fn dispatch_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+    fn dispatch_request<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> Pulling {
+        probe::ask(q, hctx, cpu);
         let (call, next) = q.elevator.start_dispatch(q, cpu);
         self.call = call;
         Pulling::Wait(At::Pick, next)

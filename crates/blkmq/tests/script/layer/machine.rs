@@ -483,5 +483,6 @@ fn traced(point: &TracePoint) -> String {
         TraceAction::Issue => with("D"),
         TraceAction::Requeue => with("R"),
         TraceAction::Complete => with("C"),
+        TraceAction::Probe(_) => unreachable!("nothing is probed"),
     }
 }
