@@ -13,6 +13,7 @@ use trace::capture::CaptureDir;
 use trace::ftrace::{self, DeviceNumber, IoPriority, Probe, Record};
 
 use super::Error;
+use super::ledger::LONGEST;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +76,6 @@ impl fmt::Display for Place {
         }
     }
 }
-
-/// Sectors of the longest request: the kernel counts its bytes in 32 bits.
-pub(super) const LONGEST: u32 = u32::MAX >> 9;
 
 /// Ticks beyond this are no count since the start of a machine.
 const TICKS_MOST: u64 = 1 << 60;

@@ -9,25 +9,32 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod desk;
 mod event;
+mod flushes;
 mod follow;
-mod kept;
 mod kernel;
+mod layer;
+mod ledger;
+mod model;
+mod none;
+mod plugs;
 mod priority;
 mod records;
+mod replay;
+mod search;
 mod setup;
 mod stream;
 mod verdict;
 mod world;
 
-use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 
 pub use event::Place;
 pub use verdict::{Divergence, Verdict};
 
-use setup::Setup;
+use setup::{Scheduler, Setup};
 use verdict::Judge;
 
 /// What counts as a dispatch, and which part of a capture is looked at.
@@ -75,10 +82,7 @@ pub enum Error {
     #[error(transparent)]
     Trace(#[from] trace::Error),
     /// The capture's scheduler has no reference here.
-    #[error(
-        "{device}: scheduler {scheduler} is not modelled yet; {} are",
-        known_schedulers()
-    )]
+    #[error("{device}: scheduler {scheduler} is not modelled yet; none and mq-deadline are")]
     NotModelled {
         /// Device.
         device: String,
@@ -123,12 +127,6 @@ pub enum Error {
         /// What cannot be.
         what: String,
     },
-}
-
-fn known_schedulers() -> String {
-    let name = |kind: &SchedulerKind| kind.facts().map_or("none", |facts| facts.name);
-    let names: Vec<&str> = SchedulerKind::ALL.iter().map(name).collect();
-    names.join(" and ")
 }
 
 fn known_rules() -> String {
@@ -177,7 +175,16 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
                 priority::fill(dir, &setup.device, &mut events)?;
                 traces.push(events);
             }
-            records::judge(&capture, &setups, &traces, &mut judge)?;
+            let (mut scheduled, mut of_scheduled) = (Vec::new(), Vec::new());
+            for (setup, events) in setups.into_iter().zip(traces) {
+                if setup.scheduler == Scheduler::None {
+                    none::judge(&capture, &setup, &events.list, &mut judge)?;
+                } else {
+                    scheduled.push(setup);
+                    of_scheduled.push(events);
+                }
+            }
+            records::judge(&capture, &scheduled, &of_scheduled, &mut judge)?;
         }
     }
     Ok(judge.verdict())
@@ -186,7 +193,10 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
 /// The mode for a capture of which nobody named one, and why. Calls tell the scheduler's decisions
 /// one by one, with what each CPU was doing; records only what came of them.
 fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str), Error> {
-    if setups.iter().any(|setup| !setup.has_scheduler()) {
+    if setups
+        .iter()
+        .any(|setup| setup.scheduler == Scheduler::None)
+    {
         return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
     }
     if !dir.files.contains_key("ftrace.txt") {

@@ -27,12 +27,6 @@ pub(super) struct Stream {
     pub(super) other_end: Vec<Option<usize>>,
     /// Of a C: the next event of its CPU is the scheduler's finish hook.
     pub(super) finish_follows: Vec<bool>,
-    /// Of a task: how many requests it announces to a plug, whose tags are then taken together.
-    /// That is not recorded. But io_uring does so, whose bios must not wait: as many as it ever
-    /// submits at once.
-    pub(super) announces: Vec<u16>,
-    /// Of a Q: the bio must not wait for a tag, and there was none.
-    pub(super) would_block: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
     /// The last answer of which there is a D.
@@ -52,7 +46,6 @@ impl Stream {
             issue: vec![None; events.len()],
             other_end: vec![None; events.len()],
             finish_follows: vec![false; events.len()],
-            would_block: vec![false; events.len()],
             ioprio: vec![None; events.len()],
             cpus: events
                 .iter()
@@ -64,7 +57,6 @@ impl Stream {
             ..Stream::default()
         };
         stream.number_tasks();
-        stream.find_refused();
         stream.join_calls();
         stream.join_priorities();
         let ticks = stream.events.iter().filter_map(|event| match event.kind {
@@ -95,36 +87,6 @@ impl Stream {
             }
         }
         self.tasks = known.len();
-    }
-
-    /// A bio that must not wait (NOWAIT) ends in the hands of its task, with an error.
-    fn find_refused(&mut self) {
-        let mut last: Vec<Option<usize>> = vec![None; self.tasks];
-        let (mut at_once, mut most) = (vec![0; self.tasks], vec![1; self.tasks]);
-        self.announces = vec![1; self.tasks];
-        for (index, event) in self.events.iter().enumerate() {
-            let task = self.task[index];
-            match event.kind {
-                Kind::Queue => at_once[task] += 1,
-                Kind::Unplug { .. } | Kind::Insert | Kind::Issue => at_once[task] = 0,
-                _ => {}
-            }
-            most[task] = most[task].max(at_once[task]);
-            let before = last[task].replace(index);
-            let ends = event.kind == Kind::Complete { failed: true };
-            let Some(before) = before.filter(|_| ends) else {
-                continue;
-            };
-            let bio = &self.events[before];
-            let same = (bio.sector, bio.sectors, bio.op) == (event.sector, event.sectors, event.op);
-            self.would_block[before] = bio.kind == Kind::Queue && same;
-            if self.would_block[before] {
-                self.announces[task] = 0;
-            }
-        }
-        for (announced, most) in self.announces.iter_mut().zip(most) {
-            *announced = (*announced).max(if *announced == 0 { most } else { 1 });
-        }
     }
 
     fn join_calls(&mut self) {
