@@ -64,7 +64,7 @@ enum Command {
     },
     /// Wrong specifications: TLC must find out all of them
     Mutants,
-    /// Published tables in short runs, against the list of figures that are within their tolerance
+    /// Published tables, against the list of figures that are within their tolerance
     Reproduce,
     /// Licences, bans, sources, advisories of the dependencies
     Deny,
