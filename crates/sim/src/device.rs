@@ -189,7 +189,7 @@ pub enum TurnedDown {
 
 /// A device with its driver.
 ///
-/// The two methods that have a body are for a wrapper (`fault.rs`) that does the hardware's half
+/// `admit`, `turn_down` and `fickle` are for a wrapper (`fault.rs`) that does the hardware's half
 /// by itself, or leaves it undone: a device knows nothing of that.
 pub trait Device: Any + Debug + Send {
     /// get_budget: a token, or nothing for now. Only asked where the plan gives a budget.
@@ -224,6 +224,15 @@ pub trait Device: Any + Debug + Send {
 
     /// A poller of `hctx` looks for one more completion.
     fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found>;
+
+    /// When, after `now`, a poller finds the next command that neither timer nor interrupt
+    /// announces.
+    fn due_after(&self, now: SimTime) -> Option<SimTime>;
+
+    /// It may take a command that it has just refused, though nothing has happened meanwhile.
+    fn fickle(&self) -> bool {
+        false
+    }
 
     /// The block layer has ended the request after all: budget and host resources come back.
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions);

@@ -140,6 +140,20 @@ impl<E: Copy> EventQueue<E> {
         SimTime(self.next)
     }
 
+    /// Pending events with their times, in no order that means anything. Walks all that was ever
+    /// pending at once: for reports.
+    pub fn iter(&self) -> impl Iterator<Item = (SimTime, E)> + '_ {
+        let mut free = vec![false; self.nodes.slab.len()];
+        let mut id = self.nodes.free;
+        while let Some(known) = free.get_mut(id as usize) {
+            *known = true;
+            id = self.nodes.links[cell_of(id)];
+        }
+        let nodes = self.nodes.slab.iter().zip(free);
+        let pending = nodes.filter(|(_, free)| !free);
+        pending.map(|(node, _)| (SimTime(node.time), node.event))
+    }
+
     /// Number of pending events.
     pub fn len(&self) -> usize {
         self.count

@@ -15,6 +15,7 @@ mod lines;
 mod numbers;
 #[cfg(test)]
 mod order;
+mod progress;
 mod replay;
 mod setup;
 mod stall;
@@ -26,7 +27,7 @@ mod watch;
 mod work;
 
 pub use setup::queue_config;
-pub use stall::{Stall, StalledRequest};
+pub use stall::{Stall, StalledRequest, Why};
 
 use blkmq::drive::Follower;
 use blkmq::env::{Solo, TracePoint};
@@ -43,6 +44,7 @@ use arbiter::Arbiter;
 use cpu::{CpuState, Irq, LevelState};
 use lines::OuterLines;
 use numbers::Numbers;
+use progress::Progress;
 use task::{Task, TaskId};
 use timer::Timers;
 use work::KernelWork;
@@ -53,9 +55,6 @@ use work::KernelWork;
 /// accessed at most this much too early as others see it: every run is still an interleaving of
 /// whole labels. See docs/decisions/0002.
 const RUN_AHEAD: Duration = Duration(500);
-
-/// Without any progress for so long, the run has stalled even if timers still fire.
-const NO_PROGRESS: Duration = Duration::from_secs(300);
 
 /// What happens at an instant. A tag and one number, so that an event is handed on in two registers
 /// (docs/decisions/0006).
@@ -177,7 +176,7 @@ pub struct Simulator {
     plan: Plan,
     running_tasks: usize,
     phase: u16,
-    progress: SimTime,
+    progress: Progress,
     event_count: u64,
     /// Events and stretches so far.
     turns: u64,
@@ -231,18 +230,25 @@ impl Simulator {
             if self.running_tasks == 0 && !self.next_phase() && !self.anything_waits() {
                 return Some(self.ended());
             }
-            if self.core.now.since(self.progress) > NO_PROGRESS && self.anything_waits() {
-                return Some(Outcome::Stalled(Box::new(self.explain())));
+            if self.core.now >= self.progress.look_at
+                && let Some(why) = self.look()
+            {
+                return Some(self.stalled(why));
             }
         }
-        None
+        let still = self.progress.stands_still(self.core.now, self.turns);
+        still.then(|| self.stalled(Why::NoTime))
     }
 
     fn ended(&self) -> Outcome {
         if self.running_tasks > 0 || self.anything_waits() {
-            return Outcome::Stalled(Box::new(self.explain()));
+            return self.stalled(Why::NothingLeft);
         }
         Outcome::Finished
+    }
+
+    fn stalled(&self, why: Why) -> Outcome {
+        Outcome::Stalled(Box::new(self.explain(why)))
     }
 
     fn handle(&mut self, event: Event) {

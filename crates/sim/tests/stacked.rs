@@ -1,12 +1,13 @@
 //! A device over two null_blks, on the real paths of both levels: what goes in comes out, tags of
 //! both levels come back, and a clone whose end is forgotten is a stall.
 
+mod common;
+
 use std::path::Path;
 
 use blkmq::env::{Bit, TraceAction};
-use blkmq::request::{HctxId, Place, QueueId, RequestId, Status};
-use blkmq::time::SimTime;
-use sim::device::{Actions, Command, Device, Found, Reply};
+use blkmq::request::{HctxId, Place, QueueId};
+use common::meddler::Meddler;
 use sim::machine::{Outcome, Simulator, Stall};
 use sim::plan::{DeviceId, DeviceKind, DiskId, Plan, Ratio};
 use sim::profile::MachineProfile;
@@ -190,66 +191,10 @@ fn an_error_below_is_an_error_above() {
     assert!((4..4_000).contains(&failed), "{failed} ended");
 }
 
-/// Hears of every hundredth end of a clone, and forgets its request.
-#[derive(Debug)]
-struct Forgets {
-    of: Box<dyn Device>,
-    heard: u32,
-}
-
-impl Device for Forgets {
-    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
-        self.of.get_budget(now, out)
-    }
-
-    fn put_budget(&mut self, token: u32) {
-        self.of.put_budget(token);
-    }
-
-    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
-        self.of.queue_rq(command, now, out)
-    }
-
-    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
-        self.of.commit_rqs(hctx, now, out);
-    }
-
-    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
-        self.of.timer(mark, now, out);
-    }
-
-    fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found> {
-        self.of.interrupt(vector, now, out)
-    }
-
-    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found> {
-        self.of.poll(hctx, now, out)
-    }
-
-    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
-        self.of.ended(rq, now, out);
-    }
-
-    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
-        self.heard += 1;
-        if !self.heard.is_multiple_of(100) {
-            self.of.ended_below(rq, status, now, out);
-        }
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.of.in_flight()
-    }
-
-    fn describe(&self) -> String {
-        self.of.describe()
-    }
-}
-
 #[test]
 fn a_forgotten_request_above_is_a_stall() {
     let ran = run(&stacked("none", 1, 64), |simulator| {
-        simulator.replace_device(DeviceId(0), |of| Box::new(Forgets { of, heard: 0 }));
+        Meddler::around(simulator, DeviceId(0), |meddler| meddler.forgets = 100);
     });
     let stall = ran.stall.expect("a request never ends").to_string();
     assert!(stall.contains("stacked: "), "{stall}");

@@ -266,6 +266,31 @@ fn a_stall_is_explained() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
+/// A poller that looks at another queue than its I/O is with, as long as the poller of this model
+/// looks at the queue of its CPU.
+#[test]
+fn a_run_that_only_polls_is_explained() {
+    let place = Place::new();
+    place.write(
+        "polls.toml",
+        "[machine]\ncpus = 4\n[queue]\nscheduler = \"none\"\n[device]\ntype = \"null_blk\"\n\
+         submit_queues = 1\npoll_queues = 4\nhw_queue_depth = 4\nshared_tag_bitmap = 1\n\
+         [[job]]\nname = \"polled\"\nrw = \"randread\"\nioengine = \"io_uring\"\ndirect = 1\n\
+         hipri = 1\nthread = 1\niodepth = 16\nsize = \"16m\"\nnumber_ios = 1000\n",
+    );
+    let ran = place.blksim(&["run", "polls.toml", "--json=report.json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    insta::assert_snapshot!(ran.stderr);
+    let report = json(&std::fs::read_to_string(place.path("report.json")).unwrap());
+    assert_eq!(report["blksim"]["outcome"], "stalled");
+    let lines = report["blksim"]["stall"].as_array().unwrap();
+    let lines: Vec<&str> = lines.iter().map(|line| line.as_str().unwrap()).collect();
+    assert_eq!(lines.join("\n"), ran.stderr.trim_end());
+    // With a tag for each I/O the same run ends.
+    let set = ["run", "polls.toml", "--set", "device.hw_queue_depth=16"];
+    assert_eq!(place.blksim(&set).code, Some(0));
+}
+
 /// The six-step stall of v4.12 to v4.14 happens in the simulator, and every other way of restarting
 /// completes the same run. If prices changed, the moment has to be found again: the scenario says
 /// what of it matters.

@@ -124,6 +124,10 @@ impl Device for CapturedDevice {
         None
     }
 
+    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
+        None
+    }
+
     fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {
         if core::mem::take(&mut self.holds[rq.0 as usize]) {
             let was_full = self.tokens_out >= self.budget;

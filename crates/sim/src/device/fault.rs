@@ -305,6 +305,20 @@ impl<D: Device> Device for Faulty<D> {
         self.settle_found(found)
     }
 
+    fn due_after(&self, now: SimTime) -> Option<SimTime> {
+        self.inner.due_after(now)
+    }
+
+    /// Unless it refuses all or none.
+    fn fickle(&self) -> bool {
+        let drawn = |ratio: Ratio| ratio.numerator > 0 && ratio.numerator < ratio.denominator;
+        drawn(self.plan.busy) || drawn(self.plan.requeue) || self.inner.fickle()
+    }
+
+    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
+        self.inner.ended_below(rq, status, now, out);
+    }
+
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
         self.inner.ended(rq, now, out);
     }

@@ -197,6 +197,11 @@ impl Device for NullBlk {
         })
     }
 
+    /// Polled commands are complete as soon as they are issued.
+    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
+        None
+    }
+
     fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     fn in_flight(&self) -> u32 {

@@ -322,6 +322,11 @@ impl Device for Nvme {
         self.found(usize::from(hctx.0))
     }
 
+    /// Whatever it does next has a timer.
+    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
+        None
+    }
+
     fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     fn in_flight(&self) -> u32 {

@@ -175,6 +175,12 @@ impl Device for ScsiDebug {
         Some(found(rq))
     }
 
+    fn due_after(&self, now: SimTime) -> Option<SimTime> {
+        let commands = self.polled.iter().flatten();
+        let times = commands.map(|&Reverse((due, _))| due);
+        times.filter(|&due| due > now).min()
+    }
+
     fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {
         self.mid_layer.ended(rq, out);
     }

@@ -106,6 +106,10 @@ impl Device for Stacked {
         None
     }
 
+    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
+        None
+    }
+
     fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     /// dm_complete_request().

@@ -65,6 +65,18 @@ impl Pair {
         assert_eq!(self.queue.is_empty(), self.sorted.heap.is_empty());
     }
 
+    /// All that is pending is walked over, whatever was freed before.
+    fn compare_all(&self) {
+        let mut all: Vec<_> = self.queue.iter().collect();
+        all.sort_unstable();
+        let heap = self.sorted.heap.iter();
+        let mut expected: Vec<_> = heap
+            .map(|Reverse((time, _, id))| (SimTime(*time), *id))
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(all, expected);
+    }
+
     fn drain(&mut self) {
         while self.pop().is_some() {}
     }
@@ -111,7 +123,10 @@ proptest! {
                 Action::Push { step, class } => pair.push_after(step, class),
                 Action::Pop => { pair.pop(); }
                 // The rest of the run goes on with the copy.
-                Action::Snapshot => pair.queue = pair.queue.clone(),
+                Action::Snapshot => {
+                    pair.queue = pair.queue.clone();
+                    pair.compare_all();
+                }
             }
         }
         pair.drain();

@@ -54,7 +54,7 @@ impl Simulator {
             pool.free_bio(bio);
             owner
         };
-        self.progress = self.core.now;
+        self.progress.ended = self.core.now;
         match self.numbers.above(queue) {
             Above::Jobs => self.io_done(id, owner, status),
             Above::Device(device) => self.clone_end(id, device, RequestId(owner), status),

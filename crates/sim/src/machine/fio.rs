@@ -134,6 +134,11 @@ impl FioTask {
         disk
     }
 
+    /// It looks for completions, again and again.
+    pub(super) fn polls(&self) -> bool {
+        self.stage == Stage::Poll
+    }
+
     /// A failed I/O of this kind does not end the thread (td_error_type()).
     fn survives(&self, op: Op) -> bool {
         if op == Op::Read {

@@ -160,9 +160,18 @@ impl Simulator {
     /// Who waits for how many I/Os, for stall reports.
     pub(super) fn replay_waits(&self, process: &ReplayTask) -> Option<(String, u32)> {
         let replay = self.replay.as_ref()?;
-        let stream = &replay.arrivals.streams[process.stream];
         let count = process.in_flight(replay.done[process.stream].len());
-        (count > 0).then(|| (format!("{} (pid {})", stream.name, stream.pid), count))
+        (count > 0).then(|| (self.replay_name(process), count))
+    }
+
+    /// Name of a captured process.
+    pub(super) fn replay_name(&self, process: &ReplayTask) -> String {
+        let replay = self
+            .replay
+            .as_ref()
+            .expect("a captured process is replayed");
+        let stream = &replay.arrivals.streams[process.stream];
+        format!("{} (pid {})", stream.name, stream.pid)
     }
 
     /// One step of a captured process.

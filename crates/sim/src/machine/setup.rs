@@ -12,6 +12,7 @@ use super::cpu::{CpuState, LevelState};
 use super::fio::FioTask;
 use super::lines::OuterLines;
 use super::numbers::Numbers;
+use super::progress::Progress;
 use super::task::{Program, State, Task, TaskId};
 use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
@@ -88,7 +89,7 @@ impl Simulator {
             mq,
             numbers,
             phase: 0,
-            progress: SimTime::ZERO,
+            progress: Progress::new(plan),
             event_count: 0,
             turns: 0,
             begun: false,

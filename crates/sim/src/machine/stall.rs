@@ -1,6 +1,9 @@
-//! Stalls: a run that has nothing left to do but holds requests, and why.
+//! Stalls: a run that gets nowhere but holds requests, and why.
+//!
+//! When a run has stalled: `machine.rs`, where nothing is left, and `progress.rs`.
 
-use std::fmt;
+mod spin;
+mod text;
 
 use blkmq::env::{Bit, Count, Solo};
 use blkmq::queue::RequestQueue;
@@ -34,9 +37,26 @@ pub struct StalledRequest {
     pub age: Duration,
 }
 
+/// How one knows that a run will get nowhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// No event is pending.
+    NothingLeft,
+    /// Whoever runs polls, nothing else is pending, and each has looked in vain.
+    OnlyPolls,
+    /// So many labels were executed since an I/O ended, and no device, timer or pause is pending.
+    InVain(u64),
+    /// Work goes on at one instant.
+    NoTime,
+    /// No I/O ended in this time, though events go on.
+    TooLong(Duration),
+}
+
 /// Explanation of a stall.
 #[derive(Clone, Debug)]
 pub struct Stall {
+    /// How one knows.
+    pub why: Why,
     /// When nothing was left to happen.
     pub at: SimTime,
     /// Last I/O that completed before.
@@ -45,6 +65,12 @@ pub struct Stall {
     pub requests: Vec<StalledRequest>,
     /// I/Os that threads wait for, by thread.
     pub threads: Vec<(String, u32)>,
+    /// What tasks do that can run.
+    pub busy: Vec<String>,
+    /// Hctxs with commands for a poller, where nobody polls.
+    pub unpolled: Vec<String>,
+    /// Tasks that sleep until they get a tag.
+    pub tag_waits: Vec<String>,
     /// State of each hctx.
     pub hctxs: Vec<String>,
     /// Schedulers that have requests, and what they say of it.
@@ -76,7 +102,7 @@ impl Simulator {
     }
 
     /// Who waits, where, and what would have to happen.
-    pub(super) fn explain(&self) -> Stall {
+    pub(super) fn explain(&self, why: Why) -> Stall {
         let queues = self.mq.queues.iter();
         let threads = self.tasks.iter().filter_map(|task| match &task.program {
             Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
@@ -87,13 +113,20 @@ impl Simulator {
             _ => None,
         });
         Stall {
+            why,
             at: self.core.now,
-            progress: self.progress,
+            progress: self.progress.ended,
             requests: queues
                 .clone()
                 .flat_map(|queue| self.waiting(queue))
                 .collect(),
             threads: threads.collect(),
+            busy: self.busy_tasks(),
+            unpolled: self.unpolled(),
+            tag_waits: queues
+                .clone()
+                .flat_map(|queue| self.tag_waits_of(queue))
+                .collect(),
             hctxs: queues
                 .clone()
                 .flat_map(|queue| self.hctxs_of(queue))
@@ -210,93 +243,5 @@ impl Simulator {
         };
         let concerned = device.in_flight() > 0 || !self.waiting(queue).is_empty();
         concerned.then(|| format!("{name}, {}", device.describe()))
-    }
-}
-
-/// Requests shown in full.
-const SHOWN: usize = 8;
-
-impl fmt::Display for Stall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "stall at {} s: nothing is left to happen, but I/O is not complete",
-            self.at
-        )?;
-        writeln!(f, "  last completion at {} s", self.progress)?;
-        for rq in self.requests.iter().take(SHOWN) {
-            let age = rq.age.0 / 1000;
-            let tag = rq.tag.map_or("no driver tag".to_owned(), |tag| {
-                format!("driver tag {tag}")
-            });
-            let disk = rq
-                .disk
-                .as_deref()
-                .map_or(String::new(), |name| format!("{name} "));
-            writeln!(
-                f,
-                "  {disk}request {}: {:?} {}+{}, {}, hctx {}, {tag}, allocated {age} us ago",
-                rq.slot,
-                rq.op,
-                rq.sector,
-                rq.sectors,
-                place_name(rq.place),
-                rq.hctx,
-            )?;
-        }
-        if self.requests.len() > SHOWN {
-            writeln!(f, "  and {} more requests", self.requests.len() - SHOWN)?;
-        }
-        for (thread, count) in self.threads.iter().take(SHOWN) {
-            writeln!(f, "  thread {thread} waits for {count} I/O")?;
-        }
-        for hctx in self.hctxs.iter().take(SHOWN) {
-            writeln!(f, "  {hctx}")?;
-        }
-        for restart in self.restarts.iter().take(SHOWN) {
-            writeln!(f, "  {restart}")?;
-        }
-        for scheduler in self.schedulers.iter().take(SHOWN) {
-            writeln!(f, "  scheduler {scheduler}")?;
-        }
-        for device in self.devices.iter().take(SHOWN) {
-            writeln!(f, "  device: {device}")?;
-        }
-        let with_device = self
-            .requests
-            .iter()
-            .filter(|rq| rq.place == Place::Device)
-            .count();
-        if with_device > 0 {
-            writeln!(
-                f,
-                "  {with_device} of them are with the device, which has announced no completion \
-                 and set no timer"
-            )
-        } else {
-            writeln!(
-                f,
-                "  none of them is with the device, no run of a hardware queue is pending \
-                 ({} work items), and no tag will be freed",
-                self.work_pending
-            )
-        }
-    }
-}
-
-fn place_name(place: Place) -> &'static str {
-    match place {
-        Place::Free => "free",
-        Place::Path => "in the hands of a path",
-        Place::Plug => "in a plug",
-        Place::PlugCache => "allocated ahead",
-        Place::Ctx => "in a software queue",
-        Place::Elevator => "in the scheduler",
-        Place::Dispatch => "on the dispatch list",
-        Place::Requeue => "on the requeue list",
-        Place::Device => "with the device",
-        Place::Completing => "being ended",
-        Place::Flush => "waiting for a flush",
-        Place::Side => "in a bucket or on a side list of the scheduler",
     }
 }

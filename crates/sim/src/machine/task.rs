@@ -21,7 +21,7 @@ use crate::recorder::SpanKind;
 use crate::recorder::TaskUsage;
 
 /// Time slice of a task that others wait behind.
-const SLICE: Duration = Duration::from_millis(3);
+pub(super) const SLICE: Duration = Duration::from_millis(3);
 
 /// A task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -84,6 +84,17 @@ pub(super) struct IoWorker {
     pub(super) queue: Handed<u32>,
 }
 
+impl Kworker {
+    /// What it is about, for stall reports.
+    pub(super) fn describe(&self) -> String {
+        match self.running {
+            Some(Job::Hctx(queue, hctx)) => format!("runs hctx {} of queue {queue}", hctx.0),
+            Some(Job::Requeue(queue)) => format!("requeues requests of queue {queue}"),
+            None => "looks for work".to_owned(),
+        }
+    }
+}
+
 impl IoWorker {
     pub(super) fn new(owner: TaskId, depth: usize) -> IoWorker {
         IoWorker {

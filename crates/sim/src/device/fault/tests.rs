@@ -294,6 +294,10 @@ impl Device for Plain {
         None
     }
 
+    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
+        None
+    }
+
     fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     fn in_flight(&self) -> u32 {

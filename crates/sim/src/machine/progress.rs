@@ -1,0 +1,225 @@
+//! Does the run get anywhere: looked at now and then, not at every event.
+//!
+//! A run that still does something may be stalled as well: pollers look where nothing will ever be
+//! found, work is repeated in vain, the clock stands still. What is told of it: `stall.rs`.
+
+use blkmq::env::Solo;
+use blkmq::queue::{BlkMq, RequestQueue};
+use blkmq::request::{Place, QueueId, RequestId};
+use blkmq::time::{Duration, SimTime};
+
+use super::stall::Why;
+
+use super::task::{Program, SLICE, State};
+use super::{Event, Simulator};
+use crate::plan::Plan;
+
+/// From one look to the next.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Without any I/O ended for so long, the run has stalled whatever else goes on.
+const NO_PROGRESS: Duration = Duration::from_secs(300);
+
+/// Labels without any I/O ended, and without a device, timer or pause that could change that: so
+/// many, and a thousand for each bio that can be alive, which takes below a hundred to its end.
+const IN_VAIN: u64 = 1 << 20;
+const IN_VAIN_A_BIO: u64 = 1000;
+
+/// The same for work below pollers, where labels are rare: so long, and every request is where it
+/// was. More than three hundred delayed runs.
+const UNMOVED: Duration = Duration::from_secs(1);
+
+/// Turns at one instant: 256 for each of a thousand CPUs.
+const AT_ONCE: u64 = 1 << 18;
+
+/// What is known of how far the run got.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    /// More labels than this without an I/O that ended are in vain.
+    in_vain: u64,
+
+    /// When the last bio ended.
+    pub(super) ended: SimTime,
+    /// The next look.
+    pub(super) look_at: SimTime,
+    /// Labels executed when a look last found that a bio had ended since the one before.
+    base: u64,
+    /// `ended` at the last look.
+    seen: SimTime,
+    /// Labels executed at the last look, and at which look they were fewer.
+    labels: u64,
+    quiet_from: SimTime,
+    /// Where the requests were at a look, and since when.
+    places: Vec<(QueueId, RequestId, Place)>,
+    placed_at: SimTime,
+    /// An instant, and the turns before it.
+    instant: SimTime,
+    turns: u64,
+}
+
+impl Progress {
+    /// Nothing has happened yet.
+    pub(super) fn new(plan: &Plan) -> Progress {
+        let bios = plan.queues().map(|disk| u64::from(disk.capacity.bios));
+        Progress {
+            in_vain: IN_VAIN + IN_VAIN_A_BIO * bios.sum::<u64>(),
+            ended: SimTime::ZERO,
+            look_at: SimTime::ZERO + LOOK,
+            base: 0,
+            seen: SimTime::ZERO,
+            labels: 0,
+            quiet_from: SimTime::ZERO,
+            places: Vec::new(),
+            placed_at: SimTime::ZERO,
+            instant: SimTime::ZERO,
+            turns: 0,
+        }
+    }
+
+    /// A look at `now`: so many labels were executed.
+    fn note(&mut self, now: SimTime, labels: u64) {
+        if self.ended > self.seen {
+            self.seen = self.ended;
+            self.base = labels;
+        }
+        if labels > self.labels {
+            self.labels = labels;
+            self.quiet_from = now;
+        }
+        self.look_at = now + LOOK;
+    }
+
+    /// After so many turns it is `now`: whether it has been for too many.
+    pub(super) fn stands_still(&mut self, now: SimTime, turns: u64) -> bool {
+        if now > self.instant {
+            (self.instant, self.turns) = (now, turns);
+        }
+        turns - self.turns > AT_ONCE
+    }
+}
+
+/// What may still happen that is nobody's work.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Pending {
+    /// Nothing.
+    Nothing,
+    /// A CPU or a worker will do something.
+    Work,
+    /// A device, a timer or a pause.
+    Time,
+}
+
+impl Simulator {
+    /// Whether the run has stalled, and how one knows. Called when a look is due.
+    #[cold]
+    pub(super) fn look(&mut self) -> Option<Why> {
+        let now = self.core.now;
+        self.progress.note(now, self.core.spent.labels_executed());
+        let Progress {
+            ended, quiet_from, ..
+        } = self.progress;
+        if now.since(ended) > NO_PROGRESS && self.oldest() > NO_PROGRESS {
+            return Some(Why::TooLong(NO_PROGRESS));
+        }
+        let round = self.round();
+        let polls = self.only_polls();
+        let quiet = polls && now.since(quiet_from) >= round;
+        if quiet && self.pending(now, round) == Pending::Nothing {
+            return Some(Why::OnlyPolls);
+        }
+        let unmoved = polls && self.unmoved();
+        let labels = self.progress.labels - self.progress.base;
+        let in_vain = unmoved || labels > self.progress.in_vain && self.anything_waits();
+        let stuck = in_vain && !self.fickle() && self.pending(now, round) < Pending::Time;
+        stuck.then_some(Why::InVain(labels))
+    }
+
+    /// No request has left its place for long enough. To be asked where none is on its way.
+    fn unmoved(&mut self) -> bool {
+        let (now, progress) = (self.core.now, &mut self.progress);
+        let places: Vec<_> = places(&self.mq).collect();
+        if progress.placed_at < progress.ended || places != progress.places {
+            (progress.places, progress.placed_at) = (places, now);
+        }
+        now.since(progress.placed_at) >= UNMOVED
+    }
+
+    /// A device may take what it has just refused.
+    fn fickle(&self) -> bool {
+        self.devices.iter().any(|attached| attached.device.fickle())
+    }
+
+    /// How long the oldest request has been alive; of bios without any, for ever.
+    fn oldest(&self) -> Duration {
+        let now = self.core.now;
+        let age = |queue: &RequestQueue<Solo>| {
+            queue.with_pool(|pool| {
+                let requests = pool.iter().filter(|(_, rq)| is_live(rq.place));
+                let oldest = requests.map(|(_, rq)| now.since(rq.start_time)).max();
+                oldest.or((pool.bios_in_use() > 0).then_some(Duration(u64::MAX)))
+            })
+        };
+        let oldest = self.mq.queues.iter().filter_map(age).max();
+        oldest.unwrap_or(Duration::ZERO)
+    }
+
+    /// In this time each task that can run has had its turn.
+    fn round(&self) -> Duration {
+        let longest = self.cpus.iter().map(|cpu| cpu.runqueue.len()).max();
+        Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
+    }
+
+    /// Somebody runs, and whoever does polls.
+    fn only_polls(&self) -> bool {
+        let mut runs = self
+            .tasks
+            .iter()
+            .filter(|task| task.state == State::Runnable);
+        let mut any = false;
+        runs.all(|task| {
+            any = true;
+            matches!(&task.program, Program::Fio(fio) if fio.polls())
+        }) && any
+    }
+
+    /// What may still happen. Polled commands that were due within the last `round` count, too.
+    fn pending(&self, now: SimTime, round: Duration) -> Pending {
+        let since = SimTime(now.0.saturating_sub(round.0));
+        let mut devices = self.devices.iter();
+        if devices.any(|attached| attached.device.due_after(since).is_some()) {
+            return Pending::Time;
+        }
+        let events = self.core.events.iter();
+        let of_event = |(_, event)| match event {
+            Event::Step(_) | Event::Measure => Pending::Nothing,
+            Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
+            Event::Resume(of) if self.is_void(of.whom(), of.detail()) => Pending::Nothing,
+            Event::Timer(_) | Event::Interrupt(_) | Event::Elevator(_) | Event::Resume(_) => {
+                Pending::Time
+            }
+        };
+        events.map(of_event).max().unwrap_or(Pending::Nothing)
+    }
+
+    /// The end of a pause of this task that somebody has ended before.
+    fn is_void(&self, task: u32, generation: u32) -> bool {
+        self.tasks[task as usize].generation != generation
+    }
+}
+
+/// Where each live request is.
+fn places(mq: &BlkMq<Solo>) -> impl Iterator<Item = (QueueId, RequestId, Place)> + '_ {
+    let of_queue = |queue: &RequestQueue<Solo>| {
+        queue.with_pool(|pool| {
+            let live = pool.iter().filter(|(_, rq)| is_live(rq.place));
+            let places = live.map(|(id, rq)| (queue.id, id, rq.place));
+            places.collect::<Vec<_>>()
+        })
+    };
+    mq.queues.iter().flat_map(of_queue)
+}
+
+/// Of a request that somebody waits for.
+fn is_live(place: Place) -> bool {
+    !matches!(place, Place::Free | Place::PlugCache)
+}

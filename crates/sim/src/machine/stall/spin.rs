@@ -1,0 +1,139 @@
+//! Who still runs in a stalled run, where pollers look and where not, and who sleeps for a tag.
+
+use std::collections::BTreeSet;
+
+use blkmq::env::{Lock, Solo};
+use blkmq::queue::RequestQueue;
+use blkmq::request::{HctxId, Op, Place, QueueId};
+use blkmq::sbitmap::Sbitmap;
+use blkmq::tags::Waiter;
+
+use super::super::Simulator;
+use super::super::cpu::Wait;
+use super::super::fio::FioTask;
+use super::super::task::{Program, State, Task, TaskId};
+
+impl Simulator {
+    /// What tasks do that can run.
+    pub(super) fn busy_tasks(&self) -> Vec<String> {
+        let tasks = (0..).map(TaskId).zip(&self.tasks);
+        let runnable = tasks.filter(|(_, task)| task.state == State::Runnable);
+        let line = |(id, task): (TaskId, &Task)| {
+            let name = self.who(id);
+            format!(
+                "{name} {} on CPU {}",
+                self.what_it_does(id, task),
+                task.cpu.0
+            )
+        };
+        runnable.map(line).collect()
+    }
+
+    fn what_it_does(&self, id: TaskId, task: &Task) -> String {
+        let cpu = self.cpu(task.cpu);
+        if cpu.current != Some(id) {
+            return "waits for its turn".to_owned();
+        }
+        if let Wait::Spin(lock) = cpu.levels[0].wait {
+            return format!("spins for {lock:?}");
+        }
+        match &task.program {
+            Program::Fio(fio) if fio.polls() => {
+                let looked_at = self.looked_at(task, fio);
+                let hctxs = looked_at
+                    .iter()
+                    .map(|&(queue, hctx)| self.hctx_name(queue, hctx));
+                format!("polls {}", hctxs.collect::<Vec<_>>().join(", "))
+            }
+            Program::Kworker(worker) => worker.describe(),
+            Program::Fio(_) | Program::IoWorker(_) | Program::Replay(_) => "runs".to_owned(),
+        }
+    }
+
+    /// What a poller looks at, in the order of the queues.
+    fn looked_at(&self, task: &Task, fio: &FioTask) -> BTreeSet<(QueueId, HctxId)> {
+        let disks = fio.plan.files.iter().map(|file| file.disk);
+        let queues = disks.map(|disk| self.numbers.queue_of(disk));
+        let hctx = |queue| self.mq.set_of(queue).hctx_for(task.cpu, Op::Read, true);
+        queues.map(|queue| (queue, hctx(queue))).collect()
+    }
+
+    fn hctx_name(&self, queue: QueueId, hctx: HctxId) -> String {
+        let disk = self.disk_name(queue);
+        let disk = disk.map_or(String::new(), |name| format!("{name} "));
+        format!("{disk}hctx {}", hctx.0)
+    }
+
+    /// Hctxs with commands for a poller, where nobody polls.
+    pub(super) fn unpolled(&self) -> Vec<String> {
+        let mut looked_at = BTreeSet::new();
+        for task in self
+            .tasks
+            .iter()
+            .filter(|task| task.state == State::Runnable)
+        {
+            if let Program::Fio(fio) = &task.program
+                && fio.polls()
+            {
+                looked_at.extend(self.looked_at(task, fio));
+            }
+        }
+        let of_queue = |queue: &RequestQueue<Solo>| {
+            let hctxs = (0..queue.hctxs.len() as u16).map(HctxId);
+            let unseen = hctxs.filter(|&hctx| !looked_at.contains(&(queue.id, hctx)));
+            let lines = unseen.filter_map(|hctx| self.unpolled_at(queue, hctx));
+            lines.collect::<Vec<_>>()
+        };
+        self.mq.queues.iter().flat_map(of_queue).collect()
+    }
+
+    fn unpolled_at(&self, queue: &RequestQueue<Solo>, hctx: HctxId) -> Option<String> {
+        let count = queue.with_pool(|pool| {
+            let requests = pool.iter().map(|(_, rq)| rq);
+            let here = requests.filter(|rq| rq.polled && rq.hctx == hctx);
+            here.filter(|rq| rq.place == Place::Device).count()
+        });
+        let name = self.hctx_name(queue.id, hctx);
+        (count > 0)
+            .then(|| format!("{name}: {count} requests wait for a poller, nobody looks there"))
+    }
+
+    /// Tasks that stand in line for a tag of this queue's maps.
+    pub(super) fn tag_waits_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
+        let driver = self.mq.set_of(queue.id).driver.iter();
+        let first = self.mq.queues.iter().find(|other| other.set == queue.set);
+        // A set's maps are told with its first queue.
+        let driver = driver.filter(|_| first.is_some_and(|first| first.id == queue.id));
+        let driver = driver
+            .enumerate()
+            .map(|(index, map)| ("driver", index, map));
+        let sched = queue.sched.iter().enumerate();
+        let sched = sched.map(|(index, map)| ("scheduler", index, map));
+        let line = |(kind, index, map): (&str, usize, &Sbitmap<Solo>)| {
+            let hctx = self.hctx_name(queue.id, HctxId(index as u16));
+            let entries = map
+                .wait
+                .iter()
+                .flat_map(|ws| ws.queue.inspect(|q| q.entries.clone()));
+            let tasks = entries.filter_map(|entry| match entry {
+                Waiter::Task(task) => Some(self.who(TaskId(task.0))),
+                Waiter::Hctx { .. } => None,
+            });
+            tasks
+                .map(move |task| format!("{task} sleeps for a {kind} tag of {hctx}"))
+                .collect::<Vec<_>>()
+        };
+        driver.chain(sched).flat_map(line).collect()
+    }
+
+    fn who(&self, task: TaskId) -> String {
+        match &self.tasks[task.index()].program {
+            Program::Fio(fio) => format!("thread {}.{}", fio.plan.name, fio.plan.clone),
+            Program::Kworker(_) => "kblockd's worker".to_owned(),
+            Program::IoWorker(worker) => {
+                format!("io_uring's worker of {}", self.who(worker.owner))
+            }
+            Program::Replay(process) => self.replay_name(process),
+        }
+    }
+}

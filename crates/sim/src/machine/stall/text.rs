@@ -1,0 +1,132 @@
+//! A stall in words.
+
+use std::fmt;
+
+use blkmq::request::Place;
+
+use super::{Stall, StalledRequest, Why};
+
+/// Requests shown in full.
+const SHOWN: usize = 8;
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::NothingLeft => write!(f, "nothing is left to happen, but I/O is not complete"),
+            Why::OnlyPolls => write!(
+                f,
+                "only polls go on, and where they look nothing will ever be found"
+            ),
+            Why::InVain(labels) => write!(
+                f,
+                "work goes on in vain, {labels} labels without an I/O that ended, and no device, \
+                 timer or pause will change that"
+            ),
+            Why::NoTime => write!(f, "work goes on, but time does not"),
+            Why::TooLong(after) => write!(
+                f,
+                "no I/O has ended for {} s, though events go on",
+                after.0 / 1_000_000_000
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "stall at {} s: {}", self.at, self.why)?;
+        writeln!(f, "  last completion at {} s", self.progress)?;
+        for rq in self.requests.iter().take(SHOWN) {
+            writeln!(f, "  {rq}")?;
+        }
+        if self.requests.len() > SHOWN {
+            writeln!(f, "  and {} more requests", self.requests.len() - SHOWN)?;
+        }
+        for (thread, count) in self.threads.iter().take(SHOWN) {
+            writeln!(f, "  thread {thread} waits for {count} I/O")?;
+        }
+        let lists = [
+            ("", &self.busy),
+            ("", &self.unpolled),
+            ("", &self.tag_waits),
+            ("", &self.hctxs),
+            ("", &self.restarts),
+            ("scheduler ", &self.schedulers),
+            ("device: ", &self.devices),
+        ];
+        for (what, lines) in lists {
+            for line in lines.iter().take(SHOWN) {
+                writeln!(f, "  {what}{line}")?;
+            }
+        }
+        self.conclusion(f)
+    }
+}
+
+impl Stall {
+    /// What would have to happen, and will not.
+    fn conclusion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests = self.requests.iter();
+        let with_device = requests.filter(|rq| rq.place == Place::Device).count();
+        let pending = self.work_pending;
+        match (self.why, with_device) {
+            (Why::NothingLeft, 0) => writeln!(
+                f,
+                "  none of them is with the device, no run of a hardware queue is pending \
+                 ({pending} work items), and no tag will be freed"
+            ),
+            (Why::NothingLeft, _) => writeln!(
+                f,
+                "  {with_device} of them are with the device, which has announced no completion \
+                 and set no timer"
+            ),
+            (Why::OnlyPolls, _) => writeln!(
+                f,
+                "  {with_device} of them are with the device, which has announced no completion \
+                 and set no timer: only a poller that looks at their hctx would end them"
+            ),
+            (Why::InVain(_) | Why::NoTime | Why::TooLong(_), _) => writeln!(
+                f,
+                "  {with_device} of them are with the device, {pending} work items are pending"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for StalledRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let age = self.age.0 / 1000;
+        let tag = self.tag.map_or("no driver tag".to_owned(), |tag| {
+            format!("driver tag {tag}")
+        });
+        let disk = self.disk.as_deref();
+        let disk = disk.map_or(String::new(), |name| format!("{name} "));
+        write!(
+            f,
+            "{disk}request {}: {:?} {}+{}, {}, hctx {}, {tag}, allocated {age} us ago",
+            self.slot,
+            self.op,
+            self.sector,
+            self.sectors,
+            place_name(self.place),
+            self.hctx,
+        )
+    }
+}
+
+fn place_name(place: Place) -> &'static str {
+    match place {
+        Place::Free => "free",
+        Place::Path => "in the hands of a path",
+        Place::Plug => "in a plug",
+        Place::PlugCache => "allocated ahead",
+        Place::Ctx => "in a software queue",
+        Place::Elevator => "in the scheduler",
+        Place::Dispatch => "on the dispatch list",
+        Place::Requeue => "on the requeue list",
+        Place::Device => "with the device",
+        Place::Completing => "being ended",
+        Place::Flush => "waiting for a flush",
+        Place::Side => "in a bucket or on a side list of the scheduler",
+    }
+}

@@ -1,0 +1,112 @@
+//! A device with something wrong between it and the machine, on purpose.
+
+use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::time::{Duration, SimTime};
+use sim::device::{Action, Actions, Command, Device, Found, Reply, Verdict};
+use sim::machine::Simulator;
+use sim::plan::DeviceId;
+
+/// Passes everything on but what it meddles with.
+#[derive(Debug)]
+pub(crate) struct Meddler {
+    of: Box<dyn Device>,
+    /// Pollers find nothing.
+    pub(crate) blind: bool,
+    /// It does not tell when a poller will find something.
+    pub(crate) silent: bool,
+    /// It takes no command, and asks to be offered it again at once.
+    pub(crate) busy: bool,
+    /// Each so many-th end of a clone is forgotten; 0: none.
+    pub(crate) forgets: u32,
+    heard: u32,
+}
+
+impl Meddler {
+    /// Puts one around a device of a machine.
+    pub(crate) fn around(
+        simulator: &mut Simulator,
+        device: DeviceId,
+        meddle: impl FnOnce(&mut Meddler),
+    ) {
+        simulator.replace_device(device, |of| {
+            let mut meddler = Meddler {
+                of,
+                blind: false,
+                silent: false,
+                busy: false,
+                forgets: 0,
+                heard: 0,
+            };
+            meddle(&mut meddler);
+            Box::new(meddler)
+        });
+    }
+}
+
+impl Device for Meddler {
+    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.of.get_budget(now, out)
+    }
+
+    fn put_budget(&mut self, token: u32) {
+        self.of.put_budget(token);
+    }
+
+    fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        if !self.busy {
+            return self.of.queue_rq(command, now, out);
+        }
+        out.push(Action::RunQueues {
+            delay: Duration::ZERO,
+        });
+        Reply {
+            verdict: Verdict::DevResource,
+            started: false,
+        }
+    }
+
+    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        self.of.commit_rqs(hctx, now, out);
+    }
+
+    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
+        self.of.timer(mark, now, out);
+    }
+
+    fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found> {
+        self.of.interrupt(vector, now, out)
+    }
+
+    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found> {
+        if self.blind {
+            return None;
+        }
+        self.of.poll(hctx, now, out)
+    }
+
+    fn due_after(&self, now: SimTime) -> Option<SimTime> {
+        if self.silent {
+            return None;
+        }
+        self.of.due_after(now)
+    }
+
+    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        self.of.ended(rq, now, out);
+    }
+
+    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
+        self.heard += 1;
+        if self.forgets == 0 || !self.heard.is_multiple_of(self.forgets) {
+            self.of.ended_below(rq, status, now, out);
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.of.in_flight()
+    }
+
+    fn describe(&self) -> String {
+        self.of.describe()
+    }
+}

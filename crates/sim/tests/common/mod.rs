@@ -1,0 +1,3 @@
+//! What several tests of this crate need.
+
+pub(crate) mod meddler;

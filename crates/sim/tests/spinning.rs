@@ -1,0 +1,212 @@
+//! A run that does something for ever and gets nowhere is a stall that says who spins at what; one
+//! that waits long and honestly is none.
+
+mod common;
+
+use std::path::Path;
+
+use common::meddler::Meddler;
+use sim::machine::{Outcome, Simulator, Stall, Why};
+use sim::plan::{DeviceId, Plan};
+use sim::profile::MachineProfile;
+use sim::scenario::{ProfileFacts, Scenario};
+
+const PROFILE: &str = "ryzen-7950x";
+
+/// More than one tag map, and more poll queues than the one that a thread on one CPU looks at.
+const FOUR_POLL_QUEUES: &str = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 4\n\
+                                hw_queue_depth = 4\nirqmode = 2\nshared_tag_bitmap = 1\n";
+
+/// A scenario of 4 CPUs: keys of its device, and of its job, which polls.
+fn plan(queue: &str, device: &str, job: &str) -> Plan {
+    let text = format!(
+        "[machine]\nprofile = \"{PROFILE}\"\ncpus = 4\n[queue]\n{queue}\n[device]\n{device}\n\
+         [[job]]\nname = \"polled\"\nrw = \"randread\"\nioengine = \"io_uring\"\ndirect = 1\n\
+         hipri = 1\nthread = 1\nsize = \"16m\"\n{job}\n"
+    );
+    let facts = [ProfileFacts {
+        name: PROFILE,
+        cpus: 32,
+    }];
+    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    let plan = scenario.plan(&facts);
+    plan.unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// I/Os that ended, and the stall.
+fn run_on(
+    plan: &Plan,
+    profile: &MachineProfile,
+    change: impl FnOnce(&mut Simulator),
+) -> (u64, Option<Box<Stall>>) {
+    let mut simulator = Simulator::new(plan, profile).unwrap();
+    change(&mut simulator);
+    let stall = match simulator.run(|_| true) {
+        Outcome::Finished => None,
+        Outcome::Stalled(stall) => Some(stall),
+    };
+    (simulator.recorder().total_ios, stall)
+}
+
+fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> (u64, Option<Box<Stall>>) {
+    let profile = MachineProfile::built_in(PROFILE).unwrap();
+    run_on(plan, &profile, change)
+}
+
+fn around(meddle: impl FnOnce(&mut Meddler)) -> impl FnOnce(&mut Simulator) {
+    |simulator| Meddler::around(simulator, DeviceId(0), meddle)
+}
+
+/// What does not get a tag at once is submitted by io_uring's worker, on another CPU: its poll
+/// queue is not the one that the thread looks at.
+#[test]
+fn a_poller_at_the_wrong_queue_is_a_stall() {
+    let none = "scheduler = \"none\"";
+    let plan = plan(none, FOUR_POLL_QUEUES, "iodepth = 16\nnumber_ios = 1000");
+    let (ios, stall) = run(&plan, |_| {});
+    let stall = stall.expect("4 tags are with a queue that nobody looks at");
+    assert_eq!(stall.why, Why::OnlyPolls);
+    assert!(ios < 1000, "{ios}");
+    assert!(stall.at.since(stall.progress).0 < 50_000_000, "{stall}");
+    let text = stall.to_string();
+    for words in [
+        "only polls go on, and where they look nothing will ever be found",
+        "thread polled.0 polls hctx 1 on CPU 0",
+        "hctx 2: 4 requests wait for a poller, nobody looks there",
+        "io_uring's worker of thread polled.0 sleeps for a driver tag of hctx 0",
+        "only a poller that looks at their hctx would end them",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    // With a tag for each I/O there is no worker.
+    let deep = FOUR_POLL_QUEUES.replace("hw_queue_depth = 4", "hw_queue_depth = 16");
+    let plan = self::plan(none, &deep, "iodepth = 16\nnumber_ios = 1000");
+    let (ios, stall) = run(&plan, |_| {});
+    assert!(stall.is_none(), "{}", stall.unwrap());
+    assert_eq!(ios, 1000);
+}
+
+/// Each device with more I/O than tags ends, one way or the other.
+#[test]
+fn nothing_polls_for_ever() {
+    let nvme = "type = \"nvme\"\nnr_queues = 6\npoll_queues = 4\nio_queue_depth = 5\n";
+    let scsi = "type = \"scsi_debug\"\nsubmit_queues = 4\npoll_queues = 3\nmax_queue = 4\n\
+                ndelay = 20000\ndev_size_mb = 64\n";
+    let mut stalls = 0;
+    for device in [FOUR_POLL_QUEUES, nvme, scsi] {
+        for (scheduler, rules) in [("none", "v6.1"), ("mq-deadline", "v6.12")] {
+            let queue = format!("scheduler = \"{scheduler}\"\nrules = \"{rules}\"");
+            let job = "iodepth = 16\nnumber_ios = 100\nnumjobs = 2";
+            let (ios, stall) = run(&plan(&queue, device, job), |_| {});
+            match stall {
+                Some(stall) => assert!(polls_or_in_vain(&stall), "{stall}"),
+                None => assert_eq!(ios, 2 * 100, "{queue}\n{device}"),
+            }
+            stalls += u32::from(ios < 2 * 100);
+        }
+    }
+    assert!(stalls > 0, "none of them has more I/O than tags");
+}
+
+fn polls_or_in_vain(stall: &Stall) -> bool {
+    matches!(stall.why, Why::OnlyPolls | Why::InVain(_))
+}
+
+const FIFTY_MS: &str = "type = \"scsi_debug\"\nsubmit_queues = 2\npoll_queues = 1\n\
+                      ndelay = 50000000\ndev_size_mb = 64\nmax_queue = 8\n";
+
+/// A drive that answers after 50 ms: no event announces what a poller of scsi_debug will find.
+#[test]
+fn a_poller_that_waits_long_is_no_stall() {
+    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\nlatency_ns = 50000000\n";
+    let jobs = [
+        "iodepth = 4\nnumber_ios = 8",
+        // Three at one CPU, in turns.
+        "iodepth = 4\nnumber_ios = 8\nnumjobs = 3\ncpus_allowed = \"1\"",
+        // And 100 ms between I/Os.
+        "iodepth = 2\nnumber_ios = 4\nrate_iops = 10",
+        "number_ios = 2\nthinktime = 50000",
+    ];
+    for device in [FIFTY_MS, nvme] {
+        for job in jobs {
+            let (_, stall) = run(&plan("", device, job), |_| {});
+            assert!(stall.is_none(), "{job}: {}", stall.unwrap());
+        }
+    }
+}
+
+/// The same if the device did not tell when a poller will find something: what tells honest waits
+/// from others is just that.
+#[test]
+fn a_device_must_tell_what_pollers_will_find() {
+    let plan = plan("", FIFTY_MS, "iodepth = 4\nnumber_ios = 40");
+    let (ios, stall) = run(&plan, around(|meddler| meddler.silent = true));
+    assert_eq!(stall.expect("taken for one").why, Why::OnlyPolls);
+    assert!(ios < 40, "{ios}");
+}
+
+#[test]
+fn a_poller_that_is_blind_is_a_stall() {
+    for device in [FIFTY_MS, FOUR_POLL_QUEUES] {
+        let plan = plan("", device, "number_ios = 4");
+        let (ios, stall) = run(&plan, around(|meddler| meddler.blind = true));
+        let stall = stall.expect("it never finds anything");
+        assert_eq!((stall.why, ios), (Why::OnlyPolls, 0));
+        let text = stall.to_string();
+        assert!(!text.contains("nobody looks there"), "{text}");
+    }
+}
+
+#[test]
+fn work_in_vain_is_a_stall() {
+    let device = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 1\nirqmode = 2\n";
+    for scheduler in ["none", "mq-deadline"] {
+        let queue = format!("scheduler = \"{scheduler}\"");
+        let mut plan = plan(&queue, device, "number_ios = 4");
+        plan.threads[0].polled = false;
+        let (ios, stall) = run(&plan, around(|meddler| meddler.busy = true));
+        let stall = stall.expect("no command is ever taken");
+        assert!(matches!(stall.why, Why::InVain(_)), "{stall}");
+        assert_eq!(ios, 0);
+        let text = stall.to_string();
+        for words in [
+            "work goes on in vain",
+            "on the dispatch list",
+            "work items are pending",
+        ] {
+            assert!(text.contains(words), "{words}:\n{text}");
+        }
+    }
+}
+
+/// Looks that cost nothing: the poller looks again before its device can answer.
+#[test]
+fn a_clock_that_stands_still_is_a_stall() {
+    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
+    let plan = plan("", nvme, "number_ios = 4");
+    let built_in = MachineProfile::built_in(PROFILE).unwrap().to_toml();
+    let price = built_in
+        .lines()
+        .find(|line| line.starts_with("nvme_poll = "));
+    let free = built_in.replace(price.unwrap(), "nvme_poll = 0");
+    let (_, stall) = run_on(&plan, &MachineProfile::parse(&free).unwrap(), |_| {});
+    let stall = stall.expect("time does not move");
+    assert_eq!(stall.why, Why::NoTime);
+    let text = stall.to_string();
+    assert!(text.contains("thread polled.0 polls hctx"), "{text}");
+    let (_, stall) = run(&plan, |_| {});
+    assert!(stall.is_none(), "{}", stall.unwrap());
+}
+
+/// Pauses longer than any run is allowed to get nowhere.
+#[test]
+fn pauses_are_no_stall() {
+    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
+    let mut plan = plan("", nvme, "number_ios = 3\nthinktime = 400000000");
+    for polled in [true, false] {
+        plan.threads[0].polled = polled;
+        let (ios, stall) = run(&plan, |_| {});
+        assert!(stall.is_none(), "{}", stall.unwrap());
+        assert_eq!(ios, 3);
+    }
+}
