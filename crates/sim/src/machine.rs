@@ -27,7 +27,7 @@ mod watch;
 mod work;
 
 pub use setup::queue_config;
-pub use stall::{Stall, StalledRequest, Why};
+pub use stall::{Below, Stall, StalledRequest, Why};
 
 use blkmq::drive::Follower;
 use blkmq::env::{Solo, TracePoint};

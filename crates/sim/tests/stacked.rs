@@ -8,7 +8,7 @@ use std::path::Path;
 use blkmq::env::{Bit, TraceAction};
 use blkmq::request::{HctxId, Place, QueueId};
 use common::meddler::Meddler;
-use sim::machine::{Outcome, Simulator, Stall};
+use sim::machine::{Below, Outcome, Simulator, Stall};
 use sim::plan::{DeviceId, DeviceKind, DiskId, Plan, Ratio};
 use sim::profile::MachineProfile;
 use sim::scenario::{ProfileFacts, Scenario};
@@ -197,7 +197,13 @@ fn a_forgotten_request_above_is_a_stall() {
         Meddler::around(simulator, DeviceId(0), |meddler| meddler.forgets = 100);
     });
     let stall = ran.stall.expect("a request never ends").to_string();
-    assert!(stall.contains("stacked: "), "{stall}");
+    for words in [
+        "stacked: ",
+        "no clone of it is below, and the device above has not ended it",
+        "which has announced no completion and set no timer",
+    ] {
+        assert!(stall.contains(words), "{words}:\n{stall}");
+    }
     let mq = ran.simulator.block_layer();
     let with_device = |queue: QueueId| {
         let with = |rq: &blkmq::request::Request| rq.place == Place::Device;
@@ -206,4 +212,45 @@ fn a_forgotten_request_above_is_a_stall() {
     };
     assert!(with_device(UPPER) > 0, "it waits above");
     assert_eq!(LOWER.map(with_device), [0, 0], "nothing is below");
+}
+
+/// What waits above waits for a clone, and the report follows it to the device that has lost it.
+#[test]
+fn a_completion_lost_below_is_followed_through_both_levels() {
+    let mut plan = stacked("mq-deadline", 2, 64);
+    let DeviceKind::Stacked(kind) = &mut plan.disks[0].device.kind else {
+        panic!("it is stacked")
+    };
+    kind.below[1].device.fault.lost_completion = Ratio {
+        numerator: 1,
+        denominator: 100,
+    };
+    let ran = run(&plan, |_| {});
+    let stall = ran.stall.expect("a request never ends");
+    let (mut lost, mut text) = (0, String::new());
+    for above in &stall.requests {
+        assert_eq!(above.disk.as_deref(), Some("nullb0"), "a clone by itself");
+        let Some(Below::Clone(clone)) = &above.below else {
+            assert_ne!(above.place, Place::Device, "{stall}");
+            continue;
+        };
+        assert_eq!(
+            clone.disk.as_deref(),
+            Some("nullb2"),
+            "nullb1 loses nothing"
+        );
+        assert_eq!((above.place, clone.place), (Place::Device, Place::Device));
+        assert_eq!((above.sector, above.sectors), (clone.sector, clone.sectors));
+        assert!(clone.below.is_none(), "null_blk is no stacked device");
+        lost += 1;
+        text = format!("{stall}");
+    }
+    for words in [
+        "nullb0 request ",
+        "    its clone below: nullb2 request ",
+        &format!("  {lost} of them are with the device"),
+        &format!("{lost} never answered, {lost} of them lost for good"),
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
 }

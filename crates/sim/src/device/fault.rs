@@ -315,10 +315,6 @@ impl<D: Device> Device for Faulty<D> {
         drawn(self.plan.busy) || drawn(self.plan.requeue) || self.inner.fickle()
     }
 
-    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
-        self.inner.ended_below(rq, status, now, out);
-    }
-
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
         self.inner.ended(rq, now, out);
     }

@@ -220,6 +220,6 @@ fn places(mq: &BlkMq<Solo>) -> impl Iterator<Item = (QueueId, RequestId, Place)>
 }
 
 /// Of a request that somebody waits for.
-fn is_live(place: Place) -> bool {
+pub(super) fn is_live(place: Place) -> bool {
     !matches!(place, Place::Free | Place::PlugCache)
 }

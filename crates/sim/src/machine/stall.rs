@@ -2,16 +2,18 @@
 //!
 //! When a run has stalled: `machine.rs`, where nothing is left, and `progress.rs`.
 
+mod levels;
 mod spin;
 mod text;
 
 use blkmq::env::{Bit, Count, Solo};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Op, Place, QueueId};
+use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
 use blkmq::rules::RestartRule;
 use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
+use super::progress::is_live;
 use super::task::{Program, State};
 
 /// A request that waits for ever.
@@ -35,6 +37,17 @@ pub struct StalledRequest {
     pub tag: Option<u32>,
     /// Since its allocation.
     pub age: Duration,
+    /// The device below the queue that it is with, if that is made of others.
+    pub below: Option<Below>,
+}
+
+/// What there is of a request below a stacked device.
+#[derive(Clone, Debug)]
+pub enum Below {
+    /// Its clone waits as well.
+    Clone(Box<StalledRequest>),
+    /// No clone, or none any more: the device above has the request.
+    Nothing,
 }
 
 /// How one knows that a run will get nowhere.
@@ -86,10 +99,9 @@ pub struct Stall {
 impl Simulator {
     /// Somebody waits for something.
     pub(super) fn anything_waits(&self) -> bool {
-        let live = |place: Place| place != Place::Free && place != Place::PlugCache;
         self.mq.queues.iter().any(|queue| {
             queue.with_pool(|pool| {
-                pool.iter().any(|(_, rq)| live(rq.place)) || pool.bios_in_use() > 0
+                pool.iter().any(|(_, rq)| is_live(rq.place)) || pool.bios_in_use() > 0
             })
         })
     }
@@ -144,23 +156,27 @@ impl Simulator {
         }
     }
 
+    /// Requests of a queue that wait, but those that are told as clones of others.
     fn waiting(&self, queue: &RequestQueue<Solo>) -> Vec<StalledRequest> {
-        queue.with_pool(|pool| {
-            pool.iter()
-                .filter(|(_, rq)| rq.place != Place::Free && rq.place != Place::PlugCache)
-                .map(|(id, rq)| StalledRequest {
-                    disk: self.disk_name(queue.id),
-                    slot: id.0,
-                    op: rq.op,
-                    sector: rq.sector.0,
-                    sectors: rq.sectors.0,
-                    place: rq.place,
-                    hctx: rq.hctx.0,
-                    tag: rq.tag.map(|tag| tag.0),
-                    age: self.core.now.since(rq.start_time),
-                })
-                .collect()
-        })
+        let ids = live_requests(queue).into_iter();
+        let own = ids.filter(|&id| !self.is_clone(queue, id));
+        own.map(|id| self.request(queue, id)).collect()
+    }
+
+    fn request(&self, queue: &RequestQueue<Solo>, id: RequestId) -> StalledRequest {
+        let rq = queue.with_pool(|pool| pool[id].clone());
+        StalledRequest {
+            disk: self.disk_name(queue.id),
+            slot: id.0,
+            op: rq.op,
+            sector: rq.sector.0,
+            sectors: rq.sectors.0,
+            place: rq.place,
+            hctx: rq.hctx.0,
+            tag: rq.tag.map(|tag| tag.0),
+            age: self.core.now.since(rq.start_time),
+            below: self.below(queue.id, id, rq.place),
+        }
     }
 
     /// State of the hctxs of a queue that are not quiet.
@@ -241,7 +257,15 @@ impl Simulator {
         let Some(name) = self.disk_name(queue.id) else {
             return Some(device.describe());
         };
-        let concerned = device.in_flight() > 0 || !self.waiting(queue).is_empty();
+        let concerned = device.in_flight() > 0 || !live_requests(queue).is_empty();
         concerned.then(|| format!("{name}, {}", device.describe()))
     }
+}
+
+/// Requests of a queue that somebody waits for.
+fn live_requests(queue: &RequestQueue<Solo>) -> Vec<RequestId> {
+    queue.with_pool(|pool| {
+        let live = pool.iter().filter(|(_, rq)| is_live(rq.place));
+        live.map(|(id, _)| id).collect()
+    })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use blkmq::request::Place;
 
-use super::{Stall, StalledRequest, Why};
+use super::{Below, Stall, StalledRequest, Why};
 
 /// Requests shown in full.
 const SHOWN: usize = 8;
@@ -66,7 +66,7 @@ impl fmt::Display for Stall {
 impl Stall {
     /// What would have to happen, and will not.
     fn conclusion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let requests = self.requests.iter();
+        let requests = self.requests.iter().map(StalledRequest::lowest);
         let with_device = requests.filter(|rq| rq.place == Place::Device).count();
         let pending = self.work_pending;
         match (self.why, with_device) {
@@ -110,7 +110,25 @@ impl fmt::Display for StalledRequest {
             self.sectors,
             place_name(self.place),
             self.hctx,
-        )
+        )?;
+        match &self.below {
+            None => Ok(()),
+            Some(Below::Clone(clone)) => write!(f, "\n    its clone below: {clone}"),
+            Some(Below::Nothing) => write!(
+                f,
+                "\n    no clone of it is below, and the device above has not ended it"
+            ),
+        }
+    }
+}
+
+impl StalledRequest {
+    /// The last of a request and its clones: what it waits for.
+    fn lowest(&self) -> &StalledRequest {
+        match &self.below {
+            Some(Below::Clone(clone)) => clone.lowest(),
+            Some(Below::Nothing) | None => self,
+        }
     }
 }
 
