@@ -1,8 +1,10 @@
 //! Timers and hooks of a program's own scheduler in the simulator, and what it knows of whose a
 //! request is.
 
+#[path = "common/runs.rs"]
+mod runs;
+
 use std::hash::{Hash, Hasher};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use blkmq::elevator::{
@@ -14,10 +16,8 @@ use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{IoContextId, Place, Request, RequestId, RequestPool};
 use blkmq::time::{Duration, Jiffies, SimTime};
-use sim::machine::{Outcome, Simulator};
+use sim::machine::Simulator;
 use sim::plan::Plan;
-use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("own->lock")];
 const PLAIN: Facts = Facts::plain("own-plain", LOCKS);
@@ -214,25 +214,16 @@ fn plan(job: &str, faults: &str, own: Own) -> Plan {
          scheduler = \"mq-deadline\"\nnr_requests = 64\n[[job]]\nname = \"reads\"\n\
          rw = \"randread\"\ndirect = 1\nioengine = \"io_uring\"\nnorandommap = true\n{job}"
     );
-    let facts = ProfileFacts {
-        name: "ryzen-7950x",
-        cpus: 32,
-    };
-    let scenario = Scenario::from_toml(Path::new("own.toml"), &text).unwrap();
-    let mut plan = scenario
-        .plan(&[facts])
-        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut plan = runs::plan_of(&text);
     plan.disks[0].queue.scheduler = SchedulerSettings::Custom(Custom::new(own));
     plan
 }
 
 fn run(plan: &Plan) -> Vec<(SimTime, TracePoint)> {
-    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
-    let mut simulator = Simulator::new(plan, &profile).unwrap();
+    let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
     simulator.trace();
-    match simulator.run(|_| true) {
-        Outcome::Finished => {}
-        Outcome::Stalled(stall) => panic!("{stall}"),
+    if let Some(stall) = runs::to_its_end(&mut simulator) {
+        panic!("{stall}");
     }
     let traced = simulator.take_trace().into_iter();
     traced.map(|(at, _, _, point)| (at, point)).collect()

@@ -1,8 +1,10 @@
 //! Schedulers of a program that uses this library: they decide the order of dispatch, have their
 //! lock in the report, and a wrong one is a stall that names it.
 
+#[path = "common/runs.rs"]
+mod runs;
+
 use std::hash::{Hash, Hasher};
-use std::path::Path;
 
 use blkmq::elevator::{
     Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
@@ -13,11 +15,10 @@ use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{CpuId, Place, RequestId, RequestPool};
 use blkmq::time::{Jiffies, SimTime};
-use sim::machine::{Outcome, Simulator, Stall};
+use sim::machine::{Simulator, Stall};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use sim::report::{Origin, Report};
-use sim::scenario::{ProfileFacts, Scenario};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::plain("own->lock")];
 const FIFO: Facts = Facts::plain("own-fifo", LOCKS);
@@ -146,14 +147,7 @@ fn plan_of(tags: u32, job: &str, scheduler: SchedulerSettings) -> Plan {
          rw = \"randread\"\ndirect = 1\nioengine = \"io_uring\"\niodepth = 16\n\
          norandommap = true\n{job}"
     );
-    let facts = ProfileFacts {
-        name: "ryzen-7950x",
-        cpus: 32,
-    };
-    let scenario = Scenario::from_toml(Path::new("own.toml"), &text).unwrap();
-    let mut plan = scenario
-        .plan(&[facts])
-        .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut plan = runs::plan_of(&text);
     plan.disks[0].queue.scheduler = scheduler;
     plan
 }
@@ -170,16 +164,13 @@ struct Ran {
 }
 
 fn run(plan: &Plan) -> Ran {
-    run_on(&MachineProfile::built_in("ryzen-7950x").unwrap(), plan)
+    run_on(&runs::machine(), plan)
 }
 
 fn run_on(profile: &MachineProfile, plan: &Plan) -> Ran {
     let mut simulator = Simulator::new(plan, profile).unwrap();
     simulator.trace();
-    let stall = match simulator.run(|_| true) {
-        Outcome::Finished => None,
-        Outcome::Stalled(stall) => Some(stall),
-    };
+    let stall = runs::to_its_end(&mut simulator);
     simulator.settle();
     let traced: Vec<(SimTime, CpuId, u32, TracePoint)> = simulator.take_trace();
     let report = Report::new(

@@ -1,17 +1,15 @@
 //! A run that does something for ever and gets nowhere is a stall that says who spins at what; one
 //! that waits long and honestly is none.
 
-mod common;
+#[path = "common/meddler.rs"]
+mod meddler;
+#[path = "common/runs.rs"]
+mod runs;
 
-use std::path::Path;
-
-use common::meddler::Meddler;
-use sim::machine::{Outcome, Simulator, Stall, Why};
+use meddler::Meddler;
+use sim::machine::{Simulator, Stall, Why};
 use sim::plan::{DeviceId, Plan};
 use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario};
-
-const PROFILE: &str = "ryzen-7950x";
 
 /// More than one tag map, and more poll queues than the one that a thread on one CPU looks at.
 const FOUR_POLL_QUEUES: &str = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 4\n\
@@ -20,17 +18,11 @@ const FOUR_POLL_QUEUES: &str = "type = \"null_blk\"\nsubmit_queues = 1\npoll_que
 /// A scenario of 4 CPUs: keys of its device, and of its job, which polls.
 fn plan(queue: &str, device: &str, job: &str) -> Plan {
     let text = format!(
-        "[machine]\nprofile = \"{PROFILE}\"\ncpus = 4\n[queue]\n{queue}\n[device]\n{device}\n\
+        "[machine]\ncpus = 4\n[queue]\n{queue}\n[device]\n{device}\n\
          [[job]]\nname = \"polled\"\nrw = \"randread\"\nioengine = \"io_uring\"\ndirect = 1\n\
          hipri = 1\nthread = 1\nsize = \"16m\"\n{job}\n"
     );
-    let facts = [ProfileFacts {
-        name: PROFILE,
-        cpus: 32,
-    }];
-    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
-    let plan = scenario.plan(&facts);
-    plan.unwrap_or_else(|e| panic!("{e}\n{text}"))
+    runs::plan_of(&text)
 }
 
 /// I/Os that ended, and the stall.
@@ -41,16 +33,12 @@ fn run_on(
 ) -> (u64, Option<Box<Stall>>) {
     let mut simulator = Simulator::new(plan, profile).unwrap();
     change(&mut simulator);
-    let stall = match simulator.run(|_| true) {
-        Outcome::Finished => None,
-        Outcome::Stalled(stall) => Some(stall),
-    };
+    let stall = runs::to_its_end(&mut simulator);
     (simulator.recorder().total_ios, stall)
 }
 
 fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> (u64, Option<Box<Stall>>) {
-    let profile = MachineProfile::built_in(PROFILE).unwrap();
-    run_on(plan, &profile, change)
+    run_on(plan, &runs::machine(), change)
 }
 
 fn around(meddle: impl FnOnce(&mut Meddler)) -> impl FnOnce(&mut Simulator) {
@@ -184,7 +172,7 @@ fn work_in_vain_is_a_stall() {
 fn a_clock_that_stands_still_is_a_stall() {
     let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
     let plan = plan("", nvme, "number_ios = 4");
-    let built_in = MachineProfile::built_in(PROFILE).unwrap().to_toml();
+    let built_in = runs::machine().to_toml();
     let price = built_in
         .lines()
         .find(|line| line.starts_with("nvme_poll = "));

@@ -1,17 +1,16 @@
 //! A device over two null_blks, on the real paths of both levels: what goes in comes out, tags of
 //! both levels come back, and a clone whose end is forgotten is a stall.
 
-mod common;
-
-use std::path::Path;
+#[path = "common/meddler.rs"]
+mod meddler;
+#[path = "common/runs.rs"]
+mod runs;
 
 use blkmq::env::{Bit, TraceAction};
 use blkmq::request::{HctxId, Place, QueueId};
-use common::meddler::Meddler;
-use sim::machine::{Below, Outcome, Simulator, Stall};
+use meddler::Meddler;
+use sim::machine::{Below, Simulator, Stall};
 use sim::plan::{DeviceId, DeviceKind, DiskId, Plan, Ratio};
-use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario};
 
 const UPPER: QueueId = QueueId(0);
 const LOWER: [QueueId; 2] = [QueueId(1), QueueId(2)];
@@ -25,14 +24,7 @@ fn bare(scheduler: &str, irqmode: u8) -> Plan {
          iodepth = 16\nnumjobs = 4\nnumber_ios = 1000\nnorandommap = true\n\
          cpus_allowed = \"0-3\"\ncpus_allowed_policy = \"split\"\n"
     );
-    let facts = ProfileFacts {
-        name: "ryzen-7950x",
-        cpus: 32,
-    };
-    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
-    scenario
-        .plan(&[facts])
-        .unwrap_or_else(|e| panic!("{e}\n{text}"))
+    runs::plan_of(&text)
 }
 
 /// The same over two such devices without scheduler, of this many tags each.
@@ -64,14 +56,10 @@ struct Ran {
 }
 
 fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
-    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
-    let mut simulator = Simulator::new(plan, &profile).unwrap();
+    let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
     simulator.trace();
     change(&mut simulator);
-    let stall = match simulator.run(|_| true) {
-        Outcome::Finished => None,
-        Outcome::Stalled(stall) => Some(stall),
-    };
+    let stall = runs::to_its_end(&mut simulator);
     simulator.settle();
     let points = simulator.take_trace();
     let count = |action: TraceAction| {

@@ -1,3 +1,0 @@
-//! What several tests of this crate need.
-
-pub(crate) mod meddler;
