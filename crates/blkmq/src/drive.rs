@@ -137,6 +137,23 @@ pub trait Driver {
     /// io_schedule() until somebody wakes this context. Behind it the path goes on.
     fn park(&mut self, cpu: &mut Cpu) -> Flow<Self>;
 
+    /// synchronize_rcu() for who changes the scheduler of a queue: see [`Next::Grace`].
+    ///
+    /// # Panics
+    /// In a driver of queues that keep their schedulers: this is the default.
+    fn grace(&mut self, queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the scheduler of queue {queue} stays what it is")
+    }
+
+    /// The scheduler of a queue is exchanged: see [`Next::Exchange`]. Stops, as whoever drives has
+    /// only lent the block layer.
+    ///
+    /// # Panics
+    /// As `grace`.
+    fn exchange(&mut self, queue: QueueId, _to: usize, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("the scheduler of queue {queue} stays what it is")
+    }
+
     /// Somebody follows.
     #[inline]
     fn follower(&mut self) -> Option<&mut (dyn Follower<Self::Env> + 'static)> {
@@ -214,6 +231,8 @@ fn follow<D: Driver>(driver: &mut D, at: Context<'_>, next: Next) -> Flow<D> {
             driver.commit(at.stack.asking(), HctxId(hctx as u16), at.cpu)?;
         }
         Next::Park => driver.park(at.cpu)?,
+        Next::Grace => driver.grace(at.stack.asking(), at.cpu)?,
+        Next::Exchange(to) => driver.exchange(at.stack.asking(), to as usize, at.cpu)?,
         Next::Done => {
             at.stack.pop();
         }
@@ -277,6 +296,8 @@ fn at_once<D: Driver>(driver: &mut D, cpu: &mut Cpu, next: Next) -> bool {
         | Next::PutBudget(_)
         | Next::Commit(_)
         | Next::Park
+        | Next::Grace
+        | Next::Exchange(_)
         | Next::Done => false,
     }
 }
@@ -297,6 +318,8 @@ impl Frame {
             Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
             Frame::Clone(path) => labels(path, mq, cpu, driver),
             Frame::Hook(path) => labels(path, mq, cpu, driver),
+            Frame::Freeze(path) => labels(path, mq, cpu, driver),
+            Frame::Switch(path) => labels(path, mq, cpu, driver),
         }
     }
 }

@@ -10,6 +10,7 @@ mod ctx;
 mod driver;
 mod fair;
 mod flush;
+mod freeze;
 mod hand;
 mod hook;
 mod insert;
@@ -21,12 +22,14 @@ pub(crate) mod probe;
 mod requeue;
 mod run;
 mod submit;
+mod switch;
 mod tag;
 
 pub use clone::ClonePath;
 pub use complete::CompletePath;
 pub use driver::CompleteOn;
 pub use flush::FlushPath;
+pub use freeze::{Freeze, FreezePath};
 pub use hand::{RunInHand, TagsInHand};
 pub use hook::HookFrame;
 pub use insert::{InsertPath, Inserts};
@@ -35,11 +38,12 @@ pub use plug::{Plug, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use submit::{Execute, SubmitPath};
+pub use switch::SwitchPath;
 pub use tag::TagStage;
 
 use label::labels;
 
-use crate::elevator::Hook;
+use crate::elevator::{self, Hook};
 use crate::env::{Cpu, Env, Slab, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
@@ -78,6 +82,12 @@ pub enum Next {
     Commit(u32),
     /// io_schedule() until the driver wakes this context for a tag.
     Park,
+    /// synchronize_rcu(): time passes, then the driver puts `Answer::GoOn` into the CPU if no other
+    /// context reads the scheduler of the path's queue (see `Frame::reads_scheduler`).
+    Grace,
+    /// The queue's scheduler is exchanged for this one of its further ones: the driver calls
+    /// `BlkMq::exchange`, when timers and hooks of the old one are over.
+    Exchange(u32),
     /// The path is at its end.
     Done,
 }
@@ -154,6 +164,13 @@ pub enum Call {
         /// Which one.
         hook: Hook,
     },
+    /// A wait for a freeze or a thaw, or a wake-up of those who wait.
+    Freeze {
+        /// Number of the queue.
+        queue: QueueId,
+        /// What.
+        what: Freeze,
+    },
     /// Direct issue of one request.
     Issue {
         /// Number of the queue.
@@ -179,6 +196,7 @@ impl From<Call> for Frame {
             Call::Insert(inserts) => Frame::Insert(inserts.into()),
             Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
             Call::Hook { queue, hook } => Frame::Hook(HookFrame::new(queue, hook)),
+            Call::Freeze { queue, what } => Frame::Freeze(FreezePath::new(queue, what)),
             Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
         }
     }
@@ -207,6 +225,10 @@ pub enum Frame {
     Clone(ClonePath),
     /// A hook of a scheduler.
     Hook(HookFrame),
+    /// A wait at mq_freeze_wq.
+    Freeze(FreezePath),
+    /// A change of the scheduler.
+    Switch(SwitchPath),
 }
 
 impl Frame {
@@ -223,6 +245,8 @@ impl Frame {
             Frame::RequeueRequest(path) => path.label(),
             Frame::Clone(path) => path.label(),
             Frame::Hook(path) => path.label(),
+            Frame::Freeze(path) => path.at.label(),
+            Frame::Switch(path) => path.at.label(),
         }
     }
 
@@ -231,6 +255,17 @@ impl Frame {
         match self {
             Frame::Complete(path) => path.about_to_end(),
             _ => None,
+        }
+    }
+
+    /// It may look at its queue's scheduler though nobody may use the queue any more: a run within
+    /// an RCU section, a hook, the end of an insertion. No scheduler is exchanged under it.
+    pub fn reads_scheduler(&self) -> bool {
+        match self {
+            Frame::Run(path) => path.in_section(),
+            Frame::Insert(path) => path.insertion() != elevator::InsertPath::Idle,
+            Frame::Hook(_) => true,
+            _ => false,
         }
     }
 
@@ -247,6 +282,8 @@ impl Frame {
             Frame::RequeueRequest(path) => path.queue,
             Frame::Clone(path) => path.queue,
             Frame::Hook(path) => path.queue,
+            Frame::Freeze(path) => path.queue,
+            Frame::Switch(path) => path.queue,
         }
     }
 }
@@ -293,6 +330,8 @@ path! {
     RequeueRequest: |path| path.at.label(),
     ClonePath: |path| path.at.label(),
     HookFrame: HookFrame::label,
+    FreezePath: |path| path.at.label(),
+    SwitchPath: |path| path.at.label(),
 }
 
 /// What every path needs at hand: its queue, and a clock in ticks.

@@ -5,23 +5,21 @@
 //! Kernel: include/linux/blk-mq.h, block/blk-mq.h, block/blk-flush.c (6.1.192, 6.12.117).
 
 mod config;
+mod exchange;
 mod locks;
 
 pub use config::{QueueConfig, QueueSettings};
+pub use exchange::nr_requests_for;
 pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
 
-use crate::elevator::Elevator;
-use crate::elevator::SchedulerKind;
+use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, SchedulerKind, SchedulerSettings};
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
 use crate::sbitmap::Sbitmap;
-use crate::tags::{TagSet, cpus_of};
+use crate::tags::{TagSet, WaiterId, cpus_of};
 use crate::time::Jiffies;
-
-/// Most scheduler tags (MAX_SCHED_RQ).
-const MAX_SCHED_RQ: u32 = 2048;
 
 /// Tag sets, and the queues that draw from them.
 #[derive(Debug)]
@@ -43,8 +41,16 @@ pub struct RequestQueue<E: Env> {
     pub id: QueueId,
     /// Number of its tag set.
     pub set: SetId,
-    /// What does not change while it runs.
+    /// What does not change while it runs, but for the scheduler and its tags.
     pub settings: QueueSettings,
+    /// The scheduler that it begins with.
+    first: SchedulerSettings,
+    /// Schedulers that it may be changed to while it runs.
+    pub further: Vec<SchedulerSettings>,
+    /// Most tasks that wait for scheduler tags.
+    waiters: usize,
+    /// First number of each of the scheduler's locks, among those of schedulers.
+    elevator_locks: [u32; ELEVATOR_LOCKS_MAX],
     /// Requests and bios.
     pub pool: E::Slab<RequestPool>,
     /// One per CPU.
@@ -68,13 +74,15 @@ pub struct RequestQueue<E: Env> {
     pub quiesced: E::Bit,
     /// queue_lock.
     pub queue_lock: E::Lock<()>,
+    /// mq_freeze_wq: tasks that wait for a thaw, or for the last user of a frozen queue.
+    pub freeze_wq: E::Lock<Vec<WaiterId>>,
 }
 
 solo_value!(RequestQueue {
-    id, set, settings;
+    id, set, settings, first, further, waiters, elevator_locks;
     pool, ctxs, hctxs, sched, elevator, requeue, restarts, tag_active, nr_active, quiesced,
-    queue_lock
-});
+    queue_lock, freeze_wq
+} made for made_for);
 
 /// Lists under requeue_lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -195,6 +203,9 @@ impl<E: Env> BlkMq<E> {
             sets.push(set);
         }
         let locks = locks::LockTable::new(&sets, &queues);
+        for queue in &mut queues {
+            queue.elevator_locks = locks.of_elevator(queue.id, queue.settings.scheduler);
+        }
         BlkMq {
             sets,
             queues,
@@ -223,34 +234,25 @@ impl<E: Env> RequestQueue<E> {
         set: &TagSet<E>,
         hint: &mut dyn FnMut() -> u32,
     ) -> RequestQueue<E> {
-        let settings = config.settings.clone();
+        let mut settings = config.settings.clone();
         assert_eq!(settings.scheduler, config.elevator.kind(), "one scheduler");
         let hctx_count = usize::from(set.counts.total());
         let scheduled = settings.scheduler != SchedulerKind::None;
         let maps = if set.hctx_shared { 1 } else { hctx_count };
+        let further = config.further.iter();
+        let most = further.map(|later| nr_requests_for(later.kind(), set.queue_depth));
         let per_map = if scheduled {
             settings.nr_requests
         } else {
             set.queue_depth
         };
+        let per_map = most.fold(per_map, u32::max);
+        if !config.further.is_empty() {
+            settings.slots_per_map = per_map;
+        }
         let tagged = maps as u32 * per_map;
         let cpus = config.topology.cpus();
-        // A map that all hctxs share has room for every value of nr_requests; others are made
-        // anew when it grows.
-        let made_for = match set.hctx_shared {
-            true => settings.nr_requests.max(MAX_SCHED_RQ),
-            false => settings.nr_requests.max(settings.nr_requests_first),
-        };
-        let sched_map = |hint: &mut dyn FnMut() -> u32| {
-            let rule = settings.rules.shallow_depth;
-            let facts = settings.scheduler.facts();
-            let shallow = facts.and_then(|facts| facts.min_shallow_depth);
-            let mut map = Sbitmap::new(made_for, cpus, rule, shallow, config.tags.waiters, hint);
-            map.follow(&settings.rules);
-            map.shrink(settings.nr_requests, shallow);
-            map
-        };
-        let sched_count = if scheduled { maps } else { 0 };
+        let sched = exchange::sched_tags(&settings, set, cpus, config.tags.waiters, hint);
         let hctxs = (0..hctx_count as u16)
             .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
         RequestQueue {
@@ -261,7 +263,7 @@ impl<E: Env> RequestQueue<E> {
                 .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))
                 .collect(),
             hctxs: hctxs.collect(),
-            sched: (0..sched_count).map(|_| sched_map(hint)).collect(),
+            sched,
             elevator: Elevator::new(&config.elevator, &settings.rules),
             requeue: E::Lock::new(RequeueLists::default()),
             tag_active: E::Bit::new(false),
@@ -269,8 +271,18 @@ impl<E: Env> RequestQueue<E> {
             restarts: E::Count::new(0),
             quiesced: E::Bit::new(false),
             queue_lock: E::Lock::new(()),
+            freeze_wq: E::Lock::new(Vec::new()),
             settings,
+            first: config.elevator.clone(),
+            further: config.further.clone(),
+            waiters: config.tags.waiters,
+            elevator_locks: [0; ELEVATOR_LOCKS_MAX],
         }
+    }
+
+    /// What its parts were made for: after a change of the scheduler they are others.
+    fn made_for(&self) -> (SchedulerKind, u32) {
+        (self.settings.scheduler, self.settings.nr_requests)
     }
 
     /// True with a scheduler.

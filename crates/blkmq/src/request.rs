@@ -7,9 +7,11 @@ mod value;
 
 mod lines;
 mod pool;
+mod usage;
 
 pub use lines::{Lines, RequestLines};
 pub use pool::{RequestPool, Slot};
+pub use usage::Usage;
 
 use core::fmt;
 

@@ -64,6 +64,8 @@ pub struct Rules {
     pub nvme_max_segments: u16,
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
     pub nvme_max_kb: u32,
+    /// What a write to an attribute of the queue does around it.
+    pub attribute_store: AttributeStore,
     /// What of the January 2024 series is applied to mq-deadline; kernels have nothing of it.
     pub series: Series,
     /// Who runs an hctx again that could not issue all it had.
@@ -204,6 +206,15 @@ pub enum StarvedIssue {
     NowaitInBackground,
 }
 
+/// A write to a file of queue/ in sysfs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AttributeStore {
+    /// The attribute freezes the queue if it has to (v6.1).
+    Plain,
+    /// The queue is frozen around it, whatever is written (v6.12 stable).
+    Frozen,
+}
+
 /// A run of an hctx with BLK_MQ_F_BLOCKING.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BlockingRun {
@@ -246,6 +257,7 @@ impl Rules {
             share_batch: BatchRule::ShareOne,
             last_hint: LastHint::TagAhead,
             empty_run: EmptyRun::Return,
+            attribute_store: AttributeStore::Plain,
             requeue_order: RequeueOrder::Stack,
             single_ctx: SingleCtx::AlwaysHere,
             cpu_map: CpuMap::Interleaved,
@@ -278,6 +290,7 @@ impl Rules {
             share_batch: BatchRule::ShareOne,
             last_hint: LastHint::ListEmpty,
             empty_run: EmptyRun::RecheckUnderQueueLock,
+            attribute_store: AttributeStore::Frozen,
             requeue_order: RequeueOrder::Fifo,
             single_ctx: SingleCtx::OnlyOnItsCpu,
             cpu_map: CpuMap::Grouped,

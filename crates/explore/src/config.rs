@@ -5,7 +5,7 @@
 
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
 use blkmq::env::{Cpu, Solo, Word};
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, nr_requests_for};
 use blkmq::request::{CpuId, HctxId, Op, QueueId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::sbitmap::Sbitmap;
@@ -25,6 +25,8 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// The scheduler itself, where it is a program's own.
     pub own: Option<Custom>,
+    /// What another task writes to queue/scheduler of each queue, one after another, at any time.
+    pub changes: Vec<SchedulerKind>,
     /// CPUs; tasks and the other contexts are spread over them.
     pub cpus: u16,
     /// Queues on the tag set, all alike.
@@ -177,6 +179,14 @@ pub enum Mutant {
     LeakedTag,
     /// The device completes a request twice.
     CompletedTwice,
+    /// A change of the scheduler does not wait for those who use the queue.
+    NoDrain,
+    /// It does not keep runs of hardware queues away.
+    NoQuiesce,
+    /// It does not wait for the runs that are under way.
+    NoGrace,
+    /// It does not wake those who wait for the thaw.
+    NoThawWake,
 }
 
 impl Config {
@@ -187,6 +197,7 @@ impl Config {
             rules,
             scheduler,
             own: None,
+            changes: Vec::new(),
             cpus: 1,
             queues: 1,
             hctxs: 1,
@@ -248,6 +259,17 @@ impl Config {
         }
     }
 
+    /// Schedulers that each queue is changed to.
+    fn further(&self) -> Vec<SchedulerSettings> {
+        let made = |&kind: &SchedulerKind| match &self.own {
+            Some(own) if kind == SchedulerKind::Custom(own.facts()) => {
+                SchedulerSettings::Custom(own.clone())
+            }
+            _ => kind.defaults(HZ, nr_requests_for(kind, self.tags)),
+        };
+        self.changes.iter().map(made).collect()
+    }
+
     /// Timers of each queue's scheduler.
     pub(crate) fn timers(&self) -> usize {
         self.scheduler.facts().map_or(0, |facts| facts.timers.len())
@@ -301,6 +323,7 @@ impl Config {
             },
             topology: CpuTopology::flat(self.cpus),
             elevator,
+            further: self.further(),
             bios: self.bios() as usize,
         };
         let mut mq = BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0);

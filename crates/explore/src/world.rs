@@ -4,6 +4,7 @@
 //! or only what nobody changes here, run together with the next one that does: they commute with
 //! every step of the others. Read next: `world/context.rs`, then `oracle.rs` for what must hold.
 
+mod change;
 mod context;
 mod device;
 mod mutant;
@@ -17,7 +18,7 @@ use blkmq::elevator::Hook;
 use blkmq::env::Solo;
 use blkmq::path::{
     CompletePath, Execute, Frame, HookFrame, Label, Next, PlugPath, RequeuePath, RunPath,
-    SubmitPath, TagStage, Unplug,
+    SubmitPath, SwitchPath, TagStage, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{
@@ -194,6 +195,11 @@ impl Fixed {
         for index in 0..config.completers {
             add(Role::Completer(index), u16::from(index));
         }
+        if !config.changes.is_empty() {
+            for queue in &mq.queues {
+                add(Role::Writer(queue.id), 0);
+            }
+        }
         let mut world = World {
             mq,
             contexts,
@@ -237,6 +243,8 @@ impl World {
                 Phase::Ready | Phase::Tries(_) | Phase::Budget => 1,
                 Phase::PutBudget | Phase::Follows => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
+                Phase::Grace(queue) => u8::from(fixed.skips_grace() || !self.is_read(index, queue)),
+                Phase::Exchange(queue, _) => u8::from(!self.has_hook(queue)),
                 Phase::Asks(slot) => self.outside.ways_to_answer(&self.mq, fixed, slot),
                 Phase::Parked if !context.woken || fixed.config.sleepers > 0 => 0,
                 Phase::Parked if fixed.config.migrates => fixed.config.cpus as u8,
@@ -263,6 +271,10 @@ impl World {
             Role::RunWork(queue, hctx) => {
                 let work = self.outside.run_work[fixed.config.place(queue, hctx)];
                 u8::from(work != Pending::No)
+            }
+            Role::Writer(_) => {
+                let more = (context.submitted as usize) < fixed.config.changes.len();
+                u8::from(more && !fixed.draining)
             }
             Role::RequeueWork => u8::from(self.outside.requeue_work),
             Role::Timer(queue, timer) => {
@@ -305,6 +317,9 @@ impl World {
         if phase == Phase::Follows {
             return self.follow_up(fixed, index);
         }
+        if let Phase::Exchange(queue, to) = phase {
+            self.exchange(index, queue, usize::from(to));
+        }
         if phase == Phase::Idle && self.start(fixed, index, usize::from(choice.way)) {
             return;
         }
@@ -323,6 +338,11 @@ impl World {
             Role::RunWork(queue, hctx) => {
                 self.outside.run_work[fixed.config.place(queue, hctx)] = Pending::No;
                 (Frame::Run(RunPath::work(queue, hctx)), true)
+            }
+            Role::Writer(queue) => {
+                let to = self.contexts[index].submitted;
+                self.contexts[index].submitted += 1;
+                (Frame::Switch(SwitchPath::new(queue, to as u8)), false)
             }
             Role::RequeueWork => {
                 self.outside.requeue_work = false;

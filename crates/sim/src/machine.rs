@@ -6,6 +6,7 @@
 
 mod arbiter;
 mod bound;
+mod change;
 mod cpu;
 mod effects;
 mod fio;
@@ -40,6 +41,7 @@ use crate::device::{Actions, Charges, Device};
 use crate::event_queue::EventQueue;
 use crate::plan::{DeviceId, Plan};
 use crate::recorder::Recorder;
+use crate::rng::Rng;
 use arbiter::Arbiter;
 use cpu::{CpuState, Irq, LevelState};
 use lines::OuterLines;
@@ -184,6 +186,8 @@ pub struct Simulator {
     begun: bool,
     /// Threads end as if their time were over.
     stopping: bool,
+    /// First allocation hints of tag maps.
+    hints: Rng,
     /// Captured arrivals, when they are what runs.
     replay: Option<Box<replay::Replay>>,
 }

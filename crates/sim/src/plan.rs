@@ -3,7 +3,7 @@
 //! Plain data: what the simulator sizes itself from, once. Made only by `Scenario::plan`, which
 //! checks it as a whole; nothing behind it looks at the scenario again.
 
-use blkmq::elevator::SchedulerSettings;
+use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::request::{IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Duration;
@@ -36,8 +36,23 @@ pub struct Plan {
     pub threads: Vec<ThreadPlan>,
     /// Phases of the run (stonewall), at least 1.
     pub phases: u16,
+    /// Changes of schedulers while it runs, in order of time.
+    pub changes: Vec<ChangePlan>,
     /// Options that were accepted though they change nothing here, for the report.
     pub ignored: Vec<String>,
+}
+
+/// A write to queue/scheduler while the run goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChangePlan {
+    /// From the start of the run.
+    pub at: Duration,
+    /// Of which disk.
+    pub disk: DiskId,
+    /// Number among `QueuePlan::further`.
+    pub to: u8,
+    /// Which scheduler that is.
+    pub scheduler: SchedulerKind,
 }
 
 /// CPUs and their prices.
@@ -72,6 +87,8 @@ pub struct QueuePlan {
     pub rules: Rules,
     /// queue/scheduler, and queue/iosched.
     pub scheduler: SchedulerSettings,
+    /// What it is changed to while the run goes on, in order.
+    pub further: Vec<SchedulerSettings>,
     /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
     pub nr_requests: u32,
     /// What it was before it was written: the default.

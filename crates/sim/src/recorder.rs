@@ -105,6 +105,15 @@ pub struct DiskStats {
     pub directions: [DirectionStats; 4],
 }
 
+/// When a scheduler was changed: of a change that the run did not come to, nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChangeTimes {
+    /// The write begins.
+    pub begun: Option<SimTime>,
+    /// It returns: the queue has its new scheduler, and takes I/O again.
+    pub ended: Option<SimTime>,
+}
+
 /// What is recorded during a run.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -136,6 +145,8 @@ pub struct Recorder {
     pub device_depth: Depth,
     /// One entry a disk if there are several; of one the sums tell all.
     pub disks: Vec<DiskStats>,
+    /// When the scheduler of a disk was changed, by number in the plan.
+    pub changes: Vec<ChangeTimes>,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
     pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
 }
@@ -183,6 +194,7 @@ impl Recorder {
             timeline: None,
             device_depth: Depth::default(),
             disks,
+            changes: vec![ChangeTimes::default(); plan.changes.len()],
             trace: Vec::new(),
         }
     }

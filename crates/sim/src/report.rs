@@ -16,6 +16,7 @@ use crate::plan::{DiskPlan, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
 use crate::recorder::{JobStats, LockStats, Recorder, TaskUsage, Usage};
 
+mod changes;
 mod csv;
 mod details;
 mod device;
@@ -24,6 +25,7 @@ mod functions;
 mod text;
 mod work;
 
+pub use changes::ChangeReport;
 pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
@@ -59,6 +61,9 @@ pub struct Report {
     /// Each of several devices; left out if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DiskReport>,
+    /// Changes of schedulers while it ran; left out if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeReport>,
     /// Calls of kernel functions, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<FunctionReport>>,
@@ -223,6 +228,7 @@ impl Report {
             cpus,
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
+            changes: ChangeReport::all(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),
             details: Details::new(recorder),

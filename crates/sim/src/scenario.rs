@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 mod build;
+mod change;
 mod device;
 mod error;
 mod jobs;
@@ -19,6 +20,7 @@ mod read;
 mod source;
 
 pub use build::ProfileFacts;
+pub use change::Change;
 pub use device::{Device, Fault};
 pub use error::ScenarioError;
 pub use queue::{Machine, Queue};
@@ -46,6 +48,8 @@ pub struct Scenario {
     pub device: Vec<Device>,
     /// Jobs: options of fio, each as in a job file. At least one.
     pub job: Vec<BTreeMap<String, Value>>,
+    /// What is written to files of queue/ in the course of the run. Default: nothing.
+    pub change: Vec<Change>,
     /// Where everything was written.
     #[serde(skip)]
     source: Source,

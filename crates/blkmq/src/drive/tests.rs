@@ -188,6 +188,7 @@ fn layer() -> BlkMq<Solo> {
         },
         topology: CpuTopology::flat(1),
         elevator: SchedulerKind::MqDeadline.defaults(250, 4),
+        further: Vec::new(),
         bios: 1,
     };
     BlkMq::new(&config, &mut || 0)

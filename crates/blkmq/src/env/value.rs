@@ -4,10 +4,14 @@
 
 /// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure over `Env`, for `Solo`. Fields before the
 /// semicolon are only copied. `clone_from` reuses what is there: both must have been made from one
-/// configuration, and copies of cache lines stay what they were. A derive would have to name the
+/// configuration, and copies of cache lines stay what they were; where `made for` names a method
+/// whose answers differ, a whole copy is made. A derive would have to name the
 /// bounds of every field's fields; a field that is missing here does not compile.
 macro_rules! solo_value {
-    ($name:ident { $($constant:ident),*; $($state:ident),* }) => {
+    (
+        $name:ident { $($constant:ident),*; $($state:ident),* }
+        $(made for $made_for:ident)?
+    ) => {
         impl Clone for $name<$crate::env::Solo> {
             fn clone(&self) -> Self {
                 let $name { $($constant,)* $($state,)* } = self;
@@ -15,6 +19,10 @@ macro_rules! solo_value {
             }
 
             fn clone_from(&mut self, source: &Self) {
+                $(if self.$made_for() != source.$made_for() {
+                    *self = source.clone();
+                    return;
+                })?
                 $(debug_assert!(self.$constant == source.$constant, "another configuration");)*
                 $(self.$state.clone_from(&source.$state);)*
             }

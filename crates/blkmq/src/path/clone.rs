@@ -8,6 +8,7 @@
 //! blk_mq_request_issue_directly() (6.1.192).
 
 use super::driver::is_stopped;
+use super::freeze::wake_all;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, IdentityStep, Search, TagStep};
 use super::{Call, Next, TagStage, TagsInHand, Traced, labels, trace_rq};
@@ -92,7 +93,13 @@ impl ClonePath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => {
-                let op = q.pool.held(cpu.id).bio(self.bio).op;
+                let mut pool = q.pool.held(cpu.id);
+                if !pool.usage.enter() {
+                    pool.free_bio(self.bio);
+                    self.told = Answer::Resource;
+                    return self.to(At::Tell);
+                }
+                let op = pool.bio(self.bio).op;
                 self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
                 self.to(At::Tag)
             }
@@ -177,9 +184,14 @@ impl ClonePath {
             }
             IdentityStep::GotRun { .. } => unreachable!("clones are made one by one"),
             IdentityStep::Full => {
-                q.pool.held(cpu.id).free_bio(self.bio);
+                let mut pool = q.pool.held(cpu.id);
+                pool.free_bio(self.bio);
                 self.told = Answer::Resource;
-                self.to(At::Tell)
+                self.at = At::Tell;
+                match pool.usage.exit() {
+                    true => wake_all(cpu, self.queue),
+                    false => Next::Step,
+                }
             }
         }
     }

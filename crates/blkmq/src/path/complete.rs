@@ -7,6 +7,7 @@ mod check;
 mod restart;
 
 use super::flush::{self, Sequence};
+use super::freeze::wake_all;
 use super::run::call_run;
 use super::tag::{self, TagMap};
 use super::{Next, TagStage, TagsInHand, Traced, jiffies, labels, lock, probe, trace_rq};
@@ -84,6 +85,8 @@ pub struct CompletePath {
     batched: bool,
     /// What the scheduler has been told.
     told: Told,
+    /// Its tags go back: it is about to leave the queue.
+    leaves: bool,
 }
 
 impl CompletePath {
@@ -103,6 +106,7 @@ impl CompletePath {
             restart_only: false,
             batched: false,
             told: Told::Nothing,
+            leaves: false,
         }
     }
 
@@ -280,6 +284,9 @@ impl CompletePath {
 
     /// Requests whose sequence is done are ended as any other.
     fn end_sequences<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if self.leaves {
+            return self.after_restart(q, cpu);
+        }
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
             return Next::Done;
@@ -384,6 +391,7 @@ impl CompletePath {
         let driver = rq.tag.take().map(|tag| tag.0);
         self.internal = rq.internal_tag.take().map(|tag| tag.0);
         rq.place = Place::Free;
+        self.leaves = true;
         self.rq = RequestId(0);
         self.status = Status::Ok;
         drop(pool);
@@ -394,26 +402,26 @@ impl CompletePath {
                 self.put_tag(mq, TagMap::Driver(self.hctx), cpu)
             }
             None if self.internal.is_some() => {
-                self.put_sched();
+                self.put_sched(mq.queue(self.queue), cpu);
                 self.put_tag(mq, TagMap::Sched(self.hctx), cpu)
             }
-            None => self.want_restart(),
+            None => self.want_restart(mq.queue(self.queue), cpu),
         }
     }
 
-    fn put_sched(&mut self) -> Next {
+    fn put_sched<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         match self.internal.take() {
             Some(bit) => {
                 self.put = Some(Put::one(bit, self.owner));
                 self.to(At::PutSched)
             }
-            None => self.want_restart(),
+            None => self.want_restart(q, cpu),
         }
     }
 
-    fn want_restart(&mut self) -> Next {
+    fn want_restart<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         if self.batched {
-            self.after_restart()
+            self.after_restart(q, cpu)
         } else {
             self.to(At::Restart)
         }
@@ -425,14 +433,20 @@ impl CompletePath {
             return next;
         }
         self.put = None;
+        let q = mq.queue(self.queue);
         match self.at {
-            At::PutDriver => self.put_sched(),
+            At::PutDriver => self.put_sched(q, cpu),
             At::PutSequence => self.want_flush_lock(),
-            _ => self.want_restart(),
+            _ => self.want_restart(q, cpu),
         }
     }
 
-    fn after_restart(&mut self) -> Next {
+    /// blk_queue_exit(): the last of a request.
+    fn after_restart<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if core::mem::take(&mut self.leaves) && q.pool.held(cpu.id).usage.exit() {
+            self.at = At::EndSequences;
+            return wake_all(cpu, self.queue);
+        }
         if self.sequence.done.is_empty() {
             Next::Done
         } else {

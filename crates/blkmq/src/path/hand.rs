@@ -47,7 +47,12 @@ impl Frame {
             Frame::Complete(path) => path.tag_stage(),
             Frame::RequeueRequest(path) => path.tag_stage(),
             Frame::Clone(path) => path.tag_stage(),
-            Frame::Insert(_) | Frame::Flush(_) | Frame::Requeue(_) | Frame::Hook(_) => None,
+            Frame::Insert(_)
+            | Frame::Flush(_)
+            | Frame::Requeue(_)
+            | Frame::Hook(_)
+            | Frame::Freeze(_)
+            | Frame::Switch(_) => None,
         }
     }
 
@@ -70,7 +75,9 @@ impl Frame {
             | Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
-            | Frame::Hook(_) => None,
+            | Frame::Hook(_)
+            | Frame::Freeze(_)
+            | Frame::Switch(_) => None,
         }
     }
 }

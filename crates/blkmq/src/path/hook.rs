@@ -4,12 +4,12 @@
 //! a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
 //! 6.12.117).
 
-use super::run::call_run;
+use super::run::run_one_of_all;
 use super::{Label, Next, labels};
 use crate::elevator::{After, Hook, HookPath, HookStep};
-use crate::env::{Bit, Cpu, Env};
+use crate::env::{Cpu, Env};
 use crate::queue::BlkMq;
-use crate::request::{HctxId, Op, QueueId};
+use crate::request::{HctxId, QueueId};
 
 labels! {
     /// Labels of a hook.
@@ -89,12 +89,6 @@ impl HookFrame {
             return Next::Done;
         }
         self.hctx.0 += 1;
-        let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
-        let runs =
-            !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
-        match runs {
-            true => call_run(cpu, self.queue, hctx, true),
-            false => Next::Step,
-        }
+        run_one_of_all(mq, self.queue, hctx, true, cpu)
     }
 }

@@ -196,6 +196,10 @@ groups! {
     ElevatorInsert = crate::elevator::InsertionAt,
     /// A clone of a request of the queue above.
     CloneRq = super::clone::At,
+    /// A wait at mq_freeze_wq.
+    Freeze = super::freeze::At,
+    /// A change of the scheduler.
+    Switch = super::switch::At,
 }
 
 /// Steps of fair shares of tags, within the labels of a way to a tag.

@@ -8,6 +8,7 @@ mod check;
 mod issue;
 mod whole;
 
+use super::freeze::wake_all;
 use super::insert;
 use super::run::call_run;
 use super::{Label, Next, TagStage, free_request, labels, lock, tag, trace_count};
@@ -157,6 +158,8 @@ pub struct PlugPath {
     failed: bool,
     outcome: Outcome,
     busy: i32,
+    /// It uses the queue for a group that may be with the device by now.
+    entered: bool,
 }
 
 impl PlugPath {
@@ -185,6 +188,7 @@ impl PlugPath {
             failed: false,
             outcome: Outcome::Taken,
             busy: 0,
+            entered: false,
         }
     }
 
@@ -308,6 +312,11 @@ impl PlugPath {
     /// where the plug is a stack.
     fn next_group<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
+        if core::mem::take(&mut self.entered) && pool.usage.exit() {
+            drop(pool);
+            self.at = At::Group;
+            return wake_all(cpu, self.queue);
+        }
         let lead = match q.settings.rules.plug_order {
             PlugOrder::Lifo => self.rest.last(),
             PlugOrder::Fifo => self.rest.first(),
@@ -331,6 +340,9 @@ impl PlugPath {
         self.hctx = key.0;
         self.ctx = key.1.0;
         let count = self.group.len() as u64;
+        // percpu_ref_get() around the insertion and its run.
+        pool.usage.get(1);
+        self.entered = true;
         drop(pool);
         let action = if self.from_schedule {
             TraceAction::UnplugTimer

@@ -13,7 +13,7 @@ use super::{Call, Label, Next, TagStage, TagsInHand, labels, lock, set_places};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId, RequestId};
+use crate::request::{HctxId, Op, Place, QueueId, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
 use crate::time::Duration;
 
@@ -119,6 +119,14 @@ impl RunPath {
     /// The hctx that runs.
     pub fn hctx(&self) -> HctxId {
         self.hctx
+    }
+
+    /// It has looked whether the queue is quiesced, and works in that belief.
+    pub(super) fn in_section(&self) -> bool {
+        !matches!(
+            self.at,
+            At::Quiesced | At::Recheck | At::Enter | At::Stopped | At::StillQuiesced
+        )
     }
 
     pub(super) fn tag_stage(&self) -> Option<TagStage> {
@@ -427,4 +435,22 @@ pub(super) fn call_run(cpu: &mut Cpu, queue: QueueId, hctx: HctxId, in_backgroun
             in_background,
         },
     )
+}
+
+/// One hctx of blk_mq_run_hw_queues(): where the scheduler orders the whole queue, only that of
+/// this CPU and those with leftovers.
+pub(super) fn run_one_of_all<E: Env>(
+    mq: &BlkMq<E>,
+    queue: QueueId,
+    hctx: HctxId,
+    in_background: bool,
+    cpu: &mut Cpu,
+) -> Next {
+    let q = mq.queue(queue);
+    let current = mq.set_of(queue).hctx_for(cpu.id, Op::Write, false);
+    let runs = !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
+    match runs {
+        true => call_run(cpu, queue, hctx, in_background),
+        false => Next::Step,
+    }
 }

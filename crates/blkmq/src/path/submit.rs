@@ -8,6 +8,7 @@ mod entry;
 mod merging;
 mod tagwait;
 
+use super::freeze::wake_all;
 use super::insert::{Inserts, ThenRun};
 use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
 use super::tag::{Search, identity_map, shares_tags};
@@ -92,6 +93,8 @@ pub struct SubmitPath {
     /// Rest of a split bio: goes after `bio`.
     rest: Option<BioId>,
     traced: bool,
+    /// It is one of those who use the queue, until its request is.
+    entered: bool,
     hctx: HctxId,
     search: Search,
     batch: bool,
@@ -120,6 +123,7 @@ impl SubmitPath {
             bio,
             rest: None,
             traced: false,
+            entered: false,
             hctx: HctxId(0),
             search: Search::No,
             batch: false,
@@ -162,7 +166,7 @@ impl SubmitPath {
                 }
                 match gone {
                     Some(gone) => free_request(cpu, self.queue, gone),
-                    None => self.next_part(),
+                    None => self.next_part(q, cpu),
                 }
             }
             At::CtxPending => {
@@ -192,7 +196,7 @@ impl SubmitPath {
             | At::WaitPassOn => self.tag_wait(mq, cpu),
             At::AfterFlush => match core::mem::take(&mut cpu.answer) {
                 Answer::GoOn => self.route(q, cpu),
-                _ => self.next_part(),
+                _ => self.next_part(q, cpu),
             },
             At::Plug => self.plug(q, cpu),
             At::Busy => {
@@ -206,7 +210,7 @@ impl SubmitPath {
                     self.issue(cpu, rq)
                 }
             }
-            At::Rest => self.next_part(),
+            At::Rest => self.next_part(q, cpu),
         }
     }
 
@@ -220,7 +224,12 @@ impl SubmitPath {
     }
 
     /// The remainder of a split bio, or the end of the path.
-    pub(super) fn next_part(&mut self) -> Next {
+    pub(super) fn next_part<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        // A bio that has got no request leaves the queue as it is done with.
+        if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).usage.exit() {
+            self.at = At::Rest;
+            return wake_all(cpu, self.queue);
+        }
         let Some(rest) = self.rest.take() else {
             return Next::Done;
         };
@@ -235,17 +244,23 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         if self.passthrough.is_some() {
             // Nothing of it is traced, split or merged on the way to its tag.
+            if let Some(next) = self.enter_queue(mq, cpu) {
+                return next;
+            }
             let op = q.pool.held(cpu.id).bio(self.bio).op;
             self.hctx = mq.set_of(q.id).hctx_for(cpu.id, op, false);
             return self.to(At::Alloc);
         }
         if !self.traced {
             if self.without_flush(q, cpu) {
-                return self.next_part();
+                return self.next_part(q, cpu);
             }
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
             self.traced = true;
+        }
+        if let Some(next) = self.enter_queue(mq, cpu) {
+            return next;
         }
         let split = self.split(q, cpu);
         if split == Some(Split::WouldBlock) {
@@ -283,7 +298,11 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         if let Some(rq) = self.take_spare(mq, cpu) {
             // Perhaps of another CPU's hctx, where the task was when it was allocated.
-            self.hctx = q.pool.held(cpu.id)[rq].hctx;
+            let mut pool = q.pool.held(cpu.id);
+            self.hctx = pool[rq].hctx;
+            // The request counts already.
+            pool.usage.exit();
+            drop(pool);
             self.rq = Some(rq);
             return self.start(mq, cpu);
         }
@@ -315,6 +334,7 @@ impl SubmitPath {
     pub(super) fn start<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.expect("it was allocated");
+        self.entered = false;
         let mut pool = q.pool.held(cpu.id);
         pool.bio_to_request(rq, self.bio);
         let r = &mut pool[rq];
@@ -406,7 +426,7 @@ impl SubmitPath {
         cpu.plug.queue = self.queue;
         cpu.plug.list.push_back(&mut pool, rq);
         drop(pool);
-        self.next_part()
+        self.next_part(q, cpu)
     }
 
     /// A NOWAIT bio that found no tag.

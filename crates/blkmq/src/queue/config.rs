@@ -85,6 +85,9 @@ pub struct QueueConfig {
     pub topology: CpuTopology,
     /// The scheduler, which is that of the settings.
     pub elevator: SchedulerSettings,
+    /// Those that may be written to queue/scheduler while it runs. Usually none: room is made for
+    /// each of them.
+    pub further: Vec<SchedulerSettings>,
     /// Room for bios.
     pub bios: usize,
 }

@@ -5,10 +5,10 @@
 use crate::request::QueueId;
 use core::fmt;
 
-use super::{BlkMq, RequestQueue};
-use crate::elevator::{ELEVATOR_LOCKS_MAX, LockVisit};
+use super::{BlkMq, RequestQueue, nr_requests_for};
+use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, LockVisit, SchedulerKind};
 use crate::env::{Cpu, Env, Lock};
-use crate::sbitmap::{Sbitmap, WAIT_QUEUES};
+use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
 use crate::tags::TagSet;
 
 /// Which lock of a queue.
@@ -37,10 +37,15 @@ pub enum LockKind {
     SchedWait,
     /// tags->lock of driver tags that queues share; index: map.
     Tags,
+    /// Lock of mq_freeze_wq.
+    Freeze,
 }
 
 /// Words of one tag map at most (10,240 tags in words of 64).
 pub(crate) const WORDS_MAX: u32 = 1024;
+
+/// Words of a map of scheduler tags that all hctxs share.
+const WORDS_SHARED: u32 = 32;
 
 /// A lock of one `BlkMq`: queue, kind, index and whether a holder takes interrupts in one word, as
 /// it goes through every layer of a step.
@@ -153,7 +158,8 @@ impl LockKind {
             | LockKind::SchedSwap
             | LockKind::DriverWait
             | LockKind::SchedWait
-            | LockKind::Tags => IrqClass::IrqSave,
+            | LockKind::Tags
+            | LockKind::Freeze => IrqClass::IrqSave,
         }
     }
 
@@ -171,11 +177,12 @@ impl LockKind {
             LockKind::DriverWait => "driver tags wait_queue",
             LockKind::SchedWait => "scheduler tags wait_queue",
             LockKind::Tags => "driver tags lock",
+            LockKind::Freeze => "q->mq_freeze_wq",
         }
     }
 
     /// All kinds.
-    pub const ALL: [LockKind; 11] = [
+    pub const ALL: [LockKind; 12] = [
         LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
@@ -187,6 +194,7 @@ impl LockKind {
         LockKind::DriverWait,
         LockKind::SchedWait,
         LockKind::Tags,
+        LockKind::Freeze,
     ];
 }
 
@@ -203,8 +211,8 @@ const _: () = {
 /// First dense number of each kind of each queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LockTable {
-    /// First dense number of each of the scheduler's locks, behind that of the kind.
-    elevator: Vec<[u32; ELEVATOR_LOCKS_MAX]>,
+    /// For each queue its schedulers: first number of each one's locks, behind that of the kind.
+    elevator: Vec<Vec<(SchedulerKind, [u32; ELEVATOR_LOCKS_MAX])>>,
     base: Vec<[u32; LockKind::ALL.len()]>,
     stride: [u32; LockKind::ALL.len()],
     count: u32,
@@ -221,11 +229,12 @@ impl LockTable {
             .flat_map(|set| set.driver.iter().map(words))
             .max()
             .unwrap_or(1);
-        let sched_words = queues
+        let now = queues.iter().flat_map(|q| q.sched.iter().map(words)).max();
+        let later = queues
             .iter()
-            .flat_map(|q| q.sched.iter().map(words))
-            .max()
-            .unwrap_or(1);
+            .map(|q| sched_words_later(&sets[q.set.index()], q))
+            .max();
+        let sched_words = now.max(later).unwrap_or(0).max(1);
         for queue in queues {
             let hctxs = queue.hctxs.len() as u32;
             // Driver tags belong to the set: every queue means the locks of its first one.
@@ -235,12 +244,11 @@ impl LockTable {
                 true => set.driver.len() as u32,
                 false => 0,
             };
-            let mut of_elevator = 0;
-            elevator.push(core::array::from_fn(|number| {
-                let first = of_elevator;
-                of_elevator += queue.elevator.lock_count(number as u8);
-                first
-            }));
+            let (schedulers, of_elevator) = starts_of(queue);
+            let mut kinds = schedulers.iter().map(|&(kind, _)| kind);
+            let any = kinds.any(|kind| kind != SchedulerKind::None);
+            elevator.push(schedulers);
+            let sched_maps = if any { set.driver.len() as u32 } else { 0 };
             let sizes = [
                 of_elevator,
                 hctxs,
@@ -249,10 +257,11 @@ impl LockTable {
                 1,
                 hctxs,
                 maps * driver_words,
-                queue.sched.len() as u32 * sched_words,
+                sched_maps * sched_words,
                 maps * WAIT_QUEUES as u32,
-                (queue.sched.len() * WAIT_QUEUES) as u32,
+                sched_maps * WAIT_QUEUES as u32,
                 maps,
+                1,
             ];
             let mut numbers = sizes.map(|size| {
                 let first = count;
@@ -277,6 +286,49 @@ impl LockTable {
             count,
         }
     }
+
+    /// First number of each lock of a queue's scheduler, behind that of the kind.
+    pub(super) fn of_elevator(
+        &self,
+        queue: QueueId,
+        kind: SchedulerKind,
+    ) -> [u32; ELEVATOR_LOCKS_MAX] {
+        let mut all = self.elevator[queue.index()].iter();
+        let found = all.find(|(known, _)| *known == kind);
+        found.expect("the queue may have this scheduler").1
+    }
+}
+
+/// For each scheduler that a queue may have: first number of each of its locks. And how many locks
+/// they have in all.
+fn starts_of<E: Env>(
+    queue: &RequestQueue<E>,
+) -> (Vec<(SchedulerKind, [u32; ELEVATOR_LOCKS_MAX])>, u32) {
+    let mut count = 0;
+    let starts = |(kind, one): (SchedulerKind, Elevator<E>)| {
+        let starts = core::array::from_fn(|number| {
+            let first = count;
+            count += one.lock_count(number as u8);
+            first
+        });
+        (kind, starts)
+    };
+    let all = queue.schedulers().into_iter().map(starts).collect();
+    (all, count)
+}
+
+/// Most words of a map of scheduler tags that a further scheduler of the queue brings.
+fn sched_words_later<E: Env>(set: &TagSet<E>, q: &RequestQueue<E>) -> u32 {
+    let words = |kind: SchedulerKind| match (kind, set.hctx_shared) {
+        (SchedulerKind::None, _) => 0,
+        (_, true) => WORDS_SHARED,
+        (_, false) => {
+            let depth = nr_requests_for(kind, set.queue_depth);
+            depth.div_ceil(1 << shift_for(depth))
+        }
+    };
+    let further = q.further.iter().map(|later| words(later.kind()));
+    further.max().unwrap_or(0)
 }
 
 /// The driver's grant.
@@ -344,6 +396,7 @@ impl<E: Env> BlkMq<E> {
             }
             LockKind::SchedWait => visit.visit(&q.sched[line].wait[queue].queue),
             LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
+            LockKind::Freeze => visit.visit(&q.freeze_wq),
         }
     }
 
@@ -358,7 +411,7 @@ impl<E: Env> BlkMq<E> {
         let queue = id.queue().index();
         let index = match id.kind() {
             LockKind::Elevator => {
-                let first = self.locks.elevator[queue][(at >> NUMBER) as usize];
+                let first = self.queues[queue].elevator_locks[(at >> NUMBER) as usize];
                 first + at % (1 << NUMBER)
             }
             _ => at / WORDS_MAX * self.locks.stride[kind] + at % WORDS_MAX,
@@ -369,10 +422,8 @@ impl<E: Env> BlkMq<E> {
     /// Names of all locks, each once: those of schedulers, then the block layer's own in the order
     /// of their kinds. With them the place of each lock's name, by its dense number. For reports.
     pub fn lock_names(&self) -> (Vec<&'static str>, Vec<u8>) {
-        let facts = self
-            .queues
-            .iter()
-            .filter_map(|q| q.settings.scheduler.facts());
+        let all = self.locks.elevator.iter().flatten();
+        let facts = all.filter_map(|(kind, _)| kind.facts());
         let of_schedulers = facts.flat_map(|facts| facts.locks.iter().map(|lock| lock.name));
         let own = LockKind::ALL.into_iter().skip(1).map(LockKind::name);
         let mut names: Vec<&'static str> = Vec::new();
@@ -403,11 +454,13 @@ impl<E: Env> BlkMq<E> {
         match below.max_by_key(|&(_, first)| first) {
             Some((LockKind::Elevator, first)) => {
                 let at = slot as u32 - first;
-                let starts = &self.locks.elevator[queue];
-                let facts = self.queues[queue].settings.scheduler.facts();
-                let facts = facts.expect("a scheduler's lock is of a scheduler");
-                let number = (0..facts.locks.len()).rfind(|&number| starts[number] <= at);
-                facts.locks[number.expect("the first one has number 0")].name
+                let all = self.locks.elevator[queue].iter();
+                let locks = all.filter_map(|(kind, starts)| Some((kind.facts()?.locks, starts)));
+                // Of those of schedulers that have none the last begins where the next one does.
+                let named = locks.flat_map(|(locks, starts)| locks.iter().zip(starts));
+                let below = named.filter(|&(_, &start)| start <= at);
+                let last = below.max_by_key(|&(_, &start)| start);
+                last.expect("the first one has number 0").0.name
             }
             Some((kind, _)) => kind.name(),
             None => unreachable!("base[0] is not above the slot"),

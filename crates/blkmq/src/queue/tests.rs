@@ -38,6 +38,7 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
         },
         topology: CpuTopology::flat(cpus),
         elevator: scheduler.defaults(250, nr_requests),
+        further: Vec::new(),
         bios: 8,
     }
 }
@@ -108,6 +109,7 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         add(LockKind::Requeue, vec![0]);
         add(LockKind::Queue, vec![0]);
         add(LockKind::Flush, (0..hctxs).collect());
+        add(LockKind::Freeze, vec![0]);
         let set = mq.set_of(queue.id);
         let owner = set.queues.start == queue.id.index();
         if owner {

@@ -3,6 +3,7 @@
 //! Not here: what an entry means (`request.rs`), or who may touch it when.
 
 use super::lines::{Lines, RequestLines};
+use super::usage::Usage;
 use super::{Bio, BioId, CpuId, PAGE_SECTORS, Place, Request, RequestId, Sectors, Status};
 use crate::list::Links;
 use crate::sort::SortNode;
@@ -20,6 +21,8 @@ pub struct RequestPool {
     pub toucher: CpuId,
     /// Cache lines of the entries, and what they have cost.
     pub lines: Lines,
+    /// Who uses the queue.
+    pub usage: Usage,
 }
 
 /// A request, what holds it in lists and trees, and its cache lines. Together, so that one index
@@ -67,6 +70,7 @@ impl RequestPool {
             slots: vec![Slot::default(); requests],
             toucher: CpuId::default(),
             lines: Lines::default(),
+            usage: Usage::default(),
         }
     }
 

@@ -14,6 +14,7 @@ impl Clone for RequestPool {
             slots: self.slots.clone(),
             toucher: self.toucher,
             lines: self.lines.clone(),
+            usage: self.usage,
         }
     }
 
@@ -22,12 +23,16 @@ impl Clone for RequestPool {
         self.free_bios.clone_from(&source.free_bios);
         self.slots.clone_from(&source.slots);
         self.toucher = source.toucher;
+        self.usage = source.usage;
     }
 }
 
 impl PartialEq for RequestPool {
     fn eq(&self, other: &RequestPool) -> bool {
-        self.slots == other.slots && self.bios == other.bios && self.free_bios == other.free_bios
+        self.slots == other.slots
+            && self.bios == other.bios
+            && self.free_bios == other.free_bios
+            && self.usage == other.usage
     }
 }
 
@@ -55,6 +60,8 @@ impl Hash for RequestPool {
         }
         self.bios.hash(state);
         self.free_bios.hash(state);
+        // How many users there are follows from the rest.
+        self.usage.is_frozen().hash(state);
     }
 }
 

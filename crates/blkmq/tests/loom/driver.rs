@@ -106,6 +106,7 @@ impl<E: Env> Machine<E> {
             },
             topology: CpuTopology::flat(2),
             elevator: setup.scheduler.defaults(250, nr_requests),
+            further: Vec::new(),
             bios: 3,
         };
         Machine {

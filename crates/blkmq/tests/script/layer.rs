@@ -342,6 +342,7 @@ impl Values {
             },
             topology: CpuTopology::flat(self.cpus),
             elevator: self.scheduler.defaults(HZ, nr_requests),
+            further: Vec::new(),
             bios: BIOS,
         }
     }

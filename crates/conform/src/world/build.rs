@@ -85,6 +85,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
         },
         topology: CpuTopology::told(queues.collect()),
         elevator,
+        further: Vec::new(),
         bios: size.bios,
     }
 }

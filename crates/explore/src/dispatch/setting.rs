@@ -186,6 +186,7 @@ impl Setting {
                 },
                 topology: CpuTopology::flat(u16::from(self.processes())),
                 elevator: SchedulerSettings::MqDeadline(deadline),
+                further: Vec::new(),
                 bios: requests as usize,
             },
             &mut || 0,

@@ -168,6 +168,7 @@ impl Setting {
             },
             topology: CpuTopology::flat(u16::from(self.hctxs)),
             elevator: scheduler.defaults(HZ, nr_requests),
+            further: Vec::new(),
             bios: usize::from(self.requests),
         };
         let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);

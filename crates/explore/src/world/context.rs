@@ -23,6 +23,8 @@ pub(crate) enum Role {
     Timer(QueueId, u8),
     /// Block softirq: ends requests.
     Completer(u8),
+    /// Writes to queue/scheduler of a queue; `submitted` counts the writes.
+    Writer(QueueId),
 }
 
 /// What it can do next.
@@ -40,6 +42,10 @@ pub(crate) enum Phase {
     Asks(Slot),
     /// Go on once it is woken.
     Parked,
+    /// Go on once nobody is at the scheduler of this queue.
+    Grace(QueueId),
+    /// Exchange the scheduler of this queue for that further one.
+    Exchange(QueueId, u8),
     /// Ask for a budget.
     Budget,
     /// Give one back.
@@ -52,7 +58,8 @@ impl Phase {
     /// What its path wants.
     pub(crate) fn wanted(self) -> Next {
         match self {
-            Phase::Idle | Phase::Ready | Phase::Follows => Next::Step,
+            Phase::Idle | Phase::Ready | Phase::Follows | Phase::Exchange(..) => Next::Step,
+            Phase::Grace(_) => Next::Grace,
             Phase::Wants(lock) => Next::Lock(lock),
             Phase::Tries(lock) => Next::TryLock(lock),
             Phase::Asks(slot) => Next::Submit(slot.rq),
@@ -124,6 +131,8 @@ impl Context {
             Role::Timer(QueueId(0), timer) => format!("timer {timer}"),
             Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),
             Role::Completer(index) => format!("completer {index}"),
+            Role::Writer(QueueId(0)) => "writer".to_owned(),
+            Role::Writer(queue) => format!("writer of queue {queue}"),
         }
     }
 }

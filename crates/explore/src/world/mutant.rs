@@ -4,7 +4,7 @@ use super::{Fixed, World};
 use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
-use blkmq::path::label::{Complete, List, Plug, Run, Submit};
+use blkmq::path::label::{Complete, List, Plug, Run, Submit, Switch};
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, Place, QueueId};
 
@@ -27,10 +27,10 @@ const CONSTANT_ALONE: [Label; 3] = [
 impl Fixed {
     /// The label that has just run touched something that others may change or see.
     pub(super) fn sees_others(&self, label: Label, cpu: &Cpu) -> bool {
-        let stops = self.config.stops != Stops::Never;
+        let stops = self.config.stops != Stops::Never || !self.config.changes.is_empty();
         let constant = !stops && CONSTANT.contains(&label)
             || self.config.tags_alone && CONSTANT_ALONE.contains(&label);
-        cpu.shared_accesses() > 0 && !constant
+        cpu.shared_accesses() > 0 && !constant || self.is_of_usage(label)
     }
 
     fn has(&self, mutant: Mutant) -> bool {
@@ -41,6 +41,8 @@ impl Fixed {
     pub(super) fn drops_call(&self, label: Label) -> bool {
         (self.has(Mutant::NoRecheck) && label == List::Restart.label())
             || (self.has(Mutant::NoRestartRun) && label == Complete::ClearRestart.label())
+            || (self.has(Mutant::NoDrain) && label == Switch::Drain.label())
+            || (self.has(Mutant::NoThawWake) && label == Switch::Unfreeze.label())
     }
 
     pub(super) fn loses_wakes(&self) -> bool {
@@ -79,6 +81,10 @@ impl Fixed {
                     cpu.begin_label();
                     hctx.dispatch_wait.clear(cpu);
                 }
+            }
+            Mutant::NoQuiesce if label == Switch::Quiesce.label() => {
+                cpu.begin_label();
+                mq.queue(QueueId(0)).quiesced.clear(cpu);
             }
             _ => {}
         }

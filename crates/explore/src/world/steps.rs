@@ -4,8 +4,8 @@ use core::ops::ControlFlow;
 
 use super::{Context, Fixed, Outside, Pending, Phase, Ran, Slot, World};
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
-use blkmq::env::{Cpu, Solo};
-use blkmq::path::label::Submit;
+use blkmq::env::{Answer, Cpu, Solo};
+use blkmq::path::label::{Freeze, Submit};
 use blkmq::path::{Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
@@ -114,7 +114,7 @@ impl Driver for Steps<'_> {
             return self.stop(Phase::Ready);
         }
         // set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
-        if label == Submit::WaitAdd.label() {
+        if label == Submit::WaitAdd.label() || label == Freeze::LineUp.label() {
             *self.woken = false;
         }
         self.locked = at.cpu.locks_held() > 0;
@@ -203,6 +203,19 @@ impl Driver for Steps<'_> {
 
     fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Continue(())
+    }
+
+    /// A step of its own, when nobody is at the scheduler.
+    fn grace(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
+        if self.way.take().is_none() {
+            return self.stop(Phase::Grace(queue));
+        }
+        cpu.answer = Answer::GoOn;
+        self.stop(Phase::Ready)
+    }
+
+    fn exchange(&mut self, queue: QueueId, to: usize, _cpu: &mut Cpu) -> Flow<Self> {
+        self.stop(Phase::Exchange(queue, to as u8))
     }
 
     fn park(&mut self, cpu: &mut Cpu) -> Flow<Self> {

@@ -8,6 +8,7 @@ use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::SimTime;
 
 use super::arbiter::{Arbiter, OWNERS};
+use super::change::Writer;
 use super::cpu::{CpuState, LevelState};
 use super::fio::FioTask;
 use super::lines::OuterLines;
@@ -94,6 +95,7 @@ impl Simulator {
             turns: 0,
             begun: false,
             stopping: false,
+            hints,
             replay: None,
         })
     }
@@ -162,6 +164,7 @@ impl Simulator {
         }
         if self.phase == 0 {
             self.start_replay();
+            self.start_changes();
             self.core
                 .events
                 .push(measure_from.max(now), class::TIMER, Event::Measure);
@@ -290,11 +293,12 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         },
         topology: profile.cpu_topology(plan.machine.cpus),
         elevator: queue.scheduler.clone(),
+        further: queue.further.clone(),
         bios: disk.capacity.bios as usize + 64,
     }
 }
 
-/// Threads, their io_uring workers, and one kblockd worker a CPU.
+/// Threads, their io_uring workers, one kblockd worker a CPU, and who changes schedulers.
 fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
     let asleep = |program: Program, allowed: Vec<CpuId>, worker: bool| Task {
         program,
@@ -340,6 +344,10 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
             vec![CpuId(cpu)],
             true,
         ));
+    }
+    if !plan.changes.is_empty() {
+        let allowed = (0..cpus).map(CpuId).collect();
+        tasks.push(asleep(Program::Writer(Writer::default()), allowed, false));
     }
     (tasks, workers)
 }

@@ -6,7 +6,7 @@ mod levels;
 mod spin;
 mod text;
 
-use blkmq::env::{Bit, Count, Solo};
+use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
 use blkmq::rules::RestartRule;
@@ -184,6 +184,12 @@ impl Simulator {
         let disk = self
             .disk_name(queue.id)
             .map_or(String::new(), |name| name + " ");
+        let usage = queue.with_pool(|pool| pool.usage);
+        let frozen = usage.is_frozen().then(|| {
+            let waiting = queue.freeze_wq.inspect(Vec::len);
+            let users = usage.users();
+            format!("{disk}queue is frozen: {users} users are left, {waiting} tasks wait")
+        });
         let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {
             let driver = self.mq.set_of(queue.id).driver_of(HctxId(index as u16));
             let busy = driver.busy_count();
@@ -202,7 +208,7 @@ impl Simulator {
                 )
             })
         });
-        hctxs.collect()
+        frozen.into_iter().chain(hctxs).collect()
     }
 
     /// A scheduler that has requests, with what has_work answers.

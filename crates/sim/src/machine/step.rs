@@ -59,6 +59,8 @@ impl Simulator {
                 Stop::PutBudget(token) => self.put_budget(id, token),
                 Stop::Commit(hctx) => self.commit(id, hctx),
                 Stop::Park => self.sleep_current(id),
+                Stop::Grace => self.grace(id),
+                Stop::Exchange(to) => self.exchange(id, to),
             }
         }
         // Whoever watches the run gets a look, even if no other CPU is ever due.
@@ -180,6 +182,7 @@ impl Simulator {
             Program::Kworker(worker) => self.kworker_turn(id, worker),
             Program::IoWorker(worker) => self.io_worker_turn(id, worker),
             Program::Replay(process) => self.replay_turn(id, task, process),
+            Program::Writer(writer) => self.writer_turn(id, writer),
         };
         self.tasks[task.index()].program = program;
         match turn {

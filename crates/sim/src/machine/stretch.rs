@@ -43,6 +43,10 @@ pub(super) enum Stop {
     Commit(HctxId),
     /// The task sleeps until it is woken for a tag.
     Park,
+    /// synchronize_rcu().
+    Grace,
+    /// The queue's scheduler is exchanged for this further one.
+    Exchange(usize),
 }
 
 impl Simulator {
@@ -492,6 +496,14 @@ impl Driver for Lane<'_> {
     #[inline]
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Break(Stop::Park)
+    }
+
+    fn grace(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::Grace)
+    }
+
+    fn exchange(&mut self, _queue: QueueId, to: usize, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::Exchange(to))
     }
 
     #[inline]

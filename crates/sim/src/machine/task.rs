@@ -11,6 +11,7 @@ use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoContextId};
 use blkmq::time::{Duration, SimTime};
 
+use super::change::Writer;
 use super::cpu::{Level, LevelState, Mode};
 use super::fio::FioTask;
 use super::replay::ReplayTask;
@@ -57,6 +58,8 @@ pub(super) enum Program {
     IoWorker(Box<IoWorker>),
     /// A captured process.
     Replay(Box<ReplayTask>),
+    /// Changes schedulers.
+    Writer(Writer),
 }
 
 /// Whether a task can run.

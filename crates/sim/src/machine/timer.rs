@@ -4,13 +4,13 @@
 //! (`elevator/hook.rs` of blkmq); delays of work items (`work.rs`). Kernel: kernel/time/timer.c,
 //! hrtimer.c.
 
-use blkmq::elevator::{Hook, TimerContext};
+use blkmq::elevator::{Hook, SchedulerKind, SchedulerSettings, TimerContext};
 use blkmq::path::{Frame, HookFrame};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::Duration;
 
-use super::cpu::{Irq, IrqStage};
+use super::cpu::{CpuState, Irq, IrqStage};
 use super::{Event, Of, Simulator, class};
 
 /// A timer.
@@ -30,10 +30,19 @@ impl Timers {
     /// None armed.
     pub(super) fn new<E: blkmq::env::Env>(mq: &BlkMq<E>) -> Timers {
         let of = |queue: &blkmq::queue::RequestQueue<E>| {
-            let facts = queue.settings.scheduler.facts();
-            vec![Timer::default(); facts.map_or(0, |facts| facts.timers.len())]
+            let further = queue.further.iter().map(SchedulerSettings::kind);
+            let kinds = core::iter::once(queue.settings.scheduler).chain(further);
+            let facts = kinds.filter_map(SchedulerKind::facts);
+            vec![Timer::default(); facts.map(|facts| facts.timers.len()).max().unwrap_or(0)]
         };
         Timers(mq.queues.iter().map(of).collect())
+    }
+
+    /// No timer of this queue's scheduler expires any more.
+    pub(super) fn shut_down(&mut self, queue: QueueId) {
+        for timer in &mut self.0[queue.index()] {
+            timer.armed = false;
+        }
     }
 
     fn of(&mut self, queue: QueueId, timer: u8) -> &mut Timer {
@@ -82,6 +91,16 @@ impl Simulator {
         cpu.irqs.push_back(Irq::Timer(queue, timer));
         cpu.interrupted = true;
         self.notice(id);
+    }
+
+    /// An interrupt of a timer of this queue's scheduler is on its way.
+    pub(super) fn timer_interrupts(&self, queue: QueueId) -> bool {
+        let of_queue = |irq: &Irq| matches!(irq, Irq::Timer(of, _) if *of == queue);
+        let comes = |cpu: &CpuState| {
+            let taken = matches!(cpu.irq(), IrqStage::Timer(of, _) if of == queue);
+            taken || cpu.irqs.iter().any(of_queue)
+        };
+        self.cpus.iter().any(comes)
     }
 
     /// In the hard interrupt: the timer's function, or the softirq that will call it.

@@ -37,6 +37,7 @@ impl Simulator {
             Program::Kworker(_) => format!("kworker/{cpu}:1H"),
             Program::IoWorker(_) => format!("iou-wrk {task}"),
             Program::Replay(_) => format!("process {task}"),
+            Program::Writer(_) => format!("writer {task}"),
         }
     }
 

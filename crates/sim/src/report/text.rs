@@ -79,6 +79,9 @@ impl Report {
                 _ => {}
             }
         }
+        for change in &self.changes {
+            writeln!(f, "  change     {change}")?;
+        }
         writeln!(
             f,
             "  machine    {} ({}), {} CPUs, {} Hz, kernel {}",

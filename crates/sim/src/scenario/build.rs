@@ -10,6 +10,7 @@ use crate::plan::{
 };
 use trace::fio::FioJob;
 
+mod changes;
 mod disks;
 mod drivers;
 mod threads;
@@ -63,17 +64,19 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     }));
     let nothing = Device::default();
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
-    let mut disks = Vec::new();
+    let (mut disks, mut drivers) = (Vec::new(), Vec::new());
     for disk in &named.list {
         let driver = drivers::driver(scenario, disk, &machine, &rules)?;
         let asked = Asked::new(scenario, disk)?;
         disks.push(DiskPlan {
             set: disk.set,
             queue: queue(&asked, &driver, rules, machine.hz)?,
-            device: driver.plan,
+            device: driver.plan.clone(),
             capacity: Capacity::default(),
         });
+        drivers.push(driver);
     }
+    let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     let (threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     for (number, disk) in disks.iter_mut().enumerate() {
         disk.capacity = capacity(number as u8, disk, &threads);
@@ -86,6 +89,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         disks,
         threads,
         phases,
+        changes,
         ignored,
     })
 }
@@ -259,6 +263,7 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
     Ok(QueuePlan {
         rules,
         scheduler: iosched,
+        further: Vec::new(),
         nr_requests,
         nr_requests_first: before,
         nomerges,
@@ -309,19 +314,23 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver) -> Result<SchedulerKind> {
         let one = driver.hctxs() == 1 || driver.plan.hctx_shared;
         return Ok(SchedulerKind::default_for(one && !driver.no_sched));
     };
-    let error = |what: String| Err(asked.error("scheduler", what));
+    scheduler_named(name, driver).map_err(|what| asked.error("scheduler", what))
+}
+
+/// The scheduler of this name, if the device can have it.
+fn scheduler_named(name: &str, driver: &Driver) -> std::result::Result<SchedulerKind, String> {
     let all = names_of(|_| true);
     match SchedulerKind::by_name(name) {
         Some(kind) if driver.no_sched && kind != SchedulerKind::None => {
-            error(format!("{name} cannot be set: the device has no_sched"))
+            Err(format!("{name} cannot be set: the device has no_sched"))
         }
         Some(kind) => Ok(kind),
-        None if OF_KERNELS.contains(&name) => error(format!("{name} is not modelled; {all} are")),
+        None if OF_KERNELS.contains(&name) => Err(format!("{name} is not modelled; {all} are")),
         None => {
             let known = SchedulerKind::ALL.iter().copied().map(SchedulerKind::name);
             match trace::fio::nearest(name, known) {
-                Some(near) => error(format!("no scheduler `{name}`; did you mean `{near}`?")),
-                None => error(format!("no scheduler `{name}`; there are {all}")),
+                Some(near) => Err(format!("no scheduler `{name}`; did you mean `{near}`?")),
+                None => Err(format!("no scheduler `{name}`; there are {all}")),
             }
         }
     }

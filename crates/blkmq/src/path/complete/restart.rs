@@ -37,9 +37,9 @@ impl CompletePath {
         match marks {
             None => match q.hctx(self.hctx).restart.test(cpu) {
                 true => self.to(At::ClearRestart),
-                false => self.after_restart(),
+                false => self.after_restart(q, cpu),
             },
-            Some(0) => self.after_restart(),
+            Some(0) => self.after_restart(q, cpu),
             Some(_) if q.settings.rules.restart.rule == RestartRule::SameQueue => {
                 self.to(At::ClearFlag)
             }
@@ -79,7 +79,7 @@ impl CompletePath {
                 }
                 match (any_map || same) && visited.restart.test(cpu) {
                     true => self.to(At::Unmark),
-                    false => self.onward(set, q),
+                    false => self.onward(set, q, cpu),
                 }
             }
             At::Unmark => {
@@ -104,7 +104,7 @@ impl CompletePath {
             _ => match self.sees_work(other, visited, cpu) {
                 None => Next::Step,
                 Some(true) => self.run(set, q, queue, hctx, cpu),
-                Some(false) => self.onward(set, q),
+                Some(false) => self.onward(set, q, cpu),
             },
         }
     }
@@ -143,16 +143,16 @@ impl CompletePath {
             delay: Duration::ZERO,
         });
         match q.settings.rules.restart.rule {
-            RestartRule::SameQueue | RestartRule::WholeSet => self.onward(set, q),
+            RestartRule::SameQueue | RestartRule::WholeSet => self.onward(set, q, cpu),
             _ => {
                 self.scan = Scan::default();
-                self.after_restart()
+                self.after_restart(q, cpu)
             }
         }
     }
 
     /// On to the next hctx, or the end of the walk.
-    fn onward<E: Env>(&mut self, set: &TagSet<E>, q: &RequestQueue<E>) -> Next {
+    fn onward<E: Env>(&mut self, set: &TagSet<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         self.scan.visited += 1;
         let queues = match q.settings.rules.restart.rule {
             RestartRule::SameQueue => 1,
@@ -160,7 +160,7 @@ impl CompletePath {
         };
         if self.scan.visited as usize == queues * q.hctxs.len() {
             self.scan = Scan::default();
-            return self.after_restart();
+            return self.after_restart(q, cpu);
         }
         self.to(At::Visit)
     }

@@ -37,6 +37,7 @@ fn config(hctxs: u16) -> QueueConfig {
         },
         topology: CpuTopology::flat(hctxs),
         elevator: SchedulerKind::None.defaults(250, 1),
+        further: Vec::new(),
         bios: 1,
     }
 }

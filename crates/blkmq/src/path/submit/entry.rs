@@ -7,8 +7,8 @@
 use super::{At, Execute, SubmitPath, split_point};
 use crate::env::{Cpu, Effect, Env, Slab};
 use crate::path::insert::{Inserts, ThenRun};
-use crate::path::{Call, Next, Traced};
-use crate::queue::RequestQueue;
+use crate::path::{Call, Freeze, Next, Traced};
+use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Bio, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
 
@@ -61,6 +61,35 @@ impl SubmitPath {
             });
         }
         true
+    }
+
+    /// bio_queue_enter(): the bio uses the queue from now on. `None` if it may; else what it does
+    /// instead: a frozen queue is waited for, or the bio ends where it may not wait. One that has
+    /// a request allocated ahead is among those whom the freeze waits for.
+    pub(super) fn enter_queue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<Next> {
+        let q = mq.queue(self.queue);
+        let mut pool = q.pool.held(cpu.id);
+        if pool.usage.enter() {
+            self.entered = true;
+            return None;
+        }
+        drop(pool);
+        self.find_frozen(mq, cpu)
+    }
+
+    #[cold]
+    fn find_frozen<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<Next> {
+        let q = mq.queue(self.queue);
+        if self.passthrough.is_none() && self.find_spare(mq, cpu).is_some() {
+            q.pool.held(cpu.id).usage.get(1);
+            self.entered = true;
+            return None;
+        }
+        if q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
+            return Some(self.would_block(q, cpu));
+        }
+        let (queue, what) = (self.queue, Freeze::AwaitThaw);
+        Some(Next::call(cpu, Call::Freeze { queue, what }))
     }
 
     /// Splits a bio that is longer than a request may be: its first part goes on, the rest follows

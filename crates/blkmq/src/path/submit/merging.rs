@@ -38,7 +38,7 @@ impl SubmitPath {
         self.drop_spare(mq, cpu);
         match self.spare {
             Some(_) => self.to(At::Absorbed),
-            None => self.next_part(),
+            None => self.next_part(mq.queue(self.queue), cpu),
         }
     }
 
@@ -63,7 +63,7 @@ impl SubmitPath {
     }
 
     /// The same without taking it.
-    fn find_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> Option<RequestId> {
+    pub(super) fn find_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> Option<RequestId> {
         let rq = cpu.plug.cached.first()?;
         if cpu.plug.queue != self.queue {
             return None;

@@ -46,7 +46,9 @@ impl Simulator {
                 format!("polls {}", hctxs.collect::<Vec<_>>().join(", "))
             }
             Program::Kworker(worker) => worker.describe(),
-            Program::Fio(_) | Program::IoWorker(_) | Program::Replay(_) => "runs".to_owned(),
+            Program::Fio(_) | Program::IoWorker(_) | Program::Replay(_) | Program::Writer(_) => {
+                "runs".to_owned()
+            }
         }
     }
 
@@ -134,6 +136,7 @@ impl Simulator {
                 format!("io_uring's worker of {}", self.who(worker.owner))
             }
             Program::Replay(process) => self.replay_name(process),
+            Program::Writer(_) => "who changes the scheduler".to_owned(),
         }
     }
 }

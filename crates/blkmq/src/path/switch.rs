@@ -1,0 +1,174 @@
+//! A name is written to queue/scheduler of a live queue: freeze, drain, quiesce, exchange, and
+//! back.
+//!
+//! What becomes of the queue is `queue/exchange.rs`. One writer at a time: q->sysfs_lock is not
+//! modelled. Kernel: queue_attr_store() in block/blk-sysfs.c, elevator_switch(),
+//! elevator_disable() in block/elevator.c, blk_mq_freeze_queue(), blk_mq_quiesce_queue() in
+//! block/blk-mq.c (6.1.192, 6.12.117).
+
+use super::freeze::{Freeze, wake_all};
+use super::run::run_one_of_all;
+use super::{Call, Next, labels, lock};
+use crate::env::{Answer, Bit, Cpu, Env, Lock, Slab};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, QueueId};
+use crate::rules::AttributeStore;
+
+labels! {
+    /// Labels of a change of the scheduler.
+    pub enum At in "switch" {
+        /// Is that another scheduler? (v6.12: freeze first, then ask.)
+        Store,
+        /// Nobody comes in any more.
+        Freeze,
+        /// Run this hctx: what waits goes on and ends.
+        Run,
+        /// Wait until the last user has left.
+        Drain,
+        /// Nobody is there.
+        Drained,
+        /// Under queue_lock: runs of hardware queues stay away.
+        Quiesce,
+        /// Wait for those that are under way (synchronize_rcu).
+        Grace,
+        /// Are they over? Then the old scheduler goes and the new one comes.
+        Settled,
+        /// It is there.
+        Exchanged,
+        /// Under queue_lock: runs may come again.
+        Unquiesce,
+        /// Run this hctx, in the background.
+        Restart,
+        /// Whoever waits may come in.
+        Unfreeze,
+        /// They were woken.
+        Thawed,
+    }
+}
+
+/// A change of a queue's scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SwitchPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    /// Which of the queue's further schedulers.
+    to: u8,
+    /// How often it has frozen the queue.
+    freezes: u8,
+    /// The next hctx that is run.
+    hctx: HctxId,
+}
+
+impl SwitchPath {
+    /// To number `to` of `RequestQueue::further`.
+    pub fn new(queue: QueueId, to: u8) -> SwitchPath {
+        SwitchPath {
+            at: At::Store,
+            queue,
+            to,
+            freezes: 0,
+            hctx: HctxId(0),
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        let runs = matches!(at, At::Run | At::Restart);
+        assert!(runs || self.hctx.0 == 0, "{at:?} at another hctx");
+        let without = matches!(at, At::Store | At::Freeze | At::Thawed);
+        assert!(self.freezes > 0 || without, "{at:?} without a freeze");
+        let usage = mq.queue(self.queue).pool.held(cpu.id).usage;
+        assert!(usage.is_frozen() || self.freezes == 0, "{at:?}: it thawed");
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Store => match q.settings.rules.attribute_store {
+                AttributeStore::Plain => self.compare(q),
+                AttributeStore::Frozen => self.step_to(At::Freeze),
+            },
+            At::Freeze => {
+                self.freezes += 1;
+                match q.pool.held(cpu.id).usage.freeze() {
+                    true => self.step_to(At::Run),
+                    false => self.want_queue_lock(At::Quiesce),
+                }
+            }
+            At::Run => self.run(mq, At::Drain, cpu),
+            At::Drain => {
+                self.at = At::Drained;
+                let (queue, what) = (self.queue, Freeze::AwaitLast);
+                Next::call(cpu, Call::Freeze { queue, what })
+            }
+            At::Drained => match q.settings.rules.attribute_store {
+                AttributeStore::Plain => self.want_queue_lock(At::Quiesce),
+                AttributeStore::Frozen => self.compare(q),
+            },
+            At::Quiesce => {
+                q.quiesced.set(cpu);
+                q.queue_lock.release(cpu);
+                self.step_to(At::Grace)
+            }
+            At::Grace => {
+                self.at = At::Settled;
+                Next::Grace
+            }
+            At::Settled => match core::mem::take(&mut cpu.answer) {
+                Answer::GoOn => {
+                    self.at = At::Exchanged;
+                    Next::Exchange(u32::from(self.to))
+                }
+                _ => Next::Grace,
+            },
+            At::Exchanged => self.want_queue_lock(At::Unquiesce),
+            At::Unquiesce => {
+                q.quiesced.clear(cpu);
+                q.queue_lock.release(cpu);
+                self.step_to(At::Restart)
+            }
+            At::Restart => self.run(mq, At::Unfreeze, cpu),
+            At::Unfreeze => {
+                self.freezes -= 1;
+                if !q.pool.held(cpu.id).usage.unfreeze() {
+                    return Next::Step;
+                }
+                self.at = At::Thawed;
+                wake_all(cpu, self.queue)
+            }
+            At::Thawed => Next::Done,
+        }
+    }
+
+    /// Only another scheduler than the queue has is a change.
+    fn compare<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        let same = q.settings.scheduler == q.further[usize::from(self.to)].kind();
+        match (same, self.freezes) {
+            (true, 0) => Next::Done,
+            (true, _) => self.step_to(At::Unfreeze),
+            (false, _) => self.step_to(At::Freeze),
+        }
+    }
+
+    /// blk_mq_run_hw_queues(): one hctx a label.
+    fn run<E: Env>(&mut self, mq: &BlkMq<E>, behind: At, cpu: &mut Cpu) -> Next {
+        let hctx = self.hctx;
+        if usize::from(hctx.0) == mq.queue(self.queue).hctxs.len() {
+            self.hctx = HctxId(0);
+            return self.step_to(behind);
+        }
+        self.hctx.0 += 1;
+        run_one_of_all(mq, self.queue, hctx, behind == At::Unfreeze, cpu)
+    }
+
+    fn step_to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn want_queue_lock(&mut self, at: At) -> Next {
+        self.at = at;
+        lock(self.queue, LockKind::Queue, 0)
+    }
+}

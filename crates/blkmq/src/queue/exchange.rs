@@ -1,0 +1,110 @@
+//! The scheduler of a queue that nobody uses is exchanged for another one.
+//!
+//! Who makes sure that nobody does is `path/switch.rs`. Room for all schedulers that a queue may
+//! have (slots, numbers of locks) is made with the queue.
+//! Kernel: blk_mq_exit_sched(), blk_mq_init_sched() in block/blk-mq-sched.c (6.1.192, 6.12.117).
+
+use super::{BlkMq, QueueSettings, RequestQueue};
+use crate::elevator::{Elevator, SchedulerKind, SchedulerSettings};
+use crate::env::{Bit, Env};
+use crate::request::QueueId;
+use crate::sbitmap::Sbitmap;
+use crate::tags::TagSet;
+
+/// Most requests of a queue by default (BLKDEV_DEFAULT_RQ).
+const DEFAULT_RQ: u32 = 128;
+/// Most scheduler tags (MAX_SCHED_RQ).
+const MAX_SCHED_RQ: u32 = 2048;
+
+/// What queue/nr_requests is after a change to this scheduler, on a set of this depth
+/// (blk_mq_init_sched()).
+pub fn nr_requests_for(scheduler: SchedulerKind, queue_depth: u32) -> u32 {
+    match scheduler {
+        SchedulerKind::None => queue_depth,
+        _ => 2 * queue_depth.min(DEFAULT_RQ),
+    }
+}
+
+/// Scheduler tags of a queue with these settings: one map an hctx, or one in all, or none.
+pub(super) fn sched_tags<E: Env>(
+    settings: &QueueSettings,
+    set: &TagSet<E>,
+    cpus: usize,
+    waiters: usize,
+    hint: &mut dyn FnMut() -> u32,
+) -> Vec<Sbitmap<E>> {
+    // A map that all hctxs share has room for every value of nr_requests; others are made
+    // anew when it grows.
+    let made_for = match set.hctx_shared {
+        true => settings.nr_requests.max(MAX_SCHED_RQ),
+        false => settings.nr_requests.max(settings.nr_requests_first),
+    };
+    let rule = settings.rules.shallow_depth;
+    let facts = settings.scheduler.facts();
+    let shallow = facts.and_then(|facts| facts.min_shallow_depth);
+    let mut one = || {
+        let mut map = Sbitmap::new(made_for, cpus, rule, shallow, waiters, &mut *hint);
+        map.follow(&settings.rules);
+        map.shrink(settings.nr_requests, shallow);
+        map
+    };
+    let count = match settings.scheduler {
+        SchedulerKind::None => 0,
+        _ => set.driver.len(),
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+impl<E: Env> BlkMq<E> {
+    /// elevator_switch(), once nobody uses the queue: scheduler tags and scheduler are made anew,
+    /// as number `to` of the queue's further ones, with its defaults. `hint` draws first
+    /// allocation hints.
+    ///
+    /// # Panics
+    /// If the queue is not frozen, not quiesced, or somebody or something is left in it.
+    pub fn exchange(&mut self, queue: QueueId, to: usize, hint: &mut dyn FnMut() -> u32) {
+        let set = &self.sets[self.queues[queue.index()].set.index()];
+        let q = &mut self.queues[queue.index()];
+        q.check_unused();
+        let chosen = q.further[to].clone();
+        let settings = &mut q.settings;
+        settings.scheduler = chosen.kind();
+        settings.nr_requests = nr_requests_for(chosen.kind(), set.queue_depth);
+        settings.nr_requests_first = settings.nr_requests;
+        let cpus = q.ctxs.len();
+        q.sched = sched_tags(settings, set, cpus, q.waiters, hint);
+        q.elevator = Elevator::new(&chosen, &settings.rules);
+        q.elevator_locks = self.locks.of_elevator(queue, chosen.kind());
+    }
+}
+
+impl<E: Env> RequestQueue<E> {
+    /// Nobody uses the queue, nobody will, and nothing is left in the old scheduler.
+    fn check_unused(&self) {
+        let usage = self.with_pool(|pool| pool.usage);
+        assert!(usage.is_frozen(), "the queue is not frozen");
+        assert_eq!(usage.users(), 0, "somebody uses the queue");
+        assert!(self.quiesced.peek(), "the queue is not quiesced");
+        assert!(self.elevator.is_free(), "somebody has the scheduler's lock");
+        let work = self.elevator.work().is_some_and(Bit::peek);
+        assert!(!work, "the scheduler has requests");
+        for map in &self.sched {
+            assert_eq!(map.busy_count(), 0, "scheduler tags are taken");
+        }
+    }
+
+    /// All schedulers that it may have, that of the beginning first.
+    pub(super) fn schedulers(&self) -> Vec<(SchedulerKind, Elevator<E>)> {
+        let of = |settings: &SchedulerSettings| {
+            let elevator = Elevator::new(settings, &self.settings.rules);
+            (settings.kind(), elevator)
+        };
+        let mut all: Vec<(SchedulerKind, Elevator<E>)> = Vec::new();
+        for settings in core::iter::once(&self.first).chain(&self.further) {
+            if all.iter().all(|(kind, _)| *kind != settings.kind()) {
+                all.push(of(settings));
+            }
+        }
+        all
+    }
+}

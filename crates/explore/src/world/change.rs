@@ -1,0 +1,59 @@
+//! A change of the scheduler: whom it waits for, and what must not be under way.
+
+use super::{Fixed, World};
+use crate::config::Mutant;
+use blkmq::path::label::{Freeze, Submit, Switch};
+use blkmq::path::{Frame, Label};
+use blkmq::request::QueueId;
+
+/// Labels that look at who uses the queue, or change it, and at nothing else that is shared.
+const OF_USAGE: [Label; 5] = [
+    Submit::Enter.label(),
+    Freeze::Enter.label(),
+    Freeze::Look.label(),
+    Switch::Freeze.label(),
+    Switch::Unfreeze.label(),
+];
+
+impl Fixed {
+    /// The label has touched what a change of the scheduler depends on.
+    pub(super) fn is_of_usage(&self, label: Label) -> bool {
+        !self.config.changes.is_empty() && OF_USAGE.contains(&label)
+    }
+
+    pub(super) fn skips_grace(&self) -> bool {
+        self.config.mutant == Some(Mutant::NoGrace)
+    }
+}
+
+impl World {
+    fn frames_of(&self, queue: QueueId) -> impl Iterator<Item = (usize, &Frame)> {
+        let contexts = self.contexts.iter().enumerate();
+        let frames = contexts
+            .flat_map(|(index, context)| context.stack.frames().iter().map(move |f| (index, f)));
+        frames.filter(move |(_, frame)| frame.queue() == queue)
+    }
+
+    /// Another context than this is where the scheduler must stay what it is.
+    pub(super) fn is_read(&self, but: usize, queue: QueueId) -> bool {
+        let mut frames = self.frames_of(queue);
+        frames.any(|(index, frame)| index != but && frame.reads_scheduler())
+    }
+
+    /// A hook or a timer's function is under way: timers are shut down before an exchange.
+    pub(super) fn has_hook(&self, queue: QueueId) -> bool {
+        let mut frames = self.frames_of(queue);
+        frames.any(|(_, frame)| matches!(frame, Frame::Hook(_)))
+    }
+
+    /// The scheduler goes and another one comes.
+    ///
+    /// # Panics
+    /// If anybody is at it.
+    pub(super) fn exchange(&mut self, index: usize, queue: QueueId, to: usize) {
+        let read = self.is_read(index, queue);
+        assert!(!read, "the scheduler goes while somebody looks at it");
+        self.mq.exchange(queue, to, &mut || 0);
+        self.outside.timers = 0;
+    }
+}

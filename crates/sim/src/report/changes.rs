@@ -1,0 +1,63 @@
+//! Changes of schedulers while a run went on: when each was asked for, and how long it took.
+
+use core::fmt;
+
+use serde::Serialize;
+
+use crate::plan::Plan;
+use crate::recorder::Recorder;
+
+/// A write to queue/scheduler.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct ChangeReport {
+    /// Name of the device.
+    pub device: String,
+    /// What was written.
+    pub scheduler: &'static str,
+    /// When it was to be, ns from the start of the run.
+    pub at_ns: u64,
+    /// When it began, ns; nothing if the run ended before.
+    pub begun_ns: Option<u64>,
+    /// How long it took until the queue took I/O again, ns; nothing if the run ended before.
+    pub took_ns: Option<u64>,
+}
+
+impl ChangeReport {
+    /// All of a run, in order of time.
+    pub(super) fn all(plan: &Plan, recorder: &Recorder) -> Vec<ChangeReport> {
+        let pairs = plan.changes.iter().zip(&recorder.changes);
+        let one = pairs.map(|(change, times)| {
+            let took = times.begun.zip(times.ended);
+            ChangeReport {
+                device: plan.disks[change.disk.index()].device.name.clone(),
+                scheduler: change.scheduler.name(),
+                at_ns: change.at.0,
+                begun_ns: times.begun.map(|begun| begun.0),
+                took_ns: took.map(|(begun, ended)| ended.since(begun).0),
+            }
+        });
+        one.collect()
+    }
+}
+
+impl fmt::Display for ChangeReport {
+    #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        write!(f, "{} to {}", self.device, self.scheduler)?;
+        match (self.begun_ns, self.took_ns) {
+            (Some(begun), Some(took)) => {
+                let ms = took as f64 / 1e6;
+                write!(f, " at {:.6} s, took {ms:.3} ms", seconds(begun))
+            }
+            (Some(begun), None) => {
+                write!(
+                    f,
+                    " at {:.6} s, not over when the run ended",
+                    seconds(begun)
+                )
+            }
+            (None, _) => write!(f, " at {:.6} s: the run ended before", seconds(self.at_ns)),
+        }
+    }
+}
