@@ -20,21 +20,16 @@ use trace::capture::CaptureDir;
 use super::Error;
 use super::event::{self, Event, Kind};
 use super::follow::{Follow, State};
-use super::setup::{Scheduler, Setup};
+use super::kept::Kept;
+use super::setup::Setup;
 use super::stream::Stream;
 use super::verdict::{Judge, Unjudged};
 use super::world::{Goal, Stop};
 
-/// States that are kept to go back to, at most.
-const KEPT_MOST: usize = 64;
-
 /// Compares every call of every device.
 pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Result<(), Error> {
     let capture = super::name_of(dir);
-    if setups
-        .iter()
-        .any(|setup| setup.scheduler == Scheduler::None)
-    {
+    if setups.iter().any(|setup| !setup.has_scheduler()) {
         let what = "scheduler none makes no dispatch calls; compare with mode records".to_owned();
         return Err(Error::Unfit { capture, what });
     }
@@ -83,13 +78,6 @@ enum Plan {
     Imposed,
 }
 
-/// A state and the event that comes next.
-#[derive(Debug)]
-struct Kept {
-    next: usize,
-    state: State,
-}
-
 #[derive(Debug)]
 struct Calls<'a> {
     follow: Follow<'a>,
@@ -99,9 +87,7 @@ struct Calls<'a> {
     plans: BTreeMap<usize, Plan>,
     /// Decisions that were made before their return: the request's shape agrees.
     early: BTreeMap<usize, bool>,
-    kept: Vec<Kept>,
-    /// Events between two states that are kept.
-    stride: usize,
+    kept: Kept,
     /// Calls that have not returned.
     open: BTreeSet<usize>,
     /// Turns given so far.
@@ -110,20 +96,15 @@ struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     fn new(stream: &'a Stream, setups: &'a [Setup]) -> Calls<'a> {
-        let slots: u32 = setups
-            .iter()
-            .map(|setup| setup.nr_requests * setup.hctxs.len() as u32)
-            .sum();
         Calls {
             follow: Follow::new(stream, setups, true),
             stream,
             setups,
             plans: BTreeMap::new(),
             early: BTreeMap::new(),
-            kept: Vec::new(),
+            kept: Kept::new(setups),
             open: BTreeSet::new(),
             turns: 0,
-            stride: (slots as usize / 32).max(8),
         }
     }
 
@@ -136,7 +117,8 @@ impl<'a> Calls<'a> {
             let queue = self.stream.queue[index];
             let device = &self.setups[queue.index()].device;
             let start = *starts.entry(queue).or_insert(event.time);
-            self.keep(&state, index);
+            let oldest = self.open.first().copied().unwrap_or(index);
+            self.kept.keep(&state, index, oldest);
             match (event.kind, self.stream.other_end[index]) {
                 (Kind::Ask { .. }, Some(_)) => {
                     self.open.insert(index);
@@ -163,32 +145,6 @@ impl<'a> Calls<'a> {
             told = told.max(index);
         }
         Ok(())
-    }
-
-    /// Keeps a state now and then, as far back as a call that is under way may want.
-    fn keep(&mut self, state: &State, index: usize) {
-        if self
-            .kept
-            .last()
-            .is_some_and(|kept| index < kept.next + self.stride)
-        {
-            return;
-        }
-        if self.kept.len() == KEPT_MOST {
-            let oldest = self.open.first().copied().unwrap_or(index);
-            let needed = self.kept.iter().rposition(|kept| kept.next <= oldest);
-            self.kept.drain(..needed.unwrap_or(0));
-        }
-        if self.kept.len() == KEPT_MOST {
-            // A call that is under way for long: the first, and every second.
-            let mut number = 0;
-            self.kept.retain(|_| {
-                number += 1;
-                number % 2 == 1
-            });
-        }
-        let state = state.clone();
-        self.kept.push(Kept { next: index, state });
     }
 
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
@@ -288,9 +244,9 @@ impl<'a> Calls<'a> {
             .world
             .place(task, event.cpu, time, self.follow.hint(index));
         self.count(state, queue, read.uncounted, -1);
-        let before = in_hand(state, task);
+        let before = Follow::in_hand(state, task);
         state.world.decide(task, Goal::Run);
-        let chosen = in_hand(state, task).filter(|&rq| Some(rq) != before);
+        let chosen = Follow::in_hand(state, task).filter(|&rq| Some(rq) != before);
         self.count(state, queue, read.uncounted, 1);
         self.is_kernels(state, index, chosen)
     }
@@ -359,7 +315,7 @@ impl<'a> Calls<'a> {
         }
         let entered = self.stream.other_end[index].is_some();
         self.plans.insert(index, Plan::Imposed);
-        let (mut before, from) = self.state_before(index);
+        let (mut before, from) = self.kept.before(index);
         for event in from..index {
             // It went well the first time.
             let went = self.replayed(&mut before, event);
@@ -378,13 +334,6 @@ impl<'a> Calls<'a> {
         before
     }
 
-    /// The latest state that is kept from before an event.
-    fn state_before(&self, index: usize) -> (State, usize) {
-        let kept = self.kept.iter().rev().find(|kept| kept.next <= index);
-        let kept = kept.or(self.kept.first()).expect("the first state is kept");
-        (kept.state.clone(), kept.next)
-    }
-
     /// Takes an event again, with the decisions that are planned before it.
     fn replayed(&mut self, state: &mut State, index: usize) -> Option<()> {
         // A call that is decided before an event returns behind it.
@@ -398,24 +347,16 @@ impl<'a> Calls<'a> {
             .collect();
         due.sort_unstable_by_key(|&(turn, ..)| turn);
         for (_, answer, read) in due {
-            let agrees = self.decide(state, answer, read);
-            self.early.insert(answer, agrees);
-            if !agrees {
+            // What a way that is only tried finds must not be remembered.
+            if !self.decide(state, answer, read) {
                 return None;
             }
+            self.early.insert(answer, true);
             // Until its return it stands behind the decision.
         }
         match self.step(state, index) {
             Ok(true) => Some(()),
             _ => None,
         }
-    }
-}
-
-/// The request that a run has picked last.
-fn in_hand(state: &State, task: usize) -> Option<RequestId> {
-    match state.world.actors[task].stack.last() {
-        Some(Frame::Run(run)) => run.picked_in_hand(),
-        _ => None,
     }
 }

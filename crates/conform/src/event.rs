@@ -13,7 +13,6 @@ use trace::capture::CaptureDir;
 use trace::ftrace::{self, DeviceNumber, IoPriority, Probe, Record};
 
 use super::Error;
-use super::ledger::LONGEST;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +75,9 @@ impl fmt::Display for Place {
         }
     }
 }
+
+/// Sectors of the longest request: the kernel counts its bytes in 32 bits.
+pub(super) const LONGEST: u32 = u32::MAX >> 9;
 
 /// Ticks beyond this are no count since the start of a machine.
 const TICKS_MOST: u64 = 1 << 60;
@@ -482,6 +484,11 @@ pub(super) fn first_record(dir: &CaptureDir, device: &str) -> Result<blktrace::E
         let what = format!("the trace of {device} has no events");
         Error::Trace(trace::Error::input(&dir.path, what))
     })
+}
+
+/// Nothing happened on a device that was traced.
+pub(super) fn is_idle(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
+    Ok(reader_of(dir, device)?.next()?.is_none())
 }
 
 /// Device number of a device, from its first record.

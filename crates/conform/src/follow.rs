@@ -8,6 +8,9 @@
 mod arrive;
 mod device;
 mod impose;
+mod unseen;
+
+pub(super) use device::Found;
 
 use std::collections::BTreeMap;
 
@@ -45,12 +48,20 @@ pub(super) struct State {
     pub(super) late: BTreeMap<u16, usize>,
     /// Levels of requests whose end the scheduler is told next, by CPU.
     pub(super) finishing: BTreeMap<u16, usize>,
+    /// The clock is read so many nanoseconds beside the record.
+    pub(super) reads_beside: i64,
+    /// Of a D whose request waits for its turn: its task has begun no run of its own.
+    pub(super) not_begun: bool,
+    /// A run that shows nowhere has found something to do.
+    pub(super) ran_unseen: bool,
     /// Latest tick seen.
     pub(super) now: Jiffies,
     /// Requests that the scheduler gave out and no path holds.
     pub(super) loose: Vec<(QueueId, RequestId)>,
     /// Requests that have completed while a path has them still to offer.
     pub(super) ended_ahead: Vec<(QueueId, RequestId)>,
+    /// Requests that have completed before their D.
+    pub(super) early: Vec<(QueueId, RequestId)>,
     /// What could not be shown, by kind.
     pub(super) notes: Vec<&'static str>,
     /// Devices whose two sides may hold different requests.
@@ -78,8 +89,9 @@ impl<'a> Follow<'a> {
     /// Everything idle.
     pub(super) fn first(&self) -> State {
         let size = Size {
-            // Tasks, completions of each CPU, one for what is imposed, runs of tasks that wait.
-            actors: 2 * self.stream.tasks + self.stream.cpus + 1,
+            // Tasks, completions of each CPU, one for what is imposed, runs of tasks that wait, one
+            // for runs that show nowhere, decisions that show later.
+            actors: self.ahead().end,
             bios: bios_at_once(&self.stream.events),
         };
         let world = World::new(self.setups, self.calls, size);
@@ -90,9 +102,13 @@ impl<'a> Follow<'a> {
             arriving: BTreeMap::new(),
             late: BTreeMap::new(),
             finishing: BTreeMap::new(),
+            reads_beside: 0,
+            not_begun: false,
+            ran_unseen: false,
             now: self.stream.first_tick,
             loose: Vec::new(),
             ended_ahead: Vec::new(),
+            early: Vec::new(),
             notes: Vec::new(),
             differs: vec![false; self.setups.len()],
         }
@@ -111,6 +127,17 @@ impl<'a> Follow<'a> {
     /// Who runs hardware queues for a task that is in the middle of something else.
     fn runner(&self, task: usize) -> usize {
         self.scratch() + 1 + task
+    }
+
+    /// Who runs hardware queues unseen.
+    fn worker(&self) -> usize {
+        2 * self.stream.tasks + self.stream.cpus + 1
+    }
+
+    /// Who holds what was decided ahead.
+    fn ahead(&self) -> core::ops::Range<usize> {
+        let first = self.worker() + 1;
+        first..first + 2 * self.stream.cpus
     }
 
     /// Who hands over requests for a task: itself, or its runner while that has something to do.
@@ -139,7 +166,10 @@ impl<'a> Follow<'a> {
                 self.time_of(at)
             }
             (true, _) => self.time_of(state.now),
-            (false, _) => World::time_of(TICKS_BEFORE + event.time.jiffies(hz), hz),
+            (false, _) => {
+                let read = SimTime(event.time.0.saturating_add_signed(state.reads_beside));
+                World::time_of(TICKS_BEFORE + read.jiffies(hz), hz)
+            }
         }
     }
 
@@ -255,6 +285,14 @@ impl<'a> Follow<'a> {
         world.actors[actor].forget_wish();
     }
 
+    /// The request that the run of an actor has picked last.
+    pub(super) fn in_hand(state: &State, actor: usize) -> Option<RequestId> {
+        match state.world.actors[actor].stack.last() {
+            Some(Frame::Run(run)) => run.picked_in_hand(),
+            _ => None,
+        }
+    }
+
     /// Everything that an actor has begun comes to its end, unseen.
     pub(super) fn finish(state: &mut State, actor: usize) -> bool {
         for _ in 0..STOPS_MOST {
@@ -344,9 +382,7 @@ impl<'a> Follow<'a> {
 
     /// A run of this hctx begins.
     pub(super) fn begin_run(state: &mut State, actor: usize, queue: QueueId, hctx: HctxId) {
-        let pending = &mut state.world.outside.run_work[queue.index()];
-        if let Some(pending) = pending.get_mut(usize::from(hctx.0)) {
-            *pending = false;
+        if state.world.outside.take_work(queue, hctx) {
             let path = RunPath::work(queue, hctx);
             state.world.begin(actor, Frame::Run(path));
         }

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blkmq::request::{Direction, IoPrio, Op, OpFlags, Sector, Sectors};
 
-use super::event::Event;
-use super::ledger::{LONGEST, letter};
+use super::event::{Event, LONGEST};
 
 /// Where the kernel has a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,10 +224,9 @@ impl Kernel {
     }
 
     /// C of a bare flush, which never goes to the device itself.
-    pub(super) fn end_bare(&mut self, event: &Event) {
-        if let Some(id) = self.fresh(event) {
-            self.remove(id);
-        }
+    pub(super) fn end_bare(&mut self, event: &Event) -> bool {
+        let bare = self.fresh(event);
+        bare.and_then(|id| self.remove(id)).is_some()
     }
 
     /// What is in the scheduler or in software queues, oldest first.
@@ -263,4 +261,15 @@ impl Kernel {
 
 fn own(id: u64, entry: &Entry, event: &Event) -> (u64, Where, bool) {
     (id, entry.at, entry.pid == event.pid)
+}
+
+/// Letter of an operation in a choice: as in the scripts of mq-deadline.
+pub(super) fn letter(op: Op) -> char {
+    match op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Flush => 'F',
+        Op::Discard => 'D',
+        Op::WriteZeroes => 'Z',
+    }
 }

@@ -9,32 +9,25 @@
 #![forbid(unsafe_code)]
 
 mod calls;
-mod desk;
 mod event;
-mod flushes;
 mod follow;
+mod kept;
 mod kernel;
-mod layer;
-mod ledger;
-mod model;
-mod none;
-mod plugs;
 mod priority;
 mod records;
-mod replay;
-mod search;
 mod setup;
 mod stream;
 mod verdict;
 mod world;
 
+use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 
 pub use event::Place;
 pub use verdict::{Divergence, Verdict};
 
-use setup::{Scheduler, Setup};
+use setup::Setup;
 use verdict::Judge;
 
 /// What counts as a dispatch, and which part of a capture is looked at.
@@ -82,7 +75,10 @@ pub enum Error {
     #[error(transparent)]
     Trace(#[from] trace::Error),
     /// The capture's scheduler has no reference here.
-    #[error("{device}: scheduler {scheduler} is not modelled yet; none and mq-deadline are")]
+    #[error(
+        "{device}: scheduler {scheduler} is not modelled yet; {} are",
+        known_schedulers()
+    )]
     NotModelled {
         /// Device.
         device: String,
@@ -129,6 +125,12 @@ pub enum Error {
     },
 }
 
+fn known_schedulers() -> String {
+    let name = |kind: &SchedulerKind| kind.facts().map_or("none", |facts| facts.name);
+    let names: Vec<&str> = SchedulerKind::ALL.iter().map(name).collect();
+    names.join(", ")
+}
+
 fn known_rules() -> String {
     Rules::PRESETS.map(|rules| rules.name).join(", ")
 }
@@ -144,6 +146,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
             .map(|device| device.name.clone())
             .collect(),
     };
+    let devices = without_idle(dir, devices)?;
     let hz = setup::hz_of(dir)?;
     let mut setups = Vec::new();
     for device in &devices {
@@ -175,28 +178,30 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
                 priority::fill(dir, &setup.device, &mut events)?;
                 traces.push(events);
             }
-            let (mut scheduled, mut of_scheduled) = (Vec::new(), Vec::new());
-            for (setup, events) in setups.into_iter().zip(traces) {
-                if setup.scheduler == Scheduler::None {
-                    none::judge(&capture, &setup, &events.list, &mut judge)?;
-                } else {
-                    scheduled.push(setup);
-                    of_scheduled.push(events);
-                }
-            }
-            records::judge(&capture, &scheduled, &of_scheduled, &mut judge)?;
+            records::judge(&capture, &setups, &traces, &mut judge)?;
         }
     }
     Ok(judge.verdict())
 }
 
+/// Of several devices those with records, if there are any.
+fn without_idle(dir: &CaptureDir, devices: Vec<String>) -> Result<Vec<String>, Error> {
+    if devices.len() < 2 {
+        return Ok(devices);
+    }
+    let mut busy = Vec::new();
+    for device in &devices {
+        if !event::is_idle(dir, device)? {
+            busy.push(device.clone());
+        }
+    }
+    Ok(if busy.is_empty() { devices } else { busy })
+}
+
 /// The mode for a capture of which nobody named one, and why. Calls tell the scheduler's decisions
 /// one by one, with what each CPU was doing; records only what came of them.
 fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str), Error> {
-    if setups
-        .iter()
-        .any(|setup| setup.scheduler == Scheduler::None)
-    {
+    if setups.iter().any(|setup| !setup.has_scheduler()) {
         return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
     }
     if !dir.files.contains_key("ftrace.txt") {

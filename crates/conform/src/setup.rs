@@ -2,8 +2,7 @@
 //!
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
-use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::elevator::{Attribute, Attributes};
+use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use trace::capture::CaptureDir;
 use trace::ftrace::{self, Probe};
@@ -11,7 +10,7 @@ use trace::meta::Meta;
 use trace::queue_txt::DeviceQueue;
 
 use super::Error;
-use super::ledger::LONGEST;
+use super::event::LONGEST;
 
 /// Ticks a second where the capture tells nothing: Debian's and most distributions'.
 const HZ: u32 = 250;
@@ -19,13 +18,6 @@ const HZ: u32 = 250;
 const HZ_KNOWN: [u32; 4] = [100, 250, 300, 1000];
 /// Ticks between two probes that tell HZ well enough.
 const TICKS_ENOUGH: u64 = 20;
-
-/// Schedulers that have a reference here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheduler {
-    None,
-    MqDeadline,
-}
 
 /// A hardware queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +46,8 @@ pub(super) struct Setup {
     /// Ticks a second.
     pub(super) hz: u32,
     pub(super) rules: Rules,
-    pub(super) scheduler: Scheduler,
-    pub(super) deadline: MqDeadlineSettings,
+    /// The scheduler with its attributes.
+    pub(super) scheduler: SchedulerSettings,
     pub(super) limits: QueueLimits,
     pub(super) nomerges: NoMerges,
     pub(super) nr_requests: u32,
@@ -85,18 +77,12 @@ impl Setup {
             Some(rules) => rules,
             None => rules_of(&dir.meta)?,
         };
-        let scheduler = match queue.scheduler()? {
-            "none" => Scheduler::None,
-            "mq-deadline" => Scheduler::MqDeadline,
-            other => {
-                return Err(Error::NotModelled {
-                    device: device.to_owned(),
-                    scheduler: other.to_owned(),
-                });
-            }
-        };
         let nr_requests = positive(queue, "nr_requests")?;
-        let module = dir.meta.device.module.as_str();
+        // The module is the driver of what stands below.
+        let module = match device.starts_with("dm-") {
+            true => "dm-mod",
+            false => dir.meta.device.module.as_str(),
+        };
         let [scsi, nvme, null_blk] = ["scsi_debug", "nvme", "null_blk"].map(|name| module == name);
         let parameter = |name: &str| -> Option<u32> {
             let text = dir.meta.device.parameters.get(name)?;
@@ -105,8 +91,7 @@ impl Setup {
         Ok(Setup {
             device: device.to_owned(),
             hz,
-            scheduler,
-            deadline: deadline_settings(queue, nr_requests, hz)?,
+            scheduler: scheduler(queue, nr_requests, hz)?,
             limits: limits(queue)?,
             nomerges: match queue.number("nomerges")? {
                 0 => NoMerges::All,
@@ -132,6 +117,19 @@ impl Setup {
             }),
             rules,
         })
+    }
+
+    /// Name of the scheduler.
+    pub(super) fn scheduler_name(&self) -> &'static str {
+        self.scheduler
+            .kind()
+            .facts()
+            .map_or("none", |facts| facts.name)
+    }
+
+    /// A scheduler decides what goes next.
+    pub(super) fn has_scheduler(&self) -> bool {
+        self.scheduler != SchedulerSettings::None
     }
 
     /// The hardware queue of a CPU. A CPU nobody names goes to the first.
@@ -209,14 +207,20 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
     })
 }
 
-/// Tunables as sysfs showed them; one that this kernel does not have keeps its default.
-fn deadline_settings(
-    queue: &DeviceQueue,
-    nr_requests: u32,
-    hz: u32,
-) -> Result<MqDeadlineSettings, Error> {
-    let mut settings = MqDeadlineSettings::defaults(hz, nr_requests);
-    for Attribute { name, .. } in MqDeadlineSettings::TABLE {
+/// The scheduler, with attributes as sysfs showed them; one that this kernel does not have keeps
+/// its default.
+fn scheduler(queue: &DeviceQueue, nr_requests: u32, hz: u32) -> Result<SchedulerSettings, Error> {
+    let name = queue.scheduler()?;
+    let kinds = SchedulerKind::ALL.iter();
+    let named = |kind: &&SchedulerKind| kind.facts().map_or("none", |facts| facts.name) == name;
+    let Some(kind) = kinds.copied().find(|kind| named(&kind)) else {
+        return Err(Error::NotModelled {
+            device: queue.name.clone(),
+            scheduler: name.to_owned(),
+        });
+    };
+    let mut settings = kind.defaults(hz, nr_requests);
+    for (name, _) in kind.attributes() {
         let Some(value) = queue.tunable(name)? else {
             continue;
         };

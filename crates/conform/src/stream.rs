@@ -27,6 +27,16 @@ pub(super) struct Stream {
     pub(super) other_end: Vec<Option<usize>>,
     /// Of a C: the next event of its CPU is the scheduler's finish hook.
     pub(super) finish_follows: Vec<bool>,
+    /// Of a task: how many requests it announces to a plug, whose tags are then taken together.
+    /// That is not recorded. But io_uring does so, whose bios must not wait: as many as it ever
+    /// submits at once.
+    pub(super) announces: Vec<u16>,
+    /// Of a Q: the bio must not wait for a tag, and there was none.
+    pub(super) would_block: Vec<bool>,
+    /// Of a Q: there was no tag, and its task waited; the G that ended that.
+    pub(super) waited: Vec<Option<usize>>,
+    /// Of a D: its task waits for a tag, and ran the queue meanwhile.
+    pub(super) while_waiting: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
     /// The last answer of which there is a D.
@@ -46,6 +56,9 @@ impl Stream {
             issue: vec![None; events.len()],
             other_end: vec![None; events.len()],
             finish_follows: vec![false; events.len()],
+            would_block: vec![false; events.len()],
+            waited: vec![None; events.len()],
+            while_waiting: vec![false; events.len()],
             ioprio: vec![None; events.len()],
             cpus: events
                 .iter()
@@ -57,6 +70,8 @@ impl Stream {
             ..Stream::default()
         };
         stream.number_tasks();
+        stream.find_refused();
+        stream.find_waiting();
         stream.join_calls();
         stream.join_priorities();
         let ticks = stream.events.iter().filter_map(|event| match event.kind {
@@ -87,6 +102,80 @@ impl Stream {
             }
         }
         self.tasks = known.len();
+    }
+
+    /// A bio that must not wait (NOWAIT) ends in the hands of its task, with an error.
+    fn find_refused(&mut self) {
+        let mut last: Vec<Option<usize>> = vec![None; self.tasks];
+        let (mut at_once, mut most) = (vec![0; self.tasks], vec![1; self.tasks]);
+        self.announces = vec![1; self.tasks];
+        for (index, event) in self.events.iter().enumerate() {
+            let task = self.task[index];
+            match event.kind {
+                Kind::Queue => at_once[task] += 1,
+                Kind::Unplug { .. } | Kind::Insert | Kind::Issue => at_once[task] = 0,
+                _ => {}
+            }
+            most[task] = most[task].max(at_once[task]);
+            let before = last[task].replace(index);
+            let ends = event.kind == Kind::Complete { failed: true };
+            let Some(before) = before.filter(|_| ends) else {
+                continue;
+            };
+            let bio = &self.events[before];
+            let same = (bio.sector, bio.sectors, bio.op) == (event.sector, event.sectors, event.op);
+            self.would_block[before] = bio.kind == Kind::Queue && same;
+            if self.would_block[before] {
+                self.announces[task] = 0;
+            }
+        }
+        for (announced, most) in self.announces.iter_mut().zip(most) {
+            *announced = (*announced).max(if *announced == 0 { most } else { 1 });
+        }
+    }
+
+    /// A task that finds no tag runs the queue, lets go of its plug and sleeps. Between its Q
+    /// and its G there is what that shows, or its CPU does something else. Kernel:
+    /// blk_mq_get_tag().
+    fn find_waiting(&mut self) {
+        // By CPU: latest event, and latest one that is not of the same task.
+        let mut seen: Vec<(Option<usize>, Option<usize>)> = vec![(None, None); self.cpus];
+        let mut asked: Vec<Option<(usize, bool)>> = vec![None; self.tasks];
+        for index in 0..self.events.len() {
+            let (event, task) = (&self.events[index], self.task[index]);
+            let (last, other) = &mut seen[usize::from(event.cpu)];
+            if let Some(before) = last.replace(index)
+                && self.task[before] != task
+            {
+                *other = Some(before);
+            }
+            let left = |since: usize| {
+                self.events[since].cpu != event.cpu || other.is_some_and(|at| at > since)
+            };
+            match event.kind {
+                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Arrive { .. } => {}
+                Kind::Queue => asked[task] = Some((index, false)),
+                Kind::Issue
+                | Kind::Requeue
+                | Kind::Unplug { .. }
+                | Kind::Insert
+                | Kind::Ask { .. }
+                | Kind::Answer { .. } => {
+                    if let Some((_, waits)) = &mut asked[task] {
+                        *waits = true;
+                        self.while_waiting[index] = true;
+                    }
+                }
+                Kind::Get => {
+                    if let Some((since, waits)) = asked[task].take()
+                        && (waits || left(since))
+                    {
+                        self.waited[since] = Some(index);
+                    }
+                }
+                _ => asked[task] = None,
+            }
+        }
     }
 
     fn join_calls(&mut self) {

@@ -5,15 +5,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use blkmq::elevator::Scheduler as _;
 use blkmq::time::SimTime;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Mode;
 use super::event::Event;
-use super::ledger::letter;
-use super::replay::Replay;
-use super::setup::{Scheduler, Setup};
+use super::kernel::letter;
+use super::setup::Setup;
 
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,10 +179,7 @@ impl Judge {
             verdict: Verdict {
                 capture: capture.to_owned(),
                 rules: setup.rules.name.to_owned(),
-                scheduler: match setup.scheduler {
-                    Scheduler::None => "none".to_owned(),
-                    Scheduler::MqDeadline => "mq-deadline".to_owned(),
-                },
+                scheduler: setup.scheduler_name().to_owned(),
                 mode,
                 total: 0,
                 predicted: 0,
@@ -277,18 +272,4 @@ impl Judge {
 pub(super) fn show_request(event: &Event) -> String {
     let letter = letter(event.op);
     format!("{letter} {}+{}", event.sector.0, event.sectors.0)
-}
-
-/// Both queues: the kernel's as the trace tells it, and the model's.
-pub(super) fn show_queues(replay: &Replay<'_>) -> String {
-    let mut text = String::from("kernel's queue:\n");
-    text.push_str(&replay.ledger.show_queued("  "));
-    text.push_str("model's queue:\n");
-    let state = replay.model.dd.show(&replay.model.pool);
-    for line in state.lines() {
-        text.push_str("  ");
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
 }

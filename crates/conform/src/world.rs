@@ -31,6 +31,8 @@ pub(super) enum Hint {
     Asks(QueueId),
     /// Something else comes next.
     Else,
+    /// A run finds nothing: whatever there was, somebody else took it.
+    Nothing,
 }
 
 /// Why an actor stands still.
@@ -68,6 +70,12 @@ pub(super) struct Actor {
 pub(super) struct Outside {
     /// Runs that are pending, queue by queue and hctx by hctx.
     pub(super) run_work: Vec<Vec<bool>>,
+    /// Ticks a second.
+    pub(super) hz: u32,
+    /// Tick at which one that is delayed will be.
+    pub(super) run_due: Vec<Vec<Option<Jiffies>>>,
+    /// Requests that runs may still pick before they find nothing.
+    pub(super) picks: u32,
     /// A requeue list is to be worked off, queue by queue.
     pub(super) requeue_work: Vec<bool>,
     /// Budgets in use, queue by queue.
@@ -180,7 +188,9 @@ impl World {
             shown: &mut actor.shown,
             wants: &mut actor.wants,
             calls: self.calls,
+            waits: self.calls || decides || matches!(actor.hint, Hint::Asks(_)),
             lever: None,
+            now: actor.cpu.now(),
             decided: false,
         };
         let at = blkmq::drive::Context {
@@ -211,6 +221,20 @@ impl World {
         actor.cpu.answer = answer;
         actor.wants = Next::Step;
         actor.stop = Stop::Later;
+    }
+
+    /// A task that waits for a tag looks for any. False: it does not wait, or for another reason.
+    pub(super) fn look_past_limit(&mut self, number: usize) -> bool {
+        let actor = &mut self.actors[number];
+        let Some(Frame::Submit(path)) = actor.stack.top() else {
+            return false;
+        };
+        actor.cpu.begin_label();
+        let looks = actor.stop == Stop::Parked && path.look_past_limit(&self.mq, &mut actor.cpu);
+        if looks {
+            actor.stop = Stop::Later;
+        }
+        looks
     }
 
     /// What an actor was about to do does not happen: its paths are forgotten.
@@ -273,6 +297,17 @@ impl World {
 }
 
 impl Outside {
+    /// A run begins: it is pending no more. False: there is no such hctx.
+    pub(super) fn take_work(&mut self, queue: QueueId, hctx: HctxId) -> bool {
+        let number = usize::from(hctx.0);
+        let Some(pending) = self.run_work[queue.index()].get_mut(number) else {
+            return false;
+        };
+        *pending = false;
+        self.run_due[queue.index()][number] = None;
+        true
+    }
+
     fn put_budget(&mut self, queue: QueueId) {
         let used = &mut self.budgets[queue.index()];
         *used = used.saturating_sub(1);

@@ -241,6 +241,11 @@ impl PlugPath {
         self.insertion.label().unwrap_or(self.at.label())
     }
 
+    /// Behind the request in hand it has nothing to hand over.
+    pub fn is_last(&self) -> bool {
+        self.rest.is_empty() && self.group.is_empty() && self.only.is_none()
+    }
+
     /// What it inserts into the scheduler now.
     pub(super) fn insertion(&self) -> elevator::InsertPath {
         self.insertion

@@ -148,6 +148,11 @@ impl SubmitPath {
         }
     }
 
+    /// The bio that is being submitted.
+    pub fn bio(&self) -> BioId {
+        self.bio
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

@@ -56,15 +56,12 @@ fn a_run_is_a_capture_that_the_model_predicts() {
 }
 
 /// Runs that conform does not predict in full yet.
-const OPEN: [&str; 5] = [
+const OPEN: [&str; 3] = [
     // Its replay of events from a state that was kept differs from the first one.
     "nvme-scaling",
     "dell-scaling",
     // A task that waited for a tag gets one later than the run has it.
     "write-starvation",
-    "shared-restart-stall",
-    // A short run does not reach all of its disks, and conform wants records of each.
-    "shared-restart-cost",
 ];
 
 /// Faults included; with the scheduler's calls where there is a scheduler.

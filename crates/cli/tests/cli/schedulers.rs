@@ -80,6 +80,11 @@ fn each_has_a_capture_folder_that_is_replayed() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let queue = std::fs::read_to_string(place.path("t/queue.txt")).unwrap();
         assert!(queue.contains(name), "{queue}");
+        // Whatever the verdict, its dispatches are judged.
+        let ran = place.blksim(&["conform", "t", "--json"]);
+        let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(verdict["scheduler"], name, "{verdict:#}");
+        assert!(verdict["total"].as_u64().unwrap() >= 600, "{verdict:#}");
         // With its own scheduler, and with all of them side by side.
         let replayed = json(&place.blksim(&["replay", "t", "--json"]));
         assert_eq!(replayed["columns"][1]["name"], name, "{replayed:#}");

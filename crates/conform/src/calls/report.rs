@@ -2,11 +2,11 @@
 
 use blkmq::elevator::LEVELS;
 
-use super::{Calls, Read, in_hand};
+use super::{Calls, Read};
 use crate::event::Kind;
 use crate::follow::Follow;
 use crate::follow::State;
-use crate::ledger::letter;
+use crate::kernel::letter;
 use crate::verdict::{Judge, show_request};
 use crate::world::Stop;
 
@@ -36,9 +36,9 @@ impl Calls<'_> {
         };
         let task = self.follow.acting(state, self.stream.task[index]);
         let stands = tried.world.actors[task].stop == Stop::Pick;
-        let before = in_hand(&tried, task);
+        let before = Follow::in_hand(&tried, task);
         self.decide(&mut tried, index, read);
-        let chosen = in_hand(&tried, task).filter(|&rq| Some(rq) != before);
+        let chosen = Follow::in_hand(&tried, task).filter(|&rq| Some(rq) != before);
         let q = tried.world.mq.queue(queue);
         let by_model = match chosen.filter(|_| stands) {
             None => "nothing".to_owned(),

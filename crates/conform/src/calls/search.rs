@@ -79,12 +79,12 @@ impl Calls<'_> {
         };
         before.push((index, self.plans.get(&index).copied()));
         self.plans.insert(index, plan);
-        let (mut state, from) = self.state_before(place.min(index));
+        let (mut state, from) = self.kept.before(place.min(index));
         state.notes.clear();
         let went = (from..=index).all(|event| self.replayed(&mut state, event).is_some());
         if went {
             // What was kept of later states had another past.
-            self.kept.retain(|kept| kept.next <= place);
+            self.kept.forget_behind(place);
             return Some(state);
         }
         for (answer, plan) in before {

@@ -1,13 +1,13 @@
 //! Arrivals: from Q to the scheduler, or to the software queue.
 
-use blkmq::env::TraceAction;
+use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, Op, QueueId};
 
 use super::{Follow, State};
 use crate::event::{Event, Kind};
 use crate::kernel::Entry;
-use crate::world::Stop;
+use crate::world::{Goal, Hint, Stop};
 
 impl Follow<'_> {
     /// Q: a bio enters.
@@ -24,6 +24,9 @@ impl Follow<'_> {
         let submit = SubmitPath::new(queue, bio);
         state.world.begin(task, Frame::Submit(submit));
         let shown = self.shows(state, task, index, TraceAction::Queue);
+        if shown && !self.calls {
+            self.allocate(state, index);
+        }
         Self::set_limits(state, queue, limits);
         if !shown {
             // A flush that means nothing ends before its Q.
@@ -34,10 +37,95 @@ impl Follow<'_> {
         }
     }
 
+    /// Behind its Q, what cannot wait for the next event of its task: it may not wait, or stands in
+    /// line for a tag on a CPU that it leaves.
+    fn allocate(&self, state: &mut State, index: usize) {
+        match self.stream.waited[index] {
+            Some(get) => self.wait(state, index, get),
+            _ if self.stream.would_block[index] => self.would_block(state, index),
+            _ => {}
+        }
+    }
+
+    /// There was no tag. The model may have one: a tag is free a while after the C that tells of
+    /// it. Then the search comes with the G.
+    fn wait(&self, state: &mut State, index: usize, get: usize) {
+        let task = self.stream.task[index];
+        let before = state.world.clone();
+        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
+        let shows = matches!(next, Some(Kind::Issue | Kind::Requeue));
+        let hint = self.hint(index);
+        state.world.actors[task].hint = hint;
+        self.begin_plug(state, get);
+        self.go_to_tag(state, get);
+        if matches!(state.world.actors[task].stop, Stop::Offer(_)) && !shows {
+            state.world = before.clone();
+            self.begin_plug(state, get);
+            state.world.actors[task].hint = Hint::Nothing;
+            self.go_to_tag(state, get);
+            state.world.actors[task].hint = hint;
+        }
+        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
+        let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
+        if !elsewhere && state.world.actors[task].shown.iter().any(found) {
+            state.world = before;
+        }
+    }
+
+    /// The task of a G goes to its tag.
+    fn go_to_tag(&self, state: &mut State, get: usize) {
+        let (task, queue) = (self.stream.task[get], self.stream.queue[get].index());
+        // Tags that were taken together are not limited as single ones are, and how many were is
+        // not recorded. A task that waits lets go of its plug first.
+        let plugged = !state.world.actors[task].cpu.plug.list.is_empty();
+        let before = state.world.mq.queues[queue].settings.nr_requests;
+        if plugged && self.stream.announces[task] > 1 {
+            state.world.mq.queues[queue].settings.nr_requests = 1;
+        }
+        state.world.go(task, Goal::Show);
+        state.world.mq.queues[queue].settings.nr_requests = before;
+    }
+
+    /// There was no tag for a bio that must not wait. The model may have one: a tag is free a while
+    /// after the C that tells of it. Then the bio ends all the same.
+    fn would_block(&self, state: &mut State, index: usize) {
+        let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
+        let before = state.world.clone();
+        state.world.go(task, Goal::Show);
+        let ends = |point: &TracePoint| point.action == TraceAction::Complete;
+        if state.world.actors[task].shown.iter().any(ends) {
+            return;
+        }
+        state.world = before;
+        let actor = &state.world.actors[task];
+        if let Some(Frame::Submit(path)) = actor.stack.last() {
+            let bio = path.bio();
+            state
+                .world
+                .mq
+                .queue(queue)
+                .with_pool(|pool| pool.free_bio(bio));
+        }
+        state.world.drop_paths(task);
+    }
+
+    /// Whether a request goes into a plug is what the event behind its G tells.
+    fn begin_plug(&self, state: &mut State, get: usize) {
+        let next = self.stream.next[get].map(|next| self.stream.events[next].kind);
+        let plug = &mut state.world.actors[self.stream.task[get]].cpu.plug;
+        if plug.list.is_empty() {
+            plug.active = false;
+            if next == Some(Kind::Plug) {
+                plug.start(self.stream.announces[self.stream.task[get]]);
+            }
+        }
+    }
+
     fn add_bio(&self, state: &mut State, index: usize) -> Option<blkmq::request::BioId> {
         let event = &self.stream.events[index];
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
+        bio.flags.nowait = self.stream.would_block[index];
         let q = state.world.mq.queue(self.stream.queue[index]);
         q.with_pool(|pool| pool.add_bio(bio))
     }
@@ -75,8 +163,7 @@ impl Follow<'_> {
         let queue = self.stream.queue[index];
         for _ in 0..2 {
             let shown = &mut state.world.actors[task].shown;
-            let is_cut =
-                |p: &blkmq::env::TracePoint| p.action == TraceAction::Split && p.queue == queue;
+            let is_cut = |p: &TracePoint| p.action == TraceAction::Split && p.queue == queue;
             if let Some(at) = shown.iter().position(is_cut) {
                 shown.remove(at);
                 return;
@@ -85,7 +172,7 @@ impl Follow<'_> {
             if rest || !state.world.actors[task].shown.is_empty() {
                 return;
             }
-            state.world.go(task, crate::world::Goal::Show);
+            state.world.go(task, Goal::Show);
         }
     }
 
@@ -96,21 +183,28 @@ impl Follow<'_> {
         let ioprio = event.ioprio.unwrap_or_default();
         state.kernels[queue.index()].open(event, ioprio);
         let task = self.at(state, index);
-        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
-        let plug = &mut state.world.actors[task].cpu.plug;
-        if plug.list.is_empty() {
-            plug.active = false;
-            if next == Some(Kind::Plug) {
-                plug.start(1);
+        let at_g = |point: &TracePoint| point.action == TraceAction::GetRq;
+        if !state.world.actors[task].shown.iter().any(at_g) {
+            self.begin_plug(state, index);
+            if !self.calls && !state.world.actors[task].is_lost() {
+                self.go_to_tag(state, index);
             }
         }
         if state.world.actors[task].is_lost() {
             return;
         }
-        if !self.shows(state, task, index, TraceAction::GetRq) {
+        if !self.shows(state, task, index, TraceAction::GetRq) && !self.gets_other(state, index) {
             self.lose(state, index, "the model would not have allocated a request");
         }
         self.go_on(state, index);
+    }
+
+    /// Which tags are taken depends on more than the records tell, and so does whether there is one
+    /// below the limit of an asynchronous operation. The kernel found one: so does the model, above
+    /// the limit.
+    fn gets_other(&self, state: &mut State, index: usize) -> bool {
+        let task = self.stream.task[index];
+        state.world.look_past_limit(task) && self.shows(state, task, index, TraceAction::GetRq)
     }
 
     /// P.
@@ -155,7 +249,7 @@ impl Follow<'_> {
             if !shown.is_empty() {
                 return false;
             }
-            match state.world.go(task, crate::world::Goal::Show) {
+            match state.world.go(task, Goal::Show) {
                 Stop::Shown | Stop::Later => {}
                 Stop::Idle | Stop::Parked | Stop::Offer(_) | Stop::Pick => return false,
             }

@@ -164,18 +164,24 @@ impl Follow<'_> {
             return;
         }
         let mut missing: Vec<Entry> = state.kernels[queue.index()].queued().cloned().collect();
-        let held: Vec<(RequestId, u64, u32, bool)> = {
+        let held: Vec<(RequestId, u64, u32, bool, bool)> = {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| {
-                let held = pool.iter().filter(|(_, r)| r.place == Place::Elevator);
+                // Without calls the trace has not shown yet what was given out.
+                let held = pool.iter().filter(|(_, r)| match r.place {
+                    Place::Elevator => true,
+                    Place::Path | Place::Dispatch | Place::Requeue => !self.calls,
+                    _ => false,
+                });
                 let shape = |(rq, r): (RequestId, &blkmq::request::Request)| {
                     let write = r.op.direction() == blkmq::request::Direction::Write;
-                    (rq, r.sector.0, r.sectors.0, write)
+                    let in_scheduler = r.place == Place::Elevator;
+                    (rq, r.sector.0, r.sectors.0, write, in_scheduler)
                 };
                 held.map(shape).collect()
             })
         };
-        for (rq, start, length, write) in held {
+        for (rq, start, length, write, in_scheduler) in held {
             let is = |e: &Entry| {
                 let writes = e.op.direction() == blkmq::request::Direction::Write;
                 e.sector.0 == start && e.sectors.0 == length && writes == write
@@ -184,7 +190,8 @@ impl Follow<'_> {
                 Some(at) => {
                     missing.remove(at);
                 }
-                None => self.take_out(state, queue, rq),
+                None if in_scheduler => self.take_out(state, queue, rq),
+                None => {}
             }
         }
         for entry in &missing {
@@ -196,6 +203,51 @@ impl Follow<'_> {
     pub(crate) fn impose(&self, state: &mut State, queue: QueueId, rq: RequestId) {
         self.with_scheduler(state, queue, |elevator, pool| elevator.impose(pool, rq));
         state.loose.push((queue, rq));
+    }
+
+    /// The kernel's scheduler chose the request of this D, and the model's has it still.
+    pub(crate) fn decide_instead(&self, state: &mut State, issue: usize) {
+        let (event, queue) = (&self.stream.events[issue], self.stream.queue[issue]);
+        if let Some(rq) = Self::queued_at(state, queue, event) {
+            self.impose(state, queue, rq);
+        }
+    }
+
+    /// Where the model has a request.
+    pub(crate) fn place(state: &State, queue: QueueId, rq: RequestId) -> Place {
+        state.world.mq.queue(queue).with_pool(|pool| pool[rq].place)
+    }
+
+    /// Where a request begins.
+    pub(crate) fn start(state: &State, queue: QueueId, rq: RequestId) -> Sector {
+        state
+            .world
+            .mq
+            .queue(queue)
+            .with_pool(|pool| pool[rq].sector)
+    }
+
+    /// Nothing that the trace shows is of the range of a D: it stands for what the model would
+    /// hand over.
+    pub(crate) fn stand_in(&self, state: &mut State, index: usize) {
+        let queue = self.stream.queue[index];
+        let task = self.acting(state, self.stream.task[index]);
+        let actor = &state.world.actors[task];
+        let Stop::Offer(rq) = actor.stop else { return };
+        if actor.stack.last().map(Frame::queue) != Some(queue) {
+            return;
+        }
+        let q = state.world.mq.queue(queue);
+        let mut event = self.stream.events[index].clone();
+        q.with_pool(|pool| {
+            (event.op, event.sector, event.sectors) =
+                (pool[rq].op, pool[rq].sector, pool[rq].sectors);
+        });
+        state.kernels[queue.index()].issue(&event, true);
+        let key = super::device::key(queue, event.op, event.sector.0);
+        state.issued.entry(key).or_default().push((rq, 0));
+        state.world.accept(task, blkmq::env::Answer::Ok);
+        state.world.go(task, Goal::Run);
     }
 
     /// A request of the model that is of this start, in the scheduler.
@@ -216,7 +268,7 @@ impl Follow<'_> {
         state: &mut State,
         queue: QueueId,
         event: &Event,
-    ) -> Option<RequestId> {
+    ) -> Option<(RequestId, Place)> {
         let candidates: Vec<(RequestId, Place)> = {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| {
@@ -234,8 +286,8 @@ impl Follow<'_> {
                 Place::Elevator | Place::Dispatch | Place::Path | Place::Ctx
             )
         };
-        let &(rq, place) = candidates.iter().find(|&&(_, place)| usable(place))?;
-        let place = match place {
+        let &(rq, known) = candidates.iter().find(|&&(_, place)| usable(place))?;
+        let place = match known {
             Place::Path => Self::put_back(state, queue, rq),
             place => place,
         };
@@ -259,12 +311,9 @@ impl Follow<'_> {
             pool[rq].place = Place::Device;
             pool[rq].in_flight = true;
         });
-        state
-            .issued
-            .entry((queue, event.sector.0))
-            .or_default()
-            .push((rq, 0));
-        Some(rq)
+        let key = super::device::key(queue, event.op, event.sector.0);
+        state.issued.entry(key).or_default().push((rq, 0));
+        Some((rq, known))
     }
 
     /// A run that has the request in its hands offers something else: it is refused, so that the
@@ -274,12 +323,13 @@ impl Follow<'_> {
             let Some(Frame::Run(run)) = actor.stack.last() else {
                 return false;
             };
+            let of = actor.stack.last().map(Frame::queue);
+            if !matches!(actor.stop, Stop::Offer(_)) || of != Some(queue) {
+                return false;
+            }
             let list = run.in_hand().list;
             let q = state.world.mq.queue(queue);
-            let listed = q.with_pool(|pool| list.iter(pool).any(|other| other == rq));
-            matches!(actor.stop, Stop::Offer(_))
-                && actor.stack.last().map(Frame::queue) == Some(queue)
-                && listed
+            q.with_pool(|pool| list.iter(pool).any(|other| other == rq))
         };
         if let Some(holder) = state.world.actors.iter().position(holds) {
             state.world.refuse(holder, Goal::Run);

@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::HctxId;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 use super::{Actor, Labels, Outside, World};
-use crate::setup::{Scheduler, Setup};
+use crate::setup::Setup;
 
 /// What is as large as the events need it.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +29,9 @@ impl World {
         World {
             outside: Outside {
                 run_work: setups.iter().map(|s| vec![false; s.hctxs.len()]).collect(),
+                run_due: setups.iter().map(|s| vec![None; s.hctxs.len()]).collect(),
+                hz: setups.first().map_or(1, |s| s.hz),
+                picks: u32::MAX,
                 requeue_work: vec![false; setups.len()],
                 budgets: vec![0; setups.len()],
                 budgets_max: setups.iter().map(|setup| setup.budget).collect(),
@@ -44,20 +46,17 @@ impl World {
 }
 
 fn config(setup: &Setup, size: Size) -> QueueConfig {
-    let scheduler = match setup.scheduler {
-        Scheduler::None => SchedulerKind::None,
-        Scheduler::MqDeadline => SchedulerKind::MqDeadline,
-    };
-    let elevator = match setup.scheduler {
-        Scheduler::None => SchedulerSettings::None,
-        Scheduler::MqDeadline => SchedulerSettings::MqDeadline(setup.deadline),
-    };
+    let elevator = setup.scheduler.clone();
+    let scheduler = elevator.kind();
     let tags = setup.hctxs.iter().map(|hctx| hctx.tags).max().unwrap_or(1);
     let cpus = setup.hctxs.iter().flat_map(|hctx| &hctx.cpus).max();
     let cpus = cpus.map_or(1, |&cpu| cpu + 1).max(setup.cpus);
     let queues = (0..cpus).map(|cpu| HctxId(setup.hctx_of(cpu) as u16));
-    let scheduled = scheduler != SchedulerKind::None;
-    let slots = if scheduled { setup.nr_requests } else { tags };
+    let slots = if setup.has_scheduler() {
+        setup.nr_requests
+    } else {
+        tags
+    };
     QueueConfig {
         settings: QueueSettings {
             limits: setup.limits,

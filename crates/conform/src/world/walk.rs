@@ -9,6 +9,7 @@ use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, HctxId, QueueId, Status};
 use blkmq::tags::WaiterId;
+use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::{Hint, Outside, Stop};
 
@@ -78,8 +79,12 @@ pub(in crate::world) struct Walk<'a> {
     pub(in crate::world) decides: bool,
     pub(in crate::world) shown: &'a mut VecDeque<TracePoint>,
     pub(in crate::world) wants: &'a mut Next,
+    /// Decisions of the scheduler are recorded.
     pub(in crate::world) calls: bool,
+    /// It stops before each of them.
+    pub(in crate::world) waits: bool,
     pub(in crate::world) lever: Option<Lever>,
+    pub(in crate::world) now: SimTime,
     /// The scheduler has just decided.
     pub(in crate::world) decided: bool,
 }
@@ -93,7 +98,8 @@ impl Walk<'_> {
     /// Where the capture tells what a look without a lock must have found, it finds that: the
     /// value was another a moment before or after.
     fn pull(&mut self, mark: Mark, frame: Frame, cpu: &mut Cpu) {
-        if self.hint == Hint::Free {
+        let dry = self.outside.picks == 0;
+        if self.hint == Hint::Free && !dry {
             return;
         }
         let queue = frame.queue();
@@ -103,13 +109,16 @@ impl Walk<'_> {
                 let Some(word) = q.elevator.work() else {
                     return;
                 };
-                let (has, asks) = (word.peek(), self.hint == Hint::Asks(queue));
+                let (has, asks) = (word.peek(), self.hint == Hint::Asks(queue) && !dry);
                 if has != asks {
                     write(word, asks, cpu);
                     self.lever = Some(Lever::Work(queue, has));
                 }
             }
-            (Mark::HasLeftovers, Frame::Run(run)) if self.hint == Hint::Asks(queue) => {
+            (Mark::HasLeftovers, Frame::Run(run))
+                if matches!(self.hint, Hint::Asks(of) if of == queue)
+                    || self.hint == Hint::Nothing =>
+            {
                 let pending = &q.hctx(run.hctx()).dispatch_pending;
                 if pending.peek() {
                     write(pending, false, cpu);
@@ -199,11 +208,14 @@ impl Driver for Walk<'_> {
 
     fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
         let picks = self.labels.of(at.stack.last()) == Mark::Pick;
-        if picks && self.calls {
+        if picks && self.waits {
             if !core::mem::take(&mut self.decides) {
                 return self.stop(Stop::Pick, Next::Lock(lock));
             }
             self.decided = true;
+        }
+        if picks && !self.calls {
+            self.outside.picks = self.outside.picks.saturating_sub(1);
         }
         let runs = matches!(at.stack.last(), Some(Frame::Run(_) | Frame::Flush(_)));
         if self.goal == Goal::Run && !runs {
@@ -262,7 +274,18 @@ impl Driver for Walk<'_> {
 
 impl Machine for Walk<'_> {
     fn kick(&mut self, kick: Kick) {
-        self.outside.run_work[kick.queue.index()][usize::from(kick.hctx.0)] = true;
+        let (queue, hctx) = (kick.queue.index(), usize::from(kick.hctx.0));
+        let outside = &mut *self.outside;
+        let (pending, due) = (
+            &mut outside.run_work[queue][hctx],
+            &mut outside.run_due[queue][hctx],
+        );
+        if self.calls || kick.delay == Duration::ZERO {
+            *pending = true;
+            *due = None;
+        } else if !(*pending || kick.unless_pending && due.is_some()) {
+            *due = Some(delay_over(self.now, kick.delay, outside.hz));
+        }
     }
 
     fn kick_requeue(&mut self, queue: QueueId) {
@@ -275,4 +298,11 @@ impl Machine for Walk<'_> {
 
     /// Whoever waits goes on when an event of his says so.
     fn wake(&mut self, _waiter: WaiterId) {}
+}
+
+/// When a delay from `now` is over: one tick, and one more because a timer must not be early by any
+/// part of the tick it was set in.
+fn delay_over(now: SimTime, delay: Duration, hz: u32) -> Jiffies {
+    let ticks = Jiffies::from_millis(delay.0 / 1_000_000, hz);
+    now.jiffies(hz) + ticks + Jiffies(1)
 }

@@ -18,10 +18,6 @@ const ALLOWED: &[(&str, &str)] = &[
         "specs/Dispatch is about mq-deadline: its bits and buckets are looked at",
     ),
     ("crates/explore/src/runs/dispatch/", "the same of runs"),
-    (
-        "crates/conform/src/",
-        "mode records judges the choices of one policy by its own rules",
-    ),
 ];
 
 /// No scheduler is named outside its folder.

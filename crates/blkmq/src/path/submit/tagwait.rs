@@ -12,7 +12,7 @@ use crate::path::{Call, Next, TagStage, TagsInHand, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::{Fix, FlushData};
-use crate::sbitmap::{Put, WAIT_QUEUES};
+use crate::sbitmap::{Get, Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 impl SubmitPath {
@@ -161,6 +161,19 @@ impl SubmitPath {
             }
             IdentityStep::Full => self.full(mq),
         }
+    }
+
+    /// A task that sleeps looks once more, for any tag, whatever limit_depth() says: for a trace
+    /// check, whose capture does not tell which tags were taken. False: it does not sleep, or its
+    /// tags have no such limit.
+    pub fn look_past_limit<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> bool {
+        let q = mq.queue(self.queue);
+        if self.at != At::WaitWoken || !q.has_elevator() {
+            return false;
+        }
+        self.search = Search::Map(Get::start(identity_map(mq, q, self.hctx), cpu, None));
+        self.at = At::WaitRetry;
+        true
     }
 
     /// The scheduler's limit_depth; not asked for what will not enter the scheduler.

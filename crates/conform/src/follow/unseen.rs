@@ -1,0 +1,196 @@
+//! Runs that leave no trace, where nothing but records tells of them.
+//!
+//! A run that would offer a request to the device shows in a D, and waits for it. One that would
+//! not happens where it was caused: it may move a request out of the scheduler all the same, which
+//! then waits for a tag. Kernel: blk_mq_run_work_fn(), blk_mq_delay_run_hw_queue().
+
+use blkmq::env::{Bit, Word};
+use blkmq::path::{Frame, RunPath};
+use blkmq::request::{HctxId, QueueId, RequestId};
+use blkmq::time::SimTime;
+
+use super::{Follow, State, TICKS_BEFORE};
+use crate::event::Kind;
+use crate::world::{Goal, Hint, Stop, World};
+
+impl Follow<'_> {
+    /// Before an event: delayed runs whose tick has come.
+    pub(crate) fn run_due(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let hz = self.setups[0].hz;
+        let now = TICKS_BEFORE + event.time.jiffies(hz);
+        for queue in 0..state.world.outside.run_due.len() {
+            for hctx in 0..state.world.outside.run_due[queue].len() {
+                let due = &mut state.world.outside.run_due[queue][hctx];
+                let Some(at) = due.filter(|&at| at <= now) else {
+                    continue;
+                };
+                *due = None;
+                state.world.outside.run_work[queue][hctx] = true;
+                let time = World::time_of(at, hz);
+                self.run_pending(state, QueueId(queue as _), HctxId(hctx as u16), time);
+            }
+        }
+    }
+
+    /// Behind an event: runs that it caused and that show nowhere.
+    /// `later`: what is pending stays so.
+    pub(crate) fn run_unseen(&self, state: &mut State, index: usize, later: bool) {
+        self.run_of_task(state, index);
+        if later {
+            return;
+        }
+        let time = self.time(state, &self.stream.events[index]);
+        for queue in 0..state.world.outside.run_work.len() {
+            for hctx in 0..state.world.outside.run_work[queue].len() {
+                if state.world.outside.run_work[queue][hctx] {
+                    self.run_pending(state, QueueId(queue as _), HctxId(hctx as u16), time);
+                }
+            }
+        }
+    }
+
+    /// A task that does something else than hand over a request: its run showed nowhere.
+    fn run_of_task(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let puts = matches!(event.kind, Kind::Insert | Kind::RequestMerge | Kind::Issue);
+        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
+        if !puts || matches!(next, Some(Kind::Issue | Kind::Insert | Kind::RequestMerge)) {
+            return;
+        }
+        let task = self.stream.task[index];
+        let actor = &state.world.actors[task];
+        let under_way = matches!(actor.stop, Stop::Later | Stop::Shown) && actor.shown.is_empty();
+        let runs = matches!(
+            actor.stack.last(),
+            Some(Frame::Insert(_) | Frame::Plug(_) | Frame::Run(_))
+        );
+        if !under_way || !runs {
+            return;
+        }
+        Self::shows_nothing(state, task, Goal::Show);
+    }
+
+    /// An actor goes on, and hands over nothing. If its run would, somebody else was faster.
+    fn shows_nothing(state: &mut State, actor: usize, goal: Goal) {
+        if !Self::may_offer(state, actor, goal) {
+            state.world.go(actor, goal);
+            return;
+        }
+        let before = state.world.clone();
+        if let Stop::Offer(_) = state.world.go(actor, goal) {
+            state.world = before;
+            state.world.actors[actor].hint = Hint::Nothing;
+            state.world.go(actor, goal);
+            state.world.actors[actor].hint = Hint::Free;
+        }
+    }
+
+    /// There is anything that a run of this actor could hand over.
+    fn may_offer(state: &State, actor: usize, goal: Goal) -> bool {
+        let frames = state.world.actors[actor].stack.frames();
+        let runs = matches!(frames.last(), Some(Frame::Run(_) | Frame::Flush(_)));
+        if goal == Goal::Run && !runs {
+            return false;
+        }
+        let holds = |frame: &Frame| match frame {
+            Frame::Run(run) => !run.in_hand().list.is_empty() || !run.passed().is_empty(),
+            _ => false,
+        };
+        let queued = |frame: &Frame| {
+            let q = state.world.mq.queue(frame.queue());
+            let mut hctxs = q.hctxs.iter();
+            q.elevator.work().is_some_and(Bit::peek)
+                || hctxs.any(|hctx| {
+                    hctx.dispatch_pending.peek() || hctx.ctx_map.iter().any(|word| word.peek() != 0)
+                })
+        };
+        frames.iter().any(|frame| match frame {
+            Frame::Run(_) => holds(frame) || queued(frame),
+            Frame::Plug(plug) => !plug.is_last() || queued(frame),
+            Frame::Submit(_) => false,
+            _ => true,
+        })
+    }
+
+    /// Behind a D: its run goes on. What the task does next tells whether there is more.
+    pub(crate) fn go_on_behind(&self, state: &mut State, actor: usize, index: usize) {
+        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
+        let own = actor == self.acting(state, self.stream.task[index]);
+        let more = matches!(next, Some(Kind::Issue | Kind::Requeue));
+        match own && !more {
+            true => Self::shows_nothing(state, actor, Goal::Run),
+            false => {
+                state.world.go(actor, Goal::Run);
+            }
+        }
+    }
+
+    /// Before an event: somebody on this CPU decides, and what he picked shows later. The request,
+    /// if there was any.
+    pub(crate) fn decide_ahead(
+        &self,
+        state: &mut State,
+        index: usize,
+        (queue, cpu): (QueueId, u16),
+    ) -> Option<RequestId> {
+        let time = self.time(state, &self.stream.events[index]);
+        let free = |&actor: &usize| state.world.actors[actor].is_lost();
+        let actor = self.ahead().find(free)?;
+        let hctx = state.world.hctx_of(queue, cpu);
+        state.world.place(actor, cpu, time, Hint::Asks(queue));
+        let run = RunPath::work(queue, hctx);
+        state.world.begin(actor, Frame::Run(run));
+        let stop = state.world.go(actor, Goal::Show);
+        state.world.place(actor, cpu, time, Hint::Nothing);
+        let mut chosen = None;
+        if stop == Stop::Pick {
+            state.world.decide(actor, Goal::Show);
+            chosen = Self::in_hand(state, actor);
+        }
+        for _ in 0..super::STOPS_MOST {
+            match state.world.go(actor, Goal::Show) {
+                Stop::Shown => state.world.actors[actor].shown.clear(),
+                Stop::Later => {}
+                Stop::Offer(_) | Stop::Idle | Stop::Parked | Stop::Pick => break,
+            }
+        }
+        chosen
+    }
+
+    /// A run that is pending in kblockd.
+    fn run_pending(&self, state: &mut State, queue: QueueId, hctx: HctxId, time: SimTime) {
+        let q = state.world.mq.queue(queue);
+        let has_work = q.elevator.work().is_some_and(Bit::peek);
+        let in_ctx = q.hctx(hctx).ctx_map.iter().any(|word| word.peek() != 0);
+        if !has_work && !in_ctx && !q.hctx(hctx).dispatch_pending.peek() {
+            state.world.outside.run_work[queue.index()][usize::from(hctx.0)] = false;
+            return;
+        }
+        // One work item does not run twice at once.
+        let runs = |frame: &Frame| {
+            matches!(frame, Frame::Run(run) if run.hctx() == hctx) && frame.queue() == queue
+        };
+        let mut stacks = state.world.actors.iter().map(|actor| actor.stack.frames());
+        if stacks.any(|frames| frames.iter().any(runs)) {
+            return;
+        }
+        let before = state.world.clone();
+        let cpu = self.setups[queue.index()].hctxs[usize::from(hctx.0)]
+            .cpus
+            .first();
+        let worker = self.worker();
+        state
+            .world
+            .place(worker, cpu.copied().unwrap_or(0), time, Hint::Free);
+        state.world.outside.run_work[queue.index()][usize::from(hctx.0)] = false;
+        state
+            .world
+            .begin(worker, Frame::Run(RunPath::work(queue, hctx)));
+        if let Stop::Offer(_) = state.world.go(worker, Goal::Show) {
+            state.world = before;
+        } else {
+            state.ran_unseen = true;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! States that are kept to go back to.
+//!
+//! A decision may have been made at another moment than the first that is tried. Then a state from
+//! before is taken, and all events since once more. States are kept every so many events, in
+//! proportion to their size, so that time stays linear in the events.
+
+use super::follow::State;
+use super::setup::Setup;
+
+/// States that are kept, at most.
+const KEPT_MOST: usize = 64;
+
+/// A state and the event that comes next.
+#[derive(Debug)]
+struct At {
+    next: usize,
+    state: State,
+}
+
+/// All of them, oldest first.
+#[derive(Debug)]
+pub(super) struct Kept {
+    states: Vec<At>,
+    /// Events between two of them.
+    stride: usize,
+}
+
+impl Kept {
+    pub(super) fn new(setups: &[Setup]) -> Kept {
+        let slots: u32 = setups
+            .iter()
+            .map(|setup| setup.nr_requests * setup.hctxs.len() as u32)
+            .sum();
+        Kept {
+            states: Vec::new(),
+            stride: (slots as usize / 32).max(8),
+        }
+    }
+
+    /// Keeps a state now and then. Nobody will go back beyond event `oldest`.
+    pub(super) fn keep(&mut self, state: &State, index: usize, oldest: usize) {
+        let last = self.states.last();
+        if last.is_some_and(|kept| index < kept.next + self.stride) {
+            return;
+        }
+        if self.states.len() == KEPT_MOST {
+            let needed = self.states.iter().rposition(|kept| kept.next <= oldest);
+            self.states.drain(..needed.unwrap_or(0));
+        }
+        if self.states.len() == KEPT_MOST {
+            // Somebody goes far back: the first, and every second.
+            let mut number = 0;
+            self.states.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+        }
+        let state = state.clone();
+        self.states.push(At { next: index, state });
+    }
+
+    /// The latest state that is kept from before an event, and the event that comes next.
+    pub(super) fn before(&self, index: usize) -> (State, usize) {
+        let kept = self.states.iter().rev().find(|kept| kept.next <= index);
+        let kept = kept
+            .or(self.states.first())
+            .expect("the first state is kept");
+        (kept.state.clone(), kept.next)
+    }
+
+    /// What was kept behind an event had another past.
+    pub(super) fn forget_behind(&mut self, index: usize) {
+        self.states.retain(|kept| kept.next <= index);
+    }
+}

@@ -1,0 +1,299 @@
+//! Several CPUs, and nothing but records: which moment of a decision explains a `D`?
+//!
+//! Each is tried by going back to a state before it and taking all events since once more. The
+//! paths keep their rules: a decision needs a budget, and what has no tag waits.
+
+use super::{BACK_MOST, Records};
+use blkmq::request::{QueueId, RequestId};
+
+use crate::event::Kind;
+use crate::follow::{Follow, Found, State};
+
+/// What another moment explains is the exception: at most one D in so many. Rules of another kernel
+/// need it for one in three to six.
+const ONE_IN: usize = 7;
+/// Decisions of other CPUs just before the one that is looked for, with it, at most.
+const AHEAD_MOST: usize = 4;
+/// D of which as many may be exceptions, at first.
+const AT_FIRST: usize = 64;
+/// Ways that are tried for one D, at most.
+const TRIES_MOST: usize = 24;
+/// D that have to follow from a way that is taken, and events until them, at most.
+const FAR_MOST: usize = 4;
+const FAR_EVENTS: usize = 40;
+/// Runs that are tried to come later, and places for each, at most.
+const LATER_MOST: usize = 6;
+/// D whose tasks are tried to have begun nothing, at most.
+const NOT_BEGUN_MOST: usize = 6;
+/// How far a record can stand from the scheduler's look at the clock, in nanoseconds.
+const TICK_EDGE: i64 = 30_000;
+
+impl Records<'_> {
+    /// The state behind a D that does not follow at once, if there is a way that leads to it.
+    pub(super) fn explain(&mut self, index: usize) -> Option<State> {
+        if let Some(found) = self.beside_tick(index) {
+            return Some(found);
+        }
+        let scheduled = self.setups[self.stream.queue[index].index()].has_scheduler();
+        if !self.several || !scheduled {
+            return None;
+        }
+        let queue = self.stream.queue[index];
+        let explained = self.explained.get(&queue).copied().unwrap_or(0);
+        let in_vain = self.in_vain.get(&queue).copied().unwrap_or(0);
+        if explained.max(in_vain) * ONE_IN > self.numbers[index] + AT_FIRST {
+            return None;
+        }
+        let found = self.look(index, true).or_else(|| self.look(index, false));
+        let count = match found {
+            Some(_) => &mut self.explained,
+            None => &mut self.in_vain,
+        };
+        *count.entry(queue).or_insert(0) += 1;
+        found
+    }
+
+    /// Each way. `far`: what comes next has to follow from it, too.
+    fn look(&mut self, index: usize, far: bool) -> Option<State> {
+        self.far = far;
+        let cpus = self.stream.cpus.min(AHEAD_MOST);
+        self.decided_ahead(index, 1)
+            .or_else(|| self.picked_later(index))
+            .or_else(|| self.not_begun(index))
+            .or_else(|| self.ran_later(index))
+            .or_else(|| self.decided_ahead(index, cpus))
+    }
+
+    /// The next D follow from this state as well.
+    fn leads_on(&self, state: &State, index: usize) -> bool {
+        let mut state = state.clone();
+        let mut left = FAR_MOST;
+        for event in index + 1..self.stream.events.len().min(index + 1 + FAR_EVENTS) {
+            let Ok(found) = self.step(&mut state, event) else {
+                return false;
+            };
+            if !self.agrees(self.stream.queue[event], found) {
+                return false;
+            }
+            left -= usize::from(found.is_some());
+            if left == 0 {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Takes events `from` to `index` again. None if a D is not as it was.
+    fn again(&self, mut state: State, from: usize, index: usize) -> Option<State> {
+        state.notes.clear();
+        for event in from..=index {
+            let found = self.step(&mut state, event).ok()?;
+            let queue = self.stream.queue[event];
+            if !self.agrees(queue, found) && !self.imposed.contains(&event) {
+                return None;
+            }
+        }
+        state.notes.clear();
+        (!self.far || self.leads_on(&state, index)).then_some(state)
+    }
+
+    /// The same from the latest state before `first`. What was kept behind that is forgotten if it
+    /// goes well.
+    pub(super) fn attempt(&mut self, first: usize, index: usize) -> Option<State> {
+        let (state, from) = self.kept.before(first);
+        let found = self.again(state, from, index)?;
+        self.kept.forget_behind(first);
+        Some(found)
+    }
+
+    /// The tick changed near a record: a decision may have been made in the other one.
+    fn beside_tick(&mut self, index: usize) -> Option<State> {
+        let hz = self.setups[0].hz;
+        for event in (index.saturating_sub(16)..=index).rev() {
+            let at = self.stream.events[event].time;
+            let other = [-TICK_EDGE, TICK_EDGE].into_iter().find(|&edge| {
+                let read = blkmq::time::SimTime(at.0.saturating_add_signed(edge));
+                read.jiffies(hz) != at.jiffies(hz)
+            });
+            let Some(edge) = other.filter(|_| !self.plans.beside.contains_key(&event)) else {
+                continue;
+            };
+            self.plans.beside.insert(event, edge);
+            if let Some(found) = self.attempt(event, index) {
+                return Some(found);
+            }
+            self.plans.beside.remove(&event);
+        }
+        None
+    }
+
+    /// Another CPU decided at some moment since the request was inserted, latest first, behind as
+    /// many others as it takes.
+    fn decided_ahead(&mut self, index: usize, most: usize) -> Option<State> {
+        let queue = self.stream.queue[index];
+        let oldest = index.saturating_sub(BACK_MOST);
+        let since = self.inserted[index].map_or(oldest, |inserted| inserted + 1);
+        let since = since.max(oldest).min(index);
+        let (mut state, from) = self.kept.before(since);
+        let mut places: Vec<(usize, State)> = Vec::new();
+        for event in from..=index {
+            if event >= since && (event == index || self.changes(event)) {
+                places.push((event, state.clone()));
+            }
+            if event < index {
+                self.step(&mut state, event).ok()?;
+            }
+        }
+        let issue = &self.stream.events[index];
+        let mut tries = 0;
+        for (place, state) in places.into_iter().rev() {
+            let mut tried = state.clone();
+            let mut wanted = Vec::new();
+            let decides = loop {
+                if wanted.len() == most {
+                    break false;
+                }
+                wanted.push((queue, issue.cpu));
+                let chosen = self
+                    .follow
+                    .decide_ahead(&mut tried, place, (queue, issue.cpu));
+                match chosen {
+                    None => break false,
+                    Some(rq) if Follow::is(&tried, queue, rq, issue) => break true,
+                    Some(rq) if self.comes_soon(&tried, (queue, place), rq) => {}
+                    Some(_) => break false,
+                }
+            };
+            if !decides {
+                continue;
+            }
+            tries += 1;
+            if tries > TRIES_MOST {
+                return None;
+            }
+            let before = self.plans.ahead.get(&place).cloned();
+            self.plans.ahead.entry(place).or_default().extend(wanted);
+            // The state of the place has what was planned there until now still to come.
+            if let Some(found) = self.again(state, place, index) {
+                self.kept.forget_behind(place);
+                return Some(found);
+            }
+            match before {
+                Some(before) => self.plans.ahead.insert(place, before),
+                None => self.plans.ahead.remove(&place),
+            };
+        }
+        None
+    }
+
+    /// What was given out has a tag or is the next to get one: its D is among the next, as many as
+    /// there are tags.
+    fn comes_soon(&self, state: &State, (queue, from): (QueueId, usize), rq: RequestId) -> bool {
+        let start = Follow::start(state, queue, rq);
+        let setup = &self.setups[queue.index()];
+        let tags: u32 = setup.hctxs.iter().map(|hctx| hctx.tags).sum();
+        let soon = tags as usize + self.stream.cpus;
+        let all = self.issues.get(&(queue, start.0));
+        let issue = all.and_then(|all| all.iter().find(|&&(at, _)| at >= from));
+        issue.is_some_and(|&(_, number)| number <= self.of_queue(queue, from) + soon)
+    }
+
+    /// D of a device before an event.
+    fn of_queue(&self, queue: QueueId, from: usize) -> usize {
+        let before = (0..from).rev().find(|&at| self.stream.queue[at] == queue);
+        before.map_or(0, |at| self.numbers[at])
+    }
+
+    /// Runs had not picked yet what they had still to show: the latest of them, then more.
+    fn picked_later(&mut self, index: usize) -> Option<State> {
+        let oldest = index.saturating_sub(BACK_MOST);
+        let mut limited = Vec::new();
+        let issues: Vec<usize> = (oldest..=index)
+            .rev()
+            .filter(|&event| self.stream.events[event].kind == Kind::Issue)
+            .filter(|event| !self.plans.picks.contains_key(event))
+            .take(6)
+            .collect();
+        for event in issues {
+            self.plans.picks.insert(event, 1);
+            limited.push(event);
+            if let Some(found) = self.attempt(event, index) {
+                return Some(found);
+            }
+        }
+        for event in limited {
+            self.plans.picks.remove(&event);
+        }
+        None
+    }
+
+    /// The task of a D whose request waited for its turn had begun no run, latest of them first.
+    fn not_begun(&mut self, index: usize) -> Option<State> {
+        let oldest = index.saturating_sub(BACK_MOST);
+        let chosen: Vec<usize> = self.chosen.range(oldest..index).rev().copied().collect();
+        for event in chosen.into_iter().take(NOT_BEGUN_MOST) {
+            if self.plans.not_begun.insert(event) {
+                if let Some(found) = self.attempt(event, index) {
+                    return Some(found);
+                }
+                self.plans.not_begun.remove(&event);
+            }
+        }
+        None
+    }
+
+    /// Runs that show nowhere came later than they were caused.
+    fn ran_later(&mut self, index: usize) -> Option<State> {
+        let oldest = index.saturating_sub(BACK_MOST);
+        let (mut state, from) = self.kept.before(oldest);
+        let mut ran = Vec::new();
+        for event in from..index {
+            state.ran_unseen = false;
+            self.step(&mut state, event).ok()?;
+            if state.ran_unseen {
+                ran.push(event);
+            }
+        }
+        for &event in ran.iter().rev().take(LATER_MOST) {
+            let until = (event + 1..=index).rev();
+            let until: Vec<usize> = until.filter(|&until| self.changes(until)).collect();
+            for until in until.into_iter().take(LATER_MOST) {
+                let before = self.plans.later.clone();
+                self.plans.later.extend(event..until);
+                if let Some(found) = self.attempt(event, index) {
+                    return Some(found);
+                }
+                self.plans.later = before;
+            }
+        }
+        None
+    }
+
+    /// An event that can change what the scheduler says, or what is free.
+    fn changes(&self, event: usize) -> bool {
+        matches!(
+            self.stream.events[event].kind,
+            Kind::Insert
+                | Kind::RequestMerge
+                | Kind::BioMerge { .. }
+                | Kind::Issue
+                | Kind::Complete { .. }
+        )
+    }
+
+    /// Which of two requests was chosen first is not recorded: since both waited more than one CPU
+    /// has handed requests over. With one CPU, or while only one was at it, the order of records is
+    /// the order of decisions, and another one is a divergence.
+    pub(super) fn is_race(&self, index: usize, found: Option<Found>) -> bool {
+        let (Some(since), Some(Found::Taken)) = (self.inserted[index], found) else {
+            return false;
+        };
+        let queue = self.stream.queue[index];
+        let issues = (since..=index).filter(|&event| {
+            self.stream.events[event].kind == Kind::Issue && self.stream.queue[event] == queue
+        });
+        let mut cpus = issues.map(|event| self.stream.events[event].cpu);
+        let first = cpus.next();
+        self.several && cpus.any(|cpu| Some(cpu) != first)
+    }
+}
