@@ -244,9 +244,9 @@ impl<'a> Calls<'a> {
             .world
             .place(task, event.cpu, time, self.follow.hint(index));
         self.count(state, queue, read.uncounted, -1);
-        let before = Follow::in_hand(state, task);
+        let before = Follow::held_by_run(state, task);
         state.world.decide(task, Goal::Run);
-        let chosen = Follow::in_hand(state, task).filter(|&rq| Some(rq) != before);
+        let chosen = Follow::in_hand(state, task).filter(|rq| !before.contains(rq));
         self.count(state, queue, read.uncounted, 1);
         self.is_kernels(state, index, chosen)
     }

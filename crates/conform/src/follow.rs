@@ -293,6 +293,19 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// All that the run of an actor has picked: with several hctxs it sorts that once nothing more
+    /// comes, and another one is the last.
+    pub(super) fn held_by_run(state: &State, actor: usize) -> Vec<RequestId> {
+        let Some(&frame @ Frame::Run(run)) = state.world.actors[actor].stack.last() else {
+            return Vec::new();
+        };
+        let q = state.world.mq.queue(frame.queue());
+        q.with_pool(|pool| {
+            let lists = [run.in_hand().list, run.passed()];
+            lists.iter().flat_map(|list| list.iter(pool)).collect()
+        })
+    }
+
     /// Everything that an actor has begun comes to its end, unseen.
     pub(super) fn finish(state: &mut State, actor: usize) -> bool {
         for _ in 0..STOPS_MOST {

@@ -56,11 +56,8 @@ fn a_run_is_a_capture_that_the_model_predicts() {
 }
 
 /// Runs that conform does not predict in full yet.
-const OPEN: [&str; 3] = [
-    // Its replay of events from a state that was kept differs from the first one.
-    "nvme-scaling",
-    "dell-scaling",
-    // A task that waited for a tag gets one later than the run has it.
+const OPEN: [&str; 1] = [
+    // A task that waits for a tag gets one before the run has it.
     "write-starvation",
 ];
 

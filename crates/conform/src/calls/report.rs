@@ -36,9 +36,9 @@ impl Calls<'_> {
         };
         let task = self.follow.acting(state, self.stream.task[index]);
         let stands = tried.world.actors[task].stop == Stop::Pick;
-        let before = Follow::in_hand(&tried, task);
+        let before = Follow::held_by_run(&tried, task);
         self.decide(&mut tried, index, read);
-        let chosen = Follow::in_hand(&tried, task).filter(|&rq| Some(rq) != before);
+        let chosen = Follow::in_hand(&tried, task).filter(|rq| !before.contains(rq));
         let q = tried.world.mq.queue(queue);
         let by_model = match chosen.filter(|_| stands) {
             None => "nothing".to_owned(),
