@@ -8,9 +8,10 @@
 mod arrive;
 mod device;
 mod impose;
+mod issue;
 mod unseen;
 
-pub(super) use device::Found;
+pub(super) use issue::Found;
 
 use std::collections::BTreeMap;
 

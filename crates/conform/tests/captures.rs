@@ -204,6 +204,7 @@ fn changed(name: &str, file: &str, change: impl Fn(&str) -> String) -> TempDir {
 fn a_changed_tunable_diverges() {
     for (name, from, to) in [
         ("dd01-defaults", "fifo_batch=16", "fifo_batch=8"),
+        ("dd01-defaults", "async_depth=256", "async_depth=1"),
         ("dd04-starved8", "writes_starved=8", "writes_starved=7"),
         ("dd03-expiry", "read_expire=20", "read_expire=60"),
         (
@@ -223,6 +224,30 @@ fn a_changed_tunable_diverges() {
                 "{name} with {to}, mode {}",
                 mode.name()
             );
+        }
+    }
+}
+
+/// Which tags are taken is not recorded, but whether there was one is: a limit that is not the
+/// kernel's is told, even where the same requests are dispatched.
+#[test]
+fn another_limit_of_asynchronous_operations_is_told() {
+    for (name, from, to) in [
+        (
+            "dd16-asyncdepth-stale",
+            "async_depth=2 ",
+            "async_depth=200 ",
+        ),
+        ("dd07-merges", "async_depth=256", "async_depth=1"),
+    ] {
+        let copy = changed(name, "queue.txt", |text| {
+            assert!(text.contains(from));
+            text.replace(from, to)
+        });
+        for mode in [Mode::Calls, Mode::Records] {
+            let verdict = run_in(copy.path(), mode, None).unwrap();
+            let told = !verdict.conforms() || !verdict.notes.is_empty();
+            assert!(told, "{name} with {to}, mode {}", mode.name());
         }
     }
 }

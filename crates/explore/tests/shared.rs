@@ -4,13 +4,16 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
+#[path = "common/clean.rs"]
+mod clean;
 mod counts;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::QueueId;
 use blkmq::rules::{Recheck, Restart, Rules, TagLine};
+use clean::{clean, line};
 use counts::compare;
-use explore::{Config, Mutant, Report, Task, exhaustive, walk};
+use explore::{Config, Mutant, Task, exhaustive, walk};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
@@ -42,23 +45,6 @@ fn shared(rules: Rules, kind: SchedulerKind, tags: u32, tasks: &[&str]) -> Confi
         config.prefilled = config.tasks.len();
     }
     config
-}
-
-fn line(report: &Report) -> String {
-    format!(
-        "{:<58}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
-        report.name,
-        report.verdict.word(),
-        report.generated,
-        report.distinct,
-        report.depth
-    )
-}
-
-fn clean(config: &Config) -> String {
-    let report = exhaustive(config);
-    assert_eq!(report.verdict.word(), "clean", "{report}");
-    line(&report)
 }
 
 /// Kernels whose rules of restarting queues on one set are whole presets.

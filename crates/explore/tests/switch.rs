@@ -3,12 +3,15 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
+#[path = "common/clean.rs"]
+mod clean;
 mod counts;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
+use clean::clean;
 use counts::compare;
-use explore::{Config, Mutant, Report, Task, exhaustive};
+use explore::{Config, Mutant, Task, exhaustive};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
@@ -22,23 +25,6 @@ fn config(rules: Rules, from: SchedulerKind, changes: &[SchedulerKind], tasks: u
         changes: changes.to_vec(),
         ..Config::new(&name, rules, from, tasks)
     }
-}
-
-fn line(report: &Report) -> String {
-    format!(
-        "{:<58}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
-        report.name,
-        report.verdict.word(),
-        report.generated,
-        report.distinct,
-        report.depth
-    )
-}
-
-fn clean(config: &Config) -> String {
-    let report = exhaustive(config);
-    assert_eq!(report.verdict.word(), "clean", "{report}");
-    line(&report)
 }
 
 #[test]

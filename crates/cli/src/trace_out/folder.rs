@@ -156,6 +156,11 @@ pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Er
                     or parameters; trace devices that are alike";
         return Err(Error::input(dir, what));
     }
+    if !plan.changes.is_empty() {
+        let what = "queue.txt has one scheduler of each device for all of the run; trace a run \
+                    without [[change]]";
+        return Err(Error::input(dir, what));
+    }
     let refuse = |source| Error::output(dir.display().to_string(), source);
     for entry in std::fs::read_dir(dir).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();

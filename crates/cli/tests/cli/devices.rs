@@ -137,6 +137,22 @@ fn devices_that_differ_have_no_common_module() {
 }
 
 #[test]
+fn a_run_that_changes_its_scheduler_is_no_capture() {
+    let place = Place::new();
+    place.write(
+        "changes.toml",
+        "[queue]\nscheduler = \"mq-deadline\"\n[device]\ntype = \"null_blk\"\n[[job]]\ndirect = 1\n\
+         size = \"16m\"\nnumber_ios = 100\n[[change]]\nat_us = 50\nscheduler = \"none\"\n",
+    );
+    let ran = place.blksim(&["run", "changes.toml", "--blktrace", "trace"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let what = "queue.txt has one scheduler of each device for all of the run";
+    assert!(ran.stderr.contains(what), "{ran:?}");
+    assert!(!place.path("trace").exists());
+    assert_eq!(place.blksim(&["run", "changes.toml"]).code, Some(0));
+}
+
+#[test]
 fn what_reads_reports_takes_several_devices() {
     let place = Place::new();
     let device = "nvme,count=2,latency_ns=20000";

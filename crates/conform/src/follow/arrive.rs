@@ -69,6 +69,7 @@ impl Follow<'_> {
         let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
         if !elsewhere && state.world.actors[task].shown.iter().any(found) {
             state.world = before;
+            Self::note(state, "a task waited for a tag where the model has one");
         }
     }
 
@@ -204,7 +205,15 @@ impl Follow<'_> {
     /// the limit.
     fn gets_other(&self, state: &mut State, index: usize) -> bool {
         let task = self.stream.task[index];
-        state.world.look_past_limit(task) && self.shows(state, task, index, TraceAction::GetRq)
+        let found =
+            state.world.look_past_limit(task) && self.shows(state, task, index, TraceAction::GetRq);
+        if found {
+            Self::note(
+                state,
+                "a request has a tag above the limit of its operation",
+            );
+        }
+        found
     }
 
     /// P.

@@ -10,7 +10,7 @@ use crate::event::Kind;
 use crate::follow::{Follow, Found, State};
 
 /// What another moment explains is the exception: at most one D in so many. Rules of another kernel
-/// need it for one in three to six.
+/// need more, and diverge.
 const ONE_IN: usize = 7;
 /// Decisions of other CPUs just before the one that is looked for, with it, at most.
 const AHEAD_MOST: usize = 4;
@@ -45,6 +45,7 @@ impl Records<'_> {
             return None;
         }
         let found = self.look(index, true).or_else(|| self.look(index, false));
+        self.far = false;
         let count = match found {
             Some(_) => &mut self.explained,
             None => &mut self.in_vain,

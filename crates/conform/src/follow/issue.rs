@@ -1,0 +1,302 @@
+//! D: who hands over the request that the driver gets.
+
+use blkmq::env::Answer;
+use blkmq::path::{Frame, PlugPath, RequeuePath, RunPath, Unplug};
+use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
+
+use super::device::key;
+use super::{Follow, STOPS_MOST, State, counts};
+use crate::event::{Event, Kind};
+use crate::world::{Goal, Stop};
+
+/// How the request of a D was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// The task that hands it over was about to.
+    Offered,
+    /// Another one of this CPU was.
+    Elsewhere,
+    /// Another CPU was, or it waits for its turn: the scheduler has given it out.
+    Chosen,
+    /// The model had it, and would have handed over something else.
+    Taken,
+    /// The model has no such request.
+    Unknown,
+}
+
+/// How a task comes to hand over a request that it was not about to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// It waited for a tag, was woken, and runs the queue before it looks again.
+    Woken,
+    /// It lets go of its plug.
+    Plug,
+    /// It works off the requeue list.
+    Requeue,
+    /// It runs this hctx.
+    Run(HctxId),
+}
+
+impl Follow<'_> {
+    /// D: the driver gets this request.
+    pub(crate) fn issue(&self, state: &mut State, index: usize) -> Found {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let task = self.at(state, index);
+        let task = self.acting(state, task);
+        if !self.calls
+            && let Some(found) = self.hand_over_standing(state, index)
+        {
+            return found;
+        }
+        let waits = !self.calls && self.stream.while_waiting[index];
+        let before = (waits || state.not_begun).then(|| state.world.clone());
+        if self.offers(state, task, index) {
+            self.hand_over(state, task, index);
+            return Found::Offered;
+        }
+        if let Some(before) = before {
+            // The model has a tag where the kernel had none: somebody else runs the queue.
+            let after = core::mem::replace(&mut state.world, before);
+            let runner = self.runner(self.stream.task[index]);
+            if waits && runner != task {
+                let asleep = state.world.clone();
+                if self.offers(state, runner, index) {
+                    self.hand_over(state, runner, index);
+                    return Found::Offered;
+                }
+                state.world = asleep;
+            }
+            // It waits for its turn: whatever the task began led elsewhere, and was not begun.
+            if state.not_begun
+                && !self.comes_back(index)
+                && Self::waits(state, queue, event)
+                && self.take_anyway(state, queue, event).is_some()
+            {
+                return Found::Chosen;
+            }
+            state.world = after;
+        }
+        if let Some(found) = self.hand_over_standing(state, index) {
+            return found;
+        }
+        if !self.calls && self.comes_back(index) && Self::waits(state, queue, event) {
+            return Found::Chosen;
+        }
+        let found = match self.take_anyway(state, queue, event) {
+            Some((_, Place::Elevator | Place::Ctx)) => Found::Taken,
+            Some(_) => Found::Chosen,
+            None => Found::Unknown,
+        };
+        self.go_on(state, index);
+        found
+    }
+
+    /// What the task of a D would hand over.
+    pub(crate) fn would_offer(&self, state: &mut State, index: usize) -> Option<RequestId> {
+        let task = self.at(state, index);
+        let task = self.acting(state, task);
+        self.offers(state, task, index);
+        match state.world.actors[task].stop {
+            Stop::Offer(rq) => Some(rq),
+            _ => None,
+        }
+    }
+
+    /// Somebody stands where he offers the request of this D.
+    fn hand_over_standing(&self, state: &mut State, index: usize) -> Option<Found> {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let own = self.acting(state, self.stream.task[index]);
+        let fits = |&number: &usize| {
+            let actor = &state.world.actors[number];
+            let of = actor.stack.last().map(Frame::queue);
+            let is = |rq| of == Some(queue) && Self::is(state, queue, rq, event);
+            matches!(actor.stop, Stop::Offer(rq) if is(rq))
+        };
+        let holders = core::iter::once(own).chain(0..state.world.actors.len());
+        let holder = holders.into_iter().find(fits)?;
+        let here = state.world.actors[holder].cpu.id.0 == event.cpu;
+        self.hand_over(state, holder, index);
+        Some(match (holder == own, here) {
+            (true, _) => Found::Offered,
+            // Tasks of one CPU take turns, and show in the trace what they do.
+            (false, true) if holder >= self.stream.tasks => Found::Elsewhere,
+            (false, _) => Found::Chosen,
+        })
+    }
+
+    fn hand_over(&self, state: &mut State, actor: usize, index: usize) {
+        let event = &self.stream.events[index];
+        let queue = self.stream.queue[index];
+        let Stop::Offer(rq) = state.world.actors[actor].stop else {
+            unreachable!("it offers the request");
+        };
+        let back = self.comes_back(index);
+        let op = Self::op(state, queue, rq);
+        if back {
+            state.world.accept(actor, Answer::Resource);
+        } else {
+            state
+                .issued
+                .entry(key(queue, op, event.sector.0))
+                .or_default()
+                .push((rq, 0));
+            state.world.accept(actor, Answer::Ok);
+        }
+        if !self.calls {
+            self.go_on_behind(state, actor, index);
+        } else if actor == self.acting(state, self.stream.task[index]) {
+            self.go_on(state, index);
+        } else {
+            state.world.go(actor, Goal::Run);
+        }
+    }
+
+    /// BLK_STS_RESOURCE: R follows D at once.
+    fn comes_back(&self, index: usize) -> bool {
+        let sector = self.stream.events[index].sector;
+        self.stream.next[index].is_some_and(|next| {
+            let next = &self.stream.events[next];
+            next.kind == Kind::Requeue && next.sector == sector
+        })
+    }
+
+    /// The request of a D is on a dispatch list, or in the hands of a path.
+    fn waits(state: &State, queue: QueueId, event: &Event) -> bool {
+        state.world.mq.queue(queue).with_pool(|pool| {
+            let waits = |place| matches!(place, Place::Dispatch | Place::Path);
+            let mut all = pool.iter();
+            all.any(|(_, r)| {
+                waits(r.place)
+                    && r.op.direction() == event.op.direction()
+                    && (r.sector, r.sectors) == (event.sector, event.sectors)
+            })
+        })
+    }
+
+    fn op(state: &State, queue: QueueId, rq: RequestId) -> Op {
+        state.world.mq.queue(queue).with_pool(|pool| pool[rq].op)
+    }
+
+    /// The request is that of the event.
+    pub(crate) fn is(state: &State, queue: QueueId, rq: RequestId, event: &Event) -> bool {
+        let q = state.world.mq.queue(queue);
+        q.with_pool(|pool| {
+            let r = &pool[rq];
+            let flush = r.op == Op::Flush && event.op == Op::Flush;
+            flush
+                || r.op.direction() == event.op.direction()
+                    && r.sector == event.sector
+                    && r.sectors == event.sectors
+        })
+    }
+
+    /// The task comes to the point where it offers the request of this D.
+    fn offers(&self, state: &mut State, task: usize, index: usize) -> bool {
+        if let Some(found) = self.goes_to_offer(state, task, index) {
+            return found;
+        }
+        // Nothing is under way, or it waits: what it does next the D tells.
+        let ways = self.ways(state, task, index);
+        if let [only] = ways[..] {
+            return self.takes_way(state, task, index, only);
+        }
+        let before = state.world.clone();
+        let mut first = None;
+        for way in ways {
+            if self.takes_way(state, task, index, way) {
+                return true;
+            }
+            let failed = core::mem::replace(&mut state.world, before.clone());
+            first.get_or_insert(failed);
+        }
+        state.world = first.unwrap_or(before);
+        false
+    }
+
+    /// It goes on until it offers something, which is the request of the D or not. None: it has
+    /// nothing under way, or waits.
+    fn goes_to_offer(&self, state: &mut State, task: usize, index: usize) -> Option<bool> {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        for _ in 0..STOPS_MOST {
+            match state.world.actors[task].stop {
+                Stop::Offer(rq) => {
+                    let of = state.world.actors[task].stack.last().map(Frame::queue);
+                    return Some(of == Some(queue) && Self::is(state, queue, rq, event));
+                }
+                Stop::Pick => return Some(false),
+                Stop::Shown if !state.world.actors[task].shown.is_empty() => {
+                    let shown = &mut state.world.actors[task].shown;
+                    shown.retain(|point| !counts(point.action));
+                    if !shown.is_empty() {
+                        return Some(false);
+                    }
+                }
+                Stop::Idle | Stop::Parked => return None,
+                Stop::Shown | Stop::Later => {}
+            }
+            state.world.go(task, Goal::Show);
+        }
+        Some(false)
+    }
+
+    /// What a task can have begun that hands over a request, likeliest first.
+    fn ways(&self, state: &State, task: usize, index: usize) -> Vec<Way> {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let actor = &state.world.actors[task];
+        let mut ways = Vec::new();
+        if actor.stop == Stop::Parked {
+            ways.push(Way::Woken);
+        }
+        if !actor.cpu.plug.list.is_empty() && actor.cpu.plug.queue == queue {
+            ways.push(Way::Plug);
+        }
+        if state.world.outside.requeue_work[queue.index()] {
+            ways.push(Way::Requeue);
+        }
+        let own = state.world.hctx_of(queue, event.cpu);
+        ways.push(Way::Run(own));
+        let hctxs = state.world.mq.queue(queue).hctxs.len() as u16;
+        let others = (0..hctxs).map(HctxId).filter(|&hctx| hctx != own);
+        ways.extend(others.map(Way::Run));
+        ways
+    }
+
+    /// Goes one way, to the offer of a D's request if it leads there.
+    fn takes_way(&self, state: &mut State, task: usize, index: usize, way: Way) -> bool {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        match way {
+            Way::Woken => {
+                state.world.go(task, Goal::Show);
+                return self.goes_to_offer(state, task, index) == Some(true);
+            }
+            Way::Plug => {
+                let path = PlugPath::unplug(queue, Unplug::Finish);
+                state.world.begin(task, Frame::Plug(path));
+            }
+            Way::Requeue => {
+                state.world.outside.requeue_work[queue.index()] = false;
+                let path = RequeuePath::new(queue);
+                state.world.begin(task, Frame::Requeue(path));
+            }
+            Way::Run(_) => {}
+        }
+        let hctx = match way {
+            Way::Run(hctx) => hctx,
+            _ => match self.goes_to_offer(state, task, index) {
+                Some(found) => return found,
+                None => state.world.hctx_of(queue, event.cpu),
+            },
+        };
+        // A run may move a request to a list without a tag, and be repeated.
+        for _ in 0..if self.calls { 1 } else { 2 } {
+            state.world.outside.take_work(queue, hctx);
+            let run = RunPath::work(queue, hctx);
+            state.world.begin(task, Frame::Run(run));
+            if let Some(found) = self.goes_to_offer(state, task, index) {
+                return found;
+            }
+        }
+        false
+    }
+}
