@@ -146,7 +146,7 @@ impl CostModel {
             near.fold(0, |mask, other| mask | bit_of(other))
         };
         let within = [Distance::Sibling, Distance::Die, Distance::Socket].map(within);
-        Near::new(within, self.transfer)
+        Near::new(cpu, within, self.transfer)
     }
 
     /// What several misses come to.

@@ -282,6 +282,8 @@ pub struct Cpu {
     pub(crate) locks_held: u32,
     /// Shared accesses of this label outside locks (debug builds).
     pub(crate) accesses: u32,
+    /// A shared word was accessed; whoever wants to know takes it.
+    accessed: bool,
     /// Answer to the last `Next::Submit` or budget request.
     pub answer: Answer,
     /// Effects of the label.
@@ -319,6 +321,7 @@ impl Cpu {
             tracing: false,
             probing: false,
             accesses: 0,
+            accessed: false,
             locks_held: 0,
             tick: Tick::default(),
         }
@@ -340,7 +343,9 @@ impl Cpu {
     /// Called by the driver before each label.
     #[inline]
     pub fn begin_label(&mut self) {
-        self.accesses = 0;
+        if cfg!(debug_assertions) {
+            self.accesses = 0;
+        }
         self.outside_labels();
     }
 
@@ -349,9 +354,9 @@ impl Cpu {
         self.outbox.is_empty() && self.trace.is_empty()
     }
 
-    /// Accesses to shared words outside locks since the label began.
-    pub fn shared_accesses(&self) -> u32 {
-        self.accesses
+    /// Words that CPUs share were accessed since the last call.
+    pub fn take_accessed(&mut self) -> bool {
+        core::mem::take(&mut self.accessed)
     }
 
     /// Locks that this context holds.
@@ -431,7 +436,10 @@ impl Cpu {
     #[inline]
     pub(crate) fn note_access(&mut self) {
         self.goes_on();
-        self.accesses += u32::from(self.locks_held == 0);
-        debug_assert!(self.accesses <= 1, "two shared accesses in one label");
+        self.accessed = true;
+        if cfg!(debug_assertions) {
+            self.accesses += u32::from(self.locks_held == 0);
+            assert!(self.accesses <= 1, "two shared accesses in one label");
+        }
     }
 }

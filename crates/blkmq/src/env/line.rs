@@ -17,78 +17,85 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 /// What a cache line costs on one CPU, by where the copies are, picoseconds.
 ///
 /// What a line costs that one CPU has, which is most that are asked for, takes two loads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Near {
-    /// Price from threads of its core; from CPUs that share its last-level cache; from CPUs of its
-    /// socket; from farther away.
-    prices: [u64; 4],
+    /// Nothing; price from threads of its core; from CPUs that share its last-level cache; from
+    /// CPUs of its socket; from farther away. The rest is never asked for.
+    prices: [u64; 8],
     /// The first three of these sets, each with the one before. In words of 64, as a line's
     /// copies are.
     within: [[u64; 2]; 3],
+    /// Who is not the CPU itself, and who is in none of the sets: one more for each price.
+    outside: [[u64; 2]; 4],
     /// Which of the prices is that from each CPU.
-    from: [u8; 128],
+    from: ByCpu,
 }
 
-impl Default for Near {
-    fn default() -> Near {
-        Near {
-            prices: [0; 4],
-            within: [[0; 2]; 3],
-            from: [0; 128],
-        }
+/// By number of the CPU.
+#[derive(Clone, Debug)]
+struct ByCpu([u8; 128]);
+
+impl Default for ByCpu {
+    fn default() -> ByCpu {
+        ByCpu([0; 128])
     }
 }
 
 impl Near {
-    /// Prices on a CPU: from threads of its core, CPUs that share its last-level cache, CPUs of
-    /// its socket (each set has the one before), and from farther away.
-    pub fn new(masks: [u128; 3], prices: [u64; 4]) -> Near {
-        let outside = |cpu| {
+    /// Prices on `cpu`: from threads of its core, CPUs that share its last-level cache, CPUs of
+    /// its socket (each set has the one before, and the first one itself), and from farther away.
+    pub fn new(cpu: CpuId, masks: [u128; 3], prices: [u64; 4]) -> Near {
+        let [core, cache, socket] = masks;
+        let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
+        let without = [bit_of(cpu), core, cache, socket];
+        let beyond = |from| {
             let sets = masks.iter();
-            sets.filter(|&mask| mask & bit_of(CpuId(cpu)) == 0).count()
+            1 + sets.filter(|&mask| mask & bit_of(CpuId(from)) == 0).count()
         };
+        let mut all = [0; 8];
+        all[1..5].copy_from_slice(&prices);
         Near {
-            prices,
-            within: masks.map(|mask| [mask as u64, (mask >> 64) as u64]),
-            from: core::array::from_fn(|cpu| outside(cpu as u16) as u8),
+            prices: all,
+            within: masks.map(words),
+            outside: without.map(|mask| words(!mask)),
+            from: ByCpu(core::array::from_fn(|from| beyond(from as u16) as u8)),
         }
     }
 
     /// Price of a line that one CPU has.
     #[inline]
     fn of_one(&self, cpu: u16) -> u64 {
-        self.prices[usize::from(self.from[usize::from(cpu % 128)] % 4)]
+        self.prices[usize::from(self.from.0[usize::from(cpu % 128)] % 8)]
     }
 
     /// Price of a line of which these others have copies: from the nearest.
     #[inline]
     fn nearest(&self, copies: [u64; 2]) -> u64 {
         let [low, high] = copies;
-        if high == 0 {
-            return self.behind(|mask| low & mask[0] == 0);
-        }
-        self.behind(|mask| low & mask[0] | high & mask[1] == 0)
+        let beyond = match high {
+            0 => count(&self.within, |set| low & set[0] == 0),
+            _ => count(&self.within, |set| low & set[0] | high & set[1] == 0),
+        };
+        self.prices[(1 + beyond) % 8]
     }
 
-    /// Price of taking the copies of these others away: as far as the farthest.
+    /// Price of taking these copies away: as far as the farthest. Its own costs nothing.
     #[inline]
     fn farthest(&self, copies: [u64; 2]) -> u64 {
         let [low, high] = copies;
-        if high == 0 {
-            return self.behind(|mask| low & !mask[0] != 0);
-        }
-        self.behind(|mask| low & !mask[0] | high & !mask[1] != 0)
+        let reached = match high {
+            0 => count(&self.outside, |set| low & set[0] != 0),
+            _ => count(&self.outside, |set| low & set[0] | high & set[1] != 0),
+        };
+        self.prices[reached % 8]
     }
+}
 
-    /// Price from behind those sets of which that is true, which are the first ones. No branch
-    /// asks for each: it would be a coin toss to the CPU.
-    #[inline]
-    fn behind(&self, is_behind: impl Fn(&[u64; 2]) -> bool) -> u64 {
-        let sets = self.within.iter();
-        let count: usize = sets.map(|mask| usize::from(is_behind(mask))).sum();
-        self.prices[count % 4]
-    }
+/// How many of these sets. No branch asks for each: it would be a coin toss to the CPU.
+#[inline]
+fn count(sets: &[[u64; 2]], is: impl Fn(&[u64; 2]) -> bool) -> usize {
+    sets.iter().map(|set| usize::from(is(set))).sum()
 }
 
 /// What misses that do not need each other's answer come to.
@@ -201,15 +208,10 @@ impl Line {
         if sole != NOBODY {
             return near.of_one(sole);
         }
-        let own = self.word(cpu.0);
-        own.set(own.get() & !(1 << (cpu.0 % 64)));
-        let others = self.copies();
+        let copies = self.copies();
         self.copies[0].set(0);
         self.copies[1].set(0);
-        if others == [0, 0] {
-            return 0;
-        }
-        near.farthest(others)
+        near.farthest(copies)
     }
 
     #[inline]

@@ -375,26 +375,36 @@ impl<E: Env> BlkMq<E> {
     fn with_lock<V: LockVisit<E>>(&self, id: LockId, visit: V) -> V::Out {
         let q = self.queue(id.queue());
         let at = id.index() as usize;
-        let (map, word) = (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
-        let (line, queue) = (at / WAIT_QUEUES, at % WAIT_QUEUES);
+        // Most are these; the others take their index apart where they need it.
+        if id.kind_index() == LockKind::Elevator as usize {
+            let (number, at) = ((at >> NUMBER) as u8, at % (1 << NUMBER));
+            return q.elevator.visit_lock(number, at, visit);
+        }
+        let word_of = || (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
+        let queue_of = || (at / WAIT_QUEUES, at % WAIT_QUEUES);
         match id.kind() {
-            LockKind::Elevator => {
-                let (number, at) = ((at >> NUMBER) as u8, at % (1 << NUMBER));
-                q.elevator.visit_lock(number, at, visit)
-            }
+            LockKind::Elevator => unreachable!("one of the scheduler's was asked for above"),
             LockKind::Dispatch => visit.visit(&q.hctxs[at].dispatch),
             LockKind::Ctx => visit.visit(&q.ctxs[at].lists),
             LockKind::Requeue => visit.visit(&q.requeue),
             LockKind::Queue => visit.visit(&q.queue_lock),
             LockKind::Flush => visit.visit(&q.hctxs[at].flush),
             LockKind::DriverSwap => {
+                let (map, word) = word_of();
                 visit.visit(&self.set_of(id.queue()).driver[map].words[word].swap)
             }
-            LockKind::SchedSwap => visit.visit(&q.sched[map].words[word].swap),
-            LockKind::DriverWait => {
-                visit.visit(&self.set_of(id.queue()).driver[line].wait[queue].queue)
+            LockKind::SchedSwap => {
+                let (map, word) = word_of();
+                visit.visit(&q.sched[map].words[word].swap)
             }
-            LockKind::SchedWait => visit.visit(&q.sched[line].wait[queue].queue),
+            LockKind::DriverWait => {
+                let (map, queue) = queue_of();
+                visit.visit(&self.set_of(id.queue()).driver[map].wait[queue].queue)
+            }
+            LockKind::SchedWait => {
+                let (map, queue) = queue_of();
+                visit.visit(&q.sched[map].wait[queue].queue)
+            }
             LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
             LockKind::Freeze => visit.visit(&q.freeze_wq),
         }

@@ -27,6 +27,8 @@ pub struct Lines {
     chain: Cell<u64>,
     loads: Cell<u64>,
     stores: Cell<u64>,
+    /// One of these may be other than zero: most labels miss nothing here.
+    missed: Cell<bool>,
 }
 
 /// No CPU.
@@ -84,7 +86,7 @@ impl Lines {
             .overlap
             .both(lines.own.write(cpu, near), lines.links.write(cpu, near));
         let farthest = self.overlap.both(farthest, lines.sort.write(cpu, near));
-        self.chain.set(self.chain.get() + farthest);
+        self.wait(farthest);
         lines.owner.set(cpu.0);
         lines.reader.set(cpu.0);
     }
@@ -122,8 +124,7 @@ impl Lines {
             return;
         };
         if !lines.sort.is_of(cpu) {
-            let price = lines.sort.fetch(cpu, near);
-            self.chain.set(self.chain.get() + price);
+            self.wait(lines.sort.fetch(cpu, near));
         }
         lines.owner.set(NOBODY);
         lines.reader.set(cpu.0);
@@ -169,13 +170,14 @@ impl Lines {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
             let miss = line.fetch(cpu, near);
             self.loads.set(self.overlap.both(self.loads.get(), miss));
+            self.missed.set(true);
         }
     }
 
     #[inline(never)]
     fn wait_for(&self, cpu: CpuId, line: &Line) {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
-            self.chain.set(self.chain.get() + line.fetch(cpu, near));
+            self.wait(line.fetch(cpu, near));
         }
     }
 
@@ -184,16 +186,23 @@ impl Lines {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {
             let miss = line.take_away(cpu, near);
             self.stores.set(self.overlap.both(self.stores.get(), miss));
+            self.missed.set(true);
         }
     }
 
-    /// Takes the misses since the last call. Stores end behind all loads.
     #[inline]
-    pub fn take(&self) -> Misses {
-        Misses {
+    fn wait(&self, miss: u64) {
+        self.chain.set(self.chain.get() + miss);
+        self.missed.set(true);
+    }
+
+    /// Takes the misses since the last call, if there are any. Stores end behind all loads.
+    #[inline]
+    pub fn take(&self) -> Option<Misses> {
+        self.missed.take().then(|| Misses {
             chain: self.chain.take() + self.stores.take(),
             together: self.loads.take(),
-        }
+        })
     }
 }
 

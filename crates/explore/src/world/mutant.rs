@@ -25,12 +25,13 @@ const CONSTANT_ALONE: [Label; 3] = [
 ];
 
 impl Fixed {
-    /// The label that has just run touched something that others may change or see.
-    pub(super) fn sees_others(&self, label: Label, cpu: &Cpu) -> bool {
+    /// The label that has just run touched something that others may change or see. `accessed`: a
+    /// shared word.
+    pub(super) fn sees_others(&self, label: Label, accessed: bool) -> bool {
         let stops = self.config.stops != Stops::Never || !self.config.changes.is_empty();
         let constant = !stops && CONSTANT.contains(&label)
             || self.config.tags_alone && CONSTANT_ALONE.contains(&label);
-        cpu.shared_accesses() > 0 && !constant || self.is_of_usage(label)
+        accessed && !constant || self.is_of_usage(label)
     }
 
     fn has(&self, mutant: Mutant) -> bool {

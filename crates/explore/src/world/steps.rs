@@ -118,6 +118,7 @@ impl Driver for Steps<'_> {
             *self.woken = false;
         }
         self.locked = at.cpu.locks_held() > 0;
+        at.cpu.take_accessed();
         self.log.push(Ran { label, stage });
         ControlFlow::Continue(())
     }
@@ -132,7 +133,8 @@ impl Driver for Steps<'_> {
 
     fn after(&mut self, label: Label, cpu: &mut Cpu) {
         cpu.meter.take();
-        self.shared = self.locked || self.fixed.sees_others(label, cpu);
+        let accessed = cpu.take_accessed();
+        self.shared = self.locked || self.fixed.sees_others(label, accessed);
         self.fixed.break_something(self.mq, label, cpu);
     }
 

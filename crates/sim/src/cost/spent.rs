@@ -15,20 +15,42 @@ pub struct Sum {
     pub ps: u64,
 }
 
-impl Sum {
+/// Sums by number. Counts and times apart: two in a row would be added as a vector, which takes
+/// three times the instructions of two additions in memory.
+#[derive(Clone, Debug)]
+struct Sums<const N: usize> {
+    count: [u64; N],
+    ps: [u64; N],
+}
+
+impl<const N: usize> Sums<N> {
+    fn none() -> Sums<N> {
+        Sums {
+            count: [0; N],
+            ps: [0; N],
+        }
+    }
+
     /// One more.
     #[inline]
-    pub fn add(&mut self, ps: u64) {
-        self.count += 1;
-        self.ps += ps;
+    fn add(&mut self, at: usize, ps: u64) {
+        self.count[at] += 1;
+        self.ps[at] += ps;
+    }
+
+    fn get(&self, at: usize) -> Sum {
+        Sum {
+            count: self.count[at],
+            ps: self.ps[at],
+        }
     }
 }
 
 /// CPU time by step and by label.
 #[derive(Clone, Debug)]
 pub struct Spent {
-    steps: [Sum; Step::ALL.len()],
-    labels: Box<[Sum; 256]>,
+    steps: Sums<{ Step::ALL.len() }>,
+    labels: Box<Sums<256>>,
     /// Labels executed before the last `clear`.
     before: u64,
 }
@@ -36,8 +58,8 @@ pub struct Spent {
 impl Default for Spent {
     fn default() -> Spent {
         Spent {
-            steps: [Sum::default(); Step::ALL.len()],
-            labels: Box::new([Sum::default(); 256]),
+            steps: Sums::none(),
+            labels: Box::new(Sums::none()),
             before: 0,
         }
     }
@@ -47,29 +69,30 @@ impl Spent {
     /// A step was made.
     #[inline]
     pub fn step(&mut self, step: Step, ps: u64) {
-        self.steps[step as usize].add(ps);
+        self.steps.add(step as usize, ps);
     }
 
     /// A step that was made took longer.
     pub fn waited(&mut self, step: Step, ps: u64) {
-        self.steps[step as usize].ps += ps;
+        self.steps.ps[step as usize] += ps;
     }
 
     /// A label was executed.
     #[inline]
     pub fn label(&mut self, label: Label, ps: u64) {
-        self.labels[usize::from(label.0)].add(ps);
+        self.labels.add(usize::from(label.0), ps);
     }
 
     /// Steps that were made.
     pub fn steps(&self) -> impl Iterator<Item = (Step, Sum)> + '_ {
-        let sums = Step::ALL.iter().copied().zip(self.steps);
+        let all = Step::ALL.iter().copied();
+        let sums = all.map(|step| (step, self.steps.get(step as usize)));
         sums.filter(|(_, sum)| sum.count > 0)
     }
 
     /// Labels that were executed.
     pub fn labels(&self) -> impl Iterator<Item = (Label, Sum)> + '_ {
-        let sums = Label::all().map(|label| (label, self.labels[usize::from(label.0)]));
+        let sums = Label::all().map(|label| (label, self.labels.get(usize::from(label.0))));
         sums.filter(|(_, sum)| sum.count > 0)
     }
 
@@ -87,13 +110,13 @@ impl Spent {
 
     /// Labels executed since the run began.
     pub fn labels_executed(&self) -> u64 {
-        self.before + self.labels.iter().map(|sum| sum.count).sum::<u64>()
+        self.before + self.labels.count.iter().sum::<u64>()
     }
 
     /// Forgets everything but the number of labels (end of the ramp).
     pub fn clear(&mut self) {
         self.before = self.labels_executed();
-        self.steps = [Sum::default(); Step::ALL.len()];
-        self.labels.fill(Sum::default());
+        self.steps = Sums::none();
+        *self.labels = Sums::none();
     }
 }

@@ -360,10 +360,10 @@ impl Driver for Lane<'_> {
     #[inline(always)]
     fn after(&mut self, label: Label, cpu: &mut Cpu) {
         let (work, misses) = cpu.meter.take();
-        let misses = misses.with(
-            self.pool.held(cpu.id).lines.take(),
-            cpu.meter.tariff.overlap,
-        );
+        let misses = match self.pool.held(cpu.id).lines.take() {
+            None => misses.alone(),
+            Some(others) => misses.with(others, cpu.meter.tariff.overlap),
+        };
         let work = self.core.costs.label(label) + work;
         // Waiting for a cache line takes as long beside a busy sibling as alone.
         let ps = misses

@@ -5,7 +5,7 @@ use crate::request::CpuId;
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
 fn near() -> Near {
-    Near::new([0b11, 0b1111, 0b1111_1111], [1, 10, 100, 1000])
+    Near::new(CpuId(0), [0b11, 0b1111, 0b1111_1111], [1, 10, 100, 1000])
 }
 
 #[test]

@@ -9,13 +9,13 @@ const FAR: u64 = 100;
 /// Two CPUs, far apart.
 fn lines() -> Lines {
     let mut lines = Lines::default();
-    let near = |cpu| Near::new([bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
+    let near = |cpu| Near::new(CpuId(cpu), [bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
     lines.set_prices(vec![near(0), near(1)], Overlap::Together);
     lines
 }
 
 fn chain(lines: &Lines) -> u64 {
-    let Misses { chain, together } = lines.take();
+    let Misses { chain, together } = lines.take().unwrap_or_default();
     assert_eq!(together, 0);
     chain
 }
@@ -63,10 +63,11 @@ fn eight_heads_of_the_hash_share_a_line() {
     let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
     lines.write_hash(a, 0);
     lines.read_hash(b, 7);
-    let miss = lines.take();
+    let miss = lines.take().expect("a miss");
     assert_eq!((miss.chain, miss.together), (0, FAR));
     lines.read_hash(b, 8);
-    assert_eq!(lines.take().together, 0, "a line that nobody had");
+    assert_eq!(chain(&lines), 0, "a line that nobody had");
+    assert_eq!(lines.take(), None);
     lines.write_last_merge(a);
     lines.take();
     lines.read_last_merge(b);
