@@ -4,25 +4,29 @@
 
 use blkmq::drive::Follower;
 use blkmq::env::Solo;
+use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
 
 use super::Simulator;
 use super::arbiter::Contender;
 use super::cpu::{Level, Wait};
+use super::cpus::Cpus;
 use super::stretch::{context, cpu_of, owner};
 
 impl Simulator {
     /// Has somebody look on. Contexts are levels of CPUs, three a CPU: task, softirq, interrupt.
     /// To be called before the run.
     pub fn follow(&mut self, follower: Box<dyn Follower<Solo>>) {
-        self.core.follower = Some(follower);
+        self.cpus.core.follower = Some(follower);
     }
 
     /// Who looked on. Panics if nobody did.
     pub fn take_follower(&mut self) -> Box<dyn Follower<Solo>> {
-        self.core.follower.take().expect("the run is followed")
+        self.cpus.core.follower.take().expect("the run is followed")
     }
+}
 
+impl Cpus {
     /// A work item is to run.
     pub(super) fn item_queued(&mut self, queue: QueueId, delayed: bool) {
         if let Some(follower) = &mut self.core.follower {
@@ -31,20 +35,20 @@ impl Simulator {
     }
 
     /// A work item begins on a CPU.
-    pub(super) fn item_begins(&mut self, id: CpuId, queue: QueueId) {
+    pub(super) fn item_begins(&mut self, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId) {
         if let Some(follower) = &mut self.core.follower {
             let context = context(owner(id, Level::Task));
-            follower.item_begins(&self.mq, context, queue);
+            follower.item_begins(mq, context, queue);
         }
     }
 
     /// The first in line gets the lock that it spins for, though it may be interrupted.
     #[cold]
-    pub(super) fn note_grant(&mut self, who: Contender) {
+    pub(super) fn note_grant(&mut self, mq: &BlkMq<Solo>, who: Contender) {
         let (id, level) = cpu_of(who);
-        let level = &self.cpus[usize::from(id.0)].levels[level];
-        if let (Some(follower), Wait::Spin(lock)) = (&mut self.core.follower, level.wait) {
-            follower.granted(&self.mq, context(who), lock);
+        let (cpu, core) = self.split(id);
+        if let (Some(follower), Wait::Spin(lock)) = (&mut core.follower, cpu.levels[level].wait) {
+            follower.granted(mq, context(who), lock);
         }
     }
 }

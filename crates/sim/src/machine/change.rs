@@ -10,8 +10,8 @@ use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::Wait;
-use super::task::{TaskId, Turn};
-use super::{Event, Of, Simulator, class};
+use super::task::{Program, TaskId, Turn};
+use super::{Simulator, timer};
 
 /// The process.
 #[derive(Clone, Debug, Default)]
@@ -26,22 +26,20 @@ impl Simulator {
     /// The process sleeps until its first write.
     pub(super) fn start_changes(&mut self) {
         let Some(task) = self.writer() else { return };
-        let first = SimTime(self.plan.changes[0].at.0).max(self.core.now);
-        let generation = self.tasks[task.index()].generation;
-        let whom = Event::Resume(Of::new(task.0, generation));
-        self.core.events.push(first, class::CPU, whom);
+        let first = SimTime(self.plan.changes[0].at.0).max(self.cpus.core.now);
+        self.tasks.sleep_until(&mut self.cpus, task, first);
     }
 
     fn writer(&self) -> Option<TaskId> {
-        let writes =
-            |task: &super::task::Task| matches!(task.program, super::task::Program::Writer(_));
-        let index = self.tasks.iter().position(writes)?;
-        Some(TaskId(index as u32))
+        let mut tasks = self.tasks.iter();
+        tasks
+            .find(|(_, task)| matches!(task.program, Program::Writer(_)))
+            .map(|(id, _)| id)
     }
 
     /// The next write, when its time has come.
     pub(super) fn writer_turn(&mut self, id: CpuId, writer: &mut Writer) -> Turn {
-        let now = self.at(id);
+        let now = self.cpus.at(id);
         if core::mem::take(&mut writer.writes) {
             self.recorder.changes[writer.next].ended = Some(now);
             writer.next += 1;
@@ -55,20 +53,17 @@ impl Simulator {
         }
         writer.writes = true;
         self.recorder.changes[writer.next].begun = Some(now);
-        let path = SwitchPath::new(self.numbers.queue_of(change.disk), change.to);
-        self.cpu_mut(id)
-            .level_state()
-            .stack
-            .push(Frame::Switch(path));
+        let path = SwitchPath::new(self.layer.numbers.queue_of(change.disk), change.to);
+        self.cpus.push(id, Frame::Switch(path));
         Turn::Again
     }
 
     /// synchronize_rcu(): the task sleeps to the next tick. Runs that begin meanwhile find the
     /// queue quiesced.
     pub(super) fn grace(&mut self, id: CpuId) {
-        let queue = self.asking(id);
+        let queue = self.cpus.asking(id);
         if !self.reads_scheduler(queue) {
-            self.cpu_mut(id).env.answer = Answer::GoOn;
+            self.cpus[id].env.answer = Answer::GoOn;
         }
         self.pause_to_tick(id);
     }
@@ -76,34 +71,30 @@ impl Simulator {
     /// elevator_exit() and blk_mq_init_sched(). Timers of the old scheduler are over first: what
     /// runs for them is waited for.
     pub(super) fn exchange(&mut self, id: CpuId, to: usize) {
-        let queue = self.asking(id);
+        let queue = self.cpus.asking(id);
         if self.reads_scheduler(queue) {
-            self.cpu_mut(id).level_state().wait = Wait::Wants(Next::Exchange(to as u32));
+            self.cpus[id].level_state().wait = Wait::Wants(Next::Exchange(to as u32));
             self.pause_to_tick(id);
             return;
         }
         self.timers.shut_down(queue);
-        let hints = &mut self.hints;
-        let mut hint = || hints.next_u64() as u32;
-        self.mq.exchange(queue, to, &mut hint);
+        self.layer.exchange(queue, to);
     }
 
     fn pause_to_tick(&mut self, id: CpuId) {
-        let until = self.tick_after(self.at(id), Duration(1));
-        self.pause_current(id, until);
+        let until = self.cpus.tick_after(self.cpus.at(id), Duration(1));
+        self.tasks.pause_current(&mut self.cpus, id, until);
     }
 
     /// Somebody is where the scheduler of this queue must stay what it is.
     fn reads_scheduler(&self, queue: QueueId) -> bool {
         let running = self.cpus.iter().flat_map(|cpu| &cpu.levels);
-        let others = self.tasks.iter().filter_map(|task| task.context.as_ref());
+        let others = self
+            .tasks
+            .iter()
+            .filter_map(|(_, task)| task.context.as_ref());
         let mut frames = running.chain(others).flat_map(|level| level.stack.frames());
-        let waits = |&(of, _): &(QueueId, u8)| of == queue;
         frames.any(|frame| frame.queue() == queue && frame.reads_scheduler())
-            || self
-                .cpus
-                .iter()
-                .any(|cpu| cpu.softirq_timers.iter().any(waits))
-            || self.timer_interrupts(queue)
+            || timer::comes(&self.cpus, queue)
     }
 }

@@ -197,6 +197,8 @@ pub(super) struct CpuState {
     /// The other thread of the core did real work when this CPU was last run.
     pub(super) shared: bool,
     in_softirq: bool,
+    /// The other thread of its core.
+    pub(super) sibling: Option<CpuId>,
     /// An inter-processor interrupt waits to be taken.
     pub(super) ipi: bool,
     /// Tasks that wait for it, the next one first.
@@ -226,7 +228,7 @@ pub(super) struct CpuState {
 }
 
 impl CpuState {
-    pub(super) fn new(id: CpuId, room: usize) -> CpuState {
+    pub(super) fn new(id: CpuId, sibling: Option<CpuId>, room: usize) -> CpuState {
         CpuState {
             env: Cpu::new(id),
             level: Level::Task,
@@ -235,6 +237,7 @@ impl CpuState {
             scheduled: false,
             levels: core::array::from_fn(|_| LevelState::default()),
             in_softirq: false,
+            sibling,
             irq: IrqStage::None,
             irqs: VecDeque::with_capacity(room),
             ipi: false,
@@ -261,6 +264,14 @@ impl CpuState {
     pub(super) fn between_frames(&self) -> bool {
         let level = &self.levels[self.level as usize];
         level.stack.is_empty() && level.wait == Wait::None
+    }
+
+    /// No path has begun, and neither an interrupt nor `limit` keeps the task from its next step.
+    pub(super) fn goes_on_between_frames(&self, limit: SimTime) -> bool {
+        self.levels[Level::Task as usize].stack.is_empty()
+            && !self.interrupted
+            && !self.softirq_raised()
+            && self.at() < limit
     }
 
     /// What the handler of a hard interrupt does now.

@@ -20,7 +20,7 @@ impl Simulator {
     #[inline(never)]
     pub(super) fn drain_outbox(&mut self, id: CpuId) {
         let mut index = 0;
-        while let Some(effect) = self.cpu_mut(id).env.outbox.take(index) {
+        while let Some(effect) = self.cpus[id].env.outbox.take(index) {
             index += 1;
             one(&mut OnCpu { sim: self, id }, effect);
         }
@@ -30,7 +30,7 @@ impl Simulator {
     /// others spread over it. Each takes the clock of its CPU a nanosecond later at least, as it
     /// does in a kernel.
     pub(super) fn note_trace(&mut self, id: CpuId) {
-        let cpu = &mut self.cpus[usize::from(id.0)];
+        let cpu = &mut self.cpus[id];
         let task = cpu.current.map_or(0, |task| task.0 + 1);
         let (from, to) = (cpu.env.traced_at, cpu.at());
         let count = cpu.env.trace.len() as u64;
@@ -49,14 +49,18 @@ impl Simulator {
 
     fn bio_end(&mut self, id: CpuId, queue: QueueId, bio: BioId, status: Status) {
         let owner = {
-            let mut pool = self.mq.queue(queue).pool.held(id);
+            let mut pool = self.layer.mq.queue(queue).pool.held(id);
             let owner = pool.bio(bio).owner;
             pool.free_bio(bio);
             owner
         };
-        self.progress.ended = self.core.now;
-        match self.numbers.above(queue) {
-            Above::Jobs => self.io_done(id, owner, status),
+        self.progress.ended = self.cpus.core.now;
+        match self.layer.numbers.above(queue) {
+            Above::Jobs if self.replay.is_some() => self.replay_done(id, owner),
+            Above::Jobs => {
+                let lines = &self.outer;
+                self.tasks.io_done(&mut self.cpus, lines, id, owner, status);
+            }
             Above::Device(device) => self.clone_end(id, device, RequestId(owner), status),
         }
     }
@@ -64,12 +68,12 @@ impl Simulator {
     /// end_clone_request(): the clone of a request that `device` has ended. What comes of it runs
     /// when the clone has given its tags back.
     fn clone_end(&mut self, id: CpuId, device: DeviceId, rq: RequestId, status: Status) {
-        let ending = self.cpu_mut(id).level_state().stack.pop();
+        let ending = self.cpus[id].level_state().stack.pop();
         self.with_device(device, Some(id), |device, now, out| {
             device.ended_below(rq, status, now, out);
         });
         if let Some(ending) = ending {
-            self.cpu_mut(id).level_state().stack.push(ending);
+            self.cpus.push(id, ending);
         }
     }
 
@@ -78,7 +82,7 @@ impl Simulator {
     /// Deviation(D18): it has one bio, and no A is traced.
     fn submit_below(&mut self, id: CpuId, queue: QueueId, rq: RequestId, below: QueueId) {
         let bio = {
-            let pool = self.mq.queue(queue).pool.held(id);
+            let pool = self.layer.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
             let mut bio = Bio::default();
             bio.op = r.op;
@@ -91,32 +95,27 @@ impl Simulator {
             bio.owner = rq.0;
             bio
         };
-        let bio = self.mq.queue(below).pool.held(id).add_bio(bio);
+        let bio = self.layer.mq.queue(below).pool.held(id).add_bio(bio);
         let bio = bio.expect("a request has one clone at a time");
         let path = Frame::Clone(ClonePath::new(below, bio));
-        self.cpu_mut(id).level_state().stack.push(path);
+        self.cpus.push(id, path);
     }
 
-    /// The queue whose path asks for something. A path works on one queue.
-    pub(super) fn asking(&mut self, id: CpuId) -> QueueId {
-        self.cpu_mut(id).level_state().stack.asking()
-    }
-
-    /// The device below it.
+    /// The device below the queue whose path asks for something.
     pub(super) fn device_asked(&mut self, id: CpuId) -> DeviceId {
-        let queue = self.asking(id);
-        self.numbers.device_of(queue)
+        let queue = self.cpus.asking(id);
+        self.layer.numbers.device_of(queue)
     }
 
     /// queue_rq. Apart, so that the loop of turns stays small.
     #[inline(never)]
     pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
-        let queue = self.asking(id);
-        let device = self.numbers.device_of(queue);
+        let queue = self.cpus.asking(id);
+        let device = self.layer.numbers.device_of(queue);
         let charges = self.charges(device);
         let started = self.charge_queue_rq(id, charges, last);
         let mut command = {
-            let pool = self.mq.queue(queue).pool.held(id);
+            let pool = self.layer.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
             Command {
                 rq,
@@ -133,31 +132,32 @@ impl Simulator {
             }
         };
         if let Some(pair) = charges.pair {
-            self.touch_submission_queue(id, queue, command.hctx, pair);
+            self.outer
+                .touch_submission_queue(&mut self.cpus, id, queue, command.hctx, pair);
         }
-        let at = self.at(id);
+        let at = self.cpus.at(id);
         command.since_start = at.since(started);
         let mut actions = self.spare_actions.pop().unwrap_or_default();
         let called = &mut self.devices[device.index()];
         called.now = called.now.max(at);
         let reply = called.device.queue_rq(&command, called.now, &mut actions);
         if reply.started {
-            let env = &mut self.cpus[usize::from(id.0)].env;
+            let env = &mut self.cpus[id].env;
             // Its work behind the start is charged already.
             let end = core::mem::replace(&mut env.at_ps, started.0 * 1000);
-            self.mq.start_request(queue, rq, env);
+            self.layer.mq.start_request(queue, rq, env);
             env.at_ps = end;
             self.replay_issued(id, rq, started);
-            let cpu = &mut self.cpus[usize::from(id.0)];
+            let cpu = &mut self.cpus[id];
             if reply.verdict == Verdict::Accepted {
-                let disk = self.numbers.disk_of(queue);
+                let disk = self.layer.numbers.disk_of(queue);
                 self.recorder.depth_changes(disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
                 self.note_trace(id);
             }
         }
-        self.cpu_mut(id).env.answer = match reply.verdict {
+        self.cpus[id].env.answer = match reply.verdict {
             Verdict::Accepted | Verdict::Requeued { .. } => Answer::Ok,
             Verdict::Resource => Answer::Resource,
             Verdict::DevResource => Answer::DevResource,
@@ -172,25 +172,24 @@ impl Simulator {
         if let Verdict::Requeued { dontprep } = reply.verdict {
             // Inside queue_rq: before whoever offered the request hears of it.
             let path = RequeueRequest::new(queue, rq, dontprep);
-            let level = self.cpu_mut(id).level_state();
-            level.stack.push(Frame::RequeueRequest(path));
+            self.cpus.push(id, Frame::RequeueRequest(path));
         }
     }
 
     /// The driver's own work in queue_rq. Returns when it calls blk_mq_start_request().
     fn charge_queue_rq(&mut self, id: CpuId, charges: Charges, last: bool) -> SimTime {
-        let mut started = self.at(id);
-        self.charge(id, charges.queue_rq);
+        let mut started = self.cpus.at(id);
+        self.cpus.charge(id, charges.queue_rq);
         if !charges.starts_first {
-            started = self.at(id);
+            started = self.cpus.at(id);
         }
         if let Some(step) = charges.timer {
-            self.charge(id, step);
+            self.cpus.charge(id, step);
         }
         if let Some(step) = charges.last
             && last
         {
-            self.charge(id, step);
+            self.cpus.charge(id, step);
         }
         started
     }
@@ -209,7 +208,7 @@ impl Simulator {
         cpu: Option<CpuId>,
         call: impl FnOnce(&mut dyn Device, SimTime, &mut Actions),
     ) {
-        let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
+        let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
         let mut actions = self.spare_actions.pop().unwrap_or_default();
         let called = &mut self.devices[device.index()];
         called.now = called.now.max(at);
@@ -229,21 +228,21 @@ impl Simulator {
     // Apart: most calls of a device ask for nothing.
     #[inline(never)]
     fn do_all(&mut self, device: DeviceId, cpu: Option<CpuId>, mut actions: Actions) {
-        let queue = self.numbers.queue_above(device);
-        let at = cpu.map_or(self.core.now, |cpu| self.at(cpu));
+        let queue = self.layer.numbers.queue_above(device);
+        let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
         for action in actions.drain(..) {
             match action {
                 Action::End { rq, status } => self.end_request(queue, cpu, rq, status, false),
                 Action::Complete { rq, status } => self.complete_request(queue, cpu, rq, status),
                 Action::Timer { after, mark } => {
-                    self.core.events.push(
+                    self.cpus.core.events.push(
                         at + after,
                         class::DEVICE,
                         Event::Timer(with_mark(device, mark)),
                     );
                 }
                 Action::Interrupt { after, cpu, vector } => {
-                    self.core.events.push(
+                    self.cpus.core.events.push(
                         at + after,
                         class::INTERRUPT,
                         Event::Interrupt(Of::part(device.0, cpu.0, vector)),
@@ -262,8 +261,8 @@ impl Simulator {
 
     fn set_stopped(&mut self, queue: QueueId, cpu: Option<CpuId>, stopped: bool) {
         let id = cpu.unwrap_or(CpuId(0));
-        let env = &mut self.cpus[usize::from(id.0)].env;
-        for hctx in &self.mq.queue(queue).hctxs {
+        let env = &mut self.cpus[id].env;
+        for hctx in &self.layer.mq.queue(queue).hctxs {
             env.begin_label();
             if stopped {
                 blkmq::env::Bit::set(&hctx.stopped, env);
@@ -277,8 +276,15 @@ impl Simulator {
 
     fn run_queues(&mut self, queue: QueueId, cpu: Option<CpuId>, delay: Duration) {
         let id = cpu.unwrap_or(CpuId(0));
-        for hctx in 0..self.mq.queue(queue).hctxs.len() as u16 {
-            self.kick(id, queue, HctxId(hctx), delay, delay.0 > 0);
+        for hctx in 0..self.layer.mq.queue(queue).hctxs.len() as u16 {
+            let kick = Kick {
+                queue,
+                hctx: HctxId(hctx),
+                delay,
+                unless_pending: delay.0 > 0,
+            };
+            let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+            self.work.kick(cpus, tasks, &self.layer.mq, id, kick);
         }
     }
 
@@ -293,7 +299,7 @@ impl Simulator {
         batched: bool,
     ) {
         let Some(id) = cpu else {
-            let ctx = self.mq.queue(queue).pool.held(CpuId(0))[rq].ctx;
+            let ctx = self.layer.mq.queue(queue).pool.held(CpuId(0))[rq].ctx;
             self.redirect(queue, ctx, ctx, rq, status);
             return;
         };
@@ -303,18 +309,15 @@ impl Simulator {
         } else {
             CompletePath::end(queue, rq, status)
         };
-        self.cpu_mut(id)
-            .level_state()
-            .stack
-            .push(Frame::Complete(path));
+        self.cpus.push(id, Frame::Complete(path));
     }
 
     /// A request of a queue is about to be ended on `id`: it is with the device no longer.
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
-        let at = self.at(id);
-        let device = self.numbers.device_of(queue);
+        let at = self.cpus.at(id);
+        let device = self.layer.numbers.device_of(queue);
         if !self.devices[device.index()].stacked {
-            let disk = self.numbers.disk_of(queue);
+            let disk = self.layer.numbers.disk_of(queue);
             self.recorder.depth_changes(disk, at, false);
         }
         self.replay_completed(id, rq);
@@ -343,41 +346,29 @@ impl Simulator {
     }
 
     fn complete_on(&self, queue: QueueId, id: CpuId, rq: RequestId) -> CompleteOn {
-        self.mq
-            .complete_on(queue, rq, id, |a, b| self.core.costs.share_cache(a, b))
+        self.layer
+            .mq
+            .complete_on(queue, rq, id, |a, b| self.cpus.core.costs.share_cache(a, b))
     }
 
     /// Puts a completion on a CPU's softirq list.
     fn redirect(&mut self, queue: QueueId, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
-        let at = self.at(from);
         let ended = Ended {
             queue,
             rq,
             status,
             announced: false,
         };
-        let target = self.cpu_mut(to);
-        let first = target.softirq_list.give(at, ended);
-        if !first || (from == to && !target.is_idle()) {
-            return;
-        }
-        if let Some(ended) = target.softirq_list.first_mut() {
-            ended.announced = true;
-        }
-        if from != to {
-            self.charge(from, Step::IpiSend);
-        }
-        let at = self.at(from) + self.core.costs.delay(Step::IpiLatency);
-        self.core
-            .events
-            .push(at, class::INTERRUPT, Event::Ipi(Of::cpu(to, 0)));
+        self.cpus.raise_softirq(from, to, ended);
     }
 
     /// Ends what an interrupt handler or poller found, in its own level.
     pub(super) fn end_found(&mut self, queue: QueueId, id: CpuId, found: Found) {
         let Found { rq, status, by } = found;
-        if let Some(pair) = self.charges(self.numbers.device_of(queue)).pair {
-            self.touch_completion_queue(id, queue, rq, pair);
+        if let Some(pair) = self.charges(self.layer.numbers.device_of(queue)).pair {
+            let hctx = self.layer.mq.queue(queue).with_pool(|pool| pool[rq].hctx);
+            let lines = &self.outer;
+            lines.touch_completion_queue(&mut self.cpus, id, queue, hctx, pair);
         }
         match by {
             EndedBy::End => self.end_request(queue, Some(id), rq, status, false),
@@ -385,13 +376,13 @@ impl Simulator {
             EndedBy::Batch => match self.complete_on(queue, id, rq) {
                 CompleteOn::Here => {
                     let alone = {
-                        let pool = self.mq.queue(queue).pool.held(id);
+                        let pool = self.layer.mq.queue(queue).pool.held(id);
                         pool[rq].internal_tag.is_some() || pool[rq].flush_seq
                     };
                     if alone || status != Status::Ok {
                         self.end_request(queue, Some(id), rq, status, false);
                     } else {
-                        self.cpu_mut(id).batch.push((queue, rq));
+                        self.cpus[id].batch.push((queue, rq));
                     }
                 }
                 CompleteOn::Softirq => self.redirect(queue, id, id, rq, status),
@@ -402,7 +393,7 @@ impl Simulator {
 
     /// Ends one request of the batch, last added first. False if it is empty.
     pub(super) fn end_one_of_batch(&mut self, id: CpuId) -> bool {
-        let Some((queue, rq)) = self.cpu_mut(id).batch.pop() else {
+        let Some((queue, rq)) = self.cpus[id].batch.pop() else {
             return false;
         };
         self.end_request(queue, Some(id), rq, Status::Ok, true);
@@ -439,17 +430,15 @@ struct OnCpu<'a> {
 
 impl Machine for OnCpu<'_> {
     fn kick(&mut self, kick: Kick) {
-        let Kick {
-            queue,
-            hctx,
-            delay,
-            unless_pending,
-        } = kick;
-        self.sim.kick(self.id, queue, hctx, delay, unless_pending);
+        let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
+        self.sim
+            .work
+            .kick(cpus, tasks, &self.sim.layer.mq, self.id, kick);
     }
 
     fn kick_requeue(&mut self, queue: QueueId) {
-        self.sim.kick_requeue(self.id, queue);
+        let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
+        self.sim.work.kick_requeue(cpus, tasks, self.id, queue);
     }
 
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
@@ -457,16 +446,20 @@ impl Machine for OnCpu<'_> {
     }
 
     fn wake(&mut self, waiter: WaiterId) {
-        self.sim.charge(self.id, Step::Wake);
-        self.sim.wake(TaskId(waiter.0), self.id, SimTime::ZERO);
+        self.sim.cpus.charge(self.id, Step::Wake);
+        self.sim
+            .tasks
+            .wake(&mut self.sim.cpus, TaskId(waiter.0), self.id, SimTime::ZERO);
     }
 
     fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
-        self.sim.arm(self.id, queue, timer, after);
+        let (cpus, mq) = (&mut self.sim.cpus, &self.sim.layer.mq);
+        let timers = &mut self.sim.timers;
+        timers.arm(cpus, mq, self.id, queue, timer, after);
     }
 
     fn cancel(&mut self, queue: QueueId, timer: u8) {
-        self.sim.cancel(queue, timer);
+        self.sim.timers.cancel(queue, timer);
     }
 }
 

@@ -6,9 +6,9 @@
 //! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue.
 
 use blkmq::env::Line;
-use blkmq::request::{CpuId, HctxId, QueueId, RequestId};
+use blkmq::request::{CpuId, HctxId, QueueId};
 
-use super::Simulator;
+use super::cpus::Cpus;
 use crate::cost::Step;
 use crate::device::Pair;
 use crate::plan::Plan;
@@ -58,58 +58,64 @@ impl OuterLines {
     }
 }
 
-impl Simulator {
+impl OuterLines {
     /// The task begins or takes back an I/O.
-    pub(super) fn touch_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
-        let near = &self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.io(thread, slot).write(id, near);
-        self.wait_for_lines(id, step, miss);
+    pub(super) fn touch_io(
+        &self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        thread: usize,
+        slot: u32,
+        step: Step,
+    ) {
+        let near = &cpus[id].env.meter.tariff.near;
+        let miss = self.io(thread, slot).write(id, near);
+        cpus.wait_for_lines(id, step, miss);
     }
 
     /// An I/O goes onto the list of finished work, or comes off it.
-    pub(super) fn touch_ended_io(&mut self, id: CpuId, thread: usize, slot: u32, step: Step) {
-        self.touch_io(id, thread, slot, step);
-        let near = &self.cpu(id).env.meter.tariff.near;
-        let miss = self.outer.ring(thread).write(id, near);
-        self.wait_for_lines(id, step, miss);
+    pub(super) fn touch_ended_io(
+        &self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        thread: usize,
+        slot: u32,
+        step: Step,
+    ) {
+        self.touch_io(cpus, id, thread, slot, step);
+        let near = &cpus[id].env.meter.tariff.near;
+        let miss = self.ring(thread).write(id, near);
+        cpus.wait_for_lines(id, step, miss);
     }
 
     /// The driver puts a command into the submission queue of an hctx.
     pub(super) fn touch_submission_queue(
-        &mut self,
+        &self,
+        cpus: &mut Cpus,
         id: CpuId,
         queue: QueueId,
         hctx: HctxId,
         pair: Pair,
     ) {
-        let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
-        let lines = &mut self.outer.queues[queue.index()][usize::from(hctx.0)];
+        let near = &cpus[id].env.meter.tariff.near;
+        let lines = &self.queues[queue.index()][usize::from(hctx.0)];
         let lock = lines.lock.write(id, near);
         let position = lines.positions.write(id, near);
-        self.wait_for_lines(id, pair.submission, lock + position);
+        cpus.wait_for_lines(id, pair.submission, lock + position);
     }
 
-    /// The driver has found the end of a request in the completion queue of its hctx.
+    /// The driver has found the end of a request in the completion queue of an hctx.
     pub(super) fn touch_completion_queue(
-        &mut self,
+        &self,
+        cpus: &mut Cpus,
         id: CpuId,
         queue: QueueId,
-        rq: RequestId,
+        hctx: HctxId,
         pair: Pair,
     ) {
-        let hctx = self.mq.queue(queue).with_pool(|pool| pool[rq].hctx);
-        let near = &self.cpus[usize::from(id.0)].env.meter.tariff.near;
-        let lines = &mut self.outer.queues[queue.index()][usize::from(hctx.0)];
+        let near = &cpus[id].env.meter.tariff.near;
+        let lines = &self.queues[queue.index()][usize::from(hctx.0)];
         let miss = lines.positions.write(id, near);
-        self.wait_for_lines(id, pair.completion, miss);
-    }
-
-    /// Time of a step that is spent waiting: as long beside a busy sibling as alone.
-    fn wait_for_lines(&mut self, id: CpuId, step: Step, ps: u64) {
-        if ps > 0 {
-            let mode = self.cpu(id).kernel_mode();
-            self.cpu_mut(id).spend(ps, mode);
-            self.core.spent.waited(step, ps);
-        }
+        cpus.wait_for_lines(id, pair.completion, miss);
     }
 }

@@ -10,7 +10,8 @@ use blkmq::time::{Duration, SimTime};
 
 use super::stall::Why;
 
-use super::task::{Program, SLICE, State};
+use super::task::TaskId;
+use super::tasks::SLICE;
 use super::{Event, Simulator};
 use crate::plan::Plan;
 
@@ -113,8 +114,9 @@ impl Simulator {
     /// Whether the run has stalled, and how one knows. Called when a look is due.
     #[cold]
     pub(super) fn look(&mut self) -> Option<Why> {
-        let now = self.core.now;
-        self.progress.note(now, self.core.spent.labels_executed());
+        let now = self.cpus.core.now;
+        self.progress
+            .note(now, self.cpus.core.spent.labels_executed());
         let Progress {
             ended, quiet_from, ..
         } = self.progress;
@@ -122,22 +124,22 @@ impl Simulator {
             return Some(Why::TooLong(NO_PROGRESS));
         }
         let round = self.round();
-        let polls = self.only_polls();
+        let polls = self.tasks.only_poll();
         let quiet = polls && now.since(quiet_from) >= round;
         if quiet && self.pending(now, round) == Pending::Nothing {
             return Some(Why::OnlyPolls);
         }
         let unmoved = polls && self.unmoved();
         let labels = self.progress.labels - self.progress.base;
-        let in_vain = unmoved || labels > self.progress.in_vain && self.anything_waits();
+        let in_vain = unmoved || labels > self.progress.in_vain && self.layer.anything_waits();
         let stuck = in_vain && !self.fickle() && self.pending(now, round) < Pending::Time;
         stuck.then_some(Why::InVain(labels))
     }
 
     /// No request has left its place for long enough. To be asked where none is on its way.
     fn unmoved(&mut self) -> bool {
-        let (now, progress) = (self.core.now, &mut self.progress);
-        let places: Vec<_> = places(&self.mq).collect();
+        let (now, progress) = (self.cpus.core.now, &mut self.progress);
+        let places: Vec<_> = places(&self.layer.mq).collect();
         if progress.placed_at < progress.ended || places != progress.places {
             (progress.places, progress.placed_at) = (places, now);
         }
@@ -151,7 +153,7 @@ impl Simulator {
 
     /// How long the oldest request has been alive; of bios without any, for ever.
     fn oldest(&self) -> Duration {
-        let now = self.core.now;
+        let now = self.cpus.core.now;
         let age = |queue: &RequestQueue<Solo>| {
             queue.with_pool(|pool| {
                 let requests = pool.iter().filter(|(_, rq)| is_live(rq.place));
@@ -159,7 +161,7 @@ impl Simulator {
                 oldest.or((pool.bios_in_use() > 0).then_some(Duration(u64::MAX)))
             })
         };
-        let oldest = self.mq.queues.iter().filter_map(age).max();
+        let oldest = self.layer.mq.queues.iter().filter_map(age).max();
         oldest.unwrap_or(Duration::ZERO)
     }
 
@@ -169,19 +171,6 @@ impl Simulator {
         Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
     }
 
-    /// Somebody runs, and whoever does polls.
-    fn only_polls(&self) -> bool {
-        let mut runs = self
-            .tasks
-            .iter()
-            .filter(|task| task.state == State::Runnable);
-        let mut any = false;
-        runs.all(|task| {
-            any = true;
-            matches!(&task.program, Program::Fio(fio) if fio.polls())
-        }) && any
-    }
-
     /// What may still happen. Polled commands that were due within the last `round` count, too.
     fn pending(&self, now: SimTime, round: Duration) -> Pending {
         let since = SimTime(now.0.saturating_sub(round.0));
@@ -189,21 +178,18 @@ impl Simulator {
         if devices.any(|attached| attached.device.due_after(since).is_some()) {
             return Pending::Time;
         }
-        let events = self.core.events.iter();
+        let events = self.cpus.core.events.iter();
         let of_event = |(_, event)| match event {
             Event::Step(_) | Event::Measure => Pending::Nothing,
             Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
-            Event::Resume(of) if self.is_void(of.whom(), of.detail()) => Pending::Nothing,
+            Event::Resume(of) if self.tasks.is_void(TaskId(of.whom()), of.detail()) => {
+                Pending::Nothing
+            }
             Event::Timer(_) | Event::Interrupt(_) | Event::Elevator(_) | Event::Resume(_) => {
                 Pending::Time
             }
         };
         events.map(of_event).max().unwrap_or(Pending::Nothing)
-    }
-
-    /// The end of a pause of this task that somebody has ended before.
-    fn is_void(&self, task: u32, generation: u32) -> bool {
-        self.tasks[task as usize].generation != generation
     }
 }
 

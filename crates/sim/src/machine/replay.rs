@@ -11,14 +11,13 @@ use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId};
 use blkmq::time::{Duration, SimTime};
 
-use super::cpu::{LevelState, Mode};
+use super::Simulator;
+use super::cpu::Mode;
 use super::task::{Program, State, Task, TaskId, Turn, io_context_of};
-use super::{Event, Of, Simulator, class};
 use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
 use crate::plan::{DeviceId, Plan};
 use crate::profile::MachineProfile;
-use crate::recorder::TaskUsage;
 use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
 
 /// How long a process waits when all bios of the plan are alive.
@@ -95,8 +94,8 @@ impl Simulator {
             simulator.devices[0].device = Box::new(device);
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
-            simulator.core.costs.set_free(Cost::IdleExit);
-            simulator.core.costs.set_free(Cost::Irq);
+            simulator.cpus.core.costs.set_free(Cost::IdleExit);
+            simulator.cpus.core.costs.set_free(Cost::Irq);
         }
         let mut replay = Replay {
             times: vec![Times::NEVER; arrivals.ios.len()],
@@ -109,13 +108,12 @@ impl Simulator {
             pace,
         };
         for (index, stream) in arrivals.streams.iter().enumerate() {
-            let task = TaskId(simulator.tasks.len() as u32);
             let first = stream.steps.iter().find_map(|step| match step.kind {
                 StepKind::Submit(io) => Some(arrivals.ios[io as usize].cpu),
                 StepKind::Plug | StepKind::Unplug => None,
             });
             let cpu = CpuId(first.unwrap_or(0) % plan.machine.cpus);
-            simulator.tasks.push(replay_task(index, cpu));
+            let task = simulator.tasks.add(replay_task(index, cpu));
             replay.tasks.push(task);
             replay
                 .done
@@ -149,11 +147,8 @@ impl Simulator {
         let Some(replay) = &self.replay else { return };
         for (stream, &task) in replay.arrivals.streams.iter().zip(&replay.tasks) {
             let at = stream.steps.first().map_or(SimTime::ZERO, |step| step.at);
-            let generation = self.tasks[task.index()].generation;
-            self.core
-                .events
-                .push(at, class::CPU, Event::Resume(Of::new(task.0, generation)));
-            self.running_tasks += 1;
+            self.tasks.sleep_until(&mut self.cpus, task, at);
+            self.tasks.running += 1;
         }
     }
 
@@ -179,7 +174,7 @@ impl Simulator {
         p.waiting_for = 0;
         if p.unplugging {
             p.unplugging = false;
-            self.cpu_mut(id).env.plug = Plug::default();
+            self.cpus[id].env.plug = Plug::default();
         }
         let replay = self
             .replay
@@ -192,13 +187,13 @@ impl Simulator {
             }
             return self.replay_sleep(id, p, p.submitted);
         };
-        let at = self.at(id);
+        let at = self.cpus.at(id);
         let due = match due(replay, p, &step) {
             Due::At(due) => due,
             Due::Completions(count) => return self.replay_sleep(id, p, count),
         };
         if due > at {
-            if !self.cpu(id).env.plug.active {
+            if !self.cpus[id].env.plug.active {
                 return Turn::Pause(due);
             }
             let from = SimTime(due.0.saturating_sub(step.busy.0));
@@ -210,8 +205,8 @@ impl Simulator {
         }
         match step.kind {
             StepKind::Plug => {
-                if !self.cpu(id).env.plug.active {
-                    self.cpu_mut(id).env.plug.start(1);
+                if !self.cpus[id].env.plug.active {
+                    self.cpus[id].env.plug.start(1);
                 }
             }
             StepKind::Unplug => self.replay_unplug(id, p),
@@ -231,22 +226,22 @@ impl Simulator {
     /// its sleep would flush the plug, and others wait for the CPU.
     fn replay_busy(&mut self, id: CpuId, at: SimTime, due: SimTime) {
         let next = self
+            .cpus
             .core
             .events
             .peek_time()
             .unwrap_or(due)
             .max(at + BUSY_STEP);
         let until = due.min(next);
-        self.cpu_mut(id)
-            .spend(until.since(at).0 * 1000, Mode::System);
+        self.cpus[id].spend(until.since(at).0 * 1000, Mode::System);
     }
 
     /// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed.
     fn replay_sleep(&mut self, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
-        let plug = self.cpu(id).env.plug;
+        let plug = self.cpus[id].env.plug;
         if plug.active && !plug.is_empty() {
             let path = PlugPath::unplug(plug.queue, Unplug::Schedule);
-            self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
+            self.cpus.push(id, Frame::Plug(path));
             return Turn::Again;
         }
         p.waiting_for = count;
@@ -254,10 +249,10 @@ impl Simulator {
     }
 
     fn replay_unplug(&mut self, id: CpuId, p: &mut ReplayTask) {
-        let plug = self.cpu(id).env.plug;
+        let plug = self.cpus[id].env.plug;
         if plug.active && !plug.is_empty() {
             let path = PlugPath::unplug(plug.queue, Unplug::Finish);
-            self.cpu_mut(id).level_state().stack.push(Frame::Plug(path));
+            self.cpus.push(id, Frame::Plug(path));
         }
         p.unplugging = true;
     }
@@ -270,15 +265,15 @@ impl Simulator {
         p: &mut ReplayTask,
         index: u32,
     ) -> Option<Turn> {
-        let at = self.at(id);
+        let at = self.cpus.at(id);
         let replay = self
             .replay
             .as_deref_mut()
             .expect("only a replay has captured processes");
         let arrival = replay.arrivals.ios[index as usize];
         let cpu = CpuId(arrival.cpu % self.plan.machine.cpus);
-        if cpu != id && !self.cpus[usize::from(id.0)].env.plug.active {
-            let t = &mut self.tasks[task.index()];
+        if cpu != id && !self.cpus[id].env.plug.active {
+            let t = &mut self.tasks[task];
             t.allowed[0] = cpu;
             t.cpu = cpu;
             return Some(Turn::Pause(at));
@@ -311,13 +306,10 @@ impl Simulator {
         bio.ioprio = arrival.ioprio;
         bio.io_context = io_context_of(task);
         bio.owner = index;
-        let bio = self.mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
+        let bio = self.layer.mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
         let path = SubmitPath::new(QueueId(0), bio);
-        self.cpu_mut(id)
-            .level_state()
-            .stack
-            .push(Frame::Submit(path));
+        self.cpus.push(id, Frame::Submit(path));
         None
     }
 
@@ -330,7 +322,7 @@ impl Simulator {
         let Some(replay) = self.replay.as_deref_mut() else {
             return;
         };
-        let pool = self.mq.queue(QueueId(0)).pool.held(id);
+        let pool = self.layer.mq.queue(QueueId(0)).pool.held(id);
         if pool[rq].op == Op::Flush {
             // One flush serves all that wait.
             for index in replay.flushes.drain(..) {
@@ -351,11 +343,11 @@ impl Simulator {
 
     /// A request is about to be ended (C): its bios end one after the other, but have one C.
     pub(super) fn replay_completed(&mut self, id: CpuId, rq: RequestId) {
-        let at = self.at(id);
+        let at = self.cpus.at(id);
         let Some(replay) = self.replay.as_deref_mut() else {
             return;
         };
-        let pool = self.mq.queue(QueueId(0)).pool.held(id);
+        let pool = self.layer.mq.queue(QueueId(0)).pool.held(id);
         // A flush sequence ends its bio when it is over.
         if !pool[rq].flush_seq {
             for bio in pool.bios_of(rq) {
@@ -366,7 +358,7 @@ impl Simulator {
 
     /// The block layer has ended an arrival.
     pub(super) fn replay_done(&mut self, id: CpuId, index: u32) {
-        let at = self.at(id);
+        let at = self.cpus.at(id);
         let replay = self
             .replay
             .as_deref_mut()
@@ -384,16 +376,16 @@ impl Simulator {
         let stream = replay.stream_of[index as usize] as usize;
         replay.done[stream].push(at);
         let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);
-        self.charge(id, Cost::AioComplete);
-        let t = &mut self.tasks[task.index()];
+        self.cpus.charge(id, Cost::AioComplete);
+        let t = &mut self.tasks[task];
         let Program::Replay(p) = &mut t.program else {
             // It runs, and looks for itself before it sleeps.
             return;
         };
         if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
             p.waiting_for = 0;
-            self.charge_as(id, Cost::Wake, Mode::System);
-            self.wake(task, id, SimTime::ZERO);
+            self.cpus.charge_as(id, Cost::Wake, Mode::System);
+            self.tasks.wake(&mut self.cpus, task, id, SimTime::ZERO);
         }
     }
 }
@@ -436,17 +428,5 @@ fn replay_task(stream: usize, cpu: CpuId) -> Task {
         waiting_for: 0,
         unplugging: false,
     };
-    Task {
-        program: Program::Replay(Box::new(program)),
-        state: State::Sleeping,
-        context: Some(LevelState::default()),
-        plug: Plug::default(),
-        cpu,
-        allowed: vec![cpu],
-        generation: 0,
-        woken: SimTime::NEVER,
-        worker: false,
-        exits: None,
-        usage: TaskUsage::default(),
-    }
+    Task::asleep(Program::Replay(Box::new(program)), vec![cpu])
 }

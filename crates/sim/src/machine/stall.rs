@@ -97,36 +97,28 @@ pub struct Stall {
 }
 
 impl Simulator {
-    /// Somebody waits for something.
-    pub(super) fn anything_waits(&self) -> bool {
-        self.mq.queues.iter().any(|queue| {
-            queue.with_pool(|pool| {
-                pool.iter().any(|(_, rq)| is_live(rq.place)) || pool.bios_in_use() > 0
-            })
-        })
-    }
-
     /// Name of this queue's device, if there are several queues.
     pub fn disk_name(&self, queue: QueueId) -> Option<String> {
-        let several = self.mq.queues.len() > 1;
-        let of = self.plan.queues().nth(queue.index());
-        of.filter(|_| several).map(|of| of.device.name.clone())
+        self.layer.name(queue).map(str::to_owned)
     }
 
     /// Who waits, where, and what would have to happen.
     pub(super) fn explain(&self, why: Why) -> Stall {
-        let queues = self.mq.queues.iter();
-        let threads = self.tasks.iter().filter_map(|task| match &task.program {
-            Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
-                format!("{}.{}", fio.plan.name, fio.plan.clone),
-                fio.in_flight(),
-            )),
-            Program::Replay(process) => self.replay_waits(process),
-            _ => None,
-        });
+        let queues = self.layer.mq.queues.iter();
+        let threads = self
+            .tasks
+            .iter()
+            .filter_map(|(_, task)| match &task.program {
+                Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
+                    format!("{}.{}", fio.plan.name, fio.plan.clone),
+                    fio.in_flight(),
+                )),
+                Program::Replay(process) => self.replay_waits(process),
+                _ => None,
+            });
         Stall {
             why,
-            at: self.core.now,
+            at: self.cpus.core.now,
             progress: self.progress.ended,
             requests: queues
                 .clone()
@@ -174,7 +166,7 @@ impl Simulator {
             place: rq.place,
             hctx: rq.hctx.0,
             tag: rq.tag.map(|tag| tag.0),
-            age: self.core.now.since(rq.start_time),
+            age: self.cpus.core.now.since(rq.start_time),
             below: self.below(queue.id, id, rq.place),
         }
     }
@@ -191,7 +183,11 @@ impl Simulator {
             format!("{disk}queue is frozen: {users} users are left, {waiting} tasks wait")
         });
         let hctxs = queue.hctxs.iter().enumerate().filter_map(|(index, hctx)| {
-            let driver = self.mq.set_of(queue.id).driver_of(HctxId(index as u16));
+            let driver = self
+                .layer
+                .mq
+                .set_of(queue.id)
+                .driver_of(HctxId(index as u16));
             let busy = driver.busy_count();
             let pending = hctx.dispatch_pending.peek();
             let restart = hctx.restart.peek();
@@ -226,7 +222,7 @@ impl Simulator {
     /// What the end of a request of this queue finds when it is to restart hctxs of its tag set; of
     /// queues on a set of their own nothing.
     fn restarts_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
-        let set = self.mq.set_of(queue.id);
+        let set = self.layer.mq.set_of(queue.id);
         if !set.queue_shared() {
             return None;
         }
@@ -258,7 +254,7 @@ impl Simulator {
 
     /// State of a device; of several only of those that have commands or waiting requests.
     fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
-        let device = self.numbers.device_of(queue.id);
+        let device = self.layer.numbers.device_of(queue.id);
         let device = &self.devices[device.index()].device;
         let Some(name) = self.disk_name(queue.id) else {
             return Some(device.describe());

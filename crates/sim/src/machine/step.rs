@@ -4,27 +4,25 @@
 //! Read next: `stretch.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
-use blkmq::request::{CpuId, HctxId};
-use blkmq::time::SimTime;
+use blkmq::request::{CpuId, HctxId, Op};
 
-use super::cpu::{Irq, IrqStage, Level, Mode, Wait};
-use super::fio::FioTask;
+use super::cpu::{Level, Mode, Wait};
+use super::fio::{FioTask, On};
 use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
-use super::{Event, Of, RUN_AHEAD, Simulator, class};
+use super::{RUN_AHEAD, Simulator};
 use crate::cost::Step;
-use crate::recorder::SpanKind;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
-/// Steps of a fio thread in one turn.
+/// Steps of a fio thread in one turn of its CPU.
 const FIO_TURNS: u32 = 64;
 
 impl Simulator {
     /// Runs `cpu` as far as it gets at this point of the run.
     pub(super) fn run_cpu(&mut self, id: CpuId) {
-        let now = self.core.now;
-        let cpu = self.cpu_mut(id);
+        let now = self.cpus.core.now;
+        let cpu = &mut self.cpus[id];
         cpu.count_spin(now);
         cpu.catch_up(now);
         self.go_on(id);
@@ -32,21 +30,16 @@ impl Simulator {
 
     /// The same for a CPU whose time is right.
     pub(super) fn go_on(&mut self, id: CpuId) {
-        let shared = self.sibling_runs(id);
-        let cpu = self.cpu_mut(id);
+        let shared = self.cpus.sibling_runs(id);
+        let cpu = &mut self.cpus[id];
         cpu.shared = shared;
         cpu.scheduled = false;
         for _ in 0..TURNS {
             self.turns += 1;
-            let stop = if self.cpu(id).between_frames() {
-                self.pause(id)
-            } else {
-                self.stretch(id)
-            };
-            match stop {
+            match self.cpus.run(&self.layer.mq, id) {
                 Stop::Later => break,
                 Stop::Waits => return,
-                Stop::Interrupt => self.take_interrupt(id),
+                Stop::Interrupt => self.cpus.take_interrupt(id),
                 Stop::Turn => {
                     if !self.turn(id) {
                         return;
@@ -58,18 +51,18 @@ impl Simulator {
                 Stop::Budget => self.get_budget(id),
                 Stop::PutBudget(token) => self.put_budget(id, token),
                 Stop::Commit(hctx) => self.commit(id, hctx),
-                Stop::Park => self.sleep_current(id),
+                Stop::Park => self.tasks.sleep_current(&mut self.cpus, id),
                 Stop::Grace => self.grace(id),
                 Stop::Exchange(to) => self.exchange(id, to),
             }
         }
         // Whoever watches the run gets a look, even if no other CPU is ever due.
-        self.schedule(id);
+        self.cpus.schedule(id);
     }
 
     /// What the last label left for the machine to do.
     fn effects(&mut self, id: CpuId) {
-        let env = &self.cpu(id).env;
+        let env = &self.cpus[id].env;
         let (traced, acts) = (!env.trace.is_empty(), !env.outbox.is_empty());
         if traced {
             self.note_trace(id);
@@ -79,26 +72,13 @@ impl Simulator {
         }
     }
 
-    /// Goes on when its time comes.
-    #[inline(never)]
-    pub(super) fn schedule(&mut self, id: CpuId) {
-        let at = self.cpu(id).at().max(self.core.now);
-        let cpu = self.cpu_mut(id);
-        if cpu.scheduled {
-            return;
-        }
-        cpu.scheduled = true;
-        cpu.generation = cpu.generation.wrapping_add(1);
-        let generation = cpu.generation;
-        self.core
-            .events
-            .push(at, class::CPU, Event::Step(Of::cpu(id, generation)));
-    }
-
     /// An interrupt has come: an idle or spinning CPU takes it now, a busy one at its next label.
     pub(super) fn notice(&mut self, id: CpuId) {
-        let (now, exit) = (self.core.now, self.core.costs.step(Step::IdleExit));
-        let cpu = self.cpu_mut(id);
+        let (now, exit) = (
+            self.cpus.core.now,
+            self.cpus.core.costs.step(Step::IdleExit),
+        );
+        let cpu = &mut self.cpus[id];
         if cpu.is_idle() {
             cpu.leave_idle(now);
             // The hardware's time: no instruction runs in it, so it counts as idle.
@@ -112,32 +92,10 @@ impl Simulator {
         }
     }
 
-    /// Between labels: enters a pending interrupt or, behind it, the softirq.
-    #[inline(never)]
-    fn take_interrupt(&mut self, id: CpuId) {
-        let cpu = self.cpu_mut(id);
-        let ipi = core::mem::take(&mut cpu.ipi);
-        let vector = if ipi { None } else { cpu.irqs.pop_front() };
-        cpu.interrupted = !cpu.irqs.is_empty();
-        if !ipi && vector.is_none() {
-            return;
-        }
-        let now = self.core.now;
-        let cpu = self.cpu_mut(id);
-        cpu.count_spin(now);
-        cpu.set_irq(match vector {
-            Some(Irq::Device(device, vector)) => IrqStage::Look(device, vector),
-            Some(Irq::Timer(queue, timer)) => IrqStage::Timer(queue, timer),
-            None => IrqStage::Leave,
-        });
-        self.span_begins(id, SpanKind::Irq);
-        self.charge_as(id, Step::Irq, Mode::Irq);
-    }
-
     /// Between frames: what the running level does next. False if nothing is left to do.
     #[inline(never)]
     fn turn(&mut self, id: CpuId) -> bool {
-        match self.cpu(id).level {
+        match self.cpus[id].level {
             Level::Hardirq => self.irq_turn(id),
             Level::Softirq => self.softirq_turn(id),
             Level::Task => return self.task_turn(id),
@@ -146,65 +104,103 @@ impl Simulator {
     }
 
     fn task_turn(&mut self, id: CpuId) -> bool {
-        if self.cpu(id).softirq_raised() && self.cpu(id).current.is_none() {
-            self.enter_softirq(id);
+        if self.cpus[id].softirq_raised() {
+            if self.cpus[id].current.is_some() {
+                // Raised outside an interrupt: ksoftirqd gets the CPU.
+                self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
+                self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
+            }
+            self.cpus.enter_softirq(id);
             return true;
         }
-        let Some(task) = self.cpu(id).current else {
-            if self.switch_in(id) {
+        let Some(task) = self.cpus[id].current else {
+            if self.tasks.switch_in(&mut self.cpus, id) {
                 return true;
             }
-            self.await_ready(id);
-            self.cpu_mut(id).go_idle();
+            self.cpus.await_ready(id);
+            self.cpus[id].go_idle();
             return false;
         };
-        if self.cpu(id).softirq_raised() {
-            // Raised outside an interrupt: ksoftirqd gets the CPU.
-            self.charge_as(id, Step::ContextSwitch, Mode::System);
-            self.charge_as(id, Step::ContextSwitch, Mode::System);
-            self.enter_softirq(id);
+        if self.tasks.should_yield(&self.cpus, id) {
+            self.tasks.yield_current(&mut self.cpus, id);
             return true;
         }
-        if self.should_yield(id) {
-            self.yield_current(id);
-            return true;
-        }
-        if self.tasks[task.index()].exits.is_some() {
-            self.exit_current(id);
+        if self.tasks[task].exits.is_some() {
+            self.tasks.exit_current(&mut self.cpus, &self.layer.mq, id);
             return true;
         }
         let mut program = core::mem::replace(
-            &mut self.tasks[task.index()].program,
+            &mut self.tasks[task].program,
             Program::Kworker(super::work::Kworker::default()),
         );
         let turn = match &mut program {
             Program::Fio(fio) => self.fio_turns(id, task, fio),
-            Program::Kworker(worker) => self.kworker_turn(id, worker),
-            Program::IoWorker(worker) => self.io_worker_turn(id, worker),
+            Program::Kworker(worker) => {
+                let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                self.work.turn(cpus, tasks, &self.layer.mq, id, worker)
+            }
+            Program::IoWorker(worker) => worker.turn(&mut self.cpus, &self.tasks, &self.layer, id),
             Program::Replay(process) => self.replay_turn(id, task, process),
             Program::Writer(writer) => self.writer_turn(id, writer),
         };
-        self.tasks[task.index()].program = program;
+        self.tasks[task].program = program;
         match turn {
             Turn::Again => {}
-            Turn::Sleep => self.sleep_current(id),
-            Turn::Pause(until) => self.pause_current(id, until),
-            Turn::Exit => self.exit_current(id),
+            Turn::Sleep => self.tasks.sleep_current(&mut self.cpus, id),
+            Turn::Pause(until) => self.tasks.pause_current(&mut self.cpus, id, until),
+            Turn::Exit => self.tasks.exit_current(&mut self.cpus, &self.layer.mq, id),
         }
         true
     }
 
     /// Steps of a fio thread, until one starts a path or the CPU has run ahead far enough.
     fn fio_turns(&mut self, id: CpuId, task: TaskId, fio: &mut FioTask) -> Turn {
-        let limit = self.core.now + RUN_AHEAD;
-        for _ in 0..FIO_TURNS {
-            let turn = self.fio_turn(id, task, fio);
-            let cpu = self.cpu(id);
-            let quiet = cpu.levels[Level::Task as usize].stack.is_empty()
-                && !cpu.interrupted
-                && !cpu.softirq_raised();
-            if !matches!(turn, Turn::Again) || !quiet || cpu.at() >= limit {
+        let (mut left, limit) = (FIO_TURNS, self.cpus.core.now + RUN_AHEAD);
+        loop {
+            let turn = if fio.polls() {
+                left -= 1;
+                self.poll(id, fio)
+            } else {
+                let on = On {
+                    id,
+                    task,
+                    cpus: &mut self.cpus,
+                    layer: &self.layer,
+                    lines: &self.outer,
+                    recorder: &mut self.recorder,
+                };
+                fio.turns(on, &mut left, limit)
+            };
+            let again = matches!(turn, Turn::Again) && left > 0;
+            if !again || !self.cpus[id].goes_on_between_frames(limit) {
                 return turn;
+            }
+        }
+    }
+
+    /// One look at the poll queue.
+    fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
+        let queue = self.layer.numbers.queue_of(fio.next_polled());
+        let device = self.layer.numbers.device_of(queue);
+        if let Some(step) = self.charges(device).poll {
+            self.cpus.charge_as(id, step, Mode::System);
+        }
+        let hctx = self.layer.mq.set_of(queue).hctx_for(id, Op::Read, true);
+        let mut found = None;
+        let now = self.cpus.at(id);
+        self.with_device(device, Some(id), |device, _, out| {
+            found = device.poll(hctx, now, out);
+        });
+        match found {
+            Some(found) => {
+                self.charge_completion(id, device);
+                self.end_found(queue, id, found);
+            }
+            None => {
+                self.end_one_of_batch(id);
+                if self.cpus[id].batch.is_empty() {
+                    fio.polled_in_vain(self.cpus.at(id));
+                }
             }
         }
         Turn::Again
@@ -217,7 +213,7 @@ impl Simulator {
             token = device.get_budget(now, out);
         });
         let answer = token.map_or(Answer::NoBudget, Answer::Budget);
-        self.cpu_mut(id).env.answer = answer;
+        self.cpus[id].env.answer = answer;
     }
 
     #[inline(never)]
@@ -230,49 +226,10 @@ impl Simulator {
     fn commit(&mut self, id: CpuId, hctx: HctxId) {
         let device = self.device_asked(id);
         if let Some(step) = self.charges(device).commit {
-            self.charge(id, step);
+            self.cpus.charge(id, step);
         }
         self.with_device(device, Some(id), |device, now, out| {
             device.commit_rqs(hctx, now, out);
         });
-    }
-
-    /// The kernel makes a step, in the mode of the running level.
-    pub(super) fn charge(&mut self, id: CpuId, step: Step) {
-        let mode = self.cpu(id).kernel_mode();
-        self.charge_as(id, step, mode);
-    }
-
-    /// A step takes its time, longer while the sibling runs too.
-    pub(super) fn charge_as(&mut self, id: CpuId, step: Step, mode: Mode) {
-        self.charge_all(id, &[step], mode);
-    }
-
-    /// Several steps, one after the other.
-    #[inline]
-    pub(super) fn charge_all(&mut self, id: CpuId, steps: &[Step], mode: Mode) {
-        let cpu = &mut self.cpus[usize::from(id.0)];
-        let mut all = 0;
-        for &step in steps {
-            let ps = self.core.costs.step_beside(step, cpu.shared);
-            self.core.spent.step(step, ps);
-            all += ps;
-        }
-        cpu.spend(all, mode);
-    }
-
-    /// The other thread of the core does real work: it neither idles nor spins.
-    pub(super) fn sibling_runs(&self, id: CpuId) -> bool {
-        let Some(sibling) = self.siblings[usize::from(id.0)] else {
-            return false;
-        };
-        let other = &self.cpus[usize::from(sibling.0)];
-        let spins = matches!(other.levels[other.level as usize].wait, Wait::Spin(..));
-        !(other.is_idle() || spins)
-    }
-
-    /// The machine's time for a CPU: its own, which is never behind.
-    pub(super) fn at(&self, id: CpuId) -> SimTime {
-        self.cpu(id).at().max(self.core.now)
     }
 }

@@ -13,9 +13,11 @@ use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, HctxId, QueueId, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
+use super::RUN_AHEAD;
 use super::arbiter::{Contender, OWNERS};
 use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Wait};
-use super::{Core, Event, RUN_AHEAD, Simulator, class};
+use super::cpus::{Core, Cpus};
+use super::event::{Event, class};
 use crate::cost::{CostModel, Step};
 
 /// Why a stretch ended. What a path asks for is about the queue that it works on. A tag and one
@@ -49,81 +51,35 @@ pub(super) enum Stop {
     Exchange(usize),
 }
 
-impl Simulator {
-    /// Labels of the running level until one asks for something that must wait or is others' to
-    /// give, or the CPU has run ahead far enough that others may be due.
-    pub(super) fn stretch(&mut self, id: CpuId) -> Stop {
-        let now = self.core.now;
-        let cpu = &mut self.cpus[usize::from(id.0)];
-        let level = cpu.level;
-        let mode = cpu.kernel_mode();
-        let resched = !cpu.runqueue.is_empty() && cpu.at() >= cpu.slice_end;
-        let CpuState {
-            env,
-            levels,
-            irq_off,
-            ..
-        } = cpu;
-        let LevelState { stack, wait, held } = &mut levels[level as usize];
-        let began = env.at_ps;
-        env.owner = owner(id, level);
-        env.need_resched = resched;
-        let limit = (now + RUN_AHEAD).0 * 1000;
-        let mut lane = Lane {
-            limit,
-            ahead: limit,
-            level,
-            wait,
-            locks: env.locks_held(),
-            shared: cpu.shared,
-            cut: cpu.interrupted && level != Level::Hardirq,
-            taken: NO_LOCK,
-            irq_off,
-            held,
-            core: &mut self.core,
-            mq: &self.mq,
-            pool: &self.mq.queues[0].pool,
-        };
-        let stop = lane.run(Context { cpu: env, stack });
-        let spent = env.at_ps - began;
-        cpu.count(spent, mode);
-        stop
+impl Cpus {
+    /// What the running level does until something must wait, is others' to give, or is to be
+    /// decided between frames.
+    #[inline]
+    pub(super) fn run(&mut self, mq: &BlkMq<Solo>, id: CpuId) -> Stop {
+        let (cpu, core) = self.split(id);
+        if cpu.between_frames() {
+            pause(cpu, core)
+        } else {
+            stretch(cpu, core, mq)
+        }
     }
 
-    /// What a stretch without labels comes to.
-    pub(super) fn pause(&mut self, id: CpuId) -> Stop {
-        let cpu = &self.cpus[usize::from(id.0)];
-        let at = cpu.at();
-        if at >= self.core.now + RUN_AHEAD {
-            if self.core.events.next_time() <= at {
-                return Stop::Later;
-            }
-            self.core.now = at;
-        }
-        if cpu.interrupted && cpu.level != Level::Hardirq && cpu.irq_off == 0 {
-            return Stop::Interrupt;
-        }
-        Stop::Turn
-    }
-
-    /// The first in line gets the lock.
-    pub(super) fn grant_first(&mut self, slot: usize) {
+    /// The first in line gets the lock. The CPU, if it goes on with it.
+    pub(super) fn grant_first(&mut self, mq: &BlkMq<Solo>, slot: usize) -> Option<CpuId> {
         let now = self.core.now;
-        let Some(grant) = self.core.arbiter.grant_first(slot, now) else {
-            return;
-        };
+        let grant = self.core.arbiter.grant_first(slot, now)?;
         if self.core.follower.is_some() {
-            self.note_grant(grant.who);
+            self.note_grant(mq, grant.who);
         }
         let (id, level) = cpu_of(grant.who);
-        let cpu = &mut self.cpus[usize::from(id.0)];
+        let (cpu, core) = self.split(id);
         let Wait::Spin(lock) = cpu.levels[level].wait else {
             unreachable!("only a spinning level stands in line")
         };
         if cpu.level as usize != level {
             cpu.irq_off -= u32::from(lock.masks_irq());
             cpu.levels[level].wait = Wait::Got(lock);
-            return;
+            return None;
         }
         cpu.count_spin(now);
         let step = if grant.waited.is_some() {
@@ -133,15 +89,71 @@ impl Simulator {
         };
         let since = cpu.at();
         cpu.env.owner = owner(id, cpu.level);
-        let price = acquire(&self.mq, &self.core.costs, lock, step, &mut cpu.env);
-        self.core.spent.step(step, price);
+        let price = acquire(mq, &core.costs, lock, step, &mut cpu.env);
+        core.spent.step(step, price);
         let mode = cpu.kernel_mode();
         cpu.spend(price, mode);
         let slot = slot as u32;
         cpu.levels[level].held.add(HeldLock { lock, slot, since });
         cpu.levels[level].wait = Wait::None;
-        self.go_on(id);
+        Some(id)
     }
+}
+
+/// Labels of the running level until one asks for something that must wait or is others' to
+/// give, or the CPU has run ahead far enough that others may be due.
+#[inline]
+fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq<Solo>) -> Stop {
+    let now = core.now;
+    let level = cpu.level;
+    let mode = cpu.kernel_mode();
+    let resched = !cpu.runqueue.is_empty() && cpu.at() >= cpu.slice_end;
+    let CpuState {
+        env,
+        levels,
+        irq_off,
+        ..
+    } = cpu;
+    let LevelState { stack, wait, held } = &mut levels[level as usize];
+    let began = env.at_ps;
+    env.owner = owner(env.id, level);
+    env.need_resched = resched;
+    let limit = (now + RUN_AHEAD).0 * 1000;
+    let mut lane = Lane {
+        limit,
+        ahead: limit,
+        level,
+        wait,
+        locks: env.locks_held(),
+        shared: cpu.shared,
+        cut: cpu.interrupted && level != Level::Hardirq,
+        taken: NO_LOCK,
+        irq_off,
+        held,
+        core,
+        mq,
+        pool: &mq.queues[0].pool,
+    };
+    let stop = lane.run(Context { cpu: env, stack });
+    let spent = env.at_ps - began;
+    cpu.count(spent, mode);
+    stop
+}
+
+/// What a stretch without labels comes to.
+#[inline]
+fn pause(cpu: &CpuState, core: &mut Core) -> Stop {
+    let at = cpu.at();
+    if at >= core.now + RUN_AHEAD {
+        if core.events.next_time() <= at {
+            return Stop::Later;
+        }
+        core.now = at;
+    }
+    if cpu.interrupted && cpu.level != Level::Hardirq && cpu.irq_off == 0 {
+        return Stop::Interrupt;
+    }
+    Stop::Turn
 }
 
 /// The number of no lock.

@@ -5,13 +5,15 @@
 //! hrtimer.c.
 
 use blkmq::elevator::{Hook, SchedulerKind, SchedulerSettings, TimerContext};
+use blkmq::env::Solo;
 use blkmq::path::{Frame, HookFrame};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::Duration;
 
 use super::cpu::{CpuState, Irq, IrqStage};
-use super::{Event, Of, Simulator, class};
+use super::cpus::Cpus;
+use super::event::{Event, Of, class};
 
 /// A timer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,80 +47,83 @@ impl Timers {
         }
     }
 
-    fn of(&mut self, queue: QueueId, timer: u8) -> &mut Timer {
-        &mut self.0[queue.index()][usize::from(timer)]
-    }
-}
-
-impl Simulator {
     /// A label on this CPU has armed a timer.
-    pub(super) fn arm(&mut self, id: CpuId, queue: QueueId, timer: u8, after: Duration) {
-        let at = self.at(id);
-        let due = match self.timer_context(queue, timer) {
-            TimerContext::Softirq => self.tick_after(at, after),
+    pub(super) fn arm(
+        &mut self,
+        cpus: &mut Cpus,
+        mq: &BlkMq<Solo>,
+        id: CpuId,
+        queue: QueueId,
+        timer: u8,
+        after: Duration,
+    ) {
+        let at = cpus.at(id);
+        let due = match context(mq, queue, timer) {
+            TimerContext::Softirq => cpus.tick_after(at, after),
             TimerContext::Hardirq => at + after,
         };
-        let of = self.timers.of(queue, timer);
+        let of = self.of(queue, timer);
         of.generation = of.generation.wrapping_add(1);
         of.armed = true;
         of.cpu = id;
         let whom = Of::part(queue.0, u16::from(timer), of.generation);
-        self.core
+        cpus.core
             .events
             .push(due, class::TIMER, Event::Elevator(whom));
     }
 
     /// A label has cancelled it.
     pub(super) fn cancel(&mut self, queue: QueueId, timer: u8) {
-        self.timers.of(queue, timer).armed = false;
+        self.of(queue, timer).armed = false;
     }
 
-    fn timer_context(&self, queue: QueueId, timer: u8) -> TimerContext {
-        let facts = self.mq.queue(queue).settings.scheduler.facts();
-        let facts = facts.expect("a scheduler has armed it");
-        facts.timers[usize::from(timer)].context
-    }
-
-    /// Its time has come: unless it was armed anew or cancelled, it interrupts its CPU.
-    pub(super) fn timer_due(&mut self, queue: QueueId, timer: u8, generation: u32) {
-        let of = self.timers.of(queue, timer);
-        if !of.armed || of.generation != generation {
-            return;
+    /// Its time has come: the CPU that it interrupts, unless it was armed anew or cancelled.
+    pub(super) fn due(&mut self, cpus: &mut Cpus, whom: Of) -> Option<CpuId> {
+        let (queue, timer) = (QueueId(whom.part_of()), whom.whom() as u8);
+        let of = self.of(queue, timer);
+        if !of.armed || of.generation != whom.detail() {
+            return None;
         }
         of.armed = false;
-        let id = of.cpu;
-        let cpu = self.cpu_mut(id);
+        let cpu = &mut cpus[of.cpu];
         cpu.irqs.push_back(Irq::Timer(queue, timer));
         cpu.interrupted = true;
-        self.notice(id);
+        Some(of.cpu)
     }
 
-    /// An interrupt of a timer of this queue's scheduler is on its way.
-    pub(super) fn timer_interrupts(&self, queue: QueueId) -> bool {
-        let of_queue = |irq: &Irq| matches!(irq, Irq::Timer(of, _) if *of == queue);
-        let comes = |cpu: &CpuState| {
-            let taken = matches!(cpu.irq(), IrqStage::Timer(of, _) if of == queue);
-            taken || cpu.irqs.iter().any(of_queue)
-        };
-        self.cpus.iter().any(comes)
+    fn of(&mut self, queue: QueueId, timer: u8) -> &mut Timer {
+        &mut self.0[queue.index()][usize::from(timer)]
     }
+}
 
-    /// In the hard interrupt: the timer's function, or the softirq that will call it.
-    pub(super) fn timer_interrupt(&mut self, id: CpuId, queue: QueueId, timer: u8) {
-        self.cpu_mut(id).set_irq(IrqStage::Leave);
-        match self.timer_context(queue, timer) {
-            TimerContext::Hardirq => self.timer_expires(id, queue, timer),
-            TimerContext::Softirq => {
-                let cpu = self.cpu_mut(id);
-                cpu.softirq_timers.push_back((queue, timer));
-            }
-        }
-    }
+fn context(mq: &BlkMq<Solo>, queue: QueueId, timer: u8) -> TimerContext {
+    let facts = mq.queue(queue).settings.scheduler.facts();
+    let facts = facts.expect("a scheduler has armed it");
+    facts.timers[usize::from(timer)].context
+}
 
-    /// The timer's function begins, at the level that runs.
-    pub(super) fn timer_expires(&mut self, id: CpuId, queue: QueueId, timer: u8) {
-        let path = HookFrame::new(queue, Hook::Timer(timer));
-        let level = self.cpu_mut(id).level_state();
-        level.stack.push(Frame::Hook(path));
+/// An interrupt of a timer of this queue's scheduler is on its way, or the softirq's call.
+pub(super) fn comes(cpus: &Cpus, queue: QueueId) -> bool {
+    let of_queue = |irq: &Irq| matches!(irq, Irq::Timer(of, _) if *of == queue);
+    let comes = |cpu: &CpuState| {
+        let taken = matches!(cpu.irq(), IrqStage::Timer(of, _) if of == queue);
+        let waits = cpu.softirq_timers.iter().any(|&(of, _)| of == queue);
+        taken || waits || cpu.irqs.iter().any(of_queue)
+    };
+    cpus.iter().any(comes)
+}
+
+/// In the hard interrupt: the timer's function, or the softirq that will call it.
+pub(super) fn interrupt(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId, timer: u8) {
+    cpus[id].set_irq(IrqStage::Leave);
+    match context(mq, queue, timer) {
+        TimerContext::Hardirq => expire(cpus, id, queue, timer),
+        TimerContext::Softirq => cpus[id].softirq_timers.push_back((queue, timer)),
     }
+}
+
+/// The timer's function begins, at the level that runs.
+pub(super) fn expire(cpus: &mut Cpus, id: CpuId, queue: QueueId, timer: u8) {
+    let path = HookFrame::new(queue, Hook::Timer(timer));
+    cpus.push(id, Frame::Hook(path));
 }

@@ -2,48 +2,48 @@
 //!
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
+use blkmq::env::Solo;
+use blkmq::queue::BlkMq;
 use blkmq::request::CpuId;
+use blkmq::time::SimTime;
 
 use super::Simulator;
-use super::task::Program;
-use crate::recorder::{Series, SpanKind, Timeline, Watch, Window};
+use super::cpu::CpuState;
+use super::cpus::{Core, Cpus};
+use super::task::TaskId;
+use crate::recorder::{Recorder, Series, SpanKind, Timeline, Watch, Window};
 
 impl Simulator {
     /// Collects how waits and holds of locks are spread, how far hand-offs go and how deep the
     /// device's queue is over time. To be called before the run.
     pub fn collect_details(&mut self) {
-        self.watch().want_spreads();
-        self.recorder.device_depth.series = Some(Box::new(Series::new(self.core.now)));
+        self.cpus.watch(&self.layer.mq).want_spreads();
+        self.recorder.device_depth.series = Some(Box::new(Series::new(self.cpus.core.now)));
     }
 
     /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]
     /// does. To be called before the run.
     pub fn collect_timeline(&mut self, window: Window) {
         let cpus = self.cpus.len();
-        self.watch().timeline = Some(Timeline::new(window, cpus));
+        self.cpus.watch(&self.layer.mq).timeline = Some(Timeline::new(window, cpus));
         self.trace();
     }
 
     /// The timeline under way.
     pub fn timeline(&self) -> Option<&Timeline> {
-        self.core.arbiter.watch.as_ref()?.timeline.as_ref()
+        self.cpus.core.arbiter.watch.as_ref()?.timeline.as_ref()
     }
 
     /// Name of a task, by its number in a timeline and, one more, in trace points.
     pub fn task_name(&self, task: u32) -> String {
-        let cpu = self.tasks[task as usize].cpu.0;
-        match &self.tasks[task as usize].program {
-            Program::Fio(fio) => format!("fio {}", fio.thread),
-            Program::Kworker(_) => format!("kworker/{cpu}:1H"),
-            Program::IoWorker(_) => format!("iou-wrk {task}"),
-            Program::Replay(_) => format!("process {task}"),
-            Program::Writer(_) => format!("writer {task}"),
-        }
+        self.tasks.name(TaskId(task))
     }
+}
 
-    fn watch(&mut self) -> &mut Watch {
-        let (names, classes) = self.mq.lock_names();
-        let cpus = self.cpus.len() as u16;
+impl Cpus {
+    fn watch(&mut self, mq: &BlkMq<Solo>) -> &mut Watch {
+        let (names, classes) = mq.lock_names();
+        let cpus = self.len() as u16;
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
         let distances = pairs.map(|(a, b)| self.core.costs.distance(a, b)).collect();
         let watch = &mut self.core.arbiter.watch;
@@ -54,40 +54,51 @@ impl Simulator {
     }
 
     pub(super) fn span_begins(&mut self, id: CpuId, kind: SpanKind) {
-        if let Some(watch) = &mut self.core.arbiter.watch
-            && let Some(timeline) = &mut watch.timeline
-        {
-            timeline.begin(id, kind, self.cpus[usize::from(id.0)].at());
+        if self.core.arbiter.watch.is_some() {
+            self.span(id, kind, Timeline::begin);
         }
     }
 
     pub(super) fn span_ends(&mut self, id: CpuId, kind: SpanKind) {
-        if let Some(watch) = &mut self.core.arbiter.watch
-            && let Some(timeline) = &mut watch.timeline
-        {
-            timeline.end(id, kind, self.cpus[usize::from(id.0)].at());
+        if self.core.arbiter.watch.is_some() {
+            self.span(id, kind, Timeline::end);
+        }
+    }
+
+    #[cold]
+    fn span(
+        &mut self,
+        id: CpuId,
+        kind: SpanKind,
+        note: fn(&mut Timeline, CpuId, SpanKind, SimTime),
+    ) {
+        let (cpu, core) = self.split(id);
+        if let Some(timeline) = timeline_of(core) {
+            note(timeline, id, kind, cpu.at());
         }
     }
 
     /// The ramp is over.
     pub(super) fn window_opens(&mut self) {
         let now = self.core.now;
-        if let Some(watch) = &mut self.core.arbiter.watch
-            && let Some(timeline) = &mut watch.timeline
-        {
+        if let Some(timeline) = timeline_of(&mut self.core) {
             timeline.ramp_over(now);
         }
     }
 
     /// Hands what was watched to the recorder.
-    pub(super) fn settle_watch(&mut self) {
+    pub(super) fn settle_watch(&mut self, recorder: &mut Recorder) {
         let Some(watch) = &mut self.core.arbiter.watch else {
             return;
         };
-        self.recorder.lock_spreads = watch.spreads();
+        recorder.lock_spreads = watch.spreads();
         if let Some(timeline) = watch.timeline.take() {
-            let last = self.cpus.iter().map(super::cpu::CpuState::at).max();
-            self.recorder.timeline = Some(timeline.finish(last.unwrap_or(self.core.now)));
+            let last = self.iter().map(CpuState::at).max();
+            recorder.timeline = Some(timeline.finish(last.unwrap_or(self.core.now)));
         }
     }
+}
+
+fn timeline_of(core: &mut Core) -> Option<&mut Timeline> {
+    core.arbiter.watch.as_mut()?.timeline.as_mut()
 }

@@ -3,14 +3,20 @@
 //! Each hctx has exactly one work item; a new request for it replaces a pending one
 //! (mod_delayed_work). Kernel: kernel/workqueue.c, blk_mq_hctx_next_cpu(), io_uring/io-wq.c.
 
+use blkmq::drive::Kick;
+use blkmq::env::{Bit, Solo};
 use blkmq::path::{Frame, RequeuePath, RunPath};
+use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
-use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::time::{Duration, SimTime};
 
 use super::cpu::Mode;
+use super::cpus::Cpus;
+use super::event::{Event, Of, class};
 use super::handed::Handed;
+use super::layer::Layer;
 use super::task::{TaskId, Turn};
-use super::{Event, Of, Simulator, class};
+use super::tasks::Tasks;
 use crate::cost::Step;
 
 /// BLK_MQ_CPU_WORK_BATCH.
@@ -69,6 +75,13 @@ pub(super) struct KernelWork {
     workers: Vec<TaskId>,
 }
 
+/// Who asks for work: a CPU, at its own time but not before `from`.
+#[derive(Clone, Copy, Debug)]
+struct Asker {
+    cpu: CpuId,
+    from: SimTime,
+}
+
 /// kblockd's worker of one CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kworker {
@@ -101,6 +114,23 @@ impl IoWorker {
             owner,
             queue: Handed::with_capacity(depth),
         }
+    }
+
+    /// Submits the next I/O, which may block.
+    pub(super) fn turn(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &Tasks,
+        layer: &Layer,
+        id: CpuId,
+    ) -> Turn {
+        let Some(slot) = self.queue.take(cpus.at(id)) else {
+            return self.queue.next_time().map_or(Turn::Sleep, Turn::Pause);
+        };
+        cpus.charge_as(id, Step::Worker, Mode::System);
+        cpus.charge_as(id, Step::UringIssue, Mode::System);
+        tasks.submit_slot(cpus, layer, id, self.owner, slot);
+        Turn::Again
     }
 }
 
@@ -144,101 +174,99 @@ impl KernelWork {
     fn requeue(&mut self, queue: QueueId) -> &mut Item {
         &mut self.of_queues[queue.index()].requeue
     }
-}
 
-impl Simulator {
     /// blk_mq_delay_run_hw_queue() on behalf of CPU `from`.
     pub(super) fn kick(
         &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
         from: CpuId,
-        queue: QueueId,
-        hctx: HctxId,
-        delay: Duration,
-        unless: bool,
+        kick: Kick,
     ) {
-        self.kick_after(SimTime::ZERO, from, queue, hctx, delay, unless);
+        self.kick_after(cpus, tasks, mq, Asker::now(from), kick);
     }
 
-    /// The same, not before `asked`.
     fn kick_after(
         &mut self,
-        asked: SimTime,
-        from: CpuId,
-        queue: QueueId,
-        hctx: HctxId,
-        delay: Duration,
-        unless: bool,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        by: Asker,
+        kick: Kick,
     ) {
-        if blkmq::env::Bit::peek(&self.mq.queue(queue).hctx(hctx).stopped) {
+        let Kick {
+            queue, hctx, delay, ..
+        } = kick;
+        if mq.queue(queue).hctx(hctx).stopped.peek() {
             return;
         }
-        self.item_queued(queue, delay.0 > 0);
-        match self.work.of(queue, hctx).item {
-            Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if unless => return,
+        cpus.item_queued(queue, delay.0 > 0);
+        match self.of(queue, hctx).item {
+            Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if kick.unless_pending => {
+                return;
+            }
             Item::Running(_) => {
-                let asked = self.at(from).max(asked);
-                self.work.of(queue, hctx).item = Item::Running(Some(Again { delay, asked }));
+                let asked = by.at(cpus);
+                self.of(queue, hctx).item = Item::Running(Some(Again { delay, asked }));
                 return;
             }
             Item::Queued(_) if delay.0 == 0 => return,
             Item::Queued(cpu) => {
-                let jobs = &mut self.work.queues[usize::from(cpu.0)];
+                let jobs = &mut self.queues[usize::from(cpu.0)];
                 jobs.retain(|&job| job != Job::Hctx(queue, hctx));
             }
             Item::Idle | Item::Delayed => {}
         }
-        if !self.cpu(from).is_idle() {
-            self.charge(from, Step::QueueWork);
+        if !cpus[by.cpu].is_idle() {
+            cpus.charge(by.cpu, Step::QueueWork);
         }
         if delay.0 == 0 {
-            self.queue_hctx_work(asked, from, queue, hctx);
+            self.queue_hctx_work(cpus, tasks, mq, by, queue, hctx);
             return;
         }
-        let due = self.tick_after(self.at(from).max(asked), delay);
-        let work = self.work.of(queue, hctx);
+        let due = cpus.tick_after(by.at(cpus), delay);
+        let work = self.of(queue, hctx);
         work.item = Item::Delayed;
         work.generation = work.generation.wrapping_add(1);
-        let generation = work.generation;
-        self.core.events.push(
-            due,
-            class::TIMER,
-            Event::Work(Of::part(queue.0, hctx.0, generation)),
-        );
-    }
-
-    /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
-    pub(super) fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
-        let hz = self.plan.machine.hz;
-        let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), hz);
-        let tick = 1_000_000_000 / u64::from(hz);
-        SimTime((at.jiffies(hz).0 + ticks.0) * tick)
+        let whom = Of::part(queue.0, hctx.0, work.generation);
+        cpus.core.events.push(due, class::TIMER, Event::Work(whom));
     }
 
     /// A delay is over.
-    pub(super) fn work_due(&mut self, queue: QueueId, hctx: u16, generation: u32) {
-        let hctx = HctxId(hctx);
-        let work = *self.work.of(queue, hctx);
-        if work.item == Item::Delayed && work.generation == generation {
-            let cpu = self.mq.queue(queue).hctx(hctx).cpumask.first().copied();
-            self.queue_hctx_work(SimTime::ZERO, cpu.unwrap_or_default(), queue, hctx);
+    pub(super) fn due(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, mq: &BlkMq<Solo>, of: Of) {
+        let (queue, hctx) = (QueueId(of.part_of()), HctxId(of.whom() as u16));
+        let work = *self.of(queue, hctx);
+        if work.item == Item::Delayed && work.generation == of.detail() {
+            let cpu = mq.queue(queue).hctx(hctx).cpumask.first().copied();
+            let by = Asker::now(cpu.unwrap_or_default());
+            self.queue_hctx_work(cpus, tasks, mq, by, queue, hctx);
         }
     }
 
-    fn queue_hctx_work(&mut self, asked: SimTime, from: CpuId, queue: QueueId, hctx: HctxId) {
-        let target = self.next_cpu(from, queue, hctx);
-        self.work.of(queue, hctx).item = Item::Queued(target);
-        self.enqueue(asked, from, target, Job::Hctx(queue, hctx));
+    fn queue_hctx_work(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        by: Asker,
+        queue: QueueId,
+        hctx: HctxId,
+    ) {
+        let target = self.next_cpu(mq, by.cpu, queue, hctx);
+        self.of(queue, hctx).item = Item::Queued(target);
+        self.enqueue(cpus, tasks, by, target, Job::Hctx(queue, hctx));
     }
 
     /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx the
     /// CPU that asks.
-    fn next_cpu(&mut self, from: CpuId, queue: QueueId, hctx: HctxId) -> CpuId {
-        let q = self.mq.queue(queue);
+    fn next_cpu(&mut self, mq: &BlkMq<Solo>, from: CpuId, queue: QueueId, hctx: HctxId) -> CpuId {
+        let q = mq.queue(queue);
         let mask = &q.hctx(hctx).cpumask;
         if q.hctxs.len() == 1 || mask.is_empty() {
             return from;
         }
-        let work = self.work.of(queue, hctx);
+        let work = self.of(queue, hctx);
         work.batch -= 1;
         if work.batch == 0 {
             work.batch = WORK_BATCH;
@@ -247,26 +275,37 @@ impl Simulator {
         mask[work.next_cpu]
     }
 
-    /// A worker gets an item from CPU `from`, not before `asked`.
-    fn enqueue(&mut self, asked: SimTime, from: CpuId, target: CpuId, job: Job) {
-        let at = self.at(from).max(asked);
-        self.work.queues[usize::from(target.0)].give(at, job);
-        let worker = self.work.workers[usize::from(target.0)];
-        if !self.cpu(from).is_idle() {
-            self.charge(from, Step::Wake);
+    /// A worker gets an item.
+    fn enqueue(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, by: Asker, target: CpuId, job: Job) {
+        let at = by.at(cpus);
+        self.queues[usize::from(target.0)].give(at, job);
+        let worker = self.workers[usize::from(target.0)];
+        if !cpus[by.cpu].is_idle() {
+            cpus.charge(by.cpu, Step::Wake);
         }
-        self.wake(worker, from, at);
+        tasks.wake(cpus, worker, by.cpu, at);
     }
 
-    /// blk_mq_kick_requeue_list().
-    pub(super) fn kick_requeue(&mut self, from: CpuId, queue: QueueId) {
-        self.kick_requeue_after(SimTime::ZERO, from, queue);
+    /// blk_mq_kick_requeue_list() on behalf of CPU `from`.
+    pub(super) fn kick_requeue(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        from: CpuId,
+        queue: QueueId,
+    ) {
+        self.kick_requeue_after(cpus, tasks, Asker::now(from), queue);
     }
 
-    /// The same, not before `asked`.
-    fn kick_requeue_after(&mut self, asked: SimTime, from: CpuId, queue: QueueId) {
-        let asked = self.at(from).max(asked);
-        let item = self.work.requeue(queue);
+    fn kick_requeue_after(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        by: Asker,
+        queue: QueueId,
+    ) {
+        let asked = by.at(cpus);
+        let item = self.requeue(queue);
         match *item {
             Item::Running(_) => {
                 let delay = Duration::ZERO;
@@ -274,66 +313,90 @@ impl Simulator {
             }
             Item::Queued(_) | Item::Delayed => {}
             Item::Idle => {
-                *item = Item::Queued(from);
-                self.enqueue(asked, from, from, Job::Requeue(queue));
+                *item = Item::Queued(by.cpu);
+                let by = Asker { from: asked, ..by };
+                self.enqueue(cpus, tasks, by, by.cpu, Job::Requeue(queue));
             }
         }
     }
 
     /// The worker of a CPU takes its next item.
-    pub(super) fn kworker_turn(&mut self, id: CpuId, worker: &mut Kworker) -> Turn {
+    pub(super) fn turn(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        id: CpuId,
+        worker: &mut Kworker,
+    ) -> Turn {
         if let Some(done) = worker.running.take() {
-            self.finish_job(id, done);
+            self.finish(cpus, tasks, mq, id, done);
             return Turn::Again;
         }
-        let now = self.at(id);
-        let queue = &mut self.work.queues[usize::from(id.0)];
+        let now = cpus.at(id);
+        let queue = &mut self.queues[usize::from(id.0)];
         let Some(job) = queue.take(now) else {
             return queue.next_time().map_or(Turn::Sleep, Turn::Pause);
         };
-        self.charge_as(id, Step::Worker, Mode::System);
+        cpus.charge_as(id, Step::Worker, Mode::System);
         worker.running = Some(job);
         let frame = match job {
             Job::Hctx(queue, hctx) => {
-                self.work.of(queue, hctx).item = Item::Running(None);
-                self.item_begins(id, queue);
+                self.of(queue, hctx).item = Item::Running(None);
+                cpus.item_begins(mq, id, queue);
                 Frame::Run(RunPath::work(queue, hctx))
             }
             Job::Requeue(queue) => {
-                *self.work.requeue(queue) = Item::Running(None);
+                *self.requeue(queue) = Item::Running(None);
                 Frame::Requeue(RequeuePath::new(queue))
             }
         };
-        self.cpu_mut(id).level_state().stack.push(frame);
+        cpus.push(id, frame);
         Turn::Again
     }
 
-    fn finish_job(&mut self, id: CpuId, job: Job) {
+    fn finish(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        id: CpuId,
+        job: Job,
+    ) {
+        let item = match job {
+            Job::Hctx(queue, hctx) => &mut self.of(queue, hctx).item,
+            Job::Requeue(queue) => self.requeue(queue),
+        };
+        let Item::Running(Some(Again { delay, asked })) = core::mem::replace(item, Item::Idle)
+        else {
+            return;
+        };
+        let by = Asker {
+            cpu: id,
+            from: asked,
+        };
         match job {
             Job::Hctx(queue, hctx) => {
-                let work = self.work.of(queue, hctx);
-                let again = core::mem::replace(&mut work.item, Item::Idle);
-                if let Item::Running(Some(Again { delay, asked })) = again {
-                    self.kick_after(asked, id, queue, hctx, delay, false);
-                }
+                let kick = Kick {
+                    queue,
+                    hctx,
+                    delay,
+                    unless_pending: false,
+                };
+                self.kick_after(cpus, tasks, mq, by, kick);
             }
-            Job::Requeue(queue) => {
-                let again = core::mem::replace(self.work.requeue(queue), Item::Idle);
-                if let Item::Running(Some(Again { asked, .. })) = again {
-                    self.kick_requeue_after(asked, id, queue);
-                }
-            }
+            Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
         }
     }
+}
 
-    /// io_uring's worker submits the next I/O, which may block.
-    pub(super) fn io_worker_turn(&mut self, id: CpuId, worker: &mut IoWorker) -> Turn {
-        let Some(slot) = worker.queue.take(self.at(id)) else {
-            return worker.queue.next_time().map_or(Turn::Sleep, Turn::Pause);
-        };
-        self.charge_as(id, Step::Worker, Mode::System);
-        self.charge_as(id, Step::UringIssue, Mode::System);
-        self.submit_slot(id, worker.owner, slot, false);
-        Turn::Again
+impl Asker {
+    fn now(cpu: CpuId) -> Asker {
+        let from = SimTime::ZERO;
+        Asker { cpu, from }
+    }
+
+    fn at(self, cpus: &Cpus) -> SimTime {
+        cpus.at(self.cpu).max(self.from)
     }
 }

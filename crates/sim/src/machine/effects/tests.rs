@@ -31,7 +31,7 @@ fn parts_of_a_flush_sequence_are_no_batch() {
         let mut simulator = simulator();
         let rq = RequestId(0);
         {
-            let mut pool = simulator.mq.queue(QueueId(0)).pool.held(cpu);
+            let mut pool = simulator.layer.mq.queue(QueueId(0)).pool.held(cpu);
             pool[rq].place = Place::Device;
             pool[rq].tag = Some(Tag(0));
             pool[rq].ctx = cpu;
@@ -46,6 +46,6 @@ fn parts_of_a_flush_sequence_are_no_batch() {
             by: EndedBy::Batch,
         };
         simulator.end_found(QueueId(0), cpu, found);
-        assert_eq!(simulator.cpu(cpu).batch.len(), batched, "{flush_seq}");
+        assert_eq!(simulator.cpus[cpu].batch.len(), batched, "{flush_seq}");
     }
 }

@@ -2,27 +2,25 @@
 //!
 //! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
 
-use blkmq::env::{Slab, Solo};
+use blkmq::env::Slab;
 use blkmq::path::SubmitPath;
-use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags};
 
 use super::FioTask;
-use crate::machine::numbers::Numbers;
+use crate::machine::layer::Layer;
 use crate::machine::task::{TaskId, io_context_of};
 
 /// Puts the bio of an I/O into its slot, and begins with its way.
 pub(super) fn add(
-    mq: &BlkMq<Solo>,
-    numbers: &Numbers,
+    layer: &Layer,
     cpu: CpuId,
     fio: &FioTask,
     task: TaskId,
     slot: u32,
     nowait: bool,
 ) -> SubmitPath {
-    let queue = numbers.queue_of(fio.slots[slot as usize].io.disk);
-    let mut pool = mq.queue(queue).pool.held(cpu);
+    let queue = layer.numbers.queue_of(fio.slots[slot as usize].io.disk);
+    let mut pool = layer.mq.queue(queue).pool.held(cpu);
     let bio = pool.fill_bio(|bio| make_bio(bio, fio, task, slot, nowait));
     SubmitPath::new(
         queue,

@@ -107,7 +107,7 @@ fn a_completion_handed_over_without_the_time_is_noticed() {
         .find(|file| file.ends_with("mq-deadline-scaling.toml"));
     let plan = plan(&file.expect("built in"), "mq-deadline", &profiles).expect("a plan");
     let mut simulator = simulator(&plan, &profiles);
-    for cpu in &mut simulator.cpus {
+    for cpu in simulator.cpus.iter_mut() {
         cpu.softirq_list.timeless = true;
     }
     let (_, records) = recorded(&mut simulator);

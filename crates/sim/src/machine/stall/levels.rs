@@ -12,11 +12,11 @@ impl Simulator {
     /// What there is below of a request of `queue`; nothing to tell of one that is not with a
     /// stacked device, or is about to be offered to one.
     pub(super) fn below(&self, queue: QueueId, rq: RequestId, place: Place) -> Option<Below> {
-        let device = self.numbers.device_of(queue);
+        let device = self.layer.numbers.device_of(queue);
         if !self.devices[device.index()].stacked {
             return None;
         }
-        let below = self.numbers.below(device);
+        let below = self.layer.numbers.below(device);
         let mut clones = below.iter().filter_map(|&lower| self.clone_in(lower, rq));
         let with_device = (place == Place::Device).then_some(Below::Nothing);
         clones.next().or(with_device)
@@ -24,7 +24,7 @@ impl Simulator {
 
     /// The clone of a request above in this queue.
     fn clone_in(&self, lower: QueueId, above: RequestId) -> Option<Below> {
-        let queue = self.mq.queue(lower);
+        let queue = self.layer.mq.queue(lower);
         let mut clones = live_requests(queue).into_iter();
         let clone = clones.find(|&id| request_above(queue, id) == Some(above))?;
         Some(Below::Clone(Box::new(self.request(queue, clone))))
@@ -32,7 +32,7 @@ impl Simulator {
 
     /// A request that is told as the clone of one above.
     pub(super) fn is_clone(&self, queue: &RequestQueue<Solo>, rq: RequestId) -> bool {
-        let of_jobs = self.numbers.above(queue.id) == Above::Jobs;
+        let of_jobs = self.layer.numbers.above(queue.id) == Above::Jobs;
         !of_jobs && request_above(queue, rq).is_some()
     }
 }

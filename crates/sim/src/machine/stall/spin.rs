@@ -16,8 +16,10 @@ use super::super::task::{Program, State, Task, TaskId};
 impl Simulator {
     /// What tasks do that can run.
     pub(super) fn busy_tasks(&self) -> Vec<String> {
-        let tasks = (0..).map(TaskId).zip(&self.tasks);
-        let runnable = tasks.filter(|(_, task)| task.state == State::Runnable);
+        let runnable = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.state == State::Runnable);
         let line = |(id, task): (TaskId, &Task)| {
             let name = self.who(id);
             format!(
@@ -30,7 +32,7 @@ impl Simulator {
     }
 
     fn what_it_does(&self, id: TaskId, task: &Task) -> String {
-        let cpu = self.cpu(task.cpu);
+        let cpu = &self.cpus[task.cpu];
         if cpu.current != Some(id) {
             return "waits for its turn".to_owned();
         }
@@ -55,8 +57,13 @@ impl Simulator {
     /// What a poller looks at, in the order of the queues.
     fn looked_at(&self, task: &Task, fio: &FioTask) -> BTreeSet<(QueueId, HctxId)> {
         let disks = fio.plan.files.iter().map(|file| file.disk);
-        let queues = disks.map(|disk| self.numbers.queue_of(disk));
-        let hctx = |queue| self.mq.set_of(queue).hctx_for(task.cpu, Op::Read, true);
+        let queues = disks.map(|disk| self.layer.numbers.queue_of(disk));
+        let hctx = |queue| {
+            self.layer
+                .mq
+                .set_of(queue)
+                .hctx_for(task.cpu, Op::Read, true)
+        };
         queues.map(|queue| (queue, hctx(queue))).collect()
     }
 
@@ -69,11 +76,8 @@ impl Simulator {
     /// Hctxs with commands for a poller, where nobody polls.
     pub(super) fn unpolled(&self) -> Vec<String> {
         let mut looked_at = BTreeSet::new();
-        for task in self
-            .tasks
-            .iter()
-            .filter(|task| task.state == State::Runnable)
-        {
+        let tasks = self.tasks.iter().map(|(_, task)| task);
+        for task in tasks.filter(|task| task.state == State::Runnable) {
             if let Program::Fio(fio) = &task.program
                 && fio.polls()
             {
@@ -86,7 +90,7 @@ impl Simulator {
             let lines = unseen.filter_map(|hctx| self.unpolled_at(queue, hctx));
             lines.collect::<Vec<_>>()
         };
-        self.mq.queues.iter().flat_map(of_queue).collect()
+        self.layer.mq.queues.iter().flat_map(of_queue).collect()
     }
 
     fn unpolled_at(&self, queue: &RequestQueue<Solo>, hctx: HctxId) -> Option<String> {
@@ -102,8 +106,13 @@ impl Simulator {
 
     /// Tasks that stand in line for a tag of this queue's maps.
     pub(super) fn tag_waits_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
-        let driver = self.mq.set_of(queue.id).driver.iter();
-        let first = self.mq.queues.iter().find(|other| other.set == queue.set);
+        let driver = self.layer.mq.set_of(queue.id).driver.iter();
+        let first = self
+            .layer
+            .mq
+            .queues
+            .iter()
+            .find(|other| other.set == queue.set);
         // A set's maps are told with its first queue.
         let driver = driver.filter(|_| first.is_some_and(|first| first.id == queue.id));
         let driver = driver
@@ -129,7 +138,7 @@ impl Simulator {
     }
 
     fn who(&self, task: TaskId) -> String {
-        match &self.tasks[task.index()].program {
+        match &self.tasks[task].program {
             Program::Fio(fio) => format!("thread {}.{}", fio.plan.name, fio.plan.clone),
             Program::Kworker(_) => "kblockd's worker".to_owned(),
             Program::IoWorker(worker) => {

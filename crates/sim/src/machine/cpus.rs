@@ -1,0 +1,305 @@
+//! All CPUs, and what they have in common: clock and events, locks, prices.
+//!
+//! Knows no task's program, no device and no queue: what is here a CPU does by itself, or one CPU
+//! to another. Labels: `stretch.rs`. Who looks on: `bound.rs`, `watch.rs`.
+//! Kernel: kernel/softirq.c, kernel/smp.c.
+
+use core::ops::{Index, IndexMut};
+
+use blkmq::drive::Follower;
+use blkmq::env::Solo;
+use blkmq::path::Frame;
+use blkmq::request::{CpuId, QueueId};
+use blkmq::time::{Duration, Jiffies, SimTime};
+
+use super::arbiter::{Arbiter, OWNERS};
+use super::cpu::{CpuState, Ended, Irq, IrqStage, Mode, Wait};
+use super::event::{Event, Of, class};
+use crate::cost::{CostModel, Spent, Step};
+use crate::event_queue::EventQueue;
+use crate::plan::Plan;
+use crate::profile::{Distance, MachineProfile};
+use crate::recorder::{SpanKind, Usage};
+use crate::rng::Rng;
+
+/// What every stretch of labels works with.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) now: SimTime,
+    pub(super) events: EventQueue<Event>,
+    pub(super) arbiter: Arbiter,
+    pub(super) costs: CostModel,
+    /// Where CPU time went.
+    pub(super) spent: Spent,
+    /// Who looks on, if anybody does.
+    pub(super) follower: Option<Box<dyn Follower<Solo>>>,
+}
+
+/// The CPUs of a machine. The index is the CPU's number.
+#[derive(Debug)]
+pub(super) struct Cpus {
+    pub(super) core: Core,
+    states: Vec<CpuState>,
+    /// CONFIG_HZ.
+    hz: u32,
+}
+
+impl Index<CpuId> for Cpus {
+    type Output = CpuState;
+
+    #[inline]
+    fn index(&self, id: CpuId) -> &CpuState {
+        &self.states[usize::from(id.0)]
+    }
+}
+
+impl IndexMut<CpuId> for Cpus {
+    #[inline]
+    fn index_mut(&mut self, id: CpuId) -> &mut CpuState {
+        &mut self.states[usize::from(id.0)]
+    }
+}
+
+impl Cpus {
+    /// All idle at time zero, with `locks` locks and room for so many requests under way.
+    pub(super) fn new(plan: &Plan, profile: &MachineProfile, locks: usize) -> Result<Cpus, String> {
+        let cpus = plan.machine.cpus;
+        let costs = CostModel::new(profile, cpus)?;
+        let requests = plan.queues().map(|disk| disk.capacity.requests);
+        let room = requests.sum::<u32>() as usize + 16;
+        let mut states: Vec<CpuState> = (0..cpus)
+            .map(CpuId)
+            .map(|cpu| CpuState::new(cpu, sibling(profile, cpu, cpus), room.min(4096)))
+            .collect();
+        for (cpu, state) in states.iter_mut().enumerate() {
+            state.env.random = Rng::stream(plan.seed, &format!("cpu{cpu}")).next_u64() | 1;
+            state.env.meter.tariff = costs.tariff(CpuId(cpu as u16));
+        }
+        Ok(Cpus {
+            core: Core {
+                now: SimTime::ZERO,
+                events: EventQueue::with_capacity(room + 4 * usize::from(cpus) + 64),
+                arbiter: Arbiter::new(locks, usize::from(cpus) * OWNERS as usize),
+                costs,
+                spent: Spent::default(),
+                follower: None,
+            },
+            states,
+            hz: plan.machine.hz,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(super) fn iter(&self) -> core::slice::Iter<'_, CpuState> {
+        self.states.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> core::slice::IterMut<'_, CpuState> {
+        self.states.iter_mut()
+    }
+
+    /// A CPU, and what it works with.
+    #[inline]
+    pub(super) fn split(&mut self, id: CpuId) -> (&mut CpuState, &mut Core) {
+        (&mut self.states[usize::from(id.0)], &mut self.core)
+    }
+
+    /// The machine's time for a CPU: its own, which is never behind.
+    pub(super) fn at(&self, id: CpuId) -> SimTime {
+        self[id].at().max(self.core.now)
+    }
+
+    /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
+    pub(super) fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
+        let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), self.hz);
+        let tick = 1_000_000_000 / u64::from(self.hz);
+        SimTime((at.jiffies(self.hz).0 + ticks.0) * tick)
+    }
+
+    /// The kernel makes a step, in the mode of the running level.
+    pub(super) fn charge(&mut self, id: CpuId, step: Step) {
+        let mode = self[id].kernel_mode();
+        self.charge_as(id, step, mode);
+    }
+
+    /// A step takes its time, longer while the sibling runs too.
+    pub(super) fn charge_as(&mut self, id: CpuId, step: Step, mode: Mode) {
+        self.charge_all(id, &[step], mode);
+    }
+
+    /// Several steps, one after the other.
+    #[inline]
+    pub(super) fn charge_all(&mut self, id: CpuId, steps: &[Step], mode: Mode) {
+        let (cpu, core) = self.split(id);
+        let mut all = 0;
+        for &step in steps {
+            let ps = core.costs.step_beside(step, cpu.shared);
+            core.spent.step(step, ps);
+            all += ps;
+        }
+        cpu.spend(all, mode);
+    }
+
+    /// Time of a step that is spent waiting for cache lines: as long beside a busy sibling as
+    /// alone.
+    pub(super) fn wait_for_lines(&mut self, id: CpuId, step: Step, ps: u64) {
+        if ps > 0 {
+            let cpu = &mut self[id];
+            let mode = cpu.kernel_mode();
+            cpu.spend(ps, mode);
+            self.core.spent.waited(step, ps);
+        }
+    }
+
+    /// A path begins, at the level that runs.
+    pub(super) fn push(&mut self, id: CpuId, frame: Frame) {
+        self[id].level_state().stack.push(frame);
+    }
+
+    /// The queue whose path asks for something. A path works on one queue.
+    pub(super) fn asking(&mut self, id: CpuId) -> QueueId {
+        self[id].level_state().stack.asking()
+    }
+
+    /// Goes on when its time comes.
+    #[inline(never)]
+    pub(super) fn schedule(&mut self, id: CpuId) {
+        let at = self.at(id);
+        let cpu = &mut self[id];
+        if cpu.scheduled {
+            return;
+        }
+        cpu.scheduled = true;
+        cpu.generation = cpu.generation.wrapping_add(1);
+        let generation = cpu.generation;
+        self.core
+            .events
+            .push(at, class::CPU, Event::Step(Of::cpu(id, generation)));
+    }
+
+    /// The other thread of the core does real work: it neither idles nor spins.
+    pub(super) fn sibling_runs(&self, id: CpuId) -> bool {
+        let Some(sibling) = self[id].sibling else {
+            return false;
+        };
+        let other = &self[sibling];
+        let spins = matches!(other.levels[other.level as usize].wait, Wait::Spin(..));
+        !(other.is_idle() || spins)
+    }
+
+    /// An interrupt from another CPU reaches `to` when what was done at `at` has got there.
+    pub(super) fn send_ipi(&mut self, to: CpuId, at: SimTime, class: u8) {
+        let at = at + self.core.costs.delay(Step::IpiLatency);
+        self.core.events.push(at, class, Event::Ipi(Of::cpu(to, 0)));
+    }
+
+    /// Between labels: enters a pending interrupt or, behind it, the softirq.
+    #[inline(never)]
+    pub(super) fn take_interrupt(&mut self, id: CpuId) {
+        let now = self.core.now;
+        let cpu = &mut self[id];
+        let ipi = core::mem::take(&mut cpu.ipi);
+        let vector = if ipi { None } else { cpu.irqs.pop_front() };
+        cpu.interrupted = !cpu.irqs.is_empty();
+        if !ipi && vector.is_none() {
+            return;
+        }
+        cpu.count_spin(now);
+        cpu.set_irq(match vector {
+            Some(Irq::Device(device, vector)) => IrqStage::Look(device, vector),
+            Some(Irq::Timer(queue, timer)) => IrqStage::Timer(queue, timer),
+            None => IrqStage::Leave,
+        });
+        self.span_begins(id, SpanKind::Irq);
+        self.charge_as(id, Step::Irq, Mode::Irq);
+    }
+
+    pub(super) fn enter_softirq(&mut self, id: CpuId) {
+        self[id].set_softirq(true);
+        self.span_begins(id, SpanKind::Softirq);
+        self.charge_as(id, Step::Softirq, Mode::Softirq);
+    }
+
+    /// The handler of a hard interrupt returns; behind it comes the softirq, if there is work.
+    pub(super) fn leave_irq(&mut self, id: CpuId) {
+        self[id].set_irq(IrqStage::None);
+        self.span_ends(id, SpanKind::Irq);
+        if self[id].softirq_raised() && !self[id].in_softirq() {
+            self.enter_softirq(id);
+        }
+    }
+
+    /// The softirq has nothing left that it may take by now.
+    ///
+    /// What is on its list yet was put there later, by CPUs that are ahead: they found it empty, so
+    /// the first of them has sent an interrupt.
+    pub(super) fn leave_softirq(&mut self, id: CpuId) {
+        self[id].set_softirq(false);
+        self.span_ends(id, SpanKind::Softirq);
+        let list = &mut self[id].softirq_list;
+        let Some(given) = list.next_time() else {
+            return;
+        };
+        let first = list.first_mut().expect("it was given at some time");
+        if !core::mem::replace(&mut first.announced, true) {
+            self.send_ipi(id, given, class::INTERRUPT);
+        }
+    }
+
+    /// Puts a completion on a CPU's softirq list.
+    pub(super) fn raise_softirq(&mut self, from: CpuId, to: CpuId, ended: Ended) {
+        let at = self.at(from);
+        let target = &mut self[to];
+        let first = target.softirq_list.give(at, ended);
+        if !first || (from == to && !target.is_idle()) {
+            return;
+        }
+        if let Some(ended) = target.softirq_list.first_mut() {
+            ended.announced = true;
+        }
+        if from != to {
+            self.charge(from, Step::IpiSend);
+        }
+        let at = self.at(from);
+        self.send_ipi(to, at, class::INTERRUPT);
+    }
+
+    /// Before a CPU goes idle: tasks of its run queue were woken by CPUs that are ahead, and an
+    /// interrupt will come for the first of them.
+    pub(super) fn await_ready(&mut self, id: CpuId) {
+        let woken = self[id].runqueue.iter().map(|ready| ready.at).min();
+        if let Some(woken) = woken {
+            self.send_ipi(id, woken, class::CPU);
+        }
+    }
+
+    /// The ramp is over: what was counted so far does not matter.
+    pub(super) fn begin_measuring(&mut self) {
+        let now = self.core.now;
+        for cpu in &mut self.states {
+            cpu.account_idle(now);
+            cpu.reset_usage();
+        }
+        self.core.arbiter.reset_stats();
+        self.core.spent.clear();
+        self.window_opens();
+    }
+
+    /// Time by mode of each CPU since measuring began, up to the present.
+    pub(super) fn usage(&mut self) -> Vec<Usage> {
+        let now = self.core.now;
+        for cpu in &mut self.states {
+            cpu.account_idle(now);
+        }
+        self.states.iter().map(CpuState::usage).collect()
+    }
+}
+
+fn sibling(profile: &MachineProfile, cpu: CpuId, cpus: u16) -> Option<CpuId> {
+    (0..cpus)
+        .map(CpuId)
+        .find(|&other| profile.distance(cpu, other) == Distance::Sibling)
+}

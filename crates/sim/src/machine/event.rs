@@ -1,0 +1,76 @@
+//! What happens at an instant, and in which order.
+//!
+//! Not here: the queue that holds it (`event_queue.rs`), who does something about it
+//! ([`super::Simulator`]).
+
+use blkmq::request::CpuId;
+
+/// What happens at an instant. A tag and one number, so that an event is handed on in two registers
+/// (docs/decisions/0006).
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// A CPU goes on; void if its generation moved.
+    Step(Of),
+    /// The lock of this number is free for its first waiter.
+    Grant(u64),
+    /// A device's timer: its mark, and the device's number in bits that no mark uses.
+    Timer(u64),
+    /// A hard interrupt: device and CPU, and vector.
+    Interrupt(Of),
+    /// An interrupt from another CPU: softirq work or a task to run.
+    Ipi(Of),
+    /// The delay of the work item of a queue's hctx is over; void if its generation moved.
+    Work(Of),
+    /// A timer of a queue's scheduler expires; void if its generation moved.
+    Elevator(Of),
+    /// The ramp is over.
+    Measure,
+    /// A task's pause is over; void if its generation moved.
+    Resume(Of),
+}
+
+/// Whom an event is for, and a generation or vector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Of(u64);
+
+impl Of {
+    pub(super) fn new(whom: u32, detail: u32) -> Of {
+        Of(u64::from(whom) << 32 | u64::from(detail))
+    }
+
+    pub(super) fn cpu(cpu: CpuId, detail: u32) -> Of {
+        Of::new(u32::from(cpu.0), detail)
+    }
+
+    /// A part of something by its number: a CPU that a device interrupts, an hctx of a queue.
+    pub(super) fn part(of: u8, part: u16, detail: u32) -> Of {
+        Of::new(u32::from(of) << 16 | u32::from(part), detail)
+    }
+
+    /// Of what it is a part: see [`Of::part`].
+    pub(super) fn part_of(self) -> u8 {
+        (self.0 >> 48) as u8
+    }
+
+    pub(super) fn whom(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(super) fn detail(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The CPU that it is for.
+    pub(super) fn on(self) -> CpuId {
+        CpuId(self.whom() as u16)
+    }
+}
+
+/// Classes of events of one instant, earlier first.
+pub(super) mod class {
+    pub(in crate::machine) const GRANT: u8 = 0;
+    pub(in crate::machine) const DEVICE: u8 = 1;
+    pub(in crate::machine) const INTERRUPT: u8 = 2;
+    pub(in crate::machine) const TIMER: u8 = 3;
+    pub(in crate::machine) const CPU: u8 = 4;
+}

@@ -1,0 +1,322 @@
+//! What a fio thread does, step by step, between two calls of the block layer.
+
+use blkmq::path::{Frame, Plug, PlugPath, Unplug};
+use blkmq::request::{CpuId, Status};
+use blkmq::time::SimTime;
+
+use super::{FioTask, PLUG_THRESHOLD, Stage, bio};
+use crate::cost::Step;
+use crate::machine::cpu::Mode;
+use crate::machine::cpus::Cpus;
+use crate::machine::layer::Layer;
+use crate::machine::lines::OuterLines;
+use crate::machine::task::{TaskId, Turn};
+use crate::plan::Engine;
+use crate::recorder::{IoRecord, Recorder};
+
+/// Where a thread runs, and what it uses.
+pub(in crate::machine) struct On<'a> {
+    /// Its CPU.
+    pub(in crate::machine) id: CpuId,
+    /// Its own number.
+    pub(in crate::machine) task: TaskId,
+    pub(in crate::machine) cpus: &'a mut Cpus,
+    pub(in crate::machine) layer: &'a Layer,
+    pub(in crate::machine) lines: &'a OuterLines,
+    pub(in crate::machine) recorder: &'a mut Recorder,
+}
+
+impl FioTask {
+    /// Steps of the thread until it polls, one starts a path, `left` of them are done or its CPU is
+    /// not to go on. The result is that of the last one.
+    #[inline]
+    pub(in crate::machine) fn turns(
+        &mut self,
+        mut on: On<'_>,
+        left: &mut u32,
+        limit: SimTime,
+    ) -> Turn {
+        loop {
+            *left -= 1;
+            let turn = self.turn(&mut on);
+            let again = matches!(turn, Turn::Again) && *left > 0 && !self.polls();
+            if !again || !on.cpus[on.id].goes_on_between_frames(limit) {
+                return turn;
+            }
+        }
+    }
+
+    /// One step of the thread, but for looks at its poll queues.
+    #[inline]
+    fn turn(&mut self, on: &mut On<'_>) -> Turn {
+        let &mut On {
+            id,
+            task,
+            ref mut cpus,
+            layer,
+            lines,
+            ref mut recorder,
+        } = on;
+        match self.stage {
+            Stage::Prepare => self.prepare(cpus, recorder, id),
+            Stage::Enter => self.enter_kernel(cpus, id),
+            Stage::Issue => {
+                if self.issuing == 0 {
+                    self.stage = Stage::Unplug;
+                    return Turn::Again;
+                }
+                if self.plan.files.len() > 1 && self.turns_to_another_disk(cpus, layer, id) {
+                    return Turn::Again;
+                }
+                self.issuing -= 1;
+                let slot = self.prepared.pop_front().expect("as many as were counted");
+                self.in_flight += 1;
+                self.charge_issue(cpus, id);
+                lines.touch_io(cpus, id, self.thread, slot, Step::UringIssue);
+                self.slots[slot as usize].issued = cpus.at(id);
+                let nowait = self.plan.engine == Engine::IoUring;
+                let path = bio::add(layer, id, self, task, slot, nowait);
+                cpus.push(id, Frame::Submit(path));
+                Turn::Again
+            }
+            Stage::Unplug => {
+                self.stage = Stage::Submitted;
+                let plug = cpus[id].env.plug;
+                if plug.active && !plug.is_empty() {
+                    let path = PlugPath::unplug(plug.queue, Unplug::Finish);
+                    cpus.push(id, Frame::Plug(path));
+                }
+                Turn::Again
+            }
+            Stage::Submitted => {
+                cpus[id].env.plug = Plug::default();
+                let reaps = self.full() || self.draining || self.plan.batch_complete_min == 0;
+                self.stage = if reaps && self.in_flight > 0 {
+                    Stage::Reap
+                } else {
+                    Stage::Prepare
+                };
+                Turn::Again
+            }
+            Stage::Reap => self.reap(cpus, lines, recorder, id),
+            Stage::Woken => {
+                cpus.charge_as(id, Step::UringWait, Mode::System);
+                match self.done_from(self.waiting_for) {
+                    None => return Turn::Sleep,
+                    Some(from) if from > cpus.at(id) => return Turn::Pause(from),
+                    Some(_) => {}
+                }
+                self.waiting_for = 0;
+                self.stage = Stage::Reap;
+                Turn::Again
+            }
+            Stage::Poll => unreachable!("a device is asked then"),
+        }
+    }
+
+    /// The next I/O is for another disk than what is plugged: the plug is flushed first (deviation
+    /// D1).
+    fn turns_to_another_disk(&self, cpus: &mut Cpus, layer: &Layer, id: CpuId) -> bool {
+        let plug = &cpus[id].env.plug;
+        let next = self.prepared.front().expect("as many as were counted");
+        let queue = plug.queue;
+        let other = layer.numbers.queue_of(self.slots[*next as usize].io.disk);
+        let turns = plug.active && queue != other && !plug.is_empty();
+        if turns {
+            let path = PlugPath::unplug(queue, Unplug::Finish);
+            cpus.push(id, Frame::Plug(path));
+        }
+        turns
+    }
+
+    fn prepare(&mut self, cpus: &mut Cpus, recorder: &mut Recorder, id: CpuId) -> Turn {
+        let at = cpus.at(id);
+        let next = if at >= self.end_at || self.failed {
+            None
+        } else {
+            self.held
+                .take()
+                .or_else(|| self.stream.next(at.since(self.started)))
+        };
+        let Some(io) = next else {
+            return self.wind_down(recorder, at);
+        };
+        let due = self.stream.earliest(io, self.started);
+        if due > at {
+            // Paced: what is prepared goes out and completions are taken meanwhile.
+            self.held = Some(io);
+            if self.prepared.is_empty() && self.in_flight == 0 {
+                return Turn::Pause(due.min(self.end_at));
+            }
+            self.stage = if self.prepared.is_empty() {
+                Stage::Reap
+            } else {
+                Stage::Enter
+            };
+            return Turn::Again;
+        }
+        cpus.charge_as(id, Step::FioPrepare, Mode::User);
+        if !self.plan.gtod_reduce {
+            cpus.charge_as(id, Step::FioGettime, Mode::User);
+        }
+        let slot = self.free.pop().expect("not more than iodepth are alive");
+        self.slots[slot as usize].io = io;
+        self.prepared.push_back(slot);
+        if self.prepared.len() as u32 >= self.plan.batch_submit || self.full() {
+            self.stage = Stage::Enter;
+        }
+        Turn::Again
+    }
+
+    /// No more I/Os: what is prepared goes out, what is in flight is waited for.
+    fn wind_down(&mut self, recorder: &mut Recorder, at: SimTime) -> Turn {
+        self.draining = true;
+        if !self.prepared.is_empty() {
+            self.stage = Stage::Enter;
+            return Turn::Again;
+        }
+        if self.in_flight > 0 {
+            self.stage = Stage::Reap;
+            return Turn::Again;
+        }
+        recorder.thread_ended(self.thread, at.min(self.end_at.max(self.started)));
+        Turn::Exit
+    }
+
+    fn enter_kernel(&mut self, cpus: &mut Cpus, id: CpuId) -> Turn {
+        cpus.charge_as(id, Step::Syscall, Mode::System);
+        let count = self.prepared.len();
+        if count > PLUG_THRESHOLD && self.plan.engine != Engine::Sync {
+            // io_uring announces how many come, AIO does not. On several disks nothing is allocated
+            // ahead: a plug has one queue (deviation D1).
+            let one_disk = self
+                .plan
+                .files
+                .iter()
+                .all(|f| f.disk == self.plan.files[0].disk);
+            let announced = match self.plan.engine {
+                Engine::IoUring if one_disk => count as u16,
+                _ => 1,
+            };
+            cpus[id].env.plug.start(announced);
+        }
+        self.issuing = count;
+        self.stage = Stage::Issue;
+        Turn::Again
+    }
+
+    /// The engine's work for one submission, above the block layer.
+    fn charge_issue(&self, cpus: &mut Cpus, id: CpuId) {
+        let engine = match self.plan.engine {
+            Engine::IoUring => Step::UringIssue,
+            Engine::Libaio => Step::AioIssue,
+            Engine::Sync => Step::SyncIssue,
+        };
+        let steps = [
+            engine,
+            Step::Bio,
+            Step::IoLocks,
+            Step::ClockRead,
+            Step::PreemptRcu,
+            Step::KernelRest,
+        ];
+        cpus.charge_all(id, &steps, Mode::System);
+        if !self.plan.fixed_buffers {
+            cpus.charge_as(id, Step::PinPages, Mode::System);
+        }
+        if !self.plan.registered_files {
+            cpus.charge_as(id, Step::FileLookup, Mode::System);
+        }
+    }
+
+    fn reap(
+        &mut self,
+        cpus: &mut Cpus,
+        lines: &OuterLines,
+        recorder: &mut Recorder,
+        id: CpuId,
+    ) -> Turn {
+        let min = self.reap_min();
+        let now = cpus.at(id);
+        if !self.has_done(min, now) {
+            if self.plan.polled {
+                self.stage = Stage::Poll;
+                return Turn::Again;
+            }
+            cpus.charge_as(id, Step::Syscall, Mode::System);
+            cpus.charge_as(id, Step::UringWait, Mode::System);
+            self.waiting_for = min;
+            self.stage = Stage::Woken;
+            return Turn::Again;
+        }
+        let max = self.plan.batch_complete_max.max(1);
+        let was_full = self.full();
+        let mut take = 0;
+        while take < max
+            && let Some(slot) = self.take_done(now)
+        {
+            self.reap_one(cpus, lines, recorder, id, slot);
+            take += 1;
+        }
+        let low = self.in_flight <= self.plan.iodepth_low;
+        let again = self.draining && self.in_flight > 0;
+        if !again && (!was_full || low || take == 0) {
+            self.stage = Stage::Prepare;
+            if take == 0 && self.held.is_some() {
+                return self.wait_for_pace(cpus.at(id));
+            }
+        }
+        Turn::Again
+    }
+
+    /// Nothing completed and the next I/O is not due yet: pause until it is.
+    fn wait_for_pace(&self, now: SimTime) -> Turn {
+        let Some(io) = self.held else {
+            return Turn::Again;
+        };
+        let allowed = self.stream.earliest(io, self.started).min(self.end_at);
+        if allowed > now {
+            Turn::Pause(allowed)
+        } else {
+            Turn::Again
+        }
+    }
+
+    fn reap_one(
+        &mut self,
+        cpus: &mut Cpus,
+        lines: &OuterLines,
+        recorder: &mut Recorder,
+        id: CpuId,
+        slot: u32,
+    ) {
+        if self.plan.engine == Engine::IoUring {
+            cpus.charge_as(id, Step::UringPost, Mode::System);
+        }
+        lines.touch_ended_io(cpus, id, self.thread, slot, Step::UringPost);
+        cpus.charge_as(id, Step::FioComplete, Mode::User);
+        if !self.plan.gtod_reduce {
+            cpus.charge_as(id, Step::FioGettime, Mode::User);
+        }
+        let now = cpus.at(id);
+        let s = self.slots[slot as usize];
+        self.in_flight -= 1;
+        self.free.push(slot);
+        self.stream.completed(s.io, s.completed);
+        let fatal = s.status != Status::Ok && !self.survives(s.io.op);
+        if fatal && !self.failed {
+            self.failed = true;
+            recorder.thread_failed(self.thread, s.status);
+        }
+        let counts = now >= self.count_from && now <= self.end_at;
+        recorder.io(&IoRecord {
+            thread: self.thread,
+            disk: s.io.disk,
+            op: s.io.op,
+            sectors: s.io.sectors,
+            latency: now.since(s.issued),
+            status: s.status,
+            counts,
+        });
+    }
+}

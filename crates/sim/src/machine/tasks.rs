@@ -1,0 +1,322 @@
+//! Tasks and the CPU scheduler: one run queue per CPU, served in turn; workers first.
+//!
+//! Knows no queue but to tell its scheduler that a task is over. What a task does: its program.
+//!
+//! Deviation(D4): a fair scheduler reduced to round robin with a fixed slice; a waking worker of
+//! kblockd goes before tasks, any other task behind them.
+//! Kernel: kernel/sched/fair.c, kernel/workqueue.c.
+
+use core::ops::{Index, IndexMut};
+
+use blkmq::elevator::Hook;
+use blkmq::env::Solo;
+use blkmq::path::{Frame, HookFrame};
+use blkmq::queue::{BlkMq, RequestQueue};
+use blkmq::request::CpuId;
+use blkmq::time::{Duration, SimTime};
+
+use super::cpu::{Level, LevelState, Mode};
+use super::cpus::Cpus;
+use super::event::{Event, Of, class};
+use super::task::{Program, Ready, State, Task, TaskId, io_context_of};
+use crate::cost::Step;
+use crate::recorder::{SpanKind, TaskUsage};
+
+/// Time slice of a task that others wait behind.
+pub(super) const SLICE: Duration = Duration::from_millis(3);
+
+/// All tasks. The index is the task's number.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    all: Vec<Task>,
+    /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
+    spare_levels: Vec<LevelState>,
+    /// Threads and captured processes that were started and are not over.
+    pub(super) running: usize,
+}
+
+impl Index<TaskId> for Tasks {
+    type Output = Task;
+
+    #[inline]
+    fn index(&self, task: TaskId) -> &Task {
+        &self.all[task.index()]
+    }
+}
+
+impl IndexMut<TaskId> for Tasks {
+    #[inline]
+    fn index_mut(&mut self, task: TaskId) -> &mut Task {
+        &mut self.all[task.index()]
+    }
+}
+
+impl Tasks {
+    /// All asleep, on `cpus` CPUs.
+    pub(super) fn new(all: Vec<Task>, cpus: u16) -> Tasks {
+        Tasks {
+            all,
+            spare_levels: Vec::with_capacity(usize::from(cpus)),
+            running: 0,
+        }
+    }
+
+    /// One more, asleep. Its number.
+    pub(super) fn add(&mut self, task: Task) -> TaskId {
+        let id = TaskId(self.all.len() as u32);
+        self.all.push(task);
+        id
+    }
+
+    /// Each with its number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        (0..).map(TaskId).zip(&self.all)
+    }
+
+    /// A sleeping task sleeps until `at`, unless somebody wakes it before.
+    pub(super) fn sleep_until(&self, cpus: &mut Cpus, task: TaskId, at: SimTime) {
+        let whom = Of::new(task.0, self[task].generation);
+        cpus.core.events.push(at, class::CPU, Event::Resume(whom));
+    }
+
+    /// The end of a pause of this task that somebody has ended before.
+    pub(super) fn is_void(&self, task: TaskId, generation: u32) -> bool {
+        self[task].generation != generation
+    }
+
+    /// A pause is over.
+    pub(super) fn pause_over(&mut self, cpus: &mut Cpus, task: TaskId, generation: u32) {
+        if !self.is_void(task, generation) {
+            let cpu = self[task].cpu;
+            self.wake(cpus, task, cpu, SimTime::ZERO);
+        }
+    }
+
+    /// Makes a sleeping task runnable. `waker` is the CPU that does it, at its own time, but not
+    /// before `from`.
+    pub(super) fn wake(&mut self, cpus: &mut Cpus, task: TaskId, waker: CpuId, from: SimTime) {
+        let at = cpus.at(waker).max(from);
+        let t = &mut self[task];
+        match t.state {
+            State::Dead => return,
+            State::Runnable => {
+                t.woken = t.woken.min(at);
+                return;
+            }
+            State::Sleeping => t.state = State::Runnable,
+        }
+        t.generation = t.generation.wrapping_add(1);
+        let target = self.choose_cpu(cpus, task);
+        let worker = self[task].worker;
+        self[task].cpu = target;
+        let queue = &mut cpus[target].runqueue;
+        let ready = Ready { task, at };
+        if worker {
+            queue.push_front(ready);
+        } else {
+            queue.push_back(ready);
+        }
+        if target == waker && !cpus[waker].is_idle() {
+            return;
+        }
+        if cpus[target].is_idle() {
+            let remote = target != waker;
+            let latency = if remote {
+                cpus.core.costs.delay(Step::IpiLatency)
+            } else {
+                Duration::ZERO
+            };
+            cpus.core
+                .events
+                .push(at + latency, class::CPU, Event::Ipi(Of::cpu(target, 0)));
+        }
+    }
+
+    /// The CPU it ran on if that is idle, else an idle one near it, else the one it ran on.
+    fn choose_cpu(&self, cpus: &Cpus, task: TaskId) -> CpuId {
+        let t = &self[task];
+        // idle_cpu(): the idle task is current, also while an interrupt runs on top of it.
+        let free = |cpu: CpuId| {
+            let state = &cpus[cpu];
+            state.current.is_none() && state.runqueue.is_empty()
+        };
+        if t.worker || free(t.cpu) || t.allowed.len() == 1 {
+            return t.cpu;
+        }
+        let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
+        idle.min_by_key(|&cpu| (cpus.core.costs.distance(t.cpu, cpu), cpu))
+            .unwrap_or(t.cpu)
+    }
+
+    /// Puts the next runnable task on the CPU. False if there is none.
+    pub(super) fn switch_in(&mut self, cpus: &mut Cpus, cpu: CpuId) -> bool {
+        let Some(task) = cpus[cpu].take_ready() else {
+            return false;
+        };
+        let t = &mut self.all[task.index()];
+        t.usage.switches += 1;
+        t.cpu = cpu;
+        let context = t
+            .context
+            .take()
+            .expect("a task that is off the CPU has its frames");
+        let c = &mut cpus[cpu];
+        let idle = core::mem::replace(&mut c.levels[Level::Task as usize], context);
+        self.spare_levels.push(idle);
+        c.env.plug = t.plug;
+        c.env.task = blkmq::tags::WaiterId(task.0);
+        c.current = Some(task);
+        c.switches += 1;
+        c.begin_task_usage();
+        cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
+        let c = &mut cpus[cpu];
+        c.slice_end = c.at() + SLICE;
+        cpus.span_begins(cpu, SpanKind::Task(task.0));
+        true
+    }
+
+    /// Takes the running task off the CPU.
+    pub(super) fn switch_out(&mut self, cpus: &mut Cpus, cpu: CpuId) -> TaskId {
+        let c = &mut cpus[cpu];
+        let task = c.current.take().expect("a task is running");
+        cpus.span_ends(cpu, SpanKind::Task(task.0));
+        let c = &mut cpus[cpu];
+        let level = &mut c.levels[Level::Task as usize];
+        let context = core::mem::replace(level, self.spare_levels.pop().unwrap_or_default());
+        assert!(
+            context.held.is_empty(),
+            "a task left its CPU with a spin lock"
+        );
+        let t = &mut self[task];
+        t.plug = core::mem::take(&mut c.env.plug);
+        t.usage.add(c.task_usage());
+        t.context = Some(context);
+        task
+    }
+
+    /// The running task goes to sleep, unless a wake-up came meanwhile.
+    pub(super) fn sleep_current(&mut self, cpus: &mut Cpus, cpu: CpuId) {
+        let task = cpus[cpu].current.expect("a task is running");
+        let woken = core::mem::replace(&mut self[task].woken, SimTime::NEVER);
+        if woken <= cpus[cpu].at() {
+            return;
+        }
+        if cpus[cpu].first_ready().is_none() {
+            // To the idle task: __schedule() runs once more when somebody is to run again.
+            cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
+        }
+        let task = self.switch_out(cpus, cpu);
+        self[task].state = State::Sleeping;
+        if woken < SimTime::NEVER {
+            self.wake(cpus, task, cpu, woken);
+        }
+    }
+
+    /// The running task pauses until `until`.
+    pub(super) fn pause_current(&mut self, cpus: &mut Cpus, cpu: CpuId, until: SimTime) {
+        let task = cpus[cpu].current.expect("a task is running");
+        self[task].woken = SimTime::NEVER;
+        let generation = self[task].generation;
+        self.sleep_current(cpus, cpu);
+        let until = until.max(cpus[cpu].at());
+        cpus.core.events.push(
+            until.max(cpus.core.now),
+            class::CPU,
+            Event::Resume(Of::new(task.0, generation)),
+        );
+    }
+
+    /// The running task is over.
+    pub(super) fn exit_current(&mut self, cpus: &mut Cpus, mq: &BlkMq<Solo>, cpu: CpuId) {
+        if self.tell_exit(cpus, mq, cpu) {
+            return;
+        }
+        let task = self.switch_out(cpus, cpu);
+        self[task].state = State::Dead;
+        if matches!(self[task].program, Program::Fio(_) | Program::Replay(_)) {
+            self.running -= 1;
+        }
+    }
+
+    /// exit_io_context(): the next scheduler that wants to hear of it does. False if none is left.
+    fn tell_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq<Solo>, cpu: CpuId) -> bool {
+        let task = cpus[cpu].current.expect("the running task is over");
+        let from = self[task].exits.unwrap_or(0);
+        let wants = |queue: &&RequestQueue<Solo>| {
+            let facts = queue.settings.scheduler.facts();
+            facts.is_some_and(|facts| facts.hooks.exits)
+        };
+        let mut queues = mq.queues.iter().skip(usize::from(from));
+        let Some(queue) = queues.find(wants).map(|queue| queue.id) else {
+            return false;
+        };
+        self[task].exits = Some(queue.0 + 1);
+        let path = HookFrame::new(queue, Hook::Exits(io_context_of(task)));
+        cpus.push(cpu, Frame::Hook(path));
+        true
+    }
+
+    /// Another task should run: its slice is over, or a worker waits.
+    pub(super) fn should_yield(&self, cpus: &Cpus, cpu: CpuId) -> bool {
+        let c = &cpus[cpu];
+        let Some(first) = c.first_ready() else {
+            return false;
+        };
+        let running_worker = c.current.is_some_and(|task| self[task].worker);
+        c.at() >= c.slice_end || (self[first].worker && !running_worker)
+    }
+
+    /// Puts the running task behind the others.
+    pub(super) fn yield_current(&mut self, cpus: &mut Cpus, cpu: CpuId) {
+        let task = self.switch_out(cpus, cpu);
+        let c = &mut cpus[cpu];
+        let at = c.at();
+        c.runqueue.push_back(Ready { task, at });
+    }
+
+    /// Measuring begins.
+    pub(super) fn reset_usage(&mut self) {
+        for task in &mut self.all {
+            task.usage = TaskUsage::default();
+        }
+    }
+
+    /// Time of each fio thread since measuring began, by its index in the plan.
+    pub(super) fn threads_usage(&self, cpus: &Cpus, threads: usize) -> Vec<TaskUsage> {
+        let mut usage = vec![TaskUsage::default(); threads];
+        for task in &self.all {
+            if let Program::Fio(fio) = &task.program {
+                usage[fio.thread].add(task.usage);
+            }
+        }
+        for cpu in cpus.iter() {
+            let Some(task) = cpu.current else { continue };
+            if let Program::Fio(fio) = &self[task].program {
+                usage[fio.thread].add(cpu.task_usage());
+            }
+        }
+        usage
+    }
+
+    /// Somebody runs, and whoever does polls.
+    pub(super) fn only_poll(&self) -> bool {
+        let mut runs = self.all.iter().filter(|task| task.state == State::Runnable);
+        let mut any = false;
+        runs.all(|task| {
+            any = true;
+            matches!(&task.program, Program::Fio(fio) if fio.polls())
+        }) && any
+    }
+
+    /// Name of a task, by its number in a timeline.
+    pub(super) fn name(&self, task: TaskId) -> String {
+        let (cpu, TaskId(number)) = (self[task].cpu.0, task);
+        match &self[task].program {
+            Program::Fio(fio) => format!("fio {}", fio.thread),
+            Program::Kworker(_) => format!("kworker/{cpu}:1H"),
+            Program::IoWorker(_) => format!("iou-wrk {number}"),
+            Program::Replay(_) => format!("process {number}"),
+            Program::Writer(_) => format!("writer {number}"),
+        }
+    }
+}
