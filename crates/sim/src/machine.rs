@@ -9,6 +9,7 @@ mod bound;
 mod change;
 mod cpu;
 mod cpus;
+mod devices;
 mod effects;
 mod event;
 mod fio;
@@ -36,19 +37,20 @@ pub use stall::{Below, Stall, StalledRequest, Why};
 
 use blkmq::env::{Solo, TracePoint};
 use blkmq::queue::BlkMq;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use crate::cost::Spent;
-use crate::device::{Actions, Charges, Device};
 use crate::plan::{DeviceId, Plan};
 use crate::recorder::Recorder;
 use cpu::Irq;
 use cpus::Cpus;
+use devices::Devices;
 use event::{Event, Of, class};
 use layer::Layer;
 use lines::OuterLines;
 use progress::Progress;
+use stall::View;
 use task::TaskId;
 use tasks::Tasks;
 use timer::Timers;
@@ -61,18 +63,6 @@ use work::KernelWork;
 /// whole labels. See docs/decisions/0002.
 const RUN_AHEAD: Duration = Duration(500);
 
-/// A device under its queue.
-#[derive(Debug)]
-struct Attached {
-    device: Box<dyn Device>,
-    /// The latest time it was called at; CPUs that run ahead do not take it back.
-    now: SimTime,
-    /// What its driver's work costs.
-    charges: Charges,
-    /// What it gets is with the devices below it.
-    stacked: bool,
-}
-
 /// A run under way.
 #[derive(Debug)]
 pub struct Simulator {
@@ -81,10 +71,7 @@ pub struct Simulator {
     tasks: Tasks,
     work: KernelWork,
     timers: Timers,
-    /// By number.
-    devices: Vec<Attached>,
-    /// Buffers for devices' actions; calls nest.
-    spare_actions: Vec<Actions>,
+    devices: Devices,
     /// Cache lines beside the block layer.
     outer: OuterLines,
     recorder: Recorder,
@@ -142,16 +129,18 @@ impl Simulator {
             if self.tasks.running == 0 && !self.next_phase() && !self.layer.anything_waits() {
                 return Some(self.ended());
             }
-            if self.cpus.core.now >= self.progress.look_at
-                && let Some(why) = self.look()
-            {
-                return Some(self.stalled(why));
+            if self.cpus.core.now >= self.progress.look_at {
+                let (cpus, tasks, layer) = (&self.cpus, &self.tasks, &self.layer);
+                if let Some(why) = self.progress.look(cpus, tasks, layer, &self.devices) {
+                    return Some(self.stalled(why));
+                }
             }
         }
         let still = self.progress.stands_still(self.cpus.core.now, self.turns);
         still.then(|| self.stalled(Why::NoTime))
     }
 
+    /// Nothing is pending: the run is over, unless somebody waits.
     fn ended(&self) -> Outcome {
         if self.tasks.running > 0 || self.layer.anything_waits() {
             return self.stalled(Why::NothingLeft);
@@ -160,14 +149,23 @@ impl Simulator {
     }
 
     fn stalled(&self, why: Why) -> Outcome {
-        Outcome::Stalled(Box::new(self.explain(why)))
+        let view = View {
+            cpus: &self.cpus,
+            tasks: &self.tasks,
+            layer: &self.layer,
+            devices: &self.devices,
+            work: &self.work,
+            replay: self.replay.as_deref(),
+        };
+        Outcome::Stalled(Box::new(view.explain(why, self.progress.ended)))
     }
 
     fn handle(&mut self, event: Event) {
         match event {
             Event::Step(of) => {
                 if self.cpus[of.on()].generation == of.detail() {
-                    self.run_cpu(of.on());
+                    self.cpus.catch_up(of.on());
+                    self.go_on(of.on());
                 }
             }
             Event::Grant(lock) => {
@@ -194,7 +192,11 @@ impl Simulator {
                 cpu.interrupted = true;
                 self.notice(of.on());
             }
-            Event::Measure => self.begin_measuring(),
+            Event::Measure => {
+                self.cpus.begin_measuring();
+                self.tasks.reset_usage();
+                self.recorder.begin(self.cpus.core.now);
+            }
             Event::Elevator(of) => {
                 if let Some(cpu) = self.timers.due(&mut self.cpus, of) {
                     self.notice(cpu);
@@ -224,6 +226,11 @@ impl Simulator {
     /// The block layer, for reports and checks.
     pub fn block_layer(&self) -> &BlkMq<Solo> {
         &self.layer.mq
+    }
+
+    /// Name of this queue's device, if there are several queues.
+    pub fn disk_name(&self, queue: QueueId) -> Option<String> {
+        self.layer.name(queue).map(str::to_owned)
     }
 
     /// Virtual time reached.

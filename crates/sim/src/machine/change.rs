@@ -10,8 +10,14 @@ use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::Wait;
-use super::task::{Program, TaskId, Turn};
-use super::{Simulator, timer};
+use super::cpus::Cpus;
+use super::layer::Layer;
+use super::numbers::Numbers;
+use super::task::{Program, Task, Turn};
+use super::tasks::Tasks;
+use super::timer::{self, Timers};
+use crate::plan::ChangePlan;
+use crate::recorder::ChangeTimes;
 
 /// The process.
 #[derive(Clone, Debug, Default)]
@@ -22,79 +28,86 @@ pub(super) struct Writer {
     writes: bool,
 }
 
-impl Simulator {
-    /// The process sleeps until its first write.
-    pub(super) fn start_changes(&mut self) {
-        let Some(task) = self.writer() else { return };
-        let first = SimTime(self.plan.changes[0].at.0).max(self.cpus.core.now);
-        self.tasks.sleep_until(&mut self.cpus, task, first);
-    }
-
-    fn writer(&self) -> Option<TaskId> {
-        let mut tasks = self.tasks.iter();
-        tasks
-            .find(|(_, task)| matches!(task.program, Program::Writer(_)))
-            .map(|(id, _)| id)
-    }
-
-    /// The next write, when its time has come.
-    pub(super) fn writer_turn(&mut self, id: CpuId, writer: &mut Writer) -> Turn {
-        let now = self.cpus.at(id);
-        if core::mem::take(&mut writer.writes) {
-            self.recorder.changes[writer.next].ended = Some(now);
-            writer.next += 1;
+impl Writer {
+    /// The next write, when its time has come. `times` has when writes began and ended.
+    pub(super) fn turn(
+        &mut self,
+        cpus: &mut Cpus,
+        numbers: &Numbers,
+        changes: &[ChangePlan],
+        times: &mut [ChangeTimes],
+        id: CpuId,
+    ) -> Turn {
+        let now = cpus.at(id);
+        if core::mem::take(&mut self.writes) {
+            times[self.next].ended = Some(now);
+            self.next += 1;
         }
-        let Some(change) = self.plan.changes.get(writer.next) else {
+        let Some(change) = changes.get(self.next) else {
             return Turn::Exit;
         };
         let due = SimTime(change.at.0);
         if now < due {
             return Turn::Pause(due);
         }
-        writer.writes = true;
-        self.recorder.changes[writer.next].begun = Some(now);
-        let path = SwitchPath::new(self.layer.numbers.queue_of(change.disk), change.to);
-        self.cpus.push(id, Frame::Switch(path));
+        self.writes = true;
+        times[self.next].begun = Some(now);
+        let path = SwitchPath::new(numbers.queue_of(change.disk), change.to);
+        cpus.push(id, Frame::Switch(path));
         Turn::Again
     }
+}
 
-    /// synchronize_rcu(): the task sleeps to the next tick. Runs that begin meanwhile find the
-    /// queue quiesced.
-    pub(super) fn grace(&mut self, id: CpuId) {
-        let queue = self.cpus.asking(id);
-        if !self.reads_scheduler(queue) {
-            self.cpus[id].env.answer = Answer::GoOn;
-        }
-        self.pause_to_tick(id);
+/// The process sleeps until its first write.
+pub(super) fn start(cpus: &mut Cpus, tasks: &Tasks, changes: &[ChangePlan]) {
+    let writes = |task: &Task| matches!(task.program, Program::Writer(_));
+    let writer = tasks.iter().find(|(_, task)| writes(task));
+    if let (Some((writer, _)), Some(change)) = (writer, changes.first()) {
+        let first = SimTime(change.at.0).max(cpus.core.now);
+        tasks.sleep_until(cpus, writer, first);
     }
+}
 
-    /// elevator_exit() and blk_mq_init_sched(). Timers of the old scheduler are over first: what
-    /// runs for them is waited for.
-    pub(super) fn exchange(&mut self, id: CpuId, to: usize) {
-        let queue = self.cpus.asking(id);
-        if self.reads_scheduler(queue) {
-            self.cpus[id].level_state().wait = Wait::Wants(Next::Exchange(to as u32));
-            self.pause_to_tick(id);
-            return;
-        }
-        self.timers.shut_down(queue);
-        self.layer.exchange(queue, to);
+/// synchronize_rcu(): the task sleeps to the next tick. Runs that begin meanwhile find the queue
+/// quiesced.
+pub(super) fn grace(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
+    let queue = cpus.asking(id);
+    if !reads_scheduler(cpus, tasks, queue) {
+        cpus[id].env.answer = Answer::GoOn;
     }
+    pause_to_tick(cpus, tasks, id);
+}
 
-    fn pause_to_tick(&mut self, id: CpuId) {
-        let until = self.cpus.tick_after(self.cpus.at(id), Duration(1));
-        self.tasks.pause_current(&mut self.cpus, id, until);
+/// elevator_exit() and blk_mq_init_sched(). Timers of the old scheduler are over first: what runs
+/// for them is waited for.
+pub(super) fn exchange(
+    cpus: &mut Cpus,
+    tasks: &mut Tasks,
+    layer: &mut Layer,
+    timers: &mut Timers,
+    id: CpuId,
+    to: usize,
+) {
+    let queue = cpus.asking(id);
+    if reads_scheduler(cpus, tasks, queue) {
+        cpus[id].level_state().wait = Wait::Wants(Next::Exchange(to as u32));
+        pause_to_tick(cpus, tasks, id);
+        return;
     }
+    timers.shut_down(queue);
+    layer.exchange(queue, to);
+}
 
-    /// Somebody is where the scheduler of this queue must stay what it is.
-    fn reads_scheduler(&self, queue: QueueId) -> bool {
-        let running = self.cpus.iter().flat_map(|cpu| &cpu.levels);
-        let others = self
-            .tasks
-            .iter()
-            .filter_map(|(_, task)| task.context.as_ref());
-        let mut frames = running.chain(others).flat_map(|level| level.stack.frames());
-        frames.any(|frame| frame.queue() == queue && frame.reads_scheduler())
-            || timer::comes(&self.cpus, queue)
-    }
+fn pause_to_tick(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
+    let until = cpus.tick_after(cpus.at(id), Duration(1));
+    tasks.pause_current(cpus, id, until);
+}
+
+/// Somebody is where the scheduler of this queue must stay what it is.
+fn reads_scheduler(cpus: &Cpus, tasks: &Tasks, queue: QueueId) -> bool {
+    let running = cpus.iter().flat_map(|cpu| &cpu.levels);
+    let others = tasks.iter().filter_map(|(_, task)| task.context.as_ref());
+    let mut frames = running.chain(others).flat_map(|level| level.stack.frames());
+    frames.any(|frame| frame.queue() == queue && frame.reads_scheduler())
+        || timer::comes(cpus, queue)
 }

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use crate::recorder::{TaskUsage, Usage};
 use blkmq::drive::Stack;
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::{Cpu, Probe, Solo, TraceAction, TracePoint};
 use blkmq::path::Next;
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 
 use super::handed::Handed;
 use super::task::Ready;
@@ -175,6 +175,18 @@ pub(super) struct Ended {
     pub(super) announced: bool,
 }
 
+impl Ended {
+    /// Nobody was told yet.
+    pub(super) fn new(queue: QueueId, rq: RequestId, status: Status) -> Ended {
+        Ended {
+            queue,
+            rq,
+            status,
+            announced: false,
+        }
+    }
+}
+
 /// A CPU.
 ///
 /// In the order in which it is used: what every stretch touches lies on few cache lines of the
@@ -338,6 +350,27 @@ impl CpuState {
             self.runqueue.remove(index)
         };
         ready.map(|ready| ready.task)
+    }
+
+    /// Hands the trace points of a label to the records: the first at the label's beginning, the
+    /// others spread over it. Each takes the clock of its CPU a nanosecond later at least, as it
+    /// does in a kernel.
+    #[cold]
+    pub(super) fn hand_over_trace(&mut self, records: &mut Vec<(SimTime, CpuId, u32, TracePoint)>) {
+        let task = self.current.map_or(0, |task| task.0 + 1);
+        let (from, to) = (self.env.traced_at, self.at());
+        let count = self.env.trace.len() as u64;
+        for (index, point) in (0..).zip(self.env.trace.drain(..)) {
+            let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
+            let at = match returns {
+                // The function returns behind its unlock, the end of the label.
+                true => to,
+                false => from + Duration(to.since(from).0 * index / count),
+            };
+            let at = at.max(self.next_record);
+            self.next_record = at + Duration(1);
+            records.push((at, self.env.id, task, point));
+        }
     }
 
     /// Its own time.

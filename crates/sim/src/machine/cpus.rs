@@ -112,6 +112,14 @@ impl Cpus {
         self[id].at().max(self.core.now)
     }
 
+    /// A CPU is to be run now: it has spun or idled until the present.
+    #[inline]
+    pub(super) fn catch_up(&mut self, id: CpuId) {
+        let (cpu, core) = self.split(id);
+        cpu.count_spin(core.now);
+        cpu.catch_up(core.now);
+    }
+
     /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
     pub(super) fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
         let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), self.hz);

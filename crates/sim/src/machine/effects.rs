@@ -1,13 +1,14 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
 use blkmq::drive::{Kick, Machine, one};
-use blkmq::env::{Answer, Probe, Slab, TraceAction};
-use blkmq::path::{ClonePath, CompleteOn, CompletePath, Frame, RequeueRequest};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, QueueId, RequestId, Status};
+use blkmq::env::{Answer, Slab};
+use blkmq::path::{CompleteOn, CompletePath, Frame, RequeueRequest};
+use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::Ended;
+use super::cpus::Cpus;
 use super::numbers::Above;
 use super::task::TaskId;
 use super::{Event, Of, Simulator, class};
@@ -26,27 +27,6 @@ impl Simulator {
         }
     }
 
-    /// Hands the trace points of a label to the recorder: the first at the label's beginning, the
-    /// others spread over it. Each takes the clock of its CPU a nanosecond later at least, as it
-    /// does in a kernel.
-    pub(super) fn note_trace(&mut self, id: CpuId) {
-        let cpu = &mut self.cpus[id];
-        let task = cpu.current.map_or(0, |task| task.0 + 1);
-        let (from, to) = (cpu.env.traced_at, cpu.at());
-        let count = cpu.env.trace.len() as u64;
-        for (index, point) in (0..).zip(cpu.env.trace.drain(..)) {
-            let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
-            let at = match returns {
-                // The function returns behind its unlock, the end of the label.
-                true => to,
-                false => from + Duration(to.since(from).0 * index / count),
-            };
-            let at = at.max(cpu.next_record);
-            cpu.next_record = at + Duration(1);
-            self.recorder.trace.push((at, id, task, point));
-        }
-    }
-
     fn bio_end(&mut self, id: CpuId, queue: QueueId, bio: BioId, status: Status) {
         let owner = {
             let mut pool = self.layer.mq.queue(queue).pool.held(id);
@@ -56,55 +36,24 @@ impl Simulator {
         };
         self.progress.ended = self.cpus.core.now;
         match self.layer.numbers.above(queue) {
-            Above::Jobs if self.replay.is_some() => self.replay_done(id, owner),
-            Above::Jobs => {
-                let lines = &self.outer;
-                self.tasks.io_done(&mut self.cpus, lines, id, owner, status);
+            Above::Jobs => match self.replay.as_deref_mut() {
+                Some(replay) => replay.io_done(&mut self.cpus, &mut self.tasks, id, owner),
+                None => {
+                    let lines = &self.outer;
+                    self.tasks.io_done(&mut self.cpus, lines, id, owner, status);
+                }
+            },
+            Above::Device(device) => {
+                // end_clone_request(): what comes of it runs behind the clone's tags.
+                let ending = self.cpus[id].level_state().stack.pop();
+                self.with_device(device, Some(id), |device, now, out| {
+                    device.ended_below(RequestId(owner), status, now, out);
+                });
+                if let Some(ending) = ending {
+                    self.cpus.push(id, ending);
+                }
             }
-            Above::Device(device) => self.clone_end(id, device, RequestId(owner), status),
         }
-    }
-
-    /// end_clone_request(): the clone of a request that `device` has ended. What comes of it runs
-    /// when the clone has given its tags back.
-    fn clone_end(&mut self, id: CpuId, device: DeviceId, rq: RequestId, status: Status) {
-        let ending = self.cpus[id].level_state().stack.pop();
-        self.with_device(device, Some(id), |device, now, out| {
-            device.ended_below(rq, status, now, out);
-        });
-        if let Some(ending) = ending {
-            self.cpus.push(id, ending);
-        }
-    }
-
-    /// A clone of a request of `queue` goes to a queue below, and its answer to whoever asked.
-    ///
-    /// Deviation(D18): it has one bio, and no A is traced.
-    fn submit_below(&mut self, id: CpuId, queue: QueueId, rq: RequestId, below: QueueId) {
-        let bio = {
-            let pool = self.layer.mq.queue(queue).pool.held(id);
-            let r = &pool[rq];
-            let mut bio = Bio::default();
-            bio.op = r.op;
-            bio.flags = r.flags;
-            bio.sector = r.sector;
-            bio.sectors = r.sectors;
-            bio.segments = r.segments;
-            bio.ioprio = r.ioprio;
-            bio.io_context = r.io_context;
-            bio.owner = rq.0;
-            bio
-        };
-        let bio = self.layer.mq.queue(below).pool.held(id).add_bio(bio);
-        let bio = bio.expect("a request has one clone at a time");
-        let path = Frame::Clone(ClonePath::new(below, bio));
-        self.cpus.push(id, path);
-    }
-
-    /// The device below the queue whose path asks for something.
-    pub(super) fn device_asked(&mut self, id: CpuId) -> DeviceId {
-        let queue = self.cpus.asking(id);
-        self.layer.numbers.device_of(queue)
     }
 
     /// queue_rq. Apart, so that the loop of turns stays small.
@@ -112,8 +61,8 @@ impl Simulator {
     pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
         let queue = self.cpus.asking(id);
         let device = self.layer.numbers.device_of(queue);
-        let charges = self.charges(device);
-        let started = self.charge_queue_rq(id, charges, last);
+        let charges = self.devices[device].charges;
+        let started = charge_queue_rq(&mut self.cpus, id, charges, last);
         let mut command = {
             let pool = self.layer.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
@@ -137,24 +86,24 @@ impl Simulator {
         }
         let at = self.cpus.at(id);
         command.since_start = at.since(started);
-        let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let called = &mut self.devices[device.index()];
-        called.now = called.now.max(at);
-        let reply = called.device.queue_rq(&command, called.now, &mut actions);
+        let offer = |device: &mut dyn Device, now, out: &mut _| device.queue_rq(&command, now, out);
+        let (reply, actions) = self.devices.call(device, at, offer);
         if reply.started {
             let env = &mut self.cpus[id].env;
             // Its work behind the start is charged already.
             let end = core::mem::replace(&mut env.at_ps, started.0 * 1000);
             self.layer.mq.start_request(queue, rq, env);
             env.at_ps = end;
-            self.replay_issued(id, rq, started);
+            if let Some(replay) = self.replay.as_deref_mut() {
+                replay.issued(&self.layer.mq, id, rq, started);
+            }
             let cpu = &mut self.cpus[id];
             if reply.verdict == Verdict::Accepted {
                 let disk = self.layer.numbers.disk_of(queue);
                 self.recorder.depth_changes(disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
-                self.note_trace(id);
+                cpu.hand_over_trace(&mut self.recorder.trace);
             }
         }
         self.cpus[id].env.answer = match reply.verdict {
@@ -164,7 +113,7 @@ impl Simulator {
             Verdict::Error(status) => Answer::Error(status),
             Verdict::Below(below) => {
                 self.act(device, Some(id), actions);
-                self.submit_below(id, queue, rq, below);
+                self.layer.clone_below(&mut self.cpus, id, queue, rq, below);
                 return;
             }
         };
@@ -176,50 +125,24 @@ impl Simulator {
         }
     }
 
-    /// The driver's own work in queue_rq. Returns when it calls blk_mq_start_request().
-    fn charge_queue_rq(&mut self, id: CpuId, charges: Charges, last: bool) -> SimTime {
-        let mut started = self.cpus.at(id);
-        self.cpus.charge(id, charges.queue_rq);
-        if !charges.starts_first {
-            started = self.cpus.at(id);
-        }
-        if let Some(step) = charges.timer {
-            self.cpus.charge(id, step);
-        }
-        if let Some(step) = charges.last
-            && last
-        {
-            self.cpus.charge(id, step);
-        }
-        started
-    }
-
-    /// What the work of a device's driver costs.
-    #[inline]
-    pub(super) fn charges(&self, device: DeviceId) -> Charges {
-        self.devices[device.index()].charges
-    }
-
     /// Calls a device and does what it asks for.
     #[inline]
-    pub(super) fn with_device(
+    pub(super) fn with_device<R>(
         &mut self,
         device: DeviceId,
         cpu: Option<CpuId>,
-        call: impl FnOnce(&mut dyn Device, SimTime, &mut Actions),
-    ) {
+        call: impl FnOnce(&mut dyn Device, SimTime, &mut Actions) -> R,
+    ) -> R {
         let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
-        let mut actions = self.spare_actions.pop().unwrap_or_default();
-        let called = &mut self.devices[device.index()];
-        called.now = called.now.max(at);
-        call(&mut *called.device, called.now, &mut actions);
+        let (answer, actions) = self.devices.call(device, at, call);
         self.act(device, cpu, actions);
+        answer
     }
 
     #[inline]
     fn act(&mut self, device: DeviceId, cpu: Option<CpuId>, actions: Actions) {
         if actions.is_empty() {
-            self.spare_actions.push(actions);
+            self.devices.take_back(actions);
         } else {
             self.do_all(device, cpu, actions);
         }
@@ -230,10 +153,16 @@ impl Simulator {
     fn do_all(&mut self, device: DeviceId, cpu: Option<CpuId>, mut actions: Actions) {
         let queue = self.layer.numbers.queue_above(device);
         let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
+        // A device that acts on its own does so on the first CPU.
+        let id = cpu.unwrap_or_default();
         for action in actions.drain(..) {
             match action {
                 Action::End { rq, status } => self.end_request(queue, cpu, rq, status, false),
-                Action::Complete { rq, status } => self.complete_request(queue, cpu, rq, status),
+                Action::Complete { rq, status } if cpu.is_some() => {
+                    let by = EndedBy::Complete;
+                    self.complete(queue, id, Found { rq, status, by });
+                }
+                Action::Complete { rq, status } => self.end_request(queue, None, rq, status, false),
                 Action::Timer { after, mark } => {
                     self.cpus.core.events.push(
                         at + after,
@@ -248,49 +177,30 @@ impl Simulator {
                         Event::Interrupt(Of::part(device.0, cpu.0, vector)),
                     );
                 }
-                Action::StopQueues => self.set_stopped(queue, cpu, true),
-                Action::StartQueues => {
-                    self.set_stopped(queue, cpu, false);
-                    self.run_queues(queue, cpu, Duration::ZERO);
+                Action::StopQueues => {
+                    let env = &mut self.cpus[id].env;
+                    self.layer.set_stopped(env, queue, true);
                 }
-                Action::RunQueues { delay } => self.run_queues(queue, cpu, delay),
+                Action::StartQueues => {
+                    let env = &mut self.cpus[id].env;
+                    self.layer.set_stopped(env, queue, false);
+                    let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                    let all = (queue, Duration::ZERO);
+                    self.work.run_queues(cpus, tasks, &self.layer.mq, id, all);
+                }
+                Action::RunQueues { delay } => {
+                    let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                    let all = (queue, delay);
+                    self.work.run_queues(cpus, tasks, &self.layer.mq, id, all);
+                }
             }
         }
-        self.spare_actions.push(actions);
-    }
-
-    fn set_stopped(&mut self, queue: QueueId, cpu: Option<CpuId>, stopped: bool) {
-        let id = cpu.unwrap_or(CpuId(0));
-        let env = &mut self.cpus[id].env;
-        for hctx in &self.layer.mq.queue(queue).hctxs {
-            env.begin_label();
-            if stopped {
-                blkmq::env::Bit::set(&hctx.stopped, env);
-            } else {
-                blkmq::env::Bit::clear(&hctx.stopped, env);
-            }
-        }
-        env.begin_label();
-        env.meter.take();
-    }
-
-    fn run_queues(&mut self, queue: QueueId, cpu: Option<CpuId>, delay: Duration) {
-        let id = cpu.unwrap_or(CpuId(0));
-        for hctx in 0..self.layer.mq.queue(queue).hctxs.len() as u16 {
-            let kick = Kick {
-                queue,
-                hctx: HctxId(hctx),
-                delay,
-                unless_pending: delay.0 > 0,
-            };
-            let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-            self.work.kick(cpus, tasks, &self.layer.mq, id, kick);
-        }
+        self.devices.take_back(actions);
     }
 
     /// blk_mq_end_request() in the running level of `cpu`; a device that acts on its own does it
     /// in the softirq of the CPU that submitted.
-    fn end_request(
+    pub(super) fn end_request(
         &mut self,
         queue: QueueId,
         cpu: Option<CpuId>,
@@ -300,7 +210,8 @@ impl Simulator {
     ) {
         let Some(id) = cpu else {
             let ctx = self.layer.mq.queue(queue).pool.held(CpuId(0))[rq].ctx;
-            self.redirect(queue, ctx, ctx, rq, status);
+            let ended = Ended::new(queue, rq, status);
+            self.cpus.raise_softirq(ctx, ctx, ended);
             return;
         };
         self.with_device_over(queue, id, rq);
@@ -316,89 +227,67 @@ impl Simulator {
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.cpus.at(id);
         let device = self.layer.numbers.device_of(queue);
-        if !self.devices[device.index()].stacked {
+        if !self.devices[device].stacked {
             let disk = self.layer.numbers.disk_of(queue);
             self.recorder.depth_changes(disk, at, false);
         }
-        self.replay_completed(id, rq);
+        if let Some(replay) = self.replay.as_deref_mut() {
+            replay.completed(&self.layer.mq, id, rq, at);
+        }
         self.with_device(device, Some(id), |device, now, out| {
             device.ended(rq, now, out);
         });
     }
 
-    /// blk_mq_complete_request().
-    fn complete_request(
-        &mut self,
-        queue: QueueId,
-        cpu: Option<CpuId>,
-        rq: RequestId,
-        status: Status,
-    ) {
-        let Some(id) = cpu else {
-            self.end_request(queue, None, rq, status, false);
-            return;
+    /// Ends a request on `id`, in its level or where blk_mq_complete_request() says.
+    pub(super) fn complete(&mut self, queue: QueueId, id: CpuId, found: Found) {
+        let Found { rq, status, by } = found;
+        let on = match by {
+            EndedBy::End => CompleteOn::Here,
+            EndedBy::Complete | EndedBy::Batch => self.layer.complete_on(&self.cpus, queue, id, rq),
         };
-        match self.complete_on(queue, id, rq) {
+        let ended = Ended::new(queue, rq, status);
+        match on {
+            CompleteOn::Here if by == EndedBy::Batch && self.layer.may_batch(id, ended) => {
+                self.cpus[id].batch.push((queue, rq));
+            }
             CompleteOn::Here => self.end_request(queue, Some(id), rq, status, false),
-            CompleteOn::Softirq => self.redirect(queue, id, id, rq, status),
-            CompleteOn::Remote(target) => self.redirect(queue, id, target, rq, status),
+            CompleteOn::Softirq => self.cpus.raise_softirq(id, id, ended),
+            CompleteOn::Remote(target) => self.cpus.raise_softirq(id, target, ended),
         }
     }
 
-    fn complete_on(&self, queue: QueueId, id: CpuId, rq: RequestId) -> CompleteOn {
-        self.layer
-            .mq
-            .complete_on(queue, rq, id, |a, b| self.cpus.core.costs.share_cache(a, b))
-    }
-
-    /// Puts a completion on a CPU's softirq list.
-    fn redirect(&mut self, queue: QueueId, from: CpuId, to: CpuId, rq: RequestId, status: Status) {
-        let ended = Ended {
-            queue,
-            rq,
-            status,
-            announced: false,
-        };
-        self.cpus.raise_softirq(from, to, ended);
-    }
-
-    /// Ends what an interrupt handler or poller found, in its own level.
+    /// An interrupt handler or poller has found the end of a request.
     pub(super) fn end_found(&mut self, queue: QueueId, id: CpuId, found: Found) {
-        let Found { rq, status, by } = found;
-        if let Some(pair) = self.charges(self.layer.numbers.device_of(queue)).pair {
-            let hctx = self.layer.mq.queue(queue).with_pool(|pool| pool[rq].hctx);
-            let lines = &self.outer;
+        let charges = self.devices[self.layer.numbers.device_of(queue)].charges;
+        if let Some(step) = charges.completion {
+            self.cpus.charge(id, step);
+        }
+        if let Some(pair) = charges.pair {
+            let pool = self.layer.mq.queue(queue).pool.held(id);
+            let (hctx, lines) = (pool[found.rq].hctx, &self.outer);
             lines.touch_completion_queue(&mut self.cpus, id, queue, hctx, pair);
         }
-        match by {
-            EndedBy::End => self.end_request(queue, Some(id), rq, status, false),
-            EndedBy::Complete => self.complete_request(queue, Some(id), rq, status),
-            EndedBy::Batch => match self.complete_on(queue, id, rq) {
-                CompleteOn::Here => {
-                    let alone = {
-                        let pool = self.layer.mq.queue(queue).pool.held(id);
-                        pool[rq].internal_tag.is_some() || pool[rq].flush_seq
-                    };
-                    if alone || status != Status::Ok {
-                        self.end_request(queue, Some(id), rq, status, false);
-                    } else {
-                        self.cpus[id].batch.push((queue, rq));
-                    }
-                }
-                CompleteOn::Softirq => self.redirect(queue, id, id, rq, status),
-                CompleteOn::Remote(target) => self.redirect(queue, id, target, rq, status),
-            },
-        }
+        self.complete(queue, id, found);
     }
+}
 
-    /// Ends one request of the batch, last added first. False if it is empty.
-    pub(super) fn end_one_of_batch(&mut self, id: CpuId) -> bool {
-        let Some((queue, rq)) = self.cpus[id].batch.pop() else {
-            return false;
-        };
-        self.end_request(queue, Some(id), rq, Status::Ok, true);
-        true
+/// The driver's own work in queue_rq. Returns when it calls blk_mq_start_request().
+fn charge_queue_rq(cpus: &mut Cpus, id: CpuId, charges: Charges, last: bool) -> SimTime {
+    let mut started = cpus.at(id);
+    cpus.charge(id, charges.queue_rq);
+    if !charges.starts_first {
+        started = cpus.at(id);
     }
+    if let Some(step) = charges.timer {
+        cpus.charge(id, step);
+    }
+    if let Some(step) = charges.last
+        && last
+    {
+        cpus.charge(id, step);
+    }
+    started
 }
 
 /// Where a timer's event has the number of its device.

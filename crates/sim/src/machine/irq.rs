@@ -3,24 +3,21 @@
 //! Kernel: nvme_irq(), blk_done_softirq(), kernel/softirq.c.
 
 use blkmq::path::{CompletePath, Frame};
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, Status};
 
 use super::cpu::{Ended, IrqStage};
 use super::{Simulator, timer};
-use crate::plan::DeviceId;
 
 impl Simulator {
     /// The handler looks for one more completion, or ends.
     pub(super) fn irq_turn(&mut self, id: CpuId) {
         match self.cpus[id].irq() {
             IrqStage::Look(device, vector) => {
-                let mut found = None;
                 let now = self.cpus.at(id);
-                self.with_device(device, Some(id), |device, _, out| {
-                    found = device.interrupt(vector, now, out);
+                let found = self.with_device(device, Some(id), |device, _, out| {
+                    device.interrupt(vector, now, out)
                 });
                 if let Some(found) = found {
-                    self.charge_completion(id, device);
                     self.end_found(self.layer.numbers.queue_above(device), id, found);
                     return;
                 }
@@ -32,18 +29,12 @@ impl Simulator {
             IrqStage::None => unreachable!("no handler runs"),
         }
         // What has nothing to do takes no time, so what follows need not wait for its turn.
-        if self.end_one_of_batch(id) {
+        if let Some((queue, rq)) = self.cpus[id].batch.pop() {
+            self.end_request(queue, Some(id), rq, Status::Ok, true);
             self.cpus[id].set_irq(IrqStage::Leave);
             return;
         }
         self.cpus.leave_irq(id);
-    }
-
-    /// Driver's work for one completion it found.
-    pub(super) fn charge_completion(&mut self, id: CpuId, device: DeviceId) {
-        if let Some(step) = self.charges(device).completion {
-            self.cpus.charge(id, step);
-        }
     }
 
     /// The softirq ends one more request, or itself.

@@ -1,9 +1,12 @@
 //! The block layer of a run, and what is above and below its queues.
 
-use blkmq::env::Solo;
+use blkmq::env::{Bit, Cpu, Slab, Solo};
+use blkmq::path::{ClonePath, CompleteOn, Frame};
 use blkmq::queue::BlkMq;
-use blkmq::request::QueueId;
+use blkmq::request::{Bio, CpuId, QueueId, RequestId, Status};
 
+use super::cpu::Ended;
+use super::cpus::Cpus;
 use super::numbers::Numbers;
 use super::progress::is_live;
 use crate::plan::Plan;
@@ -53,5 +56,70 @@ impl Layer {
                 pool.iter().any(|(_, rq)| is_live(rq.place)) || pool.bios_in_use() > 0
             })
         })
+    }
+
+    /// A clone of a request of `queue` goes to a queue below, and its answer to whoever asked.
+    ///
+    /// Deviation(D18): it has one bio, and no A is traced.
+    pub(super) fn clone_below(
+        &self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        queue: QueueId,
+        rq: RequestId,
+        below: QueueId,
+    ) {
+        let bio = {
+            let pool = self.mq.queue(queue).pool.held(id);
+            let r = &pool[rq];
+            let mut bio = Bio::default();
+            bio.op = r.op;
+            bio.flags = r.flags;
+            bio.sector = r.sector;
+            bio.sectors = r.sectors;
+            bio.segments = r.segments;
+            bio.ioprio = r.ioprio;
+            bio.io_context = r.io_context;
+            bio.owner = rq.0;
+            bio
+        };
+        let bio = self.mq.queue(below).pool.held(id).add_bio(bio);
+        let bio = bio.expect("a request has one clone at a time");
+        let path = Frame::Clone(ClonePath::new(below, bio));
+        cpus.push(id, path);
+    }
+
+    /// Where blk_mq_complete_request() on `id` has a request completed.
+    pub(super) fn complete_on(
+        &self,
+        cpus: &Cpus,
+        queue: QueueId,
+        id: CpuId,
+        rq: RequestId,
+    ) -> CompleteOn {
+        let costs = &cpus.core.costs;
+        self.mq
+            .complete_on(queue, rq, id, |a, b| costs.share_cache(a, b))
+    }
+
+    /// blk_mq_add_to_batch() takes it.
+    pub(super) fn may_batch(&self, id: CpuId, ended: Ended) -> bool {
+        let pool = self.mq.queue(ended.queue).pool.held(id);
+        let rq = &pool[ended.rq];
+        rq.internal_tag.is_none() && !rq.flush_seq && ended.status == Status::Ok
+    }
+
+    /// blk_mq_stop_hw_queues(), or the first half of blk_mq_start_stopped_hw_queues().
+    pub(super) fn set_stopped(&self, env: &mut Cpu, queue: QueueId, stopped: bool) {
+        for hctx in &self.mq.queue(queue).hctxs {
+            env.begin_label();
+            if stopped {
+                hctx.stopped.set(env);
+            } else {
+                hctx.stopped.clear(env);
+            }
+        }
+        env.begin_label();
+        env.meter.take();
     }
 }

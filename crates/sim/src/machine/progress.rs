@@ -8,11 +8,15 @@ use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::time::{Duration, SimTime};
 
+use super::cpus::Cpus;
+use super::devices::Devices;
+use super::layer::Layer;
 use super::stall::Why;
+use super::tasks::Tasks;
 
+use super::event::Event;
 use super::task::TaskId;
 use super::tasks::SLICE;
-use super::{Event, Simulator};
 use crate::plan::Plan;
 
 /// From one look to the next.
@@ -90,6 +94,46 @@ impl Progress {
         self.look_at = now + LOOK;
     }
 
+    /// Whether the run has stalled, and how one knows. Called when a look is due.
+    #[cold]
+    pub(super) fn look(
+        &mut self,
+        cpus: &Cpus,
+        tasks: &Tasks,
+        layer: &Layer,
+        devices: &Devices,
+    ) -> Option<Why> {
+        let now = cpus.core.now;
+        self.note(now, cpus.core.spent.labels_executed());
+        let Progress {
+            ended, quiet_from, ..
+        } = *self;
+        if now.since(ended) > NO_PROGRESS && oldest(layer, now) > NO_PROGRESS {
+            return Some(Why::TooLong(NO_PROGRESS));
+        }
+        let round = round(cpus);
+        let polls = tasks.only_poll();
+        let quiet = polls && now.since(quiet_from) >= round;
+        if quiet && pending(cpus, tasks, devices, round) == Pending::Nothing {
+            return Some(Why::OnlyPolls);
+        }
+        let unmoved = polls && self.unmoved(layer, now);
+        let labels = self.labels - self.base;
+        let in_vain = unmoved || labels > self.in_vain && layer.anything_waits();
+        let stuck =
+            in_vain && !devices.fickle() && pending(cpus, tasks, devices, round) < Pending::Time;
+        stuck.then_some(Why::InVain(labels))
+    }
+
+    /// No request has left its place for long enough. To be asked where none is on its way.
+    fn unmoved(&mut self, layer: &Layer, now: SimTime) -> bool {
+        let places: Vec<_> = places(&layer.mq).collect();
+        if self.placed_at < self.ended || places != self.places {
+            (self.places, self.placed_at) = (places, now);
+        }
+        now.since(self.placed_at) >= UNMOVED
+    }
+
     /// After so many turns it is `now`: whether it has been for too many.
     pub(super) fn stands_still(&mut self, now: SimTime, turns: u64) -> bool {
         if now > self.instant {
@@ -110,87 +154,41 @@ enum Pending {
     Time,
 }
 
-impl Simulator {
-    /// Whether the run has stalled, and how one knows. Called when a look is due.
-    #[cold]
-    pub(super) fn look(&mut self) -> Option<Why> {
-        let now = self.cpus.core.now;
-        self.progress
-            .note(now, self.cpus.core.spent.labels_executed());
-        let Progress {
-            ended, quiet_from, ..
-        } = self.progress;
-        if now.since(ended) > NO_PROGRESS && self.oldest() > NO_PROGRESS {
-            return Some(Why::TooLong(NO_PROGRESS));
+/// How long the oldest request has been alive; of bios without any, for ever.
+fn oldest(layer: &Layer, now: SimTime) -> Duration {
+    let age = |queue: &RequestQueue<Solo>| {
+        queue.with_pool(|pool| {
+            let requests = pool.iter().filter(|(_, rq)| is_live(rq.place));
+            let oldest = requests.map(|(_, rq)| now.since(rq.start_time)).max();
+            oldest.or((pool.bios_in_use() > 0).then_some(Duration(u64::MAX)))
+        })
+    };
+    let oldest = layer.mq.queues.iter().filter_map(age).max();
+    oldest.unwrap_or(Duration::ZERO)
+}
+
+/// In this time each task that can run has had its turn.
+fn round(cpus: &Cpus) -> Duration {
+    let longest = cpus.iter().map(|cpu| cpu.runqueue.len()).max();
+    Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
+}
+
+/// What may still happen. Polled commands that were due within the last `round` count, too.
+fn pending(cpus: &Cpus, tasks: &Tasks, devices: &Devices, round: Duration) -> Pending {
+    let since = SimTime(cpus.core.now.0.saturating_sub(round.0));
+    if devices.anything_due_after(since) {
+        return Pending::Time;
+    }
+    let events = cpus.core.events.iter();
+    let of_event = |(_, event)| match event {
+        Event::Step(_) | Event::Measure => Pending::Nothing,
+        Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
+        Event::Resume(of) if tasks.is_void(TaskId(of.whom()), of.detail()) => Pending::Nothing,
+        Event::Timer(_) | Event::Interrupt(_) | Event::Elevator(_) | Event::Resume(_) => {
+            Pending::Time
         }
-        let round = self.round();
-        let polls = self.tasks.only_poll();
-        let quiet = polls && now.since(quiet_from) >= round;
-        if quiet && self.pending(now, round) == Pending::Nothing {
-            return Some(Why::OnlyPolls);
-        }
-        let unmoved = polls && self.unmoved();
-        let labels = self.progress.labels - self.progress.base;
-        let in_vain = unmoved || labels > self.progress.in_vain && self.layer.anything_waits();
-        let stuck = in_vain && !self.fickle() && self.pending(now, round) < Pending::Time;
-        stuck.then_some(Why::InVain(labels))
-    }
-
-    /// No request has left its place for long enough. To be asked where none is on its way.
-    fn unmoved(&mut self) -> bool {
-        let (now, progress) = (self.cpus.core.now, &mut self.progress);
-        let places: Vec<_> = places(&self.layer.mq).collect();
-        if progress.placed_at < progress.ended || places != progress.places {
-            (progress.places, progress.placed_at) = (places, now);
-        }
-        now.since(progress.placed_at) >= UNMOVED
-    }
-
-    /// A device may take what it has just refused.
-    fn fickle(&self) -> bool {
-        self.devices.iter().any(|attached| attached.device.fickle())
-    }
-
-    /// How long the oldest request has been alive; of bios without any, for ever.
-    fn oldest(&self) -> Duration {
-        let now = self.cpus.core.now;
-        let age = |queue: &RequestQueue<Solo>| {
-            queue.with_pool(|pool| {
-                let requests = pool.iter().filter(|(_, rq)| is_live(rq.place));
-                let oldest = requests.map(|(_, rq)| now.since(rq.start_time)).max();
-                oldest.or((pool.bios_in_use() > 0).then_some(Duration(u64::MAX)))
-            })
-        };
-        let oldest = self.layer.mq.queues.iter().filter_map(age).max();
-        oldest.unwrap_or(Duration::ZERO)
-    }
-
-    /// In this time each task that can run has had its turn.
-    fn round(&self) -> Duration {
-        let longest = self.cpus.iter().map(|cpu| cpu.runqueue.len()).max();
-        Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
-    }
-
-    /// What may still happen. Polled commands that were due within the last `round` count, too.
-    fn pending(&self, now: SimTime, round: Duration) -> Pending {
-        let since = SimTime(now.0.saturating_sub(round.0));
-        let mut devices = self.devices.iter();
-        if devices.any(|attached| attached.device.due_after(since).is_some()) {
-            return Pending::Time;
-        }
-        let events = self.cpus.core.events.iter();
-        let of_event = |(_, event)| match event {
-            Event::Step(_) | Event::Measure => Pending::Nothing,
-            Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
-            Event::Resume(of) if self.tasks.is_void(TaskId(of.whom()), of.detail()) => {
-                Pending::Nothing
-            }
-            Event::Timer(_) | Event::Interrupt(_) | Event::Elevator(_) | Event::Resume(_) => {
-                Pending::Time
-            }
-        };
-        events.map(of_event).max().unwrap_or(Pending::Nothing)
-    }
+    };
+    events.map(of_event).max().unwrap_or(Pending::Nothing)
 }
 
 /// Where each live request is.

@@ -6,14 +6,18 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use blkmq::env::Slab;
+use blkmq::env::{Slab, Solo};
 use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
+use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId};
+use blkmq::rules::QueueLimits;
 use blkmq::time::{Duration, SimTime};
 
 use super::Simulator;
 use super::cpu::Mode;
+use super::cpus::Cpus;
 use super::task::{Program, State, Task, TaskId, Turn, io_context_of};
+use super::tasks::Tasks;
 use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
 use crate::plan::{DeviceId, Plan};
@@ -32,6 +36,9 @@ pub(super) struct Replay {
     // Settings.
     arrivals: Arc<Arrivals>,
     pace: Pace,
+    limits: QueueLimits,
+    /// Bios that can be alive.
+    bios: usize,
 
     // State.
     /// By arrival.
@@ -91,7 +98,7 @@ impl Simulator {
             }
             let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[], &[]);
             let device = CapturedDevice::new(arrivals, &setup);
-            simulator.devices[0].device = Box::new(device);
+            simulator.devices.replace(DeviceId(0), |_| Box::new(device));
             // Captured times of arrivals and completions contain the way out of idle and into the
             // interrupt.
             simulator.cpus.core.costs.set_free(Cost::IdleExit);
@@ -106,6 +113,8 @@ impl Simulator {
             flushes: Vec::new(),
             arrivals: Arc::clone(arrivals),
             pace,
+            limits: plan.disks[0].queue.limits,
+            bios: plan.disks[0].capacity.bios as usize,
         };
         for (index, stream) in arrivals.streams.iter().enumerate() {
             let first = stream.steps.iter().find_map(|step| match step.kind {
@@ -137,81 +146,80 @@ impl Simulator {
 
     /// How the captured device found its times, if it is the device.
     pub fn captured_counts(&self) -> Option<CapturedCounts> {
-        let device: &dyn Any = &*self.devices[0].device;
+        let device: &dyn Any = &*self.devices[DeviceId(0)].device;
         let captured = device.downcast_ref::<CapturedDevice>();
         captured.map(CapturedDevice::counts)
     }
+}
 
+impl Replay {
     /// Wakes every captured process for its first step.
-    pub(super) fn start_replay(&mut self) {
-        let Some(replay) = &self.replay else { return };
-        for (stream, &task) in replay.arrivals.streams.iter().zip(&replay.tasks) {
+    pub(super) fn start(&self, cpus: &mut Cpus, tasks: &mut Tasks) {
+        for (stream, &task) in self.arrivals.streams.iter().zip(&self.tasks) {
             let at = stream.steps.first().map_or(SimTime::ZERO, |step| step.at);
-            self.tasks.sleep_until(&mut self.cpus, task, at);
-            self.tasks.running += 1;
+            tasks.sleep_until(cpus, task, at);
+            tasks.running += 1;
         }
     }
 
     /// Who waits for how many I/Os, for stall reports.
-    pub(super) fn replay_waits(&self, process: &ReplayTask) -> Option<(String, u32)> {
-        let replay = self.replay.as_ref()?;
-        let count = process.in_flight(replay.done[process.stream].len());
-        (count > 0).then(|| (self.replay_name(process), count))
+    pub(super) fn waits(&self, process: &ReplayTask) -> Option<(String, u32)> {
+        let count = process.in_flight(self.done[process.stream].len());
+        (count > 0).then(|| (self.name(process), count))
     }
 
     /// Name of a captured process.
-    pub(super) fn replay_name(&self, process: &ReplayTask) -> String {
-        let replay = self
-            .replay
-            .as_ref()
-            .expect("a captured process is replayed");
-        let stream = &replay.arrivals.streams[process.stream];
+    pub(super) fn name(&self, process: &ReplayTask) -> String {
+        let stream = &self.arrivals.streams[process.stream];
         format!("{} (pid {})", stream.name, stream.pid)
     }
 
     /// One step of a captured process.
-    pub(super) fn replay_turn(&mut self, id: CpuId, task: TaskId, p: &mut ReplayTask) -> Turn {
+    pub(super) fn turn(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        (id, task): (CpuId, TaskId),
+        p: &mut ReplayTask,
+    ) -> Turn {
         p.waiting_for = 0;
         if p.unplugging {
             p.unplugging = false;
-            self.cpus[id].env.plug = Plug::default();
+            cpus[id].env.plug = Plug::default();
         }
-        let replay = self
-            .replay
-            .as_deref()
-            .expect("only a replay has captured processes");
-        let done = &replay.done[p.stream];
-        let Some(&step) = replay.arrivals.streams[p.stream].steps.get(p.next) else {
+        let done = &self.done[p.stream];
+        let Some(&step) = self.arrivals.streams[p.stream].steps.get(p.next) else {
             if done.len() as u32 == p.submitted {
                 return Turn::Exit;
             }
-            return self.replay_sleep(id, p, p.submitted);
+            return sleep(cpus, id, p, p.submitted);
         };
-        let at = self.cpus.at(id);
-        let due = match due(replay, p, &step) {
+        let at = cpus.at(id);
+        let due = match due(self, p, &step) {
             Due::At(due) => due,
-            Due::Completions(count) => return self.replay_sleep(id, p, count),
+            Due::Completions(count) => return sleep(cpus, id, p, count),
         };
         if due > at {
-            if !self.cpus[id].env.plug.active {
+            if !cpus[id].env.plug.active {
                 return Turn::Pause(due);
             }
             let from = SimTime(due.0.saturating_sub(step.busy.0));
             if from > at {
                 return Turn::Pause(from);
             }
-            self.replay_busy(id, at, due);
+            busy(cpus, id, at, due);
             return Turn::Again;
         }
         match step.kind {
             StepKind::Plug => {
-                if !self.cpus[id].env.plug.active {
-                    self.cpus[id].env.plug.start(1);
+                if !cpus[id].env.plug.active {
+                    cpus[id].env.plug.start(1);
                 }
             }
-            StepKind::Unplug => self.replay_unplug(id, p),
+            StepKind::Unplug => unplug(cpus, id, p),
             StepKind::Submit(index) => {
-                if let Some(turn) = self.replay_submit(id, task, p, index) {
+                if let Some(turn) = self.submit(cpus, tasks, mq, (id, task), p, index) {
                     return turn;
                 }
             }
@@ -222,75 +230,33 @@ impl Simulator {
         Turn::Again
     }
 
-    /// Keeps the CPU until `due`, or the next event: between two bios of a plug a task runs, for
-    /// its sleep would flush the plug, and others wait for the CPU.
-    fn replay_busy(&mut self, id: CpuId, at: SimTime, due: SimTime) {
-        let next = self
-            .cpus
-            .core
-            .events
-            .peek_time()
-            .unwrap_or(due)
-            .max(at + BUSY_STEP);
-        let until = due.min(next);
-        self.cpus[id].spend(until.since(at).0 * 1000, Mode::System);
-    }
-
-    /// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed.
-    fn replay_sleep(&mut self, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
-        let plug = self.cpus[id].env.plug;
-        if plug.active && !plug.is_empty() {
-            let path = PlugPath::unplug(plug.queue, Unplug::Schedule);
-            self.cpus.push(id, Frame::Plug(path));
-            return Turn::Again;
-        }
-        p.waiting_for = count;
-        Turn::Sleep
-    }
-
-    fn replay_unplug(&mut self, id: CpuId, p: &mut ReplayTask) {
-        let plug = self.cpus[id].env.plug;
-        if plug.active && !plug.is_empty() {
-            let path = PlugPath::unplug(plug.queue, Unplug::Finish);
-            self.cpus.push(id, Frame::Plug(path));
-        }
-        p.unplugging = true;
-    }
-
     /// Submits an arrival; a turn instead if that has to wait.
-    fn replay_submit(
+    fn submit(
         &mut self,
-        id: CpuId,
-        task: TaskId,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        (id, task): (CpuId, TaskId),
         p: &mut ReplayTask,
         index: u32,
     ) -> Option<Turn> {
-        let at = self.cpus.at(id);
-        let replay = self
-            .replay
-            .as_deref_mut()
-            .expect("only a replay has captured processes");
-        let arrival = replay.arrivals.ios[index as usize];
-        let cpu = CpuId(arrival.cpu % self.plan.machine.cpus);
-        if cpu != id && !self.cpus[id].env.plug.active {
-            let t = &mut self.tasks[task];
+        let at = cpus.at(id);
+        let arrival = self.arrivals.ios[index as usize];
+        let cpu = CpuId(arrival.cpu % cpus.len() as u16);
+        if cpu != id && !cpus[id].env.plug.active {
+            let t = &mut tasks[task];
             t.allowed[0] = cpu;
             t.cpu = cpu;
             return Some(Turn::Pause(at));
         }
-        let limits = &self.plan.disks[0].queue.limits;
-        if replay.alive + parts(limits, arrival.op, arrival.sectors.0) > self.bio_limit() {
+        let limits = &self.limits;
+        if self.alive + parts(limits, arrival.op, arrival.sectors.0) > self.bios {
             return Some(Turn::Pause(at + NO_BIO));
         }
-        let replay = self.replay.as_deref_mut().expect("checked above");
-        replay.alive += parts(
-            &self.plan.disks[0].queue.limits,
-            arrival.op,
-            arrival.sectors.0,
-        );
-        replay.times[index as usize].queued = at;
+        self.alive += parts(&self.limits, arrival.op, arrival.sectors.0);
+        self.times[index as usize].queued = at;
         if arrival.sectors.0 == 0 {
-            replay.flushes.push(index);
+            self.flushes.push(index);
         }
         p.submitted += 1;
         let mut bio = Bio::default();
@@ -306,33 +272,26 @@ impl Simulator {
         bio.ioprio = arrival.ioprio;
         bio.io_context = io_context_of(task);
         bio.owner = index;
-        let bio = self.layer.mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
+        let bio = mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
         let path = SubmitPath::new(QueueId(0), bio);
-        self.cpus.push(id, Frame::Submit(path));
+        cpus.push(id, Frame::Submit(path));
         None
     }
 
-    fn bio_limit(&self) -> usize {
-        self.plan.disks[0].capacity.bios as usize
-    }
-
     /// The driver got a request: so it got its bios.
-    pub(super) fn replay_issued(&mut self, id: CpuId, rq: RequestId, at: SimTime) {
-        let Some(replay) = self.replay.as_deref_mut() else {
-            return;
-        };
-        let pool = self.layer.mq.queue(QueueId(0)).pool.held(id);
+    pub(super) fn issued(&mut self, mq: &BlkMq<Solo>, id: CpuId, rq: RequestId, at: SimTime) {
+        let pool = mq.queue(QueueId(0)).pool.held(id);
         if pool[rq].op == Op::Flush {
             // One flush serves all that wait.
-            for index in replay.flushes.drain(..) {
-                replay.times[index as usize].issued = at;
+            for index in self.flushes.drain(..) {
+                self.times[index as usize].issued = at;
             }
         }
         for bio in pool.bios_of(rq) {
             let bio = pool.bio(bio);
-            let arrival = replay.arrivals.ios[bio.owner as usize];
-            let times = &mut replay.times[bio.owner as usize];
+            let arrival = self.arrivals.ios[bio.owner as usize];
+            let times = &mut self.times[bio.owner as usize];
             // Of several pieces the first; of several attempts the last.
             let whole = bio.sectors == arrival.sectors;
             if whole || times.issued == SimTime::NEVER {
@@ -342,52 +301,74 @@ impl Simulator {
     }
 
     /// A request is about to be ended (C): its bios end one after the other, but have one C.
-    pub(super) fn replay_completed(&mut self, id: CpuId, rq: RequestId) {
-        let at = self.cpus.at(id);
-        let Some(replay) = self.replay.as_deref_mut() else {
-            return;
-        };
-        let pool = self.layer.mq.queue(QueueId(0)).pool.held(id);
+    pub(super) fn completed(&mut self, mq: &BlkMq<Solo>, id: CpuId, rq: RequestId, at: SimTime) {
+        let pool = mq.queue(QueueId(0)).pool.held(id);
         // A flush sequence ends its bio when it is over.
         if !pool[rq].flush_seq {
             for bio in pool.bios_of(rq) {
-                replay.times[pool.bio(bio).owner as usize].completed = at;
+                self.times[pool.bio(bio).owner as usize].completed = at;
             }
         }
     }
 
     /// The block layer has ended an arrival.
-    pub(super) fn replay_done(&mut self, id: CpuId, index: u32) {
-        let at = self.cpus.at(id);
-        let replay = self
-            .replay
-            .as_deref_mut()
-            .expect("only a replay has arrivals");
-        let arrival = replay.arrivals.ios[index as usize];
-        let times = &mut replay.times[index as usize];
+    pub(super) fn io_done(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId, index: u32) {
+        let at = cpus.at(id);
+        let arrival = self.arrivals.ios[index as usize];
+        let times = &mut self.times[index as usize];
         if times.completed == SimTime::NEVER {
             times.completed = at;
         }
-        replay.alive -= parts(
-            &self.plan.disks[0].queue.limits,
-            arrival.op,
-            arrival.sectors.0,
-        );
-        let stream = replay.stream_of[index as usize] as usize;
-        replay.done[stream].push(at);
-        let (done, task) = (replay.done[stream].len() as u32, replay.tasks[stream]);
-        self.cpus.charge(id, Cost::AioComplete);
-        let t = &mut self.tasks[task];
+        self.alive -= parts(&self.limits, arrival.op, arrival.sectors.0);
+        let stream = self.stream_of[index as usize] as usize;
+        self.done[stream].push(at);
+        let (done, task) = (self.done[stream].len() as u32, self.tasks[stream]);
+        cpus.charge(id, Cost::AioComplete);
+        let t = &mut tasks[task];
         let Program::Replay(p) = &mut t.program else {
             // It runs, and looks for itself before it sleeps.
             return;
         };
         if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
             p.waiting_for = 0;
-            self.cpus.charge_as(id, Cost::Wake, Mode::System);
-            self.tasks.wake(&mut self.cpus, task, id, SimTime::ZERO);
+            cpus.charge_as(id, Cost::Wake, Mode::System);
+            tasks.wake(cpus, task, id, SimTime::ZERO);
         }
     }
+}
+
+/// Keeps the CPU until `due`, or the next event: between two bios of a plug a task runs, for
+/// its sleep would flush the plug, and others wait for the CPU.
+fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
+    let next = cpus
+        .core
+        .events
+        .peek_time()
+        .unwrap_or(due)
+        .max(at + BUSY_STEP);
+    let until = due.min(next);
+    cpus[id].spend(until.since(at).0 * 1000, Mode::System);
+}
+
+/// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed.
+fn sleep(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
+    let plug = cpus[id].env.plug;
+    if plug.active && !plug.is_empty() {
+        let path = PlugPath::unplug(plug.queue, Unplug::Schedule);
+        cpus.push(id, Frame::Plug(path));
+        return Turn::Again;
+    }
+    p.waiting_for = count;
+    Turn::Sleep
+}
+
+fn unplug(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask) {
+    let plug = cpus[id].env.plug;
+    if plug.active && !plug.is_empty() {
+        let path = PlugPath::unplug(plug.queue, Unplug::Finish);
+        cpus.push(id, Frame::Plug(path));
+    }
+    p.unplugging = true;
 }
 
 /// When a step is due.
@@ -414,7 +395,7 @@ fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
 }
 
 /// Bios that an I/O can become.
-fn parts(limits: &blkmq::rules::QueueLimits, op: Op, sectors: u32) -> usize {
+fn parts(limits: &QueueLimits, op: Op, sectors: u32) -> usize {
     limits.parts_max(op, sectors) as usize
 }
 

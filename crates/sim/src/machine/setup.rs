@@ -2,13 +2,14 @@
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, RequestQueue};
+use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::CpuId;
 use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::SimTime;
 
-use super::change::Writer;
+use super::change::{self, Writer};
 use super::cpus::Cpus;
+use super::devices::Devices;
 use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
@@ -17,8 +18,8 @@ use super::task::{Program, Task, TaskId};
 use super::tasks::Tasks;
 use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
-use super::{Attached, Event, Simulator, class};
-use crate::device::{Device, DeviceSetup, make};
+use super::{Event, Simulator, class};
+use crate::device::Device;
 use crate::plan::{DeviceId, DiskPlan, Engine, Plan};
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
@@ -32,19 +33,8 @@ impl Simulator {
         let mq: BlkMq<Solo> = BlkMq::with_sets(&sets, &mut || hints.next_u64() as u32);
         let cpus = Cpus::new(plan, profile, mq.lock_count())?;
         let layer = Layer::new(plan, mq, hints);
-        let (mq, numbers) = (&layer.mq, &layer.numbers);
-        let attached = |(queue, of): (&RequestQueue<Solo>, &DiskPlan)| {
-            let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
-            let device = numbers.device_of(queue.id);
-            let below = numbers.below(device);
-            Attached {
-                device: make(&DeviceSetup::of(plan, device, of, &vectors, &below)),
-                now: SimTime::ZERO,
-                charges: of.facts().charges,
-                stacked: !below.is_empty(),
-            }
-        };
-        let devices = mq.queues.iter().zip(plan.queues()).map(attached).collect();
+        let mq = &layer.mq;
+        let devices = Devices::new(plan, &layer);
         let costs = &cpus.core.costs;
         for queue in &mq.queues {
             queue.with_pool(|pool| pool.lines.set_prices(costs.lines(), costs.overlap()));
@@ -57,7 +47,6 @@ impl Simulator {
             work: KernelWork::new(&hctxs, workers),
             timers: Timers::new(mq),
             devices,
-            spare_actions: Vec::new(),
             outer: OuterLines::new(plan, &hctxs),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
@@ -82,13 +71,7 @@ impl Simulator {
         with: impl FnOnce(Box<dyn Device>) -> Box<dyn Device>,
     ) {
         assert!(!self.begun, "devices are not exchanged while they work");
-        let old = self.devices.remove(device.index());
-        let device_of_caller = with(old.device);
-        let attached = Attached {
-            device: device_of_caller,
-            ..old
-        };
-        self.devices.insert(device.index(), attached);
+        self.devices.replace(device, with);
     }
 
     /// Records every trace point from now on.
@@ -129,8 +112,11 @@ impl Simulator {
             self.tasks.running += 1;
         }
         if self.phase == 0 {
-            self.start_replay();
-            self.start_changes();
+            let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+            if let Some(replay) = &self.replay {
+                replay.start(cpus, tasks);
+            }
+            change::start(cpus, tasks, &self.plan.changes);
             self.cpus
                 .core
                 .events
@@ -146,18 +132,6 @@ impl Simulator {
         }
         self.tasks.running > 0
     }
-
-    /// The ramp is over: what was counted so far does not matter.
-    pub(super) fn begin_measuring(&mut self) {
-        self.cpus.begin_measuring();
-        self.tasks.reset_usage();
-        self.recorder.begin(self.cpus.core.now);
-    }
-}
-
-/// CPU of an hctx's interrupt vector: the first that maps to it.
-fn vector_cpu(hctx: &blkmq::queue::HwQueue<Solo>) -> CpuId {
-    hctx.cpumask.first().copied().unwrap_or_default()
 }
 
 /// Tag sets and the queues on each, in the order of the plan's disks.

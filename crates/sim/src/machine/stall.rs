@@ -8,13 +8,18 @@ mod text;
 
 use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
+use blkmq::request::{HctxId, Op, Place, RequestId};
 use blkmq::rules::RestartRule;
 use blkmq::time::{Duration, SimTime};
 
-use super::Simulator;
+use super::cpus::Cpus;
+use super::devices::Devices;
+use super::layer::Layer;
 use super::progress::is_live;
+use super::replay::Replay;
 use super::task::{Program, State};
+use super::tasks::Tasks;
+use super::work::KernelWork;
 
 /// A request that waits for ever.
 #[derive(Clone, Debug)]
@@ -96,14 +101,22 @@ pub struct Stall {
     pub work_pending: usize,
 }
 
-impl Simulator {
-    /// Name of this queue's device, if there are several queues.
-    pub fn disk_name(&self, queue: QueueId) -> Option<String> {
-        self.layer.name(queue).map(str::to_owned)
-    }
+/// The parts of a machine that tell why it gets nowhere, to be looked at only.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    pub(super) cpus: &'a Cpus,
+    pub(super) tasks: &'a Tasks,
+    pub(super) layer: &'a Layer,
+    pub(super) devices: &'a Devices,
+    pub(super) work: &'a KernelWork,
+    pub(super) replay: Option<&'a Replay>,
+}
 
+impl View<'_> {
     /// Who waits, where, and what would have to happen.
-    pub(super) fn explain(&self, why: Why) -> Stall {
+    ///
+    /// `progress`: when an I/O last ended.
+    pub(super) fn explain(&self, why: Why, progress: SimTime) -> Stall {
         let queues = self.layer.mq.queues.iter();
         let threads = self
             .tasks
@@ -113,13 +126,13 @@ impl Simulator {
                     format!("{}.{}", fio.plan.name, fio.plan.clone),
                     fio.in_flight(),
                 )),
-                Program::Replay(process) => self.replay_waits(process),
+                Program::Replay(process) => self.replay?.waits(process),
                 _ => None,
             });
         Stall {
             why,
             at: self.cpus.core.now,
-            progress: self.progress.ended,
+            progress,
             requests: queues
                 .clone()
                 .flat_map(|queue| self.waiting(queue))
@@ -158,7 +171,7 @@ impl Simulator {
     fn request(&self, queue: &RequestQueue<Solo>, id: RequestId) -> StalledRequest {
         let rq = queue.with_pool(|pool| pool[id].clone());
         StalledRequest {
-            disk: self.disk_name(queue.id),
+            disk: self.layer.name(queue.id).map(str::to_owned),
             slot: id.0,
             op: rq.op,
             sector: rq.sector.0,
@@ -174,8 +187,9 @@ impl Simulator {
     /// State of the hctxs of a queue that are not quiet.
     fn hctxs_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
         let disk = self
-            .disk_name(queue.id)
-            .map_or(String::new(), |name| name + " ");
+            .layer
+            .name(queue.id)
+            .map_or(String::new(), |name| format!("{name} "));
         let usage = queue.with_pool(|pool| pool.usage);
         let frozen = usage.is_frozen().then(|| {
             let waiting = queue.freeze_wq.inspect(Vec::len);
@@ -213,7 +227,7 @@ impl Simulator {
         let count = queue.with_pool(|pool| pool.iter().filter(|(_, rq)| queued(rq.place)).count());
         let work = queue.elevator.work()?;
         let says = if work.peek() { "yes" } else { "no" };
-        let disk = self.disk_name(queue.id);
+        let disk = self.layer.name(queue.id);
         let disk = disk.map_or(String::new(), |name| format!(" of {name}"));
         let name = queue.settings.scheduler.name();
         (count > 0).then(|| format!("{name}{disk}: {count} requests queued, has_work: {says}"))
@@ -229,7 +243,7 @@ impl Simulator {
         let rules = queue.settings.rules.restart;
         let names = RestartRule::NAMES.into_iter();
         let rule = names.clone().find(|&(_, rule)| rule == rules.rule)?.0;
-        let name = self.disk_name(queue.id).unwrap_or_default();
+        let name = self.layer.name(queue.id).unwrap_or_default();
         let marked = queue.hctxs.iter().filter(|hctx| hctx.restart.peek());
         let marked = marked.count();
         let finds = match rules.rule {
@@ -255,8 +269,8 @@ impl Simulator {
     /// State of a device; of several only of those that have commands or waiting requests.
     fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
         let device = self.layer.numbers.device_of(queue.id);
-        let device = &self.devices[device.index()].device;
-        let Some(name) = self.disk_name(queue.id) else {
+        let device = &self.devices[device].device;
+        let Some(name) = self.layer.name(queue.id) else {
             return Some(device.describe());
         };
         let concerned = device.in_flight() > 0 || !live_requests(queue).is_empty();

@@ -4,14 +4,15 @@
 //! Read next: `stretch.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
-use blkmq::request::{CpuId, HctxId, Op};
+use blkmq::request::{CpuId, HctxId, Op, Status};
 
 use super::cpu::{Level, Mode, Wait};
 use super::fio::{FioTask, On};
 use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
-use super::{RUN_AHEAD, Simulator};
+use super::{RUN_AHEAD, Simulator, change};
 use crate::cost::Step;
+use crate::device::Device;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
@@ -19,16 +20,7 @@ const TURNS: u32 = 4096;
 const FIO_TURNS: u32 = 64;
 
 impl Simulator {
-    /// Runs `cpu` as far as it gets at this point of the run.
-    pub(super) fn run_cpu(&mut self, id: CpuId) {
-        let now = self.cpus.core.now;
-        let cpu = &mut self.cpus[id];
-        cpu.count_spin(now);
-        cpu.catch_up(now);
-        self.go_on(id);
-    }
-
-    /// The same for a CPU whose time is right.
+    /// Runs a CPU, whose time is right, as far as it gets at this point of the run.
     pub(super) fn go_on(&mut self, id: CpuId) {
         let shared = self.cpus.sibling_runs(id);
         let cpu = &mut self.cpus[id];
@@ -45,31 +37,31 @@ impl Simulator {
                         return;
                     }
                 }
-                Stop::Effects => self.effects(id),
+                Stop::Effects => {
+                    let env = &self.cpus[id].env;
+                    let (traced, acts) = (!env.trace.is_empty(), !env.outbox.is_empty());
+                    if traced {
+                        self.cpus[id].hand_over_trace(&mut self.recorder.trace);
+                    }
+                    if acts {
+                        self.drain_outbox(id);
+                    }
+                }
                 Stop::Offer(rq) => self.submit(id, rq, false),
                 Stop::OfferLast(rq) => self.submit(id, rq, true),
                 Stop::Budget => self.get_budget(id),
                 Stop::PutBudget(token) => self.put_budget(id, token),
                 Stop::Commit(hctx) => self.commit(id, hctx),
                 Stop::Park => self.tasks.sleep_current(&mut self.cpus, id),
-                Stop::Grace => self.grace(id),
-                Stop::Exchange(to) => self.exchange(id, to),
+                Stop::Grace => change::grace(&mut self.cpus, &mut self.tasks, id),
+                Stop::Exchange(to) => {
+                    let (layer, timers) = (&mut self.layer, &mut self.timers);
+                    change::exchange(&mut self.cpus, &mut self.tasks, layer, timers, id, to);
+                }
             }
         }
         // Whoever watches the run gets a look, even if no other CPU is ever due.
         self.cpus.schedule(id);
-    }
-
-    /// What the last label left for the machine to do.
-    fn effects(&mut self, id: CpuId) {
-        let env = &self.cpus[id].env;
-        let (traced, acts) = (!env.trace.is_empty(), !env.outbox.is_empty());
-        if traced {
-            self.note_trace(id);
-        }
-        if acts {
-            self.drain_outbox(id);
-        }
     }
 
     /// An interrupt has come: an idle or spinning CPU takes it now, a busy one at its next label.
@@ -83,12 +75,14 @@ impl Simulator {
             cpu.leave_idle(now);
             // The hardware's time: no instruction runs in it, so it counts as idle.
             cpu.wake_up(exit);
-            self.run_cpu(id);
+            self.cpus.catch_up(id);
+            self.go_on(id);
             return;
         }
         let spins = matches!(cpu.level_state().wait, Wait::Spin(..));
         if spins && cpu.irq_off == 0 && !cpu.scheduled {
-            self.run_cpu(id);
+            self.cpus.catch_up(id);
+            self.go_on(id);
         }
     }
 
@@ -140,8 +134,17 @@ impl Simulator {
                 self.work.turn(cpus, tasks, &self.layer.mq, id, worker)
             }
             Program::IoWorker(worker) => worker.turn(&mut self.cpus, &self.tasks, &self.layer, id),
-            Program::Replay(process) => self.replay_turn(id, task, process),
-            Program::Writer(writer) => self.writer_turn(id, writer),
+            Program::Replay(process) => {
+                let replay = self.replay.as_deref_mut();
+                let replay = replay.expect("only a replay has captured processes");
+                let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                replay.turn(cpus, tasks, &self.layer.mq, (id, task), process)
+            }
+            Program::Writer(writer) => {
+                let (numbers, changes) = (&self.layer.numbers, &self.plan.changes);
+                let times = &mut self.recorder.changes;
+                writer.turn(&mut self.cpus, numbers, changes, times, id)
+            }
         };
         self.tasks[task].program = program;
         match turn {
@@ -157,10 +160,7 @@ impl Simulator {
     fn fio_turns(&mut self, id: CpuId, task: TaskId, fio: &mut FioTask) -> Turn {
         let (mut left, limit) = (FIO_TURNS, self.cpus.core.now + RUN_AHEAD);
         loop {
-            let turn = if fio.polls() {
-                left -= 1;
-                self.poll(id, fio)
-            } else {
+            if !fio.polls() {
                 let on = On {
                     id,
                     task,
@@ -169,8 +169,12 @@ impl Simulator {
                     lines: &self.outer,
                     recorder: &mut self.recorder,
                 };
-                fio.turns(on, &mut left, limit)
-            };
+                if let Some(turn) = fio.turns(on, &mut left, limit) {
+                    return turn;
+                }
+            }
+            left -= 1;
+            let turn = self.poll(id, fio);
             let again = matches!(turn, Turn::Again) && left > 0;
             if !again || !self.cpus[id].goes_on_between_frames(limit) {
                 return turn;
@@ -182,22 +186,20 @@ impl Simulator {
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
         let queue = self.layer.numbers.queue_of(fio.next_polled());
         let device = self.layer.numbers.device_of(queue);
-        if let Some(step) = self.charges(device).poll {
+        if let Some(step) = self.devices[device].charges.poll {
             self.cpus.charge_as(id, step, Mode::System);
         }
         let hctx = self.layer.mq.set_of(queue).hctx_for(id, Op::Read, true);
-        let mut found = None;
         let now = self.cpus.at(id);
-        self.with_device(device, Some(id), |device, _, out| {
-            found = device.poll(hctx, now, out);
+        let found = self.with_device(device, Some(id), |device, _, out| {
+            device.poll(hctx, now, out)
         });
         match found {
-            Some(found) => {
-                self.charge_completion(id, device);
-                self.end_found(queue, id, found);
-            }
+            Some(found) => self.end_found(queue, id, found),
             None => {
-                self.end_one_of_batch(id);
+                if let Some((queue, rq)) = self.cpus[id].batch.pop() {
+                    self.end_request(queue, Some(id), rq, Status::Ok, true);
+                }
                 if self.cpus[id].batch.is_empty() {
                     fio.polled_in_vain(self.cpus.at(id));
                 }
@@ -208,24 +210,23 @@ impl Simulator {
 
     #[inline(never)]
     fn get_budget(&mut self, id: CpuId) {
-        let (mut token, device) = (None, self.device_asked(id));
-        self.with_device(device, Some(id), |device, now, out| {
-            token = device.get_budget(now, out);
-        });
+        let device = self.layer.numbers.device_of(self.cpus.asking(id));
+        let ask = |device: &mut dyn Device, now, out: &mut _| device.get_budget(now, out);
+        let token = self.with_device(device, Some(id), ask);
         let answer = token.map_or(Answer::NoBudget, Answer::Budget);
         self.cpus[id].env.answer = answer;
     }
 
     #[inline(never)]
     fn put_budget(&mut self, id: CpuId, token: u32) {
-        let device = self.device_asked(id);
+        let device = self.layer.numbers.device_of(self.cpus.asking(id));
         self.with_device(device, Some(id), |device, _, _| device.put_budget(token));
     }
 
     #[inline(never)]
     fn commit(&mut self, id: CpuId, hctx: HctxId) {
-        let device = self.device_asked(id);
-        if let Some(step) = self.charges(device).commit {
+        let device = self.layer.numbers.device_of(self.cpus.asking(id));
+        if let Some(step) = self.devices[device].charges.commit {
             self.cpus.charge(id, step);
         }
         self.with_device(device, Some(id), |device, now, out| {

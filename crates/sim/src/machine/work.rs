@@ -187,6 +187,26 @@ impl KernelWork {
         self.kick_after(cpus, tasks, mq, Asker::now(from), kick);
     }
 
+    /// blk_mq_delay_run_hw_queues() of a queue on behalf of CPU `from`.
+    pub(super) fn run_queues(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        from: CpuId,
+        (queue, delay): (QueueId, Duration),
+    ) {
+        for hctx in 0..mq.queue(queue).hctxs.len() as u16 {
+            let kick = Kick {
+                queue,
+                hctx: HctxId(hctx),
+                delay,
+                unless_pending: delay.0 > 0,
+            };
+            self.kick(cpus, tasks, mq, from, kick);
+        }
+    }
+
     fn kick_after(
         &mut self,
         cpus: &mut Cpus,

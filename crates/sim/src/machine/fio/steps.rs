@@ -27,21 +27,24 @@ pub(in crate::machine) struct On<'a> {
 }
 
 impl FioTask {
-    /// Steps of the thread until it polls, one starts a path, `left` of them are done or its CPU is
-    /// not to go on. The result is that of the last one.
+    /// Steps of the thread until one starts a path, `left` of them are done or its CPU is not to go
+    /// on: the result of the last one. `None`: it polls.
     #[inline]
     pub(in crate::machine) fn turns(
         &mut self,
         mut on: On<'_>,
         left: &mut u32,
         limit: SimTime,
-    ) -> Turn {
+    ) -> Option<Turn> {
         loop {
             *left -= 1;
             let turn = self.turn(&mut on);
-            let again = matches!(turn, Turn::Again) && *left > 0 && !self.polls();
+            let again = matches!(turn, Turn::Again) && *left > 0;
             if !again || !on.cpus[on.id].goes_on_between_frames(limit) {
-                return turn;
+                return Some(turn);
+            }
+            if self.polls() {
+                return None;
             }
         }
     }
@@ -114,6 +117,16 @@ impl FioTask {
         }
     }
 
+    /// A step of fio's, and its look at the clock behind it.
+    #[inline]
+    fn charge_timed(&self, cpus: &mut Cpus, id: CpuId, step: Step) {
+        if self.plan.gtod_reduce {
+            cpus.charge_as(id, step, Mode::User);
+        } else {
+            cpus.charge_all(id, &[step, Step::FioGettime], Mode::User);
+        }
+    }
+
     /// The next I/O is for another disk than what is plugged: the plug is flushed first (deviation
     /// D1).
     fn turns_to_another_disk(&self, cpus: &mut Cpus, layer: &Layer, id: CpuId) -> bool {
@@ -155,10 +168,7 @@ impl FioTask {
             };
             return Turn::Again;
         }
-        cpus.charge_as(id, Step::FioPrepare, Mode::User);
-        if !self.plan.gtod_reduce {
-            cpus.charge_as(id, Step::FioGettime, Mode::User);
-        }
+        self.charge_timed(cpus, id, Step::FioPrepare);
         let slot = self.free.pop().expect("not more than iodepth are alive");
         self.slots[slot as usize].io = io;
         self.prepared.push_back(slot);
@@ -294,10 +304,7 @@ impl FioTask {
             cpus.charge_as(id, Step::UringPost, Mode::System);
         }
         lines.touch_ended_io(cpus, id, self.thread, slot, Step::UringPost);
-        cpus.charge_as(id, Step::FioComplete, Mode::User);
-        if !self.plan.gtod_reduce {
-            cpus.charge_as(id, Step::FioGettime, Mode::User);
-        }
+        self.charge_timed(cpus, id, Step::FioComplete);
         let now = cpus.at(id);
         let s = self.slots[slot as usize];
         self.in_flight -= 1;

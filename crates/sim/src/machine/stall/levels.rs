@@ -4,16 +4,15 @@ use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Place, QueueId, RequestId};
 
-use super::super::Simulator;
 use super::super::numbers::Above;
-use super::{Below, live_requests};
+use super::{Below, View, live_requests};
 
-impl Simulator {
+impl View<'_> {
     /// What there is below of a request of `queue`; nothing to tell of one that is not with a
     /// stacked device, or is about to be offered to one.
     pub(super) fn below(&self, queue: QueueId, rq: RequestId, place: Place) -> Option<Below> {
         let device = self.layer.numbers.device_of(queue);
-        if !self.devices[device.index()].stacked {
+        if !self.devices[device].stacked {
             return None;
         }
         let below = self.layer.numbers.below(device);

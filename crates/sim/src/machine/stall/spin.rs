@@ -8,12 +8,12 @@ use blkmq::request::{HctxId, Op, Place, QueueId};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::Waiter;
 
-use super::super::Simulator;
 use super::super::cpu::Wait;
 use super::super::fio::FioTask;
 use super::super::task::{Program, State, Task, TaskId};
+use super::View;
 
-impl Simulator {
+impl View<'_> {
     /// What tasks do that can run.
     pub(super) fn busy_tasks(&self) -> Vec<String> {
         let runnable = self
@@ -68,7 +68,7 @@ impl Simulator {
     }
 
     fn hctx_name(&self, queue: QueueId, hctx: HctxId) -> String {
-        let disk = self.disk_name(queue);
+        let disk = self.layer.name(queue);
         let disk = disk.map_or(String::new(), |name| format!("{name} "));
         format!("{disk}hctx {}", hctx.0)
     }
@@ -144,7 +144,10 @@ impl Simulator {
             Program::IoWorker(worker) => {
                 format!("io_uring's worker of {}", self.who(worker.owner))
             }
-            Program::Replay(process) => self.replay_name(process),
+            Program::Replay(process) => {
+                let replay = self.replay.expect("a captured process is replayed");
+                replay.name(process)
+            }
             Program::Writer(_) => "who changes the scheduler".to_owned(),
         }
     }
