@@ -150,6 +150,21 @@ impl<'a> Calls<'a> {
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
     fn step(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
         self.follow.before(state, index)?;
+        let queue = self.stream.queue[index];
+        // A task that waits for a tag finds one at its G and not before.
+        let waits = self.stream.while_waiting[index];
+        if waits {
+            self.follow.deny(state, index);
+        }
+        let hidden = waits.then(|| state.world.hide_tags(queue));
+        let agrees = self.take(state, index);
+        if let Some(hidden) = hidden {
+            state.world.show_tags(queue, &hidden);
+        }
+        agrees
+    }
+
+    fn take(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
         let event = &self.stream.events[index];
         match event.kind {
             Kind::Ask { hctx, .. } => self.ask(state, index, hctx),

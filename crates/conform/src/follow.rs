@@ -55,6 +55,8 @@ pub(super) struct State {
     pub(super) not_begun: bool,
     /// A run that shows nowhere has found something to do.
     pub(super) ran_unseen: bool,
+    /// By task: it waits for a tag where the model has had one.
+    pub(super) denied: Vec<bool>,
     /// Latest tick seen.
     pub(super) now: Jiffies,
     /// Requests that the scheduler gave out and no path holds.
@@ -106,6 +108,7 @@ impl<'a> Follow<'a> {
             reads_beside: 0,
             not_begun: false,
             ran_unseen: false,
+            denied: vec![false; self.stream.tasks],
             now: self.stream.first_tick,
             loose: Vec::new(),
             ended_ahead: Vec::new(),

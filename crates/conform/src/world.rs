@@ -11,10 +11,11 @@ mod walk;
 use std::collections::VecDeque;
 
 use blkmq::drive::{Stack, drive};
-use blkmq::env::{Answer, Cpu, Solo, TracePoint};
+use blkmq::env::{Answer, Cpu, Solo, TracePoint, Word};
 use blkmq::path::{Frame, Next, Plug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId};
+use blkmq::sbitmap::SbWord;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
@@ -223,14 +224,46 @@ impl World {
         actor.stop = Stop::Later;
     }
 
-    /// A task that waits for a tag looks for any. False: it does not wait, or for another reason.
-    pub(super) fn look_past_limit(&mut self, number: usize) -> bool {
+    /// No tag of the scheduler is free any more, until `show_tags` gives back what this
+    /// took: by map and word, bits and which of them are given back but not merged yet.
+    pub(super) fn hide_tags(&mut self, queue: QueueId) -> Vec<[u64; 2]> {
+        let cpu = &mut self.actors[0].cpu;
+        let words = self.mq.queue(queue).sched.iter().flat_map(|map| &map.words);
+        let hide = |word: &SbWord<Solo>| {
+            cpu.begin_label();
+            let cleared = word.cleared.swap(cpu, 0);
+            cpu.begin_label();
+            let all = u64::MAX >> (64 - word.depth);
+            [all & !word.word.fetch_or(cpu, all), cleared]
+        };
+        let hidden = words.map(hide).collect();
+        cpu.begin_label();
+        hidden
+    }
+
+    /// The end of [`World::hide_tags`].
+    pub(super) fn show_tags(&mut self, queue: QueueId, hidden: &[[u64; 2]]) {
+        let cpu = &mut self.actors[0].cpu;
+        let words = self.mq.queue(queue).sched.iter().flat_map(|map| &map.words);
+        for (word, [free, cleared]) in words.zip(hidden) {
+            cpu.begin_label();
+            word.word.fetch_and(cpu, !free);
+            cpu.begin_label();
+            word.cleared.fetch_or(cpu, *cleared);
+        }
+        cpu.begin_label();
+    }
+
+    /// A task that waits for a tag looks again, within its limit or for any. False: it does not
+    /// wait, or for another reason.
+    pub(super) fn look_again(&mut self, number: usize, limited: bool) -> bool {
         let actor = &mut self.actors[number];
         let Some(Frame::Submit(path)) = actor.stack.top() else {
             return false;
         };
         actor.cpu.begin_label();
-        let looks = actor.stop == Stop::Parked && path.look_past_limit(&self.mq, &mut actor.cpu);
+        let cpu = &mut actor.cpu;
+        let looks = actor.stop == Stop::Parked && path.look_again(&self.mq, limited, cpu);
         if looks {
             actor.stop = Stop::Later;
         }

@@ -55,12 +55,6 @@ fn a_run_is_a_capture_that_the_model_predicts() {
     }
 }
 
-/// Runs that conform does not predict in full yet.
-const OPEN: [&str; 1] = [
-    // A task that waits for a tag gets one before the run has it.
-    "write-starvation",
-];
-
 /// Faults included; with the scheduler's calls where there is a scheduler.
 #[test]
 fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
@@ -70,7 +64,7 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
         .skip(1)
         .map_while(|l| l.split_whitespace().next());
     let mut judged = 0;
-    for name in names.filter(|name| !OPEN.contains(name)) {
+    for name in names {
         let place = Place::new();
         let args = ["run", name, "--ramp-time", "0", "--runtime", "2ms"];
         let ran = place.blksim(&[&args[..], &["--blktrace", "trace"]].concat());

@@ -1,6 +1,7 @@
 //! Arrivals: from Q to the scheduler, or to the software queue.
 
 use blkmq::env::{TraceAction, TracePoint};
+use blkmq::path::label::Submit;
 use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
 use blkmq::request::{Bio, Op, QueueId};
 
@@ -8,6 +9,9 @@ use super::{Follow, State};
 use crate::event::{Event, Kind};
 use crate::kernel::Entry;
 use crate::world::{Goal, Hint, Stop};
+
+/// The capture's task waited.
+const WAITED: &str = "a task waited for a tag where the model has one";
 
 impl Follow<'_> {
     /// Q: a bio enters.
@@ -69,7 +73,7 @@ impl Follow<'_> {
         let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
         if !elsewhere && state.world.actors[task].shown.iter().any(found) {
             state.world = before;
-            Self::note(state, "a task waited for a tag where the model has one");
+            Self::note(state, WAITED);
         }
     }
 
@@ -197,23 +201,57 @@ impl Follow<'_> {
         if !self.shows(state, task, index, TraceAction::GetRq) && !self.gets_other(state, index) {
             self.lose(state, index, "the model would not have allocated a request");
         }
+        state.denied[task] = false;
         self.go_on(state, index);
     }
 
-    /// Which tags are taken depends on more than the records tell, and so does whether there is one
-    /// below the limit of an asynchronous operation. The kernel found one: so does the model, above
-    /// the limit.
+    /// A task waits for a tag: does the model have one? A tag is taken a while before the G that
+    /// tells of it, and when a task was woken and looked again is not recorded: with several CPUs
+    /// nothing follows from a tag that is free.
+    pub(in super::super) fn deny(&self, state: &mut State, index: usize) {
+        let task = self.stream.task[index];
+        let Some(frame @ Frame::Submit(_)) = state.world.actors[task].stack.last() else {
+            return;
+        };
+        let again = frame.label() == Submit::WaitRetry.label();
+        let decidable = self.stream.cpus == 1 && !state.denied[task];
+        if decidable && Self::finds_tag(state, task) {
+            state.denied[task] = true;
+            if !again {
+                Self::note(state, WAITED);
+            }
+        }
+    }
+
+    /// A task that goes on from here finds a tag.
+    fn finds_tag(state: &mut State, task: usize) -> bool {
+        let before = state.world.clone();
+        state.world.go(task, Goal::Show);
+        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
+        let finds = state.world.actors[task].shown.iter().any(found);
+        state.world = before;
+        finds
+    }
+
+    /// A task that found no tag before finds one now. Which tags are taken depends on more than the
+    /// records tell, and so does whether there is one below the limit of an asynchronous operation.
+    /// The kernel found one: so does the model, above the limit. That is told where tasks take tags
+    /// when the model's do.
     fn gets_other(&self, state: &mut State, index: usize) -> bool {
         let task = self.stream.task[index];
-        let found =
-            state.world.look_past_limit(task) && self.shows(state, task, index, TraceAction::GetRq);
-        if found {
-            Self::note(
-                state,
-                "a request has a tag above the limit of its operation",
-            );
+        let in_order = !self.calls || self.stream.cpus == 1;
+        for limited in [true, false] {
+            let found = state.world.look_again(task, limited)
+                && self.shows(state, task, index, TraceAction::GetRq);
+            if found && !limited && !state.denied[task] && in_order {
+                let what = "a request has a tag above the limit of its operation";
+                Self::note(state, what);
+            }
+            if found {
+                return true;
+            }
         }
-        found
+        false
     }
 
     /// P.

@@ -163,15 +163,16 @@ impl SubmitPath {
         }
     }
 
-    /// A task that sleeps looks once more, for any tag, whatever limit_depth() says: for a trace
+    /// A task that sleeps looks once more, `limited` by limit_depth() or for any tag: for a trace
     /// check, whose capture does not tell which tags were taken. False: it does not sleep, or its
     /// tags have no such limit.
-    pub fn look_past_limit<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> bool {
+    pub fn look_again<E: Env>(&mut self, mq: &BlkMq<E>, limited: bool, cpu: &mut Cpu) -> bool {
         let q = mq.queue(self.queue);
         if self.at != At::WaitWoken || !q.has_elevator() {
             return false;
         }
-        self.search = Search::Map(Get::start(identity_map(mq, q, self.hctx), cpu, None));
+        let shallow = if limited { self.shallow(q) } else { None };
+        self.search = Search::Map(Get::start(identity_map(mq, q, self.hctx), cpu, shallow));
         self.at = At::WaitRetry;
         true
     }
