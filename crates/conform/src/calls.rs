@@ -34,10 +34,16 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         return Err(Error::Unfit { capture, what });
     }
     let mut traces = event::of_ftrace(dir)?;
+    for (name, count) in &traces.unread {
+        let name = if name.is_empty() { "no name" } else { name };
+        judge.note(&format!(
+            "ftrace.txt: {count} events that are not read: {name}"
+        ));
+    }
     let mut events: Vec<(QueueId, Event)> = Vec::new();
     for (queue, setup) in setups.iter().enumerate() {
         let number = event::number_of(dir, &setup.device)?;
-        let of_device = traces.remove(&number).unwrap_or_default().list;
+        let of_device = traces.devices.remove(&number).unwrap_or_default().list;
         let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
         if !of_device.iter().any(answer) {
             let what = format!(

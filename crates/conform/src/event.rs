@@ -231,12 +231,25 @@ fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {
     })
 }
 
-/// Reads the text trace: the events of each device, and probes with the device they belong to.
-pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<BTreeMap<DeviceNumber, Events>, Error> {
+/// What the text trace tells.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    /// The events of each device, and probes with the device they belong to.
+    pub(super) devices: BTreeMap<DeviceNumber, Events>,
+    /// Names of events that nothing here reads, and how many there are.
+    pub(super) unread: BTreeMap<String, usize>,
+}
+
+/// Reads the text trace.
+pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     let records = dir.ftrace()?.collect::<Result<Vec<Record>, _>>()?;
     let owners = owners_of_probes(&records);
-    let mut devices: BTreeMap<DeviceNumber, Events> = BTreeMap::new();
+    let mut traces = Traces::default();
+    let devices = &mut traces.devices;
     for (record, owner) in records.iter().zip(owners) {
+        if matches!(record.event, ftrace::Event::Other(_)) {
+            *traces.unread.entry(record.name.clone()).or_default() += 1;
+        }
         let Some((device, event)) = from_line(record, owner) else {
             continue;
         };
@@ -247,7 +260,7 @@ pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<BTreeMap<DeviceNumber, Event
         }
         events.list.push(event);
     }
-    Ok(devices)
+    Ok(traces)
 }
 
 /// Device of each probe. Probes name none: that of a request is told by the `block_rq_insert` (or

@@ -57,7 +57,7 @@ impl Mode {
 }
 
 /// How to compare.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What counts as a dispatch. Default: the strongest that the capture allows.
     pub mode: Option<Mode>,
@@ -208,8 +208,14 @@ fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str),
         return Ok((Mode::Records, "there is no ftrace.txt with dispatch calls"));
     }
     let traces = event::of_ftrace(dir)?;
+    if traces.devices.is_empty() && traces.unread.is_empty() {
+        let capture = name_of(dir);
+        let what = "ftrace.txt has no event: restore it, or remove it to compare with mode records";
+        let what = what.to_owned();
+        return Err(Error::Unfit { capture, what });
+    }
     for setup in setups {
-        let events = traces.get(&event::number_of(dir, &setup.device)?);
+        let events = traces.devices.get(&event::number_of(dir, &setup.device)?);
         let answers = |e: &event::Event| matches!(e.kind, event::Kind::Answer { .. });
         if !events.is_some_and(|events| events.list.iter().any(answers)) {
             let why = "ftrace.txt has no dispatch calls of each device";

@@ -46,7 +46,7 @@ fn of_tasks(priorities: &BTreeMap<u32, IoPriority>, events: &mut Events) {
 fn from_probes(dir: &CaptureDir, device: &str, events: &mut Events) -> Result<(), Error> {
     let number = event::number_of(dir, device)?;
     let mut traces = event::of_ftrace(dir)?;
-    let Some(probed) = traces.remove(&number) else {
+    let Some(probed) = traces.devices.remove(&number) else {
         return Ok(());
     };
     let mut known: BTreeMap<Range, VecDeque<IoPrio>> = BTreeMap::new();

@@ -398,6 +398,17 @@ fn damage_is_one_clear_error() {
     assert!(matches!(error, Error::Trace(_)), "{error}");
     assert!(error.to_string().contains("ftrace.txt:"), "{error}");
 
+    // A file that was cut to nothing is no reason to take a weaker mode.
+    for left in ["", "# tracer: nop\n"] {
+        let empty = changed("dd01-defaults", "ftrace.txt", |_| left.to_owned());
+        let dir = CaptureDir::open(empty.path()).unwrap();
+        let error = conform::run(&dir, &Options::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("ftrace.txt has no event"),
+            "{error}"
+        );
+    }
+
     let negative = changed("dd01-defaults", "queue.txt", |text| {
         text.replace("queue/nr_requests=256", "queue/nr_requests=-1")
     });
@@ -411,6 +422,16 @@ fn damage_is_one_clear_error() {
     fs::write(&file, bytes).unwrap();
     let error = run_in(cut.path(), Mode::Records, None).unwrap_err();
     assert!(error.to_string().contains("blktrace.0: byte"), "{error}");
+}
+
+#[test]
+fn events_that_are_not_read_are_named() {
+    let renamed = changed("dd01-defaults", "ftrace.txt", |text| {
+        text.replacen(" ddfin: ", " ddfim: ", 3)
+    });
+    let verdict = run_in(renamed.path(), Mode::Calls, None).unwrap();
+    let told = "ftrace.txt: 3 events that are not read: ddfim";
+    assert!(verdict.notes.iter().any(|note| note == told), "{verdict}");
 }
 
 #[test]
@@ -559,11 +580,7 @@ fn the_default_is_the_strongest_mode_and_says_why() {
         ("no01-burst", Mode::Records, "makes no dispatch calls"),
         ("m2-seqmerge-mq-deadline", Mode::Records, "no ftrace.txt"),
     ] {
-        let options = Options {
-            mode: None,
-            trace_device: None,
-            rules: None,
-        };
+        let options = Options::default();
         let dir = CaptureDir::open(&traces(name)).unwrap();
         let verdict = conform::run(&dir, &options).unwrap();
         assert_eq!(verdict.mode, mode, "{name}");
