@@ -10,7 +10,7 @@ use blkmq::env::{Bit, TraceAction};
 use blkmq::request::{HctxId, Place, QueueId};
 use meddler::Meddler;
 use sim::machine::{Below, Simulator, Stall};
-use sim::plan::{DeviceId, DeviceKind, DiskId, Plan, Ratio};
+use sim::plan::{DeviceId, DeviceKind, DiskId, FaultPlan, Plan, Ratio};
 
 const UPPER: QueueId = QueueId(0);
 const LOWER: [QueueId; 2] = [QueueId(1), QueueId(2)];
@@ -177,6 +177,104 @@ fn an_error_below_is_an_error_above() {
     assert!(ran.stall.is_none(), "threads end at their first error");
     let failed = ran.simulator.recorder().total_ios;
     assert!((4..4_000).contains(&failed), "{failed} ended");
+}
+
+/// A fault of the stacked device itself, which threads survive.
+fn faulty(scheduler: &str, fault: impl FnOnce(&mut FaultPlan)) -> Plan {
+    let mut plan = stacked(scheduler, 2, 64);
+    fault(&mut plan.disks[0].device.fault);
+    for thread in &mut plan.threads {
+        thread.survives_read = true;
+    }
+    plan
+}
+
+const ONE_OF_TWENTY: Ratio = Ratio {
+    numerator: 1,
+    denominator: 20,
+};
+
+fn errors(ran: &Ran) -> u64 {
+    let directions = ran.simulator.recorder().jobs.iter();
+    let directions = directions.flat_map(|job| &job.directions);
+    directions.map(|direction| direction.errors).sum()
+}
+
+#[test]
+fn a_stacked_device_refuses_by_itself_and_nothing_below_hears_of_it() {
+    let busy = |fault: &mut FaultPlan| fault.busy = ONE_OF_TWENTY;
+    let requeue = |fault: &mut FaultPlan| fault.requeue = ONE_OF_TWENTY;
+    for scheduler in ["none", "mq-deadline"] {
+        for plan in [faulty(scheduler, busy), faulty(scheduler, requeue)] {
+            let ran = run(&plan, |_| {});
+            assert_whole(&ran);
+            assert_eq!(errors(&ran), 0, "{scheduler}");
+            assert!(ran.requeued[0] > 100, "{scheduler}: {:?}", ran.requeued);
+            assert_eq!(ran.requeued[1..], [0, 0], "{scheduler}");
+            assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "{scheduler}");
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_stacked_device_comes_when_the_clone_has_ended_well() {
+    for scheduler in ["none", "mq-deadline"] {
+        let plan = faulty(scheduler, |fault| fault.error = ONE_OF_TWENTY);
+        let ran = run(&plan, |_| {});
+        assert_whole(&ran);
+        assert!((100..400).contains(&errors(&ran)), "{}", errors(&ran));
+        assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "all had clones");
+    }
+    // Clones that are given up for want of a tag change nothing of that.
+    let mut plan = stacked("none", 2, 4);
+    plan.disks[0].device.fault.error = ONE_OF_TWENTY;
+    plan.threads.iter_mut().for_each(|t| t.survives_read = true);
+    let ran = run(&plan, |_| {});
+    assert_whole(&ran);
+    assert!(ran.requeued[0] > 100, "{:?}", ran.requeued);
+    assert!((100..400).contains(&errors(&ran)), "{}", errors(&ran));
+}
+
+#[test]
+fn what_a_stacked_device_never_answers_has_no_clone() {
+    let plan = faulty("none", |fault| fault.timeout = ONE_OF_TWENTY);
+    let ran = run(&plan, |_| {});
+    assert_whole(&ran);
+    let timeouts = errors(&ran);
+    assert!((100..400).contains(&timeouts), "{timeouts}");
+    assert_eq!(ran.issued[0], 4_000, "{:?}", ran.issued);
+    assert_eq!(ran.issued[1] + ran.issued[2], 4_000 - timeouts);
+    assert!(ran.took > plan.disks[0].queue.io_timeout.0, "{}", ran.took);
+    let depth = ran.simulator.recorder().device_depth.max;
+    assert!(
+        depth <= 64,
+        "{depth}: what has no clone is with no device below"
+    );
+
+    let plan = faulty("mq-deadline", |fault| fault.lost_completion = ONE_OF_TWENTY);
+    let stall = run(&plan, |_| {}).stall.expect("a request never ends");
+    let text = stall.to_string();
+    for words in ["no clone of it is below", "of them lost for good"] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+}
+
+/// The first so many requests go through: each is counted once, and its fate drawn once, though its
+/// clone was given up.
+#[test]
+fn faults_of_a_stacked_device_begin_after_so_many_requests() {
+    let mut plan = stacked("none", 2, 4);
+    let fault = &mut plan.disks[0].device.fault;
+    fault.after_commands = 3_900;
+    fault.error = Ratio {
+        numerator: 1,
+        denominator: 1,
+    };
+    plan.threads.iter_mut().for_each(|t| t.survives_read = true);
+    let ran = run(&plan, |_| {});
+    assert_whole(&ran);
+    assert!(ran.requeued[0] > 100, "{:?}", ran.requeued);
+    assert_eq!(errors(&ran), 100);
 }
 
 #[test]

@@ -68,6 +68,9 @@ enum Slot {
     Refused(Fate),
     /// Accepted.
     Accepted(Fate, HctxId),
+    /// A stacked device has asked for a clone, maybe not for the first time: one that cannot be
+    /// made is given up, and the device hears of it when the request is offered again.
+    Below(Fate),
 }
 
 /// Sets our timers apart from those of the device.
@@ -110,7 +113,7 @@ impl<D: Device> Faulty<D> {
     /// What is to become of a command that is offered, for the first time or again.
     fn fate(&mut self, rq: RequestId) -> Fate {
         match self.slots[rq.0 as usize] {
-            Slot::Refused(fate) => fate,
+            Slot::Refused(fate) | Slot::Below(fate) => fate,
             Slot::Idle => {
                 // All are drawn, whatever the first one says.
                 let error = self.error.hits();
@@ -158,7 +161,7 @@ impl<D: Device> Faulty<D> {
         }
         let fate = self.fate(command.rq);
         let reply = self.pass_on(command, fate, now, out);
-        if reply.verdict != Verdict::Accepted {
+        if !matches!(reply.verdict, Verdict::Accepted | Verdict::Below(_)) {
             self.slots[command.rq.0 as usize] = Slot::Refused(fate);
         }
         reply
@@ -171,6 +174,12 @@ impl<D: Device> Faulty<D> {
         } else {
             self.inner.queue_rq(command, now, out)
         };
+        let slot = &mut self.slots[command.rq.0 as usize];
+        if let Verdict::Below(_) = reply.verdict {
+            self.accepted += u64::from(!matches!(slot, Slot::Below(_)));
+            *slot = Slot::Below(fate);
+            return reply;
+        }
         if reply.verdict != Verdict::Accepted {
             return reply;
         }
@@ -237,10 +246,16 @@ impl<D: Device> Faulty<D> {
     /// The device reports a command: with which status it ends.
     fn settle(&mut self, rq: RequestId, status: Status) -> Status {
         let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
-        let Slot::Accepted(fate, hctx) = slot else {
-            panic!("request {} was reported while {slot:?}", rq.0);
+        let fate = match slot {
+            Slot::Accepted(fate, hctx) => {
+                self.answering[usize::from(hctx.0)] -= 1;
+                fate
+            }
+            Slot::Below(fate) => fate,
+            Slot::Idle | Slot::Refused(_) => {
+                panic!("request {} was reported while {slot:?}", rq.0)
+            }
         };
-        self.answering[usize::from(hctx.0)] -= 1;
         match fate {
             Fate::Error if status == Status::Ok => Status::IoError,
             Fate::Answered | Fate::Error => status,
@@ -317,6 +332,13 @@ impl<D: Device> Device for Faulty<D> {
 
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
         self.inner.ended(rq, now, out);
+    }
+
+    /// What its clone has ended with, unless that was an error anyway, is drawn.
+    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
+        let known = out.len();
+        self.inner.ended_below(rq, status, now, out);
+        self.settle_new(out, known);
     }
 
     fn in_flight(&self) -> u32 {

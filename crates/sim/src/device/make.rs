@@ -14,7 +14,7 @@ pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
         DeviceKind::NullBlk(plan) => with_faults(NullBlk::new(plan, setup), setup),
         DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),
         DeviceKind::ScsiDebug(plan) => with_faults(ScsiDebug::new(plan, setup), setup),
-        DeviceKind::Stacked(_) => Box::new(Stacked::new(setup)),
+        DeviceKind::Stacked(_) => with_faults(Stacked::new(setup), setup),
     }
 }
 

@@ -98,7 +98,8 @@ impl Simulator {
                 replay.issued(&self.layer.mq, id, rq, started);
             }
             let cpu = &mut self.cpus[id];
-            if reply.verdict == Verdict::Accepted {
+            // What a stacked device gets is counted below, where a clone of it comes to.
+            if reply.verdict == Verdict::Accepted && !self.devices[device].stacked {
                 let disk = self.layer.numbers.disk_of(queue);
                 self.recorder.depth_changes(disk, at, true);
             }

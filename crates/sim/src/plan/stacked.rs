@@ -13,7 +13,8 @@ pub struct StackedPlan {
 
 impl Plan {
     /// Has the requests of a disk go to `below`, one device after the other, instead of to its own
-    /// device, whose queue, name and size it keeps.
+    /// device, whose queue, name and size it keeps. Faults of that device go with it; those of the
+    /// stacked device are what its plan says from then on.
     ///
     /// # Panics
     /// If nothing is below, or something of it is stacked itself.
