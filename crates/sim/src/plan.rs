@@ -10,6 +10,7 @@ use blkmq::time::Duration;
 
 mod device;
 mod ids;
+mod joined;
 mod stacked;
 
 pub use device::{
@@ -76,6 +77,8 @@ pub struct DiskPlan {
     pub queue: QueuePlan,
     /// The device below it.
     pub device: DevicePlan,
+    /// The disk before whose device that is, if it has none of its own: see [`Plan::join`].
+    pub owner: Option<DiskId>,
     /// Sizes of everything that is allocated once.
     pub capacity: Capacity,
 }

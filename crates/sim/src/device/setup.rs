@@ -21,7 +21,7 @@ pub struct DeviceSetup<'a> {
     pub device: DeviceId,
     /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
     pub vector_cpus: &'a [CpuId],
-    /// Request slots: every [`RequestId`] is below.
+    /// Request slots, of all its queues: every [`RequestId`](blkmq::request::RequestId) is below.
     pub requests: u32,
     /// Queues below a stacked device.
     pub below: &'a [QueueId],

@@ -12,9 +12,9 @@ use blkmq::time::SimTime;
 
 use super::layer::Layer;
 use crate::device::{Actions, Charges, Device, DeviceSetup, make};
-use crate::plan::{DeviceId, Plan};
+use crate::plan::{DeviceId, DiskPlan, Plan};
 
-/// A device under its queue.
+/// A device under its queues.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) device: Box<dyn Device>,
@@ -44,24 +44,27 @@ impl Index<DeviceId> for Devices {
 }
 
 impl Devices {
-    /// Those of a plan, each under its queue.
+    /// Those of a plan, each under its queues.
     pub(super) fn new(plan: &Plan, layer: &Layer) -> Devices {
-        let attached = layer
-            .mq
-            .queues
-            .iter()
-            .zip(plan.queues())
-            .map(|(queue, of)| {
-                let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
-                let device = layer.numbers.device_of(queue.id);
-                let below = layer.numbers.below(device);
-                Attached {
-                    device: make(&DeviceSetup::of(plan, device, of, &vectors, &below)),
-                    now: SimTime::ZERO,
-                    charges: of.facts().charges,
-                    stacked: !below.is_empty(),
-                }
-            });
+        let plans: Vec<&DiskPlan> = plan.queues().collect();
+        let attached = layer.numbers.devices().map(|(device, above)| {
+            let (queue, of) = (layer.mq.queue(above[0]), plans[above[0].index()]);
+            let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
+            let below = layer.numbers.below(device);
+            let requests = above
+                .iter()
+                .map(|queue| plans[queue.index()].capacity.requests);
+            let setup = DeviceSetup {
+                requests: requests.sum(),
+                ..DeviceSetup::of(plan, device, of, &vectors, &below)
+            };
+            Attached {
+                device: make(&setup),
+                now: SimTime::ZERO,
+                charges: of.facts().charges,
+                stacked: !below.is_empty(),
+            }
+        });
         Devices {
             all: attached.collect(),
             spare: Vec::new(),

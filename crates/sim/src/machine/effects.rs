@@ -67,7 +67,7 @@ impl Simulator {
             let pool = self.layer.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
             Command {
-                rq,
+                rq: self.layer.numbers.slot(queue, rq),
                 hctx: r.hctx,
                 cpu: id,
                 op: r.op,
@@ -81,8 +81,9 @@ impl Simulator {
             }
         };
         if let Some(pair) = charges.pair {
+            let lead = self.layer.numbers.queues_above(device)[0];
             self.outer
-                .touch_submission_queue(&mut self.cpus, id, queue, command.hctx, pair);
+                .touch_submission_queue(&mut self.cpus, id, lead, command.hctx, pair);
         }
         let at = self.cpus.at(id);
         command.since_start = at.since(started);
@@ -152,18 +153,22 @@ impl Simulator {
     // Apart: most calls of a device ask for nothing.
     #[inline(never)]
     fn do_all(&mut self, device: DeviceId, cpu: Option<CpuId>, mut actions: Actions) {
-        let queue = self.layer.numbers.queue_above(device);
         let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
         // A device that acts on its own does so on the first CPU.
         let id = cpu.unwrap_or_default();
         for action in actions.drain(..) {
             match action {
-                Action::End { rq, status } => self.end_request(queue, cpu, rq, status, false),
-                Action::Complete { rq, status } if cpu.is_some() => {
-                    let by = EndedBy::Complete;
-                    self.complete(queue, id, Found { rq, status, by });
+                Action::End { rq, status } => {
+                    let (queue, rq) = self.layer.numbers.request(device, rq);
+                    self.end_request(queue, cpu, rq, status, false);
                 }
-                Action::Complete { rq, status } => self.end_request(queue, None, rq, status, false),
+                Action::Complete { rq, status } => {
+                    let (queue, rq) = self.layer.numbers.request(device, rq);
+                    match cpu {
+                        Some(id) => self.complete(queue, id, rq, status, EndedBy::Complete),
+                        None => self.end_request(queue, None, rq, status, false),
+                    }
+                }
                 Action::Timer { after, mark } => {
                     self.cpus.core.events.push(
                         at + after,
@@ -180,19 +185,19 @@ impl Simulator {
                 }
                 Action::StopQueues => {
                     let env = &mut self.cpus[id].env;
-                    self.layer.set_stopped(env, queue, true);
+                    self.layer.set_stopped(env, device, true);
                 }
                 Action::StartQueues => {
                     let env = &mut self.cpus[id].env;
-                    self.layer.set_stopped(env, queue, false);
+                    self.layer.set_stopped(env, device, false);
                     let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                    let all = (queue, Duration::ZERO);
-                    self.work.run_queues(cpus, tasks, &self.layer.mq, id, all);
+                    let all = (device, Duration::ZERO);
+                    self.work.run_queues(cpus, tasks, &self.layer, id, all);
                 }
                 Action::RunQueues { delay } => {
                     let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                    let all = (queue, delay);
-                    self.work.run_queues(cpus, tasks, &self.layer.mq, id, all);
+                    let all = (device, delay);
+                    self.work.run_queues(cpus, tasks, &self.layer, id, all);
                 }
             }
         }
@@ -235,14 +240,14 @@ impl Simulator {
         if let Some(replay) = self.replay.as_deref_mut() {
             replay.completed(&self.layer.mq, id, rq, at);
         }
+        let slot = self.layer.numbers.slot(queue, rq);
         self.with_device(device, Some(id), |device, now, out| {
-            device.ended(rq, now, out);
+            device.ended(slot, now, out);
         });
     }
 
     /// Ends a request on `id`, in its level or where blk_mq_complete_request() says.
-    pub(super) fn complete(&mut self, queue: QueueId, id: CpuId, found: Found) {
-        let Found { rq, status, by } = found;
+    fn complete(&mut self, queue: QueueId, id: CpuId, rq: RequestId, status: Status, by: EndedBy) {
         let on = match by {
             EndedBy::End => CompleteOn::Here,
             EndedBy::Complete | EndedBy::Batch => self.layer.complete_on(&self.cpus, queue, id, rq),
@@ -258,18 +263,20 @@ impl Simulator {
         }
     }
 
-    /// An interrupt handler or poller has found the end of a request.
-    pub(super) fn end_found(&mut self, queue: QueueId, id: CpuId, found: Found) {
-        let charges = self.devices[self.layer.numbers.device_of(queue)].charges;
+    /// An interrupt handler or poller has found the end of a request of a device.
+    pub(super) fn end_found(&mut self, device: DeviceId, id: CpuId, found: Found) {
+        let charges = self.devices[device].charges;
         if let Some(step) = charges.completion {
             self.cpus.charge(id, step);
         }
+        let (queue, rq) = self.layer.numbers.request(device, found.rq);
         if let Some(pair) = charges.pair {
-            let pool = self.layer.mq.queue(queue).pool.held(id);
-            let (hctx, lines) = (pool[found.rq].hctx, &self.outer);
-            lines.touch_completion_queue(&mut self.cpus, id, queue, hctx, pair);
+            let hctx = self.layer.mq.queue(queue).pool.held(id)[rq].hctx;
+            let lead = self.layer.numbers.queues_above(device)[0];
+            self.outer
+                .touch_completion_queue(&mut self.cpus, id, lead, hctx, pair);
         }
-        self.complete(queue, id, found);
+        self.complete(queue, id, rq, found.status, found.by);
     }
 }
 

@@ -18,7 +18,7 @@ impl Simulator {
                     device.interrupt(vector, now, out)
                 });
                 if let Some(found) = found {
-                    self.end_found(self.layer.numbers.queue_above(device), id, found);
+                    self.end_found(device, id, found);
                     return;
                 }
             }

@@ -9,7 +9,7 @@ use super::cpu::Ended;
 use super::cpus::Cpus;
 use super::numbers::Numbers;
 use super::progress::is_live;
-use crate::plan::Plan;
+use crate::plan::{DeviceId, Plan};
 use crate::rng::Rng;
 
 /// All queues of a run.
@@ -80,7 +80,7 @@ impl Layer {
             bio.segments = r.segments;
             bio.ioprio = r.ioprio;
             bio.io_context = r.io_context;
-            bio.owner = rq.0;
+            bio.owner = self.numbers.slot(queue, rq).0;
             bio
         };
         let bio = self.mq.queue(below).pool.held(id).add_bio(bio);
@@ -109,9 +109,11 @@ impl Layer {
         rq.internal_tag.is_none() && !rq.flush_seq && ended.status == Status::Ok
     }
 
-    /// blk_mq_stop_hw_queues(), or the first half of blk_mq_start_stopped_hw_queues().
-    pub(super) fn set_stopped(&self, env: &mut Cpu, queue: QueueId, stopped: bool) {
-        for hctx in &self.mq.queue(queue).hctxs {
+    /// blk_mq_stop_hw_queues() of a device's queues, or the first half of
+    /// blk_mq_start_stopped_hw_queues().
+    pub(super) fn set_stopped(&self, env: &mut Cpu, device: DeviceId, stopped: bool) {
+        let queues = self.numbers.queues_above(device).iter();
+        for hctx in queues.flat_map(|&queue| &self.mq.queue(queue).hctxs) {
             env.begin_label();
             if stopped {
                 hctx.stopped.set(env);

@@ -1,8 +1,8 @@
-//! Which queue a disk has, and which device a queue has.
+//! Which queue a disk has, which device a queue has, and which queues a device.
 
-use blkmq::request::QueueId;
+use blkmq::request::{QueueId, RequestId};
 
-use crate::plan::{DeviceId, DiskId, Plan};
+use crate::plan::{DeviceId, DiskId, DiskPlan, Plan};
 
 /// Numbers of disks, queues and devices, from one to the other.
 #[derive(Clone, Debug)]
@@ -11,8 +11,8 @@ pub(super) struct Numbers {
     disks: Vec<QueueId>,
     /// By queue.
     queues: Vec<Ends>,
-    /// By device: the queue above it.
-    devices: Vec<QueueId>,
+    /// By device: the queues above it, in their order.
+    devices: Vec<Vec<QueueId>>,
 }
 
 /// What is above a queue, and what is below.
@@ -22,6 +22,8 @@ struct Ends {
     /// The disk for whose requests it works.
     disk: DiskId,
     device: DeviceId,
+    /// What its device knows its first request as: those of the queues before it come before.
+    first: u32,
 }
 
 /// Who puts requests into a queue.
@@ -34,28 +36,51 @@ pub(super) enum Above {
 }
 
 impl Numbers {
-    /// Queues are made in the order of the plan, and each has a device.
+    /// Queues are made in the order of the plan, and each has a device, be it one of its own or
+    /// that of a disk before.
     pub(super) fn new(plan: &Plan) -> Numbers {
-        let count = plan.queues().count();
-        let count = u8::try_from(count).expect("at most 256 queues");
-        let disks = || (0..plan.disks.len() as u8).map(DiskId);
-        let of_disks = disks().map(|disk| (Above::Jobs, disk));
-        let below = disks().flat_map(|disk| {
-            let above = Above::Device(DeviceId(disk.0));
-            let below = plan.disks[disk.index()].below();
-            below.iter().map(move |_| (above, disk))
-        });
-        let ends = of_disks.chain(below).zip(0..count);
-        let ends = ends.map(|((above, disk), queue)| Ends {
+        let count = u8::try_from(plan.queues().count());
+        count.expect("at most 256 queues");
+        let mut numbers = Numbers {
+            disks: Vec::new(),
+            queues: Vec::new(),
+            devices: Vec::new(),
+        };
+        for (disk, of) in (0..).map(DiskId).zip(&plan.disks) {
+            let queue = numbers.add(plan, Above::Jobs, disk, of);
+            numbers.disks.push(queue);
+        }
+        for (disk, of) in (0..).map(DiskId).zip(&plan.disks) {
+            let above = Above::Device(numbers.device_of(numbers.queue_of(disk)));
+            for below in of.below() {
+                numbers.add(plan, above, disk, below);
+            }
+        }
+        numbers
+    }
+
+    fn add(&mut self, plan: &Plan, above: Above, disk: DiskId, of: &DiskPlan) -> QueueId {
+        let queue = QueueId(self.queues.len() as u8);
+        let device = match of.owner {
+            Some(owner) => self.device_of(self.queue_of(owner)),
+            None => {
+                self.devices.push(Vec::new());
+                DeviceId(self.devices.len() as u8 - 1)
+            }
+        };
+        let others = &mut self.devices[device.index()];
+        let before = others
+            .iter()
+            .filter_map(|other| plan.queues().nth(other.index()));
+        let first = before.map(|other| other.capacity.requests).sum();
+        others.push(queue);
+        self.queues.push(Ends {
             above,
             disk,
-            device: DeviceId(queue),
+            device,
+            first,
         });
-        Numbers {
-            disks: disks().map(|disk| QueueId(disk.0)).collect(),
-            queues: ends.collect(),
-            devices: (0..count).map(QueueId).collect(),
-        }
+        queue
     }
 
     /// The queue of a disk.
@@ -89,9 +114,34 @@ impl Numbers {
         self.queues[queue.index()].device
     }
 
-    /// The queue whose requests a device gets.
+    /// All devices with the queues above each, which are at least one.
+    pub(super) fn devices(&self) -> impl Iterator<Item = (DeviceId, &[QueueId])> {
+        (0..)
+            .map(DeviceId)
+            .zip(self.devices.iter().map(Vec::as_slice))
+    }
+
+    /// The queues whose requests a device gets, at least one.
     #[inline]
-    pub(super) fn queue_above(&self, device: DeviceId) -> QueueId {
-        self.devices[device.index()]
+    pub(super) fn queues_above(&self, device: DeviceId) -> &[QueueId] {
+        &self.devices[device.index()]
+    }
+
+    /// As what its device knows a request of a queue.
+    #[inline]
+    pub(super) fn slot(&self, queue: QueueId, rq: RequestId) -> RequestId {
+        RequestId(self.queues[queue.index()].first + rq.0)
+    }
+
+    /// The queue and the request that a device knows as this.
+    #[inline]
+    pub(super) fn request(&self, device: DeviceId, slot: RequestId) -> (QueueId, RequestId) {
+        let above = self.queues_above(device);
+        let first = |queue: QueueId| self.queues[queue.index()].first;
+        let of = match above {
+            &[queue] => queue,
+            _ => above[above.partition_point(|&queue| first(queue) <= slot.0) - 1],
+        };
+        (of, RequestId(slot.0 - first(of)))
     }
 }

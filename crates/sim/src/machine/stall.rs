@@ -266,14 +266,22 @@ impl View<'_> {
         ))
     }
 
-    /// State of a device; of several only of those that have commands or waiting requests.
+    /// State of a queue's device; of several only of those that have commands or waiting requests.
+    /// What has several queues is told with the first.
     fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
-        let device = self.layer.numbers.device_of(queue.id);
+        let numbers = &self.layer.numbers;
+        let device = numbers.device_of(queue.id);
+        let above = numbers.queues_above(device);
+        if above[0] != queue.id {
+            return None;
+        }
         let device = &self.devices[device].device;
         let Some(name) = self.layer.name(queue.id) else {
             return Some(device.describe());
         };
-        let concerned = device.in_flight() > 0 || !live_requests(queue).is_empty();
+        let mut queues = above.iter().map(|&queue| self.layer.mq.queue(queue));
+        let concerned =
+            device.in_flight() > 0 || queues.any(|queue| !live_requests(queue).is_empty());
         concerned.then(|| format!("{name}, {}", device.describe()))
     }
 }

@@ -195,7 +195,7 @@ impl Simulator {
             device.poll(hctx, now, out)
         });
         match found {
-            Some(found) => self.end_found(queue, id, found),
+            Some(found) => self.end_found(device, id, found),
             None => {
                 if let Some((queue, rq)) = self.cpus[id].batch.pop() {
                     self.end_request(queue, Some(id), rq, Status::Ok, true);

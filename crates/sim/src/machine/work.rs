@@ -18,6 +18,7 @@ use super::layer::Layer;
 use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
+use crate::plan::DeviceId;
 
 /// BLK_MQ_CPU_WORK_BATCH.
 const WORK_BATCH: u8 = 8;
@@ -187,23 +188,25 @@ impl KernelWork {
         self.kick_after(cpus, tasks, mq, Asker::now(from), kick);
     }
 
-    /// blk_mq_delay_run_hw_queues() of a queue on behalf of CPU `from`.
+    /// blk_mq_delay_run_hw_queues() of each queue of a device, on behalf of CPU `from`.
     pub(super) fn run_queues(
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
+        layer: &Layer,
         from: CpuId,
-        (queue, delay): (QueueId, Duration),
+        (device, delay): (DeviceId, Duration),
     ) {
-        for hctx in 0..mq.queue(queue).hctxs.len() as u16 {
-            let kick = Kick {
-                queue,
-                hctx: HctxId(hctx),
-                delay,
-                unless_pending: delay.0 > 0,
-            };
-            self.kick(cpus, tasks, mq, from, kick);
+        for &queue in layer.numbers.queues_above(device) {
+            for hctx in 0..layer.mq.queue(queue).hctxs.len() as u16 {
+                let kick = Kick {
+                    queue,
+                    hctx: HctxId(hctx),
+                    delay,
+                    unless_pending: delay.0 > 0,
+                };
+                self.kick(cpus, tasks, &layer.mq, from, kick);
+            }
         }
     }
 

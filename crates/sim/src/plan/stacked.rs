@@ -17,9 +17,17 @@ impl Plan {
     /// stacked device are what its plan says from then on.
     ///
     /// # Panics
-    /// If nothing is below, or something of it is stacked itself.
+    /// If nothing is below, if something of it is stacked itself, or if the disk is one of several
+    /// of one device.
     pub fn stack(&mut self, disk: DiskId, mut below: Vec<DiskPlan>) {
         assert!(!below.is_empty(), "a stacked device is made of something");
+        let joined = self.disks.iter().filter_map(|of| of.owner);
+        let joined = joined.chain(self.disks[disk.index()].owner.map(|_| disk));
+        let name = &self.disks[disk.index()].device.name;
+        assert!(
+            !joined.into_iter().any(|of| of == disk),
+            "{name} is joined with others"
+        );
         let sets = self.queues().map(|queue| queue.set.0 + 1).max();
         let first = sets.expect("a plan has a disk");
         let of = &mut self.disks[disk.index()];
@@ -27,6 +35,7 @@ impl Plan {
             let stacked = matches!(lower.device.kind, DeviceKind::Stacked(_));
             assert!(!stacked, "stacked devices stand on others");
             lower.set = SetId(set);
+            lower.owner = None;
             // Each request above has one clone at a time, and each clone one bio.
             lower.capacity.bios = of.capacity.requests;
             lower.capacity.waiters = 0;

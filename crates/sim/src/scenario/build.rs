@@ -72,6 +72,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
             set: disk.set,
             queue: queue(&asked, &driver, rules, machine.hz)?,
             device: driver.plan.clone(),
+            owner: None,
             capacity: Capacity::default(),
         });
         drivers.push(driver);

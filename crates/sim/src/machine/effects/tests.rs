@@ -1,6 +1,6 @@
 //! What an interrupt handler may put into its batch.
 
-use crate::plan::DiskId;
+use crate::plan::{DeviceId, DiskId};
 use std::path::Path;
 
 use blkmq::env::Slab;
@@ -45,7 +45,7 @@ fn parts_of_a_flush_sequence_are_no_batch() {
             status: Status::Ok,
             by: EndedBy::Batch,
         };
-        simulator.end_found(QueueId(0), cpu, found);
+        simulator.end_found(DeviceId(0), cpu, found);
         assert_eq!(simulator.cpus[cpu].batch.len(), batched, "{flush_seq}");
     }
 }

@@ -16,7 +16,8 @@ impl View<'_> {
             return None;
         }
         let below = self.layer.numbers.below(device);
-        let mut clones = below.iter().filter_map(|&lower| self.clone_in(lower, rq));
+        let slot = self.layer.numbers.slot(queue, rq);
+        let mut clones = below.iter().filter_map(|&lower| self.clone_in(lower, slot));
         let with_device = (place == Place::Device).then_some(Below::Nothing);
         clones.next().or(with_device)
     }
@@ -36,7 +37,7 @@ impl View<'_> {
     }
 }
 
-/// The request above that a clone's bio belongs to.
+/// The request above that a clone's bio belongs to, as its device knows it.
 fn request_above(queue: &RequestQueue<Solo>, rq: RequestId) -> Option<RequestId> {
     queue.with_pool(|pool| {
         let bio = pool[rq].bio_first?;

@@ -1,0 +1,44 @@
+//! A device that owns the queues of several disks: a controller with its namespaces, an adapter
+//! with what is attached to it.
+
+use blkmq::request::SetId;
+
+use super::{DiskId, Plan};
+
+impl Plan {
+    /// Has the `count` disks behind `owner` be of its device: what they get, its hardware does, and
+    /// all of them draw from one tag set, as the device has its queues once. Names and sizes they
+    /// keep. To be called before [`Plan::stack`].
+    ///
+    /// # Panics
+    /// If there are no such disks; if they are not made alike, have a budget for each disk, or
+    /// something below; or if they are of another device or tag set already.
+    pub fn join(&mut self, owner: DiskId, count: usize) {
+        let all = owner.index()..=owner.index() + count;
+        let first = &self.disks[owner.index()];
+        for disk in &self.disks[all.clone()] {
+            let name = &disk.device.name;
+            assert!(disk.owner.is_none(), "{name} is of another device already");
+            assert_eq!(disk.device.kind, first.device.kind, "{name}");
+            assert_eq!(disk.device.fault, first.device.fault, "{name}");
+            assert_eq!(disk.device.budget, 0, "{name} has a budget of its own");
+            let alone = self.disks.iter().filter(|other| other.set == disk.set);
+            assert_eq!(alone.count(), 1, "{name} is on another tag set already");
+        }
+        let stacked = self.disks.iter().any(|disk| !disk.below().is_empty());
+        assert!(
+            !stacked,
+            "disks are joined before anything is put below one"
+        );
+        for disk in &mut self.disks[all.clone()][1..] {
+            disk.owner = Some(owner);
+        }
+        let (mut before, mut number) = (None, 0);
+        for disk in &mut self.disks {
+            let old = disk.set;
+            let same = disk.owner.is_some() || before == Some(old);
+            number += u8::from(before.is_some() && !same);
+            (disk.set, before) = (SetId(number), Some(old));
+        }
+    }
+}
