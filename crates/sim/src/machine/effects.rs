@@ -60,14 +60,15 @@ impl Simulator {
     #[inline(never)]
     pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
         let queue = self.cpus.asking(id);
-        let device = self.layer.numbers.device_of(queue);
+        let ends = self.layer.numbers.ends(queue);
+        let device = ends.device;
         let charges = self.devices[device].charges;
         let started = charge_queue_rq(&mut self.cpus, id, charges, last);
         let mut command = {
             let pool = self.layer.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
             Command {
-                rq: self.layer.numbers.slot(queue, rq),
+                rq: ends.slot(rq),
                 hctx: r.hctx,
                 cpu: id,
                 op: r.op,
@@ -101,8 +102,7 @@ impl Simulator {
             let cpu = &mut self.cpus[id];
             // What a stacked device gets is counted below, where a clone of it comes to.
             if reply.verdict == Verdict::Accepted && !self.devices[device].stacked {
-                let disk = self.layer.numbers.disk_of(queue);
-                self.recorder.depth_changes(disk, at, true);
+                self.recorder.depth_changes(ends.disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
                 cpu.hand_over_trace(&mut self.recorder.trace);
@@ -232,17 +232,15 @@ impl Simulator {
     /// A request of a queue is about to be ended on `id`: it is with the device no longer.
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.cpus.at(id);
-        let device = self.layer.numbers.device_of(queue);
-        if !self.devices[device].stacked {
-            let disk = self.layer.numbers.disk_of(queue);
-            self.recorder.depth_changes(disk, at, false);
+        let ends = self.layer.numbers.ends(queue);
+        if !self.devices[ends.device].stacked {
+            self.recorder.depth_changes(ends.disk, at, false);
         }
         if let Some(replay) = self.replay.as_deref_mut() {
             replay.completed(&self.layer.mq, id, rq, at);
         }
-        let slot = self.layer.numbers.slot(queue, rq);
-        self.with_device(device, Some(id), |device, now, out| {
-            device.ended(slot, now, out);
+        self.with_device(ends.device, Some(id), |device, now, out| {
+            device.ended(ends.slot(rq), now, out);
         });
     }
 

@@ -17,11 +17,12 @@ pub(super) struct Numbers {
 
 /// What is above a queue, and what is below.
 #[derive(Clone, Copy, Debug)]
-struct Ends {
+pub(super) struct Ends {
     above: Above,
     /// The disk for whose requests it works.
-    disk: DiskId,
-    device: DeviceId,
+    pub(super) disk: DiskId,
+    /// The device that its requests go to.
+    pub(super) device: DeviceId,
     /// What its device knows its first request as: those of the queues before it come before.
     first: u32,
 }
@@ -89,16 +90,16 @@ impl Numbers {
         self.disks[disk.index()]
     }
 
+    /// All of these at once.
+    #[inline]
+    pub(super) fn ends(&self, queue: QueueId) -> Ends {
+        self.queues[queue.index()]
+    }
+
     /// Who puts requests into a queue.
     #[inline]
     pub(super) fn above(&self, queue: QueueId) -> Above {
         self.queues[queue.index()].above
-    }
-
-    /// The disk for whose requests a queue works.
-    #[inline]
-    pub(super) fn disk_of(&self, queue: QueueId) -> DiskId {
-        self.queues[queue.index()].disk
     }
 
     /// The queues below a device.
@@ -130,7 +131,7 @@ impl Numbers {
     /// As what its device knows a request of a queue.
     #[inline]
     pub(super) fn slot(&self, queue: QueueId, rq: RequestId) -> RequestId {
-        RequestId(self.queues[queue.index()].first + rq.0)
+        self.ends(queue).slot(rq)
     }
 
     /// The queue and the request that a device knows as this.
@@ -138,10 +139,18 @@ impl Numbers {
     pub(super) fn request(&self, device: DeviceId, slot: RequestId) -> (QueueId, RequestId) {
         let above = self.queues_above(device);
         let first = |queue: QueueId| self.queues[queue.index()].first;
-        let of = match above {
-            &[queue] => queue,
-            _ => above[above.partition_point(|&queue| first(queue) <= slot.0) - 1],
-        };
+        if let &[queue] = above {
+            return (queue, slot);
+        }
+        let of = above[above.partition_point(|&queue| first(queue) <= slot.0) - 1];
         (of, RequestId(slot.0 - first(of)))
+    }
+}
+
+impl Ends {
+    /// As what its device knows a request of the queue.
+    #[inline]
+    pub(super) fn slot(self, rq: RequestId) -> RequestId {
+        RequestId(self.first + rq.0)
     }
 }
