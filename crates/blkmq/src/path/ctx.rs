@@ -227,6 +227,8 @@ impl CtxPath {
         let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
         let mut pool = q.pool.held(cpu.id);
         let mut lists = ctx.lists.held(cpu);
+        let marked = hctx.ctx_map[(self.bit / 64) as usize].peek() >> (self.bit % 64) & 1 == 1;
+        debug_assert_eq!(marked, !lists[kind].is_empty(), "the mark of {ctx_id:?}");
         let mut taken = QueueList::new();
         if self.all {
             taken.splice_back(&mut pool, &mut lists[kind]);

@@ -99,6 +99,7 @@ impl Fair {
             }
             At::Count => {
                 let users = set.active_queues[map].add_return(cpu, 1);
+                debug_assert!(users > 0, "a user joined");
                 set.driver[map].share_wake_batch(users as u32);
                 set.locks[map].release(cpu);
                 self.to(At::Users)
@@ -143,7 +144,11 @@ impl Fair {
 /// Counts a request that got a driver tag, or gave it back.
 pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by: i32) {
     let (q, set) = (mq.queue(queue), mq.set_of(queue));
-    user(q, set, hctx).1.add(cpu, by);
+    let counted = user(q, set, hctx).1;
+    counted.add(cpu, by);
+    let (now, depth) = (counted.peek(), set.driver_of(hctx).depth as i32);
+    debug_assert!(now >= 0, "fewer requests count than gave their tags back");
+    debug_assert!(now <= depth, "{now} requests count where {depth} tags are");
 }
 
 /// The mark of a user of a tag map, and its requests that have tags: of the hctx, or of the queue

@@ -102,7 +102,8 @@ pub(super) fn search_driver<E: Env>(
                 return TagStep::Wait(lock(queue, LockKind::DriverSwap, index));
             }
             GetStep::Got(bit) => {
-                mq.queue(queue).pool.held(cpu.id)[rq].tag = Some(Tag(bit));
+                let before = mq.queue(queue).pool.held(cpu.id)[rq].tag.replace(Tag(bit));
+                debug_assert_eq!(before, None, "{rq:?} has a driver tag");
                 if set.queue_shared() {
                     *search = Search::Found(Tag(bit));
                     return TagStep::Wait(Next::Step);
@@ -217,6 +218,7 @@ pub(super) fn adopt<E: Env>(
 ) -> RequestId {
     let rq = q.slot(identity_index(mq, q, hctx), bit);
     let mut pool = q.pool.held(cpu.id);
+    debug_assert_eq!(pool[rq].place, Place::Free, "{rq:?} of a tag that was free");
     pool.reset(rq);
     let r = &mut pool[rq];
     r.place = Place::Path;

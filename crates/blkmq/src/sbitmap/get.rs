@@ -125,7 +125,17 @@ impl Get {
         else {
             return self.next_word(map, cpu);
         };
+        debug_assert_ne!(bits, 0, "a run of bits that were all taken");
+        debug_assert_eq!(
+            word.word.peek() >> first & bits,
+            bits,
+            "a run of them is not taken"
+        );
         let base = first + (self.index << map.shift);
+        debug_assert!(
+            base + u32::from(self.run) <= map.depth,
+            "a run beyond the map"
+        );
         map.hint_after(cpu, self.hint, Some(base + u32::from(self.run) - 1));
         GetStep::GotRun { first: base, bits }
     }
@@ -141,6 +151,8 @@ impl Get {
         let word = &map.words[self.index as usize].word;
         match word.acquire_zero(cpu, start, candidates, self.wraps(map)) {
             Some(bit) => {
+                debug_assert!(bit < depth, "bit {bit} of a word with {depth}");
+                debug_assert_eq!(word.peek() >> bit & 1, 1, "bit {bit} was taken");
                 let bit = bit + (self.index << map.shift);
                 map.hint_after(cpu, self.hint, Some(bit));
                 GetStep::Got(bit)
@@ -228,6 +240,7 @@ fn merge_freed<E: Env>(word: &SbWord<E>, cpu: &mut Cpu) -> bool {
         return false;
     }
     let freed = word.cleared.swap(cpu, 0);
-    word.word.fetch_and(cpu, !freed);
+    let before = word.word.fetch_and(cpu, !freed);
+    debug_assert_eq!(before & freed, freed, "a bit is given back that nobody had");
     true
 }

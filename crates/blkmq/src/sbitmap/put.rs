@@ -200,6 +200,7 @@ impl Put {
         E::mb(cpu);
         let word = &map.words[(self.bit >> map.shift) as usize];
         let mask = 1 << (self.bit & ((1 << map.shift) - 1));
+        debug_assert_ne!(word.word.peek() & mask, 0, "tag {} is nobody's", self.bit);
         let before = word.cleared.fetch_or(cpu, mask);
         assert_eq!(before & mask, 0, "tag {} given back twice", self.bit);
         E::mb(cpu);
@@ -260,6 +261,7 @@ impl Put {
                     self.woken += u32::from(exclusive);
                     out(cpu, queue, hctx);
                     map.ws_active.add(cpu, -1);
+                    debug_assert!(map.ws_active.peek() >= 0, "fewer waiters than were woken");
                     cpu.outbox.push(Effect::Kick {
                         queue,
                         hctx,
@@ -268,6 +270,10 @@ impl Put {
                 }
             }
         }
+        debug_assert!(
+            self.woken <= self.left,
+            "more were woken than tags are free"
+        );
         state.queue.release(cpu);
         Some(core::mem::take(&mut self.woken))
     }

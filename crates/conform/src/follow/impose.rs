@@ -1,11 +1,10 @@
 //! What the kernel did and the paths would not: its effect on the scheduler, by hand.
 
 use blkmq::elevator::Scheduler;
-use blkmq::env::{Bit, Lock, TraceAction};
+use blkmq::env::{Bit, Cpu, Lock, Solo, TraceAction, Word};
 use blkmq::path::{Call, Frame, SubmitPath};
-use blkmq::queue::{LockId, LockKind};
-
-use blkmq::request::{Bio, Place, QueueId, RequestId, RequestPool, Sector, Sectors};
+use blkmq::queue::{LockId, LockKind, RequestQueue};
+use blkmq::request::{Bio, CpuId, Place, QueueId, RequestId, RequestPool, Sector, Sectors};
 use blkmq::rules::NoMerges;
 
 use super::{Follow, State};
@@ -372,15 +371,31 @@ impl Follow<'_> {
             cpu.begin_label();
             world.mq.acquire(lock, cpu);
             let mut lists = ctx.lists.held(cpu);
+            let mut emptied = None;
             q.with_pool(|pool| {
-                for list in lists.iter_mut() {
+                for (kind, list) in lists.iter_mut().enumerate() {
                     if list.iter(pool).any(|other| other == rq) {
                         list.remove(pool, rq);
+                        emptied = list.is_empty().then_some(kind);
                     }
                 }
             });
             drop(lists);
+            if let Some(kind) = emptied {
+                unmark(q, number, kind, cpu);
+            }
             ctx.lists.release(cpu);
+        }
+    }
+}
+
+/// Under ctx->lock: the list of this kind is empty (sbitmap_clear_bit of the hctx's ctx_map).
+fn unmark(q: &RequestQueue<Solo>, ctx: usize, kind: usize, cpu: &mut Cpu) {
+    for hctx in &q.hctxs {
+        let of = |&(id, of): &(CpuId, _)| usize::from(id.0) == ctx && usize::from(of) == kind;
+        if let Some(bit) = hctx.ctxs.iter().position(of) {
+            hctx.ctx_map[bit / 64].fetch_and(cpu, !(1 << (bit % 64)));
+            q.ctxs[ctx].pending[kind].clear(cpu);
         }
     }
 }
