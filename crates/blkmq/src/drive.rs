@@ -318,6 +318,7 @@ impl Frame {
             Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
             Frame::Clone(path) => labels(path, mq, cpu, driver),
             Frame::Hook(path) => labels(path, mq, cpu, driver),
+            Frame::Token(path) => labels(path, mq, cpu, driver),
             Frame::Freeze(path) => labels(path, mq, cpu, driver),
             Frame::Switch(path) => labels(path, mq, cpu, driver),
         }

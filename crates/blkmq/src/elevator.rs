@@ -19,6 +19,7 @@ mod merging;
 pub mod mq_deadline;
 pub mod noop;
 mod scheduler;
+mod token;
 
 pub use attribute::{Attribute, Attributes, StoreError};
 pub use custom::{Custom, CustomScheduler};
@@ -29,6 +30,7 @@ pub use scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, TagMapSize,
     Wanted, completed_level,
 };
+pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
 use core::fmt::Debug;
 
@@ -37,7 +39,7 @@ use crate::list::QueueList;
 use crate::path::Next;
 use crate::path::label::Label;
 use crate::queue::RequestQueue;
-use crate::request::{BioId, Request, RequestId, RequestPool};
+use crate::request::{BioId, HctxId, Request, RequestId, RequestPool};
 use crate::rules::Rules;
 
 /// One step of a look for a merge.
@@ -532,21 +534,22 @@ macro_rules! schedulers {
                 }
             }
 
-            /// A dispatch call begins.
+            /// A dispatch call of a run of this hctx begins.
             #[inline]
             pub(crate) fn start_dispatch(
                 &self,
                 q: &RequestQueue<E>,
+                hctx: HctxId,
                 cpu: &mut Cpu,
             ) -> (DispatchPath, Next) {
                 match self {
                     Elevator::None => panic!("dispatch from a queue without scheduler"),
                     $(Elevator::$Kind(shared) => {
-                        let (path, next) = shared.start_dispatch(q, cpu);
+                        let (path, next) = shared.start_dispatch(q, hctx, cpu);
                         (DispatchPath::$Kind(path), next)
                     })*
                     Elevator::Custom(shared) => {
-                        let (path, next) = shared.start_dispatch(q, cpu);
+                        let (path, next) = shared.start_dispatch(q, hctx, cpu);
                         (DispatchPath::Custom(path), next)
                     }
                 }

@@ -24,6 +24,7 @@ mod run;
 mod submit;
 mod switch;
 mod tag;
+mod token;
 
 pub use clone::ClonePath;
 pub use complete::CompletePath;
@@ -40,16 +41,17 @@ pub use run::RunPath;
 pub use submit::{Execute, SubmitPath};
 pub use switch::SwitchPath;
 pub use tag::TagStage;
+pub use token::TokenPath;
 
 use label::labels;
 
-use crate::elevator::{self, Hook};
+use crate::elevator::{self, Hook, Token};
 use crate::env::{Cpu, Env, Slab, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
-    BioId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors,
-    Status,
+    BioId, CpuId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector,
+    Sectors, Status,
 };
 use crate::time::Jiffies;
 
@@ -164,6 +166,24 @@ pub enum Call {
         /// Which one.
         hook: Hook,
     },
+    /// A token for a request that an hctx would dispatch.
+    GetToken {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Whose entry waits if there is none.
+        hctx: HctxId,
+        /// Number of the map.
+        map: u8,
+    },
+    /// A token that goes back.
+    PutToken {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Which one.
+        token: Token,
+        /// Where its request was allocated.
+        owner: CpuId,
+    },
     /// A wait for a freeze or a thaw, or a wake-up of those who wait.
     Freeze {
         /// Number of the queue.
@@ -196,6 +216,12 @@ impl From<Call> for Frame {
             Call::Insert(inserts) => Frame::Insert(inserts.into()),
             Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
             Call::Hook { queue, hook } => Frame::Hook(HookFrame::new(queue, hook)),
+            Call::GetToken { queue, hctx, map } => Frame::Token(TokenPath::get(queue, hctx, map)),
+            Call::PutToken {
+                queue,
+                token,
+                owner,
+            } => Frame::Token(TokenPath::put(queue, token, owner)),
             Call::Freeze { queue, what } => Frame::Freeze(FreezePath::new(queue, what)),
             Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
         }
@@ -225,6 +251,8 @@ pub enum Frame {
     Clone(ClonePath),
     /// A hook of a scheduler.
     Hook(HookFrame),
+    /// A way to a token of a scheduler, or of one back.
+    Token(TokenPath),
     /// A wait at mq_freeze_wq.
     Freeze(FreezePath),
     /// A change of the scheduler.
@@ -245,6 +273,7 @@ impl Frame {
             Frame::RequeueRequest(path) => path.label(),
             Frame::Clone(path) => path.label(),
             Frame::Hook(path) => path.label(),
+            Frame::Token(path) => path.at.label(),
             Frame::Freeze(path) => path.at.label(),
             Frame::Switch(path) => path.at.label(),
         }
@@ -264,7 +293,7 @@ impl Frame {
         match self {
             Frame::Run(path) => path.in_section(),
             Frame::Insert(path) => path.insertion() != elevator::InsertPath::Idle,
-            Frame::Hook(_) => true,
+            Frame::Hook(_) | Frame::Token(_) => true,
             _ => false,
         }
     }
@@ -282,6 +311,7 @@ impl Frame {
             Frame::RequeueRequest(path) => path.queue,
             Frame::Clone(path) => path.queue,
             Frame::Hook(path) => path.queue,
+            Frame::Token(path) => path.queue,
             Frame::Freeze(path) => path.queue,
             Frame::Switch(path) => path.queue,
         }
@@ -330,6 +360,7 @@ path! {
     RequeueRequest: |path| path.at.label(),
     ClonePath: |path| path.at.label(),
     HookFrame: HookFrame::label,
+    TokenPath: |path| path.at.label(),
     FreezePath: |path| path.at.label(),
     SwitchPath: |path| path.at.label(),
 }

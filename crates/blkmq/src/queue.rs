@@ -7,11 +7,13 @@
 mod config;
 mod exchange;
 mod locks;
+mod tokens;
 
 pub use config::{QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
 pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
+pub use tokens::{TokenMap, TokenWait};
 
 use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, SchedulerKind, SchedulerSettings};
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
@@ -60,6 +62,8 @@ pub struct RequestQueue<E: Env> {
     /// Scheduler tags, one map an hctx (one in all with shared driver tags); none without
     /// scheduler.
     pub sched: Vec<Sbitmap<E>>,
+    /// Tokens of the scheduler; none of one that needs none.
+    pub tokens: Vec<TokenMap<E>>,
     /// The scheduler with its locks.
     pub elevator: Elevator<E>,
     /// requeue_list and flush_list under requeue_lock.
@@ -80,7 +84,7 @@ pub struct RequestQueue<E: Env> {
 
 solo_value!(RequestQueue {
     id, set, settings, first, further, waiters, elevator_locks;
-    pool, ctxs, hctxs, sched, elevator, requeue, restarts, tag_active, nr_active, quiesced,
+    pool, ctxs, hctxs, sched, tokens, elevator, requeue, restarts, tag_active, nr_active, quiesced,
     queue_lock, freeze_wq
 } made for made_for);
 
@@ -264,6 +268,7 @@ impl<E: Env> RequestQueue<E> {
                 .collect(),
             hctxs: hctxs.collect(),
             sched,
+            tokens: tokens::token_maps(&settings, cpus, hctx_count, hint),
             elevator: Elevator::new(&config.elevator, &settings.rules),
             requeue: E::Lock::new(RequeueLists::default()),
             tag_active: E::Bit::new(false),

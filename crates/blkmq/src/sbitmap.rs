@@ -112,6 +112,15 @@ impl<E: Env> WaitState<E> {
         }
         result
     }
+
+    /// Takes an entry out under the lock, which is kept. False if it was woken meanwhile.
+    pub fn remove(&self, cpu: &mut Cpu, waiter: Waiter) -> bool {
+        self.edit(cpu, |entries| {
+            let before = entries.len();
+            entries.retain(|&entry| entry != waiter);
+            entries.len() < before
+        })
+    }
 }
 
 /// Entries of one wait queue. Tasks wait exclusively at the tail, hctxs stand at the head.

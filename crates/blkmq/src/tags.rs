@@ -24,7 +24,8 @@ pub struct WaiterId(pub u32);
 pub enum Waiter {
     /// A task: exclusive.
     Task(WaiterId),
-    /// A hardware context (`hctx->dispatch_wait`).
+    /// A hardware context: in a map of driver tags its `dispatch_wait`, in one of a scheduler's
+    /// tokens its entry there (Kyber's `domain_wait`).
     Hctx {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,

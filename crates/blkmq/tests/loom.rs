@@ -2,8 +2,8 @@
 //! real paths over words of loom, which shows every value that a weak memory could show.
 //!
 //! Protocols of Documentation: S1 (SCHED_RESTART against the dispatch list), S3 (a waiter against a
-//! freed tag) and, in files of their own, S7 (freed bits), S9 and S10 (a queue that may run again)
-//! and S21 (insertion buckets that no kernel has). Run with
+//! freed tag) and, in files of their own, S3 of tokens, S7 (freed bits), S9 and S10 (a queue that
+//! may run again) and S21 (insertion buckets that no kernel has). Run with
 //! `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`); without it the same threads run on the machine a
 //! few thousand times, which proves nothing about order but finds slips of the driver.
 //! Kernel: block/blk-mq-sched.c __blk_mq_sched_restart(), block/blk-mq.c
@@ -17,6 +17,10 @@ mod driver;
 mod held;
 #[path = "loom/series.rs"]
 mod series;
+#[path = "common/throttle.rs"]
+mod throttle;
+#[path = "loom/tokens.rs"]
+mod tokens;
 
 use blkmq::elevator::SchedulerKind;
 #[cfg(loom)]
@@ -25,7 +29,7 @@ use blkmq::env::{Env, Threads};
 #[cfg(loom)]
 use blkmq::rules::Fix;
 use blkmq::rules::Rules;
-use driver::{Context, Machine, Setup};
+use driver::{Context, Forgets, Machine, Setup};
 #[cfg(loom)]
 use loom::{sync::Arc, thread};
 #[cfg(not(loom))]
@@ -109,7 +113,7 @@ where
     });
     let mut dispatcher = Context::new(0, DISPATCHER, Machine::<E>::work());
     if flaw == Flaw::Recheck {
-        dispatcher = dispatcher.forgetting_recheck();
+        dispatcher = dispatcher.forgetting(Forgets::Recheck);
     }
     machine.run(dispatcher);
     completer.join().expect("the completer ends");
@@ -198,6 +202,7 @@ where
 fn on_real_threads_nothing_is_left() {
     for _ in 0..2_000 {
         series::insert::<Threads>("v2-repaired");
+        tokens::wait::<Threads>(None);
         held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
         for rules in Rules::PRESETS {
             held::up::<Threads>(rules, held::By::Stop);
@@ -220,7 +225,7 @@ fn without_the_recheck_a_forced_order_stalls() {
     alone(machine.submission(2));
     assert!(machine.take_kick());
     let run = Context::new(0, DISPATCHER, Machine::<Threads>::work());
-    machine.run(run.forgetting_recheck());
+    machine.run(run.forgetting(Forgets::Recheck));
     assert!(!machine.take_kick(), "the mutant asks for no run");
 }
 
@@ -427,6 +432,22 @@ mod model {
                 bits::merge::<Threads>(before);
             });
         }
+    }
+
+    /// As S3, of an hctx that waits for a token of its scheduler.
+    #[test]
+    fn a_run_without_token_against_the_end_that_frees_it() {
+        let rules = Rules::v6_12();
+        clean("token", rules, BOUND, || tokens::wait::<Threads>(None));
+        stalls("token, no barrier in the dispatcher", 2, || {
+            tokens::wait::<Without<{ 1 << DISPATCHER }>>(None);
+        });
+        stalls("token, no barrier in the completer", 2, || {
+            tokens::wait::<Without<{ 1 << COMPLETER }>>(None);
+        });
+        stalls("token, no second look", 2, || {
+            tokens::wait::<Threads>(Some(Forgets::TokenRetry));
+        });
     }
 
     /// In place of shuttle, whose licence does not fit: docs/decisions.

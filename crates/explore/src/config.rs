@@ -187,6 +187,10 @@ pub enum Mutant {
     NoGrace,
     /// It does not wake those who wait for the thaw.
     NoThawWake,
+    /// A token of a scheduler that comes back runs nobody who waits for one.
+    NoTokenWake,
+    /// An hctx that stands in line for a token does not look for one again.
+    NoTokenRetry,
 }
 
 impl Config {

@@ -29,6 +29,8 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     }
     for q in &world.mq.queues {
         let wrong = words(q).or_else(|| lines(&q.sched));
+        let wrong = wrong.or_else(|| lines(q.tokens.iter().map(|tokens| &tokens.map)));
+        let wrong = wrong.or_else(|| hctxs_in_token_line(q));
         let wrong = wrong.or_else(|| q.with_pool(|pool| places(world, q, pool)));
         if let Some(text) = wrong {
             return broken(text);
@@ -146,8 +148,8 @@ fn words(q: &RequestQueue<Solo>) -> Option<String> {
 }
 
 /// Lines of tasks at tag maps against what a waker reads of them, while nobody holds the lock.
-fn lines(maps: &[Sbitmap<Solo>]) -> Option<String> {
-    let mut all = maps.iter().flat_map(|map| &map.wait);
+fn lines<'a>(maps: impl IntoIterator<Item = &'a Sbitmap<Solo>>) -> Option<String> {
+    let mut all = maps.into_iter().flat_map(|map| &map.wait);
     let differs = all.any(|ws| {
         let anybody = ws.queue.inspect(|queue| !queue.entries.is_empty());
         ws.queue.is_free() && anybody != ws.active.peek()
@@ -180,18 +182,32 @@ const FREEING: [Label; 4] = [
 /// Hctxs in the lines of driver tags against the word of each, while nobody holds a line's lock.
 fn hctxs_in_line(world: &World) -> Option<String> {
     let lines = || world.mq.sets[0].driver.iter().flat_map(|map| &map.wait);
+    world.mq.queues.iter().find_map(|q| {
+        let words = q.hctxs.iter().map(|hctx| hctx.dispatch_wait.peek());
+        hctxs_of_queue_in_line(q, "", &lines, words)
+    })
+}
+
+/// The same of the tokens of a queue's scheduler.
+fn hctxs_in_token_line(q: &RequestQueue<Solo>) -> Option<String> {
+    q.tokens.iter().find_map(|tokens| {
+        let words = tokens.waits.iter().map(|wait| wait.in_line.peek());
+        let whose = format!(" for a {}", tokens.facts.name);
+        hctxs_of_queue_in_line(q, &whose, &|| tokens.map.wait.iter(), words)
+    })
+}
+
+/// Entries of a queue's hctxs in lines (`whose`, where not for tags) against the word of each.
+fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
+    q: &RequestQueue<Solo>,
+    whose: &str,
+    lines: &impl Fn() -> L,
+    words: impl Iterator<Item = bool>,
+) -> Option<String> {
     if !lines().all(|ws| ws.queue.is_free()) {
         return None;
     }
-    let of_queue = |q| hctxs_of_queue_in_line(q, &lines);
-    world.mq.queues.iter().find_map(of_queue)
-}
-
-fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
-    q: &RequestQueue<Solo>,
-    lines: &impl Fn() -> L,
-) -> Option<String> {
-    (0..).zip(&q.hctxs).find_map(|(number, hctx)| {
+    (0..).zip(words).find_map(|(number, word)| {
         let entry = Waiter::Hctx {
             queue: q.id,
             hctx: HctxId(number),
@@ -202,8 +218,9 @@ fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
                 .inspect(|queue| queue.entries.iter().filter(|&&e| e == entry).count())
         };
         let count: usize = lines().map(in_line).sum();
-        (count != usize::from(hctx.dispatch_wait.peek()))
-            .then(|| format!("hctx {number} stands in {count} lines, its word says otherwise"))
+        (count != usize::from(word)).then(|| {
+            format!("hctx {number} stands in {count} lines{whose}, its word says otherwise")
+        })
     })
 }
 
@@ -342,8 +359,13 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
     {
         return broken("a context is left though all bios have ended");
     }
+    let tokens = || world.mq.queues.iter().flat_map(|q| &q.tokens);
+    if tokens().any(|tokens| tokens.map.busy_count() > 0) {
+        return broken("tokens are taken though all bios have ended");
+    }
     let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
-    for map in world.mq.sets[0].driver.iter().chain(sched) {
+    let tokens = tokens().map(|tokens| &tokens.map);
+    for map in world.mq.sets[0].driver.iter().chain(sched).chain(tokens) {
         let (mut tasks, mut hctxs) = (0, 0);
         for ws in &map.wait {
             ws.queue.inspect(|queue| {

@@ -144,6 +144,7 @@ pub(crate) fn machine_mutants() -> Result {
         "dispatch",
         "shared",
         "soak",
+        "tokens",
     ];
     let mut run = Run::cargo(&[
         "test",

@@ -11,6 +11,7 @@ use super::hook::{After, TimerAsk};
 use super::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
+use super::token::Token;
 use crate::merge::Merging;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::time::Jiffies;
@@ -109,6 +110,19 @@ impl Scheduler for Custom {
         completed: [u32; LEVELS],
     ) -> Option<RequestId> {
         self.0.dispatch(pool, now, completed)
+    }
+
+    fn wants_token(&mut self, pool: &RequestPool, refused: u8) -> Option<u8> {
+        self.0.wants_token(pool, refused)
+    }
+
+    fn dispatch_with(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        token: Token,
+    ) -> RequestId {
+        self.0.dispatch_with(pool, now, token)
     }
 
     fn has_work(&self) -> bool {

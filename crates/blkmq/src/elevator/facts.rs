@@ -5,6 +5,7 @@
 //! reads it here and needs no scheduler by name.
 
 use super::hook::{ElevatorTimer, Hooks};
+use super::token::ElevatorTokens;
 use crate::queue::IrqClass;
 
 /// Facts of one scheduler.
@@ -28,6 +29,8 @@ pub struct Facts {
     pub hooks: Hooks,
     /// Its timers; a timer's number is its place here.
     pub timers: &'static [ElevatorTimer],
+    /// Tokens that requests need to be dispatched; a map's number is its place here.
+    pub tokens: &'static [ElevatorTokens],
     /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
     pub lines: u8,
     /// What probes on its functions are called.
@@ -47,6 +50,7 @@ impl Facts {
             locks,
             hooks: Hooks::NONE,
             timers: &[],
+            tokens: &[],
             lines: 0,
             probes: Probes {
                 insert: "ins",

@@ -5,6 +5,7 @@
 //! exception is prepare, which touches the request alone. Left out: activate_req, which
 //! multi-queue schedulers have not. Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
+use super::token::Token;
 use crate::request::{IoContextId, RequestId};
 use crate::time::Duration;
 
@@ -56,6 +57,9 @@ pub enum After {
     Nothing,
     /// There may be something to dispatch now: blk_mq_run_hw_queues(), left to kblockd.
     RunQueues,
+    /// The request's token goes back (rq_clear_domain_token()): from `requeued` and `finished`
+    /// only.
+    PutToken(Token),
 }
 
 /// Where a timer's function runs, and how exact it is.

@@ -6,6 +6,8 @@
 //! Kernel: dd_insert_requests(), dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and
 //! their like (6.1.192, 6.12.117).
 
+mod token;
+
 use core::hash::{Hash, Hasher};
 
 use super::facts::Facts;
@@ -20,9 +22,10 @@ use crate::merge::{Merging, Side};
 use crate::path::label::{Label, labels};
 use crate::path::{Next, Traced, free_request, jiffies, probe, trace_rq, trace_swallowed};
 use crate::queue::{LockId, RequestQueue};
-use crate::request::{BioId, Place, Request, RequestId, RequestPool};
+use crate::request::{BioId, HctxId, Place, Request, RequestId, RequestPool};
 use crate::rules::{MergeLookup, MergedFree, Rules};
 use crate::time::Jiffies;
+use token::Tokens;
 
 /// Number of the one lock among a scheduler's locks.
 pub(crate) const LOCK: u8 = 0;
@@ -158,10 +161,25 @@ impl InsertPath {
     }
 }
 
-/// A dispatch call under way: when it was made.
+/// Counts of finished requests by level.
+type Completed = [u32; LEVELS];
+
+/// When a dispatch call was made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Asked(Jiffies);
+
+impl Asked {
+    /// Before the lock: dd_dispatch_request() reads the clock there.
+    pub(crate) fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Asked {
+        Asked(jiffies(q, cpu))
+    }
+}
+
+/// A dispatch call under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct DispatchPath {
-    asked: Jiffies,
+    asked: Asked,
+    tokens: Tokens,
 }
 
 impl DispatchPath {
@@ -175,13 +193,6 @@ impl DispatchPath {
     #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
     pub(crate) fn picked(self) -> Option<RequestId> {
         None
-    }
-
-    /// Before the lock: dd_dispatch_request() reads the clock there.
-    pub(crate) fn begin<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> DispatchPath {
-        DispatchPath {
-            asked: jiffies(q, cpu),
-        }
     }
 }
 
@@ -518,9 +529,14 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(crate) fn start_dispatch(
         &self,
         q: &RequestQueue<E>,
+        hctx: HctxId,
         cpu: &mut Cpu,
     ) -> (DispatchPath, Next) {
-        (DispatchPath::begin(q, cpu), Next::Lock(self.lock(q)))
+        let path = DispatchPath {
+            asked: Asked::now(q, cpu),
+            tokens: Tokens::of(self.facts, hctx),
+        };
+        (path, Next::Lock(self.lock(q)))
     }
 
     pub(crate) fn dispatch(
@@ -529,7 +545,10 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         q: &RequestQueue<E>,
         cpu: &mut Cpu,
     ) -> DispatchStep {
-        let picked = self.pick(path, q, cpu);
+        if !self.facts.tokens.is_empty() {
+            return self.dispatch_by_token(path, q, cpu);
+        }
+        let picked = self.pick(&mut path.asked, q, cpu);
         self.policy.release(cpu);
         DispatchStep::Picked(picked)
     }
@@ -537,18 +556,31 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// Under the lock, which is kept.
     pub(crate) fn pick(
         &self,
-        path: &mut DispatchPath,
+        asked: &mut Asked,
         q: &RequestQueue<E>,
         cpu: &mut Cpu,
     ) -> Option<RequestId> {
+        self.picks(asked, q, cpu, |policy, pool, time, completed| {
+            policy.dispatch(pool, time, completed)
+        })
+    }
+
+    #[inline]
+    fn picks(
+        &self,
+        asked: &mut Asked,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        pick: impl FnOnce(&mut P, &mut RequestPool, DispatchTime, Completed) -> Option<RequestId>,
+    ) -> Option<RequestId> {
         let time = DispatchTime {
-            entered: core::mem::take(&mut path.asked),
+            entered: core::mem::take(asked).0,
             locked: jiffies(q, cpu),
         };
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
         let mut policy = self.policy.held(cpu);
-        let picked = policy.dispatch(&mut pool, time, completed);
+        let picked = pick(&mut policy, &mut pool, time, completed);
         let (more, charge) = (policy.has_work(), policy.take_charge());
         let ask = policy.take_timer();
         drop(policy);

@@ -42,6 +42,7 @@ pub const FACTS: Facts = Facts {
     ],
     hooks: Hooks::NONE,
     timers: &[],
+    tokens: &[],
     lines: 0,
     probes: Probes {
         insert: "ins",

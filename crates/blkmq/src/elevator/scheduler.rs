@@ -9,6 +9,7 @@ use core::fmt::Debug;
 
 use super::attribute::StoreError;
 use super::hook::{After, TimerAsk};
+use super::token::Token;
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::request::{
@@ -161,6 +162,29 @@ pub trait Scheduler: Any + Debug {
         now: DispatchTime,
         completed: [u32; LEVELS],
     ) -> Option<RequestId>;
+
+    /// Which token the next request needs: the number of a map of [`Facts::tokens`](super::Facts),
+    /// one of those that is not among `refused` (a bit for each that had none in this call). Asked
+    /// before a request is picked. None: `dispatch` is asked, for one that needs none. Only
+    /// schedulers with tokens are asked. Default: none.
+    fn wants_token(&mut self, _pool: &RequestPool, _refused: u8) -> Option<u8> {
+        None
+    }
+
+    /// `dispatch` with the token that [`Scheduler::wants_token`] asked for, so there is a request.
+    /// Its number is noted with the request, whose end gives it back
+    /// ([`After::PutToken`]).
+    ///
+    /// # Panics
+    /// If the scheduler asked for none: this is the default.
+    fn dispatch_with(
+        &mut self,
+        _pool: &mut RequestPool,
+        _now: DispatchTime,
+        token: Token,
+    ) -> RequestId {
+        unreachable!("{token:?} for a scheduler that asked for none")
+    }
 
     /// True if a request is queued, startable or not.
     fn has_work(&self) -> bool;

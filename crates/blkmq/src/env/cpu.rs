@@ -90,6 +90,10 @@ pub enum Answer {
     Locked,
     /// The try-lock did not get it.
     Contended,
+    /// The scheduler's token with this number was taken.
+    Token(u32),
+    /// It has none to give.
+    NoToken,
     /// The flush machine did not take the request over: it goes on as any write.
     GoOn,
 }

@@ -2,7 +2,7 @@
 //! that they come from, requests between two lists.
 
 use super::{Frame, RunPath, TagStage};
-use crate::elevator::InsertInHand;
+use crate::elevator::{InsertInHand, Token};
 use crate::env::Env;
 use crate::list::QueueList;
 use crate::queue::BlkMq;
@@ -47,12 +47,21 @@ impl Frame {
             Frame::Complete(path) => path.tag_stage(),
             Frame::RequeueRequest(path) => path.tag_stage(),
             Frame::Clone(path) => path.tag_stage(),
+            Frame::Token(path) => path.tag_stage(),
             Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
             | Frame::Hook(_)
             | Frame::Freeze(_)
             | Frame::Switch(_) => None,
+        }
+    }
+
+    /// The token of a scheduler that this path has for no request, or brings back.
+    pub fn token_in_hand(&self) -> Option<Token> {
+        match self {
+            Frame::Token(path) => path.in_hand(),
+            _ => None,
         }
     }
 
@@ -76,6 +85,7 @@ impl Frame {
             | Frame::Flush(_)
             | Frame::Requeue(_)
             | Frame::Hook(_)
+            | Frame::Token(_)
             | Frame::Freeze(_)
             | Frame::Switch(_) => None,
         }

@@ -5,10 +5,10 @@
 //! 6.12.117).
 
 use super::run::run_one_of_all;
-use super::{Label, Next, labels};
-use crate::elevator::{After, Hook, HookPath, HookStep};
-use crate::env::{Cpu, Env};
-use crate::queue::BlkMq;
+use super::{Call, Label, Next, labels};
+use crate::elevator::{After, Hook, HookPath, HookStep, Token};
+use crate::env::{Cpu, Env, Slab};
+use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
 
 labels! {
@@ -18,6 +18,8 @@ labels! {
         Enter,
         /// What it does; a scheduler behind one lock does it under that.
         Section,
+        /// The request's token is back.
+        TokenBack,
         /// Run this hctx, if it is the CPU's own or has leftovers, in the background.
         Run,
     }
@@ -76,9 +78,27 @@ impl HookFrame {
                     self.at = At::Run;
                     Next::Step
                 }
+                HookStep::Done(After::PutToken(token)) => self.put_token(token, q, cpu),
             },
+            At::TokenBack => Next::Done,
             At::Run => self.run(mq, cpu),
         }
+    }
+
+    /// rq_clear_domain_token() of the request that the hook is about.
+    fn put_token<E: Env>(&mut self, token: Token, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let (Hook::Requeued(rq) | Hook::Finished(rq)) = self.hook else {
+            panic!("{:?} is of no request that goes", self.hook);
+        };
+        let owner = q.pool.held(cpu.id)[rq].ctx;
+        self.at = At::TokenBack;
+        let queue = self.queue;
+        let call = Call::PutToken {
+            queue,
+            token,
+            owner,
+        };
+        Next::call(cpu, call)
     }
 
     /// blk_mq_run_hw_queues(): one hctx a label.

@@ -196,6 +196,8 @@ groups! {
     ElevatorInsert = crate::elevator::InsertionAt,
     /// A clone of a request of the queue above.
     CloneRq = super::clone::At,
+    /// A token of a scheduler.
+    Token = super::token::At,
     /// A wait at mq_freeze_wq.
     Freeze = super::freeze::At,
     /// A change of the scheduler.

@@ -4,6 +4,7 @@
 //! have (slots, numbers of locks) is made with the queue.
 //! Kernel: blk_mq_exit_sched(), blk_mq_init_sched() in block/blk-mq-sched.c (6.1.192, 6.12.117).
 
+use super::tokens::token_maps;
 use super::{BlkMq, QueueSettings, RequestQueue};
 use crate::elevator::{Elevator, SchedulerKind, SchedulerSettings};
 use crate::env::{Bit, Env};
@@ -73,6 +74,7 @@ impl<E: Env> BlkMq<E> {
         settings.nr_requests_first = settings.nr_requests;
         let cpus = q.ctxs.len();
         q.sched = sched_tags(settings, set, cpus, q.waiters, hint);
+        q.tokens = token_maps(settings, cpus, q.hctxs.len(), hint);
         q.elevator = Elevator::new(&chosen, &settings.rules);
         q.elevator_locks = self.locks.of_elevator(queue, chosen.kind());
     }
@@ -90,6 +92,14 @@ impl<E: Env> RequestQueue<E> {
         assert!(!work, "the scheduler has requests");
         for map in &self.sched {
             assert_eq!(map.busy_count(), 0, "scheduler tags are taken");
+        }
+        for tokens in &self.tokens {
+            assert_eq!(
+                tokens.map.busy_count(),
+                0,
+                "{}s are taken",
+                tokens.facts.name
+            );
         }
     }
 

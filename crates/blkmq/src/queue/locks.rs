@@ -6,7 +6,7 @@ use crate::request::QueueId;
 use core::fmt;
 
 use super::{BlkMq, RequestQueue, nr_requests_for};
-use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, LockVisit, SchedulerKind};
+use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, LockVisit, SchedulerKind};
 use crate::env::{Cpu, Env, Lock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
 use crate::tags::TagSet;
@@ -39,6 +39,10 @@ pub enum LockKind {
     Tags,
     /// Lock of mq_freeze_wq.
     Freeze,
+    /// swap_lock of a word of a scheduler's tokens; index: map * 1024 + word.
+    TokenSwap,
+    /// Wait queue of a scheduler's tokens; index: map * 8 + queue.
+    TokenWait,
 }
 
 /// Words of one tag map at most (10,240 tags in words of 64).
@@ -159,7 +163,9 @@ impl LockKind {
             | LockKind::DriverWait
             | LockKind::SchedWait
             | LockKind::Tags
-            | LockKind::Freeze => IrqClass::IrqSave,
+            | LockKind::Freeze
+            | LockKind::TokenSwap
+            | LockKind::TokenWait => IrqClass::IrqSave,
         }
     }
 
@@ -178,11 +184,13 @@ impl LockKind {
             LockKind::SchedWait => "scheduler tags wait_queue",
             LockKind::Tags => "driver tags lock",
             LockKind::Freeze => "q->mq_freeze_wq",
+            LockKind::TokenSwap => "tokens swap_lock",
+            LockKind::TokenWait => "tokens wait_queue",
         }
     }
 
     /// All kinds.
-    pub const ALL: [LockKind; 12] = [
+    pub const ALL: [LockKind; 14] = [
         LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
@@ -195,6 +203,8 @@ impl LockKind {
         LockKind::SchedWait,
         LockKind::Tags,
         LockKind::Freeze,
+        LockKind::TokenSwap,
+        LockKind::TokenWait,
     ];
 }
 
@@ -235,6 +245,7 @@ impl LockTable {
             .map(|q| sched_words_later(&sets[q.set.index()], q))
             .max();
         let sched_words = now.max(later).unwrap_or(0).max(1);
+        let token_words = queues.iter().map(|q| tokens_of(q).1).max().unwrap_or(0);
         for queue in queues {
             let hctxs = queue.hctxs.len() as u32;
             // Driver tags belong to the set: every queue means the locks of its first one.
@@ -249,6 +260,7 @@ impl LockTable {
             let any = kinds.any(|kind| kind != SchedulerKind::None);
             elevator.push(schedulers);
             let sched_maps = if any { set.driver.len() as u32 } else { 0 };
+            let (token_maps, _) = tokens_of(queue);
             let sizes = [
                 of_elevator,
                 hctxs,
@@ -262,6 +274,8 @@ impl LockTable {
                 sched_maps * WAIT_QUEUES as u32,
                 maps,
                 1,
+                token_maps * token_words,
+                token_maps * WAIT_QUEUES as u32,
             ];
             let mut numbers = sizes.map(|size| {
                 let first = count;
@@ -276,13 +290,10 @@ impl LockTable {
             }
             base.push(numbers);
         }
-        let mut stride = [WORDS_MAX; LockKind::ALL.len()];
-        stride[LockKind::DriverSwap as usize] = driver_words;
-        stride[LockKind::SchedSwap as usize] = sched_words;
         LockTable {
             elevator,
             base,
-            stride,
+            stride: strides(driver_words, sched_words, token_words),
             count,
         }
     }
@@ -297,6 +308,15 @@ impl LockTable {
         let found = all.find(|(known, _)| *known == kind);
         found.expect("the queue may have this scheduler").1
     }
+}
+
+/// Numbers from one map to the next: words have a lock each.
+fn strides(driver: u32, sched: u32, tokens: u32) -> [u32; LockKind::ALL.len()] {
+    let mut stride = [WORDS_MAX; LockKind::ALL.len()];
+    stride[LockKind::DriverSwap as usize] = driver;
+    stride[LockKind::SchedSwap as usize] = sched;
+    stride[LockKind::TokenSwap as usize] = tokens;
+    stride
 }
 
 /// For each scheduler that a queue may have: first number of each of its locks. And how many locks
@@ -329,6 +349,17 @@ fn sched_words_later<E: Env>(set: &TagSet<E>, q: &RequestQueue<E>) -> u32 {
     };
     let further = q.further.iter().map(|later| words(later.kind()));
     further.max().unwrap_or(0)
+}
+
+/// Most maps of tokens that a scheduler of the queue has, and most words of one.
+fn tokens_of<E: Env>(queue: &RequestQueue<E>) -> (u32, u32) {
+    let all = core::iter::once(&queue.first).chain(&queue.further);
+    let facts = all.filter_map(|settings| settings.kind().facts());
+    let words = |tokens: &ElevatorTokens| tokens.depth.div_ceil(1 << shift_for(tokens.depth));
+    facts.fold((0, 0), |(maps, most), facts| {
+        let words = facts.tokens.iter().map(words).max().unwrap_or(0);
+        (maps.max(facts.tokens.len() as u32), most.max(words))
+    })
 }
 
 /// The driver's grant.
@@ -407,6 +438,14 @@ impl<E: Env> BlkMq<E> {
             }
             LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
             LockKind::Freeze => visit.visit(&q.freeze_wq),
+            LockKind::TokenSwap => {
+                let (map, word) = word_of();
+                visit.visit(&q.tokens[map].map.words[word].swap)
+            }
+            LockKind::TokenWait => {
+                let (map, queue) = queue_of();
+                visit.visit(&q.tokens[map].map.wait[queue].queue)
+            }
         }
     }
 

@@ -4,10 +4,11 @@
 //! Device and effects sit in a `std` mutex that loom does not see: it orders nothing between the
 //! threads, so all ordering that the verdicts rest on comes from the block layer's own words.
 
+use super::throttle::Throttle;
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
-use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::env::{Answer, Cpu, Env};
-use blkmq::path::label::List;
+use blkmq::path::label::{List, Token};
 use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
@@ -21,6 +22,7 @@ use std::sync::Mutex;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) rules: Rules,
+    /// One with other facts is a throttle.
     pub(crate) scheduler: SchedulerKind,
     /// Driver tags.
     pub(crate) tags: u32,
@@ -51,8 +53,16 @@ pub(crate) struct Machine<E: Env> {
 pub(crate) struct Context {
     stack: Stack,
     cpu: Cpu,
-    /// Mutant: the run that the re-check after the put-back asks for does not happen.
-    forget_recheck: bool,
+    forgets: Option<Forgets>,
+}
+
+/// What a mutant does not do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Forgets {
+    /// The run that the re-check after the put-back asks for.
+    Recheck,
+    /// The second look for a token, once the hctx stands in line.
+    TokenRetry,
 }
 
 impl Context {
@@ -64,13 +74,13 @@ impl Context {
         Context {
             stack: Stack::of(frame),
             cpu,
-            forget_recheck: false,
+            forgets: None,
         }
     }
 
-    pub(crate) fn forgetting_recheck(self) -> Context {
+    pub(crate) fn forgetting(self, what: Forgets) -> Context {
         Context {
-            forget_recheck: true,
+            forgets: Some(what),
             ..self
         }
     }
@@ -105,7 +115,12 @@ impl<E: Env> Machine<E> {
                 wait_queues: 8,
             },
             topology: CpuTopology::flat(2),
-            elevator: setup.scheduler.defaults(250, nr_requests),
+            elevator: match setup.scheduler {
+                SchedulerKind::Custom(facts) => {
+                    SchedulerSettings::Custom(Throttle::custom(facts, false))
+                }
+                kind => kind.defaults(250, nr_requests),
+            },
             further: Vec::new(),
             bios: 3,
         };
@@ -192,7 +207,7 @@ impl<E: Env> Machine<E> {
     pub(crate) fn run(&self, mut context: Context) -> Context {
         let mut thread = Thread {
             machine: self,
-            forget_recheck: context.forget_recheck,
+            forgets: context.forgets,
             last: None,
         };
         let (cpu, stack) = (&mut context.cpu, &mut context.stack);
@@ -205,7 +220,7 @@ impl<E: Env> Machine<E> {
 /// A context on its way, alone on its thread.
 struct Thread<'a, E: Env> {
     machine: &'a Machine<E>,
-    forget_recheck: bool,
+    forgets: Option<Forgets>,
     /// The label that ran.
     last: Option<Label>,
 }
@@ -215,7 +230,12 @@ impl<E: Env> Driver for Thread<'_, E> {
     /// It ended or sleeps: the stack says which.
     type Stop = ();
 
-    fn turn(&mut self, _at: drive::Context<'_>) -> Flow<Self> {
+    fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
+        let next = at.stack.last().map(Frame::label);
+        if self.forgets == Some(Forgets::TokenRetry) && next == Some(Token::Retry.label()) {
+            at.stack.pop();
+            at.cpu.answer = Answer::NoToken;
+        }
         ControlFlow::Continue(())
     }
 
@@ -242,7 +262,7 @@ impl<E: Env> Driver for Thread<'_, E> {
 
     fn calls(&mut self, _cpu: &mut Cpu) -> bool {
         let recheck = self.last == Some(List::Restart.label());
-        !(self.forget_recheck && recheck)
+        !(self.forgets == Some(Forgets::Recheck) && recheck)
     }
 
     /// queue_rq.

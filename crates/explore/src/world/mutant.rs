@@ -4,7 +4,7 @@ use super::{Fixed, World};
 use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
-use blkmq::path::label::{Complete, List, Plug, Run, Submit, Switch};
+use blkmq::path::label::{Complete, List, Plug, Run, Submit, Switch, Token};
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, Place, QueueId};
 
@@ -48,6 +48,16 @@ impl Fixed {
 
     pub(super) fn loses_wakes(&self) -> bool {
         self.has(Mutant::NoWake)
+    }
+
+    /// The run that this label leaves to kblockd does not happen.
+    pub(super) fn drops_kick(&self, label: Label) -> bool {
+        self.has(Mutant::NoTokenWake) && label == Token::Put.label()
+    }
+
+    /// The path is at its end, in vain, instead of this label.
+    pub(super) fn gives_up_at(&self, label: Label) -> bool {
+        self.has(Mutant::NoTokenRetry) && label == Token::Retry.label()
     }
 
     pub(super) fn completes_twice(&self) -> bool {

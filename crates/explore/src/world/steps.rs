@@ -110,6 +110,11 @@ impl Driver for Steps<'_> {
             return ControlFlow::Continue(());
         };
         let (label, stage) = (frame.label(), frame.tag_stage());
+        if self.fixed.gives_up_at(label) {
+            at.stack.pop();
+            at.cpu.answer = Answer::NoToken;
+            return self.turn(at);
+        }
         if !self.log.is_empty() && self.ends_step() {
             return self.stop(Phase::Ready);
         }
@@ -234,6 +239,10 @@ impl Driver for Steps<'_> {
 
 impl Machine for Steps<'_> {
     fn kick(&mut self, kick: Kick) {
+        let last = self.log.last();
+        if last.is_some_and(|ran| self.fixed.drops_kick(ran.label)) {
+            return;
+        }
         let place = self.fixed.config.place(kick.queue, kick.hctx);
         let pending = self.outside.run_work[place] != Pending::No;
         let when = match kick.delay == Duration::ZERO && !kick.unless_pending {

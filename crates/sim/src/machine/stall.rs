@@ -5,6 +5,7 @@
 mod levels;
 mod spin;
 mod text;
+mod tokens;
 
 use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
@@ -87,7 +88,7 @@ pub struct Stall {
     pub busy: Vec<String>,
     /// Hctxs with commands for a poller, where nobody polls.
     pub unpolled: Vec<String>,
-    /// Tasks that sleep until they get a tag.
+    /// Tasks that sleep until they get a tag, and hctxs that wait for a token of their scheduler.
     pub tag_waits: Vec<String>,
     /// State of each hctx.
     pub hctxs: Vec<String>,

@@ -12,7 +12,7 @@ use crate::list::QueueList;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, free_request, set_places};
 use crate::queue::RequestQueue;
-use crate::request::{Place, RequestId};
+use crate::request::{HctxId, Place, RequestId};
 use crate::rules::{DispatchGate, Insertion};
 
 labels! {
@@ -42,7 +42,7 @@ labels! {
 pub(crate) struct DispatchPath {
     /// A label of the series; none: the pick.
     at: Option<At>,
-    pick: locked::DispatchPath,
+    asked: locked::Asked,
     picked: Option<RequestId>,
     /// What the side lists had, until it is inserted; then what that absorbed.
     kept: QueueList,
@@ -74,7 +74,7 @@ impl DispatchPath {
     /// The call returns; no label reads anything of it any more.
     fn end(&mut self, picked: Option<RequestId>) -> DispatchStep {
         self.picked = None;
-        self.pick = locked::DispatchPath::default();
+        self.asked = locked::Asked::default();
         DispatchStep::Picked(picked)
     }
 }
@@ -83,11 +83,12 @@ impl<E: Env> DeadlineShared<E> {
     pub(crate) fn start_dispatch(
         &self,
         q: &RequestQueue<E>,
+        _hctx: HctxId,
         cpu: &mut Cpu,
     ) -> (DispatchPath, Next) {
         let mut path = DispatchPath {
             at: None,
-            pick: locked::DispatchPath::begin(q, cpu),
+            asked: locked::Asked::now(q, cpu),
             picked: None,
             kept: QueueList::new(),
             to_head: 0,
@@ -107,7 +108,7 @@ impl<E: Env> DeadlineShared<E> {
         cpu: &mut Cpu,
     ) -> DispatchStep {
         let Some(at) = path.at else {
-            let picked = self.locked.pick(&mut path.pick, q, cpu);
+            let picked = self.locked.pick(&mut path.asked, q, cpu);
             return self.leave(path, q, picked, cpu);
         };
         match at {

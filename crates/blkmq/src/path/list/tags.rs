@@ -162,12 +162,7 @@ impl ListPath {
         let ws = &map.wait[line as usize];
         if got && mq.queue(queue).settings.rules.restart.entry != LineEntry::Kept {
             let waiter = entry(mq.queue(queue).settings.rules.restart, queue, hctx);
-            let stood = ws.edit(cpu, |entries| {
-                let before = entries.len();
-                entries.retain(|&entry| entry != waiter);
-                entries.len() < before
-            });
-            if stood {
+            if ws.remove(cpu, waiter) {
                 mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
                 map.ws_active.add(cpu, -1);
             }

@@ -153,7 +153,7 @@ impl Pull {
         cpu: &mut Cpu,
     ) -> Pulling {
         probe::ask(q, hctx, cpu);
-        let (call, next) = q.elevator.start_dispatch(q, cpu);
+        let (call, next) = q.elevator.start_dispatch(q, hctx, cpu);
         self.call = call;
         Pulling::Wait(At::Pick, next)
     }

@@ -65,8 +65,7 @@ impl SubmitPath {
             At::WaitWoken => self.leave_line(mq),
             At::WaitLeave => {
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
-                let waiter = Waiter::Task(cpu.task);
-                ws.edit(cpu, |entries| entries.retain(|&entry| entry != waiter));
+                ws.remove(cpu, Waiter::Task(cpu.task));
                 ws.queue.release(cpu);
                 self.to(At::WaitUncount)
             }

@@ -12,6 +12,7 @@ use super::super::cpu::Wait;
 use super::super::fio::FioTask;
 use super::super::task::{Program, State, Task, TaskId};
 use super::View;
+use super::tokens::token_waits;
 
 impl View<'_> {
     /// What tasks do that can run.
@@ -104,7 +105,7 @@ impl View<'_> {
             .then(|| format!("{name}: {count} requests wait for a poller, nobody looks there"))
     }
 
-    /// Tasks that stand in line for a tag of this queue's maps.
+    /// Tasks that stand in line for a tag of this queue's maps, and hctxs that do for a token.
     pub(super) fn tag_waits_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
         let driver = self.layer.mq.set_of(queue.id).driver.iter();
         let first = self
@@ -134,7 +135,8 @@ impl View<'_> {
                 .map(move |task| format!("{task} sleeps for a {kind} tag of {hctx}"))
                 .collect::<Vec<_>>()
         };
-        driver.chain(sched).flat_map(line).collect()
+        let tokens = token_waits(queue, |hctx| self.hctx_name(queue.id, hctx));
+        driver.chain(sched).flat_map(line).chain(tokens).collect()
     }
 
     fn who(&self, task: TaskId) -> String {

@@ -1,0 +1,97 @@
+//! A dispatch call of a scheduler behind one lock whose requests need tokens: the policy says which
+//! one the next request needs, and hears of each that is not to be had.
+//!
+//! The lock is kept meanwhile, as Kyber keeps khd->lock. Kernel: kyber_dispatch_cur_domain() in
+//! block/kyber-iosched.c (6.1.192, 6.12.117).
+
+use super::{DispatchPath, Locked, Scheduler};
+use crate::elevator::DispatchStep;
+use crate::elevator::facts::Facts;
+use crate::elevator::token::{TOKEN_MAPS_MAX, Token};
+use crate::env::{Answer, Cpu, Env, Lock, Slab};
+use crate::path::{Call, Next};
+use crate::queue::RequestQueue;
+use crate::request::HctxId;
+
+/// Tokens in a dispatch call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Tokens {
+    /// Whose entry stands in line.
+    hctx: HctxId,
+    /// The map that is asked for one.
+    asked: Option<u8>,
+    /// Maps that had none in this call, a bit each.
+    refused: u8,
+}
+
+/// What a dispatch call does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum TokenStep {
+    /// Asks for a token.
+    Ask(Next),
+    /// Picks, with this token or with none.
+    Go(Option<Token>),
+}
+
+impl Tokens {
+    /// Of a run of this hctx, if the scheduler has tokens.
+    pub(super) fn of(facts: &Facts, hctx: HctxId) -> Tokens {
+        match facts.tokens.is_empty() {
+            true => Tokens::default(),
+            false => Tokens {
+                hctx,
+                ..Tokens::default()
+            },
+        }
+    }
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    /// Asks for tokens until one is had or none wanted, and picks. Apart, so that it is in nobody's
+    /// way whose requests need none.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn dispatch_by_token(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> DispatchStep {
+        let picked = match self.token(&mut path.tokens, q, cpu) {
+            TokenStep::Ask(next) => return DispatchStep::Wait(next),
+            TokenStep::Go(None) => self.pick(&mut path.asked, q, cpu),
+            TokenStep::Go(Some(token)) => {
+                self.picks(&mut path.asked, q, cpu, |policy, pool, time, _| {
+                    Some(policy.dispatch_with(pool, time, token))
+                })
+            }
+        };
+        self.policy.release(cpu);
+        DispatchStep::Picked(picked)
+    }
+
+    /// Under the lock, which is kept: the next token to ask for, until one is had or none wanted.
+    fn token(&self, tokens: &mut Tokens, q: &RequestQueue<E>, cpu: &mut Cpu) -> TokenStep {
+        if let Some(map) = tokens.asked.take() {
+            match core::mem::take(&mut cpu.answer) {
+                Answer::Token(number) => {
+                    *tokens = Tokens::default();
+                    return TokenStep::Go(Some(Token { map, number }));
+                }
+                _ => tokens.refused |= 1 << map,
+            }
+        }
+        let pool = q.pool.held(cpu.id);
+        let wanted = self.policy.held(cpu).wants_token(&pool, tokens.refused);
+        drop(pool);
+        let Some(map) = wanted else {
+            *tokens = Tokens::default();
+            return TokenStep::Go(None);
+        };
+        assert!(usize::from(map) < TOKEN_MAPS_MAX, "there is no map {map}");
+        assert_eq!(tokens.refused >> map & 1, 0, "map {map} had none just now");
+        tokens.asked = Some(map);
+        let (queue, hctx) = (q.id, tokens.hctx);
+        TokenStep::Ask(Next::call(cpu, Call::GetToken { queue, hctx, map }))
+    }
+}

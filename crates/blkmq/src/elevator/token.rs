@@ -1,0 +1,26 @@
+//! Tokens of a scheduler: bitmaps of its own, a bit of which a request needs to be dispatched.
+//!
+//! Which request needs one, and who gives it back when, is the scheduler's business; the maps and
+//! who waits for them are in `queue/tokens.rs`, the way to a token and back is `path/token.rs`.
+//! Kernel: domain_tokens of block/kyber-iosched.c (6.1.192, 6.12.117).
+
+/// A map of tokens.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct ElevatorTokens {
+    /// What reports call one of them: "read token".
+    pub name: &'static str,
+    /// How many there are.
+    pub depth: u32,
+}
+
+/// A token that was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Token {
+    /// Number of its map.
+    pub map: u8,
+    /// Bit of the map.
+    pub number: u32,
+}
+
+/// Maps of one scheduler at most.
+pub const TOKEN_MAPS_MAX: usize = 8;

@@ -1,0 +1,282 @@
+//! A token of a scheduler: taking one, standing in line where there is none, giving it back.
+//!
+//! A frame of its own, which a scheduler's dispatch calls under the lock that keeps others from
+//! the hctx's entry (khd->lock), and a hook calls without. Nothing is decided here: which map, and
+//! which request gets the token, is the scheduler's.
+//! Kernel: kyber_get_domain_token(), kyber_domain_wake(), rq_clear_domain_token() in
+//! block/kyber-iosched.c, sbitmap_add_wait_queue(), sbitmap_del_wait_queue() in lib/sbitmap.c
+//! (6.1.192, 6.12.117).
+
+use super::{Next, TagStage, labels, lock};
+use crate::elevator::Token;
+use crate::env::{Answer, Bit, Count, Cpu, Env, Hint, Lock};
+use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
+use crate::request::{CpuId, HctxId, QueueId};
+use crate::sbitmap::{Get, GetStep, Put, PutStep, WAIT_QUEUES};
+use crate::tags::Waiter;
+
+labels! {
+    /// Labels of a way to a token, and of a token on its way back.
+    pub enum At in "token" {
+        /// Take one.
+        Get,
+        /// None is free: does the hctx stand in line already?
+        Waits,
+        /// Count it among those who wait.
+        Count,
+        /// Under the lock of a wait queue: stand in line.
+        Line,
+        /// Take one that came back before the hctx stood there.
+        Retry,
+        /// With a token: does the hctx stand in line?
+        Stale,
+        /// Under the lock of the wait queue: leave it, so that the wake-up is another's.
+        Leave,
+        /// Give one back, and wake who waits for it.
+        Put,
+    }
+}
+
+/// A way to a token, or of one back. The first answers in the CPU: `Answer::Token` or `NoToken`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TokenPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    map: u8,
+    /// Whose entry waits.
+    hctx: HctxId,
+    /// The wait queue at hand.
+    line: u32,
+    /// The token in hand.
+    number: Option<u32>,
+    way: Way,
+}
+
+/// Where the way through the map stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Way {
+    /// It begins, or is over.
+    No,
+    To(Get),
+    Back(Put),
+}
+
+impl TokenPath {
+    /// A token of this map for a request that this hctx would dispatch.
+    pub(super) fn get(queue: QueueId, hctx: HctxId, map: u8) -> TokenPath {
+        TokenPath {
+            at: At::Get,
+            queue,
+            map,
+            hctx,
+            line: 0,
+            number: None,
+            way: Way::No,
+        }
+    }
+
+    /// This token goes back; its request was allocated on CPU `owner`.
+    pub(super) fn put(queue: QueueId, token: Token, owner: CpuId) -> TokenPath {
+        TokenPath {
+            at: At::Put,
+            way: Way::Back(Put::one(token.number, owner)),
+            ..TokenPath::get(queue, HctxId(0), token.map)
+        }
+    }
+
+    pub(super) fn tag_stage(&self) -> Option<TagStage> {
+        match &self.way {
+            Way::No => None,
+            Way::To(get) => Some(TagStage::Get(get.stage())),
+            Way::Back(put) => Some(TagStage::of_put(put)),
+        }
+    }
+
+    /// The token that it has taken for nobody yet, or brings back, while its bit is set.
+    pub(super) fn in_hand(&self) -> Option<Token> {
+        let number = match &self.way {
+            Way::Back(put) => put.bit_in_hand(),
+            Way::No | Way::To(_) => self.number,
+        };
+        let map = self.map;
+        number.map(|number| Token { map, number })
+    }
+
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let at = self.at;
+        let has = matches!(at, At::Stale | At::Leave);
+        assert_eq!(self.number.is_some(), has, "{at:?}: a token in hand");
+        let way = match self.way {
+            Way::No => at != At::Put,
+            Way::To(_) => matches!(at, At::Get | At::Retry),
+            Way::Back(_) => at == At::Put,
+        };
+        assert!(way, "{at:?} with {:?}", self.way);
+        let tokens = self.tokens(mq.queue(self.queue));
+        let lines = tokens.map.wait.len();
+        assert!((self.line as usize) < lines, "{at:?}: no such line");
+        if let Some(Token { number, .. }) = self.in_hand() {
+            assert!(tokens.map.is_busy(number), "{at:?}: {number} is free");
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Get | At::Retry => self.search(q, cpu),
+            At::Waits => {
+                if self.wait(q).in_line.test(cpu) {
+                    return none(cpu);
+                }
+                self.at = At::Count;
+                Next::Step
+            }
+            At::Count => self.count(q, cpu),
+            At::Line => self.stand_in_line(q, cpu),
+            At::Stale => {
+                let wait = self.wait(q);
+                if !wait.in_line.test(cpu) {
+                    return self.got(cpu);
+                }
+                self.line = wait.line.get();
+                self.at = At::Leave;
+                self.line_lock()
+            }
+            At::Leave => self.leave(q, cpu),
+            At::Put => self.give_back(mq, cpu),
+        }
+    }
+
+    fn tokens<'a, E: Env>(&self, q: &'a RequestQueue<E>) -> &'a TokenMap<E> {
+        &q.tokens[usize::from(self.map)]
+    }
+
+    fn wait<'a, E: Env>(&self, q: &'a RequestQueue<E>) -> &'a TokenWait<E> {
+        &self.tokens(q).waits[usize::from(self.hctx.0)]
+    }
+
+    fn line_lock(&self) -> Next {
+        let first = usize::from(self.map) * WAIT_QUEUES;
+        lock(self.queue, LockKind::TokenWait, first as u32 + self.line)
+    }
+
+    /// __sbitmap_queue_get().
+    fn search<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let map = &self.tokens(q).map;
+        let mut get = match self.way {
+            Way::To(get) => get,
+            _ => Get::start(map, cpu, None),
+        };
+        let step = get.step(map, cpu);
+        self.way = Way::No;
+        match step {
+            GetStep::Step => {
+                self.way = Way::To(get);
+                Next::Step
+            }
+            GetStep::Lock(word) => {
+                self.way = Way::To(get);
+                let index = u32::from(self.map) * WORDS_MAX + word;
+                lock(self.queue, LockKind::TokenSwap, index)
+            }
+            GetStep::Got(bit) => {
+                self.number = Some(bit);
+                self.at = At::Stale;
+                Next::Step
+            }
+            GetStep::GotRun { .. } => unreachable!("tokens are taken one by one"),
+            GetStep::Full if self.at == At::Retry => none(cpu),
+            GetStep::Full => {
+                self.at = At::Waits;
+                Next::Step
+            }
+        }
+    }
+
+    /// sbq_wait_ptr(), and the count of sbitmap_add_wait_queue(), which comes before the lock.
+    fn count<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let map = &self.tokens(q).map;
+        map.ws_active.add(cpu, 1);
+        let index = &self.wait(q).wait_index;
+        self.line = index.get();
+        index.put((self.line + 1) % map.wait.len() as u32);
+        self.at = At::Line;
+        self.line_lock()
+    }
+
+    /// add_wait_queue(): not exclusive, at the head.
+    ///
+    /// Deviation(D19): the barrier is ours. Kernels have none between the entry and the second
+    /// look; where spin_lock() of swap_lock is none either, that look could miss a token.
+    fn stand_in_line<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let ws = &self.tokens(q).map.wait[self.line as usize];
+        let entry = self.entry();
+        ws.edit(cpu, |entries| entries.insert(0, entry));
+        let wait = self.wait(q);
+        wait.line.put(core::mem::take(&mut self.line));
+        wait.in_line.set(cpu);
+        ws.queue.release(cpu);
+        // Pairs with the barrier between freeing a token and looking for waiters.
+        E::mb(cpu);
+        self.at = At::Retry;
+        Next::Step
+    }
+
+    fn leave<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let map = &self.tokens(q).map;
+        let ws = &map.wait[core::mem::take(&mut self.line) as usize];
+        if ws.remove(cpu, self.entry()) {
+            out_of_line(self.wait(q), cpu);
+            map.ws_active.add(cpu, -1);
+        }
+        ws.queue.release(cpu);
+        self.got(cpu)
+    }
+
+    fn entry(&self) -> Waiter {
+        Waiter::Hctx {
+            queue: self.queue,
+            hctx: self.hctx,
+            exclusive: false,
+        }
+    }
+
+    fn got(&mut self, cpu: &mut Cpu) -> Next {
+        let number = self.number.take().expect("a token is in hand");
+        cpu.answer = Answer::Token(number);
+        Next::Done
+    }
+
+    /// sbitmap_queue_clear(), and for each hctx that it wakes kyber_domain_wake().
+    fn give_back<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let Way::Back(put) = &mut self.way else {
+            unreachable!("a token goes back");
+        };
+        let map = usize::from(self.map);
+        let q = mq.queue(self.queue);
+        let out = |cpu: &mut Cpu, queue: QueueId, hctx: HctxId| {
+            let wait = &mq.queue(queue).tokens[map].waits[usize::from(hctx.0)];
+            out_of_line(wait, cpu);
+        };
+        match put.step(&q.tokens[map].map, q.settings.rules.wake_scan, cpu, out) {
+            PutStep::Step => Next::Step,
+            PutStep::Lock(line) => {
+                let index = (map * WAIT_QUEUES) as u32 + line;
+                lock(self.queue, LockKind::TokenWait, index)
+            }
+            PutStep::Done => Next::Done,
+        }
+    }
+}
+
+/// The entry stands in no line any more. Under the lock of its wait queue.
+fn out_of_line<E: Env>(wait: &TokenWait<E>, cpu: &mut Cpu) {
+    wait.line.put(0);
+    wait.in_line.clear(cpu);
+}
+
+/// No token: the hctx stands in line, and whoever wakes it runs it.
+fn none(cpu: &mut Cpu) -> Next {
+    cpu.answer = Answer::NoToken;
+    Next::Done
+}

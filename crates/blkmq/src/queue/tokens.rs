@@ -1,0 +1,65 @@
+//! Tokens of a queue's scheduler, and who of its hctxs waits for one.
+//!
+//! State only; how one is taken and given back is in `path/token.rs`. Made for the scheduler that
+//! the queue has, of what its `Facts` say. Kernel: kyber_queue_data and kyber_hctx_data in
+//! block/kyber-iosched.c, struct sbq_wait in include/linux/sbitmap.h (6.1.192, 6.12.117).
+
+use super::QueueSettings;
+use crate::elevator::{ElevatorTokens, TOKEN_MAPS_MAX};
+use crate::env::{Bit, Env, Hint, solo_value};
+use crate::sbitmap::Sbitmap;
+
+/// Tokens of one kind (domain_tokens), and the entries of hctxs in their lines.
+#[derive(Debug)]
+pub struct TokenMap<E: Env> {
+    /// What they are called.
+    pub facts: &'static ElevatorTokens,
+    /// The tokens.
+    pub map: Sbitmap<E>,
+    /// One entry for each hctx (domain_wait).
+    pub waits: Vec<TokenWait<E>>,
+}
+
+solo_value!(TokenMap { facts; map, waits });
+
+/// An hctx's entry in the lines of one map. Only who dispatches for the hctx stands it there, under
+/// the lock that its scheduler has for that.
+#[derive(Debug)]
+pub struct TokenWait<E: Env> {
+    /// It stands in a wait queue: `!list_empty(&wait->entry)`, as read without the queue's lock.
+    pub in_line: E::Bit,
+    /// In which one (domain_ws).
+    pub line: E::Hint,
+    /// The next one to stand in (wait_index).
+    pub wait_index: E::Hint,
+}
+
+solo_value!(TokenWait { ; in_line, line, wait_index });
+
+/// The maps of the scheduler that these settings name; none of one without tokens. `hint` draws
+/// first allocation hints.
+pub(super) fn token_maps<E: Env>(
+    settings: &QueueSettings,
+    cpus: usize,
+    hctxs: usize,
+    hint: &mut dyn FnMut() -> u32,
+) -> Vec<TokenMap<E>> {
+    let maps = settings.scheduler.facts().map_or(&[][..], |f| f.tokens);
+    assert!(maps.len() <= TOKEN_MAPS_MAX, "a scheduler has fewer maps");
+    let of = |facts: &'static ElevatorTokens| {
+        let rule = settings.rules.shallow_depth;
+        let mut map = Sbitmap::new(facts.depth, cpus, rule, None, hctxs, &mut *hint);
+        map.follow(&settings.rules);
+        let wait = |_| TokenWait {
+            in_line: E::Bit::new(false),
+            line: E::Hint::new(0),
+            wait_index: E::Hint::new(0),
+        };
+        TokenMap {
+            facts,
+            map,
+            waits: (0..hctxs).map(wait).collect(),
+        }
+    };
+    maps.iter().map(of).collect()
+}

@@ -1,0 +1,93 @@
+//! Maps of a scheduler's tokens: each lock of them has a number and a name of its own, also where
+//! the scheduler comes later.
+
+#[path = "common/throttle.rs"]
+mod throttle;
+
+use std::collections::BTreeMap;
+
+use blkmq::elevator::{ElevatorTokens, Facts, SchedulerSettings};
+use blkmq::env::{Cpu, Solo};
+use blkmq::queue::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
+use blkmq::request::{CpuId, QueueId};
+use blkmq::rules::Rules;
+use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use throttle::{Throttle, facts, tokens};
+
+/// Two maps, of four words and of one.
+const MANY: &[ElevatorTokens] = &tokens(256, 2);
+const THROTTLE: Facts = facts(MANY);
+
+fn own() -> SchedulerSettings {
+    SchedulerSettings::Custom(Throttle::custom(&THROTTLE, false))
+}
+
+/// Two queues on one set, with two hctxs each.
+fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq<Solo> {
+    let config = QueueConfig {
+        settings: QueueSettings::plain(Rules::v6_12(), elevator.kind(), 8),
+        tags: TagSetConfig {
+            queue_depth: 8,
+            counts: HctxCounts {
+                default: 2,
+                read: 0,
+                poll: 0,
+            },
+            hctx_shared: false,
+            vectors: false,
+            waiters: 2,
+            wait_queues: 8,
+        },
+        topology: CpuTopology::flat(2),
+        elevator: elevator.clone(),
+        further: further.to_vec(),
+        bios: 1,
+    };
+    BlkMq::with_sets(&[vec![config; 2]], &mut || 0)
+}
+
+/// Locks of the tokens of all queues.
+fn token_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
+    let mut locks = Vec::new();
+    for queue in &mq.queues {
+        for (map, tokens) in (0..).zip(&queue.tokens) {
+            let words = 0..tokens.map.words.len() as u32;
+            let lines = 0..tokens.map.wait.len() as u32;
+            let swap = |word| LockId::new(queue.id, LockKind::TokenSwap, map * 1024 + word);
+            let wait = |line| LockId::new(queue.id, LockKind::TokenWait, map * 8 + line);
+            locks.extend(words.map(swap).chain(lines.map(wait)));
+        }
+    }
+    locks
+}
+
+#[test]
+fn each_lock_has_a_number_and_a_name_of_its_own() {
+    let mq = queues(&own(), &[]);
+    let locks = token_locks(&mq);
+    assert_eq!(locks.len(), 2 * (4 + 1 + 2 * 8));
+    let mut slots = BTreeMap::new();
+    let freeze = |queue| LockId::new(QueueId(queue), LockKind::Freeze, 0);
+    for id in locks.into_iter().chain([freeze(0), freeze(1)]) {
+        let slot = mq.lock_slot(id);
+        assert!(slot < mq.lock_count(), "{id:?} has number {slot}");
+        let other = slots.insert(slot, id);
+        assert_eq!(other, None, "{id:?} shares its number");
+        assert_eq!(mq.lock_name(slot), id.kind().name(), "{id:?}");
+        mq.acquire(id, &mut Cpu::new(CpuId(0)));
+        assert!(!mq.is_free(id), "{id:?} is the lock that was taken");
+    }
+}
+
+#[test]
+fn there_is_room_for_the_locks_of_a_further_scheduler() {
+    let none = SchedulerSettings::None;
+    let [alone, with] = [vec![], vec![own()]].map(|further| queues(&none, &further));
+    assert!(with.queues.iter().all(|queue| queue.tokens.is_empty()));
+    let more = with.lock_count() - alone.lock_count();
+    let own = 1 + 2 * (4 + 8);
+    // Maps have the same stride, and of scheduler tags there is one an hctx.
+    assert!(more >= 2 * own, "{more} locks more");
+    let last = LockId::new(QueueId(1), LockKind::TokenWait, 15);
+    assert!(with.lock_slot(last) < with.lock_count());
+}

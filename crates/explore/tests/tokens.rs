@@ -1,0 +1,86 @@
+//! A scheduler with tokens under the explorer: an hctx that finds none stands in line, is run when
+//! one comes back, and nothing is lost. Without 3 ms runs, so that a stall is for ever.
+//!
+//! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
+
+#[path = "common/clean.rs"]
+mod clean;
+mod counts;
+#[path = "../../blkmq/tests/common/throttle.rs"]
+mod throttle;
+
+use blkmq::elevator::{ElevatorTokens, Facts, SchedulerKind};
+use blkmq::request::Op;
+use blkmq::rules::Rules;
+use clean::clean;
+use counts::compare;
+use explore::{Config, Mutant, exhaustive};
+use throttle::{Throttle, facts, tokens};
+
+const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
+const THROTTLE: Facts = facts(ONE_EACH);
+
+/// `tasks` reads over so many hctxs, one of which may be in the device.
+fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
+    let name = format!("{}, {hctxs} hctxs, {tasks} reads", rules.name);
+    let own = Throttle::custom(&THROTTLE, false);
+    let mut config = Config::of_own(&name, rules, own, tasks);
+    config.tags = 2;
+    config.nr_requests = 4;
+    config.hctxs = hctxs;
+    config.states_max = 2_000_000;
+    config.cpus = hctxs;
+    for (cpu, task) in (0..hctxs).cycle().zip(&mut config.tasks) {
+        task.cpu = cpu;
+    }
+    config
+}
+
+#[test]
+fn configurations_with_tokens_lose_nothing() {
+    let mut table = String::new();
+    for rules in [Rules::v6_1(), Rules::v6_12()] {
+        for hctxs in [1, 2] {
+            table += &clean(&config(rules, hctxs, 2));
+        }
+        let mut mixed = config(rules, 1, 2);
+        mixed.name += ", one of them a write";
+        mixed.tasks[1].op = Op::Write;
+        table += &clean(&mixed);
+        let mut requeues = config(rules, 1, 1);
+        requeues.name += ", 2 requeues";
+        requeues.requeues = 2;
+        table += &clean(&requeues);
+        let mut changed = config(rules, 1, 1);
+        changed.name += ", to none and back";
+        changed.changes = vec![SchedulerKind::None, SchedulerKind::Custom(&THROTTLE)];
+        table += &clean(&changed);
+    }
+    compare("tokens.txt", &table);
+}
+
+#[test]
+fn what_waiting_for_a_token_must_not_forget_is_found() {
+    for mutant in [Mutant::NoTokenWake, Mutant::NoTokenRetry] {
+        let mut config = config(Rules::v6_12(), 1, 2);
+        config.mutant = Some(mutant);
+        let report = exhaustive(&config);
+        assert_eq!(report.verdict.word(), "stall", "{mutant:?}: {report}");
+        let steps: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
+        let waits = steps.iter().any(|step| step.contains("token.line"));
+        assert!(waits, "{mutant:?}: {steps:#?}");
+    }
+}
+
+#[test]
+fn a_token_that_is_not_given_back_is_found() {
+    let mut config = config(Rules::v6_12(), 1, 2);
+    config.own = Some(Throttle::custom(&THROTTLE, true));
+    let report = exhaustive(&config);
+    assert_eq!(report.verdict.word(), "stall", "{report}");
+    // With one request nobody waits: it is left over.
+    config.tasks.truncate(1);
+    let report = exhaustive(&config);
+    let text = report.verdict.to_string();
+    assert!(text.contains("tokens are taken"), "{report}");
+}
