@@ -26,6 +26,7 @@ pub use custom::{Custom, CustomScheduler};
 pub use facts::{ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, Probes};
 pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
 pub use locked::{InsertionAt, Locked, MergeAt};
+pub use merging::{MergeHooks, insert_merge, try_merge};
 pub use scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, TagMapSize,
     Wanted, completed_level,

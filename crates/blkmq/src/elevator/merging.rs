@@ -14,12 +14,14 @@ use crate::merge::{
 use crate::request::{Bio, BioId, Place, Request, RequestId, RequestPool};
 use crate::rules::{NoMerges, QueueLimits};
 
-/// Hooks of a scheduler for merging, as struct elevator_mq_ops names them.
-pub(super) trait MergeHooks {
+/// Hooks of a scheduler for merging, as struct elevator_mq_ops names them. For [`try_merge`] and
+/// [`insert_merge`], which a policy calls where it is offered a bio or a request.
+pub trait MergeHooks {
     /// last_merge and the hash.
     fn index(&mut self) -> &mut MergeIndex;
 
-    /// A bio that fits may become part of this request (allow_merge). Default: always.
+    /// A bio that fits may become part of this request (allow_merge). It may be asked twice about
+    /// one pair. Default: always.
     fn allow_merge(&mut self, _rq: &Request, _bio: &Bio) -> bool {
         true
     }
@@ -62,7 +64,7 @@ enum Found {
 
 /// blk_mq_sched_try_merge(): joins a bio to a queued request, and that to its neighbour if the gap
 /// is closed.
-pub(super) fn try_merge(
+pub fn try_merge(
     hooks: &mut impl MergeHooks,
     pool: &mut RequestPool,
     bio: BioId,
@@ -71,12 +73,13 @@ pub(super) fn try_merge(
     let limits = merging.limits;
     let candidate = match elv_merge(hooks, pool, bio, merging) {
         Found::Use(rq, side) => Some((rq, side)),
-        Found::Ask => hooks
-            .request_merge(pool, bio, limits)
-            .filter(|&(rq, _)| hooks.allow_merge(&pool[rq], pool.bio(bio))),
+        Found::Ask => hooks.request_merge(pool, bio, limits),
         Found::Stop => None,
     };
-    let Some((rq, side)) = candidate else {
+    // What last_merge or the hash knows has been asked about before: so does the kernel.
+    let allowed = candidate
+        .filter(|&(rq, side)| side == Side::Discard || hooks.allow_merge(&pool[rq], pool.bio(bio)));
+    let Some((rq, side)) = allowed else {
         return BioMerge::No;
     };
     if !attach(pool, rq, bio, side, limits) {
@@ -195,7 +198,7 @@ fn merge_neighbours(
 /// elv_attempt_insert_merge(): appends a request that is being inserted to a queued one that ends
 /// where it starts, that one perhaps to another one, and so on. Answers the emptied requests, last
 /// one first.
-pub(super) fn insert_merge(
+pub fn insert_merge(
     hooks: &mut impl MergeHooks,
     pool: &mut RequestPool,
     rq: RequestId,
