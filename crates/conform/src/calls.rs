@@ -59,9 +59,18 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         );
     }
     events.sort_by_key(|(_, event)| event.place.number());
+    compare(&capture, setups, events, judge)
+}
+
+/// The same of events in their order, each with the number of its device.
+pub(super) fn compare(
+    capture: &str,
+    setups: &[Setup],
+    events: Vec<(QueueId, Event)>,
+    judge: &mut Judge,
+) -> Result<(), Error> {
     let stream = Stream::new(events);
-    let mut calls = Calls::new(&stream, setups);
-    calls.run(&capture, judge)
+    Calls::new(&stream, setups).run(capture, judge)
 }
 
 /// What a call read outside the lock.

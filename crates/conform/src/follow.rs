@@ -9,6 +9,7 @@ mod arrive;
 mod device;
 mod impose;
 mod issue;
+mod timers;
 mod unseen;
 
 pub(super) use issue::Found;
@@ -93,8 +94,8 @@ impl<'a> Follow<'a> {
     pub(super) fn first(&self) -> State {
         let size = Size {
             // Tasks, completions of each CPU, one for what is imposed, runs of tasks that wait, one
-            // for runs that show nowhere, decisions that show later.
-            actors: self.ahead().end,
+            // for runs that show nowhere, decisions that show later, one for timers.
+            actors: self.timers() + 1,
             bios: bios_at_once(&self.stream.events),
         };
         let world = World::new(self.setups, self.calls, size);
@@ -142,6 +143,11 @@ impl<'a> Follow<'a> {
     fn ahead(&self) -> core::ops::Range<usize> {
         let first = self.worker() + 1;
         first..first + 2 * self.stream.cpus
+    }
+
+    /// Who runs functions of timers.
+    fn timers(&self) -> usize {
+        self.ahead().end
     }
 
     /// Who hands over requests for a task: itself, or its runner while that has something to do.
@@ -369,6 +375,7 @@ impl<'a> Follow<'a> {
         {
             state.now = state.now.max(at);
         }
+        self.expire_timers(state, index);
         state.late.remove(&event.cpu);
         self.end_offered(state);
         let irq = self.irq(event.cpu);

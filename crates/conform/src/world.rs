@@ -6,6 +6,7 @@
 //! `follow.rs`. No lock is held while an actor stands still. Read next: `world/walk.rs`.
 
 mod build;
+mod timers;
 mod walk;
 
 use std::collections::VecDeque;
@@ -20,6 +21,7 @@ use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
 pub(super) use build::Size;
+use timers::Timers;
 use walk::Walk;
 pub(super) use walk::{Goal, Labels};
 
@@ -83,6 +85,8 @@ pub(super) struct Outside {
     pub(super) budgets: Vec<u32>,
     /// Most of them; none: the driver has no budgets.
     pub(super) budgets_max: Vec<Option<u32>>,
+    /// Timers of schedulers.
+    pub(super) timers: Timers,
     /// Requests that the capture showed with the device while a path has them still to offer.
     pub(super) ahead: Vec<(QueueId, RequestId)>,
 }
@@ -192,6 +196,7 @@ impl World {
             waits: self.calls || decides || matches!(actor.hint, Hint::Asks(_)),
             lever: None,
             now: actor.cpu.now(),
+            cpu: actor.cpu.id.0,
             decided: false,
         };
         let at = blkmq::drive::Context {

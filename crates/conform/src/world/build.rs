@@ -6,7 +6,7 @@ use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::HctxId;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
-use super::{Actor, Labels, Outside, World};
+use super::{Actor, Labels, Outside, Timers, World};
 use crate::setup::Setup;
 
 /// What is as large as the events need it.
@@ -35,6 +35,7 @@ impl World {
                 requeue_work: vec![false; setups.len()],
                 budgets: vec![0; setups.len()],
                 budgets_max: setups.iter().map(|setup| setup.budget).collect(),
+                timers: Timers::default(),
                 ahead: Vec::new(),
             },
             mq,

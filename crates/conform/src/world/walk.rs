@@ -85,6 +85,8 @@ pub(in crate::world) struct Walk<'a> {
     pub(in crate::world) waits: bool,
     pub(in crate::world) lever: Option<Lever>,
     pub(in crate::world) now: SimTime,
+    /// Whose labels run.
+    pub(in crate::world) cpu: u16,
     /// The scheduler has just decided.
     pub(in crate::world) decided: bool,
 }
@@ -298,6 +300,15 @@ impl Machine for Walk<'_> {
 
     /// Whoever waits goes on when an event of his says so.
     fn wake(&mut self, _waiter: WaiterId) {}
+
+    fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
+        let timers = &mut self.outside.timers;
+        timers.arm(self.mq, (queue, timer), after, self.cpu);
+    }
+
+    fn cancel(&mut self, queue: QueueId, timer: u8) {
+        self.outside.timers.cancel(queue, timer);
+    }
 }
 
 /// When a delay from `now` is over: one tick, and one more because a timer must not be early by any

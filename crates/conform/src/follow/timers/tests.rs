@@ -1,0 +1,277 @@
+//! A capture of a scheduler that holds requests back until a timer expires, told by hand.
+
+use std::hash::{Hash, Hasher};
+
+use blkmq::elevator::{
+    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, InsertAt,
+    Insertion, LEVELS, Now, Scheduler, SchedulerSettings, TimerAsk, TimerContext,
+};
+use blkmq::list::QueueList;
+use blkmq::merge::Merging;
+use blkmq::request::{Op, OpFlags, Place as At, QueueId, RequestId, RequestPool, Sector, Sectors};
+use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use blkmq::time::{Duration, Jiffies, SimTime};
+
+use crate::event::{Event, Events, Kind};
+use crate::setup::{Driver, Hctx, Setup};
+use crate::verdict::Judge;
+use crate::{Mode, Place, Verdict, calls, records};
+
+const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("delayer->lock")];
+const fn facts(name: &'static str, timers: &'static [ElevatorTimer]) -> Facts {
+    Facts {
+        timers,
+        ..Facts::plain(name, LOCKS)
+    }
+}
+const HARD: Facts = facts(
+    "hard",
+    &[ElevatorTimer {
+        name: "delayer->hrtimer",
+        context: TimerContext::Hardirq,
+    }],
+);
+const SOFT: Facts = facts(
+    "soft",
+    &[ElevatorTimer {
+        name: "delayer->timer",
+        context: TimerContext::Softirq,
+    }],
+);
+/// From the insertion of a request to its turn.
+const DELAY: Duration = Duration::from_millis(1);
+
+/// Each read is held back anew; a write cancels the timer.
+#[derive(Clone, Debug)]
+struct Delayer {
+    facts: &'static Facts,
+    queued: QueueList,
+    open: bool,
+    ask: Option<TimerAsk>,
+}
+
+impl Scheduler for Delayer {
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        _at: InsertAt,
+        _now: Jiffies,
+        _merging: Merging<'_>,
+    ) -> Insertion {
+        pool[rq].place = At::Elevator;
+        self.queued.push_back(pool, rq);
+        self.open = false;
+        self.ask = Some(match pool[rq].op {
+            Op::Read => TimerAsk::Arm {
+                timer: 0,
+                after: DELAY,
+            },
+            _ => TimerAsk::Cancel { timer: 0 },
+        });
+        Insertion::Inserted
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        _now: DispatchTime,
+        _completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        let rq = self.queued.first().filter(|_| self.open)?;
+        self.impose(pool, rq);
+        Some(rq)
+    }
+
+    fn has_work(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.queued.remove(pool, rq);
+        pool[rq].place = At::Path;
+    }
+
+    fn timer(&mut self, _pool: &mut RequestPool, _timer: u8, _now: Now) -> After {
+        self.open = true;
+        After::RunQueues
+    }
+
+    fn take_timer(&mut self) -> Option<TimerAsk> {
+        self.ask.take()
+    }
+}
+
+impl CustomScheduler for Delayer {
+    fn facts(&self) -> &'static Facts {
+        self.facts
+    }
+
+    fn copy(&self) -> Box<dyn CustomScheduler> {
+        Box::new(self.clone())
+    }
+
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        (self.queued, self.open, self.ask).hash(&mut state);
+    }
+}
+
+/// A device behind it: one hctx, a thousand ticks a second.
+fn setup(facts: &'static Facts) -> Setup {
+    let delayer = Delayer {
+        facts,
+        queued: QueueList::new(),
+        open: false,
+        ask: None,
+    };
+    Setup {
+        device: "delayed".to_owned(),
+        hz: 1000,
+        rules: Rules::v6_12(),
+        scheduler: SchedulerSettings::Custom(Custom::new(delayer)),
+        limits: QueueLimits::PLAIN,
+        nomerges: NoMerges::Never,
+        nr_requests: 8,
+        hctxs: vec![Hctx {
+            tags: 4,
+            cpus: vec![0],
+        }],
+        hctx_shared: false,
+        queue_shared: false,
+        cpus: 1,
+        driver: Driver {
+            queue_rqs: false,
+            in_order: false,
+            commit_rqs: false,
+        },
+        budget: None,
+    }
+}
+
+const TASK: u32 = 100;
+const KWORKER: u32 = 50;
+
+/// Events of one capture.
+#[derive(Default)]
+struct Capture(Vec<Event>);
+
+impl Capture {
+    fn add(&mut self, us: u64, pid: u32, kind: Kind, op: Op, sector: u64) {
+        self.0.push(Event {
+            place: Place::Line(self.0.len() as u64 + 1),
+            time: SimTime(us * 1000),
+            cpu: 0,
+            pid,
+            kind,
+            op,
+            flags: OpFlags::default(),
+            sector: Sector(sector),
+            sectors: Sectors(8),
+            ioprio: None,
+        });
+    }
+
+    /// A bio of this address comes and goes into the scheduler.
+    fn inserted(&mut self, us: u64, op: Op, rq: u64) {
+        let at = Jiffies(us / 1000);
+        for kind in [
+            Kind::Queue,
+            Kind::Get,
+            Kind::Arrive { rq, at },
+            Kind::Insert,
+        ] {
+            self.add(us, TASK, kind, op, rq);
+        }
+    }
+
+    /// A dispatch call of kblockd, with its answer.
+    fn asked(&mut self, us: u64, rq: Option<u64>) {
+        let at = Jiffies(us / 1000);
+        let hctx = Some(0);
+        self.add(us, KWORKER, Kind::Ask { at, hctx }, Op::Read, 0);
+        let answer = Kind::Answer { rq, at };
+        self.add(us + 2, KWORKER, answer, Op::Read, rq.unwrap_or(0));
+    }
+
+    /// A request goes to the device and comes back.
+    fn issued(&mut self, us: u64, op: Op, rq: u64) {
+        self.add(us, KWORKER, Kind::Issue, op, rq);
+        let complete = Kind::Complete { failed: false };
+        self.add(us + 50, 0, complete, op, rq);
+    }
+
+    fn judged(&self, facts: &'static Facts, mode: Mode) -> Verdict {
+        let setups = [setup(facts)];
+        let mut judge = Judge::new("by hand", &setups[0], mode);
+        let judged = match mode {
+            Mode::Calls => {
+                let events = self.0.iter().cloned();
+                let events = events.map(|event| (QueueId(0), event)).collect();
+                calls::compare("by hand", &setups, events, &mut judge)
+            }
+            Mode::Records => {
+                let probe = |event: &Event| {
+                    matches!(
+                        event.kind,
+                        Kind::Arrive { .. } | Kind::Ask { .. } | Kind::Answer { .. }
+                    )
+                };
+                let list = self.0.iter().filter(|event| !probe(event)).cloned();
+                let events = Events {
+                    list: list.collect(),
+                    ..Events::default()
+                };
+                records::judge("by hand", &setups, &[events], &mut judge)
+            }
+        };
+        judged.unwrap();
+        judge.verdict()
+    }
+}
+
+/// A read that is inserted at 1 ms, asked for in vain, and goes at `us`.
+fn read_that_goes_at(us: u64) -> Capture {
+    let mut capture = Capture::default();
+    capture.inserted(1_000, Op::Read, 8);
+    capture.asked(1_010, None);
+    capture.asked(us, Some(8));
+    capture.issued(us + 4, Op::Read, 8);
+    capture
+}
+
+#[test]
+fn a_timer_expires_when_the_records_have_come_to_its_time() {
+    for mode in [Mode::Calls, Mode::Records] {
+        for facts in [&HARD, &SOFT] {
+            let verdict = read_that_goes_at(2_001).judged(facts, mode);
+            assert!(verdict.total > 0 && verdict.conforms(), "{verdict}");
+            assert!(verdict.notes.is_empty(), "{verdict}");
+        }
+        // No timer lets it go so early.
+        let verdict = read_that_goes_at(1_990).judged(&HARD, mode);
+        assert_eq!(verdict.predicted, verdict.total - 1, "{verdict}");
+    }
+}
+
+#[test]
+fn a_later_request_arms_it_anew_and_a_write_cancels_it() {
+    let mut later = Capture::default();
+    later.inserted(1_000, Op::Read, 8);
+    later.inserted(1_500, Op::Read, 16);
+    later.asked(2_100, None);
+    later.asked(2_510, Some(8));
+    later.issued(2_514, Op::Read, 8);
+    let verdict = later.judged(&HARD, Mode::Calls);
+    assert!(verdict.total == 2 && verdict.conforms(), "{verdict}");
+
+    let mut cancelled = Capture::default();
+    cancelled.inserted(1_000, Op::Read, 8);
+    cancelled.inserted(1_500, Op::Write, 16);
+    cancelled.asked(2_600, None);
+    let verdict = cancelled.judged(&HARD, Mode::Calls);
+    assert!(verdict.total == 1 && verdict.conforms(), "{verdict}");
+    cancelled.asked(2_700, Some(8));
+    cancelled.issued(2_704, Op::Read, 8);
+    let verdict = cancelled.judged(&HARD, Mode::Calls);
+    assert_eq!((verdict.total, verdict.predicted), (2, 1), "{verdict}");
+}
