@@ -4,7 +4,7 @@
 (* is apart here, and what it leaves out - several requests an insertion   *)
 (* and a pass, looks for merges, runs left to kblockd, requests without    *)
 (* end - is in. The simulator's runs are behaviours of this module.        *)
-(* README.md says which label is which step.                               *)
+(* labels.txt says which label is which step.                              *)
 (*                                                                         *)
 (* Not here: completions that run the queue, has_work that sees buckets.   *)
 (***************************************************************************)

@@ -2,7 +2,7 @@
 (***************************************************************************)
 (* Restart with one step a label: what Restart.tla joins into one step is  *)
 (* apart here, as CPUs that work at the same time have it. The simulator's *)
-(* runs are behaviours of this module. README.md says which label is which *)
+(* runs are behaviours of this module. labels.txt says which label is which*)
 (* step.                                                                   *)
 (*                                                                         *)
 (* Not here: a device limit, one waiter woken at a time, several hctxs a   *)

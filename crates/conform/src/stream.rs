@@ -35,7 +35,8 @@ pub(super) struct Stream {
     pub(super) would_block: Vec<bool>,
     /// Of a Q: there was no tag, and its task waited; the G that ended that.
     pub(super) waited: Vec<Option<usize>>,
-    /// Of a D: its task waits for a tag, and ran the queue meanwhile.
+    /// Of what a task shows between a Q and its G: it waits for a tag, and runs the queue or lets
+    /// go of its plug meanwhile.
     pub(super) while_waiting: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,

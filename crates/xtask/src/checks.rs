@@ -144,6 +144,7 @@ pub(crate) fn machine_mutants() -> Result {
         "dispatch",
         "shared",
         "soak",
+        "switch",
         "tokens",
     ];
     let mut run = Run::cargo(&[

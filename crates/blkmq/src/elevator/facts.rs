@@ -6,6 +6,7 @@
 
 use super::hook::{ElevatorTimer, Hooks};
 use super::token::ElevatorTokens;
+use crate::path::Label;
 use crate::queue::IrqClass;
 
 /// Facts of one scheduler.
@@ -31,6 +32,11 @@ pub struct Facts {
     pub timers: &'static [ElevatorTimer],
     /// Tokens that requests need to be dispatched; a map's number is its place here.
     pub tokens: &'static [ElevatorTokens],
+    /// Labels of its own dispatch call, under its lock, that come before [`Pass::Pick`] of the
+    /// caller: a trace check stops there, too.
+    ///
+    /// [`Pass::Pick`]: crate::path::label::Pass::Pick
+    pub picks: &'static [Label],
     /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
     pub lines: u8,
     /// What probes on its functions are called.
@@ -51,6 +57,7 @@ impl Facts {
             hooks: Hooks::NONE,
             timers: &[],
             tokens: &[],
+            picks: &[],
             lines: 0,
             probes: Probes {
                 insert: "ins",

@@ -43,6 +43,7 @@ pub const FACTS: Facts = Facts {
     hooks: Hooks::NONE,
     timers: &[],
     tokens: &[],
+    picks: &[dispatch::At::Drain.label()],
     lines: 0,
     probes: Probes {
         insert: "ins",

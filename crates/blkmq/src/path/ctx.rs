@@ -117,9 +117,9 @@ impl CtxPath {
             At::Withheld => self.withheld(q, queue, cpu),
             At::List => match list.step(mq, queue, hctx_id, cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
-                ListStep::End { all: moved, .. } => {
+                ListStep::End { whole, .. } => {
                     *list = ListPath::idle();
-                    if self.all || !moved {
+                    if self.all || !whole {
                         return PullStep::End { again: false };
                     }
                     self.wait(At::PeekDispatch)

@@ -94,7 +94,7 @@ pub(super) struct ListPath {
     line: Option<u32>,
     ahead: bool,
     queued: u32,
-    /// One was issued, or ended by the driver.
+    /// One was issued, or ended by the driver; only noted where the rules ask for it.
     moved: bool,
     failed: bool,
     refused: bool,
@@ -108,9 +108,9 @@ pub(super) enum ListStep {
     Wait(Next),
     /// Over.
     End {
-        /// Nothing was left.
-        all: bool,
-        /// Something was issued.
+        /// All were handed over: what blk_mq_dispatch_rq_list() returns.
+        whole: bool,
+        /// Something was issued; only noted where the rules ask for it.
         moved: bool,
     },
 }
@@ -140,7 +140,8 @@ impl ListPath {
         }
     }
 
-    /// What is still to be offered; something was issued; it stopped for lack of a tag.
+    /// What is still to be offered; something was issued, as far as that is noted; it stopped for
+    /// lack of a tag.
     pub(super) fn state(&self) -> (QueueList, bool, bool) {
         (self.list, self.moved, self.stop == Stop::NoTag)
     }
@@ -443,7 +444,7 @@ impl ListPath {
 
     fn end(&self) -> ListStep {
         ListStep::End {
-            all: self.stop == Stop::No,
+            whole: self.stop == Stop::No,
             moved: self.moved,
         }
     }

@@ -58,7 +58,7 @@ pub(super) struct PassPath {
     of: HctxId,
     /// The hctx that a delayed run is asked for next.
     later: HctxId,
-    /// Something was issued in this pass.
+    /// A list of this pass was handed over whole (`dispatched` of __blk_mq_do_dispatch_sched()).
     dispatched: bool,
     began: Began,
 }
@@ -139,8 +139,8 @@ impl PassPath {
         match self.at {
             At::List => match list.step(mq, queue, self.of, cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
-                ListStep::End { all, .. } => {
-                    self.dispatched |= all;
+                ListStep::End { whole, .. } => {
+                    self.dispatched |= whole;
                     self.dispatch_hctx_list(list, q, hctx, cpu)
                 }
             },

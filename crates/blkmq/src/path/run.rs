@@ -317,9 +317,9 @@ impl RunPath {
     }
 
     fn leftovers<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let (all, moved) = match self.list.step(mq, self.queue, self.hctx, cpu) {
+        let (whole, moved) = match self.list.step(mq, self.queue, self.hctx, cpu) {
             ListStep::Wait(next) => return next,
-            ListStep::End { all, moved } => (all, moved),
+            ListStep::End { whole, moved } => (whole, moved),
         };
         self.list = ListPath::idle();
         let q = mq.queue(self.queue);
@@ -327,7 +327,7 @@ impl RunPath {
             AskAfter::Never => false,
             AskAfter::NoneIssued => !moved,
             AskAfter::SomeIssued => moved,
-            AskAfter::NoneLeft => all,
+            AskAfter::NoneLeft => whole,
         };
         match asks {
             false => Next::Done,

@@ -270,10 +270,6 @@ impl Put {
                 }
             }
         }
-        debug_assert!(
-            self.woken <= self.left,
-            "more were woken than tags are free"
-        );
         state.queue.release(cpu);
         Some(core::mem::take(&mut self.woken))
     }

@@ -83,6 +83,25 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
     assert!(judged >= 8, "{judged} runs with a scheduler");
 }
 
+/// Tasks wait for tags most of the time: which of them finds one first is not what the trace shows.
+#[test]
+fn runs_with_few_tags_are_predicted() {
+    for args in [
+        "--runtime 20ms",
+        "--runtime 10ms --set queue.nr_requests=4 --seed 7",
+    ] {
+        let place = Place::new();
+        let run = format!("run write-starvation --ramp-time 0 {args} --blktrace trace");
+        let run: Vec<&str> = run.split(' ').collect();
+        assert_eq!(place.blksim(&run).code, Some(0));
+        let verdict = place.blksim(&["conform", "trace", "--json"]);
+        assert_eq!(verdict.code, Some(0), "{args}: {verdict:?}");
+        let verdict = json(&verdict);
+        assert_eq!(verdict["mode"], "calls");
+        assert!(verdict["total"].as_u64() > Some(300), "{args}: {verdict:#}");
+    }
+}
+
 /// Completions that other CPUs end are in the trace behind their D, so every I/O has a whole life.
 #[test]
 fn a_replay_of_a_contended_run_drops_nothing() {

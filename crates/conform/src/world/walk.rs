@@ -4,7 +4,9 @@ use core::ops::ControlFlow::{self, Break, Continue};
 use std::collections::VecDeque;
 
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, attempt, carry_out};
+use blkmq::elevator::SchedulerKind;
 use blkmq::env::{Answer, Bit, Cpu, Solo, TracePoint};
+use blkmq::path::label::{Complete, Pass, Run};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, HctxId, QueueId, Status};
@@ -13,7 +15,7 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::{Hint, Outside, Stop};
 
-/// How far an actor goes.
+/// What is special about a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::world) enum Mark {
     None,
@@ -46,15 +48,24 @@ pub(crate) struct Labels(Vec<Mark>);
 
 impl Labels {
     pub(crate) fn new() -> Labels {
-        let mark = |label: Label| match label.name() {
-            "pass.pick" | "dd-dispatch.drain" => Mark::Pick,
-            "pass.has-work" | "run.has-elevator" => Mark::HasWork,
-            "run.has-dispatch" | "run.peek-dispatch" | "pass.peek-dispatch" => Mark::HasLeftovers,
-            "pass.budget" => Mark::PickBudget,
-            "complete.finish" => Mark::Finish,
-            _ => Mark::None,
-        };
-        Labels(Label::all().map(mark).collect())
+        let mut marks = vec![Mark::None; Label::COUNT];
+        let mut mark = |label: Label, is| marks[usize::from(label.0)] = is;
+        mark(Pass::Pick.label(), Mark::Pick);
+        for facts in SchedulerKind::ALL.iter().filter_map(|kind| kind.facts()) {
+            for &label in facts.picks {
+                mark(label, Mark::Pick);
+            }
+        }
+        for label in [Pass::HasWork.label(), Run::HasElevator.label()] {
+            mark(label, Mark::HasWork);
+        }
+        let looks = [Run::HasDispatch.label(), Run::PeekDispatch.label()];
+        for label in looks.into_iter().chain([Pass::PeekDispatch.label()]) {
+            mark(label, Mark::HasLeftovers);
+        }
+        mark(Pass::Budget.label(), Mark::PickBudget);
+        mark(Complete::Finish.label(), Mark::Finish);
+        Labels(marks)
     }
 
     fn of(&self, frame: Option<&Frame>) -> Mark {

@@ -221,7 +221,7 @@ impl Binding {
             }
             (Frame::Submit(_), true) => Wants::MergeIfFree,
             (Frame::Plug(_) | Frame::Insert(_), true) => Wants::InsertIfFree,
-            (Frame::Plug(_) | Frame::Insert(_), false) if is.label().parts().0 == "dd-insert" => {
+            (Frame::Plug(_) | Frame::Insert(_), false) if is.label().is_of_scheduler() => {
                 Wants::Insert
             }
             (Frame::Plug(_) | Frame::Insert(_), false) => {

@@ -41,7 +41,7 @@ impl Numbers {
     /// that of a disk before.
     pub(super) fn new(plan: &Plan) -> Numbers {
         let count = u8::try_from(plan.queues().count());
-        count.expect("at most 256 queues");
+        count.expect("at most 255 queues");
         let mut numbers = Numbers {
             disks: Vec::new(),
             queues: Vec::new(),

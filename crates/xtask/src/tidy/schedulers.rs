@@ -27,15 +27,13 @@ pub(super) fn names_are_in_folders(tree: &Tree, found: &mut Vec<Finding>) {
         file.path.starts_with("crates/") && file.crate_name() != "xtask" && !is_allowed(file)
     });
     for file in sources {
-        for (kind, module) in &listed {
+        for Listed { module, words } in &listed {
             let own = format!("{FOLDERS}{module}");
             if file.path == format!("{own}.rs") || file.path.starts_with(&format!("{own}/")) {
                 continue;
             }
-            let name = module.replace('_', "-");
             for (index, line) in file.spoken.lines().enumerate() {
-                let mut words = [kind, module, &name].into_iter();
-                if let Some(word) = words.find(|word| names(line, word)) {
+                if let Some(word) = words.iter().find(|word| names(line, word)) {
                     found.push(Finding {
                         path: file.path.clone(),
                         line: index + 1,
@@ -55,20 +53,47 @@ fn is_allowed(file: &File) -> bool {
         .any(|(path, _)| file.path == *path || path.ends_with('/') && file.path.starts_with(path))
 }
 
-/// Type and module of each scheduler: lines `MqDeadline => mq_deadline` of the list.
-fn listed(file: &File) -> Vec<(String, String)> {
+/// A scheduler of the list.
+struct Listed {
+    module: String,
+    /// Its type, module and kernel name, and the same of its groups of labels.
+    words: Vec<String>,
+}
+
+/// Each scheduler: lines `MqDeadline => mq_deadline [` of the list, and `DdInsert = insert::At,` of
+/// groups.
+fn listed(file: &File) -> Vec<Listed> {
     let list = file.code.split("\nschedulers! {").nth(1).unwrap_or("");
     let list = list.split("\n}").next().unwrap_or("");
-    let rows = list.lines().filter_map(|line| line.split_once("=>"));
-    rows.map(|(kind, module)| {
-        let module: String = module
-            .trim()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect();
-        (kind.trim().to_owned(), module)
-    })
-    .collect()
+    let mut all: Vec<Listed> = Vec::new();
+    for line in list.lines() {
+        if let Some((kind, module)) = line.split_once("=>") {
+            let word = |c: &char| c.is_alphanumeric() || *c == '_';
+            let module: String = module.trim().chars().take_while(word).collect();
+            let words = vec![
+                kind.trim().to_owned(),
+                module.clone(),
+                module.replace('_', "-"),
+            ];
+            all.push(Listed { module, words });
+        } else if let (Some((group, _)), Some(last)) = (line.split_once('='), all.last_mut()) {
+            let group = group.trim();
+            last.words.extend([group.to_owned(), kebab(group)]);
+        }
+    }
+    all
+}
+
+/// `DdInsert` as labels have it: `dd-insert`.
+fn kebab(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.extend(c.to_lowercase());
+    }
+    text
 }
 
 /// True if `word` stands in `line` by itself: `mq-deadline-scaling` is another name.

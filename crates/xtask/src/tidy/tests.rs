@@ -357,11 +357,14 @@ fn imports_are_written_out() {
 #[test]
 fn a_scheduler_is_named_in_its_folder_alone() {
     let list = "//! List.\nmacro_rules! schedulers { () => {} }\n\nschedulers! {\n    /// One.\n    \
-                FairOne => fair_one [\n        Fair = insert::At,\n    ],\n    Noop => noop,\n}\n";
+                FairOne => fair_one [\n        FairInsert = insert::At,\n    ],\n    Noop => noop,\n}\n";
     let text = "use blkmq::elevator::fair_one::FairOne; // BAD
 // A comment may say FairOne.
 const NAME: &str = \"fair-one\"; // BAD
 const SCENARIO: &str = \"fair-one-scaling\";
+const LABEL: &str = \"fair-insert.drain\"; // BAD
+const OTHER: &str = \"fair-inserted\";
+use blkmq::path::label::FairInsert; // BAD
 fn f(kind: SchedulerKind) -> bool { kind == SchedulerKind::Noop } // BAD
 fn noops() {}
 #[cfg(test)]
@@ -380,5 +383,5 @@ mod tests {
     assert_eq!(found(rule, &files("crates/xtask/src/a.rs")), [""; 0]);
     // Its folder may name it, and no other one.
     let own = found(rule, &files("crates/blkmq/src/elevator/fair_one/a.rs"));
-    assert_eq!(own, ["crates/blkmq/src/elevator/fair_one/a.rs:5"]);
+    assert_eq!(own, ["crates/blkmq/src/elevator/fair_one/a.rs:8"]);
 }
