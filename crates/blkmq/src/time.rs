@@ -33,6 +33,14 @@ impl SimTime {
     pub fn jiffies(self, hz: u32) -> Jiffies {
         Jiffies(self.0 / (1_000_000_000 / u64::from(hz)))
     }
+
+    /// The tick at which a timer of the wheel that is set now for so much later runs: the first
+    /// one at least `delay` in ticks, of at least its milliseconds, from the one at hand. Ticks lie
+    /// at whole multiples of their length. Panics if `hz` is zero.
+    pub fn tick_after(self, delay: Duration, hz: u32) -> SimTime {
+        let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), hz);
+        SimTime((self.jiffies(hz).0 + ticks.0) * (1_000_000_000 / u64::from(hz)))
+    }
 }
 
 impl Duration {

@@ -8,7 +8,7 @@ use blkmq::elevator::TimerContext;
 use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::request::QueueId;
-use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::time::{Duration, SimTime};
 
 /// A timer that is armed.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,8 @@ impl Timers {
         let facts = facts.expect("a scheduler has armed it");
         let due = match facts.timers[usize::from(timer)].context {
             TimerContext::Hardirq => self.now + after,
-            TimerContext::Softirq => tick_after(self.now, after, settings.hz),
+            // Where ticks lie a capture does not tell.
+            TimerContext::Softirq => self.now.tick_after(after, settings.hz),
         };
         // What is armed for now expires behind this label, whatever comes next.
         let due = due.max(self.now + Duration(1));
@@ -70,12 +71,4 @@ impl Timers {
         self.cancel(queue, timer);
         first
     }
-}
-
-/// The tick at which a timer runs that is armed at `now` for so much later, if ticks lie at whole
-/// multiples of their length: a capture does not tell where they lie.
-fn tick_after(now: SimTime, after: Duration, hz: u32) -> SimTime {
-    let ticks = Jiffies::from_millis(after.0.div_ceil(1_000_000), hz);
-    let length = 1_000_000_000 / u64::from(hz);
-    SimTime((now.jiffies(hz).0 + ticks.0) * length)
 }

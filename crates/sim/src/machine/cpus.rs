@@ -10,7 +10,7 @@ use blkmq::drive::Follower;
 use blkmq::env::Solo;
 use blkmq::path::Frame;
 use blkmq::request::{CpuId, QueueId};
-use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::time::{Duration, SimTime};
 
 use super::arbiter::{Arbiter, OWNERS};
 use super::cpu::{CpuState, Ended, Irq, IrqStage, Mode, Wait};
@@ -122,9 +122,7 @@ impl Cpus {
 
     /// Timers end on a tick: the first one at least `delay` in ticks from the current one.
     pub(super) fn tick_after(&self, at: SimTime, delay: Duration) -> SimTime {
-        let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), self.hz);
-        let tick = 1_000_000_000 / u64::from(self.hz);
-        SimTime((at.jiffies(self.hz).0 + ticks.0) * tick)
+        at.tick_after(delay, self.hz)
     }
 
     /// The kernel makes a step, in the mode of the running level.
