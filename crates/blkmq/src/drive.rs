@@ -337,8 +337,11 @@ fn labels<D: Driver>(
         let label = path.label();
         let next = path.step(mq, cpu);
         driver.after(label, cpu);
-        if cfg!(debug_assertions) && next != Next::Done && driver.looks() {
-            path.check(mq, cpu);
+        if cfg!(debug_assertions) && driver.looks() {
+            match next {
+                Next::Done => path.check_over(),
+                _ => path.check(mq, cpu),
+            }
         }
         if !cpu.is_quiet() || !driver.goes_on(cpu) {
             return next;

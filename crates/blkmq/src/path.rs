@@ -318,6 +318,17 @@ impl Frame {
     }
 }
 
+/// Outcome of one step of what pulls requests for a run: of `pass.rs` or `ctx.rs`.
+enum PullStep {
+    /// Do this, then step again.
+    Wait(Next),
+    /// Over; `again`: the dispatch list filled meanwhile.
+    End {
+        /// Serve the dispatch list first, then come back.
+        again: bool,
+    },
+}
+
 /// What all paths have in common.
 pub(crate) trait Path {
     /// The label that the next step executes.
@@ -327,6 +338,9 @@ pub(crate) trait Path {
     /// Panics unless, between two labels, what it holds belongs to the one that comes next, and
     /// requests are where it has them. Debug builds look behind each label.
     fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu);
+    /// Panics unless it holds nothing now that it is over: no request and no list of them, no
+    /// search, no tag on its way back, no place in a line. Debug builds look behind its last label.
+    fn check_over(&self);
 }
 
 /// Implements [`Path`] for a path with methods of these names.
@@ -343,6 +357,9 @@ macro_rules! path {
             }
             fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
                 self.check(mq, cpu);
+            }
+            fn check_over(&self) {
+                self.check_over();
             }
         })+
     };
@@ -374,6 +391,18 @@ pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {
 #[inline]
 pub(crate) fn lock(queue: QueueId, kind: LockKind, index: u32) -> Next {
     Next::Lock(LockId::new(queue, kind, index))
+}
+
+/// A run as a call of another path.
+fn call_run(cpu: &mut Cpu, queue: QueueId, hctx: HctxId, in_background: bool) -> Next {
+    Next::call(
+        cpu,
+        Call::Run {
+            queue,
+            hctx,
+            in_background,
+        },
+    )
 }
 
 /// blk_mq_free_request() of a request whose bios live on elsewhere, or that never had one.

@@ -160,6 +160,10 @@ impl ClonePath {
         }
     }
 
+    pub(super) fn check_over(&self) {
+        assert!(matches!(self.search, Search::No), "it searches for a tag");
+    }
+
     fn to(&mut self, at: At) -> Next {
         self.at = at;
         Next::Step

@@ -8,9 +8,8 @@ mod restart;
 
 use super::flush::{self, Sequence};
 use super::freeze::wake_all;
-use super::run::call_run;
 use super::tag::{self, TagMap};
-use super::{Next, TagStage, TagsInHand, Traced, jiffies, labels, lock, probe, trace_rq};
+use super::{Next, TagStage, TagsInHand, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
 use crate::elevator::{Hook, Hooks};
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};

@@ -5,9 +5,7 @@
 
 use super::list::{ListPath, ListStep};
 use super::pass::BUDGET_DELAY;
-use super::run::PullStep;
-use super::set_places;
-use super::{Next, labels, lock};
+use super::{Next, PullStep, labels, lock, set_places};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};

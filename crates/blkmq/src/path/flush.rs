@@ -94,6 +94,10 @@ impl FlushPath {
         }
     }
 
+    pub(super) fn check_over(&self) {
+        assert!(!self.sequence.issues(), "something is to be issued");
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

@@ -70,6 +70,16 @@ impl FreezePath {
         );
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(
+            self.what == Freeze::WakeAll,
+            self.at == At::Wake,
+            "{:?}",
+            self.at
+        );
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

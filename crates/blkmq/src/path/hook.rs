@@ -63,6 +63,10 @@ impl HookFrame {
         assert!(hctx <= q.hctxs.len(), "{at:?} of hctx {hctx}");
     }
 
+    pub(super) fn check_over(&self) {
+        assert_ne!(self.at, At::Enter, "the scheduler was not told");
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

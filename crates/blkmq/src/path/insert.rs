@@ -4,8 +4,7 @@
 //! Kernel: blk_mq_insert_request() (v6.12), blk_mq_sched_insert_request() (v6.1),
 //! blk_mq_insert_requests(). How a scheduler inserts is its own business (`elevator/`).
 
-use super::run::call_run;
-use super::{Label, Next, Traced, labels, lock, trace_rq};
+use super::{Label, Next, Traced, call_run, labels, lock, trace_rq};
 use crate::elevator::{self, InsertStep};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
 use crate::list::QueueList;
@@ -162,6 +161,10 @@ impl InsertPath {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             assert_eq!(pool[self.rq].place, Place::Path, "{at:?} of {:?}", self.rq);
         }
+    }
+
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.insertion, elevator::InsertPath::Idle, "it inserts");
     }
 
     fn then_run(&mut self, cpu: &mut Cpu) -> Next {

@@ -6,11 +6,9 @@
 mod check;
 mod tags;
 
-use super::{Call, Next, TagStage, labels, lock, tag, trace_count};
+use super::{Call, Next, TagStage, call_run, labels, lock, set_places, tag, trace_count};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
-use crate::path::run::call_run;
-use crate::path::set_places;
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use crate::rules::{AskAfter, LastHint, PutBack, Recheck};
@@ -25,9 +23,9 @@ labels! {
     pub enum At in "list" {
         /// Look at the head; with its tag it is offered.
         Head,
-        /// Was there a budget?
+        /// blk_mq_prep_dispatch_rq(): was there a budget?
         Budget,
-        /// Take a driver tag, then offer the head.
+        /// The same: take a driver tag, then offer the head.
         Tag,
         /// Set SCHED_RESTART, as all tags are taken.
         TagRestart,
@@ -47,21 +45,24 @@ labels! {
         NoTag,
         /// What did the driver say? Offer the next one, or read the moving average behind the last.
         Answer,
-        /// Give the driver tag of the refused request back.
+        /// Give the driver tag of the refused request back, blk_mq_handle_dev_resource() and
+        /// __blk_mq_requeue_request().
         PutTag,
         /// Give back the tag taken ahead (v6.1).
         PutAhead,
-        /// The budget of the refused request is back: tell the driver that no more comes.
+        /// The budget of the refused request is back: tell the driver that no more comes,
+        /// blk_mq_commit_rqs().
         Commit,
-        /// Give back the budgets of what is left.
+        /// Give back the budgets of what is left, blk_mq_release_budgets().
         Rest,
         /// Under hctx->lock: what is left goes to the dispatch list.
         PutBack,
-        /// Will a completion run this hctx?
+        /// blk_mq_sched_needs_restart(): will a completion run this hctx?
         Restart,
         /// Tags of several hctxs: will a tag that comes back?
         StillInLine,
-        /// Read the moving average behind the driver's doorbell, or behind what is left.
+        /// blk_mq_update_dispatch_busy(): read the moving average behind the driver's doorbell, or
+        /// behind what is left.
         BusyRead,
         /// Write the moving average.
         BusyWrite,

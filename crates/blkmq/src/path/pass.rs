@@ -7,8 +7,8 @@
 mod check;
 mod pull;
 
+use super::PullStep;
 use super::list::{ListPath, ListStep};
-use super::run::PullStep;
 use super::{Label, Next, TagStage, labels};
 use crate::env::{Bit, Cpu, Effect, Env, Slab};
 use crate::list::QueueList;
@@ -16,7 +16,7 @@ use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Op, QueueId, RequestId};
 use crate::rules::{Fix, Pull as PullRule};
 use crate::time::{Duration, SimTime};
-use pull::{Pull, Pulling};
+use pull::{LoopStep, PullLoop};
 
 /// BLK_MQ_BUDGET_DELAY.
 pub(super) const BUDGET_DELAY: Duration = Duration::from_millis(3);
@@ -40,10 +40,10 @@ labels! {
         Pick,
         /// Take a driver tag for it.
         Tag,
-        /// Nothing was picked though there is work: run again later, this hctx and others that
-        /// have leftovers.
+        /// Nothing was picked though there is work, blk_mq_delay_run_hw_queues(): run again later,
+        /// this hctx and others that have leftovers.
         DelayRuns,
-        /// `dispatch_rq_list` of the requests of one hctx.
+        /// blk_mq_dispatch_hctx_list(): blk_mq_dispatch_rq_list() of the requests of one hctx.
         List,
     }
 }
@@ -53,7 +53,7 @@ labels! {
 pub(super) struct PassPath {
     at: At,
     /// The loop of this pass.
-    pull: Pull,
+    pull: PullLoop,
     /// The hctx whose requests the list has.
     of: HctxId,
     /// The hctx that a delayed run is asked for next.
@@ -88,7 +88,7 @@ impl PassPath {
     pub(super) fn new() -> PassPath {
         PassPath {
             at: At::Busy,
-            pull: Pull::new(),
+            pull: PullLoop::new(),
             of: HctxId(0),
             later: HctxId(0),
             dispatched: false,
@@ -150,11 +150,11 @@ impl PassPath {
                     self.began.0 = self.began.0.or(Some(cpu.now()));
                 }
                 match self.pull.step(at, mq, q, hctx, cpu) {
-                    Pulling::Wait(at, next) => {
+                    LoopStep::Wait(at, next) => {
                         self.at = at;
                         PullStep::Wait(next)
                     }
-                    Pulling::Over => self.pulled(list, q, hctx, cpu),
+                    LoopStep::Over => self.pulled(list, q, hctx, cpu),
                 }
             }
         }

@@ -10,8 +10,7 @@ mod whole;
 
 use super::freeze::wake_all;
 use super::insert;
-use super::run::call_run;
-use super::{Label, Next, TagStage, free_request, labels, lock, tag, trace_count};
+use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, trace_count};
 use crate::elevator::{self, InsertStep};
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;

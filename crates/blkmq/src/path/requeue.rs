@@ -7,9 +7,7 @@ mod request;
 pub use request::{At as RequestAt, RequeueRequest};
 
 use super::insert::{Inserts, ThenRun};
-use super::run::call_run;
-use super::set_places;
-use super::{Call, Next, labels, lock};
+use super::{Call, Next, call_run, labels, lock, set_places};
 use crate::env::{Bit, Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -87,6 +85,13 @@ impl RequeuePath {
         for rq in lists.iter().filter_map(QueueList::first) {
             assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");
         }
+    }
+
+    pub(super) fn check_over(&self) {
+        assert!(
+            self.requeue.is_empty() && self.flush.is_empty(),
+            "requests are left"
+        );
     }
 
     fn insert<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

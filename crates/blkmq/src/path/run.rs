@@ -9,7 +9,7 @@ use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::PassPath;
-use super::{Call, Label, Next, TagStage, TagsInHand, labels, lock, set_places};
+use super::{Label, Next, PullStep, TagStage, TagsInHand, call_run, labels, lock, set_places};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -20,39 +20,39 @@ use crate::time::Duration;
 labels! {
     /// Labels of a run.
     pub enum At in "run" {
-        /// Is the queue quiesced?
+        /// blk_mq_hw_queue_need_run(): is the queue quiesced?
         Quiesced,
-        /// Is the dispatch list non-empty?
+        /// Before anything is run, blk_mq_hctx_has_pending(): is the dispatch list non-empty?
         HasDispatch,
-        /// Has any ctx of this word requests?
+        /// The same of the software queues: has any ctx of this word requests?
         HasCtx,
-        /// Has the scheduler anything?
+        /// The same of the scheduler, blk_mq_sched_has_work(): has it anything?
         HasElevator,
         /// Has another place where the scheduler looks anything?
         HasSide,
         /// Look again under queue_lock (v6.12).
         Recheck,
-        /// To be left to kblockd: is the hctx stopped?
-        Enter,
-        /// Is the hctx stopped?
+        /// It is left to kblockd, blk_mq_delay_run_hw_queue(): is the hctx stopped?
+        DelayRun,
+        /// It runs here, blk_mq_sched_dispatch_requests(): is the hctx stopped?
         Stopped,
         /// Is the queue quiesced by now?
         StillQuiesced,
-        /// Is the dispatch list non-empty?
+        /// The run begins, __blk_mq_sched_dispatch_requests(): is the dispatch list non-empty?
         PeekDispatch,
         /// Under hctx->lock: take the dispatch list.
         TakeDispatch,
-        /// Set SCHED_RESTART: a completion will run this hctx again.
+        /// blk_mq_sched_mark_restart_hctx(): a completion will run this hctx again.
         MarkRestart,
         /// Count the mark (R0, R2, R2').
         CountMark,
         /// Is the hctx busy?
         Busy,
-        /// `dispatch_rq_list` of the leftovers.
+        /// blk_mq_dispatch_rq_list() of the leftovers.
         Leftovers,
-        /// `do_dispatch_sched`.
+        /// blk_mq_do_dispatch_sched().
         Pass,
-        /// `do_dispatch_ctx` or `flush_busy_ctxs`.
+        /// blk_mq_do_dispatch_ctx(), or blk_mq_flush_busy_ctxs() for all at once.
         Ctx,
     }
 }
@@ -80,17 +80,6 @@ enum Source {
     Sched(PassPath),
     /// `do_dispatch_ctx` or `flush_busy_ctxs`.
     Ctx(CtxPath),
-}
-
-/// Outcome of one step of `pass.rs` or `ctx.rs`.
-pub(super) enum PullStep {
-    /// Do this, then step again.
-    Wait(Next),
-    /// Over; `again`: the dispatch list filled meanwhile.
-    End {
-        /// Serve the dispatch list first, then come back.
-        again: bool,
-    },
 }
 
 impl RunPath {
@@ -125,7 +114,7 @@ impl RunPath {
     pub(super) fn in_section(&self) -> bool {
         !matches!(
             self.at,
-            At::Quiesced | At::Recheck | At::Enter | At::Stopped | At::StillQuiesced
+            At::Quiesced | At::Recheck | At::DelayRun | At::Stopped | At::StillQuiesced
         )
     }
 
@@ -196,7 +185,7 @@ impl RunPath {
                 false => self.to(At::HasDispatch),
             },
             At::HasDispatch => match hctx.dispatch_pending.test(cpu) {
-                true => self.enter(q, cpu),
+                true => self.here_or_kblockd(q, cpu),
                 false if q.has_elevator() => self.to(At::HasElevator),
                 false => self.to(At::HasCtx),
             },
@@ -208,7 +197,7 @@ impl RunPath {
                     self.word = 0;
                 }
                 match (any, last) {
-                    (true, _) => self.enter(q, cpu),
+                    (true, _) => self.here_or_kblockd(q, cpu),
                     (false, false) => Next::Step,
                     (false, true) => self.nothing(q),
                 }
@@ -216,7 +205,7 @@ impl RunPath {
             At::HasElevator | At::HasSide => {
                 let place = core::mem::take(&mut self.word);
                 match q.elevator.has_work(place, cpu) {
-                    true => self.enter(q, cpu),
+                    true => self.here_or_kblockd(q, cpu),
                     false if place + 1 < q.elevator.work_places(&q.settings.rules) => {
                         self.word = place + 1;
                         self.to(At::HasSide)
@@ -225,7 +214,7 @@ impl RunPath {
                 }
             }
             At::Recheck => self.recheck(q, cpu),
-            At::Enter => self.leave_to_kblockd(q, cpu),
+            At::DelayRun => self.delay_run(q, cpu),
             At::Stopped => match is_stopped(q, hctx, cpu) {
                 true => Next::Done,
                 false => self.to(At::StillQuiesced),
@@ -376,24 +365,25 @@ impl RunPath {
         }
         q.queue_lock.release(cpu);
         if pending && !quiesced {
-            self.enter(q, cpu)
+            self.here_or_kblockd(q, cpu)
         } else {
             Next::Done
         }
     }
 
     /// There is work: here, or on kblockd?
-    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+    fn here_or_kblockd<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
         let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
         let may_sleep =
             q.settings.blocking && q.settings.rules.blocking_run == BlockingRun::InBackground;
         self.to(match self.in_background || may_sleep || !here {
-            true => At::Enter,
+            true => At::DelayRun,
             false => At::Stopped,
         })
     }
 
-    fn leave_to_kblockd<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    /// blk_mq_delay_run_hw_queue() without a delay.
+    fn delay_run<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         if is_stopped(q, q.hctx(self.hctx), cpu) {
             return Next::Done;
         }
@@ -425,20 +415,8 @@ impl RunPath {
     }
 }
 
-/// A run as a call of another path.
-pub(super) fn call_run(cpu: &mut Cpu, queue: QueueId, hctx: HctxId, in_background: bool) -> Next {
-    Next::call(
-        cpu,
-        Call::Run {
-            queue,
-            hctx,
-            in_background,
-        },
-    )
-}
-
-/// One hctx of blk_mq_run_hw_queues(): where the scheduler orders the whole queue, only that of
-/// this CPU and those with leftovers.
+/// One hctx of blk_mq_run_hw_queues() with its blk_mq_get_sq_hctx(): where the scheduler orders the
+/// whole queue, only that of this CPU and those with leftovers.
 pub(super) fn run_one_of_all<E: Env>(
     mq: &BlkMq<E>,
     queue: QueueId,

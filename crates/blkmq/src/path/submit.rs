@@ -1,7 +1,8 @@
 //! One bio, from submit_bio() until it is merged, plugged, inserted or issued.
 //!
 //! Kernel: blk_mq_submit_bio(), blk_mq_get_tag(), blk_add_rq_to_plug() (6.1.192, 6.12.117).
-//! Read next: `plug.rs`, `insert.rs`.
+//! Read next: `submit/entry.rs` (the queue is entered, the bio split), `submit/merging.rs`,
+//! `submit/tagwait.rs` (a task that finds no tag), then `plug.rs`, `insert.rs`.
 
 mod check;
 mod entry;
@@ -38,9 +39,9 @@ labels! {
         /// Take a request allocated ahead, or look for tags. Whatever makes the request the bio's
         /// and sends it on touches nothing shared: it belongs to the label that got the request.
         Alloc,
-        /// Take a tag.
+        /// __blk_mq_alloc_requests(): take a tag.
         Tag,
-        /// Take tags for all that the plug announced.
+        /// __blk_mq_alloc_requests_batch(): take tags for all that the plug announced.
         TagBatch,
         /// None is free, and the bio may not wait: it ends.
         WouldBlock,
@@ -201,7 +202,10 @@ impl SubmitPath {
             | At::WaitPassOn => self.tag_wait(mq, cpu),
             At::AfterFlush => match core::mem::take(&mut cpu.answer) {
                 Answer::GoOn => self.route(q, cpu),
-                _ => self.next_part(q, cpu),
+                _ => {
+                    self.rq = None;
+                    self.next_part(q, cpu)
+                }
             },
             At::Plug => self.plug(q, cpu),
             At::Busy => {

@@ -82,6 +82,11 @@ impl SwitchPath {
         assert!(usage.is_frozen() || self.freezes == 0, "{at:?}: it thawed");
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.freezes, 0, "the queue is frozen");
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

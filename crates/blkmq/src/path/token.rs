@@ -120,6 +120,11 @@ impl TokenPath {
         }
     }
 
+    pub(super) fn check_over(&self) {
+        assert!(!matches!(self.way, Way::To(_)), "it searches for a token");
+        assert_eq!(self.number, None, "a token in hand");
+    }
+
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

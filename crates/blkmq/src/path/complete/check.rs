@@ -32,4 +32,11 @@ impl CompletePath {
             self.rq
         );
     }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert!(
+            self.put.is_none() && self.internal.is_none(),
+            "a tag goes back"
+        );
+    }
 }

@@ -4,8 +4,8 @@ use super::{At, BUDGET_DELAY, CtxPath};
 
 use crate::elevator::SchedulerKind;
 use crate::env::{Cpu, Effect, Solo};
+use crate::path::PullStep;
 use crate::path::list::ListPath;
-use crate::path::run::PullStep;
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::rules::{NoMerges, QueueLimits, Rules};

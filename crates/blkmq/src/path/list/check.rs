@@ -50,4 +50,13 @@ impl ListPath {
             assert!(pool[rq].tag.is_some(), "{at:?}: {rq:?} has no tag");
         }
     }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert!(self.list.is_empty(), "requests are left");
+        assert_eq!(self.rq, None, "a request that goes nowhere");
+        assert!(matches!(self.get, Search::No), "it searches for a tag");
+        assert!(self.put.is_none(), "a tag goes back");
+        assert_eq!(self.line, None, "it stands in line");
+        assert!(!self.ahead, "a tag ahead");
+    }
 }

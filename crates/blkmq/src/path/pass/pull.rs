@@ -14,7 +14,7 @@ use crate::request::{HctxId, RequestId};
 use crate::rules::Pull as PullRule;
 
 /// One step of the loop.
-pub(super) enum Pulling {
+pub(super) enum LoopStep {
     /// This label next, after that.
     Wait(At, Next),
     /// No more is pulled in this pass.
@@ -23,7 +23,7 @@ pub(super) enum Pulling {
 
 /// The loop. Names of its variables are the kernel's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Pull {
+pub(super) struct PullLoop {
     /// What was picked, in order.
     pub(super) rq_list: QueueList,
     /// Requests of other hctxs are among them.
@@ -42,9 +42,9 @@ pub(super) struct Pull {
     pub(super) get: tag::Search,
 }
 
-impl Pull {
-    pub(super) fn new() -> Pull {
-        Pull {
+impl PullLoop {
+    pub(super) fn new() -> PullLoop {
+        PullLoop {
             rq_list: QueueList::new(),
             multi_hctxs: false,
             busy: false,
@@ -85,19 +85,19 @@ impl Pull {
         q: &RequestQueue<E>,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> Pulling {
+    ) -> LoopStep {
         match at {
             At::Busy => {
                 let busy = q.hctx(hctx).dispatch_busy.read(cpu) != 0;
                 let one = busy || q.settings.rules.restart.pull == PullRule::One;
                 self.max_dispatch = if one { 1 } else { q.settings.nr_requests };
-                Pulling::Wait(At::HasWork, Next::Step)
+                LoopStep::Wait(At::HasWork, Next::Step)
             }
             At::HasWork | At::HasSide => self.has_work(q, hctx, cpu),
             At::PeekDispatch => {
                 if q.hctx(hctx).dispatch_pending.test(cpu) {
                     self.busy = true;
-                    return Pulling::Over;
+                    return LoopStep::Over;
                 }
                 self.budget(q, hctx, cpu)
             }
@@ -106,10 +106,10 @@ impl Pull {
                     self.budget_token = Some(token);
                     self.dispatch_request(q, hctx, cpu)
                 }
-                _ => Pulling::Over,
+                _ => LoopStep::Over,
             },
             At::Pick => match q.elevator.dispatch(&mut self.call, q, cpu) {
-                DispatchStep::Wait(next) => Pulling::Wait(At::Pick, next),
+                DispatchStep::Wait(next) => LoopStep::Wait(At::Pick, next),
                 DispatchStep::Picked(rq) => {
                     self.call = DispatchPath::Idle;
                     probe::answer(q, rq, cpu);
@@ -122,26 +122,26 @@ impl Pull {
     }
 
     /// One look after another, if the scheduler keeps requests in several places.
-    fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> Pulling {
+    fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         let place = core::mem::take(&mut self.place);
         if q.elevator.has_work(place, cpu) {
             // Before v5.8 (ab3cee3762e5) nobody looked at the dispatch list here.
             return match q.settings.rules.restart.pull {
                 PullRule::One if place == 0 => self.budget(q, hctx, cpu),
-                _ => Pulling::Wait(At::PeekDispatch, Next::Step),
+                _ => LoopStep::Wait(At::PeekDispatch, Next::Step),
             };
         }
         if place + 1 < q.elevator.work_places(&q.settings.rules) {
             self.place = place + 1;
-            return Pulling::Wait(At::HasSide, Next::Step);
+            return LoopStep::Wait(At::HasSide, Next::Step);
         }
-        Pulling::Over
+        LoopStep::Over
     }
 
     /// blk_mq_get_dispatch_budget(), where the driver has budgets.
-    fn budget<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> Pulling {
+    fn budget<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         if q.settings.driver_budget {
-            return Pulling::Wait(At::Budget, Next::Budget);
+            return LoopStep::Wait(At::Budget, Next::Budget);
         }
         self.dispatch_request(q, hctx, cpu)
     }
@@ -151,11 +151,11 @@ impl Pull {
         q: &RequestQueue<E>,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> Pulling {
+    ) -> LoopStep {
         probe::ask(q, hctx, cpu);
         let (call, next) = q.elevator.start_dispatch(q, hctx, cpu);
         self.call = call;
-        Pulling::Wait(At::Pick, next)
+        LoopStep::Wait(At::Pick, next)
     }
 
     fn picked<E: Env>(
@@ -164,10 +164,10 @@ impl Pull {
         q: &RequestQueue<E>,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> Pulling {
+    ) -> LoopStep {
         let Some(rq) = rq else {
             self.run_queue = true;
-            return Pulling::Over;
+            return LoopStep::Over;
         };
         let mut pool = q.pool.held(cpu.id);
         let request = &mut pool[rq];
@@ -179,31 +179,36 @@ impl Pull {
             return self.again();
         }
         self.rq = Some(rq);
-        Pulling::Wait(At::Tag, Next::Step)
+        LoopStep::Wait(At::Tag, Next::Step)
     }
 
     /// blk_mq_get_driver_tag(): a request without one goes along, and blk_mq_dispatch_rq_list()
     /// will wait for one.
-    fn driver_tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Pulling {
+    fn driver_tag<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> LoopStep {
         let rq = self.rq.expect("one was picked");
         let of_rq = q.pool.held(cpu.id)[rq].hctx;
         match tag::search_driver(&mut self.get, mq, q.id, rq, of_rq, cpu) {
-            TagStep::Wait(next) => Pulling::Wait(At::Tag, next),
+            TagStep::Wait(next) => LoopStep::Wait(At::Tag, next),
             TagStep::Got => {
                 self.rq = None;
                 self.again()
             }
             TagStep::Full => {
                 self.rq = None;
-                Pulling::Over
+                LoopStep::Over
             }
         }
     }
 
-    fn again(&self) -> Pulling {
+    fn again(&self) -> LoopStep {
         match self.rq_list.len() as u32 == self.max_dispatch {
-            true => Pulling::Over,
-            false => Pulling::Wait(At::HasWork, Next::Step),
+            true => LoopStep::Over,
+            false => LoopStep::Wait(At::HasWork, Next::Step),
         }
     }
 }

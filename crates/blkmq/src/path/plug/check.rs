@@ -38,4 +38,15 @@ impl PlugPath {
             assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");
         }
     }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert!(
+            self.rest.is_empty() && self.group.is_empty(),
+            "requests are left"
+        );
+        assert_eq!(self.rq.or(self.only), None, "a request that goes nowhere");
+        assert!(matches!(self.get, Search::No), "it searches for a tag");
+        assert_eq!(self.insertion, InsertPath::Idle, "it inserts");
+        assert!(!self.entered, "it still uses the queue");
+    }
 }

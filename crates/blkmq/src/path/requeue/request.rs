@@ -97,6 +97,10 @@ impl RequeueRequest {
         }
     }
 
+    pub(in crate::path) fn check_over(&self) {
+        assert!(self.put.is_none(), "a tag goes back");
+    }
+
     fn start<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];

@@ -36,4 +36,27 @@ impl RunPath {
             false => assert_eq!(self.list, ListPath::idle(), "{at:?} with a list"),
         }
     }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert!(matches!(self.source, Source::None), "it pulls requests");
+        self.list.check_over();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::QueueList;
+    use crate::request::{HctxId, QueueId, RequestId, RequestPool};
+
+    #[test]
+    #[should_panic(expected = "requests are left")]
+    fn a_run_that_forgets_its_list_is_found() {
+        let mut path = RunPath::new(QueueId(0), HctxId(0), false);
+        let mut pool = RequestPool::new(1, 0);
+        let mut list = QueueList::new();
+        list.push_back(&mut pool, RequestId(0));
+        path.list = ListPath::new(list, false);
+        path.check_over();
+    }
 }

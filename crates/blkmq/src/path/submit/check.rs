@@ -46,4 +46,40 @@ impl SubmitPath {
             assert!(r.tag.is_none() || !q.has_elevator(), "{at:?} of {rq:?}");
         }
     }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert!(!self.entered, "it still uses the queue");
+        assert!(matches!(self.search, Search::No), "it searches for a tag");
+        assert!(self.put.is_none(), "it passes a wake-up on");
+        assert!(!self.waiting, "it waits for a tag");
+        assert_eq!(self.rq, None, "a request that goes nowhere");
+        assert_eq!(self.spare.or(self.absorbed), None, "a request to be freed");
+        assert_eq!(self.rest, None, "a part of the bio is left");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{BioId, QueueId, RequestId};
+
+    fn path() -> SubmitPath {
+        SubmitPath::new(QueueId(0), BioId(0))
+    }
+
+    #[test]
+    #[should_panic(expected = "it still uses the queue")]
+    fn a_submission_that_stays_a_user_of_the_queue_is_found() {
+        let mut path = path();
+        path.entered = true;
+        path.check_over();
+    }
+
+    #[test]
+    #[should_panic(expected = "a request that goes nowhere")]
+    fn a_submission_that_forgets_its_request_is_found() {
+        let mut path = path();
+        path.rq = Some(RequestId(3));
+        path.check_over();
+    }
 }
