@@ -286,16 +286,54 @@ impl<'a> Disks<'a> {
         let free = (0..)
             .map(|index| kind.disk_name(index))
             .filter(|name| !written.contains(name.as_str()) && !taken.contains(name));
-        let shares = kind == Kind::NullBlk && device.shared_tags.is_some_and(|on| on.0);
-        let first = self.list.len();
         for name in free.take(usize::from(count)) {
             self.push(scenario, kind, device, field, name)?;
-            if shares && self.list.len() > first + 1 {
-                let set = self.list[first].set;
-                self.list.last_mut().expect("just pushed").set = set;
-            }
         }
         Ok(())
+    }
+
+    /// The tag set that a further disk draws from: null_blk has one for all that share tags.
+    fn set_of(
+        &self,
+        scenario: &Scenario,
+        kind: Kind,
+        device: &Device,
+        field: &str,
+    ) -> Result<SetId> {
+        let shares = |kind: Kind, device: &Device| {
+            kind == Kind::NullBlk && device.shared_tags.is_some_and(|on| on.0)
+        };
+        let sets = self.list.iter().map(|disk| disk.set.0 + 1);
+        let new = SetId(sets.max().unwrap_or(0));
+        let first = self.list.iter().find(|d| shares(d.kind, d.device));
+        let Some(first) = first.filter(|_| shares(kind, device)) else {
+            return Ok(new);
+        };
+        if self.list.last().is_some_and(|last| last.set != first.set) {
+            let what = "tables with shared_tags have one tag set: they stand next to each other";
+            return Err(scenario.error(&format!("{field}.shared_tags"), what));
+        }
+        let bitmap = |device: &Device| u32::from(device.shared_tag_bitmap.is_some_and(|on| on.0));
+        let queues = |queues: Option<u16>| u32::from(queues.unwrap_or(1));
+        let of_set = |d: &Device| {
+            [
+                ("hw_queue_depth", d.hw_queue_depth.unwrap_or(64)),
+                ("submit_queues", queues(d.submit_queues)),
+                ("poll_queues", queues(d.poll_queues)),
+                ("shared_tag_bitmap", bitmap(d)),
+            ]
+        };
+        let pairs = of_set(first.device).into_iter().zip(of_set(device));
+        for ((parameter, there), (_, here)) in pairs {
+            if there != here {
+                let what = format!(
+                    "{here}, but {there} in {}: shared_tags makes one tag set of both",
+                    first.field
+                );
+                return Err(scenario.error(&format!("{field}.{parameter}"), what));
+            }
+        }
+        Ok(first.set)
     }
 
     fn push(
@@ -314,8 +352,7 @@ impl<'a> Disks<'a> {
             let what = format!("more than {DISKS_MAX} devices");
             return Err(scenario.error(field, what));
         }
-        let sets = self.list.iter().map(|disk| disk.set.0 + 1);
-        let set = SetId(sets.max().unwrap_or(0));
+        let set = self.set_of(scenario, kind, device, field)?;
         self.list.push(Disk {
             kind,
             name,

@@ -83,14 +83,31 @@ fn one_tag_set_for_all_devices_of_null_blk() {
     );
     let p = plan(&text("shared_tags = true\n")).unwrap();
     assert_eq!(sets(&p), [0, 0, 0]);
-    // A second table has its own.
-    let p = plan(
-        "[[device]]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\n\
-         [[device]]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\n\
-         [[job]]\nfilename = \"/dev/nullb3\"\ndirect = 1\n",
-    )
-    .unwrap();
-    assert_eq!((sets(&p), files(&p, 0)), (vec![0, 0, 1, 1], vec![3]));
+    // The module has one, also for those of a second table.
+    let tables = |second: &str| {
+        plan(&format!(
+            "[[device]]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\n\
+             [[device]]\ntype = \"null_blk\"\n{second}\
+             [[device]]\ntype = \"null_blk\"\nshared_tags = 1\n\
+             [[job]]\nfilename = \"/dev/nullb3\"\ndirect = 1\n"
+        ))
+    };
+    let p = tables("shared_tags = 1\n").unwrap();
+    assert_eq!((sets(&p), files(&p, 0)), (vec![0, 0, 0, 0], vec![3]));
+    for (second, wanted) in [
+        (
+            "shared_tags = 1\nhw_queue_depth = 32\n",
+            "device.1.hw_queue_depth: 32, but 64 in device.0: shared_tags makes one tag set of both",
+        ),
+        (
+            "",
+            "device.2.shared_tags: tables with shared_tags have one tag set: they stand next to \
+             each other",
+        ),
+    ] {
+        let error = tables(second).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
 }
 
 #[test]
