@@ -321,6 +321,7 @@ impl Frame {
             Frame::Token(path) => labels(path, mq, cpu, driver),
             Frame::Freeze(path) => labels(path, mq, cpu, driver),
             Frame::Switch(path) => labels(path, mq, cpu, driver),
+            Frame::Timeout(path) => labels(path, mq, cpu, driver),
         }
     }
 }

@@ -24,6 +24,7 @@ mod run;
 mod submit;
 mod switch;
 mod tag;
+mod timeout;
 mod token;
 
 pub use clone::ClonePath;
@@ -41,6 +42,7 @@ pub use run::RunPath;
 pub use submit::{Execute, SubmitPath};
 pub use switch::SwitchPath;
 pub use tag::TagStage;
+pub use timeout::TimeoutPath;
 pub use token::TokenPath;
 
 use label::labels;
@@ -257,6 +259,8 @@ pub enum Frame {
     Freeze(FreezePath),
     /// A change of the scheduler.
     Switch(SwitchPath),
+    /// timeout_work.
+    Timeout(TimeoutPath),
 }
 
 impl Frame {
@@ -276,6 +280,7 @@ impl Frame {
             Frame::Token(path) => path.at.label(),
             Frame::Freeze(path) => path.at.label(),
             Frame::Switch(path) => path.at.label(),
+            Frame::Timeout(path) => path.at.label(),
         }
     }
 
@@ -314,6 +319,7 @@ impl Frame {
             Frame::Token(path) => path.queue,
             Frame::Freeze(path) => path.queue,
             Frame::Switch(path) => path.queue,
+            Frame::Timeout(path) => path.queue,
         }
     }
 }
@@ -380,6 +386,7 @@ path! {
     TokenPath: |path| path.at.label(),
     FreezePath: |path| path.at.label(),
     SwitchPath: |path| path.at.label(),
+    TimeoutPath: |path| path.at.label(),
 }
 
 /// What every path needs at hand: its queue, and a clock in ticks.

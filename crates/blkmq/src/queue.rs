@@ -76,6 +76,8 @@ pub struct RequestQueue<E: Env> {
     pub restarts: E::Count,
     /// QUEUE_FLAG_QUIESCED.
     pub quiesced: E::Bit,
+    /// The timeout timer: when it expires, in ticks; 0: not pending.
+    pub timeout: E::Hint,
     /// queue_lock.
     pub queue_lock: E::Lock<()>,
     /// mq_freeze_wq: tasks that wait for a thaw, or for the last user of a frozen queue.
@@ -85,7 +87,7 @@ pub struct RequestQueue<E: Env> {
 solo_value!(RequestQueue {
     id, set, settings, first, further, waiters, elevator_locks;
     pool, ctxs, hctxs, sched, tokens, elevator, requeue, restarts, tag_active, nr_active, quiesced,
-    queue_lock, freeze_wq
+    timeout, queue_lock, freeze_wq
 } made for made_for);
 
 /// Lists under requeue_lock.
@@ -275,6 +277,7 @@ impl<E: Env> RequestQueue<E> {
             nr_active: E::Count::new(0),
             restarts: E::Count::new(0),
             quiesced: E::Bit::new(false),
+            timeout: E::Hint::new(0),
             queue_lock: E::Lock::new(()),
             freeze_wq: E::Lock::new(Vec::new()),
             settings,

@@ -304,6 +304,9 @@ pub struct Request {
     pub ioprio: IoPrio,
     /// Driver tag, when it holds one.
     pub tag: Option<Tag>,
+    /// It has its driver tag, of a set that queues share, and does not count among the requests
+    /// with tags yet (no RQF_MQ_INFLIGHT, v6.1).
+    pub uncounted: bool,
     /// Scheduler tag, when it holds one (internal_tag).
     pub internal_tag: Option<Tag>,
     /// CPU of the allocation (mq_ctx).
@@ -339,6 +342,8 @@ pub struct Request {
     pub hashed: Option<u8>,
     /// Budget token, when it holds one.
     pub budget: Option<u32>,
+    /// When it should have ended, of a queue that shares its tags. Measured, not compared.
+    pub deadline: Jiffies,
     /// Status to end with.
     pub status: Status,
     /// Where it is.

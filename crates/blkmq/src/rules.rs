@@ -36,6 +36,8 @@ pub struct Rules {
     pub wake_scan: WakeScan,
     /// Freed tags per wake-up of a map that several queues share.
     pub share_batch: BatchRule,
+    /// When a request counts as one of those with a tag of such a map.
+    pub active_count: ActiveCount,
     /// How the dispatcher tells the driver that more follows.
     pub last_hint: LastHint,
     /// What a run does that finds nothing pending.
@@ -90,6 +92,16 @@ pub enum DirectUnplug {
     Silent,
     /// U with the number of requests (v6.12).
     Traced,
+}
+
+/// When a request counts among those with tags of a map that several queues share (nr_active).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ActiveCount {
+    /// In blk_mq_get_driver_tag(), marked by RQF_MQ_INFLIGHT: without scheduler not before it is
+    /// issued, so that plugs may hold more than a share (v6.1).
+    AtIssue,
+    /// From its tag on, and until that goes back (v6.12).
+    WithTag,
 }
 
 /// Way of the data of a flush sequence, and of a FUA write that needs no flush.
@@ -255,6 +267,7 @@ impl Rules {
             shallow_depth: ShallowDepth::PerWord,
             wake_scan: WakeScan::FirstQueue,
             share_batch: BatchRule::ShareOne,
+            active_count: ActiveCount::AtIssue,
             last_hint: LastHint::TagAhead,
             empty_run: EmptyRun::Return,
             attribute_store: AttributeStore::Plain,
@@ -288,6 +301,7 @@ impl Rules {
             shallow_depth: ShallowDepth::Total,
             wake_scan: WakeScan::UntilSpent,
             share_batch: BatchRule::ShareOne,
+            active_count: ActiveCount::WithTag,
             last_hint: LastHint::ListEmpty,
             empty_run: EmptyRun::RecheckUnderQueueLock,
             attribute_store: AttributeStore::Frozen,

@@ -55,6 +55,8 @@ pub struct Sbitmap<E: Env> {
     pub swap_lock: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
+    /// Its constants, which a model with fewer wait queues scales down.
+    pub batch_scale: BatchScale,
     hints: Vec<E::Hint>,
     /// Wait queues.
     pub wait: Vec<WaitState<E>>,
@@ -74,7 +76,7 @@ pub struct Sbitmap<E: Env> {
 }
 
 solo_value!(Sbitmap {
-    shift, depth, round_robin, shallow_rule, swap_lock, batch_rule;
+    shift, depth, round_robin, shallow_rule, swap_lock, batch_rule, batch_scale;
     words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns, wake_batch
 });
 
@@ -185,6 +187,7 @@ impl<E: Env> Sbitmap<E> {
             shallow_rule: rule,
             swap_lock: true,
             batch_rule: BatchRule::ShareOne,
+            batch_scale: BatchScale::KERNEL,
             hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
             wait: (0..WAIT_QUEUES).map(|_| WaitState::new(waiters)).collect(),
             ws_active: E::Count::new(0),
@@ -229,8 +232,9 @@ impl<E: Env> Sbitmap<E> {
 
     /// sbitmap_queue_recalculate_wake_batch(): every user's share has to wake all wait queues.
     pub fn share_wake_batch(&self, users: u32) {
-        let scale = BatchScale::KERNEL;
-        let batch = self.batch_rule.batch(scale, self.depth, users.max(1));
+        let batch = self
+            .batch_rule
+            .batch(self.batch_scale, self.depth, users.max(1));
         self.wake_batch.put(batch);
     }
 

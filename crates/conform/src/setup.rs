@@ -4,6 +4,7 @@
 
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 use trace::ftrace::{self, Probe};
 use trace::meta::Meta;
@@ -51,6 +52,8 @@ pub(super) struct Setup {
     pub(super) limits: QueueLimits,
     pub(super) nomerges: NoMerges,
     pub(super) nr_requests: u32,
+    /// queue/io_timeout.
+    pub(super) io_timeout: Jiffies,
     pub(super) hctxs: Vec<Hctx>,
     /// All hardware queues draw from one map of driver tags.
     pub(super) hctx_shared: bool,
@@ -99,6 +102,14 @@ impl Setup {
                 _ => NoMerges::Never,
             },
             nr_requests,
+            // A dm device of requests has none of its own.
+            io_timeout: Jiffies::from_millis(
+                match queue.attributes.contains_key("io_timeout") {
+                    true => u64::from(positive(queue, "io_timeout")?),
+                    false => DEFAULT_IO_TIMEOUT,
+                },
+                hz,
+            ),
             hctxs: hctxs(queue),
             hctx_shared: scsi && parameter("host_max_queue").is_some_and(|depth| depth > 0),
             queue_shared: !scsi && parameter("shared_tags") == Some(1) && dir.devices.len() > 1,
@@ -138,6 +149,9 @@ impl Setup {
         self.hctxs.iter().position(takes).unwrap_or(0)
     }
 }
+
+/// Default of queue/io_timeout, ms.
+const DEFAULT_IO_TIMEOUT: u64 = 30_000;
 
 /// Default of scsi_debug's max_queue.
 const SCSI_DEBUG_MAX_QUEUE: u32 = 192;

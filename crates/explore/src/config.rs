@@ -46,6 +46,11 @@ pub struct Config {
     /// That many of the first tasks have submitted all they have, one after another, before the
     /// exploration begins.
     pub prefilled: usize,
+    /// That many of these have ended, too: their queues are users of the tags that hold none.
+    pub ended: usize,
+    /// Queues, one bit each, whose timeout timer may run as soon as it is armed: one that has
+    /// nothing with the device stops being a user of the tags then.
+    pub timeouts: u8,
     /// Tasks start in order, which loses nothing when they are all alike.
     pub in_order: bool,
     /// Contexts that end requests; each takes any request that is in the device.
@@ -79,7 +84,7 @@ pub struct Config {
     pub tags_alone: bool,
     /// Wait queues of a tag map, 1 to 8.
     pub wait_queues: usize,
-    /// Tags freed per wake-up. `None`: as the kernel computes it.
+    /// Tags freed per wake-up. `None`: as the kernel computes it, for so many wait queues.
     pub wake_batch: Option<u32>,
     /// All driver tags are given back but not merged back when it begins.
     pub freed: bool,
@@ -215,6 +220,8 @@ impl Config {
             nomerges: NoMerges::Never,
             tasks: vec![Task::read(0); tasks],
             prefilled: 0,
+            ended: 0,
+            timeouts: 0,
             in_order: true,
             completers: 1,
             device_limit: u32::MAX,
@@ -332,8 +339,9 @@ impl Config {
         };
         let mut mq = BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0);
         for map in &mut mq.sets[0].driver {
-            if let Some(batch) = self.wake_batch {
-                map.set_wake_batch(batch);
+            match self.wake_batch {
+                Some(batch) => map.set_wake_batch(batch),
+                None => map.batch_scale.wait_queues = self.wait_queues as u32,
             }
             if self.freed {
                 give_back_all(map);

@@ -18,7 +18,7 @@ use blkmq::elevator::Hook;
 use blkmq::env::Solo;
 use blkmq::path::{
     CompletePath, Execute, Frame, HookFrame, Label, Next, PlugPath, RequeuePath, RunPath,
-    SubmitPath, SwitchPath, TagStage, Unplug,
+    SubmitPath, SwitchPath, TagStage, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{
@@ -88,6 +88,8 @@ pub(crate) struct Outside {
     /// Timers of schedulers that are armed, queue by queue, one bit each: each may expire at any
     /// time.
     pub(crate) timers: u32,
+    /// Timeout timers that are armed, one bit a queue: each may expire at any time.
+    pub(crate) timeouts: u8,
     /// Bios submitted so far.
     pub(crate) started: u32,
     /// Bios ended so far.
@@ -145,6 +147,7 @@ impl Clone for World {
         self.outside.promised = source.outside.promised;
         self.outside.requeue_work = source.outside.requeue_work;
         self.outside.timers = source.outside.timers;
+        self.outside.timeouts = source.outside.timeouts;
         self.outside.started = source.outside.started;
         self.outside.ended = source.outside.ended;
         self.outside.driver = source.outside.driver;
@@ -192,6 +195,11 @@ impl Fixed {
                 add(Role::Timer(queue.id, timer), 0);
             }
         }
+        for queue in &mq.queues {
+            if config.timeouts >> queue.id.0 & 1 == 1 {
+                add(Role::Timeout(queue.id), 0);
+            }
+        }
         for index in 0..config.completers {
             add(Role::Completer(index), u16::from(index));
         }
@@ -211,6 +219,7 @@ impl Fixed {
                 run_work: vec![Pending::No; config.all_hctxs()],
                 requeue_work: false,
                 timers: 0,
+                timeouts: 0,
                 started: 0,
                 ended: 0,
                 driver: DriverState {
@@ -219,8 +228,13 @@ impl Fixed {
                 },
             },
         };
+        let is_completer = |context: &Context| matches!(context.role, Role::Completer(_));
+        let completer = world.contexts.iter().position(is_completer);
         for task in 0..config.prefilled {
             world.run_alone(self, task);
+            if task < config.ended {
+                world.run_alone(self, completer.expect("somebody ends requests"));
+            }
         }
         world
     }
@@ -281,6 +295,7 @@ impl World {
                 let place = fixed.config.timer_place(queue, timer);
                 (self.outside.timers >> place & 1) as u8
             }
+            Role::Timeout(queue) => self.outside.timeouts >> queue.0 & 1,
             Role::Completer(index) => {
                 // Idle completers are alike: the first one goes.
                 let first = self
@@ -353,6 +368,11 @@ impl World {
                 self.outside.timers &= !(1 << place);
                 let path = HookFrame::new(queue, Hook::Timer(timer));
                 (Frame::Hook(path), true)
+            }
+            Role::Timeout(queue) => {
+                self.outside.timeouts &= !(1 << queue.0);
+                self.mq.timer_expires(queue);
+                (Frame::Timeout(TimeoutPath::new(queue)), true)
             }
             Role::Completer(_) => {
                 let slot = if fixed.completes_twice() {

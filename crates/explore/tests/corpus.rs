@@ -7,6 +7,7 @@
 mod counts;
 
 use blkmq::elevator::SchedulerKind;
+use blkmq::request::QueueId;
 use blkmq::rules::{BatchRule, BatchScale, Countdown, Fix, Restart, Rules, WakeScan};
 use counts::compare;
 use explore::{Config, Mutant, Promises, Report, Stops, Task, Verdict, exhaustive, walk};
@@ -265,6 +266,33 @@ fn the_last_sleepers() {
         table += &line("S4", &report, verdict);
     }
     compare("corpus-last.txt", &table);
+}
+
+/// S22: of two users of 8 tags one has all of its share in flight and 4 tasks asleep, two in each
+/// of two wait queues; the other goes idle, and the wake batch rises from 2 to 4. Too many contexts
+/// to take all orders: random ones. No race is needed, so that many of them show it.
+#[test]
+fn a_user_goes_idle_while_tasks_of_another_sleep() {
+    let mut config = Config::tags_alone("S22", waking(WakeScan::FirstQueue), 8, 9);
+    config.queues = 2;
+    config.tasks[0].queue = QueueId(1);
+    (config.prefilled, config.ended) = (9, 1);
+    // The timer of the other one, which would wake one of each queue again, is far off.
+    config.timeouts = 1 << 1;
+    config.wake_batch = None;
+    let stalls = |config: &Config| {
+        let walks = (0..2_000).map(|seed| walk(config, seed, 2_000));
+        walks
+            .filter(|report| report.verdict != Verdict::Clean)
+            .count()
+    };
+    let of_stable = stalls(&config);
+    for seed in 0..3 {
+        eprintln!("{}", walk(&config, seed, 2_000));
+    }
+    assert!(of_stable > 200, "{of_stable}");
+    config.rules = Rules::v6_12();
+    assert_eq!(stalls(&config), 0);
 }
 
 /// Two wait queues, 8 tags, 4 users: a share of 2.

@@ -202,6 +202,10 @@ impl Simulator {
                     self.notice(cpu);
                 }
             }
+            Event::Timeout(of) => {
+                self.work
+                    .timed_out(&mut self.cpus, &mut self.tasks, &self.layer.mq, of);
+            }
             Event::Work(of) => {
                 self.work
                     .due(&mut self.cpus, &mut self.tasks, &self.layer.mq, of);

@@ -147,9 +147,18 @@ fn a_device_that_stops_its_queues_stops_and_starts_those_of_all_disks() {
     );
     let alone = run(&plan);
     plan.join(DiskId(0), 1);
-    let mut both = run(&plan);
-    let refused = count(&mut both, &[TraceAction::Requeue])[0];
-    assert!(refused[0].abs_diff(refused[1]) < 9, "{refused:?}");
+    // Who comes first when the device has used up its share is a matter of the seed: in six runs
+    // together both disks are refused about as often.
+    let mut refused = [0; 2];
+    for seed in 1..=6 {
+        plan.seed = seed;
+        let mut both = run(&plan);
+        let of_run = count(&mut both, &[TraceAction::Requeue])[0];
+        refused = [refused[0] + of_run[0], refused[1] + of_run[1]];
+    }
+    let most = refused[0] + refused[1];
+    assert!(refused[0].abs_diff(refused[1]) * 5 < most, "{refused:?}");
+    let both = run(&plan);
     assert!(both.stall.is_none(), "{}", both.stall.unwrap());
     assert_eq!(both.simulator.recorder().total_ios, 8_000);
     let percent = both.took * 100 / alone.took;

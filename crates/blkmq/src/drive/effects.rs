@@ -28,6 +28,10 @@ pub trait Machine {
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status);
     /// A task that waits for a tag is made runnable.
     fn wake(&mut self, waiter: WaiterId);
+    /// The timeout timer of a queue is armed, whatever was asked of it before: when it expires, the
+    /// machine says [`BlkMq::timer_expires`](crate::queue::BlkMq::timer_expires) and runs a
+    /// [`TimeoutPath`](crate::path::TimeoutPath).
+    fn time_out(&mut self, queue: QueueId, after: Duration);
     /// A timer of the queue's scheduler is armed, whatever was asked of it before. When it expires,
     /// its hook runs as a frame of its own, in the context that the scheduler's facts say.
     ///
@@ -74,6 +78,7 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         Effect::KickRequeue { queue } => machine.kick_requeue(queue),
         Effect::BioEnd { queue, bio, status } => machine.bio_end(queue, bio, status),
         Effect::Wake(waiter) => machine.wake(waiter),
+        Effect::Timeout { queue, after } => machine.time_out(queue, after),
         Effect::Arm {
             queue,
             timer,

@@ -8,6 +8,7 @@ use crate::queue::{IrqClass, LockKind, QueueConfig, QueueSettings};
 use crate::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
 use crate::rules::Rules;
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
+use crate::time::Duration;
 
 /// Writes down labels, grants and effects.
 #[derive(Debug, Default)]
@@ -167,6 +168,10 @@ impl Machine for Scribe<'_> {
 
     fn wake(&mut self, _waiter: WaiterId) {
         unreachable!("nobody waits")
+    }
+
+    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
+        unreachable!("tags are shared with no other queue")
     }
 }
 

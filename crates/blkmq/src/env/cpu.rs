@@ -50,6 +50,14 @@ pub enum Effect {
     },
     /// A task that waits for a tag is made runnable.
     Wake(WaiterId),
+    /// mod_timer() of the queue's timeout timer: it expires so much later, whatever was asked for
+    /// before.
+    Timeout {
+        /// Number of the queue in its `BlkMq`.
+        queue: QueueId,
+        /// Later than now, whole ticks.
+        after: Duration,
+    },
     /// A timer of the queue's scheduler expires so much later.
     Arm {
         /// Number of the queue in its `BlkMq`.

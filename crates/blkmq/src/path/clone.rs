@@ -175,7 +175,7 @@ impl ClonePath {
 
     /// blk_mq_alloc_request() without waiting.
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        match tag::search_identity(&mut self.search, mq, q, self.hctx, None, cpu) {
+        match tag::search_identity(&mut self.search, mq, q, self.hctx, (None, false), cpu) {
             IdentityStep::Wait(next) => next,
             IdentityStep::Got(bit) => {
                 let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
@@ -201,9 +201,9 @@ impl ClonePath {
     }
 
     fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
-        match q.pool.held(cpu.id)[self.clone()].tag {
-            Some(_) => self.offer(),
-            None => self.to(At::DriverTag),
+        match tag::wants_driver_tag(&q.pool.held(cpu.id)[self.clone()]) {
+            false => self.offer(),
+            true => self.to(At::DriverTag),
         }
     }
 

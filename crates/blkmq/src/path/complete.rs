@@ -225,7 +225,7 @@ impl CompletePath {
         }
         match rq.tag.take() {
             Some(tag) if has_own_tag => {
-                self.put = Some(Put::one(tag.0, self.owner));
+                self.put = Some(tag::put_driver(rq, tag));
                 drop(pool);
                 self.to(At::PutSequence)
             }
@@ -387,7 +387,7 @@ impl CompletePath {
         assert!(rq.bio_first.is_none(), "a request is freed with bios");
         self.hctx = rq.hctx;
         self.owner = rq.ctx;
-        let driver = rq.tag.take().map(|tag| tag.0);
+        let driver = rq.tag.take().map(|tag| tag::put_driver(rq, tag));
         self.internal = rq.internal_tag.take().map(|tag| tag.0);
         rq.place = Place::Free;
         self.leaves = true;
@@ -395,8 +395,8 @@ impl CompletePath {
         self.status = Status::Ok;
         drop(pool);
         match driver {
-            Some(bit) => {
-                self.put = Some(Put::one(bit, self.owner));
+            Some(_) => {
+                self.put = driver;
                 self.at = At::PutDriver;
                 self.put_tag(mq, TagMap::Driver(self.hctx), cpu)
             }

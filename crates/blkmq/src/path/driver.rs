@@ -3,7 +3,7 @@
 //! Kernel: blk_mq_start_request(), blk_mq_complete_request_remote(), blk_mq_hctx_stopped(),
 //! blk_mq_start_stopped_hw_queue() (6.1.192, 6.12.117).
 
-use super::{Traced, trace_rq};
+use super::{Traced, timeout, trace_rq};
 use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
@@ -31,6 +31,9 @@ impl<E: Env> BlkMq<E> {
         r.in_flight = true;
         r.place = Place::Device;
         r.io_start_time = cpu.now();
+        if self.set_of(queue).queue_shared() {
+            timeout::add_timer(self.queue(queue), r, cpu);
+        }
         let traced = Traced::rq(&pool, rq);
         drop(pool);
         trace_rq(cpu, queue, TraceAction::Issue, traced);

@@ -27,6 +27,8 @@ pub enum At in "tag-share" {
     CountAlone,
     /// Spread wake-ups over the users that were counted.
     Spread,
+    /// hctx_may_queue(): is the hctx a user (still)? Who is none takes what there is.
+    Active,
     /// How many users are there?
     Users,
     /// How many of the tags has this one?
@@ -36,10 +38,8 @@ pub enum At in "tag-share" {
 }
 }
 
-/// The steps before a tag is looked for.
-///
-/// Deviation(D14): a user stays one; there is no blk_mq_tag_idle().
-/// Deviation(D17): without scheduler a request counts from its tag on (v6.12), also with v6.1.
+/// The steps before a tag is looked for: blk_mq_tag_busy() once an allocation, hctx_may_queue()
+/// before each search.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Fair {
     at: At,
@@ -67,6 +67,14 @@ impl Default for Fair {
 }
 
 impl Fair {
+    /// hctx_may_queue() alone: for the further searches of an allocation.
+    pub(super) fn again() -> Fair {
+        Fair {
+            at: At::Active,
+            users: 0,
+        }
+    }
+
     /// The next step.
     pub(super) fn stage(self) -> At {
         self.at
@@ -85,11 +93,11 @@ impl Fair {
         match self.at {
             At::Known => {
                 let known = user(q, set, hctx).0.test(cpu);
-                self.to(if known { At::Users } else { At::Join })
+                self.to(if known { At::Active } else { At::Join })
             }
             At::Join => {
                 if user(q, set, hctx).0.test_and_set(cpu) {
-                    return self.to(At::Users);
+                    return self.to(At::Active);
                 }
                 if !q.settings.rules.fixes.has(Fix::UsersLock) {
                     return self.to(At::CountAlone);
@@ -102,7 +110,7 @@ impl Fair {
                 debug_assert!(users > 0, "a user joined");
                 set.driver[map].share_wake_batch(users as u32);
                 set.locks[map].release(cpu);
-                self.to(At::Users)
+                self.to(At::Active)
             }
             At::CountAlone => {
                 self.users = set.active_queues[map].add_return(cpu, 1) as u32;
@@ -110,18 +118,24 @@ impl Fair {
             }
             At::Spread => {
                 set.driver[map].share_wake_batch(self.users);
+                self.to(At::Active)
+            }
+            At::Active => {
+                // "Don't try dividing an ant."
+                if set.driver[map].depth == 1 || !user(q, set, hctx).0.test(cpu) {
+                    return self.end(FairStep::Go);
+                }
                 self.to(At::Users)
             }
             At::Users => {
                 self.users = set.active_queues[map].read(cpu) as u32;
-                // "Don't try dividing an ant."
-                if set.driver[map].depth == 1 {
+                if self.users == 0 {
                     return self.end(FairStep::Go);
                 }
                 self.to(At::Share)
             }
             At::Share => {
-                let share = set.driver[map].depth.div_ceil(self.users.max(1));
+                let share = set.driver[map].depth.div_ceil(self.users);
                 let has = user(q, set, hctx).1.read(cpu) as u32;
                 let full = has >= share.max(SHARE_MIN);
                 self.end(if full { FairStep::Full } else { FairStep::Go })
@@ -151,9 +165,23 @@ pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &m
     debug_assert!(now <= depth, "{now} requests count where {depth} tags are");
 }
 
+/// Whoever was a user is none any more. How many are left.
+pub(super) fn leave<E: Env>(set: &TagSet<E>, map: usize, cpu: &mut Cpu) -> u32 {
+    let left = set.active_queues[map].add_return(cpu, -1);
+    debug_assert!(left >= 0, "more left than came");
+    left as u32
+}
+
+/// blk_mq_update_wake_batch(): with no user left the batch stays what it was.
+pub(super) fn spread<E: Env>(set: &TagSet<E>, map: usize, users: u32) {
+    if users > 0 {
+        set.driver[map].share_wake_batch(users);
+    }
+}
+
 /// The mark of a user of a tag map, and its requests that have tags: of the hctx, or of the queue
 /// where all hctxs share one map.
-fn user<'a, E: Env>(
+pub(super) fn user<'a, E: Env>(
     q: &'a RequestQueue<E>,
     set: &TagSet<E>,
     hctx: HctxId,

@@ -48,6 +48,7 @@ impl Frame {
             Frame::RequeueRequest(path) => path.tag_stage(),
             Frame::Clone(path) => path.tag_stage(),
             Frame::Token(path) => path.tag_stage(),
+            Frame::Timeout(path) => path.tag_stage(),
             Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
@@ -87,7 +88,8 @@ impl Frame {
             | Frame::Hook(_)
             | Frame::Token(_)
             | Frame::Freeze(_)
-            | Frame::Switch(_) => None,
+            | Frame::Switch(_)
+            | Frame::Timeout(_) => None,
         }
     }
 }

@@ -202,6 +202,8 @@ groups! {
     Freeze = super::freeze::At,
     /// A change of the scheduler.
     Switch = super::switch::At,
+    /// timeout_work.
+    Timeout = super::timeout::At,
 }
 
 /// Steps of fair shares of tags, within the labels of a way to a tag.

@@ -274,7 +274,7 @@ impl ListPath {
             .list
             .first()
             .expect("the list is not empty at its head");
-        if q.pool.held(cpu.id)[rq].tag.is_none() {
+        if tag::wants_driver_tag(&q.pool.held(cpu.id)[rq]) {
             return self.wait(At::Tag);
         }
         self.offer(q, cpu)

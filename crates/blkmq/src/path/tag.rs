@@ -7,7 +7,8 @@ use super::label::{TagGet, TagPut, TagShare};
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId, RequestId, Tag};
+use crate::request::{HctxId, Place, QueueId, Request, RequestId, Tag};
+use crate::rules::ActiveCount;
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES};
 
 /// Most words of one map, as lock numbers count them.
@@ -78,7 +79,7 @@ impl Search {
 }
 
 /// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it
-/// when it is over.
+/// when it is over. A request that has its tag and does not count yet is counted only.
 pub(super) fn search_driver<E: Env>(
     search: &mut Search,
     mq: &BlkMq<E>,
@@ -89,9 +90,13 @@ pub(super) fn search_driver<E: Env>(
 ) -> TagStep {
     let set = mq.set_of(queue);
     if matches!(search, Search::No) {
-        *search = match set.queue_shared() {
-            true => Search::Fair(Fair::default()),
-            false => Search::Map(Get::start(set.driver_of(hctx), cpu, None)),
+        *search = match (
+            mq.queue(queue).pool.held(cpu.id)[rq].tag,
+            set.queue_shared(),
+        ) {
+            (Some(tag), _) => Search::Found(tag),
+            (None, true) => Search::Fair(Fair::default()),
+            (None, false) => Search::Map(Get::start(set.driver_of(hctx), cpu, None)),
         };
     }
     let step = match search {
@@ -124,6 +129,7 @@ pub(super) fn search_driver<E: Env>(
         Search::No => unreachable!("a search has begun"),
         Search::Found(_) => {
             fair::count(mq, queue, hctx, cpu, 1);
+            mq.queue(queue).pool.held(cpu.id)[rq].uncounted = false;
             TagStep::Got
         }
     };
@@ -151,19 +157,20 @@ pub(super) enum IdentityStep {
 
 /// One step of a search for the tag of a request to be: the scheduler's, or the driver's without
 /// one. Begins the search if none is under way, over the first `shallow` tags of each word, and
-/// forgets it when it is over.
+/// forgets it when it is over. `again`: not the first one of its allocation.
 pub(super) fn search_identity<E: Env>(
     search: &mut Search,
     mq: &BlkMq<E>,
     q: &RequestQueue<E>,
     hctx: HctxId,
-    shallow: Option<u32>,
+    (shallow, again): (Option<u32>, bool),
     cpu: &mut Cpu,
 ) -> IdentityStep {
     let map = identity_map(mq, q, hctx);
     let shared = shares_tags(mq, q);
     if matches!(search, Search::No) {
         *search = match shared {
+            true if again => Search::Fair(Fair::again()),
             true => Search::Fair(Fair::default()),
             false => Search::Map(Get::start(map, cpu, shallow)),
         };
@@ -195,7 +202,7 @@ pub(super) fn search_identity<E: Env>(
             let index = identity_index(mq, q, hctx) as u32;
             return IdentityStep::Wait(lock(q.id, kind, index * WORDS_MAX + word));
         }
-        GetStep::Got(bit) if shared => {
+        GetStep::Got(bit) if shared && counts_with_tag(q) => {
             *search = Search::Found(Tag(bit));
             return IdentityStep::Wait(Next::Step);
         }
@@ -228,8 +235,24 @@ pub(super) fn adopt<E: Env>(
         r.internal_tag = Some(Tag(bit));
     } else {
         r.tag = Some(Tag(bit));
+        r.uncounted = shares_tags(mq, q) && !counts_with_tag(q);
     }
     rq
+}
+
+/// It has no driver tag, or one with which it does not count yet.
+pub(super) fn wants_driver_tag(rq: &Request) -> bool {
+    rq.tag.is_none() || rq.uncounted
+}
+
+fn counts_with_tag<E: Env>(q: &RequestQueue<E>) -> bool {
+    q.settings.rules.active_count == ActiveCount::WithTag
+}
+
+/// The way back of the driver tag that `rq` had.
+pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
+    let counted = !core::mem::take(&mut rq.uncounted);
+    Put::one(tag.0, rq.ctx).counted(counted)
 }
 
 /// The tag is a driver tag, and other queues draw from the same map.
@@ -279,13 +302,11 @@ pub(super) fn step_put<E: Env>(
     let q = mq.queue(queue);
     let set = &mq.sets[q.set.index()];
     let tags = match map {
-        TagMap::Driver(hctx) => {
-            if set.queue_shared() && put.count_out() {
-                fair::count(mq, queue, hctx, cpu, -1);
-                return Some(Next::Step);
-            }
-            set.driver_of(hctx)
+        TagMap::Driver(hctx) if set.queue_shared() && put.count_out() => {
+            fair::count(mq, queue, hctx, cpu, -1);
+            return Some(Next::Step);
         }
+        TagMap::Driver(hctx) => set.driver_of(hctx),
         TagMap::Sched(hctx) => q.sched_of(hctx),
     };
     let out = |cpu: &mut Cpu, queue: QueueId, hctx| {

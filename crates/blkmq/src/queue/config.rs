@@ -3,6 +3,7 @@
 use crate::elevator::{SchedulerKind, SchedulerSettings};
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
+use crate::time::Jiffies;
 
 /// What does not change while a queue runs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +24,8 @@ pub struct QueueSettings {
     pub rq_affinity: u8,
     /// Ticks a second.
     pub hz: u32,
+    /// queue/io_timeout, in ticks.
+    pub io_timeout: Jiffies,
     /// The driver has queue_rqs: it takes a whole plug.
     pub driver_queue_rqs: bool,
     /// The driver takes the list of queue_rqs oldest first whatever the plug's order (NVMe).
@@ -55,6 +58,7 @@ impl QueueSettings {
             nomerges: NoMerges::Never,
             rq_affinity: 1,
             hz: 250,
+            io_timeout: Jiffies(30 * 250),
             driver_queue_rqs: false,
             queue_rqs_in_order: false,
             driver_commit_rqs: false,

@@ -82,7 +82,7 @@ impl Request {
             self.io_context,
         );
         let identity = (
-            self.tag,
+            (self.tag, self.uncounted),
             self.internal_tag,
             self.ctx,
             self.hctx,

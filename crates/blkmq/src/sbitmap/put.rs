@@ -70,8 +70,20 @@ pub struct Put {
     left: u32,
     /// Exclusive waiters woken of the queue at hand, while its lock is held.
     woken: u32,
-    /// The request no longer counts among those with tags (sets that queues share).
-    uncounted: bool,
+    /// The request is still to be counted out of those with tags (sets that queues share).
+    counted: bool,
+    what: What,
+}
+
+/// What a free is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum What {
+    /// A bit that its owner gives back.
+    Bit,
+    /// Wake-ups for bits that are free already.
+    Wake,
+    /// One of each wait queue, whatever is free (sbitmap_queue_wake_all).
+    WakeAll,
 }
 
 /// Outcome of one step of a free.
@@ -98,13 +110,19 @@ impl Put {
             looked: 0,
             left: 0,
             woken: 0,
-            uncounted: false,
+            counted: true,
+            what: What::Bit,
         }
+    }
+
+    /// Frees the bit of a request that counts as one with a tag, or does not.
+    pub fn counted(self, counted: bool) -> Put {
+        Put { counted, ..self }
     }
 
     /// True once, while the bit is still taken: it is time to count the request out.
     pub fn count_out(&mut self) -> bool {
-        self.at == At::Clear && !core::mem::replace(&mut self.uncounted, true)
+        self.at == At::Clear && core::mem::take(&mut self.counted)
     }
 
     /// Only the waking for `count` bits that are free already (sbitmap_queue_wake_up).
@@ -112,7 +130,18 @@ impl Put {
         Put {
             at: At::Active,
             count,
+            counted: false,
+            what: What::Wake,
             ..Put::one(0, CpuId(0))
+        }
+    }
+
+    /// One of each wait queue (sbitmap_queue_wake_all).
+    pub fn wake_all() -> Put {
+        Put {
+            at: At::Index,
+            what: What::WakeAll,
+            ..Put::wake(0)
         }
     }
 
@@ -136,9 +165,28 @@ impl Put {
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, QueueId, HctxId),
     ) -> PutStep {
+        let step = self.advance(map, scan, cpu, out);
+        if step == PutStep::Done && self.what == What::Bit {
+            // Behind the wake-ups: whoever was woken looks from the old hint on.
+            map.hint_freed(self.owner, self.bit);
+        }
+        step
+    }
+
+    #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
+    #[inline(always)]
+    fn advance<E: Env>(
+        &mut self,
+        map: &Sbitmap<E>,
+        scan: WakeScan,
+        cpu: &mut Cpu,
+        out: impl FnMut(&mut Cpu, QueueId, HctxId),
+    ) -> PutStep {
         match self.at {
             At::Clear => self.clear(map, cpu),
             At::Active => {
+                // Read once: a batch that changes meanwhile is another free's.
+                self.left = map.wake_batch.get();
                 if map.ws_active.read(cpu) == 0 {
                     return PutStep::Done;
                 }
@@ -157,27 +205,30 @@ impl Put {
             }
             At::Due => {
                 let completed = map.completion_cnt.read(cpu);
-                if completed.wrapping_sub(self.promised) < map.wake_batch.get() as i32 {
+                if completed.wrapping_sub(self.promised) < self.left as i32 {
                     return PutStep::Done;
                 }
                 self.to(At::Promise)
             }
             At::Promise => {
-                let next = self.promised.wrapping_add(map.wake_batch.get() as i32);
+                let next = self.promised.wrapping_add(self.left as i32);
                 let won = map.wakeup_cnt.compare_exchange(cpu, self.promised, next);
                 self.promised = 0;
                 self.to(if won { At::Index } else { At::Promised })
             }
             At::Index => {
+                if self.what == What::WakeAll {
+                    E::mb(cpu);
+                    self.left = 1;
+                }
                 self.queue = map.wake_index.read(cpu) as u32;
-                self.left = map.wake_batch.get();
                 self.to(At::Peek)
             }
             At::Peek => {
                 if !map.wait[self.queue as usize].active.test(cpu) {
                     return self.next_queue(map, scan, 0);
                 }
-                if let WakeScan::Countdown(form) = scan {
+                if let (WakeScan::Countdown(form), false) = (scan, self.what == What::WakeAll) {
                     return self.found(form);
                 }
                 self.at = At::Wake;
@@ -204,7 +255,6 @@ impl Put {
         let before = word.cleared.fetch_or(cpu, mask);
         assert_eq!(before & mask, 0, "tag {} given back twice", self.bit);
         E::mb(cpu);
-        map.hint_freed(self.owner, self.bit);
         self.to(At::Active)
     }
 
@@ -224,7 +274,7 @@ impl Put {
         let Some(woken) = self.wake_queue(map, cpu, out) else {
             return PutStep::Step;
         };
-        if scan == WakeScan::OneQueue {
+        if scan == WakeScan::OneQueue && self.what != What::WakeAll {
             self.queue = (self.queue + 1) % map.wait.len() as u32;
             return self.to(At::Store);
         }
@@ -277,9 +327,16 @@ impl Put {
     /// `woken` of the queue at hand: on to the next one, or enough.
     fn next_queue<E: Env>(&mut self, map: &Sbitmap<E>, scan: WakeScan, woken: u32) -> PutStep {
         let queues = map.wait.len() as u32;
-        self.left -= woken;
         self.looked += 1;
         self.queue = (self.queue + 1) % queues;
+        if self.what == What::WakeAll {
+            // Each queue has its own, and the index stays where it is.
+            return match self.looked < queues {
+                true => self.to(At::Peek),
+                false => PutStep::Done,
+            };
+        }
+        self.left -= woken;
         let spent = match scan {
             WakeScan::FirstQueue => woken > 0,
             WakeScan::UntilSpent => self.left == 0,

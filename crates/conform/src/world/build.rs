@@ -63,6 +63,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             limits: setup.limits,
             nomerges: setup.nomerges,
             hz: setup.hz,
+            io_timeout: setup.io_timeout,
             driver_budget: setup.budget.is_some(),
             driver_queue_rqs: setup.driver.queue_rqs,
             queue_rqs_in_order: setup.driver.in_order,

@@ -1,4 +1,5 @@
-//! Timers of schedulers: armed by what the paths leave, expired between two events of the capture.
+//! Timers of schedulers, and timeout timers of queues: armed by what the paths leave, expired
+//! between two events of the capture.
 //!
 //! No record shows one: it is due by the records' clock. Not here: how it expires
 //! (`follow/timers.rs`), and what its function does (`elevator/hook.rs` of blkmq).
@@ -14,14 +15,15 @@ use blkmq::time::{Duration, SimTime};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Armed {
     pub(crate) queue: QueueId,
-    pub(crate) timer: u8,
+    /// Of the queue's scheduler; none: the queue's timeout timer.
+    pub(crate) timer: Option<u8>,
     /// By the records' clock.
     due: SimTime,
     /// Whose CPU armed it: there its function runs.
     pub(crate) cpu: u16,
 }
 
-/// Timers of all schedulers, and the clock of the records.
+/// All timers, and the clock of the records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     now: SimTime,
@@ -45,9 +47,20 @@ impl Timers {
             // Where ticks lie a capture does not tell.
             TimerContext::Softirq => self.now.tick_after(after, settings.hz),
         };
+        self.set(queue, Some(timer), due, cpu);
+    }
+
+    /// The timeout timer of a queue, whatever was asked of it before. Where its wheel is coarser
+    /// than a tick a capture does not tell.
+    pub(crate) fn time_out(&mut self, mq: &BlkMq<Solo>, queue: QueueId, after: Duration, cpu: u16) {
+        let due = self.now.tick_after(after, mq.queue(queue).settings.hz);
+        self.set(queue, None, due, cpu);
+    }
+
+    fn set(&mut self, queue: QueueId, timer: Option<u8>, due: SimTime, cpu: u16) {
         // What is armed for now expires behind this label, whatever comes next.
         let due = due.max(self.now + Duration(1));
-        self.cancel(queue, timer);
+        self.forget(queue, timer);
         self.armed.push(Armed {
             queue,
             timer,
@@ -58,6 +71,10 @@ impl Timers {
 
     /// A label has cancelled it.
     pub(crate) fn cancel(&mut self, queue: QueueId, timer: u8) {
+        self.forget(queue, Some(timer));
+    }
+
+    fn forget(&mut self, queue: QueueId, timer: Option<u8>) {
         self.armed
             .retain(|armed| (armed.queue, armed.timer) != (queue, timer));
     }
@@ -68,7 +85,7 @@ impl Timers {
         let first = all.min_by_key(|armed| armed.due).copied();
         self.now = first.map_or(time, |armed| armed.due);
         let Armed { queue, timer, .. } = first?;
-        self.cancel(queue, timer);
+        self.forget(queue, timer);
         first
     }
 }

@@ -309,6 +309,11 @@ impl Machine for Walk<'_> {
         self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
     }
 
+    fn time_out(&mut self, queue: QueueId, after: Duration) {
+        let timers = &mut self.outside.timers;
+        timers.time_out(self.mq, queue, after, self.cpu);
+    }
+
     /// Whoever waits goes on when an event of his says so.
     fn wake(&mut self, _waiter: WaiterId) {}
 

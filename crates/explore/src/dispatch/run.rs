@@ -9,6 +9,7 @@ use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPat
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
+use blkmq::time::Duration;
 
 use super::label::Named;
 use super::setting::Setting;
@@ -388,6 +389,10 @@ impl Machine for Go<'_> {
     fn kick(&mut self, kick: Kick) {
         assert!(kick.unless_pending, "runs are asked for with a delay only");
         self.side.armed = true;
+    }
+
+    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
+        unreachable!("the queue has its tags alone")
     }
 
     fn kick_requeue(&mut self, _queue: QueueId) {

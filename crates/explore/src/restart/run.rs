@@ -334,6 +334,9 @@ impl Machine for Walk<'_> {
         }
     }
 
+    /// Users stay users: the specification has no idle ones.
+    fn time_out(&mut self, _queue: QueueId, _after: Duration) {}
+
     fn kick_requeue(&mut self, _queue: QueueId) {
         unreachable!("no request is requeued")
     }

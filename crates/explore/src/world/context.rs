@@ -21,6 +21,8 @@ pub(crate) enum Role {
     RequeueWork,
     /// The timer of this number of a queue's scheduler.
     Timer(QueueId, u8),
+    /// kblockd: timeout_work of a queue.
+    Timeout(QueueId),
     /// Block softirq: ends requests.
     Completer(u8),
     /// Writes to queue/scheduler of a queue; `submitted` counts the writes.
@@ -130,6 +132,7 @@ impl Context {
             Role::RequeueWork => "requeue work".to_owned(),
             Role::Timer(QueueId(0), timer) => format!("timer {timer}"),
             Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),
+            Role::Timeout(queue) => format!("timeout work of queue {queue}"),
             Role::Completer(index) => format!("completer {index}"),
             Role::Writer(QueueId(0)) => "writer".to_owned(),
             Role::Writer(queue) => format!("writer of queue {queue}"),

@@ -275,6 +275,10 @@ impl Machine for Steps<'_> {
         }
     }
 
+    fn time_out(&mut self, queue: QueueId, _after: Duration) {
+        self.outside.timeouts |= self.fixed.config.timeouts & 1 << queue.0;
+    }
+
     fn arm(&mut self, queue: QueueId, timer: u8, _after: Duration) {
         self.outside.timers |= 1 << self.fixed.config.timer_place(queue, timer);
     }

@@ -347,6 +347,11 @@ impl Machine for OnCpu<'_> {
             .wake(&mut self.sim.cpus, TaskId(waiter.0), self.id, SimTime::ZERO);
     }
 
+    fn time_out(&mut self, queue: QueueId, after: Duration) {
+        let cpus = &mut self.sim.cpus;
+        self.sim.work.set_timeout(cpus, self.id, queue, after);
+    }
+
     fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
         let (cpus, mq) = (&mut self.sim.cpus, &self.sim.layer.mq);
         let timers = &mut self.sim.timers;

@@ -21,6 +21,8 @@ pub(super) enum Event {
     Ipi(Of),
     /// The delay of the work item of a queue's hctx is over; void if its generation moved.
     Work(Of),
+    /// A queue's timeout timer expires; void if its generation moved.
+    Timeout(Of),
     /// A timer of a queue's scheduler expires; void if its generation moved.
     Elevator(Of),
     /// The ramp is over.

@@ -184,9 +184,11 @@ fn pending(cpus: &Cpus, tasks: &Tasks, devices: &Devices, round: Duration) -> Pe
         Event::Step(_) | Event::Measure => Pending::Nothing,
         Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
         Event::Resume(of) if tasks.is_void(TaskId(of.whom()), of.detail()) => Pending::Nothing,
-        Event::Timer(_) | Event::Interrupt(_) | Event::Elevator(_) | Event::Resume(_) => {
-            Pending::Time
-        }
+        Event::Timer(_)
+        | Event::Interrupt(_)
+        | Event::Elevator(_)
+        | Event::Timeout(_)
+        | Event::Resume(_) => Pending::Time,
     };
     events.map(of_event).max().unwrap_or(Pending::Nothing)
 }

@@ -5,7 +5,7 @@
 
 use blkmq::drive::Kick;
 use blkmq::env::{Bit, Solo};
-use blkmq::path::{Frame, RequeuePath, RunPath};
+use blkmq::path::{Frame, RequeuePath, RunPath, TimeoutPath};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
@@ -57,6 +57,17 @@ struct HctxWork {
 struct QueueWork {
     hctxs: Vec<HctxWork>,
     requeue: Item,
+    timeout: Timeout,
+}
+
+/// timeout_work of a queue, and its timer.
+#[derive(Clone, Copy, Debug)]
+struct Timeout {
+    item: Item,
+    /// Moves when the timer is set: older events are void.
+    generation: u32,
+    /// Whose timer it is: where the work will run.
+    cpu: CpuId,
 }
 
 /// What a worker executes.
@@ -66,6 +77,8 @@ enum Job {
     Hctx(QueueId, HctxId),
     /// requeue_work of this queue.
     Requeue(QueueId),
+    /// timeout_work of this queue.
+    Timeout(QueueId),
 }
 
 /// All work items.
@@ -104,6 +117,7 @@ impl Kworker {
         match self.running {
             Some(Job::Hctx(queue, hctx)) => format!("runs hctx {} of queue {queue}", hctx.0),
             Some(Job::Requeue(queue)) => format!("requeues requests of queue {queue}"),
+            Some(Job::Timeout(queue)) => format!("looks for timeouts of queue {queue}"),
             None => "looks for work".to_owned(),
         }
     }
@@ -150,11 +164,16 @@ impl KernelWork {
                 .map(|&count| QueueWork {
                     hctxs: vec![idle; count],
                     requeue: Item::Idle,
+                    timeout: Timeout {
+                        item: Item::Idle,
+                        generation: 0,
+                        cpu: CpuId(0),
+                    },
                 })
                 .collect(),
             // `vec!` would copy one, and a copy has no room.
             queues: (0..workers.len())
-                .map(|_| Handed::with_capacity(hctxs.iter().map(|&count| count + 1).sum()))
+                .map(|_| Handed::with_capacity(hctxs.iter().map(|&count| count + 2).sum()))
                 .collect(),
             workers,
         }
@@ -164,12 +183,67 @@ impl KernelWork {
     pub(super) fn pending(&self) -> usize {
         let hctxs = self.of_queues.iter().flat_map(|queue| &queue.hctxs);
         let requeues = self.of_queues.iter().map(|queue| queue.requeue);
-        let items = hctxs.map(|work| work.item).chain(requeues);
+        let timeouts = self.of_queues.iter().map(|queue| queue.timeout.item);
+        let items = hctxs.map(|work| work.item).chain(requeues).chain(timeouts);
         items.filter(|item| *item != Item::Idle).count()
     }
 
     fn of(&mut self, queue: QueueId, hctx: HctxId) -> &mut HctxWork {
         &mut self.of_queues[queue.index()].hctxs[usize::from(hctx.0)]
+    }
+
+    fn timeout(&mut self, queue: QueueId) -> &mut Timeout {
+        &mut self.of_queues[queue.index()].timeout
+    }
+
+    /// mod_timer() of a queue's timeout timer, by CPU `id`.
+    pub(super) fn set_timeout(
+        &mut self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        queue: QueueId,
+        after: Duration,
+    ) {
+        let due = cpus.tick_after(cpus.at(id), after);
+        let timeout = self.timeout(queue);
+        timeout.generation = timeout.generation.wrapping_add(1);
+        timeout.cpu = id;
+        let whom = Of::part(queue.0, 0, timeout.generation);
+        let timers = &mut cpus.core.events;
+        timers.push(due, class::TIMER, Event::Timeout(whom));
+    }
+
+    /// blk_rq_timed_out_timer(): the work goes to the CPU that set the timer.
+    pub(super) fn timed_out(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
+        whom: Of,
+    ) {
+        let queue = QueueId(whom.part_of());
+        let timeout = *self.timeout(queue);
+        if timeout.generation != whom.detail() {
+            return;
+        }
+        mq.timer_expires(queue);
+        self.queue_timeout(cpus, tasks, Asker::now(timeout.cpu), queue);
+    }
+
+    fn queue_timeout(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, by: Asker, queue: QueueId) {
+        let asked = by.at(cpus);
+        let item = &mut self.timeout(queue).item;
+        match *item {
+            Item::Running(_) => {
+                let delay = Duration::ZERO;
+                *item = Item::Running(Some(Again { delay, asked }));
+            }
+            Item::Queued(_) | Item::Delayed => {}
+            Item::Idle => {
+                *item = Item::Queued(by.cpu);
+                self.enqueue(cpus, tasks, by, by.cpu, Job::Timeout(queue));
+            }
+        }
     }
 
     fn requeue(&mut self, queue: QueueId) -> &mut Item {
@@ -373,6 +447,10 @@ impl KernelWork {
                 *self.requeue(queue) = Item::Running(None);
                 Frame::Requeue(RequeuePath::new(queue))
             }
+            Job::Timeout(queue) => {
+                self.timeout(queue).item = Item::Running(None);
+                Frame::Timeout(TimeoutPath::new(queue))
+            }
         };
         cpus.push(id, frame);
         Turn::Again
@@ -389,6 +467,7 @@ impl KernelWork {
         let item = match job {
             Job::Hctx(queue, hctx) => &mut self.of(queue, hctx).item,
             Job::Requeue(queue) => self.requeue(queue),
+            Job::Timeout(queue) => &mut self.timeout(queue).item,
         };
         let Item::Running(Some(Again { delay, asked })) = core::mem::replace(item, Item::Idle)
         else {
@@ -409,6 +488,7 @@ impl KernelWork {
                 self.kick_after(cpus, tasks, mq, by, kick);
             }
             Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
+            Job::Timeout(queue) => self.queue_timeout(cpus, tasks, by, queue),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Names against variants, numbers against places.
 
-use super::{Complete, Ctx, DdInsert, Label, List, Run, Submit, Switch, stands_for};
+use super::{Complete, Ctx, DdInsert, Label, List, Run, Submit, Timeout, stands_for};
 use std::collections::BTreeSet;
 
 #[test]
@@ -17,14 +17,14 @@ fn a_name_is_the_group_and_the_variant_in_kebab_case() {
 
 #[test]
 fn groups_follow_one_another() {
-    const LAST: Label = Switch::Thawed.label();
+    const LAST: Label = Timeout::Leave.label();
     assert_eq!(Submit::Enter.label(), Label(0));
     assert_eq!(usize::from(LAST.0), super::OWN - 1);
     assert_eq!(DdInsert::Enter.label().0, LAST.0 + 1, "a scheduler's own");
     assert!(DdInsert::Enter.label().is_of_scheduler());
     assert!(!LAST.is_of_scheduler());
     assert_eq!(Complete::End.label().0, Ctx::List.label().0 + 1);
-    assert_eq!(LAST.name(), "switch.thawed");
+    assert_eq!(LAST.name(), "timeout.leave");
 }
 
 #[test]

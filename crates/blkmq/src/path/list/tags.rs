@@ -10,7 +10,7 @@ use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{LineEntry, LineRetry, Restart, TagLine};
-use crate::sbitmap::{Put, WAIT_QUEUES};
+use crate::sbitmap::WAIT_QUEUES;
 use crate::tags::Waiter;
 
 impl ListPath {
@@ -227,9 +227,8 @@ impl ListPath {
         let scheduled = pool[rq].internal_tag.is_some();
         match pool[rq].tag {
             Some(tag) if scheduled => {
-                let owner = pool[rq].ctx;
                 pool[rq].tag = None;
-                self.put = Some(Put::one(tag.0, owner));
+                self.put = Some(tag::put_driver(&mut pool[rq], tag));
                 drop(pool);
                 self.wait(at)
             }

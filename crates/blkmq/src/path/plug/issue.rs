@@ -92,7 +92,7 @@ impl PlugPath {
 
     fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
-        if q.pool.held(cpu.id)[rq].tag.is_none() {
+        if tag::wants_driver_tag(&q.pool.held(cpu.id)[rq]) {
             return self.to(At::Tag);
         }
         self.offer(rq)

@@ -9,7 +9,7 @@ use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::path::tag::{self, TagMap};
 use crate::path::{Call, Next, TagStage, Traced, labels, list, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
+use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
 use crate::sbitmap::Put;
 
@@ -111,7 +111,7 @@ impl RequeueRequest {
             drop(pool);
             return Next::call(cpu, Call::Hook { queue, hook });
         }
-        let (owner, scheduled): (CpuId, bool) = (rq.ctx, rq.internal_tag.is_some());
+        let scheduled = rq.internal_tag.is_some();
         self.hctx = rq.hctx;
         // The device does not have it any more, whatever a completion that runs now looks at.
         list::requeue_bookkeeping(&mut pool, self.rq);
@@ -121,10 +121,11 @@ impl RequeueRequest {
         } else {
             None
         };
+        let put = tag.map(|tag| tag::put_driver(&mut pool[self.rq], tag));
         drop(pool);
-        match tag {
-            Some(tag) => {
-                self.put = Some(Put::one(tag.0, owner));
+        match put {
+            Some(_) => {
+                self.put = put;
                 self.at = At::PutTag;
                 Next::Step
             }

@@ -147,7 +147,8 @@ impl SubmitPath {
             Search::No => self.shallow(q),
             _ => None,
         };
-        match tag::search_identity(&mut self.search, mq, q, self.hctx, shallow, cpu) {
+        let again = self.at != At::Tag;
+        match tag::search_identity(&mut self.search, mq, q, self.hctx, (shallow, again), cpu) {
             IdentityStep::Wait(next) => next,
             IdentityStep::Got(bit) => {
                 self.rq = Some(tag::adopt(mq, q, self.hctx, bit, cpu));

@@ -416,6 +416,10 @@ impl drive::Machine for Walk<'_> {
     fn wake(&mut self, waiter: WaiterId) {
         self.rest.woken.push(waiter.0 as usize);
     }
+
+    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
+        unreachable!("a script has one queue on its tags")
+    }
 }
 
 fn name(mq: &BlkMq<Solo>, rq: RequestId) -> String {

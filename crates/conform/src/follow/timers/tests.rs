@@ -132,6 +132,7 @@ fn setup(facts: &'static Facts) -> Setup {
         limits: QueueLimits::PLAIN,
         nomerges: NoMerges::Never,
         nr_requests: 8,
+        io_timeout: Jiffies(1000),
         hctxs: vec![Hctx {
             tags: 4,
             cpus: vec![0],

@@ -11,6 +11,7 @@ use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, SubmitPath, Unplug
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
+use blkmq::time::Duration;
 
 use super::{Follower, Life};
 use crate::dispatch::TABLE;
@@ -388,6 +389,10 @@ impl Machine for One<'_> {
     fn kick(&mut self, _kick: Kick) {
         *self.armed = true;
         *self.kicks += 1;
+    }
+
+    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
+        unreachable!("the queue has its tags alone")
     }
 
     fn kick_requeue(&mut self, _queue: QueueId) {
