@@ -32,6 +32,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/fsync-flush.toml"),
     ),
     built_in(
+        "idle-user-stall.toml",
+        include_str!("../scenarios/idle-user-stall.toml"),
+    ),
+    built_in(
         "lost-completion.toml",
         include_str!("../scenarios/lost-completion.toml"),
     ),
