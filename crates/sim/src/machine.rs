@@ -203,6 +203,13 @@ impl Simulator {
                 }
             }
             Event::Timeout(of) => {
+                let (cpus, layer) = (&self.cpus, &self.layer);
+                // It would find what nothing will end, and be set again: the run is over.
+                if layer.has_in_flight(of.queue())
+                    && progress::only_timeouts(cpus, layer, &self.devices)
+                {
+                    return;
+                }
                 self.work
                     .timed_out(&mut self.cpus, &mut self.tasks, &self.layer.mq, of);
             }

@@ -140,3 +140,32 @@ fn the_scan_of_6_12_alone_repairs_6_1() {
     assert!(ran.stall.is_none(), "{}", ran.stall.unwrap());
     assert_eq!((ran.in_vain, ran.ios), (0, 1 + 56));
 }
+
+/// Most tags of a batch of 8 reads that is plugged, on a set of 8 that another queue uses, too.
+fn most_in_a_plug(rules: &str) -> u32 {
+    let text = format!(
+        "[machine]\ncpus = 2\n[queue]\nrules = \"{rules}\"\nscheduler = \"none\"\n\
+         [device]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\nhw_queue_depth = 8\n\
+         irqmode = 2\ncompletion_nsec = 100_000_000\n\
+         [[job]]\nname = \"user\"\nfilename = \"/dev/nullb1\"\nrw = \"randread\"\nbs = \"4k\"\n\
+         direct = 1\nnumber_ios = 1\n\
+         [[job]]\nname = \"batch\"\nfilename = \"/dev/nullb0\"\nrw = \"randread\"\nbs = \"4k\"\n\
+         direct = 1\nioengine = \"io_uring\"\niodepth = 8\niodepth_batch = 8\nnumber_ios = 8\n\
+         startdelay = \"200ms\"\n"
+    );
+    let mut simulator = Simulator::new(&runs::plan_of(&text), &runs::machine()).unwrap();
+    let mut most = 0;
+    while simulator.run_some(1).is_none() {
+        most = most.max(simulator.block_layer().sets[0].driver[0].busy_count());
+    }
+    assert_eq!(simulator.recorder().total_ios, 9);
+    most
+}
+
+/// Without scheduler v6.1 counts a request against its share of 4 when it is issued, not while it
+/// is in the plug.
+#[test]
+fn a_plug_of_v6_1_may_hold_more_than_a_share() {
+    assert_eq!(most_in_a_plug("v6.12"), 4);
+    assert_eq!(most_in_a_plug("v6.1"), 8);
+}

@@ -74,6 +74,36 @@ fn a_poller_at_the_wrong_queue_is_a_stall() {
     assert_eq!(ios, 1000);
 }
 
+/// The same on a tag set of two disks: its timeout timer finds requests with the device whenever it
+/// runs, and changes nothing.
+#[test]
+fn a_timeout_timer_does_not_hide_a_stall() {
+    let none = "scheduler = \"none\"";
+    let shared = format!("{FOUR_POLL_QUEUES}nr_devices = 2\nshared_tags = 1\n");
+    let job = "filename = \"/dev/nullb0\"\niodepth = 16\nnumber_ios = 1000";
+    let (_, stall) = run(&plan(none, &shared, job), |_| {});
+    let stall = stall.expect("4 tags are with a queue that nobody looks at");
+    assert_eq!(stall.why, Why::OnlyPolls);
+    assert!(stall.at.since(stall.progress).0 < 50_000_000, "{stall}");
+}
+
+/// Nor one of commands that are never answered: the timer would be set again and again.
+#[test]
+fn lost_commands_on_shared_tags_are_a_stall() {
+    let plan = runs::plan_of(
+        "[queue]\nscheduler = \"none\"\n\
+         [device]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\nirqmode = 2\n\
+         hw_queue_depth = 4\n[device.fault]\nlost_completion = \"1/50\"\n\
+         [[job]]\nname = \"a\"\nfilename = \"/dev/nullb0:/dev/nullb1\"\nrw = \"randread\"\n\
+         ioengine = \"libaio\"\niodepth = 16\ndirect = 1\nnumber_ios = 1000\n",
+    );
+    let (ios, stall) = run(&plan, |_| {});
+    let stall = stall.expect("tags do not come back");
+    assert_eq!(stall.why, Why::NothingLeft);
+    assert!(ios < 1000, "{ios}");
+    assert!(stall.at.since(stall.progress).0 < 13_000_000_000, "{stall}");
+}
+
 /// Each device with more I/O than tags ends, one way or the other.
 #[test]
 fn nothing_polls_for_ever() {

@@ -195,7 +195,9 @@ pub(super) fn add_timer<E: Env>(q: &RequestQueue<E>, rq: &mut Request, cpu: &mut
 /// mod_timer(&q->timeout).
 fn arm<E: Env>(q: &RequestQueue<E>, now: Jiffies, ticks: Jiffies, cpu: &mut Cpu) {
     let hz = u64::from(q.settings.hz);
-    q.timeout.put((now.0 + ticks.0) as u32);
+    // Jiffies of 49 days and more are told as the last one.
+    q.timeout
+        .put(u32::try_from(now.0 + ticks.0).unwrap_or(u32::MAX));
     cpu.outbox.push(Effect::Timeout {
         queue: q.id,
         after: Duration(ticks.0 * (1_000_000_000 / hz)),

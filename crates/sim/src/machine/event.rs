@@ -3,7 +3,7 @@
 //! Not here: the queue that holds it (`event_queue.rs`), who does something about it
 //! ([`super::Simulator`]).
 
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, QueueId};
 
 /// What happens at an instant. A tag and one number, so that an event is handed on in two registers
 /// (docs/decisions/0006).
@@ -52,6 +52,11 @@ impl Of {
     /// Of what it is a part: see [`Of::part`].
     pub(super) fn part_of(self) -> u8 {
         (self.0 >> 48) as u8
+    }
+
+    /// The same of a queue.
+    pub(super) fn queue(self) -> QueueId {
+        QueueId(self.part_of())
     }
 
     pub(super) fn whom(self) -> u32 {

@@ -58,6 +58,17 @@ impl Layer {
         })
     }
 
+    /// A request of this queue is with the device.
+    pub(super) fn has_in_flight(&self, queue: QueueId) -> bool {
+        let queue = self.mq.queue(queue);
+        queue.with_pool(|pool| pool.iter().any(|(_, rq)| rq.in_flight))
+    }
+
+    /// The timeout timer of this queue would wake somebody who waits for a tag.
+    pub(super) fn timeout_helps(&self, queue: QueueId) -> bool {
+        !self.has_in_flight(queue) && self.mq.set_of(queue).waiting_count() > 0
+    }
+
     /// A clone of a request of `queue` goes to a queue below, and its answer to whoever asked.
     ///
     /// Deviation(D18): it has one bio, and no A is traced.

@@ -114,14 +114,15 @@ impl Progress {
         let round = round(cpus);
         let polls = tasks.only_poll();
         let quiet = polls && now.since(quiet_from) >= round;
-        if quiet && pending(cpus, tasks, devices, round) == Pending::Nothing {
+        if quiet && pending(cpus, tasks, layer, devices, round) == Pending::Nothing {
             return Some(Why::OnlyPolls);
         }
         let unmoved = polls && self.unmoved(layer, now);
         let labels = self.labels - self.base;
         let in_vain = unmoved || labels > self.in_vain && layer.anything_waits();
-        let stuck =
-            in_vain && !devices.fickle() && pending(cpus, tasks, devices, round) < Pending::Time;
+        let stuck = in_vain
+            && !devices.fickle()
+            && pending(cpus, tasks, layer, devices, round) < Pending::Time;
         stuck.then_some(Why::InVain(labels))
     }
 
@@ -174,7 +175,13 @@ fn round(cpus: &Cpus) -> Duration {
 }
 
 /// What may still happen. Polled commands that were due within the last `round` count, too.
-fn pending(cpus: &Cpus, tasks: &Tasks, devices: &Devices, round: Duration) -> Pending {
+fn pending(
+    cpus: &Cpus,
+    tasks: &Tasks,
+    layer: &Layer,
+    devices: &Devices,
+    round: Duration,
+) -> Pending {
     let since = SimTime(cpus.core.now.0.saturating_sub(round.0));
     if devices.anything_due_after(since) {
         return Pending::Time;
@@ -184,6 +191,7 @@ fn pending(cpus: &Cpus, tasks: &Tasks, devices: &Devices, round: Duration) -> Pe
         Event::Step(_) | Event::Measure => Pending::Nothing,
         Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
         Event::Resume(of) if tasks.is_void(TaskId(of.whom()), of.detail()) => Pending::Nothing,
+        Event::Timeout(of) if !layer.timeout_helps(of.queue()) => Pending::Nothing,
         Event::Timer(_)
         | Event::Interrupt(_)
         | Event::Elevator(_)
@@ -191,6 +199,17 @@ fn pending(cpus: &Cpus, tasks: &Tasks, devices: &Devices, round: Duration) -> Pe
         | Event::Resume(_) => Pending::Time,
     };
     events.map(of_event).max().unwrap_or(Pending::Nothing)
+}
+
+/// Nothing is pending but timeout timers of queues whose requests are with the device: they would
+/// be set again for ever.
+pub(super) fn only_timeouts(cpus: &Cpus, layer: &Layer, devices: &Devices) -> bool {
+    let in_vain = |event| match event {
+        Event::Timeout(of) => layer.has_in_flight(of.queue()),
+        _ => false,
+    };
+    let mut events = cpus.core.events.iter();
+    events.all(|(_, event)| in_vain(event)) && !devices.anything_due_after(cpus.core.now)
 }
 
 /// Where each live request is.

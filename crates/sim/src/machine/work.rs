@@ -221,7 +221,7 @@ impl KernelWork {
         mq: &BlkMq<Solo>,
         whom: Of,
     ) {
-        let queue = QueueId(whom.part_of());
+        let queue = whom.queue();
         let timeout = *self.timeout(queue);
         if timeout.generation != whom.detail() {
             return;
