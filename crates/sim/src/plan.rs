@@ -19,6 +19,7 @@ pub use device::{
 };
 pub use ids::{DeviceId, DiskId};
 pub use stacked::StackedPlan;
+pub use trace::fio::{Decimal, Extent, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone};
 
 /// A run, ready to be simulated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +34,8 @@ pub struct Plan {
     pub machine: MachinePlan,
     /// Disks by number, at least one.
     pub disks: Vec<DiskPlan>,
+    /// Options of each job as they were written, but for its name.
+    pub job_options: Vec<Vec<(String, String)>>,
     /// One entry a thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
     /// Phases of the run (stonewall), at least 1.
@@ -174,6 +177,28 @@ pub enum FileService {
     Random(u32),
     /// The next one when as much was done as the region is long.
     Sequential,
+    /// Any one, drawn anew for each I/O with these ranks, 1024 for each file.
+    Skewed(Skew),
+}
+
+/// How positions of `Order::Random` are drawn (random_distribution).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Distribution {
+    /// All blocks are alike.
+    Uniform,
+    /// Blocks by ranks, strewn over the region.
+    Skewed(Skew),
+    /// Parts of the region, with shares that add up to 100; a direction without any is uniform.
+    Zoned(PerDirection<Vec<Zone>>),
+}
+
+/// One size of several with shares (bssplit).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SizeShare {
+    /// Sectors.
+    pub sectors: u32,
+    /// Draws of 100.
+    pub percent: u8,
 }
 
 /// Sizes of an I/O: uniform from `min` to `max` in steps of `min`.
@@ -202,10 +227,23 @@ pub struct ThreadPlan {
     pub engine: Engine,
     /// Order of positions.
     pub order: Order,
+    /// How random positions are drawn; uniform unless `order` is `Order::Random`.
+    pub distribution: Distribution,
+    /// I/Os from one new position to the next, at least 1 (rw=randread:N).
+    pub new_every: u32,
+    /// Where those between go.
+    pub sequencer: Sequencer,
+    /// Positions of 100 that are random if the order is (percentage_random).
+    pub random_percent: PerDirection<u8>,
+    /// Sectors left out between two sequential I/Os; below 0: backwards (rw=read:SIZE).
+    pub gap_sectors: i64,
     /// Shares of reads, writes and trims.
     pub mix: Mix,
     /// I/O sizes.
     pub block: PerDirection<BlockSize>,
+    /// Sizes with shares, the rarest first, the last with what the shares leave of 100; none: as
+    /// `block` says.
+    pub splits: PerDirection<Vec<SizeShare>>,
     /// Where it works, in the order of its filename; at least one.
     pub files: Vec<FilePlan>,
     /// How it turns from one file to the next.
@@ -241,8 +279,12 @@ pub struct ThreadPlan {
     pub thinktime: Duration,
     /// I/Os between two pauses.
     pub thinktime_blocks: u32,
-    /// Most I/Os a second; 0: no limit.
-    pub rate_iops: PerDirection<u32>,
+    /// Which I/Os those are.
+    pub thinktime_counts: ThinktimeBlocks,
+    /// Most bytes a second; 0: no limit.
+    pub rate_bytes: PerDirection<u64>,
+    /// How a rate spaces I/Os.
+    pub rate_process: RateProcess,
     /// Goes on when a read fails (continue_on_error).
     pub survives_read: bool,
     /// Goes on when a write, trim or sync fails.

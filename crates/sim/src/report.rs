@@ -140,6 +140,9 @@ pub struct JobReport {
     pub failed_threads: u32,
     /// I/Os that failed.
     pub total_err: u64,
+    /// Its options as they were written.
+    #[serde(rename = "job options", serialize_with = "as_text_map")]
+    pub options: Vec<(String, String)>,
     /// Reads.
     pub read: Direction,
     /// Writes.
@@ -346,6 +349,7 @@ impl JobReport {
                 .iter()
                 .map(|direction| direction.errors)
                 .sum(),
+            options: plan.job_options.get(index).cloned().unwrap_or_default(),
             read: Direction::new(read, span),
             write: Direction::new(write, span),
             trim: Direction::new(trim, span),
@@ -426,6 +430,10 @@ fn as_map<S: Serializer, V: Serialize>(
     list: &[(&'static str, V)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
+}
+
+fn as_text_map<S: Serializer>(list: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
 }
 

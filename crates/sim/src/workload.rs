@@ -2,21 +2,28 @@
 //!
 //! The pure part: no clock and no queue. How many are in flight, and what submitting costs, is the
 //! task's matter. Where fio's own draws differ in kind, a comment says so.
-//! After fio's io_u.c (set_rw_ddir, get_next_block, rate_ddir) and backend.c (handle_thinktime).
+//! After fio's io_u.c (set_rw_ddir, rate_ddir) and backend.c (handle_thinktime).
 
-use crate::plan::{BlockSize, DiskId, PerDirection, ThreadPlan};
+use crate::plan::{DiskId, ThinktimeBlocks, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Op, Sector, Sectors};
-use blkmq::time::{Duration, SimTime};
+use blkmq::time::Duration;
 
+mod choice;
 mod files;
+mod length;
+mod pace;
 mod permutation;
 mod place;
+mod power;
+mod skew;
 
 #[cfg(test)]
 mod tests;
 
 use files::Files;
+use length::Lengths;
+use pace::Pace;
 pub use permutation::Permutation;
 
 /// One I/O of a stream.
@@ -48,14 +55,13 @@ pub struct Stream {
     // Settings.
     read_percent: u64,
     trim_percent: u64,
-    block: PerDirection<BlockSize>,
-    rate_iops: PerDirection<u32>,
     /// trimwrite: each block is trimmed, then written.
     trims_then_writes: bool,
     fsync: u32,
     fdatasync: u32,
     thinktime: Duration,
     thinktime_blocks: u64,
+    thinktime_counts: ThinktimeBlocks,
     number_ios: u64,
     io_sectors: u64,
     block_sectors_min: u64,
@@ -63,9 +69,8 @@ pub struct Stream {
     // State.
     files: Files,
     direction: Rng,
-    size: Rng,
-    /// Sectors issued, for the rate.
-    issued: PerDirection<u64>,
+    lengths: Lengths,
+    pace: Pace,
     writes: u64,
     /// The last one was a flush: a second one would find nothing to do.
     flushed: bool,
@@ -74,10 +79,12 @@ pub struct Stream {
     ios: u64,
     /// Sectors that count towards io_bytes.
     counted_sectors: u64,
-    /// I/Os completed, if there are pauses.
+    /// I/Os completed, flushes not counted.
     completed: u64,
-    /// End of the last pause.
-    paused_until: SimTime,
+    /// What `thinktime_counts` counts, at the last pause.
+    at_last_pause: u64,
+    /// An I/O was handed out since the last look whether a pause is due.
+    may_pause: bool,
 }
 
 impl Stream {
@@ -102,31 +109,27 @@ impl Stream {
         Stream {
             read_percent: u64::from(mix.read_percent),
             trim_percent: u64::from(mix.trim_percent),
-            block: plan.block,
-            rate_iops: plan.rate_iops,
             trims_then_writes: mix.trim_percent > 0 && mix.write_percent > 0,
             fsync: plan.fsync,
             fdatasync: plan.fdatasync,
             thinktime: plan.thinktime,
             thinktime_blocks: u64::from(plan.thinktime_blocks.max(1)),
+            thinktime_counts: plan.thinktime_counts,
             number_ios: plan.number_ios,
             io_sectors: plan.io_bytes / 512,
             block_sectors_min: u64::from(least),
             files: Files::new(plan),
             direction: stream("direction"),
-            size: stream("size"),
-            issued: PerDirection {
-                read: 0,
-                write: 0,
-                trim: 0,
-            },
+            lengths: Lengths::new(plan, stream("size")),
+            pace: Pace::new(plan, stream("gap")),
             writes: 0,
             flushed: true,
             trimmed: None,
             ios: 0,
             counted_sectors: 0,
             completed: 0,
-            paused_until: SimTime::ZERO,
+            at_last_pause: 0,
+            may_pause: false,
         }
     }
 
@@ -149,7 +152,7 @@ impl Stream {
             });
         }
         let kind = self.kind(elapsed);
-        let not_before = self.open_at(kind);
+        let not_before = self.pace.open_at(kind as usize);
         let (disk, sector, sectors) = self.extent(kind);
         self.count(kind, sectors);
         Some(NextIo {
@@ -161,24 +164,28 @@ impl Stream {
         })
     }
 
-    /// When this I/O may be issued: held back by a rate or by a pause. `started` is the time of
-    /// the first I/O.
-    pub fn earliest(&self, io: NextIo, started: SimTime) -> SimTime {
-        (started + io.not_before).max(self.paused_until)
+    /// An I/O has completed, and the thread knows.
+    pub fn completed(&mut self, op: Op) {
+        self.completed += u64::from(op != Op::Flush);
     }
 
-    /// An I/O has completed: after every `thinktime_blocks` (flushes not counted) comes a pause.
-    ///
-    /// Deviation(D6): fio lets all that is in flight complete and then pauses. Here completions
-    /// during a pause begin it anew; one that comes later than that finds the thread at work again.
-    pub fn completed(&mut self, io: NextIo, at: SimTime) {
-        if self.thinktime == Duration::ZERO || io.op == Op::Flush {
-            return;
+    /// The pause that is due: one after every `thinktime_blocks` I/Os, flushes not counted. fio
+    /// looks once behind each I/O that it issued. Before the pause it lets all that is in flight
+    /// complete; what completes then counts for the next.
+    pub fn pause(&mut self) -> Option<Duration> {
+        if !self.may_pause || self.thinktime == Duration::ZERO {
+            return None;
         }
-        self.completed += 1;
-        if self.completed.is_multiple_of(self.thinktime_blocks) || at < self.paused_until {
-            self.paused_until = at + self.thinktime;
+        self.may_pause = false;
+        let count = match self.thinktime_counts {
+            ThinktimeBlocks::Complete => self.completed,
+            ThinktimeBlocks::Issue => self.ios,
+        };
+        if count < self.at_last_pause + self.thinktime_blocks {
+            return None;
         }
+        self.at_last_pause = count;
+        Some(self.thinktime)
     }
 
     /// I/Os handed out, flushes not counted.
@@ -219,24 +226,12 @@ impl Stream {
             percent if self.direction.below(100) < percent => (Kind::Read, Kind::Write),
             _ => (Kind::Write, Kind::Read),
         };
-        let drawn_at = self.open_at(drawn);
-        if drawn_at > elapsed && self.open_at(other) < drawn_at {
+        let drawn_at = self.pace.open_at(drawn as usize);
+        if drawn_at > elapsed && self.pace.open_at(other as usize) < drawn_at {
             other
         } else {
             drawn
         }
-    }
-
-    /// When the rate allows the next of this kind. Counted in the smallest blocks since the
-    /// start, so that a stream that fell behind catches up.
-    fn open_at(&self, kind: Kind) -> Duration {
-        let rate = kind.of(&self.rate_iops);
-        if rate == 0 {
-            return Duration::ZERO;
-        }
-        let sectors_a_second = u128::from(rate) * u128::from(kind.of(&self.block).min_sectors);
-        let parts = u128::from(kind.of(&self.issued)) * 1_000_000_000;
-        Duration((parts / sectors_a_second) as u64)
     }
 
     fn extent(&mut self, kind: Kind) -> (DiskId, Sector, Sectors) {
@@ -245,31 +240,18 @@ impl Stream {
         {
             return trimmed;
         }
-        let sectors = self.length(kind.of(&self.block));
-        let extent = self.files.next(kind as usize, sectors);
+        let extent = self.files.next(kind as usize, &mut self.lengths);
         if self.trims_then_writes {
             self.trimmed = Some(extent);
         }
         extent
     }
 
-    fn length(&mut self, block: BlockSize) -> Sectors {
-        let steps = block.max_sectors / block.min_sectors;
-        if steps <= 1 {
-            return Sectors(block.min_sectors);
-        }
-        let step = 1 + self.size.below(u64::from(steps)) as u32;
-        Sectors(step * block.min_sectors)
-    }
-
     fn count(&mut self, kind: Kind, sectors: Sectors) {
         self.ios += 1;
+        self.may_pause = true;
         let length = u64::from(sectors.0);
-        match kind {
-            Kind::Read => self.issued.read += length,
-            Kind::Write => self.issued.write += length,
-            Kind::Trim => self.issued.trim += length,
-        }
+        self.pace.goes(kind as usize, length);
         if kind == Kind::Write {
             self.writes += 1;
             self.flushed = false;
@@ -293,14 +275,6 @@ impl Kind {
             Kind::Read => Op::Read,
             Kind::Write => Op::Write,
             Kind::Trim => Op::Discard,
-        }
-    }
-
-    fn of<T: Copy>(self, values: &PerDirection<T>) -> T {
-        match self {
-            Kind::Read => values.read,
-            Kind::Write => values.write,
-            Kind::Trim => values.trim,
         }
     }
 }

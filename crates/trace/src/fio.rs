@@ -11,15 +11,18 @@ use crate::{Error, Result};
 mod build;
 mod check;
 mod cmdline;
+mod draw;
 mod ini;
 mod job;
 mod options;
+mod settle;
 mod suggest;
 mod value;
 
+pub use draw::{Decimal, Distribution, Shape, SizeShare, Skew, Zone};
 pub use job::{
     BlockSizes, ContinueOnError, CpusPolicy, Extent, FileService, FioEngine, FioJob, PerDirection,
-    ReadWrite, SizeRange,
+    RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 pub use options::{Known, Treatment, known_options, lookup};
 pub use suggest::nearest;

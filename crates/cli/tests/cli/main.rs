@@ -11,6 +11,7 @@ mod defect;
 mod devices;
 mod dispatched;
 mod explore;
+mod fio_jobs;
 mod followed;
 mod jobs;
 mod place;

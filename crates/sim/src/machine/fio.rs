@@ -71,6 +71,8 @@ pub(super) struct FioTask {
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
     draining: bool,
+    /// Waits until nothing is in flight, and then for this long.
+    resting: Option<Duration>,
     /// An I/O failed that must not: nothing more is begun.
     failed: bool,
     /// Drawn, but not due yet.
@@ -110,6 +112,7 @@ impl FioTask {
             done: VecDeque::with_capacity(depth),
             waiting_for: 0,
             draining: false,
+            resting: None,
             failed: false,
             held: None,
             worker: None,
@@ -194,6 +197,9 @@ impl FioTask {
 
     /// Completions that the next look waits for.
     fn reap_min(&self) -> u32 {
+        if self.resting.is_some() {
+            return self.in_flight.min(1);
+        }
         let min = self.plan.batch_complete_min.min(self.in_flight);
         if self.draining || self.full() {
             min.max(1).min(self.in_flight)

@@ -20,9 +20,13 @@ pub(super) fn overrides(new: &str, old: &str) -> bool {
         ("direct", "buffered"),
         ("rwmixread", "rwmixwrite"),
         ("bs", "bsrange"),
+        ("rate", "rate_iops"),
     ];
     let (new, old) = (canonical(new).unwrap_or(new), canonical(old).unwrap_or(old));
+    // A split leaves directions that it does not name to bs.
+    let sizes = ["bs", "bsrange"].contains(&new) && old == "bssplit";
     new == old
+        || sizes
         || pairs
             .iter()
             .any(|(a, b)| (new, old) == (*a, *b) || (new, old) == (*b, *a))
@@ -90,6 +94,15 @@ pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
         })
         .collect();
     Ok((parsed.jobs, notes.into_iter().collect()))
+}
+
+/// Options of a job as they were written.
+pub(super) fn written(job: &FioJob) -> Vec<(String, String)> {
+    let text = |setting: &Setting| setting.value.clone().unwrap_or_default();
+    let options = job.written.iter();
+    options
+        .map(|setting| (setting.option.clone(), text(setting)))
+        .collect()
 }
 
 fn section(

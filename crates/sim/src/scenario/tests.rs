@@ -1,3 +1,4 @@
+mod drawn;
 mod refusals;
 
 use std::path::Path;

@@ -2,25 +2,26 @@
 
 use super::{NextIo, Permutation, Stream};
 use crate::plan::{
-    BlockSize, DiskId, Engine, FilePlan, FileService, Mix, Order, PerDirection, ThreadPlan,
+    BlockSize, DiskId, Distribution, Engine, FilePlan, FileService, Mix, Order, PerDirection,
+    RateProcess, Sequencer, ThinktimeBlocks, ThreadPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{IoPrio, Op};
-use blkmq::time::{Duration, SimTime};
+use blkmq::time::Duration;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const UNLIMITED: u64 = u64::MAX;
 
-fn same<T: Copy>(value: T) -> PerDirection<T> {
+pub(super) fn same<T: Clone>(value: T) -> PerDirection<T> {
     PerDirection {
-        read: value,
-        write: value,
+        read: value.clone(),
+        write: value.clone(),
         trim: value,
     }
 }
 
-fn fixed(sectors: u32) -> PerDirection<BlockSize> {
+pub(super) fn fixed(sectors: u32) -> PerDirection<BlockSize> {
     same(BlockSize {
         min_sectors: sectors,
         max_sectors: sectors,
@@ -37,8 +38,14 @@ pub(super) fn thread() -> ThreadPlan {
         cpus: vec![0],
         engine: Engine::IoUring,
         order: Order::RandomOnce,
+        distribution: Distribution::Uniform,
+        new_every: 1,
+        sequencer: Sequencer::Sequential,
+        random_percent: same(100),
+        gap_sectors: 0,
         mix: mix(100, 0, 0),
         block: fixed(8),
+        splits: same(Vec::new()),
         files: vec![FilePlan {
             disk: DiskId(0),
             block_sectors: 1,
@@ -61,7 +68,9 @@ pub(super) fn thread() -> ThreadPlan {
         fdatasync: 0,
         thinktime: Duration::ZERO,
         thinktime_blocks: 1,
-        rate_iops: same(0),
+        thinktime_counts: ThinktimeBlocks::Complete,
+        rate_bytes: same(0),
+        rate_process: RateProcess::Linear,
         survives_read: false,
         survives_write: false,
         random_seed: 7,
@@ -88,7 +97,7 @@ pub(super) fn take(plan: &ThreadPlan, count: usize) -> Vec<NextIo> {
         .collect()
 }
 
-fn sectors_of(ios: &[NextIo]) -> Vec<u64> {
+pub(super) fn sectors_of(ios: &[NextIo]) -> Vec<u64> {
     ios.iter().map(|io| io.sector.0).collect()
 }
 
@@ -240,7 +249,7 @@ fn reads_bring_no_second_flush() {
 #[test]
 fn a_rate_spaces_ios_and_lets_late_ones_catch_up() {
     let mut plan = thread();
-    plan.rate_iops = same(3_000);
+    plan.rate_bytes = same(3_000 * 4096);
     let times: Vec<u64> = take(&plan, 7).iter().map(|io| io.not_before.0).collect();
     assert_eq!(
         times,
@@ -254,7 +263,7 @@ fn a_rate_spaces_ios_and_lets_late_ones_catch_up() {
 fn the_direction_that_may_go_goes() {
     let mut plan = thread();
     plan.mix = mix(50, 50, 0);
-    plan.rate_iops.read = 10;
+    plan.rate_bytes.read = 10 * 4096;
     let mut stream = Stream::new(&plan);
     let mut reads = 0;
     // In 0.9 s the rate allows nine reads; writes are not limited.
@@ -273,36 +282,56 @@ fn it_pauses_after_each_group() {
     plan.thinktime = Duration(5_000);
     plan.thinktime_blocks = 4;
     let mut stream = Stream::new(&plan);
-    let io = stream.next(Duration::ZERO).expect("no end");
-    let earliest: Vec<u64> = (1..=9)
-        .map(|i| {
-            stream.completed(io, SimTime(i * 10_000));
-            stream.earliest(io, SimTime(7)).0
+    let mut turn = |completed: usize| {
+        stream.next(Duration::ZERO).expect("no end");
+        for _ in 0..completed {
+            stream.completed(Op::Read);
+        }
+        stream.pause().is_some()
+    };
+    let pauses: Vec<bool> = (0..9).map(|_| turn(1)).collect();
+    let pauses: Vec<usize> = (0..9).filter(|&i| pauses[i]).collect();
+    assert_eq!(pauses, [3, 7]);
+    // What completes while it waits for the pause counts for the next one.
+    assert!(turn(6));
+    assert!(!turn(0));
+    assert!(turn(4));
+    // There is one look behind each I/O.
+    for _ in 0..6 {
+        stream.completed(Op::Read);
+    }
+    assert_eq!(stream.pause(), None);
+    stream.next(Duration::ZERO).expect("no end");
+    assert_eq!(stream.pause(), Some(Duration(5_000)));
+}
+
+#[test]
+fn pauses_count_what_was_issued_if_asked() {
+    let mut plan = thread();
+    plan.thinktime = Duration(5_000);
+    plan.thinktime_blocks = 3;
+    plan.thinktime_counts = ThinktimeBlocks::Issue;
+    let mut stream = Stream::new(&plan);
+    let pauses: String = (0..7)
+        .map(|_| {
+            stream.next(Duration::ZERO).expect("no end");
+            if stream.pause().is_some() { 'P' } else { '.' }
         })
         .collect();
-    assert_eq!(
-        earliest,
-        [7, 7, 7, 45_000, 45_000, 45_000, 45_000, 85_000, 85_000]
-    );
-    // What completes in a pause begins it anew.
-    stream.completed(io, SimTime(84_000));
-    assert_eq!(stream.earliest(io, SimTime::ZERO), SimTime(89_000));
+    assert_eq!(pauses, "..P..P.");
 }
 
 #[test]
 fn flushes_bring_no_pause() {
     let mut plan = thread();
-    plan.mix = mix(0, 100, 0);
-    plan.fsync = 1;
     plan.thinktime = Duration(5_000);
     let mut stream = Stream::new(&plan);
-    let write = stream.next(Duration::ZERO).expect("no end");
-    let flush = stream.next(Duration::ZERO).expect("no end");
-    assert_eq!(flush.op, Op::Flush);
-    stream.completed(flush, SimTime(10_000));
-    assert_eq!(stream.earliest(write, SimTime::ZERO), SimTime::ZERO);
-    stream.completed(write, SimTime(10_000));
-    assert_eq!(stream.earliest(flush, SimTime::ZERO), SimTime(15_000));
+    stream.next(Duration::ZERO).expect("no end");
+    stream.completed(Op::Flush);
+    assert_eq!(stream.pause(), None);
+    stream.next(Duration::ZERO).expect("no end");
+    stream.completed(Op::Write);
+    assert_eq!(stream.pause(), Some(Duration(5_000)));
 }
 
 #[test]
@@ -340,7 +369,7 @@ fn an_io_allocates_nothing() {
         let mut plan = thread();
         plan.order = order;
         plan.mix = mix(50, 50, 0);
-        plan.rate_iops = same(1000);
+        plan.rate_bytes = same(1000 * 4096);
         plan.fsync = 3;
         let mut stream = Stream::new(&plan);
         let counted = allocation_counter::measure(|| {

@@ -8,10 +8,11 @@ use std::path::Path;
 use blkmq::time::Duration;
 
 use super::job::{
-    ContinueOnError, CpusPolicy, FileService, FioEngine, FioJob, PerDirection, ReadWrite, SizeRange,
+    ContinueOnError, CpusPolicy, FileService, FioEngine, FioJob, PerDirection, RateProcess,
+    ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 use super::options::{Treatment, lookup, unknown};
-use super::{Ignored, Section, Setting, value};
+use super::{Ignored, Section, Setting, draw, settle, value};
 use crate::ftrace::IoPriority;
 use crate::{Error, Result};
 
@@ -57,7 +58,7 @@ pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignor
         apply(&mut job, known.name, setting.value.as_deref(), kb_base)
             .map_err(|what| error(file, setting, what))?;
     }
-    settle(&mut job, &mut notes);
+    settle::settle(&mut job, &mut notes);
     Ok((job, notes))
 }
 
@@ -65,7 +66,7 @@ pub(super) fn error(file: &Path, setting: &Setting, what: impl Into<String>) -> 
     Error::text(file, setting.line, &setting.option, what)
 }
 
-fn note(setting: &Setting, why: &str) -> Ignored {
+pub(super) fn note(setting: &Setting, why: &str) -> Ignored {
     Ignored {
         line: setting.line,
         option: setting.option.clone(),
@@ -82,22 +83,11 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
     match name {
         "filename" => job.filenames.extend(filenames(value)?),
         "file_service_type" => job.file_service = file_service(value)?,
-        "rw" => job.rw = read_write(value)?,
+        "rw" => read_write(job, value, kb_base)?,
         "rwmixread" => job.rwmixread = percent(value)?,
         "rwmixwrite" => job.rwmixread = 100 - percent(value)?,
-        "bs" | "bsrange" => {
-            let sizes = |text: &str| match name {
-                "bs" => value::bytes(text, kb_base).map(|n| (n, n)),
-                _ => value::range(text, kb_base),
-            };
-            let [read, write, trim] = value::per_direction(value, (4096, 4096), sizes)?;
-            let range = |(min, max)| SizeRange { min, max };
-            job.bs = PerDirection {
-                read: range(read),
-                write: range(write),
-                trim: range(trim),
-            };
-        }
+        "bs" | "bsrange" => block_sizes(job, name, value, kb_base)?,
+        "bssplit" => split_sizes(job, value, kb_base)?,
         "thread" => job.thread = value::flag(text)?,
         "direct" => job.direct = value::flag(text)?,
         "buffered" => job.direct = !value::flag(text)?,
@@ -126,12 +116,14 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         "number_ios" => job.number_ios = Some(at_least_one(value::bytes(value, kb_base)?)?),
         "size" => job.size = value::size(value, kb_base)?,
         "offset" => job.offset = value::size(value, kb_base)?,
+        "offset_increment" => job.offset_increment = value::size(value, kb_base)?,
+        "io_size" => job.io_size = Some(value::size(value, kb_base)?),
+        "filesize" if value.contains('-') => {
+            return Err("a range of file sizes is not modelled".to_string());
+        }
+        "filesize" => job.filesize = Some(at_least_one(value::bytes(value, kb_base)?)?),
         "prioclass" | "prio" => priority(job, name, value)?,
         "continue_on_error" => job.continue_on_error = continue_on_error(value)?,
-        "rate_iops" => {
-            let [read, write, trim] = value::per_direction(value, 0, |text| count(text, kb_base))?;
-            job.rate_iops = PerDirection { read, write, trim };
-        }
         "cpus_allowed" => job.cpus_allowed = Some(value::cpus(value)?),
         "cpus_allowed_policy" => {
             job.cpus_allowed_policy = match value {
@@ -142,7 +134,89 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         }
         "kb_base" => {}
         "name" => job.name = value.to_string(),
+        _ => return drawn(job, name, value, kb_base),
+    }
+    Ok(())
+}
+
+/// Options of what is drawn and when.
+fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
+    match name {
+        "random_distribution" => job.random_distribution = draw::distribution(value, kb_base)?,
+        "percentage_random" => job.percentage_random = each(value, 100, percent)?,
+        "rw_sequencer" => {
+            let words = [
+                ("sequential", Sequencer::Sequential),
+                ("identical", Sequencer::Identical),
+            ];
+            job.rw_sequencer = one_of(value, words)?;
+        }
+        "rate" => job.rate = each(value, 0, |text| value::bytes(text, kb_base))?,
+        "rate_iops" => job.rate_iops = each(value, 0, |text| count(text, kb_base))?,
+        "rate_process" => {
+            let words = [
+                ("linear", RateProcess::Linear),
+                ("poisson", RateProcess::Poisson),
+            ];
+            job.rate_process = one_of(value, words)?;
+        }
+        "thinktime_blocks_type" => {
+            let words = [
+                ("complete", ThinktimeBlocks::Complete),
+                ("issue", ThinktimeBlocks::Issue),
+            ];
+            job.thinktime_blocks_type = one_of(value, words)?;
+        }
         _ => return counts(job, name, value, kb_base),
+    }
+    Ok(())
+}
+
+/// Values of reads, writes and trims.
+fn each<T: Clone>(
+    text: &str,
+    default: T,
+    parse: impl FnMut(&str) -> std::result::Result<T, String>,
+) -> std::result::Result<PerDirection<T>, String> {
+    let [read, write, trim] = value::per_direction(text, default, parse)?;
+    Ok(PerDirection { read, write, trim })
+}
+
+/// The value that one of two words stands for.
+fn one_of<T>(text: &str, words: [(&str, T); 2]) -> std::result::Result<T, String> {
+    let [(first, _), (second, _)] = words;
+    let found = words.into_iter().find(|(word, _)| *word == text);
+    found
+        .map(|(_, value)| value)
+        .ok_or_else(|| format!("`{text}` is neither {first} nor {second}"))
+}
+
+fn block_sizes(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
+    let range = |(min, max)| SizeRange { min, max };
+    job.bs = each(value, range((4096, 4096)), |text| {
+        let sizes = match name {
+            "bs" => value::bytes(text, kb_base).map(|n| (n, n)),
+            _ => value::range(text, kb_base),
+        };
+        sizes.map(range)
+    })?;
+    Ok(())
+}
+
+/// A direction that `bssplit` does not name keeps its `bs`.
+fn split_sizes(job: &mut FioJob, value: &str, kb_base: u64) -> Applied {
+    job.bssplit = draw::sizes(value, kb_base)?;
+    let (split, bs) = (&job.bssplit, &mut job.bs);
+    let directions = [
+        (&split.read, &mut bs.read),
+        (&split.write, &mut bs.write),
+        (&split.trim, &mut bs.trim),
+    ];
+    for (sizes, range) in directions {
+        let bytes = || sizes.iter().map(|size| size.bytes);
+        if let (Some(min), Some(max)) = (bytes().min(), bytes().max()) {
+            *range = SizeRange { min, max };
+        }
     }
     Ok(())
 }
@@ -164,73 +238,11 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
         "iodepth_low" => job.iodepth_low = number,
         "fsync" => job.fsync = number,
         "fdatasync" => job.fdatasync = number,
+        "nrfiles" => job.nrfiles = Some(limited(u32::MAX)?),
         "thinktime_blocks" => job.thinktime_blocks = limited(u32::MAX)?,
         _ => unreachable!("{name} is listed as modelled but no field takes it"),
     }
     Ok(())
-}
-
-/// Options that divide up what is in flight.
-const DEPTH_OPTIONS: [&str; 4] = [
-    "iodepth_batch",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_complete_max",
-    "iodepth_low",
-];
-
-/// Defaults that depend on other options, as fio's fixup_options() has them, and options that the
-/// others leave without effect.
-fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
-    let mut idle = |job: &FioJob, option: &str, why: &str| {
-        if let Some(setting) = job.setting(option) {
-            notes.push(note(setting, why));
-        }
-    };
-    if job.ioengine.is_synchronous() {
-        if job.iodepth > 1 {
-            idle(
-                job,
-                "iodepth",
-                "a synchronous ioengine has one I/O in flight",
-            );
-        }
-        job.iodepth = 1;
-        for option in DEPTH_OPTIONS {
-            idle(job, option, "a synchronous ioengine has one I/O in flight");
-        }
-    }
-    if !job.rw.write {
-        for option in ["fsync", "fdatasync"] {
-            idle(job, option, "it counts writes, and rw has none");
-        }
-    }
-    if !(job.rw.read && job.rw.write) {
-        for option in ["rwmixread", "rwmixwrite"] {
-            idle(job, option, "rw does not mix reads and writes");
-        }
-    }
-    if !job.rw.random {
-        for option in ["norandommap", "randrepeat", "randseed"] {
-            idle(job, option, "positions are sequential");
-        }
-    }
-    if job.filenames.len() < 2 {
-        idle(job, "file_service_type", "there is one file");
-    }
-    if job.cpus_allowed.is_none() {
-        idle(job, "cpus_allowed_policy", "cpus_allowed is not given");
-    }
-    let depth = job.iodepth;
-    if job.iodepth_batch == 0 || job.iodepth_batch > depth {
-        job.iodepth_batch = depth;
-    }
-    if job.iodepth_low == 0 || job.iodepth_low > depth {
-        job.iodepth_low = depth;
-    }
-    job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.min(depth);
-    job.iodepth_batch_complete_max = job
-        .iodepth_batch_complete_max
-        .max(job.iodepth_batch_complete_min);
 }
 
 /// Names of one line; further lines add to them (add_file()), those of `[global]` come first.
@@ -252,15 +264,21 @@ fn file_service(text: &str) -> std::result::Result<FileService, String> {
         Some((kind, count)) => (kind, Some(count)),
         None => (text, None),
     };
+    let kind = if kind == "gauss" { "normal" } else { kind };
+    if let Some(skew) = draw::skew(kind, count)? {
+        return Ok(FileService::Skewed(skew));
+    }
     let make = match (kind, count) {
         ("sequential", None) => return Ok(FileService::Sequential),
         ("roundrobin", _) => FileService::RoundRobin,
         ("random", _) => FileService::Random,
-        ("zipf" | "pareto" | "normal" | "gauss", _) => {
-            let what = "only uniform choices are modelled: roundrobin, random, sequential";
-            return Err(what.to_string());
+        _ => {
+            return Err(
+                "expected roundrobin, random (:N, each N I/Os), sequential, zipf:THETA, pareto:H \
+                 or normal:PERCENT"
+                    .to_string(),
+            );
         }
-        _ => return Err("expected roundrobin, random (:N, each N I/Os) or sequential".to_string()),
     };
     let ios = count.map_or(Ok(1), value::number)?;
     let ios = u32::try_from(ios).ok().filter(|&ios| ios > 0);
@@ -268,22 +286,25 @@ fn file_service(text: &str) -> std::result::Result<FileService, String> {
         .ok_or_else(|| "the number of I/Os behind `:` is at least 1".to_string())
 }
 
-fn read_write(text: &str) -> std::result::Result<ReadWrite, String> {
+/// `rw`, and what stands behind its colon: I/Os from one random position to the next, or the gap
+/// between sequential ones (str_rw_cb()).
+fn read_write(job: &mut FioJob, text: &str, kb_base: u64) -> Applied {
+    let (kind, modifier) = match text.split_once(':') {
+        Some((kind, modifier)) => (kind.trim(), Some(modifier.trim())),
+        None => (text, None),
+    };
     let mut rw = ReadWrite {
         read: false,
         write: false,
         trim: false,
-        random: false,
+        random: kind.starts_with("rand"),
     };
-    match text {
+    match kind {
         "read" | "randread" => rw.read = true,
         "write" | "randwrite" => rw.write = true,
         "trim" | "randtrim" => rw.trim = true,
         "rw" | "readwrite" | "randrw" => (rw.read, rw.write) = (true, true),
         "trimwrite" | "randtrimwrite" => (rw.trim, rw.write) = (true, true),
-        _ if text.contains(':') => {
-            return Err("a sequence number behind `:` is not modelled".to_string());
-        }
         _ => {
             return Err(format!(
                 "`{text}` is none of read, write, trim, randread, randwrite, randtrim, rw, randrw, \
@@ -291,8 +312,21 @@ fn read_write(text: &str) -> std::result::Result<ReadWrite, String> {
             ));
         }
     }
-    rw.random = text.starts_with("rand");
-    Ok(rw)
+    (job.rw, job.rw_every, job.rw_gap) = (rw, 1, 0);
+    match modifier {
+        None => {}
+        Some(_) if rw.trim && rw.write => {
+            return Err("trimwrite takes no modifier here: each block is written once".to_string());
+        }
+        Some(modifier) if rw.random => {
+            let ios = value::number(modifier)?;
+            let ios = u32::try_from(ios).ok().filter(|&ios| ios > 0);
+            let wrong = || format!("`{modifier}` is no number of I/Os, at least 1");
+            job.rw_every = ios.ok_or_else(wrong)?;
+        }
+        Some(modifier) => job.rw_gap = value::distance(modifier, kb_base)?,
+    }
+    Ok(())
 }
 
 /// Nothing is verified here, so `verify` allows nothing.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::job::{FioEngine, FioJob, SizeRange};
+use super::job::{Extent, FioEngine, FioJob, PerDirection, RateProcess, SizeRange};
 use super::{Setting, value};
 use crate::{Error, Result};
 
@@ -55,15 +55,79 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
     if job.time_based && job.runtime.is_none() {
         return bad("time_based", "needs a runtime".to_string());
     }
-    sizes(file, job)
+    rates(file, job)?;
+    sizes(file, job)?;
+    places(file, job)
+}
+
+/// Limits of throughput that exclude each other, or that no I/O fits under.
+fn rates(file: &Path, job: &FioJob) -> Result<()> {
+    let bad = |option: &str, what: &str| -> Result<()> {
+        Err(Error::text(file, job.line_of(option), option, what))
+    };
+    let none = PerDirection::same(0);
+    if job.rate != none && job.rate_iops != PerDirection::same(0) {
+        return bad("rate_iops", "rate is given as well; fio takes one of them");
+    }
+    let directions = [
+        (job.rw.read, job.rate.read, job.bs.read),
+        (job.rw.write, job.rate.write, job.bs.write),
+        (job.rw.trim, job.rate.trim, job.bs.trim),
+    ];
+    for (used, rate, SizeRange { min, .. }) in directions {
+        // fio divides by the number of I/Os a second (usec_for_io()).
+        if used && rate > 0 && rate < min && job.rate_process == RateProcess::Poisson {
+            return bad(
+                "rate",
+                "with rate_process=poisson it is one I/O a second at least",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Positions: what stands in the way of a gap, a split, a number of files.
+fn places(file: &Path, job: &FioJob) -> Result<()> {
+    let bad = |option: &str, what: String| -> Result<()> {
+        Err(Error::text(file, job.line_of(option), option, what))
+    };
+    if job.direct && job.rw_gap % 512 != 0 {
+        let what = format!("{} bytes are not whole sectors of 512", job.rw_gap);
+        return bad("rw", what);
+    }
+    if job.filenames.is_empty() && job.nrfiles.is_some_and(|count| count > 1) {
+        let what = "files in a file system are not modelled; filename may name several devices";
+        return bad("nrfiles", what.to_string());
+    }
+    if let Some(setting) = size_behind_split(job) {
+        let what = "bssplit stands above, and fio goes by that; keep one of them";
+        return Err(super::build::error(file, setting, what));
+    }
+    let offset = match job.offset_increment {
+        Extent::Bytes(bytes) => bytes,
+        Extent::Percent(_) => 0,
+    };
+    if offset > SIZE_MAX || (job.direct && offset % 512 != 0) {
+        let what = format!("{offset} bytes are not whole sectors of 512, or more than any device");
+        return bad("offset_increment", what);
+    }
+    Ok(())
+}
+
+/// `bs` or `bsrange` behind the `bssplit` that counts.
+fn size_behind_split(job: &FioJob) -> Option<&Setting> {
+    let split = job.setting("bssplit")?;
+    let later = ["bs", "bsrange"].map(|option| job.setting(option));
+    // A scenario's table has no order: there, lines are numbers of settings.
+    let place = |setting: &Setting| job.written.iter().position(|other| other == setting);
+    later
+        .into_iter()
+        .flatten()
+        .find(|setting| place(setting) > place(split))
 }
 
 fn sizes(file: &Path, job: &FioJob) -> Result<()> {
-    let option = if job.setting("bsrange").is_some() {
-        "bsrange"
-    } else {
-        "bs"
-    };
+    let option = job.size_option();
     let bad = |option: &str, what: String| -> Result<()> {
         Err(Error::text(file, job.line_of(option), option, what))
     };
@@ -90,30 +154,38 @@ fn sizes(file: &Path, job: &FioJob) -> Result<()> {
                 format!("{min} to {max} bytes are not whole sectors of 512, as direct=1 needs");
             return bad(option, what);
         }
-        if let super::Extent::Bytes(size) = job.size
+        if let Extent::Bytes(size) = job.size
             && size < max
         {
             return bad("size", format!("{size} bytes do not hold one I/O of {max}"));
         }
     }
-    for (option, extent) in [("size", job.size), ("offset", job.offset)] {
+    let io_size = job.io_size.unwrap_or(Extent::Percent(100));
+    let filesize = job.filesize.map_or(Extent::Percent(100), Extent::Bytes);
+    let extents = [
+        ("size", job.size),
+        ("offset", job.offset),
+        ("io_size", io_size),
+        ("filesize", filesize),
+    ];
+    for (option, extent) in extents {
         match extent {
-            super::Extent::Bytes(bytes) if bytes > SIZE_MAX => {
+            Extent::Bytes(bytes) if bytes > SIZE_MAX => {
                 return bad(
                     option,
                     format!("{bytes} bytes are more than any device has"),
                 );
             }
-            super::Extent::Bytes(bytes) if job.direct && bytes % 512 != 0 => {
+            Extent::Bytes(bytes) if job.direct && bytes % 512 != 0 => {
                 return bad(
                     option,
                     format!("{bytes} bytes are not whole sectors of 512"),
                 );
             }
-            super::Extent::Percent(0) if option == "size" => {
+            Extent::Percent(0) if option != "offset" => {
                 return bad(option, "0% of a device hold no I/O".to_string());
             }
-            super::Extent::Bytes(_) | super::Extent::Percent(_) => {}
+            Extent::Bytes(_) | Extent::Percent(_) => {}
         }
     }
     Ok(())

@@ -5,6 +5,7 @@
 
 use blkmq::time::Duration;
 
+use super::draw::{Distribution, SizeShare, Skew};
 use super::options::lookup;
 use super::{Section, Setting};
 use crate::ftrace::IoPriority;
@@ -40,6 +41,17 @@ pub struct PerDirection<T> {
     pub write: T,
     /// For trims.
     pub trim: T,
+}
+
+impl<T: Clone> PerDirection<T> {
+    /// One value for all three.
+    pub fn same(value: T) -> PerDirection<T> {
+        PerDirection {
+            read: value.clone(),
+            write: value.clone(),
+            trim: value,
+        }
+    }
 }
 
 /// Sizes from `min` to `max` bytes, in steps of `min`.
@@ -101,6 +113,35 @@ pub enum FileService {
     Random(u32),
     /// The next one when the last is done.
     Sequential,
+    /// Any one, some more often than others, drawn anew for each I/O.
+    Skewed(Skew),
+}
+
+/// Where an I/O goes that gets no new random position (rw_sequencer).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sequencer {
+    /// Behind the last one of its direction.
+    Sequential,
+    /// Where the last one of its direction went.
+    Identical,
+}
+
+/// How a rate spaces I/Os (rate_process).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RateProcess {
+    /// Evenly.
+    Linear,
+    /// As if they arrived independently of each other.
+    Poisson,
+}
+
+/// What `thinktime_blocks` counts (thinktime_blocks_type).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThinktimeBlocks {
+    /// I/Os that completed.
+    Complete,
+    /// I/Os that were issued.
+    Issue,
 }
 
 /// A job. Fields bear fio's names; `option` tells unit and default.
@@ -116,10 +157,22 @@ pub struct FioJob {
     pub file_service: FileService,
     /// Default sequential reads.
     pub rw: ReadWrite,
+    /// I/Os from one random position to the next, `N` of `rw=randread:N`. Default 1.
+    pub rw_every: u32,
+    /// Bytes left out between two sequential I/Os, `SIZE` of `rw=read:SIZE`. Default 0.
+    pub rw_gap: i64,
+    /// Default `Sequential`.
+    pub rw_sequencer: Sequencer,
+    /// Default `Uniform`.
+    pub random_distribution: Distribution,
+    /// I/Os of 100 with a random position. Default 100.
+    pub percentage_random: PerDirection<u8>,
     /// Percent of reads, when reads and writes are mixed. Default 50.
     pub rwmixread: u8,
     /// Bytes. Default 4096.
     pub bs: BlockSizes,
+    /// Shares of sizes; `bs` has the smallest and largest of them. Default none.
+    pub bssplit: PerDirection<Vec<SizeShare>>,
     /// Default 1, and 1 for synchronous engines.
     pub iodepth: u32,
     /// At most iodepth. Default 1.
@@ -162,6 +215,14 @@ pub struct FioJob {
     pub size: Extent,
     /// Default 0.
     pub offset: Extent,
+    /// Of each clone behind the one before. Default 0.
+    pub offset_increment: Extent,
+    /// Default none: as much as the region holds.
+    pub io_size: Option<Extent>,
+    /// Default none: all that are named.
+    pub nrfiles: Option<u32>,
+    /// Bytes where each file ends; default none: the device's end.
+    pub filesize: Option<u64>,
     /// Default none: the task's own.
     pub priority: Option<IoPriority>,
     /// Writes between two; 0: none.
@@ -172,8 +233,14 @@ pub struct FioJob {
     pub thinktime: Duration,
     /// Default 1.
     pub thinktime_blocks: u32,
+    /// Default `Complete`.
+    pub thinktime_blocks_type: ThinktimeBlocks,
+    /// Bytes a second; 0: no limit.
+    pub rate: PerDirection<u64>,
     /// I/Os a second; 0: no limit.
     pub rate_iops: PerDirection<u32>,
+    /// Default `Linear`.
+    pub rate_process: RateProcess,
     /// Default none.
     pub startdelay: Duration,
     /// Default false.
@@ -208,6 +275,13 @@ impl FioJob {
         self.setting(name).map_or(self.line, |setting| setting.line)
     }
 
+    /// The option that has the sizes of its I/Os.
+    pub fn size_option(&self) -> &'static str {
+        let written = |option: &&str| self.setting(option).is_some();
+        let options = ["bssplit", "bsrange"];
+        options.into_iter().find(written).unwrap_or("bs")
+    }
+
     /// A section's job before any of its settings.
     pub(super) fn defaults(section: &Section) -> FioJob {
         let block = SizeRange {
@@ -225,12 +299,14 @@ impl FioJob {
                 trim: false,
                 random: false,
             },
+            rw_every: 1,
+            rw_gap: 0,
+            rw_sequencer: Sequencer::Sequential,
+            random_distribution: Distribution::Uniform,
+            percentage_random: PerDirection::same(100),
             rwmixread: 50,
-            bs: PerDirection {
-                read: block,
-                write: block,
-                trim: block,
-            },
+            bs: PerDirection::same(block),
+            bssplit: PerDirection::same(Vec::new()),
             iodepth: 1,
             iodepth_batch: 1,
             iodepth_batch_complete_min: 1,
@@ -252,16 +328,19 @@ impl FioJob {
             number_ios: None,
             size: Extent::Percent(100),
             offset: Extent::Bytes(0),
+            offset_increment: Extent::Bytes(0),
+            io_size: None,
+            nrfiles: None,
+            filesize: None,
             priority: None,
             fsync: 0,
             fdatasync: 0,
             thinktime: Duration::ZERO,
             thinktime_blocks: 1,
-            rate_iops: PerDirection {
-                read: 0,
-                write: 0,
-                trim: 0,
-            },
+            thinktime_blocks_type: ThinktimeBlocks::Complete,
+            rate: PerDirection::same(0),
+            rate_iops: PerDirection::same(0),
+            rate_process: RateProcess::Linear,
             startdelay: Duration::ZERO,
             stonewall: false,
             cpus_allowed: None,

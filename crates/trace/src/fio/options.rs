@@ -56,13 +56,41 @@ const MODELLED: &[Known] = &[
         &[],
         Value(
             "how a job turns from one device of several to the next: roundrobin, random (after 1 \
-             I/O, or N: roundrobin:N), sequential; default roundrobin",
+             I/O, or N: roundrobin:N), sequential, zipf:THETA, pareto:H, normal:PERCENT; default \
+             roundrobin",
         ),
     ),
     known(
         "rw",
         &["readwrite"],
-        Value("read, write, trim, rw, trimwrite, or one of these behind `rand`; default read"),
+        Value(
+            "read, write, trim, rw, trimwrite, or one of these behind `rand`; default read. \
+             randread:N goes on behind a random position for N - 1 I/Os, read:SIZE leaves SIZE \
+             bytes out between two (-SIZE: backwards)",
+        ),
+    ),
+    known(
+        "rw_sequencer",
+        &[],
+        Value(
+            "sequential or identical: where the I/Os between two random positions of rw=randread:N \
+             go; default sequential",
+        ),
+    ),
+    known(
+        "random_distribution",
+        &[],
+        Value(
+            "random, zipf:THETA, pareto:H, normal:PERCENT (each with :CENTER, 0 to 1), \
+             zoned:ACCESS/SIZE:... in percent, zoned_abs:ACCESS/BYTES:...; default random",
+        ),
+    ),
+    known(
+        "percentage_random",
+        &[],
+        Value(
+            "percent of random positions of a random stream, for reads,writes,trims; default 100",
+        ),
     ),
     known(
         "rwmixread",
@@ -83,6 +111,14 @@ const MODELLED: &[Known] = &[
         "bsrange",
         &["blocksize_range"],
         Value("bytes min-max of an I/O, for reads,writes,trims"),
+    ),
+    known(
+        "bssplit",
+        &[],
+        Value(
+            "SIZE/PERCENT:SIZE/PERCENT..., for reads,writes,trims; sizes without PERCENT share \
+             what the others leave",
+        ),
     ),
     known("iodepth", &[], Value("I/Os in flight at most; default 1")),
     known(
@@ -179,6 +215,26 @@ const MODELLED: &[Known] = &[
         Value("bytes or percent of the device; default all of it"),
     ),
     known(
+        "io_size",
+        &["io_limit"],
+        Value("bytes, or percent of the region, after which the job ends; default 100%"),
+    ),
+    known(
+        "filesize",
+        &[],
+        Value("bytes of the device that are used, the offset counted; default all of it"),
+    ),
+    known(
+        "nrfiles",
+        &["nr_files"],
+        Value("devices of filename that are used, from the first on; default all"),
+    ),
+    known(
+        "offset_increment",
+        &[],
+        Value("bytes or percent of the device by which each clone begins later; default 0"),
+    ),
+    known(
         "offset",
         &[],
         Value("bytes or percent of the device where the region begins; default 0"),
@@ -212,6 +268,21 @@ const MODELLED: &[Known] = &[
         "thinktime_blocks",
         &[],
         Value("I/Os between two pauses; default 1"),
+    ),
+    known(
+        "thinktime_blocks_type",
+        &[],
+        Value("complete or issue: which I/Os thinktime_blocks counts; default complete"),
+    ),
+    known(
+        "rate",
+        &[],
+        Value("most bytes a second, for reads,writes,trims; default no limit"),
+    ),
+    known(
+        "rate_process",
+        &[],
+        Value("linear: evenly spaced, or poisson: exponential gaps; default linear"),
     ),
     known(
         "rate_iops",
@@ -353,35 +424,14 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         &[],
         "files in a file system are not modelled",
     ),
-    (
-        "nrfiles",
-        &["nr_files"],
-        "files in a file system are not modelled; filename may name several devices",
-    ),
     ("openfiles", &[], "all devices of filename are open"),
-    (
-        "filesize",
-        &[],
-        "files in a file system are not modelled; use size",
-    ),
     (
         "fill_device",
         &["fill_fs"],
         "running until the device is full is not modelled",
     ),
-    (
-        "io_size",
-        &["io_limit"],
-        "use number_ios or time_based with runtime",
-    ),
-    ("offset_increment", &[], "write one job for each offset"),
     ("offset_align", &[], "not modelled"),
     ("loops", &[], "use time_based with runtime"),
-    (
-        "bssplit",
-        &[],
-        "a distribution of sizes is not modelled; use bsrange or several jobs",
-    ),
     (
         "bs_unaligned",
         &["blocksize_unaligned"],
@@ -389,21 +439,6 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ),
     ("bs_is_seq_rand", &[], "use bs=read,write,trim"),
     ("blockalign", &["ba"], "positions are aligned to bs"),
-    (
-        "random_distribution",
-        &[],
-        "only uniform positions are modelled",
-    ),
-    (
-        "percentage_random",
-        &[],
-        "a stream is sequential or random; use two jobs",
-    ),
-    (
-        "rw_sequencer",
-        &[],
-        "only plain sequential and random streams are modelled",
-    ),
     ("rwmixcycle", &[], "deprecated in fio, and not modelled"),
     (
         "sync",
@@ -458,11 +493,6 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         "replay the log with `blksim replay`",
     ),
     (
-        "rate",
-        &[],
-        "limits in bytes are not modelled; use rate_iops",
-    ),
-    (
         "rate_min",
         &[],
         "limits in bytes are not modelled; use rate_iops",
@@ -472,7 +502,6 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         &[],
         "giving up below a rate is not modelled",
     ),
-    ("rate_process", &[], "only linear pacing is modelled"),
     ("rate_cycle", &[], "only linear pacing is modelled"),
     ("rate_ignore_thinktime", &[], "not modelled"),
     (
@@ -496,11 +525,6 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         "thinktime_spin",
         &[],
         "a pause in which the thread burns CPU is not modelled; use thinktime",
-    ),
-    (
-        "thinktime_blocks_type",
-        &[],
-        "pauses are counted in completed I/Os",
     ),
     (
         "thinktime_iotime",

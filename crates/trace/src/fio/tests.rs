@@ -311,8 +311,8 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
         "2: nonsense_at_all: no such fio option",
     ),
     (
-        "--rate=1m",
-        "2: rate: not modelled: limits in bytes are not modelled; use rate_iops",
+        "--rate_min=1m",
+        "2: rate_min: not modelled: limits in bytes are not modelled; use rate_iops",
     ),
     ("--verify=crc32c", "2: verify: not modelled: verification"),
     ("--bs=", "2: bs: needs a value"),
@@ -379,7 +379,61 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
         "4: rwmixwrite: rwmixread and",
     ),
     ("--rw=sideways", "2: rw: `sideways` is none of"),
-    ("--rw=randread:8", "2: rw: a sequence number"),
+    (
+        "--rw=randread:0",
+        "2: rw: `0` is no number of I/Os, at least 1",
+    ),
+    ("--rw=randread:x", "2: rw: `x` is not a number"),
+    ("--rw=read:4x", "2: rw: `4x` has an unknown unit"),
+    ("--rw=trimwrite:8", "2: rw: trimwrite takes no modifier"),
+    (
+        "--direct=1 --rw=read:100",
+        "3: rw: 100 bytes are not whole sectors of 512",
+    ),
+    (
+        "--rw_sequencer=any",
+        "2: rw_sequencer: `any` is neither sequential nor identical",
+    ),
+    (
+        "--percentage_random=101",
+        "2: percentage_random: 101 is more",
+    ),
+    (
+        "--rate_process=even",
+        "2: rate_process: `even` is neither linear nor poisson",
+    ),
+    (
+        "--rate=1m --rate_iops=10",
+        "3: rate_iops: rate is given as well",
+    ),
+    (
+        "--rate=1000 --rate_process=poisson",
+        "2: rate: with rate_process=poisson it is one I/O a second at least",
+    ),
+    (
+        "--thinktime_blocks_type=any",
+        "2: thinktime_blocks_type: `any` is neither complete nor issue",
+    ),
+    ("--io_size=0%", "2: io_size: 0% of a device"),
+    ("--filesize=1m-2m", "2: filesize: a range of file sizes"),
+    ("--filesize=0", "2: filesize: is at least 1"),
+    (
+        "--direct=1 --offset_increment=100",
+        "3: offset_increment: 100 bytes are not whole sectors",
+    ),
+    ("--nrfiles=0", "2: nrfiles: is at least 1"),
+    (
+        "--nrfiles=2",
+        "2: nrfiles: files in a file system are not modelled",
+    ),
+    (
+        "--bssplit=4k/50:8k/50 --bs=4k",
+        "3: bs: bssplit stands above, and fio goes by that",
+    ),
+    (
+        "--direct=1 --bssplit=100/50:200/50",
+        "3: bssplit: 100 to 200 bytes are not whole sectors",
+    ),
     (
         "--ioengine=liaio",
         "2: ioengine: `liaio` is no ioengine of fio; did you mean `libaio`?",

@@ -132,7 +132,7 @@ pub(super) fn range(text: &str, kb_base: u64) -> Parsed<(u64, u64)> {
 
 /// Up to three values for reads, writes and trims. A missing one at the end repeats the one
 /// before; an empty one keeps the default.
-pub(super) fn per_direction<T: Copy>(
+pub(super) fn per_direction<T: Clone>(
     text: &str,
     default: T,
     mut parse: impl FnMut(&str) -> Parsed<T>,
@@ -146,7 +146,7 @@ pub(super) fn per_direction<T: Copy>(
     if parts.iter().all(|part| part.is_empty()) {
         return Err("needs a value".to_string());
     }
-    let mut values = [default; 3];
+    let mut values = [default.clone(), default.clone(), default];
     for (i, slot) in values.iter_mut().enumerate() {
         let part = parts.get(i).or_else(|| parts.last()).copied().unwrap_or("");
         if !part.is_empty() {
@@ -154,6 +154,18 @@ pub(super) fn per_direction<T: Copy>(
         }
     }
     Ok(values)
+}
+
+/// A distance in bytes, `-` for backwards.
+pub(super) fn distance(text: &str, kb_base: u64) -> Parsed<i64> {
+    let (digits, sign) = match text.strip_prefix('-') {
+        Some(digits) => (digits, -1),
+        None => (text, 1),
+    };
+    let bytes = i64::try_from(bytes(digits, kb_base)?);
+    bytes
+        .map(|bytes| sign * bytes)
+        .map_err(|_| format!("`{text}` is too large"))
 }
 
 /// CPU numbers: `0-3,8`, also with `:` between.

@@ -2,7 +2,7 @@
 
 use blkmq::path::{Frame, Plug, PlugPath, Unplug};
 use blkmq::request::{CpuId, Status};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 
 use super::{FioTask, PLUG_THRESHOLD, Stage, bio};
 use crate::cost::Step;
@@ -144,7 +144,17 @@ impl FioTask {
 
     fn prepare(&mut self, cpus: &mut Cpus, recorder: &mut Recorder, id: CpuId) -> Turn {
         let at = cpus.at(id);
-        let next = if at >= self.end_at || self.failed {
+        if let Some(time) = self.resting {
+            return self.rest(at, time);
+        }
+        let over = at >= self.end_at || self.failed;
+        if !over && self.held.is_none() {
+            self.resting = self.stream.pause();
+            if self.resting.is_some() {
+                return Turn::Again;
+            }
+        }
+        let next = if over {
             None
         } else {
             self.held
@@ -154,18 +164,11 @@ impl FioTask {
         let Some(io) = next else {
             return self.wind_down(recorder, at);
         };
-        let due = self.stream.earliest(io, self.started);
+        let due = self.started + io.not_before;
         if due > at {
-            // Paced: what is prepared goes out and completions are taken meanwhile.
+            // Ahead of its rate.
             self.held = Some(io);
-            if self.prepared.is_empty() && self.in_flight == 0 {
-                return Turn::Pause(due.min(self.end_at));
-            }
-            self.stage = if self.prepared.is_empty() {
-                Stage::Reap
-            } else {
-                Stage::Enter
-            };
+            self.resting = Some(due.since(at));
             return Turn::Again;
         }
         self.charge_timed(cpus, id, Step::FioPrepare);
@@ -176,6 +179,26 @@ impl FioTask {
             self.stage = Stage::Enter;
         }
         Turn::Again
+    }
+
+    /// io_u_quiesce(), then usec_sleep(): the time was reckoned before, so that a rate is late and
+    /// catches up.
+    fn rest(&mut self, at: SimTime, time: Duration) -> Turn {
+        if !self.prepared.is_empty() {
+            self.stage = Stage::Enter;
+            return Turn::Again;
+        }
+        if self.in_flight > 0 {
+            self.stage = Stage::Reap;
+            return Turn::Again;
+        }
+        self.resting = None;
+        let until = (at + time).min(self.end_at);
+        if until > at {
+            Turn::Pause(until)
+        } else {
+            Turn::Again
+        }
     }
 
     /// No more I/Os: what is prepared goes out, what is in flight is waited for.
@@ -269,27 +292,11 @@ impl FioTask {
             take += 1;
         }
         let low = self.in_flight <= self.plan.iodepth_low;
-        let again = self.draining && self.in_flight > 0;
+        let again = (self.draining || self.resting.is_some()) && self.in_flight > 0;
         if !again && (!was_full || low || take == 0) {
             self.stage = Stage::Prepare;
-            if take == 0 && self.held.is_some() {
-                return self.wait_for_pace(cpus.at(id));
-            }
         }
         Turn::Again
-    }
-
-    /// Nothing completed and the next I/O is not due yet: pause until it is.
-    fn wait_for_pace(&self, now: SimTime) -> Turn {
-        let Some(io) = self.held else {
-            return Turn::Again;
-        };
-        let allowed = self.stream.earliest(io, self.started).min(self.end_at);
-        if allowed > now {
-            Turn::Pause(allowed)
-        } else {
-            Turn::Again
-        }
     }
 
     fn reap_one(
@@ -309,7 +316,7 @@ impl FioTask {
         let s = self.slots[slot as usize];
         self.in_flight -= 1;
         self.free.push(slot);
-        self.stream.completed(s.io, s.completed);
+        self.stream.completed(s.io.op);
         let fatal = s.status != Status::Ok && !self.survives(s.io.op);
         if fatal && !self.failed {
             self.failed = true;

@@ -7,9 +7,11 @@ use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
 use super::{Disks, Result, Scenario};
 use crate::plan::{
-    BlockSize, DevicePlan, DiskId, DiskPlan, Engine, FilePlan, FileService, MachinePlan, Mix,
-    Order, PerDirection, ThreadPlan,
+    BlockSize, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order, PerDirection,
+    SizeShare, ThreadPlan,
 };
+
+mod region;
 
 /// Most threads of a run.
 const THREADS_MAX: u64 = 4096;
@@ -53,7 +55,11 @@ pub(super) fn threads(
         let files = named.of_job(scenario, index, options)?;
         let template = job.template(machine, disks, &files)?;
         for clone in 0..options.numjobs as u16 {
-            threads.push(job.clone_of(&template, clone, phase));
+            let mut thread = job.clone_of(&template, clone, phase);
+            if options.offset_increment != Extent::Bytes(0) {
+                thread.files = job.files(disks, &files, &template.block, clone)?;
+            }
+            threads.push(thread);
         }
     }
     let bios: u64 = threads
@@ -145,7 +151,7 @@ impl Written<'_> {
     ) -> Result<ThreadPlan> {
         let job = self.options;
         let block = self.block();
-        let files = self.files(disks, files, &block)?;
+        let files = self.files(disks, files, &block, 0)?;
         let region_sectors: u64 = files.iter().map(|file| file.region_sectors).sum();
         Ok(ThreadPlan {
             name: job.name.clone(),
@@ -155,8 +161,14 @@ impl Written<'_> {
             cpus: self.cpus(machine)?,
             engine: engine(job),
             order: order(job),
+            distribution: distribution(job),
+            new_every: job.rw_every,
+            sequencer: job.rw_sequencer,
+            random_percent: each(&job.percentage_random, |percent| *percent),
+            gap_sectors: job.rw_gap / 512,
             mix: mix(job),
             block,
+            splits: each(&job.bssplit, |sizes| shares(sizes)),
             files,
             file_service: file_service(job),
             iodepth: job.iodepth,
@@ -174,11 +186,9 @@ impl Written<'_> {
             fdatasync: job.fdatasync,
             thinktime: job.thinktime,
             thinktime_blocks: job.thinktime_blocks,
-            rate_iops: PerDirection {
-                read: job.rate_iops.read,
-                write: job.rate_iops.write,
-                trim: job.rate_iops.trim,
-            },
+            thinktime_counts: job.thinktime_blocks_type,
+            rate_bytes: rate_bytes(job),
+            rate_process: job.rate_process,
             survives_read: job.continue_on_error.read,
             survives_write: job.continue_on_error.write,
             random_seed: 0,
@@ -186,35 +196,8 @@ impl Written<'_> {
             ramp_time: job.ramp_time,
             runtime: job.runtime.unwrap_or(Duration(u64::MAX)),
             number_ios: job.number_ios.unwrap_or(u64::MAX),
-            io_bytes: if job.time_based {
-                u64::MAX
-            } else {
-                region_sectors * 512
-            },
+            io_bytes: self.io_bytes(region_sectors * 512),
         })
-    }
-
-    /// Its parts of the disks with these numbers.
-    fn files(
-        &self,
-        disks: &[DiskPlan],
-        numbers: &[u8],
-        block: &PerDirection<BlockSize>,
-    ) -> Result<Vec<FilePlan>> {
-        let mut files = Vec::new();
-        for &number in numbers {
-            let disk = &disks[usize::from(number)];
-            self.possible(disk)?;
-            self.whole_blocks(&disk.device)?;
-            let (first_sector, region_sectors) = self.region(&disk.device, block, numbers.len())?;
-            files.push(FilePlan {
-                disk: DiskId(number),
-                block_sectors: disk.device.block_sectors,
-                first_sector,
-                region_sectors,
-            });
-        }
-        Ok(files)
     }
 
     fn cpus(&self, machine: &MachinePlan) -> Result<Vec<u16>> {
@@ -233,87 +216,10 @@ impl Written<'_> {
     /// Sizes of its I/Os.
     fn block(&self) -> PerDirection<BlockSize> {
         let sectors = |bytes: u64| (bytes / 512).max(1) as u32;
-        let size = |range: SizeRange| BlockSize {
+        each(&self.options.bs, |range| BlockSize {
             min_sectors: sectors(range.min),
             max_sectors: sectors(range.max),
-        };
-        PerDirection {
-            read: size(self.options.bs.read),
-            write: size(self.options.bs.write),
-            trim: size(self.options.bs.trim),
-        }
-    }
-
-    /// Each I/O is whole blocks of the device.
-    fn whole_blocks(&self, device: &DevicePlan) -> Result<()> {
-        let unit = u64::from(device.block_sectors) * 512;
-        let (bs, rw) = (&self.options.bs, self.options.rw);
-        for (range, used) in [(bs.read, rw.read), (bs.write, rw.write), (bs.trim, rw.trim)] {
-            if used && (!range.min.is_multiple_of(unit) || !range.max.is_multiple_of(unit)) {
-                let option = if self.options.setting("bsrange").is_some() {
-                    "bsrange"
-                } else {
-                    "bs"
-                };
-                let what = format!("not whole blocks of {} ({unit} bytes)", device.name);
-                return self.error(option, what);
-            }
-        }
-        Ok(())
-    }
-
-    /// First sector and length of the part of the device that the job works on. A size in bytes is
-    /// that of all its `files` together.
-    fn region(
-        &self,
-        device: &DevicePlan,
-        block: &PerDirection<BlockSize>,
-        files: usize,
-    ) -> Result<(u64, u64)> {
-        let whole = u64::from(device.block_sectors);
-        let resolve = |extent: Extent| match extent {
-            Extent::Bytes(bytes) => bytes / 512,
-            Extent::Percent(percent) => {
-                // No overflow: no device has 2^57 sectors.
-                let sectors = device.sectors * u64::from(percent) / 100;
-                sectors - sectors % whole
-            }
-        };
-        let first = resolve(self.options.offset);
-        if first >= device.sectors {
-            let what = format!(
-                "behind the end of {} ({} sectors)",
-                device.name, device.sectors
-            );
-            return self.error("offset", what);
-        }
-        let rest = device.sectors - first;
-        let sectors = match self.options.size {
-            Extent::Percent(100) => rest,
-            Extent::Bytes(bytes) => resolve(Extent::Bytes(bytes / files as u64)),
-            percent @ Extent::Percent(_) => resolve(percent),
-        };
-        if sectors > rest {
-            let what = format!(
-                "{sectors} sectors from sector {first} on end behind {} ({} sectors)",
-                device.name, device.sectors
-            );
-            return self.error("size", what);
-        }
-        let directions = [
-            (self.options.rw.read, block.read),
-            (self.options.rw.write, block.write),
-            (self.options.rw.trim, block.trim),
-        ];
-        let largest = directions
-            .iter()
-            .filter(|(used, _)| *used)
-            .map(|(_, b)| b.max_sectors)
-            .max();
-        if sectors < u64::from(largest.unwrap_or(1)) {
-            return self.error("size", format!("{sectors} sectors do not hold one I/O"));
-        }
-        Ok((first, sectors))
+        })
     }
 }
 
@@ -325,11 +231,52 @@ fn engine(job: &FioJob) -> Engine {
     }
 }
 
+/// Only uniform positions have a map (fixup_options()).
 fn order(job: &FioJob) -> Order {
-    match (job.rw.random, job.norandommap) {
+    let uniform = job.random_distribution == fio::Distribution::Uniform;
+    match (job.rw.random, uniform && !job.norandommap) {
         (false, _) => Order::Sequential,
-        (true, false) => Order::RandomOnce,
-        (true, true) => Order::Random,
+        (true, true) => Order::RandomOnce,
+        (true, false) => Order::Random,
+    }
+}
+
+fn distribution(job: &FioJob) -> Distribution {
+    match &job.random_distribution {
+        _ if !job.rw.random => Distribution::Uniform,
+        fio::Distribution::Uniform => Distribution::Uniform,
+        fio::Distribution::Skewed(skew) => Distribution::Skewed(*skew),
+        fio::Distribution::Zoned(zones) => Distribution::Zoned(each(zones, Clone::clone)),
+    }
+}
+
+fn shares(sizes: &[fio::SizeShare]) -> Vec<SizeShare> {
+    let share = |size: &fio::SizeShare| SizeShare {
+        sectors: (size.bytes / 512).max(1) as u32,
+        percent: size.percent,
+    };
+    sizes.iter().map(share).collect()
+}
+
+/// rate, or rate_iops in I/Os of the smallest size (__setup_rate()).
+fn rate_bytes(job: &FioJob) -> PerDirection<u64> {
+    let (rate, iops, bs) = (job.rate, job.rate_iops, job.bs);
+    let bytes = |rate: u64, iops: u32, size: SizeRange| match iops {
+        0 => rate,
+        iops => u64::from(iops) * size.min,
+    };
+    PerDirection {
+        read: bytes(rate.read, iops.read, bs.read),
+        write: bytes(rate.write, iops.write, bs.write),
+        trim: bytes(rate.trim, iops.trim, bs.trim),
+    }
+}
+
+fn each<T, U>(values: &fio::PerDirection<T>, value: impl Fn(&T) -> U) -> PerDirection<U> {
+    PerDirection {
+        read: value(&values.read),
+        write: value(&values.write),
+        trim: value(&values.trim),
     }
 }
 
@@ -338,6 +285,7 @@ fn file_service(job: &FioJob) -> FileService {
         fio::FileService::RoundRobin(ios) => FileService::RoundRobin(ios),
         fio::FileService::Random(ios) => FileService::Random(ios),
         fio::FileService::Sequential => FileService::Sequential,
+        fio::FileService::Skewed(skew) => FileService::Skewed(skew),
     }
 }
 

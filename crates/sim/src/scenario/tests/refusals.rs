@@ -392,6 +392,34 @@ const BAD_FIO: &[(&str, &str)] = &[
         "j.fio:4: job.0.size: 18432 sectors from sector 0 on end behind sda",
     ),
     (
+        "[j]\nfilename=/dev/nullb0\ndirect=1\nbssplit=4k/50:8k/60\n",
+        "j.fio:4: bssplit: the shares of `4k/50:8k/60` add up to 110 percent",
+    ),
+    (
+        "[j]\nfilename=/dev/nullb0\nrw=randread:0\n",
+        "j.fio:3: rw: `0` is no number of I/Os, at least 1",
+    ),
+    (
+        "[j]\nfilename=/dev/sda\nrw=randread\nrandom_distribution=zoned_abs:60/4m:40/8m\n",
+        "j.fio:4: job.0.random_distribution: zones of 24576 sectors in a region of 16384",
+    ),
+    (
+        "[j]\nfilename=/dev/sda\nrw=randread\nrandom_distribution=zoned_abs:60/512:40/1m\n",
+        "j.fio:4: job.0.random_distribution: a zone holds no I/O of 8 sectors",
+    ),
+    (
+        "[j]\nfilename=/dev/sda\nnumjobs=3\noffset_increment=4m\n",
+        "j.fio:4: job.0.offset_increment: behind the end of sda (16384 sectors)",
+    ),
+    (
+        "[j]\nfilename=/dev/sda\nfilesize=9m\n",
+        "j.fio:3: job.0.filesize: sda has 16384 sectors",
+    ),
+    (
+        "[j]\nfilename=/dev/sda\nrw=read:512\n[k]\nfilename=/dev/sda\nrate=1m\nrate_iops=9\n",
+        "j.fio:7: rate_iops: rate is given as well",
+    ),
+    (
         "[j]\nfilename=/dev/nullb0\ndirect=1\nverify=md5\n",
         "j.fio:4: verify: not modelled",
     ),

@@ -1,5 +1,8 @@
 use super::{FileService, file_service};
-use crate::fio::{FioJob, parse_command_line};
+use crate::fio::{
+    Decimal, Extent, FioJob, PerDirection, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks,
+    parse_command_line,
+};
 
 /// The only job of `--name=j` and these options.
 fn job(options: &str) -> FioJob {
@@ -27,8 +30,14 @@ fn ways_to_turn_to_the_next_file() {
     assert_eq!(good("random"), FileService::Random(1));
     assert_eq!(good("random:64"), FileService::Random(64));
     assert_eq!(good("sequential"), FileService::Sequential);
+    let normal = Skew {
+        shape: Shape::Normal(Decimal::hundredths(1000)),
+        center: None,
+    };
+    assert_eq!(good("gauss:10"), FileService::Skewed(normal));
     for (text, want) in [
-        ("zipf:1.2", "only uniform choices are modelled"),
+        ("zipf:1.0", "fio's zipf has no theta of exactly 1"),
+        ("pareto:x", "`x` is no number"),
         ("random:0", "the number of I/Os behind `:` is at least 1"),
         ("random:5000000000", "the number of I/Os"),
         ("random:x", "`x` is not"),
@@ -53,4 +62,93 @@ fn it_is_idle_with_one_file() {
             .iter()
             .any(|note| note.option == "file_service_type")
     );
+}
+
+/// Options that leave no effect behind with these.
+fn idle(options: &str) -> Vec<(String, String)> {
+    let line = format!("--name=j {options}");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ignored = parse_command_line(&words).unwrap().ignored;
+    ignored.into_iter().map(|n| (n.option, n.why)).collect()
+}
+
+#[test]
+fn rw_and_what_stands_behind_its_colon() {
+    let modifiers = |options: &str| {
+        let job = job(options);
+        (job.rw.random, job.rw_every, job.rw_gap)
+    };
+    assert_eq!(modifiers("--rw=randrw:2"), (true, 2, 0));
+    assert_eq!(modifiers("--rw=read:4k"), (false, 1, 4096));
+    assert_eq!(modifiers("--rw=write:-8k"), (false, 1, -8192));
+    assert_eq!(modifiers("--rw=read:4ki"), (false, 1, 4000));
+    // The last rw counts, with all of it.
+    assert_eq!(modifiers("--rw=randread:8 --rw=randread"), (true, 1, 0));
+    let sequencer = "--rw=randread:4 --rw_sequencer=identical";
+    assert_eq!(job(sequencer).rw_sequencer, Sequencer::Identical);
+    let why = "rw names no number of I/Os from one random position to the next";
+    let told = idle("--rw=randread --rw_sequencer=identical");
+    assert_eq!(told, [("rw_sequencer".to_string(), why.to_string())]);
+}
+
+#[test]
+fn options_of_random_positions_need_some() {
+    let told = idle("--rw=read --random_distribution=zipf:1.2 --percentage_random=50");
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["random_distribution", "percentage_random"]);
+    assert!(
+        told.iter()
+            .all(|(_, why)| why == "positions are sequential")
+    );
+    let percents = job("--rw=randrw --percentage_random=50,20").percentage_random;
+    assert_eq!((percents.read, percents.write, percents.trim), (50, 20, 20));
+}
+
+#[test]
+fn rates_by_bytes_and_their_process() {
+    let rated = job("--rate=1m,500k --rate_process=poisson");
+    let want = PerDirection {
+        read: 1 << 20,
+        write: 500 << 10,
+        trim: 500 << 10,
+    };
+    assert_eq!(rated.rate, want);
+    assert_eq!(rated.rate_process, RateProcess::Poisson);
+    assert_eq!(job("").rate_process, RateProcess::Linear);
+    let told = idle("--rate_process=poisson");
+    assert_eq!(told[0].1, "there is no rate");
+}
+
+#[test]
+fn thinktime_counts_what_completed_or_was_issued() {
+    let with = |options: &str| job(&format!("--thinktime=1 {options}")).thinktime_blocks_type;
+    assert_eq!(with(""), ThinktimeBlocks::Complete);
+    let issue = with("--thinktime_blocks_type=issue");
+    assert_eq!(issue, ThinktimeBlocks::Issue);
+    let told = idle("--thinktime_blocks_type=issue --thinktime_blocks=4");
+    assert!(told.iter().all(|(_, why)| why == "there is no thinktime"));
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn how_much_and_where() {
+    let sized = job("--io_size=2m --offset_increment=10% --numjobs=2 --filesize=1g");
+    assert_eq!(sized.io_size, Some(Extent::Bytes(2 << 20)));
+    assert_eq!(sized.offset_increment, Extent::Percent(10));
+    assert_eq!(sized.filesize, Some(1 << 30));
+    assert_eq!(job("--io_limit=50%").io_size, Some(Extent::Percent(50)));
+    let told = idle("--io_size=1m --time_based --runtime=1 --offset_increment=1m");
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["io_size", "offset_increment"]);
+}
+
+/// nrfiles takes the first names; more than there are change nothing.
+#[test]
+fn some_of_the_devices() {
+    let names =
+        |options: &str| job(&format!("--filename=/dev/a:/dev/b:/dev/c {options}")).filenames;
+    assert_eq!(names("--nrfiles=2"), ["/dev/a", "/dev/b"]);
+    assert_eq!(names("--nrfiles=4").len(), 3);
+    assert_eq!(idle("--filename=/dev/a --nrfiles=4")[0].0, "nrfiles");
+    assert_eq!(idle("--filename=/dev/a:/dev/b:/dev/c --nrfiles=2"), []);
 }

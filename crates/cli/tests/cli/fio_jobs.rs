@@ -1,0 +1,113 @@
+//! fio jobs as people write them, through the program.
+
+use crate::place::Place;
+use serde_json::Value;
+
+/// A storage server's mix of sizes and places, as fio's examples have it.
+const SERVER: &str = "\
+[global]
+description=Emulation of Storage Server Access Pattern
+bssplit=512/20:1k/16:2k/9:4k/12:8k/19:16k/10:32k/8:64k/4
+fadvise_hint=0
+rw=randrw:2
+direct=1
+random_distribution=zipf:1.2
+time_based
+runtime=10
+ramp_time=1
+ioengine=libaio
+iodepth=128
+iodepth_batch_submit=128
+iodepth_batch_complete_min=1
+iodepth_batch_complete_max=128
+numjobs=1
+group_reporting
+[server]
+";
+
+fn run(more: &[&str]) -> Value {
+    let place = Place::new();
+    place.write("server.fio", SERVER);
+    let short = [
+        "run",
+        "server.fio",
+        "--runtime",
+        "20ms",
+        "--ramp-time",
+        "2ms",
+        "--json",
+    ];
+    let ran = place.blksim(&[&short[..], more].concat());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn a_storage_servers_mix_runs() {
+    let report = run(&["--device", "nvme"]);
+    let job = &report["jobs"][0];
+    let of = |direction: &str, figure: &str| job[direction][figure].as_u64().unwrap();
+    let ios = of("read", "total_ios") + of("write", "total_ios");
+    let bytes = of("read", "io_bytes") + of("write", "io_bytes");
+    assert!(ios > 1000, "{ios}");
+    // 0.22 * 512 + 0.16 * 1k + ... + 0.04 * 64k = 9.2 KiB.
+    let mean = bytes / ios;
+    assert!((8_700..10_200).contains(&mean), "{mean}");
+    assert!(report["device"]["depth_max"].as_u64().unwrap() > 60);
+    let options = &job["job options"];
+    assert_eq!(options["random_distribution"], "zipf:1.2");
+    assert_eq!(options["rw"], "randrw:2");
+    let ignored = report["ignored_options"].to_string();
+    let told = "the shares add up to 98 percent; 512 bytes get the other 2, as in fio";
+    for words in [
+        told,
+        "description: has no effect",
+        "fadvise_hint: has no effect",
+    ] {
+        assert!(ignored.contains(words), "{ignored}");
+    }
+}
+
+/// The same places in each run, other ones for another seed where fio would draw anew, too.
+#[test]
+fn a_drawn_mix_repeats() {
+    let jobs = |more: &[&str]| run(&[&["--device", "nvme"], more].concat())["jobs"].clone();
+    assert_eq!(jobs(&[]), jobs(&[]));
+    let anew = ["--set", "job.randrepeat=0", "--seed"];
+    let with = |seed: &'static str| jobs(&[&anew[..], &[seed]].concat())[0]["read"].clone();
+    assert_ne!(with("1"), with("2"));
+}
+
+#[test]
+fn options_that_go_wrong_are_one_line() {
+    let place = Place::new();
+    for (line, want) in [
+        (
+            "bssplit=4k/80:8k/30",
+            "bad.fio:3: bssplit: the shares of `4k/80:8k/30` add up to 110",
+        ),
+        (
+            "random_distribution=zipf:1",
+            "bad.fio:3: random_distribution: fio's zipf has no theta",
+        ),
+        ("rw=randread:none", "bad.fio:3: rw: `none` is not a number"),
+        (
+            "rate_process=burst",
+            "bad.fio:3: rate_process: `burst` is neither linear nor poisson",
+        ),
+        (
+            "nrfiles=8",
+            "bad.fio:3: nrfiles: files in a file system are not modelled",
+        ),
+    ] {
+        place.write("bad.fio", format!("[j]\ndirect=1\n{line}\n"));
+        let ran = place.blksim(&["run", "bad.fio", "--device", "null_blk"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with(&format!("error: {want}")),
+            "{}",
+            ran.stderr
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! How long the I/Os of a stream are.
+//!
+//! After fio 3.33 io_u.c get_next_buflen(): a length that does not fit is drawn again.
+
+use crate::plan::{BlockSize, PerDirection, SizeShare, ThreadPlan};
+use crate::rng::Rng;
+use blkmq::request::Sectors;
+
+/// Lengths by direction: 0 reads, 1 writes, 2 trims.
+#[derive(Clone, Debug)]
+pub(super) struct Lengths {
+    ranges: [BlockSize; 3],
+    splits: [Split; 3],
+    rng: Rng,
+}
+
+/// Sizes with shares; none for a range in equal steps.
+#[derive(Clone, Debug)]
+struct Split {
+    /// The rarest first.
+    sectors: Vec<u32>,
+    /// Which of them each percent takes.
+    of_percent: Vec<u8>,
+}
+
+impl Lengths {
+    /// Those of a thread.
+    pub(super) fn new(plan: &ThreadPlan, rng: Rng) -> Lengths {
+        Lengths {
+            ranges: in_order(&plan.block),
+            splits: in_order(&plan.splits).map(|sizes| Split::new(&sizes)),
+            rng,
+        }
+    }
+
+    /// One of a direction that is not longer than `room`. Panics if the smallest is.
+    pub(super) fn draw(&mut self, direction: usize, room: u64) -> Sectors {
+        let BlockSize {
+            min_sectors,
+            max_sectors,
+        } = self.ranges[direction];
+        assert!(u64::from(min_sectors) <= room, "{min_sectors} in {room}");
+        let fits = |sectors: u32| u64::from(sectors) <= room;
+        let steps = max_sectors / min_sectors;
+        if steps <= 1 {
+            return Sectors(min_sectors);
+        }
+        let split = &self.splits[direction];
+        loop {
+            if split.sectors.is_empty() {
+                let step = 1 + self.rng.below(u64::from(steps)) as u32;
+                if fits(step * min_sectors) {
+                    return Sectors(step * min_sectors);
+                }
+                continue;
+            }
+            // One that does not fit leaves its share to the next.
+            let drawn = usize::from(split.of_percent[self.rng.below(100) as usize]);
+            let mut others = split.sectors[drawn..].iter();
+            if let Some(&sectors) = others.find(|sectors| fits(**sectors)) {
+                return Sectors(sectors);
+            }
+        }
+    }
+}
+
+impl Split {
+    fn new(sizes: &[SizeShare]) -> Split {
+        let mut of_percent = Vec::new();
+        for (index, size) in sizes.iter().enumerate() {
+            of_percent.extend((0..size.percent).map(|_| index as u8));
+        }
+        // The last one takes what the shares leave.
+        of_percent.resize(100, sizes.len().saturating_sub(1) as u8);
+        Split {
+            sectors: sizes.iter().map(|size| size.sectors).collect(),
+            of_percent,
+        }
+    }
+}
+
+fn in_order<T: Clone>(values: &PerDirection<T>) -> [T; 3] {
+    [
+        values.read.clone(),
+        values.write.clone(),
+        values.trim.clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

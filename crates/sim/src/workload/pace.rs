@@ -1,0 +1,74 @@
+//! When the rate of a direction allows its next I/O.
+//!
+//! After fio 3.33 backend.c usec_for_io(). Counted from the start, so that a stream that fell
+//! behind catches up.
+
+use crate::plan::{RateProcess, ThreadPlan};
+use crate::rng::Rng;
+use blkmq::time::Duration;
+
+/// The limits of a stream, by direction: 0 reads, 1 writes, 2 trims.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    // Settings.
+    process: RateProcess,
+    /// 0: no limit.
+    bytes_a_second: [u64; 3],
+    /// Mean gap, us: fio's whole number of them.
+    mean_us: [u64; 3],
+
+    // State.
+    next: [Duration; 3],
+    issued_sectors: [u64; 3],
+    gaps: Rng,
+}
+
+impl Pace {
+    pub(super) fn new(plan: &ThreadPlan, gaps: Rng) -> Pace {
+        let (rate, block) = (plan.rate_bytes, plan.block);
+        let mean = |rate: u64, sectors: u32| {
+            let ios = rate / (u64::from(sectors) * 512);
+            1_000_000_u64.checked_div(ios).unwrap_or(1_000_000)
+        };
+        Pace {
+            process: plan.rate_process,
+            bytes_a_second: [rate.read, rate.write, rate.trim],
+            mean_us: [
+                mean(rate.read, block.read.min_sectors),
+                mean(rate.write, block.write.min_sectors),
+                mean(rate.trim, block.trim.min_sectors),
+            ],
+            next: [Duration::ZERO; 3],
+            issued_sectors: [0; 3],
+            gaps,
+        }
+    }
+
+    /// When the next I/O of a direction may go, from the first I/O of the stream on.
+    pub(super) fn open_at(&self, direction: usize) -> Duration {
+        self.next[direction]
+    }
+
+    /// An I/O of a direction goes.
+    pub(super) fn goes(&mut self, direction: usize, sectors: u64) {
+        let rate = self.bytes_a_second[direction];
+        if rate == 0 {
+            return;
+        }
+        self.issued_sectors[direction] += sectors;
+        self.next[direction] = match self.process {
+            RateProcess::Linear => {
+                let issued = u128::from(self.issued_sectors[direction]) * 512;
+                Duration((issued * 1_000_000_000 / u128::from(rate)) as u64)
+            }
+            RateProcess::Poisson => {
+                let gap = self.gaps.exponential(self.mean_us[direction] * 1000);
+                // fio counts whole microseconds.
+                self.next[direction] + Duration::from_micros(gap / 1000)
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Defaults that depend on other options, and options that others leave without effect.
+//!
+//! After fio's fixup_options() (init.c, 3.33). What contradicts itself is `check.rs`'s.
+
+use blkmq::time::Duration;
+
+use super::Ignored;
+use super::build::note;
+use super::job::{FioJob, PerDirection};
+
+/// Options that divide up what is in flight.
+const DEPTH_OPTIONS: [&str; 4] = [
+    "iodepth_batch",
+    "iodepth_batch_complete_min",
+    "iodepth_batch_complete_max",
+    "iodepth_low",
+];
+
+/// Options that say where random positions lie.
+const RANDOM_OPTIONS: [&str; 6] = [
+    "norandommap",
+    "randrepeat",
+    "randseed",
+    "random_distribution",
+    "percentage_random",
+    "rw_sequencer",
+];
+
+/// Defaults that depend on other options, as fio's fixup_options() has them, and options that the
+/// others leave without effect.
+pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
+    let mut idle = |job: &FioJob, option: &str, why: &str| {
+        if let Some(setting) = job.setting(option) {
+            notes.push(note(setting, why));
+        }
+    };
+    synchronous(job, &mut idle);
+    if !job.rw.write {
+        for option in ["fsync", "fdatasync"] {
+            idle(job, option, "it counts writes, and rw has none");
+        }
+    }
+    if !(job.rw.read && job.rw.write) {
+        for option in ["rwmixread", "rwmixwrite"] {
+            idle(job, option, "rw does not mix reads and writes");
+        }
+    }
+    if !job.rw.random {
+        for option in RANDOM_OPTIONS {
+            idle(job, option, "positions are sequential");
+        }
+    } else if job.rw_every == 1 {
+        let why = "rw names no number of I/Os from one random position to the next";
+        idle(job, "rw_sequencer", why);
+    }
+    match job.nrfiles {
+        // fio takes the first ones.
+        Some(count) if (count as usize) < job.filenames.len() => {
+            job.filenames.truncate(count as usize);
+        }
+        _ => idle(job, "nrfiles", "filename names the devices"),
+    }
+    if job.filenames.len() < 2 {
+        idle(job, "file_service_type", "there is one file");
+    }
+    if job.cpus_allowed.is_none() {
+        idle(job, "cpus_allowed_policy", "cpus_allowed is not given");
+    }
+    if job.rate == PerDirection::same(0) && job.rate_iops == PerDirection::same(0) {
+        idle(job, "rate_process", "there is no rate");
+    }
+    if job.thinktime == Duration::ZERO {
+        for option in ["thinktime_blocks", "thinktime_blocks_type"] {
+            idle(job, option, "there is no thinktime");
+        }
+    }
+    if job.time_based {
+        idle(
+            job,
+            "io_size",
+            "time_based goes on until the runtime is over",
+        );
+    }
+    if job.numjobs == 1 {
+        idle(job, "offset_increment", "it moves clones behind the first");
+    }
+    split(job, &mut idle);
+    depths(job);
+}
+
+fn synchronous(job: &mut FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
+    if !job.ioengine.is_synchronous() {
+        return;
+    }
+    if job.iodepth > 1 {
+        idle(
+            job,
+            "iodepth",
+            "a synchronous ioengine has one I/O in flight",
+        );
+    }
+    job.iodepth = 1;
+    for option in DEPTH_OPTIONS {
+        idle(job, option, "a synchronous ioengine has one I/O in flight");
+    }
+}
+
+/// Sizes that bssplit takes from bs, and shares that it gives to the most frequent size.
+fn split(job: &FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
+    let sides = [&job.bssplit.read, &job.bssplit.write, &job.bssplit.trim];
+    if sides.iter().all(|side| !side.is_empty()) {
+        for option in ["bs", "bsrange"] {
+            idle(job, option, "bssplit has the sizes");
+        }
+    }
+    for (number, side) in sides.iter().enumerate() {
+        let sum: u32 = side.iter().map(|size| u32::from(size.percent)).sum();
+        let Some(most) = side.last().filter(|_| sum < 100) else {
+            continue;
+        };
+        let why = format!(
+            "the shares add up to {sum} percent; {} bytes get the other {}, as in fio",
+            most.bytes,
+            100 - sum
+        );
+        if !sides[..number].contains(side) {
+            idle(job, "bssplit", &why);
+        }
+    }
+}
+
+fn depths(job: &mut FioJob) {
+    let depth = job.iodepth;
+    if job.iodepth_batch == 0 || job.iodepth_batch > depth {
+        job.iodepth_batch = depth;
+    }
+    if job.iodepth_low == 0 || job.iodepth_low > depth {
+        job.iodepth_low = depth;
+    }
+    job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.min(depth);
+    job.iodepth_batch_complete_max = job
+        .iodepth_batch_complete_max
+        .max(job.iodepth_batch_complete_min);
+}
