@@ -8,7 +8,7 @@ use study::calibrate::{self, Calibration, Measurements, Run};
 
 use crate::OK;
 use crate::args::CalibrateArgs;
-use crate::changes::in_one_line;
+use crate::changes::{in_one_line, machine_of};
 use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
@@ -54,8 +54,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
 fn base(name: &str) -> Result<MachineProfile, Error> {
     let file = Path::new(name);
     if file.extension().is_some_and(|ending| ending == "toml") {
-        let text = read_text(file)?;
-        return MachineProfile::parse(&text).map_err(|what| in_one_line(file, &what));
+        return machine_of(file);
     }
     MachineProfile::built_in(name).map_err(|what| Error::usage("base", what))
 }

@@ -22,8 +22,7 @@ impl Machines {
             profiles.push(MachineProfile::built_in(name).map_err(|what| Error::usage(name, what))?);
         }
         if let Some(file) = file(tune) {
-            let text = read_text(file)?;
-            profiles.push(MachineProfile::parse(&text).map_err(|what| in_one_line(file, &what))?);
+            profiles.push(machine_of(file)?);
         }
         Ok(Machines(profiles))
     }
@@ -44,6 +43,29 @@ impl Machines {
         let chosen = self.0.iter().rfind(|profile| profile.name == name);
         chosen.expect("the plan chose among these")
     }
+}
+
+/// The machine of a file, which may extend another one: a name without a directory is looked for
+/// beside the file that extends it.
+pub(crate) fn machine_of(file: &Path) -> Result<MachineProfile, Error> {
+    let text = read_text(file)?;
+    let mut dir = file.parent().unwrap_or(Path::new("")).to_path_buf();
+    let read = |name: &str| {
+        let base = dir.join(name);
+        let text = read_text(&base).map_err(|error| format!("extends: {error}"))?;
+        dir = base.parent().unwrap_or(Path::new("")).to_path_buf();
+        Ok((who(&base), text))
+    };
+    MachineProfile::parse_at(&who(file), &text, read).map_err(|what| in_one_line(file, &what))
+}
+
+/// One name for a file, however it is written.
+fn who(file: &Path) -> String {
+    let whole = file.canonicalize();
+    whole
+        .unwrap_or_else(|_| file.to_path_buf())
+        .display()
+        .to_string()
 }
 
 /// The TOML reader draws its errors over several lines, the first with the place, the last with

@@ -22,7 +22,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     let variants = sweep::variants(&args.sweep, &args.scenarios)?;
     if variants.len() < 2 {
         let what = "one variant; expected several scenarios, or several values of --scheduler, \
-                    --rules or --machine";
+                    --rules, --machine or --set KEY=V1,V2";
         return Err(Error::usage("compare", what));
     }
     let outputs = Outputs::open(&args.reports)?;
@@ -70,20 +70,22 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
 
 /// What tells each variant from the others.
 fn names(variants: &[Variant]) -> Vec<String> {
-    let parts = |variant: &Variant| {
-        [
+    let parts = |variant: &Variant| -> Vec<Option<String>> {
+        let named = [
             Some(variant.scenario.clone()),
             variant.scheduler.clone(),
             variant.rules.clone(),
             variant.machine.clone(),
-        ]
+        ];
+        let set = variant.set.iter().cloned().map(Some);
+        named.into_iter().chain(set).collect()
     };
     let first = parts(&variants[0]);
     let all: Vec<_> = variants.iter().map(parts).collect();
     let differs: Vec<bool> = (0..first.len())
         .map(|part| all.iter().any(|parts| parts[part] != first[part]))
         .collect();
-    let name = |parts: &[Option<String>; 4]| -> String {
+    let name = |parts: &Vec<Option<String>>| -> String {
         let wanted = parts.iter().zip(&differs).filter(|(_, differs)| **differs);
         let wanted: Vec<&str> = wanted.filter_map(|(part, _)| part.as_deref()).collect();
         wanted.join(", ")

@@ -1,5 +1,5 @@
-//! Many runs at once: a scenario under every combination of schedulers, kernels, machines, numbers
-//! of threads and seeds.
+//! Many runs at once: a scenario under every combination of schedulers, kernels, machines, values
+//! of `--set`, numbers of threads and seeds.
 //!
 //! Not here: making the runs (`study::sweep`).
 
@@ -19,6 +19,8 @@ pub(crate) struct Variant {
     pub(crate) scheduler: Option<String>,
     pub(crate) rules: Option<String>,
     pub(crate) machine: Option<String>,
+    /// `KEY=VALUE`, one of each `--set`.
+    pub(crate) set: Vec<String>,
 }
 
 /// One run to be made.
@@ -31,43 +33,114 @@ pub(crate) struct Point {
     pub(crate) vary: bool,
 }
 
-/// Every combination of what was asked for, scenarios first, then schedulers, kernels, machines.
+/// Every combination of what was asked for, scenarios first, then schedulers, kernels, machines,
+/// and values of each `--set`.
 pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Variant>, Error> {
-    let or_none = |option: &str, list: &[String]| -> Result<Vec<Option<String>>, Error> {
-        if let Some(index) = list.iter().position(String::is_empty) {
-            let what = format!("value {} is empty; expected NAME,...", index + 1);
-            return Err(Error::usage(option, what));
-        }
-        for (index, name) in list.iter().enumerate() {
-            if list[..index].contains(name) {
-                return Err(Error::usage(option, format!("{name} is there twice")));
-            }
-        }
-        Ok(match list {
-            [] => vec![None],
-            list => list.iter().cloned().map(Some).collect(),
-        })
-    };
     let schedulers = or_none("--scheduler", &args.scheduler)?;
     let rules = or_none("--rules", &args.rules)?;
     let machines = or_none("--machine", &args.machine)?;
     or_none("SCENARIO", scenarios)?;
+    let sets = sets(&args.set)?;
     let mut all = Vec::new();
     for scenario in scenarios {
         for scheduler in &schedulers {
             for rules in &rules {
                 for machine in &machines {
-                    all.push(Variant {
-                        scenario: scenario.clone(),
-                        scheduler: scheduler.clone(),
-                        rules: rules.clone(),
-                        machine: machine.clone(),
-                    });
+                    for set in &sets {
+                        all.push(Variant {
+                            scenario: scenario.clone(),
+                            scheduler: scheduler.clone(),
+                            rules: rules.clone(),
+                            machine: machine.clone(),
+                            set: set.clone(),
+                        });
+                    }
                 }
             }
         }
     }
     Ok(all)
+}
+
+/// The values of an option, or that it was not given. An empty one, or one twice, is an error.
+fn or_none(option: &str, list: &[String]) -> Result<Vec<Option<String>>, Error> {
+    distinct(option, list, "NAME,...")?;
+    Ok(match list {
+        [] => vec![None],
+        list => list.iter().cloned().map(Some).collect(),
+    })
+}
+
+fn distinct(option: &str, list: &[String], expected: &str) -> Result<(), Error> {
+    if let Some(index) = list.iter().position(String::is_empty) {
+        let what = format!("value {} is empty; expected {expected}", index + 1);
+        return Err(Error::usage(option, what));
+    }
+    for (index, name) in list.iter().enumerate() {
+        if list[..index].contains(name) {
+            return Err(Error::usage(option, format!("{name} is there twice")));
+        }
+    }
+    Ok(())
+}
+
+/// Every combination of the values of all `--set KEY=VALUE,...`.
+fn sets(written: &[String]) -> Result<Vec<Vec<String>>, Error> {
+    let mut all: Vec<Vec<String>> = vec![Vec::new()];
+    let mut keys: Vec<&str> = Vec::new();
+    for text in written {
+        // What is no assignment at all is said where it is applied.
+        let (key, values) = match text.split_once('=') {
+            Some((key, values)) => (key.trim(), values_of(values)),
+            None => (text.as_str(), Vec::new()),
+        };
+        if values.len() < 2 {
+            for set in &mut all {
+                set.push(text.clone());
+            }
+            continue;
+        }
+        let option = format!("--set {text}");
+        distinct(
+            &option,
+            &values,
+            "KEY=VALUE,...; a comma of a value stands in quotes",
+        )?;
+        if keys.contains(&key) {
+            return Err(Error::usage(
+                option,
+                format!("{key} has several values twice"),
+            ));
+        }
+        keys.push(key);
+        if all.len() * values.len() > RUNS_MAX {
+            let what = format!("more than {RUNS_MAX} combinations of values");
+            return Err(Error::usage(option, what));
+        }
+        let with = |set: &Vec<String>| -> Vec<Vec<String>> {
+            let one = |value: &String| [&set[..], &[format!("{key}={value}")]].concat();
+            values.iter().map(one).collect()
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    Ok(all)
+}
+
+/// The parts between commas; a comma inside quotes belongs to a value.
+fn values_of(text: &str) -> Vec<String> {
+    let mut quote = None;
+    let parts = text.split(|c: char| match (quote, c) {
+        (None, '"' | '\'') => {
+            quote = Some(c);
+            false
+        }
+        (Some(open), c) if open == c => {
+            quote = None;
+            false
+        }
+        (open, c) => open.is_none() && c == ',',
+    });
+    parts.map(|part| part.trim().to_owned()).collect()
 }
 
 /// What all points are to run.
@@ -89,7 +162,7 @@ pub(crate) fn jobs(args: &SweepArgs, points: &[Point]) -> Result<Vec<Job>, Error
 
 /// The arguments of `run` that make this run.
 fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
-    let mut set = args.set.clone();
+    let mut set = point.variant.set.clone();
     if let Some(threads) = point.threads {
         set.push(format!("job.numjobs={threads}"));
     }
@@ -128,3 +201,6 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         fio: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,8 @@ use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::tags::CpuTopology;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+
+mod extends;
 
 pub use crate::step::Cycles;
 
@@ -141,15 +142,23 @@ impl MachineProfile {
         BUILT_IN.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Reads a profile.
+    /// Reads a profile. It may extend a built-in one.
     pub fn parse(text: &str) -> Result<MachineProfile, String> {
-        let mut profile: MachineProfile = toml::from_str(text).map_err(|e| e.to_string())?;
-        let digest = Sha256::digest(text.as_bytes());
-        profile.hash = digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        MachineProfile::parse_at("", text, |file| {
+            Err(format!("extends = \"{file}\": there are no files here"))
+        })
+    }
+
+    /// Reads a profile that may extend (`extends = "NAME"`) a built-in one or a file. `own` is what
+    /// the text is of, `read` gives of a file's name what it is, the same for each of its names,
+    /// and its text.
+    pub fn parse_at(
+        own: &str,
+        text: &str,
+        read: impl FnMut(&str) -> Result<(String, String), String>,
+    ) -> Result<MachineProfile, String> {
+        let (mut profile, hash) = extends::layered(own, text, read)?;
+        profile.hash = hash;
         profile.label_cycles()?;
         profile.check_cpus()?;
         profile.check_caches()?;

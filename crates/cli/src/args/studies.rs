@@ -98,8 +98,9 @@ pub(crate) struct SweepArgs {
     /// Time before that which does not count
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
-    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs); a run with
+    /// each of several: job.iodepth=1,8,64. A comma of a value stands in quotes: job.bs="4k,8k"
+    #[arg(long, value_name = "KEY=VALUE,...")]
     pub(crate) set: Vec<String>,
     /// Threads.
     #[command(flatten)]

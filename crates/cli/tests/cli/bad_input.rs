@@ -472,3 +472,55 @@ fn without_arguments_there_is_help() {
         assert!(ran.stderr.contains("Exit codes:"), "{ran:?}");
     }
 }
+
+/// A profile that extends another: beside it, in a circle, or not there.
+#[test]
+fn profiles_that_extend_others() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("dir")).unwrap();
+    place.write(
+        "dir/base.toml",
+        "extends = \"xeon-10c\"\nname = \"base\"\nclock_mhz = 1000\n",
+    );
+    place.write(
+        "dir/mine.toml",
+        "extends = \"base.toml\"\nname = \"mine\"\n",
+    );
+    let run = |machine: &str| {
+        let run = [
+            "run",
+            "null-blk-one-thread",
+            "--runtime",
+            "1ms",
+            "--ramp-time",
+            "0",
+            "--json",
+        ];
+        place.blksim(&[&run[..], &["--machine", machine]].concat())
+    };
+    let ran = run("dir/mine.toml");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["blksim"]["machine"], "mine");
+    assert_eq!(report["blksim"]["cpus"], 10);
+    place.write(
+        "dir/base.toml",
+        "extends = \"./mine.toml\"\nname = \"base\"\n",
+    );
+    place.write(
+        "dir/lost.toml",
+        "extends = \"none.toml\"\nname = \"lost\"\n",
+    );
+    let wrong = "extends = \"xeon-10c\"\nname = \"w\"\n\n[cycles]\nsyscal = 1\n";
+    place.write("dir/wrong.toml", wrong);
+    for (machine, want) in [
+        ("dir/mine.toml", "extends goes round in a circle"),
+        ("dir/lost.toml", "dir/none.toml: cannot read"),
+        ("dir/wrong.toml", "dir/wrong.toml:5: unknown field `syscal`"),
+    ] {
+        let ran = run(machine);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{machine}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains(want), "{}", ran.stderr);
+    }
+}

@@ -48,6 +48,57 @@ fn compare_prints_the_same_for_any_number_of_threads() {
     }
 }
 
+/// Each value of a list is a variant, each combination of two lists; names say what differs.
+#[test]
+fn compare_takes_lists_of_values() {
+    let place = Place::new();
+    place.write("small.toml", SMALL);
+    let arguments = "compare small.toml --seeds 2 --set queue.fifo_batch=1,16 --set job.iodepth=4,8 \
+                     --set job.bs=\"4k,8k\" --set machine.hz=1000 --json=out.json";
+    let ran = place.blksim(&arguments.split(' ').collect::<Vec<_>>());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let json = std::fs::read_to_string(place.path("out.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let variants = json["measures"]["iops"]["variants"].as_array().unwrap();
+    let names: Vec<&str> = variants
+        .iter()
+        .map(|variant| variant["variant"].as_str().unwrap())
+        .collect();
+    let want = [
+        "queue.fifo_batch=1, job.iodepth=4",
+        "queue.fifo_batch=1, job.iodepth=8",
+        "queue.fifo_batch=16, job.iodepth=4",
+        "queue.fifo_batch=16, job.iodepth=8",
+    ];
+    assert_eq!(names, want);
+    for (a, b) in [(0, 1), (0, 2)] {
+        assert_ne!(variants[a]["values"], variants[b]["values"]);
+    }
+    for (option, what) in [
+        ("queue.fifo_batch=1,1", "1 is there twice"),
+        ("queue.fifo_batch=1,", "value 2 is empty"),
+        ("queue.fifo_batch=1,x", "queue.fifo_batch=x"),
+        ("queue.fifo_bach=1,2", "did you mean `fifo_batch`?"),
+    ] {
+        let ran = place.blksim(&["compare", "small.toml", "--set", option]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{option}");
+        assert!(ran.stderr.contains(what), "{option}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn plot_draws_a_curve_for_each_value() {
+    let place = Place::new();
+    place.write("small.toml", SMALL);
+    let arguments = "plot small.toml --threads 1,2 --set job.iodepth=1,4 -o out";
+    let ran = place.blksim(&arguments.split(' ').collect::<Vec<_>>());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let scaling = std::fs::read_to_string(place.path("out/scaling.svg")).unwrap();
+    for curve in ["job.iodepth=1", "job.iodepth=4"] {
+        assert!(scaling.contains(curve), "{curve}");
+    }
+}
+
 #[test]
 fn plot_draws_the_same_for_any_number_of_threads() {
     let place = Place::new();
