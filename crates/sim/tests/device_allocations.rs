@@ -215,6 +215,7 @@ fn kinds() -> Vec<DeviceKind> {
     };
     let scsi_debug = ScsiDebugPlan {
         delay: ten_us,
+        sync_delay: ten_us,
         random: true,
         host_max_queue: 0,
         lun_depth: 20,

@@ -496,6 +496,7 @@ pub(super) fn nvme(channels: u32) -> NvmePlan {
 pub(super) fn scsi_debug(lun_depth: u32) -> DevicePlan {
     let mut plan = plan(DeviceKind::ScsiDebug(ScsiDebugPlan {
         delay: Duration::from_micros(10),
+        sync_delay: Duration::from_micros(10),
         random: false,
         host_max_queue: 0,
         lun_depth,

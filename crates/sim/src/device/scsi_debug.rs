@@ -9,7 +9,7 @@ use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown,
 use super::{DeviceSetup, QueueLayout};
 use crate::plan::{BusyKind, ScsiDebugPlan};
 use crate::rng::Rng;
-use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::request::{HctxId, Op, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,6 +28,7 @@ use mid_layer::MidLayer;
 pub struct ScsiDebug {
     // Settings.
     delay: Duration,
+    sync_delay: Duration,
     random: bool,
     host_max_queue: u32,
     layout: QueueLayout,
@@ -39,6 +40,8 @@ pub struct ScsiDebug {
     polled: Vec<BinaryHeap<Reverse<(SimTime, RequestId)>>>,
     response: Rng,
     in_flight: u32,
+    /// write_since_sync: a cache to be synchronized.
+    written: bool,
 }
 
 impl ScsiDebug {
@@ -49,6 +52,7 @@ impl ScsiDebug {
         let polled = (0..layout.polled_count()).map(|_| BinaryHeap::with_capacity(slots));
         ScsiDebug {
             delay: plan.delay,
+            sync_delay: plan.sync_delay,
             random: plan.random,
             host_max_queue: plan.host_max_queue,
             layout,
@@ -57,6 +61,7 @@ impl ScsiDebug {
             polled: polled.collect(),
             response: setup.random("scsi_debug/response"),
             in_flight: 0,
+            written: false,
         }
     }
 
@@ -77,11 +82,20 @@ impl ScsiDebug {
         Ok(())
     }
 
-    fn draw_delay(&mut self) -> Duration {
-        if self.random && self.delay > Duration::ZERO {
-            Duration(self.response.below(self.delay.0))
-        } else {
-            self.delay
+    /// When it answers. What a command does is done as it comes (resp_sync_cache() and its like).
+    fn delay_of(&mut self, op: Op) -> Duration {
+        let delay = match op {
+            Op::Flush if !core::mem::take(&mut self.written) => return Duration::ZERO,
+            Op::Flush => self.sync_delay,
+            Op::Write => {
+                self.written = true;
+                self.delay
+            }
+            Op::Read | Op::Discard | Op::WriteZeroes => self.delay,
+        };
+        match self.random && delay > Duration::ZERO {
+            true => Duration(self.response.below(delay.0)),
+            false => delay,
         }
     }
 }
@@ -100,7 +114,7 @@ impl Device for ScsiDebug {
             return reply;
         }
         let rq = command.rq;
-        let after = self.draw_delay();
+        let after = self.delay_of(command.op);
         if after == Duration::ZERO {
             // It answers in the submitting thread.
             let status = Status::Ok;

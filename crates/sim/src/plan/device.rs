@@ -117,7 +117,9 @@ pub struct NvmePlan {
 pub struct ScsiDebugPlan {
     /// Response delay of a command (ndelay, or delay in ticks); zero: completes in queuecommand.
     pub delay: Duration,
-    /// The delay is drawn from zero up to `delay`.
+    /// The same of a SYNCHRONIZE CACHE behind a write.
+    pub sync_delay: Duration,
+    /// Delays are drawn from zero up to these.
     pub random: bool,
     /// host_max_queue: commands of the whole host; 0: no limit beyond max_queue per queue.
     pub host_max_queue: u32,

@@ -55,6 +55,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     setup.within("dev_size_mb", size_mb, 1, 1 << 24)?;
     let kind = ScsiDebugPlan {
         delay: delay(setup)?,
+        sync_delay: sync_delay(setup)?,
         random: d.random.is_some_and(|switch| switch.0),
         host_max_queue,
         lun_depth: queue_depth,
@@ -106,6 +107,21 @@ fn delay(setup: &Setup<'_>) -> Result<Duration> {
     } else {
         u64::from(ticks) * tick
     }))
+}
+
+/// Of a SYNCHRONIZE CACHE: a twentieth of a second, or of `delay` seconds where that is above one
+/// tick, in whole ticks. As any other command where those are answered within 10 us
+/// (scsi_debug_queuecommand()).
+fn sync_delay(setup: &Setup<'_>) -> Result<Duration> {
+    let d = setup.device;
+    let ndelay = d.ndelay.unwrap_or(0);
+    let ticks = if ndelay > 0 { 0 } else { d.delay.unwrap_or(1) };
+    if ticks == 0 && ndelay <= 10_000 {
+        return delay(setup);
+    }
+    let hz = u64::from(setup.machine.hz);
+    let long = u64::from(ticks.max(1)) * hz / 20;
+    Ok(Duration(long * (1_000_000_000 / hz)))
 }
 
 /// One disk without the module's own fault injection is all that is modelled.
