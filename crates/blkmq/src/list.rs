@@ -61,7 +61,7 @@ pub trait LinkField: Copy + fmt::Debug {
     fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines);
 }
 
-/// `rq->queuelist`: plug, ctx, fifo, dispatch, requeue and free lists.
+/// `rq->queuelist`: ctx, fifo, dispatch, requeue and free lists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct QueueLink;
 

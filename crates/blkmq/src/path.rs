@@ -36,7 +36,7 @@ pub use hand::{RunInHand, TagsInHand};
 pub use hook::HookFrame;
 pub use insert::{InsertPath, Inserts};
 pub use label::Label;
-pub use plug::{Plug, PlugPath, Unplug};
+pub use plug::{Plug, PlugList, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use submit::{Execute, SubmitPath};

@@ -71,6 +71,15 @@ impl fmt::Display for QueueId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId(pub u32);
 
+/// A request in a plug: which one, and of which queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Plugged {
+    /// Number of the queue.
+    pub queue: QueueId,
+    /// Slot of the request.
+    pub rq: RequestId,
+}
+
 /// Slot of a bio in its queue's [`RequestPool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BioId(pub u32);

@@ -22,6 +22,8 @@ pub struct Rules {
     pub name: &'static str,
     /// Order of a task's plug.
     pub plug_order: PlugOrder,
+    /// Who starts a plug where the task has none.
+    pub lone_plug: LonePlug,
     /// Whether the direct flush of a plug traces U.
     pub direct_unplug: DirectUnplug,
     /// Which way the data of a flush sequence goes.
@@ -83,6 +85,34 @@ pub enum PlugOrder {
     Lifo,
     /// A queue: oldest first (v6.12 stable).
     Fifo,
+}
+
+/// Who starts a plug where the task has none. A discard has one of its ioctl either way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LonePlug {
+    /// Nobody: bios come one by one, as specifications of insertion and dispatch have them. No
+    /// kernel in all cases; v6.1 for reads.
+    Never,
+    /// A write to a block device, around all that it submits: blkdev_write_iter() (v6.1). Reads and
+    /// flushes have none.
+    EachWrite,
+    /// Each bio, around its submission: __submit_bio() (v6.12).
+    EachBio,
+}
+
+impl LonePlug {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, LonePlug); 3] = [
+        ("never", LonePlug::Never),
+        ("each-write", LonePlug::EachWrite),
+        ("each-bio", LonePlug::EachBio),
+    ];
+
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<LonePlug> {
+        let mut all = LonePlug::NAMES.into_iter();
+        all.find(|(other, _)| *other == name).map(|(_, plug)| plug)
+    }
 }
 
 /// Trace of the direct flush of a one-queue plug.
@@ -260,6 +290,7 @@ impl Rules {
         Rules {
             name: "v6.1",
             plug_order: PlugOrder::Lifo,
+            lone_plug: LonePlug::EachWrite,
             direct_unplug: DirectUnplug::Silent,
             flush_data: FlushData::DispatchList,
             batch_position: BatchPosition::NextPointer,
@@ -294,6 +325,7 @@ impl Rules {
         Rules {
             name: "v6.12",
             plug_order: PlugOrder::Fifo,
+            lone_plug: LonePlug::EachBio,
             direct_unplug: DirectUnplug::Traced,
             flush_data: FlushData::Scheduler,
             batch_position: BatchPosition::LatestPosition,
@@ -326,6 +358,12 @@ impl Rules {
     /// These rules with another series.
     pub const fn with_series(self, series: Series) -> Rules {
         Rules { series, ..self }
+    }
+
+    /// These rules with other plugs where a task has none: what is compared with v6.12 and older
+    /// than its plug around each bio.
+    pub const fn with_lone_plug(self, lone_plug: LonePlug) -> Rules {
+        Rules { lone_plug, ..self }
     }
 
     /// These rules with another way of restarting.

@@ -315,10 +315,11 @@ fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
     owners
 }
 
-/// A plug is of the device that its task turned to last.
+/// A plug begins with the request that its task has got last. What is let go is what the task does
+/// something with next: a plug may hold requests of several devices, and goes one by one.
 fn own_plugs(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
     let mut latest: BTreeMap<u32, DeviceNumber> = BTreeMap::new();
-    for (record, owner) in records.iter().zip(owners) {
+    for (record, owner) in records.iter().zip(&mut *owners) {
         match &record.event {
             ftrace::Event::GetRequest(bio) => {
                 latest.insert(record.pid, bio.device);
@@ -326,6 +327,21 @@ fn own_plugs(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
             ftrace::Event::Plug(_) | ftrace::Event::Unplug { .. } => {
                 *owner = latest.get(&record.pid).copied();
             }
+            _ => {}
+        }
+    }
+    let mut next: BTreeMap<u32, DeviceNumber> = BTreeMap::new();
+    for (record, owner) in records.iter().zip(owners).rev() {
+        match &record.event {
+            ftrace::Event::RequestInsert(rq)
+            | ftrace::Event::RequestIssue(rq)
+            | ftrace::Event::RequestMerge(rq) => {
+                next.insert(record.pid, rq.device);
+            }
+            ftrace::Event::GetRequest(_) => {
+                next.remove(&record.pid);
+            }
+            ftrace::Event::Unplug { .. } => *owner = next.get(&record.pid).copied().or(*owner),
             _ => {}
         }
     }
@@ -404,7 +420,7 @@ fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumb
             fill_from_probe(&mut event, probe)?;
             Some((owner?, event))
         }
-        // Plug events name no device: a plug that turns to another one is let go first.
+        // Plug events name no device.
         ftrace::Event::Plug(_) => {
             event.kind = Kind::Plug;
             Some((owner?, event))

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 
 use blkmq::drive::{Stack, drive};
 use blkmq::env::{Answer, Cpu, Solo, TracePoint, Word};
-use blkmq::path::{Frame, Next, Plug};
+use blkmq::path::{Frame, Next};
 use blkmq::queue::BlkMq;
-use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId};
+use blkmq::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, RequestPool};
 use blkmq::sbitmap::SbWord;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
@@ -286,17 +286,13 @@ impl World {
     }
 
     /// Its plug holds nothing any more: the requests that it held.
-    pub(super) fn empty_plug(&mut self, number: usize) -> Vec<(QueueId, RequestId)> {
-        let plug = &mut self.actors[number].cpu.plug;
-        let queue = plug.queue;
-        let mut requests = Vec::new();
-        self.mq.queue(queue).with_pool(|pool| {
-            while let Some(rq) = plug.list.pop_front(pool) {
-                pool[rq].place = Place::Path;
-                requests.push((queue, rq));
-            }
-        });
-        *plug = Plug::default();
+    pub(super) fn empty_plug(&mut self, number: usize) -> Vec<Plugged> {
+        let plug = core::mem::take(&mut self.actors[number].cpu.plug);
+        let requests: Vec<_> = plug.list.iter(&self.mq).collect();
+        for &Plugged { queue, rq } in &requests {
+            let place = |pool: &mut RequestPool| pool[rq].place = Place::Path;
+            self.mq.queue(queue).with_pool(place);
+        }
         requests
     }
 

@@ -7,7 +7,7 @@ use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
 use blkmq::env::{Cpu, Solo, Word};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, nr_requests_for};
 use blkmq::request::{CpuId, HctxId, Op, QueueId};
-use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Rules};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -351,6 +351,8 @@ impl Config {
     }
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
+        // Tasks say themselves whether they plug.
+        let rules = self.rules.with_lone_plug(LonePlug::Never);
         QueueSettings {
             limits: QueueLimits {
                 write_cache: true,
@@ -359,7 +361,7 @@ impl Config {
             nomerges: self.nomerges,
             hz: HZ,
             driver_budget: self.budgets.is_some(),
-            ..QueueSettings::plain(self.rules, self.scheduler, nr_requests)
+            ..QueueSettings::plain(rules, self.scheduler, nr_requests)
         }
     }
 }

@@ -31,7 +31,8 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
         let wrong = words(q).or_else(|| lines(&q.sched));
         let wrong = wrong.or_else(|| lines(q.tokens.iter().map(|tokens| &tokens.map)));
         let wrong = wrong.or_else(|| hctxs_in_token_line(q));
-        let wrong = wrong.or_else(|| q.with_pool(|pool| places(world, q, pool)));
+        let plugged = plugged(world, q.id);
+        let wrong = wrong.or_else(|| q.with_pool(|pool| places(world, q, pool, plugged)));
         if let Some(text) = wrong {
             return broken(text);
         }
@@ -224,9 +225,21 @@ fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
     })
 }
 
-/// Where requests are, against where they say they are.
-fn places(world: &World, q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<String> {
-    let mut found: Vec<(RequestId, Place)> = Vec::new();
+/// Requests of a queue in the plugs of all tasks.
+fn plugged(world: &World, queue: QueueId) -> Vec<(RequestId, Place)> {
+    let contexts = world.contexts.iter();
+    let all = contexts.flat_map(|context| context.cpu.plug.list.iter(&world.mq));
+    let own = all.filter(|entry| entry.queue == queue);
+    own.map(|entry| (entry.rq, Place::Plug)).collect()
+}
+
+/// Where requests are, against where they say they are: those in plugs are found already.
+fn places(
+    world: &World,
+    q: &RequestQueue<Solo>,
+    pool: &RequestPool,
+    mut found: Vec<(RequestId, Place)>,
+) -> Option<String> {
     for hctx in &q.hctxs {
         hctx.dispatch.inspect(|list| {
             found.extend(list.iter(pool).map(|rq| (rq, Place::Dispatch)));
@@ -254,11 +267,9 @@ fn places(world: &World, q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<S
     });
     for context in &world.contexts {
         let plug = &context.cpu.plug;
-        if plug.queue != q.id {
-            continue;
+        if plug.cached_queue == q.id {
+            found.extend(plug.cached.iter(pool).map(|rq| (rq, Place::PlugCache)));
         }
-        found.extend(plug.list.iter(pool).map(|rq| (rq, Place::Plug)));
-        found.extend(plug.cached.iter(pool).map(|rq| (rq, Place::PlugCache)));
     }
     let device = world.outside.in_device.iter();
     let of_queue = device.filter(|slot| slot.queue == q.id);

@@ -139,11 +139,13 @@ fn plan(scheduler: SchedulerSettings) -> Plan {
     plan_of(4, job, scheduler)
 }
 
+/// With v6.1's plugs the runs of one hctx are all kblockd's, one at a time: what is inserted first
+/// is also issued first, whoever inserted it.
 fn plan_of(tags: u32, job: &str, scheduler: SchedulerSettings) -> Plan {
     let text = format!(
         "[device]\ntype = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 0\nirqmode = 2\n\
          hw_queue_depth = {tags}\ncompletion_nsec = 50000\n[queue]\n\
-         scheduler = \"mq-deadline\"\nnr_requests = 64\n[[job]]\nname = \"reads\"\n\
+         scheduler = \"mq-deadline\"\nrules = \"v6.1\"\nnr_requests = 64\n[[job]]\nname = \"reads\"\n\
          rw = \"randread\"\ndirect = 1\nioengine = \"io_uring\"\niodepth = 16\n\
          norandommap = true\n{job}"
     );

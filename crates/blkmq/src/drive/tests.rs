@@ -176,7 +176,8 @@ impl Machine for Scribe<'_> {
 }
 
 fn layer() -> BlkMq<Solo> {
-    let rules = Rules::v6_12();
+    // A bio that nobody plugged is left to kblockd there: an effect.
+    let rules = Rules::v6_1();
     let config = QueueConfig {
         settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, 4),
         tags: TagSetConfig {

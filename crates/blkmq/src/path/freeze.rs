@@ -101,7 +101,7 @@ impl FreezePath {
                 false => self.to(At::Sleep),
             },
             At::Sleep if !cpu.plug.is_empty() => {
-                let (queue, why) = (cpu.plug.queue, Unplug::Schedule);
+                let (queue, why) = (cpu.plug.queue(), Unplug::Schedule);
                 Next::call(cpu, Call::Unplug { queue, why })
             }
             At::Sleep => {

@@ -1,12 +1,14 @@
 //! A task's plug and its flush; direct issue of requests of a queue without scheduler.
 //!
-//! Deviation(D1): a plug holds requests of one queue; a task that turns to another flushes first.
 //! Kernel: blk_add_rq_to_plug(), blk_mq_flush_plug_list(), blk_mq_try_issue_directly(),
 //! blk_mq_try_issue_list_directly(), blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
 mod check;
 mod issue;
+mod list;
 mod whole;
+
+pub use list::PlugList;
 
 use super::freeze::wake_all;
 use super::insert;
@@ -14,12 +16,12 @@ use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, tr
 use crate::elevator::{self, InsertStep};
 use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool, Status};
+use crate::queue::{BlkMq, LockKind};
+use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{DirectUnplug, PlugOrder};
 
 /// BLK_MAX_REQUEST_COUNT.
-pub(super) const PLUG_MAX: u32 = 32;
+const PLUG_MAX: u32 = 32;
 /// BLK_PLUG_FLUSH_SIZE in sectors.
 pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
 
@@ -28,16 +30,19 @@ pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
 pub struct Plug {
     /// blk_start_plug() was called.
     pub active: bool,
-    /// Whose requests it holds.
-    pub queue: QueueId,
-    /// The requests, oldest first whatever the rules say; `plug_order` picks the end.
-    pub list: QueueList,
-    /// Requests allocated ahead.
+    /// The requests, in the order in which they are handed out: see `Rules::plug_order`.
+    pub list: PlugList,
+    /// Requests allocated ahead: all of one queue, as only the first allocation of a plug takes
+    /// several.
     pub cached: QueueList,
+    /// Whose they are.
+    pub cached_queue: QueueId,
     /// How many bios the task announced (blk_start_plug_nr_ios).
     pub nr_ios: u16,
     /// A request with a scheduler tag was added.
     pub has_elevator: bool,
+    /// It has held requests of several queues at once.
+    pub multiple_queues: bool,
 }
 
 impl Plug {
@@ -54,6 +59,27 @@ impl Plug {
     /// Nothing to flush and nothing to free.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.cached.is_empty()
+    }
+
+    /// The queue with which a flush begins.
+    pub fn queue(&self) -> QueueId {
+        self.list
+            .first()
+            .map_or(self.cached_queue, |entry| entry.queue)
+    }
+
+    /// The request that was added last.
+    pub(super) fn newest(&self, order: PlugOrder) -> Option<Plugged> {
+        match order {
+            PlugOrder::Lifo => self.list.first(),
+            PlugOrder::Fifo => self.list.last(),
+        }
+    }
+
+    /// blk_plug_max_rq_count().
+    pub(super) fn is_full(&self) -> bool {
+        let most = if self.multiple_queues { 2 } else { 1 } * PLUG_MAX;
+        self.list.len() as u32 >= most
     }
 }
 
@@ -142,9 +168,9 @@ pub struct PlugPath {
     pub(super) queue: QueueId,
     from_schedule: bool,
     keep_cached: bool,
-    has_elevator: bool,
     mode: Mode,
-    rest: QueueList,
+    /// What of the plug is left.
+    rest: PlugList,
     group: QueueList,
     insertion: elevator::InsertPath,
     hctx: HctxId,
@@ -173,9 +199,8 @@ impl PlugPath {
             queue,
             from_schedule: why == Unplug::Schedule,
             keep_cached: why == Unplug::Full,
-            has_elevator: false,
             mode: Mode::Group,
-            rest: QueueList::new(),
+            rest: PlugList::default(),
             group: QueueList::new(),
             insertion: elevator::InsertPath::Idle,
             hctx: HctxId(0),
@@ -205,8 +230,8 @@ impl PlugPath {
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
-            At::Take => self.take(q, cpu),
-            At::Group => self.next_group(q, cpu),
+            At::Take => self.take(mq, cpu),
+            At::Group => self.next_group(mq, cpu),
             At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
                 InsertStep::Wait(next) => next,
                 InsertStep::Done { touched } => {
@@ -230,8 +255,8 @@ impl PlugPath {
                 self.to(At::Run)
             }
             At::Run => self.run(cpu),
-            At::WholeQuiesced | At::WholeAnswer => self.whole(q, cpu),
-            At::Cached => self.free_cached(q, cpu),
+            At::WholeQuiesced | At::WholeAnswer => self.whole(mq, cpu),
+            At::Cached => self.free_cached(mq, cpu),
             _ => self.issue(mq, cpu),
         }
     }
@@ -269,85 +294,67 @@ impl PlugPath {
         lock(self.queue, LockKind::Ctx, u32::from(self.ctx))
     }
 
-    fn take<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn take<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.rest = core::mem::take(&mut cpu.plug.list);
-        self.has_elevator = cpu.plug.has_elevator;
-        if self.rest.is_empty() {
-            return self.free_cached(q, cpu);
+        let Some(first) = self.rest.first() else {
+            return self.free_cached(mq, cpu);
+        };
+        self.queue = first.queue;
+        let mut next = Some(first);
+        while let Some(entry) = next {
+            let mut pool = mq.queue(entry.queue).pool.held(cpu.id);
+            pool[entry.rq].place = Place::Path;
+            next = pool.next_plugged(entry.rq);
         }
-        let mut pool = q.pool.held(cpu.id);
-        let mut next = self.rest.first();
-        while let Some(rq) = next {
-            pool[rq].place = Place::Path;
-            next = self.rest.next(&pool, rq);
+        let plug = &cpu.plug;
+        if plug.multiple_queues || plug.has_elevator || self.from_schedule {
+            return self.next_group(mq, cpu);
         }
-        if self.has_elevator || self.from_schedule {
-            drop(pool);
-            return self.next_group(q, cpu);
-        }
-        let settings = &q.settings;
-        let in_order = settings.rules.plug_order == PlugOrder::Fifo
-            || (settings.driver_queue_rqs && settings.queue_rqs_in_order);
+        let settings = &mq.queue(self.queue).settings;
         self.mode = Mode::Plug;
-        let mut taken = core::mem::take(&mut self.rest);
-        if in_order {
-            self.group = taken;
-        } else {
-            while let Some(rq) = taken.pop_back(&mut pool) {
-                self.group.push_back(&mut pool, rq);
-            }
-        }
-        drop(pool);
+        self.turn_for_driver(mq, cpu.id);
         if settings.rules.direct_unplug == DirectUnplug::Traced {
-            trace_count(
-                cpu,
-                self.queue,
-                TraceAction::Unplug,
-                self.group.len() as u64,
-            );
+            let count = self.rest.len() as u64;
+            trace_count(cpu, self.queue, TraceAction::Unplug, count);
         }
         match settings.driver_queue_rqs {
             true => self.to(At::WholeQuiesced),
-            false => self.next_request(q, cpu),
+            false => self.next_request(mq, cpu),
         }
     }
 
-    /// All requests of one hctx and ctx, oldest first; the group of the newest request first
-    /// where the plug is a stack.
-    fn next_group<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
-        if core::mem::take(&mut self.entered) && pool.usage.exit() {
-            drop(pool);
+    /// A driver that takes a whole plug oldest first gets a stack turned round, and what it leaves
+    /// is turned back.
+    fn turn_for_driver<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId) {
+        let settings = &mq.queue(self.queue).settings;
+        let turns = settings.driver_queue_rqs && settings.queue_rqs_in_order;
+        if !turns || settings.rules.plug_order == PlugOrder::Fifo {
+            return;
+        }
+        let mut taken = core::mem::take(&mut self.rest);
+        while let Some(entry) = taken.pop_front(mq, cpu) {
+            let mut pool = mq.queue(entry.queue).pool.held(cpu);
+            self.rest.push_front(&mut pool, entry);
+        }
+    }
+
+    /// blk_mq_dispatch_plug_list(): all requests of one hctx and ctx, oldest first; the group of
+    /// the newest request first where the plug is a stack. The others keep their order.
+    fn next_group<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let before = mq.queue(self.queue);
+        if core::mem::take(&mut self.entered) && before.pool.held(cpu.id).usage.exit() {
             self.at = At::Group;
             return wake_all(cpu, self.queue);
         }
-        let lead = match q.settings.rules.plug_order {
-            PlugOrder::Lifo => self.rest.last(),
-            PlugOrder::Fifo => self.rest.first(),
+        let Some(lead) = self.rest.first() else {
+            return self.free_cached(mq, cpu);
         };
-        let Some(lead) = lead else {
-            drop(pool);
-            return self.free_cached(q, cpu);
-        };
-        let key = (pool[lead].hctx, pool[lead].ctx);
-        let in_group = |pool: &RequestPool, rq| (pool[rq].hctx, pool[rq].ctx) == key;
-        if self.rest.iter(&pool).all(|rq| in_group(&pool, rq)) {
-            self.group = core::mem::take(&mut self.rest);
-        }
-        let mut others = QueueList::new();
-        while let Some(rq) = self.rest.pop_front(&mut pool) {
-            let same = in_group(&pool, rq);
-            let side = if same { &mut self.group } else { &mut others };
-            side.push_back(&mut pool, rq);
-        }
-        self.rest = others;
-        self.hctx = key.0;
-        self.ctx = key.1.0;
-        let count = self.group.len() as u64;
+        self.queue = lead.queue;
+        let q = mq.queue(self.queue);
+        let count = self.gather(mq, cpu.id, lead);
         // percpu_ref_get() around the insertion and its run.
-        pool.usage.get(1);
+        q.pool.held(cpu.id).usage.get(1);
         self.entered = true;
-        drop(pool);
         let action = if self.from_schedule {
             TraceAction::UnplugTimer
         } else {
@@ -364,15 +371,45 @@ impl PlugPath {
         self.to(At::Busy)
     }
 
+    /// Takes what goes along with `lead` off the rest. How many that are.
+    fn gather<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId, lead: Plugged) -> u64 {
+        let q = mq.queue(lead.queue);
+        let key = {
+            let pool = q.pool.held(cpu);
+            (pool[lead.rq].hctx, pool[lead.rq].ctx)
+        };
+        let mut others = PlugList::default();
+        while let Some(entry) = self.rest.pop_front(mq, cpu) {
+            let mut pool = q.pool.held(cpu);
+            let same =
+                entry.queue == lead.queue && (pool[entry.rq].hctx, pool[entry.rq].ctx) == key;
+            if !same {
+                drop(pool);
+                others.push_back(mq, cpu, entry);
+                continue;
+            }
+            match q.settings.rules.plug_order {
+                PlugOrder::Lifo => self.group.push_front(&mut pool, entry.rq),
+                PlugOrder::Fifo => self.group.push_back(&mut pool, entry.rq),
+            }
+        }
+        self.rest = others;
+        (self.hctx, self.ctx) = (key.0, key.1.0);
+        self.group.len() as u64
+    }
+
     /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
-    fn free_cached<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn free_cached<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.at = At::Cached;
-        if self.keep_cached {
+        if self.keep_cached || cpu.plug.cached.is_empty() {
             return Next::Done;
         }
-        let Some(rq) = cpu.plug.cached.pop_front(&mut q.pool.held(cpu.id)) else {
+        self.queue = cpu.plug.cached_queue;
+        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
+        let Some(rq) = cpu.plug.cached.pop_front(&mut pool) else {
             return Next::Done;
         };
+        drop(pool);
         free_request(cpu, self.queue, rq)
     }
 }

@@ -11,15 +11,15 @@ mod tagwait;
 
 use super::freeze::wake_all;
 use super::insert::{Inserts, ThenRun};
-use super::plug::{PLUG_FLUSH_SECTORS, PLUG_MAX, Unplug};
+use super::plug::{PLUG_FLUSH_SECTORS, Plug, Unplug};
 use super::tag::{Search, identity_map, shares_tags};
 use super::{Call, Label, Next, Traced, free_request, labels, lock, trace_count, trace_rq};
 use crate::elevator;
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{BioId, HctxId, Op, Place, QueueId, RequestId, Status};
-use crate::rules::{Fix, FlushData, NoMerges, PlugOrder};
+use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
+use crate::rules::{Fix, FlushData, LonePlug, NoMerges, PlugOrder};
 use crate::sbitmap::{Get, Put};
 use entry::Split;
 
@@ -71,7 +71,7 @@ labels! {
         Plug,
         /// Is the hctx busy?
         Busy,
-        /// The remainder of a split bio, or the end.
+        /// The end of a plug for this bio alone; the remainder of a split bio, or the end.
         Rest,
     }
 }
@@ -96,6 +96,8 @@ pub struct SubmitPath {
     traced: bool,
     /// It is one of those who use the queue, until its request is.
     entered: bool,
+    /// The plug is this bio's alone, and ends with its submission.
+    own_plug: bool,
     hctx: HctxId,
     search: Search,
     batch: bool,
@@ -125,6 +127,7 @@ impl SubmitPath {
             rest: None,
             traced: false,
             entered: false,
+            own_plug: false,
             hctx: HctxId(0),
             search: Search::No,
             batch: false,
@@ -201,13 +204,13 @@ impl SubmitPath {
             | At::WaitUncount
             | At::WaitPassOn => self.tag_wait(mq, cpu),
             At::AfterFlush => match core::mem::take(&mut cpu.answer) {
-                Answer::GoOn => self.route(q, cpu),
+                Answer::GoOn => self.route(mq, cpu),
                 _ => {
                     self.rq = None;
                     self.next_part(q, cpu)
                 }
             },
-            At::Plug => self.plug(q, cpu),
+            At::Plug => self.plug(mq, cpu),
             At::Busy => {
                 let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
                 let rq = self.rq.take().expect("it was allocated");
@@ -238,6 +241,9 @@ impl SubmitPath {
         if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).usage.exit() {
             self.at = At::Rest;
             return wake_all(cpu, self.queue);
+        }
+        if core::mem::take(&mut self.own_plug) {
+            cpu.plug = Plug::default();
         }
         let Some(rest) = self.rest.take() else {
             return Next::Done;
@@ -289,7 +295,7 @@ impl SubmitPath {
             return self.to(At::Alloc);
         }
         drop(pool);
-        if self.plug_merge(q, cpu) {
+        if self.plug_merge(mq, cpu) {
             return self.merged(mq, cpu);
         }
         if q.has_elevator() {
@@ -375,14 +381,20 @@ impl SubmitPath {
                 },
             );
         }
-        self.route(q, cpu)
+        self.route(mq, cpu)
     }
 
-    fn route<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn route<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        if !cpu.plug.active && q.settings.rules.lone_plug == LonePlug::EachBio {
+            // Until now it would have been empty, and announced nothing.
+            cpu.plug.start(1);
+            self.own_plug = true;
+        }
         if cpu.plug.active {
-            if must_flush(q, cpu, self.queue) {
+            if self.must_flush(mq, cpu) {
                 self.at = At::Plug;
-                let queue = cpu.plug.queue;
+                let queue = cpu.plug.queue();
                 return Next::call(
                     cpu,
                     Call::Unplug {
@@ -391,7 +403,7 @@ impl SubmitPath {
                     },
                 );
             }
-            return self.plug(q, cpu);
+            return self.plug(mq, cpu);
         }
         if q.has_elevator() {
             let rq = self.rq.take().expect("it was allocated");
@@ -421,21 +433,50 @@ impl SubmitPath {
         )
     }
 
-    /// blk_add_rq_to_plug().
-    fn plug<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    /// blk_add_rq_to_plug(), and blk_finish_plug() of a plug for this bio alone.
+    fn plug<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
         let rq = self.rq.take().expect("it was allocated");
-        let empty = cpu.plug.list.is_empty();
-        if empty {
-            trace_count(cpu, self.queue, TraceAction::Plug, 0);
+        let entry = Plugged {
+            queue: self.queue,
+            rq,
+        };
+        match cpu.plug.list.first() {
+            None => trace_count(cpu, self.queue, TraceAction::Plug, 0),
+            Some(peeked) => cpu.plug.multiple_queues |= peeked.queue != self.queue,
         }
         let mut pool = q.pool.held(cpu.id);
         let request = &mut pool[rq];
         request.place = Place::Plug;
         cpu.plug.has_elevator |= request.internal_tag.is_some();
-        cpu.plug.queue = self.queue;
-        cpu.plug.list.push_back(&mut pool, rq);
+        let order = q.settings.rules.plug_order;
+        if order == PlugOrder::Lifo {
+            cpu.plug.list.push_front(&mut pool, entry);
+        }
         drop(pool);
+        if order == PlugOrder::Fifo {
+            cpu.plug.list.push_back(mq, cpu.id, entry);
+        }
+        if self.own_plug {
+            let (queue, why) = (self.queue, Unplug::Finish);
+            self.at = At::Rest;
+            return Next::call(cpu, Call::Unplug { queue, why });
+        }
         self.next_part(q, cpu)
+    }
+
+    /// Whether the plug is flushed before it takes one more request.
+    fn must_flush<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> bool {
+        let Some(peeked) = cpu.plug.list.first() else {
+            return false;
+        };
+        let sized = mq.queue(self.queue).settings.nomerges != NoMerges::Never;
+        let sectors = || {
+            mq.queue(peeked.queue).pool.held(cpu.id)[peeked.rq]
+                .sectors
+                .0
+        };
+        cpu.plug.is_full() || sized && sectors() >= PLUG_FLUSH_SECTORS
     }
 
     /// A NOWAIT bio that found no tag.
@@ -457,21 +498,6 @@ impl SubmitPath {
         }
         self.to(At::Rest)
     }
-}
-
-/// Whether the plug is flushed before it takes one more request of `queue`.
-fn must_flush<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, queue: QueueId) -> bool {
-    let plug = &cpu.plug;
-    let peeked = match q.settings.rules.plug_order {
-        PlugOrder::Lifo => plug.list.last(),
-        PlugOrder::Fifo => plug.list.first(),
-    };
-    let Some(peeked) = peeked else { return false };
-    if plug.queue != queue || plug.list.len() as u32 >= PLUG_MAX {
-        return true;
-    }
-    let sized = q.settings.nomerges != NoMerges::Never;
-    sized && q.pool.held(cpu.id)[peeked].sectors.0 >= PLUG_FLUSH_SECTORS
 }
 
 /// op_is_sync().

@@ -4,7 +4,7 @@
 
 use super::lines::{Lines, RequestLines};
 use super::usage::Usage;
-use super::{Bio, BioId, CpuId, PAGE_SECTORS, Place, Request, RequestId, Sectors, Status};
+use super::{Bio, BioId, CpuId, PAGE_SECTORS, Place, Plugged, Request, RequestId, Sectors, Status};
 use crate::list::Links;
 use crate::sort::SortNode;
 use core::fmt;
@@ -30,12 +30,14 @@ pub struct RequestPool {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot {
-    /// Links of `queuelist`: plug, ctx, dispatch, requeue, fifo.
+    /// Links of `queuelist`: ctx, dispatch, requeue, fifo.
     pub(crate) queue: Links,
     /// Links of the merge hash.
     pub(crate) hash: Links,
     /// Node of the sort tree.
     pub(crate) sort: SortNode,
+    /// `rq->rq_next`: what follows in a plug, perhaps a request of another queue.
+    pub(crate) rq_next: Option<Plugged>,
     /// Who has copies of its lines.
     pub(crate) lines: RequestLines,
     pub(super) request: Request,
@@ -48,6 +50,7 @@ impl Clone for Slot {
             queue: self.queue,
             hash: self.hash,
             sort: self.sort,
+            rq_next: self.rq_next,
             lines: self.lines.clone(),
             request: self.request.clone(),
         }
@@ -57,6 +60,7 @@ impl Clone for Slot {
         self.queue = source.queue;
         self.hash = source.hash;
         self.sort = source.sort;
+        self.rq_next = source.rq_next;
         self.request.clone_from(&source.request);
     }
 }
@@ -113,6 +117,17 @@ impl RequestPool {
     #[inline]
     pub(crate) fn relink_bucket(&self, bucket: u8) {
         self.lines.write_hash(self.toucher, bucket);
+    }
+
+    /// What follows `rq` in a plug.
+    pub(crate) fn next_plugged(&self, rq: RequestId) -> Option<Plugged> {
+        self.slots[rq.0 as usize].rq_next
+    }
+
+    /// Something else follows it, or nothing.
+    pub(crate) fn set_next_plugged(&mut self, rq: RequestId, next: Option<Plugged>) {
+        self.touch(rq);
+        self.slots[rq.0 as usize].rq_next = next;
     }
 
     /// Number of request slots.

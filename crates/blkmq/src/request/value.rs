@@ -44,6 +44,7 @@ impl PartialEq for Slot {
             && self.queue == other.queue
             && self.hash == other.hash
             && self.sort == other.sort
+            && self.rq_next == other.rq_next
     }
 }
 
@@ -56,6 +57,7 @@ impl Hash for RequestPool {
                 slot.queue.hash(state);
                 slot.hash.hash(state);
                 slot.sort.hash(state);
+                slot.rq_next.hash(state);
             }
         }
         self.bios.hash(state);

@@ -12,7 +12,7 @@ use blkmq::path::label::{List, Token};
 use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
-use blkmq::rules::Rules;
+use blkmq::rules::{LonePlug, Rules};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
 use core::ops::ControlFlow;
@@ -101,7 +101,12 @@ impl<E: Env> Machine<E> {
         let scheduled = setup.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled { 4 } else { setup.tags };
         let config = QueueConfig {
-            settings: QueueSettings::plain(setup.rules, setup.scheduler, nr_requests),
+            // The run that follows a submission is another thread's.
+            settings: QueueSettings::plain(
+                setup.rules.with_lone_plug(LonePlug::Never),
+                setup.scheduler,
+                nr_requests,
+            ),
             tags: TagSetConfig {
                 queue_depth: setup.tags,
                 counts: HctxCounts {

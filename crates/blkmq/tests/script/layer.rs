@@ -6,9 +6,9 @@
 //! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [tags=8] [nr_requests=16]
 //!       [max_sectors=2560] [merge=1] [queue_rqs=0] [commit_rqs=0] [write_cache=0] [fua=0]
 //!       [host_tags=0] [max_segments=128] [budget=0]
-//!       [blocking=0]
+//!       [blocking=0] [queues=1] [lone_plug=each-bio]
 //!       [series=stock] [buckets=32]
-//! bio REQUEST, REQUEST ... [cpu=N]    submit_bio()
+//! bio [queue=N] REQUEST, REQUEST ... [cpu=N]    submit_bio()
 //! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
 //! work [timers]                       work items run, also those that a timer delays
 //! complete REQUEST, ... | all         the device is done, in this order
@@ -35,9 +35,9 @@ use blkmq::env::{Answer, Bit, Count, Cpu};
 use blkmq::path::{CompletePath, Frame, Label, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{
-    Bio, BioId, CpuId, HctxId, Op, Place, QueueId, RequestId, Sector, Sectors, Status,
+    Bio, BioId, CpuId, HctxId, Op, Place, Plugged, QueueId, RequestId, Sector, Sectors, Status,
 };
-use blkmq::rules::{NoMerges, QueueLimits, Rules, Series};
+use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Rules, Series};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use machine::{Machine, Reply};
 
@@ -104,21 +104,26 @@ impl Layer {
         for pair in line.split_whitespace().skip(1) {
             values.set(pair)?;
         }
-        let mut machine = Machine::new(BlkMq::new(&values.config(), &mut || 0), values.cpus);
+        let sets = vec![vec![values.config()]; values.queues];
+        let mut machine = Machine::new(BlkMq::with_sets(&sets, &mut || 0), values.cpus);
         machine.rest.budgets = values.budget;
         Ok(Box::new(Layer { machine }))
     }
 
     fn bios(&mut self, list: &str, cpu: usize) -> Result<(), String> {
+        let (queue, list) = take_queue(list)?;
+        if queue.index() >= self.machine.mq.queues.len() {
+            return Err(format!("there is no queue {queue}"));
+        }
         for text in list.split(',') {
-            let bio = self.parse_bio(text.trim())?;
-            let path = SubmitPath::new(QueueId(0), bio);
+            let bio = self.parse_bio(queue, text.trim())?;
+            let path = SubmitPath::new(queue, bio);
             self.machine.run_task(cpu, Frame::Submit(path))?;
         }
         Ok(())
     }
 
-    fn parse_bio(&mut self, text: &str) -> Result<BioId, String> {
+    fn parse_bio(&mut self, queue: QueueId, text: &str) -> Result<BioId, String> {
         let mut words = text.split_whitespace();
         let mut bio = Bio::default();
         bio.segments = 1;
@@ -143,31 +148,31 @@ impl Layer {
                 _ => return Err(format!("unknown property {word:?} of a request")),
             }
         }
-        let queue = self.machine.mq.queue(QueueId(0));
+        let queue = self.machine.mq.queue(queue);
         queue
             .with_pool(|pool| pool.add_bio(bio))
             .ok_or("out of bios".to_owned())
     }
 
     fn complete(&mut self, list: &str, status: Status) -> Result<(), String> {
-        let requests: Vec<RequestId> = if list == "all" {
+        let requests: Vec<Plugged> = if list == "all" {
             self.machine.rest.in_device.clone()
         } else {
             let found: Result<_, String> =
                 list.split(',').map(|name| self.find(name.trim())).collect();
             found?
         };
-        for rq in requests {
-            self.machine.rest.in_device.retain(|&other| other != rq);
-            self.machine.give_budget_back(rq);
-            let end = CompletePath::end(QueueId(0), rq, status);
+        for entry in requests {
+            self.machine.rest.in_device.retain(|&other| other != entry);
+            self.machine.give_budget_back(entry);
+            let end = CompletePath::end(entry.queue, entry.rq, status);
             self.machine.run_on(0, Frame::Complete(end));
         }
         Ok(())
     }
 
-    fn find(&self, name: &str) -> Result<RequestId, String> {
-        let named = |&&rq: &&RequestId| self.machine.name(rq) == name;
+    fn find(&self, name: &str) -> Result<Plugged, String> {
+        let named = |&&entry: &&Plugged| self.machine.name(entry) == name;
         let found = self.machine.rest.in_device.iter().find(named);
         found.copied().ok_or(format!("{name} is not in the device"))
     }
@@ -222,10 +227,11 @@ impl Layer {
                     let live = pool.iter().filter(|(_, rq)| rq.place != Place::Free);
                     live.map(|(id, rq)| (id, rq.place)).collect::<Vec<_>>()
                 });
-                let line = |(id, place): (RequestId, Place)| {
+                let queue = QueueId(0);
+                let line = |(rq, place): (RequestId, Place)| {
                     format!(
                         "{} {}",
-                        self.machine.name(id),
+                        self.machine.name(Plugged { queue, rq }),
                         format!("{place:?}").to_lowercase()
                     )
                 };
@@ -255,6 +261,8 @@ struct Values {
     max_segments: u16,
     budget: u32,
     blocking: bool,
+    queues: usize,
+    lone_plug: Option<LonePlug>,
 }
 
 impl Default for Values {
@@ -277,6 +285,8 @@ impl Default for Values {
             max_segments: 128,
             budget: 0,
             blocking: false,
+            queues: 1,
+            lone_plug: None,
         }
     }
 }
@@ -311,6 +321,11 @@ impl Values {
             "write_cache" => self.write_cache = value != "0",
             "fua" => self.fua = value != "0",
             "budget" => self.budget = number(value)?,
+            "lone_plug" => {
+                let found = LonePlug::by_name(value);
+                self.lone_plug = Some(found.ok_or(format!("unknown lone_plug {value:?}"))?);
+            }
+            "queues" => self.queues = number(value)?,
             "blocking" => self.blocking = value != "0",
             "max_segments" => self.max_segments = number(value)?,
             "host_tags" => self.host_tags = value != "0",
@@ -348,6 +363,8 @@ impl Values {
     }
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
+        let lone_plug = self.lone_plug.unwrap_or(self.rules.lone_plug);
+        let rules = self.rules.with_lone_plug(lone_plug);
         QueueSettings {
             limits: QueueLimits {
                 max_sectors: self.max_sectors,
@@ -365,11 +382,7 @@ impl Values {
             driver_budget: self.budget > 0,
             blocking: self.blocking,
             should_merge: self.merge,
-            ..QueueSettings::plain(
-                self.rules.with_series(self.series),
-                self.scheduler,
-                nr_requests,
-            )
+            ..QueueSettings::plain(rules.with_series(self.series), self.scheduler, nr_requests)
         }
     }
 }
@@ -380,6 +393,15 @@ fn take_until(text: &str) -> (&str, Option<&str>) {
         Some((rest, label)) => (rest.trim(), Some(label.trim())),
         None => (text, None),
     }
+}
+
+/// Splits off `queue=N` in front.
+fn take_queue(text: &str) -> Result<(QueueId, &str), String> {
+    let Some(rest) = text.strip_prefix("queue=") else {
+        return Ok((QueueId(0), text));
+    };
+    let (queue, rest) = rest.split_once(' ').ok_or("nothing behind queue=N")?;
+    Ok((QueueId(number(queue)?), rest))
 }
 
 /// Splits off `cpu=N` at the end.

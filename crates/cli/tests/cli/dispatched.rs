@@ -42,7 +42,7 @@ fn scenario(seed: u64, series: &str) -> String {
     let mut text = format!(
         "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\ncpus = {cpus}\n[queue]\n\
          rules = \"{}\"\nscheduler = \"mq-deadline\"\nnr_requests = 64\nseries = \"{series}\"\n\
-         nomerges = {}\ninline_runs = {}\n{buckets}\
+         lone_plug = \"never\"\nnomerges = {}\ninline_runs = {}\n{buckets}\
          [device]\ntype = \"null_blk\"\nsubmit_queues = 1\nhw_queue_depth = 64\nirqmode = {}\n",
         one(rng, &["v6.1", "v6.12"]),
         rng.below(3),
@@ -181,8 +181,9 @@ fn a_request_lost_in_a_bucket_is_a_behaviour_to_its_end() {
     assert_eq!(followed(&ended).verdict.to_string(), ended.shows);
 }
 
-/// A seed under which v2 loses a request.
-const LOST: u64 = 13_422;
+/// A seed under which v2 loses a request, as it does under one of thirty. Which these are hangs on
+/// nanoseconds between threads whose first I/Os all begin at zero.
+const LOST: u64 = 226;
 
 #[test]
 fn corrupted_runs_are_rejected_where_they_are_corrupted() {

@@ -37,7 +37,7 @@ fn scenario(seed: u64) -> String {
     let cpus = 1 + rng.below(6);
     let mut text = format!(
         "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\ncpus = {cpus}\n[queue]\n\
-         rules = \"{}\"\nscheduler = \"mq-deadline\"\nnr_requests = 64\nrestart = \"{}\"\nrestart_rule = \"{}\"\n\
+         rules = \"{}\"\nscheduler = \"mq-deadline\"\nnr_requests = 64\nlone_plug = \"never\"\nrestart = \"{}\"\nrestart_rule = \"{}\"\n\
          [device]\ntype = \"null_blk\"\nnr_devices = {disks}\nshared_tags = 1\n\
          submit_queues = 1\nhw_queue_depth = {}\nirqmode = {}\n\
          memory_backed = 1\ncache_size = 16\n",

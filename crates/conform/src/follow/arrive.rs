@@ -268,7 +268,7 @@ impl Follow<'_> {
         let task = self.at(state, index);
         if !Self::shows_unplug(state, task) {
             let plug = &state.world.actors[task].cpu.plug;
-            let queue = plug.queue;
+            let queue = plug.queue();
             if plug.list.is_empty() || !state.world.actors[task].is_lost() {
                 return;
             }

@@ -4,7 +4,9 @@ use blkmq::elevator::Scheduler;
 use blkmq::env::{Bit, Cpu, Lock, Solo, TraceAction, Word};
 use blkmq::path::{Call, Frame, SubmitPath};
 use blkmq::queue::{LockId, LockKind, RequestQueue};
-use blkmq::request::{Bio, CpuId, Place, QueueId, RequestId, RequestPool, Sector, Sectors};
+use blkmq::request::{
+    Bio, CpuId, Place, Plugged, QueueId, RequestId, RequestPool, Sector, Sectors,
+};
 use blkmq::rules::NoMerges;
 
 use super::{Follow, State};
@@ -29,7 +31,7 @@ impl Follow<'_> {
             }
             state.world.drop_paths(actor);
         }
-        for (queue, rq) in state.world.empty_plug(task) {
+        for Plugged { queue, rq } in state.world.empty_plug(task) {
             self.free(state, queue, rq);
         }
         state.differs[self.stream.queue[index].index()] = true;

@@ -248,7 +248,8 @@ impl Follow<'_> {
         if actor.stop == Stop::Parked {
             ways.push(Way::Woken);
         }
-        if !actor.cpu.plug.list.is_empty() && actor.cpu.plug.queue == queue {
+        let plugged = actor.cpu.plug.list.iter(&state.world.mq);
+        if plugged.into_iter().any(|entry| entry.queue == queue) {
             ways.push(Way::Plug);
         }
         if state.world.outside.requeue_work[queue.index()] {

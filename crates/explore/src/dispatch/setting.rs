@@ -5,7 +5,7 @@ use blkmq::elevator::SchedulerSettings;
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::env::{Count, Solo};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::rules::{BucketSignal, DispatchGate, Fix, Insertion, Rules, Series, SideWork};
+use blkmq::rules::{BucketSignal, DispatchGate, Fix, Insertion, LonePlug, Rules, Series, SideWork};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
 
@@ -160,7 +160,8 @@ impl Setting {
             buckets: u16::from(self.cpus),
             ..Series::STOCK
         };
-        let mut rules = Rules::v6_12().with_series(series);
+        let rules = Rules::v6_12().with_lone_plug(LonePlug::Never);
+        let mut rules = rules.with_series(series);
         if !self.delayed {
             rules = rules.without(Fix::WithheldRun);
         }

@@ -4,7 +4,8 @@ use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, Rules, TagLine,
+    AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
+    TagLine,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -150,6 +151,8 @@ impl Setting {
     pub(super) fn build(&self) -> BlkMq<Solo> {
         // v6.12: no driver tag is taken ahead of the request that it is for.
         let rules = Rules::v6_12().with_restart(self.restart);
+        // The specification inserts and leaves the run to a worker.
+        let rules = rules.with_lone_plug(LonePlug::Never);
         let nr_requests = u32::from(self.requests);
         let scheduler = SchedulerKind::default_for(true);
         let queue = QueueConfig {

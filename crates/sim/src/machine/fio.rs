@@ -5,9 +5,12 @@
 //! engines/io_uring.c, libaio.c, sync.c; io_uring/io_uring.c, fs/aio.c, block/fops.c (v6.1).
 
 mod bio;
+mod call;
 mod ended;
+mod plug;
 mod steps;
 
+pub(super) use plug::OwnPlug;
 pub(super) use steps::On;
 
 use std::collections::VecDeque;
@@ -18,6 +21,7 @@ use blkmq::time::{Duration, SimTime};
 use super::task::TaskId;
 use crate::plan::{DiskId, ThreadPlan};
 use crate::workload::{NextIo, Stream};
+use call::Call;
 
 /// More submissions than this in one call start a plug (io_uring, AIO).
 const PLUG_THRESHOLD: usize = 2;
@@ -35,6 +39,8 @@ pub(super) enum Stage {
     Unplug,
     /// Back in user space.
     Submitted,
+    /// In a call that ends with its I/O: the bio is submitted.
+    Called,
     /// Look for completions.
     Reap,
     /// Woken from waiting.
@@ -75,8 +81,14 @@ pub(super) struct FioTask {
     resting: Option<Duration>,
     /// An I/O failed that must not: nothing more is begun.
     failed: bool,
-    /// Drawn, but not due yet.
+    /// Drawn, but not due yet, or not to be had before what is prepared is submitted.
     held: Option<NextIo>,
+    /// The engine was asked for that: it takes completions first (FIO_Q_BUSY).
+    busy: bool,
+    /// The I/O that it waits for in its call.
+    call: Option<Call>,
+    /// A plug around one I/O.
+    own_plug: OwnPlug,
     pub(super) worker: Option<TaskId>,
     pub(super) end_at: SimTime,
     pub(super) count_from: SimTime,
@@ -115,6 +127,9 @@ impl FioTask {
             resting: None,
             failed: false,
             held: None,
+            busy: false,
+            call: None,
+            own_plug: OwnPlug::default(),
             worker: None,
             end_at: SimTime::NEVER,
             count_from: SimTime::ZERO,
@@ -201,7 +216,7 @@ impl FioTask {
             return self.in_flight.min(1);
         }
         let min = self.plan.batch_complete_min.min(self.in_flight);
-        if self.draining || self.full() {
+        if self.draining || self.busy || self.full() {
             min.max(1).min(self.in_flight)
         } else {
             min

@@ -354,7 +354,7 @@ fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
 fn sleep(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {
-        let path = PlugPath::unplug(plug.queue, Unplug::Schedule);
+        let path = PlugPath::unplug(plug.queue(), Unplug::Schedule);
         cpus.push(id, Frame::Plug(path));
         return Turn::Again;
     }
@@ -365,7 +365,7 @@ fn sleep(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
 fn unplug(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask) {
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {
-        let path = PlugPath::unplug(plug.queue, Unplug::Finish);
+        let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
         cpus.push(id, Frame::Plug(path));
     }
     p.unplugging = true;

@@ -133,7 +133,9 @@ impl Simulator {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.work.turn(cpus, tasks, &self.layer.mq, id, worker)
             }
-            Program::IoWorker(worker) => worker.turn(&mut self.cpus, &self.tasks, &self.layer, id),
+            Program::IoWorker(worker) => {
+                worker.turn(&mut self.cpus, &mut self.tasks, &self.layer, id)
+            }
             Program::Replay(process) => {
                 let replay = self.replay.as_deref_mut();
                 let replay = replay.expect("only a replay has captured processes");
@@ -165,6 +167,7 @@ impl Simulator {
                     id,
                     task,
                     cpus: &mut self.cpus,
+                    tasks: &mut self.tasks,
                     layer: &self.layer,
                     lines: &self.outer,
                     recorder: &mut self.recorder,

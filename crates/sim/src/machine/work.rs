@@ -5,7 +5,7 @@
 
 use blkmq::drive::Kick;
 use blkmq::env::{Bit, Solo};
-use blkmq::path::{Frame, RequeuePath, RunPath, TimeoutPath};
+use blkmq::path::{Frame, RequeuePath, RunPath, TimeoutPath, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
@@ -13,6 +13,7 @@ use blkmq::time::{Duration, SimTime};
 use super::cpu::Mode;
 use super::cpus::Cpus;
 use super::event::{Event, Of, class};
+use super::fio::OwnPlug;
 use super::handed::Handed;
 use super::layer::Layer;
 use super::task::{TaskId, Turn};
@@ -102,13 +103,20 @@ pub(super) struct Kworker {
     running: Option<Job>,
 }
 
-/// io_uring's worker of one thread: submits what would block.
+/// io_uring's workers of one thread (io-wq): they submit what would block, and do what blocks.
+///
+/// One task for all of them: while one waits for its fsync(2) the next goes on with what comes, as
+/// io-wq makes a worker for each that sleeps.
 #[derive(Clone, Debug)]
 pub(super) struct IoWorker {
     /// The thread whose I/Os they are.
     pub(super) owner: TaskId,
     /// Slots of I/Os to be submitted.
     pub(super) queue: Handed<u32>,
+    /// Slots of those that a worker waited for, to be posted.
+    pub(super) ended: Handed<u32>,
+    /// A plug around one I/O.
+    pub(super) own_plug: OwnPlug,
 }
 
 impl Kworker {
@@ -128,23 +136,35 @@ impl IoWorker {
         IoWorker {
             owner,
             queue: Handed::with_capacity(depth),
+            ended: Handed::with_capacity(depth),
+            own_plug: OwnPlug::default(),
         }
     }
 
-    /// Submits the next I/O, which may block.
+    /// Posts what has ended, or submits the next I/O, which may block.
     pub(super) fn turn(
         &mut self,
         cpus: &mut Cpus,
-        tasks: &Tasks,
+        tasks: &mut Tasks,
         layer: &Layer,
         id: CpuId,
     ) -> Turn {
+        if self.own_plug.flushes(cpus, id, Unplug::Finish) {
+            return Turn::Again;
+        }
+        if let Some(slot) = self.ended.take(cpus.at(id)) {
+            cpus.charge_as(id, Step::UringComplete, Mode::System);
+            tasks.post(cpus, id, self.owner, slot);
+            return Turn::Again;
+        }
         let Some(slot) = self.queue.take(cpus.at(id)) else {
-            return self.queue.next_time().map_or(Turn::Sleep, Turn::Pause);
+            let times = [self.queue.next_time(), self.ended.next_time()];
+            let next = times.into_iter().flatten().min();
+            return next.map_or(Turn::Sleep, Turn::Pause);
         };
         cpus.charge_as(id, Step::Worker, Mode::System);
         cpus.charge_as(id, Step::UringIssue, Mode::System);
-        tasks.submit_slot(cpus, layer, id, self.owner, slot);
+        tasks.submit_slot(cpus, layer, id, self, slot);
         Turn::Again
     }
 }

@@ -1,7 +1,7 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
 use blkmq::elevator::{OF_KERNELS, SchedulerKind, SchedulerSettings};
-use blkmq::rules::{NoMerges, QueueLimits, Restart, RestartRule, Rules, Series};
+use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series};
 use blkmq::time::Duration;
 
 use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
@@ -236,12 +236,25 @@ fn restart(asked: &Asked<'_>) -> Result<Restart> {
     Ok(Restart { rule, ..preset })
 }
 
+/// Plugs of tasks that have none.
+fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<LonePlug> {
+    LonePlug::by_name(name).ok_or_else(|| {
+        let names = LonePlug::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("no lone_plug `{name}`; there are {names}");
+        asked.error("lone_plug", what)
+    })
+}
+
 fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
     let written = &asked.queue;
     let scheduler = scheduler(asked, driver)?;
     let rules = rules
         .with_series(series(asked, scheduler)?)
         .with_restart(restart(asked)?);
+    let rules = match &written.lone_plug {
+        None => rules,
+        Some(name) => rules.with_lone_plug(lone_plug(asked, name)?),
+    };
     let (nr_requests, before) = nr_requests(asked, driver, scheduler)?;
     let mut iosched = scheduler.defaults(hz, before);
     for (name, value) in &written.iosched {

@@ -39,6 +39,9 @@ pub struct Queue {
     pub restart: Option<String>,
     /// One axis of it: `R0`, `R1`, `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
     pub restart_rule: Option<String>,
+    /// Who plugs where a task has no plug: `each-bio`, `each-write` or `never`. Default: as `rules`
+    /// have it.
+    pub lone_plug: Option<String>,
     /// A scheduler's name, or `none`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,
@@ -170,6 +173,7 @@ impl Queue {
                 .restart_rule
                 .clone()
                 .or_else(|| base.restart_rule.clone()),
+            lone_plug: self.lone_plug.clone().or_else(|| base.lone_plug.clone()),
             scheduler: self.scheduler.clone().or_else(|| base.scheduler.clone()),
             nr_requests: self.nr_requests.or(base.nr_requests),
             nomerges: self.nomerges.or(base.nomerges),

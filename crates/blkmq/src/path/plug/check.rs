@@ -33,6 +33,15 @@ impl PlugPath {
             self.busy == 0 || at == At::BusyWrite,
             "{at:?} with an average"
         );
+        for entry in self.rest.iter(mq) {
+            let pool = mq.queue(entry.queue).pool.held(cpu.id);
+            assert_eq!(pool[entry.rq].place, Place::Path, "{at:?}: {entry:?} waits");
+            assert!(
+                self.mode != Mode::Plug || entry.queue == self.queue,
+                "{at:?}: {entry:?} is issued with those of queue {}",
+                self.queue
+            );
+        }
         if let Some(rq) = self.rq.filter(|_| asks) {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");

@@ -5,22 +5,21 @@
 
 use super::{At, Mode, Outcome, PlugPath};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
-use crate::list::QueueList;
 use crate::path::driver::is_stopped;
 use crate::path::insert::{Inserts, ThenRun};
 use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::tag::{self, TagStep};
 use crate::path::{Call, Next, Traced, call_run, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::RequestId;
-use crate::rules::{Fix, LastHint, PlugOrder, StarvedIssue, StoppedIssue};
+use crate::request::{CpuId, RequestId};
+use crate::rules::{Fix, LastHint, StarvedIssue, StoppedIssue};
 
 impl PlugPath {
     /// Labels of direct issue.
     pub(super) fn issue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
-            At::Next => self.next_request(q, cpu),
+            At::Next => self.next_request(mq, cpu),
             At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
                 true => self.held_up(q, cpu),
                 false => self.to(At::Quiesced),
@@ -43,12 +42,12 @@ impl PlugPath {
             },
             At::Tag => self.tag(mq, cpu),
             At::NoTag => self.no_resource(q, cpu),
-            At::Answer => self.answer(q, cpu),
+            At::Answer => self.answer(mq, cpu),
             At::Refused => {
                 // The refused request is on the dispatch list: see that it gets on. With more of
                 // the group left, the run after their insertion does that.
                 let any = q.settings.rules.fixes.has(Fix::RefusedRun) && self.mode != Mode::Group;
-                let only_last = !any && !self.group.is_empty();
+                let only_last = !any && self.has_more();
                 self.at = At::Issued;
                 if only_last {
                     Next::Step
@@ -56,22 +55,35 @@ impl PlugPath {
                     call_run(cpu, self.queue, self.hctx, false)
                 }
             }
-            At::Issued => self.issued(q, cpu),
+            At::Issued => self.issued(mq, cpu),
             At::BusyWrite => {
                 let busy = core::mem::take(&mut self.busy);
                 q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
-                self.settle(q, cpu)
+                self.settle(mq, cpu)
             }
             at => unreachable!("{at:?} is a label of the plug"),
         }
     }
 
-    pub(super) fn next_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
-        let Some(rq) = self.only.take().or_else(|| self.group.first()) else {
-            drop(pool);
+    /// More of what is issued directly follows the request in hand.
+    fn has_more(&self) -> bool {
+        match self.mode {
+            Mode::Plug => !self.rest.is_empty(),
+            Mode::Single | Mode::Group => !self.group.is_empty(),
+        }
+    }
+
+    pub(super) fn next_request<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let next = match self.mode {
+            Mode::Single => self.only.take(),
+            Mode::Plug => self.rest.first().map(|entry| entry.rq),
+            Mode::Group => self.group.first(),
+        };
+        let Some(rq) = next else {
             return self.to(At::Issued);
         };
+        let q = mq.queue(self.queue);
+        let mut pool = q.pool.held(cpu.id);
         let elsewhere = pool[rq].hctx != self.hctx;
         if self.mode == Mode::Plug && elsewhere && self.queued > 0 && q.settings.driver_commit_rqs {
             // On to the next hctx: the last one's driver has heard that more will come.
@@ -80,13 +92,16 @@ impl PlugPath {
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
             return Next::commit(self.hctx);
         }
-        if self.mode != Mode::Single {
-            self.group.pop_front(&mut pool);
-        }
         self.rq = Some(rq);
         self.hctx = pool[rq].hctx;
         self.ctx = pool[rq].ctx.0;
+        if self.mode == Mode::Group {
+            self.group.pop_front(&mut pool);
+        }
         drop(pool);
+        if self.mode == Mode::Plug {
+            self.rest.pop_front(mq, cpu.id);
+        }
         self.to(At::Stopped)
     }
 
@@ -100,7 +115,7 @@ impl PlugPath {
 
     fn offer(&mut self, rq: RequestId) -> Next {
         self.at = At::Answer;
-        Next::offer(rq, self.group.is_empty())
+        Next::offer(rq, !self.has_more())
     }
 
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
@@ -148,29 +163,30 @@ impl PlugPath {
     }
 
     /// What the device says about itself is noted first, request by request.
-    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn answer<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.outcome = match core::mem::take(&mut cpu.answer) {
             Answer::Ok => Outcome::Taken,
             Answer::Error(status) => Outcome::Failed(status),
             _ => Outcome::Refused,
         };
-        let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
+        let value = mq.queue(self.queue).hctx(self.hctx).dispatch_busy.read(cpu);
         let refused = self.outcome == Outcome::Refused;
         let Some(busy) = busy_after(value, refused) else {
-            return self.settle(q, cpu);
+            return self.settle(mq, cpu);
         };
         self.busy = busy;
         self.to(At::BusyWrite)
     }
 
     /// What the driver's answer means for the request.
-    fn settle<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn settle<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
         let rq = self.rq.take().expect("one was offered");
         match core::mem::take(&mut self.outcome) {
             Outcome::Taken => {
                 self.queued += 1;
                 self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
-                self.next_request(q, cpu)
+                self.next_request(mq, cpu)
             }
             Outcome::Failed(status) => {
                 self.failed = true;
@@ -206,13 +222,14 @@ impl PlugPath {
 
     /// A list that ended early: the driver hears that no more comes. v6.1 says so for a plug even
     /// if nothing was queued, and traces nothing for a group.
-    fn issued<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn issued<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
         let queued = core::mem::take(&mut self.queued);
         let early = core::mem::take(&mut self.failed) && self.mode != Mode::Single;
         let old = q.settings.rules.last_hint == LastHint::TagAhead;
         let speaks = queued > 0 || (old && self.mode == Mode::Plug);
         if !early || !speaks || !q.settings.driver_commit_rqs {
-            return self.after_issue(q);
+            return self.after_issue(mq, cpu.id);
         }
         if !old || self.mode == Mode::Plug {
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
@@ -221,24 +238,12 @@ impl PlugPath {
     }
 
     /// What could not be issued goes the way of any other request.
-    fn after_issue<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn after_issue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId) -> Next {
         match self.mode {
             Mode::Single => Next::Done,
             Mode::Plug => {
-                // The list keeps its order; a stack was turned round to be issued.
-                self.rest = core::mem::take(&mut self.group);
+                self.turn_for_driver(mq, cpu);
                 self.at = At::Group;
-                let turned = q.settings.rules.plug_order == PlugOrder::Lifo
-                    && !(q.settings.driver_queue_rqs && q.settings.queue_rqs_in_order);
-                if turned {
-                    q.with_pool(|pool| {
-                        let mut back = QueueList::new();
-                        while let Some(rq) = self.rest.pop_back(pool) {
-                            back.push_back(pool, rq);
-                        }
-                        self.rest = back;
-                    });
-                }
                 Next::Step
             }
             Mode::Group if self.group.is_empty() => self.to(At::Group),

@@ -7,43 +7,54 @@
 use super::{At, PlugPath};
 use crate::env::{Answer, Bit, Cpu, Env, Slab};
 use crate::path::Next;
-use crate::queue::RequestQueue;
+use crate::queue::BlkMq;
+use crate::request::Plugged;
 
 impl PlugPath {
     /// Labels of offering a whole plug.
-    pub(super) fn whole<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn whole<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
         match self.at {
             At::WholeQuiesced => match q.quiesced.test(cpu) {
                 true => self.to(At::Next),
-                false => self.offer_next(q, cpu),
+                false => self.offer_next(mq, cpu),
             },
             At::WholeAnswer => {
                 let rq = self.rq.take().expect("one was offered");
                 if core::mem::take(&mut cpu.answer) != Answer::Ok {
                     // Nothing is noted and nothing traced: the core will offer it again.
-                    self.rest.push_back(&mut q.pool.held(cpu.id), rq);
+                    self.group.push_back(&mut q.pool.held(cpu.id), rq);
                 }
-                self.offer_next(q, cpu)
+                self.offer_next(mq, cpu)
             }
             at => unreachable!("{at:?} does not offer a whole plug"),
         }
     }
 
     /// The next request; `last` (NVMe: the doorbell) where no more of its hctx follows at once.
-    fn offer_next<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
-        let Some(rq) = self.group.pop_front(&mut pool) else {
-            drop(pool);
-            self.group = core::mem::take(&mut self.rest);
-            return self.to(match self.group.is_empty() {
-                true => At::Group,
-                false => At::Next,
-            });
+    fn offer_next<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let Some(Plugged { rq, .. }) = self.rest.pop_front(mq, cpu.id) else {
+            let refused = self.keep_refused(mq, cpu);
+            return self.to(if refused { At::Next } else { At::Group });
         };
+        let pool = q.pool.held(cpu.id);
         let here = pool[rq].hctx;
-        let next = self.group.first();
+        let next = self.rest.first();
         self.rq = Some(rq);
         self.at = At::WholeAnswer;
-        Next::offer(rq, next.is_none_or(|next| pool[next].hctx != here))
+        Next::offer(rq, next.is_none_or(|next| pool[next.rq].hctx != here))
+    }
+
+    /// What the driver has not taken is what is left of the plug. False if it has taken all.
+    fn keep_refused<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &Cpu) -> bool {
+        let queue = self.queue;
+        let pool = &mq.queue(queue).pool;
+        while !self.group.is_empty() {
+            let refused = self.group.pop_front(&mut pool.held(cpu.id));
+            let rq = refused.expect("it is not empty");
+            self.rest.push_back(mq, cpu.id, Plugged { queue, rq });
+        }
+        !self.rest.is_empty()
     }
 }

@@ -33,6 +33,12 @@ impl SubmitPath {
         assert!(!self.waiting || in_line, "{at:?} counted as waiting");
         assert!(self.waiting || !leaves, "{at:?} leaves no line");
         assert!(!self.batch || searches, "{at:?} for several tags");
+        if self.own_plug {
+            assert_eq!(at, At::Rest, "{at:?} with a plug of its own");
+            assert!(cpu.plug.active, "a plug of its own is the task's");
+            assert_eq!(cpu.plug.list.len(), 1, "requests of one bio's plug");
+            assert!(cpu.plug.cached.is_empty(), "one bio's plug announces none");
+        }
         if let Some(rq) = self.rq.filter(|_| with && at != At::AfterFlush || leaves) {
             let q = mq.queue(self.queue);
             let pool = q.pool.held(cpu.id);
@@ -55,6 +61,7 @@ impl SubmitPath {
         assert_eq!(self.rq, None, "a request that goes nowhere");
         assert_eq!(self.spare.or(self.absorbed), None, "a request to be freed");
         assert_eq!(self.rest, None, "a part of the bio is left");
+        assert!(!self.own_plug, "its plug is left to the task");
     }
 }
 

@@ -9,17 +9,28 @@ use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
 use crate::merge::{self, BioTry, Side};
 use crate::path::{Next, Traced, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{Place, RequestId};
+use crate::request::{Place, Plugged, RequestId};
 use crate::rules::SpareRequest;
 use crate::tags::HctxType;
 
 impl SubmitPath {
-    /// blk_attempt_plug_merge(): only the request added last is tried.
-    pub(super) fn plug_merge<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
-        if !cpu.plug.active || cpu.plug.queue != self.queue {
+    /// blk_attempt_plug_merge(): one request is tried. The one that was added last, or, where that
+    /// is of another queue and the plug has held several, the first of this one's in its order.
+    pub(super) fn plug_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> bool {
+        let q = mq.queue(self.queue);
+        let newest = cpu.plug.newest(q.settings.rules.plug_order);
+        let Some(newest) = newest.filter(|_| cpu.plug.active) else {
             return false;
-        }
-        let Some(last) = cpu.plug.list.last() else {
+        };
+        let found = match newest.queue == self.queue {
+            true => Some(newest),
+            false if !cpu.plug.multiple_queues => None,
+            false => {
+                let mut entries = cpu.plug.list.iter(mq);
+                entries.find(|entry| entry.queue == self.queue)
+            }
+        };
+        let Some(Plugged { rq: last, .. }) = found else {
             return false;
         };
         let mut pool = q.pool.held(cpu.id);
@@ -65,7 +76,7 @@ impl SubmitPath {
     /// The same without taking it.
     pub(super) fn find_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> Option<RequestId> {
         let rq = cpu.plug.cached.first()?;
-        if cpu.plug.queue != self.queue {
+        if cpu.plug.cached_queue != self.queue {
             return None;
         }
         let pool = mq.queue(self.queue).pool.held(cpu.id);

@@ -53,7 +53,7 @@ impl SubmitPath {
                     return Next::call(
                         cpu,
                         Call::Unplug {
-                            queue: cpu.plug.queue,
+                            queue: cpu.plug.queue(),
                             why: Unplug::Schedule,
                         },
                     );
@@ -248,7 +248,7 @@ impl SubmitPath {
     fn adopt_run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, first: u32, bits: u64) {
         let q = mq.queue(self.queue);
         self.batch = false;
-        cpu.plug.queue = self.queue;
+        cpu.plug.cached_queue = self.queue;
         let flags = q.with_pool(|pool| pool.bio(self.bio).flags);
         q.pool.held(cpu.id).usage.get(bits.count_ones() - 1);
         let mut left = bits;

@@ -8,9 +8,9 @@ use core::ops::ControlFlow;
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
 use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
 use blkmq::path::{Frame, Label, Next, RequeuePath, RequeueRequest, RunPath};
-use blkmq::queue::{BlkMq, LockId};
+use blkmq::queue::{BlkMq, LockId, RequestQueue};
 use blkmq::request::{
-    BioId, CpuId, HctxId, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
+    BioId, CpuId, HctxId, Op, OpFlags, Plugged, QueueId, RequestPool, Sector, Sectors, Status,
 };
 use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
@@ -57,11 +57,11 @@ pub(super) struct Rest {
     /// The next path stops before this label.
     pub(super) until: Option<Label>,
     woken: Vec<usize>,
-    /// When the work item of each hctx runs.
-    run_work: Vec<Option<Duration>>,
-    requeue_work: bool,
+    /// When the work item of each hctx runs, queue by queue.
+    run_work: Vec<Vec<Option<Duration>>>,
+    requeue_work: Vec<bool>,
     /// In the order of their issue.
-    pub(super) in_device: Vec<RequestId>,
+    pub(super) in_device: Vec<Plugged>,
     /// Requests that the device takes.
     pub(super) room: usize,
     /// That get_budget has left.
@@ -75,7 +75,7 @@ pub(super) struct Rest {
 
 impl Machine {
     pub(super) fn new(mq: BlkMq<Solo>, cpus: u16) -> Machine {
-        let hctxs = mq.queue(QueueId(0)).hctxs.len();
+        let none = |queue: &RequestQueue<Solo>| vec![None; queue.hctxs.len()];
         Machine {
             tasks: (0..cpus).map(|cpu| context(cpu, u32::from(cpu))).collect(),
             parked: vec![Stack::default(); usize::from(cpus)],
@@ -83,8 +83,8 @@ impl Machine {
             rest: Rest {
                 until: None,
                 woken: Vec::new(),
-                run_work: vec![None; hctxs],
-                requeue_work: false,
+                run_work: mq.queues.iter().map(none).collect(),
+                requeue_work: vec![false; mq.queues.len()],
                 in_device: Vec::new(),
                 room: usize::MAX,
                 budgets: 0,
@@ -165,35 +165,41 @@ impl Machine {
 
     /// Runs work items until none is pending; `timers`: also those that wait for a timer.
     pub(super) fn run_work(&mut self, timers: bool) {
+        let due =
+            |when: &Option<Duration>| when.is_some_and(|delay| timers || delay == Duration::ZERO);
         loop {
-            let due = |when: &Option<Duration>| {
-                when.is_some_and(|delay| timers || delay == Duration::ZERO)
-            };
-            if core::mem::take(&mut self.rest.requeue_work) {
-                self.run_on(0, Frame::Requeue(RequeuePath::new(QueueId(0))));
-            } else if let Some(hctx) = self.rest.run_work.iter().position(due) {
-                self.rest.run_work[hctx] = None;
-                let cpu = self.mq.queue(QueueId(0)).hctxs[hctx].cpumask[0].0;
-                self.run_on(
-                    cpu,
-                    Frame::Run(RunPath::work(QueueId(0), HctxId(hctx as u16))),
-                );
-            } else {
-                return;
+            let queues = (0..self.mq.queues.len()).map(|queue| QueueId(queue as u8));
+            if let Some(queue) = queues.clone().find(|q| self.rest.requeue_work[q.index()]) {
+                self.rest.requeue_work[queue.index()] = false;
+                self.run_on(0, Frame::Requeue(RequeuePath::new(queue)));
+                continue;
             }
+            let mut items = queues.filter_map(|queue| {
+                let hctx = self.rest.run_work[queue.index()].iter().position(due);
+                hctx.map(|hctx| (queue, hctx))
+            });
+            let Some((queue, hctx)) = items.next() else {
+                return;
+            };
+            self.rest.run_work[queue.index()][hctx] = None;
+            let cpu = self.mq.queue(queue).hctxs[hctx].cpumask[0].0;
+            let path = RunPath::work(queue, HctxId(hctx as u16));
+            self.run_on(cpu, Frame::Run(path));
         }
     }
 
     /// Work items that are pending.
     pub(super) fn pending(&self) -> Vec<String> {
         let rest = &self.rest;
-        let mut lines: Vec<String> = rest
-            .run_work
-            .iter()
-            .enumerate()
-            .filter_map(|(hctx, when)| when.map(|delay| format!("pending {}", due(hctx, delay))))
-            .collect();
-        lines.extend(rest.requeue_work.then(|| "pending requeue".to_owned()));
+        let mut lines = Vec::new();
+        for (queue, items) in rest.run_work.iter().enumerate() {
+            let of = self.rest.of_queue(QueueId(queue as u8));
+            let items = items.iter().enumerate();
+            lines.extend(items.filter_map(|(hctx, when)| {
+                when.map(|delay| format!("pending {}{of}", due(hctx, delay)))
+            }));
+            lines.extend(rest.requeue_work[queue].then(|| format!("pending requeue{of}")));
+        }
         lines
     }
 
@@ -207,8 +213,8 @@ impl Machine {
     }
 
     /// The device is done with a request.
-    pub(super) fn give_budget_back(&mut self, rq: RequestId) {
-        self.rest.give_budget_back(&self.mq, rq);
+    pub(super) fn give_budget_back(&mut self, entry: Plugged) {
+        self.rest.give_budget_back(&self.mq, entry);
     }
 
     fn print(&mut self, line: String) {
@@ -216,8 +222,8 @@ impl Machine {
     }
 
     /// Operation and address of a request.
-    pub(super) fn name(&self, rq: RequestId) -> String {
-        name(&self.mq, rq)
+    pub(super) fn name(&self, entry: Plugged) -> String {
+        name(&self.mq, entry)
     }
 
     /// hctxs that stand in line for a tag.
@@ -238,10 +244,17 @@ impl Machine {
 }
 
 impl Rest {
-    fn give_budget_back(&mut self, mq: &BlkMq<Solo>, rq: RequestId) {
-        let held = mq
-            .queue(QueueId(0))
-            .with_pool(|pool| pool[rq].budget.take());
+    /// Of which queue something is, where there are several.
+    fn of_queue(&self, queue: QueueId) -> String {
+        match self.run_work.len() {
+            1 => String::new(),
+            _ => format!(" queue={queue}"),
+        }
+    }
+
+    fn give_budget_back(&mut self, mq: &BlkMq<Solo>, entry: Plugged) {
+        let pool = |pool: &mut RequestPool| pool[entry.rq].budget.take();
+        let held = mq.queue(entry.queue).with_pool(pool);
         self.budgets += u32::from(held.is_some());
     }
 }
@@ -260,7 +273,8 @@ impl Walk<'_> {
     /// Trace points and effects.
     fn tell(&mut self, cpu: &mut Cpu) {
         for point in cpu.trace.drain(..) {
-            self.rest.printed.push(traced(&point));
+            let of = self.rest.of_queue(point.queue);
+            self.rest.printed.push(traced(&point) + &of);
         }
         carry_out(self, cpu);
     }
@@ -275,11 +289,15 @@ impl Walk<'_> {
 
     /// The device takes a request.
     fn start(&mut self, offer: Offer, cpu: &mut Cpu) {
-        let q = self.mq.queue(QueueId(0));
+        let entry = Plugged {
+            queue: offer.queue,
+            rq: offer.rq,
+        };
+        let q = self.mq.queue(offer.queue);
         let hctx = q.with_pool(|pool| pool[offer.rq].hctx);
         let several = q.hctxs.len() > 1;
-        self.mq.start_request(QueueId(0), offer.rq, cpu);
-        self.rest.in_device.push(offer.rq);
+        self.mq.start_request(offer.queue, offer.rq, cpu);
+        self.rest.in_device.push(entry);
         self.tell(cpu);
         let line = self.rest.printed.last_mut().expect("a start is traced");
         if several {
@@ -290,10 +308,11 @@ impl Walk<'_> {
         }
     }
 
-    fn schedule_run(&mut self, hctx: HctxId, delay: Duration) {
+    fn schedule_run(&mut self, queue: QueueId, hctx: HctxId, delay: Duration) {
         let hctx = usize::from(hctx.0);
-        self.rest.run_work[hctx] = Some(delay);
-        self.print(format!("kick {}", due(hctx, delay)));
+        self.rest.run_work[queue.index()][hctx] = Some(delay);
+        let of = self.rest.of_queue(queue);
+        self.print(format!("kick {}{of}", due(hctx, delay)));
     }
 }
 
@@ -340,12 +359,13 @@ impl Driver for Walk<'_> {
     }
 
     fn offer(&mut self, offer: Offer, at: drive::Context<'_>) -> Flow<Self> {
-        let rq = offer.rq;
+        let Offer { queue, rq, .. } = offer;
+        let entry = Plugged { queue, rq };
         at.cpu.answer = match self.reply() {
             Reply::Requeues(dontprep) => {
-                self.mq.start_request(QueueId(0), rq, at.cpu);
-                self.rest.give_budget_back(self.mq, rq);
-                let path = RequeueRequest::new(QueueId(0), rq, dontprep);
+                self.mq.start_request(queue, rq, at.cpu);
+                self.rest.give_budget_back(self.mq, entry);
+                let path = RequeueRequest::new(queue, rq, dontprep);
                 at.stack.push(Frame::RequeueRequest(path));
                 Answer::Ok
             }
@@ -358,7 +378,7 @@ impl Driver for Walk<'_> {
                     Answer::Error(_) => "failed",
                     _ => "refused",
                 };
-                let name = name(self.mq, rq);
+                let name = name(self.mq, entry);
                 self.print(format!("{verb} {name}"));
                 answer
             }
@@ -392,25 +412,27 @@ impl Driver for Walk<'_> {
 
 impl drive::Machine for Walk<'_> {
     fn kick(&mut self, kick: Kick) {
-        let pending = self.rest.run_work[usize::from(kick.hctx.0)].is_some();
+        let pending = self.rest.run_work[kick.queue.index()][usize::from(kick.hctx.0)].is_some();
         if !(kick.unless_pending && pending) {
-            self.schedule_run(kick.hctx, kick.delay);
+            self.schedule_run(kick.queue, kick.hctx, kick.delay);
         }
     }
 
-    fn kick_requeue(&mut self, _queue: QueueId) {
-        self.rest.requeue_work = true;
-        self.print("kick requeue".to_owned());
+    fn kick_requeue(&mut self, queue: QueueId) {
+        self.rest.requeue_work[queue.index()] = true;
+        let of = self.rest.of_queue(queue);
+        self.print(format!("kick requeue{of}"));
     }
 
-    fn bio_end(&mut self, _queue: QueueId, bio: BioId, status: Status) {
-        let name = self.mq.queue(QueueId(0)).with_pool(|pool| {
+    fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
+        let name = self.mq.queue(queue).with_pool(|pool| {
             let ended = pool.bio(bio);
             let name = address(ended.op, ended.sector, ended.sectors);
             pool.free_bio(bio);
             name
         });
-        self.print(format!("end {name}{}", status_word(status)));
+        let of = self.rest.of_queue(queue);
+        self.print(format!("end {name}{}{of}", status_word(status)));
     }
 
     fn wake(&mut self, waiter: WaiterId) {
@@ -422,8 +444,8 @@ impl drive::Machine for Walk<'_> {
     }
 }
 
-fn name(mq: &BlkMq<Solo>, rq: RequestId) -> String {
-    mq.queue(QueueId(0))
+fn name(mq: &BlkMq<Solo>, Plugged { queue, rq }: Plugged) -> String {
+    mq.queue(queue)
         .with_pool(|pool| address(pool[rq].op, pool[rq].sector, pool[rq].sectors))
 }
 

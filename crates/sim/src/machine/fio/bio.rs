@@ -41,7 +41,8 @@ fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool)
     *bio = Bio::default();
     bio.op = if is_fsync { Op::Write } else { io.op };
     bio.flags = OpFlags {
-        sync: write || is_fsync,
+        // submit_bio_wait() and direct writes.
+        sync: write || is_fsync || fio.is_call(io.op),
         preflush: is_fsync,
         nowait: nowait && !is_fsync,
         polled: fio.plan.polled && matches!(io.op, Op::Read | Op::Write),

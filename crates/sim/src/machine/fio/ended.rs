@@ -3,7 +3,7 @@
 //! Kernel: io_uring/rw.c io_complete_rw(), fs/aio.c aio_complete(), block/fops.c (v6.1).
 
 use blkmq::path::Frame;
-use blkmq::request::{CpuId, Status};
+use blkmq::request::{CpuId, Op, Status};
 use blkmq::time::SimTime;
 
 use super::bio;
@@ -13,6 +13,7 @@ use crate::machine::layer::Layer;
 use crate::machine::lines::OuterLines;
 use crate::machine::task::{Program, State, TaskId};
 use crate::machine::tasks::Tasks;
+use crate::machine::work::IoWorker;
 use crate::plan::Engine;
 
 impl Tasks {
@@ -30,23 +31,20 @@ impl Tasks {
             unreachable!("only fio threads own I/Os")
         };
         if status == Status::Again {
-            let at = cpus.at(id);
             let worker = fio
                 .worker
                 .expect("only io_uring asks not to wait, and it has a worker");
-            if let Program::IoWorker(io_worker) = &mut self[worker].program {
-                io_worker.queue.give(at, slot);
-            }
-            cpus.charge(id, Step::Wake);
-            self.wake(cpus, worker, id, SimTime::ZERO);
+            self.give_to_worker(cpus, worker, id, slot);
             return;
         }
+        let op = fio.slots[slot as usize].io.op;
         let step = match fio.plan.engine {
+            _ if fio.is_call(op) || op == Op::Flush => Step::SyncComplete,
             Engine::IoUring => Step::UringComplete,
             Engine::Libaio => Step::AioComplete,
             Engine::Sync => Step::SyncComplete,
         };
-        let thread = fio.thread;
+        let (thread, worker) = (fio.thread, fio.worker);
         cpus.charge(id, step);
         lines.touch_ended_io(cpus, id, thread, slot, step);
         let at = cpus.at(id);
@@ -56,6 +54,29 @@ impl Tasks {
         let io = &mut fio.slots[slot as usize];
         io.status = status;
         io.completed = at;
+        if fio.note_call(slot, at) {
+            if self[task].state == State::Sleeping {
+                cpus.charge(id, Step::Wake);
+                self.wake(cpus, task, id, SimTime::ZERO);
+            }
+        } else if let Some(worker) = worker.filter(|_| op == Op::Flush) {
+            // The worker stands in blkdev_issue_flush().
+            if let Program::IoWorker(worker) = &mut self[worker].program {
+                worker.ended.give(at, slot);
+            }
+            cpus.charge(id, Step::Wake);
+            self.wake(cpus, worker, id, SimTime::ZERO);
+        } else {
+            self.post(cpus, id, task, slot);
+        }
+    }
+
+    /// An I/O of io_uring or libaio is to be found by its thread from now on.
+    pub(in crate::machine) fn post(&mut self, cpus: &mut Cpus, id: CpuId, task: TaskId, slot: u32) {
+        let at = cpus.at(id);
+        let Program::Fio(fio) = &mut self[task].program else {
+            unreachable!("only fio threads own I/Os")
+        };
         fio.note_done(at, slot);
         if fio.waiting_for > 0
             && let Some(from) = fio.done_from(fio.waiting_for)
@@ -66,18 +87,39 @@ impl Tasks {
         }
     }
 
+    /// An I/O is to be submitted by io_uring's worker of its thread.
+    pub(in crate::machine) fn give_to_worker(
+        &mut self,
+        cpus: &mut Cpus,
+        worker: TaskId,
+        id: CpuId,
+        slot: u32,
+    ) {
+        let at = cpus.at(id);
+        if let Program::IoWorker(worker) = &mut self[worker].program {
+            worker.queue.give(at, slot);
+        }
+        cpus.charge(id, Step::Wake);
+        self.wake(cpus, worker, id, SimTime::ZERO);
+    }
+
     /// Submits an I/O of a thread from another task, where it may block.
     pub(in crate::machine) fn submit_slot(
         &self,
         cpus: &mut Cpus,
         layer: &Layer,
         id: CpuId,
-        owner: TaskId,
+        worker: &mut IoWorker,
         slot: u32,
     ) {
+        let owner = worker.owner;
         let Program::Fio(fio) = &self[owner].program else {
             unreachable!("only fio threads own I/Os")
         };
+        let io = fio.slots[slot as usize].io;
+        let queue = layer.numbers.queue_of(io.disk);
+        let rules = &layer.mq.queue(queue).settings.rules;
+        worker.own_plug.start(cpus, id, rules, io.op);
         let path = bio::add(layer, id, fio, owner, slot, false);
         cpus.push(id, Frame::Submit(path));
     }

@@ -1,7 +1,7 @@
 //! What a fio thread does, step by step, between two calls of the block layer.
 
 use blkmq::path::{Frame, Plug, PlugPath, Unplug};
-use blkmq::request::{CpuId, Status};
+use blkmq::request::{CpuId, Op, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::{FioTask, PLUG_THRESHOLD, Stage, bio};
@@ -11,6 +11,7 @@ use crate::machine::cpus::Cpus;
 use crate::machine::layer::Layer;
 use crate::machine::lines::OuterLines;
 use crate::machine::task::{TaskId, Turn};
+use crate::machine::tasks::Tasks;
 use crate::plan::Engine;
 use crate::recorder::{IoRecord, Recorder};
 
@@ -21,6 +22,7 @@ pub(in crate::machine) struct On<'a> {
     /// Its own number.
     pub(in crate::machine) task: TaskId,
     pub(in crate::machine) cpus: &'a mut Cpus,
+    pub(in crate::machine) tasks: &'a mut Tasks,
     pub(in crate::machine) layer: &'a Layer,
     pub(in crate::machine) lines: &'a OuterLines,
     pub(in crate::machine) recorder: &'a mut Recorder,
@@ -52,48 +54,34 @@ impl FioTask {
     /// One step of the thread, but for looks at its poll queues.
     #[inline]
     fn turn(&mut self, on: &mut On<'_>) -> Turn {
+        let id = on.id;
+        match self.stage {
+            Stage::Prepare => return self.prepare(on),
+            Stage::Issue => return self.issue(on),
+            Stage::Called => return self.await_call(on),
+            _ => {}
+        }
         let &mut On {
-            id,
-            task,
             ref mut cpus,
-            layer,
             lines,
             ref mut recorder,
+            ..
         } = on;
         match self.stage {
-            Stage::Prepare => self.prepare(cpus, recorder, id),
             Stage::Enter => self.enter_kernel(cpus, id),
-            Stage::Issue => {
-                if self.issuing == 0 {
-                    self.stage = Stage::Unplug;
-                    return Turn::Again;
-                }
-                if self.plan.files.len() > 1 && self.turns_to_another_disk(cpus, layer, id) {
-                    return Turn::Again;
-                }
-                self.issuing -= 1;
-                let slot = self.prepared.pop_front().expect("as many as were counted");
-                self.in_flight += 1;
-                self.charge_issue(cpus, id);
-                lines.touch_io(cpus, id, self.thread, slot, Step::UringIssue);
-                self.slots[slot as usize].issued = cpus.at(id);
-                let nowait = self.plan.engine == Engine::IoUring;
-                let path = bio::add(layer, id, self, task, slot, nowait);
-                cpus.push(id, Frame::Submit(path));
-                Turn::Again
-            }
             Stage::Unplug => {
                 self.stage = Stage::Submitted;
                 let plug = cpus[id].env.plug;
                 if plug.active && !plug.is_empty() {
-                    let path = PlugPath::unplug(plug.queue, Unplug::Finish);
+                    let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
                     cpus.push(id, Frame::Plug(path));
                 }
                 Turn::Again
             }
             Stage::Submitted => {
                 cpus[id].env.plug = Plug::default();
-                let reaps = self.full() || self.draining || self.plan.batch_complete_min == 0;
+                let asked = self.full() || self.draining || self.busy;
+                let reaps = asked || self.plan.batch_complete_min == 0;
                 self.stage = if reaps && self.in_flight > 0 {
                     Stage::Reap
                 } else {
@@ -114,6 +102,7 @@ impl FioTask {
                 Turn::Again
             }
             Stage::Poll => unreachable!("a device is asked then"),
+            Stage::Prepare | Stage::Issue | Stage::Called => unreachable!("they are gone to above"),
         }
     }
 
@@ -127,22 +116,45 @@ impl FioTask {
         }
     }
 
-    /// The next I/O is for another disk than what is plugged: the plug is flushed first (deviation
-    /// D1).
-    fn turns_to_another_disk(&self, cpus: &mut Cpus, layer: &Layer, id: CpuId) -> bool {
-        let plug = &cpus[id].env.plug;
-        let next = self.prepared.front().expect("as many as were counted");
-        let queue = plug.queue;
-        let other = layer.numbers.queue_of(self.slots[*next as usize].io.disk);
-        let turns = plug.active && queue != other && !plug.is_empty();
-        if turns {
-            let path = PlugPath::unplug(queue, Unplug::Finish);
-            cpus.push(id, Frame::Plug(path));
+    /// Submits the next I/O of a submission.
+    #[inline]
+    fn issue(&mut self, on: &mut On<'_>) -> Turn {
+        let id = on.id;
+        if self.own_plug.flushes(on.cpus, id, Unplug::Finish) {
+            return Turn::Again;
         }
-        turns
+        if self.issuing == 0 {
+            self.stage = Stage::Unplug;
+            return Turn::Again;
+        }
+        self.issuing -= 1;
+        let slot = self.prepared.pop_front().expect("as many as were counted");
+        self.in_flight += 1;
+        let io = self.slots[slot as usize].io;
+        self.charge_issue(on.cpus, id, self.plan.engine, io.op);
+        on.lines
+            .touch_io(on.cpus, id, self.thread, slot, Step::UringIssue);
+        self.slots[slot as usize].issued = on.cpus.at(id);
+        let uring = self.plan.engine == Engine::IoUring;
+        if uring && io.op == Op::Flush {
+            // REQ_F_FORCE_ASYNC: io_fsync() may block.
+            let worker = self.worker.expect("a thread with io_uring has a worker");
+            on.tasks.give_to_worker(on.cpus, worker, id, slot);
+            return Turn::Again;
+        }
+        if io.op == Op::Write {
+            let queue = on.layer.numbers.queue_of(io.disk);
+            let rules = &on.layer.mq.queue(queue).settings.rules;
+            self.own_plug.start(on.cpus, id, rules, io.op);
+        }
+        let path = bio::add(on.layer, id, self, on.task, slot, uring);
+        on.cpus.push(id, Frame::Submit(path));
+        Turn::Again
     }
 
-    fn prepare(&mut self, cpus: &mut Cpus, recorder: &mut Recorder, id: CpuId) -> Turn {
+    fn prepare(&mut self, on: &mut On<'_>) -> Turn {
+        let id = on.id;
+        let (cpus, recorder) = (&mut *on.cpus, &mut *on.recorder);
         let at = cpus.at(id);
         if let Some(time) = self.resting {
             return self.rest(at, time);
@@ -171,9 +183,19 @@ impl FioTask {
             self.resting = Some(due.since(at));
             return Turn::Again;
         }
+        let is_call = self.is_call(io.op);
+        self.busy = is_call && !self.prepared.is_empty();
+        if self.busy {
+            self.held = Some(io);
+            self.stage = Stage::Enter;
+            return Turn::Again;
+        }
         self.charge_timed(cpus, id, Step::FioPrepare);
         let slot = self.free.pop().expect("not more than iodepth are alive");
         self.slots[slot as usize].io = io;
+        if is_call {
+            return self.begin_call(on, slot);
+        }
         self.prepared.push_back(slot);
         if self.prepared.len() as u32 >= self.plan.batch_submit || self.full() {
             self.stage = Stage::Enter;
@@ -220,15 +242,9 @@ impl FioTask {
         cpus.charge_as(id, Step::Syscall, Mode::System);
         let count = self.prepared.len();
         if count > PLUG_THRESHOLD && self.plan.engine != Engine::Sync {
-            // io_uring announces how many come, AIO does not. On several disks nothing is allocated
-            // ahead: a plug has one queue (deviation D1).
-            let one_disk = self
-                .plan
-                .files
-                .iter()
-                .all(|f| f.disk == self.plan.files[0].disk);
+            // io_uring announces how many come, AIO does not.
             let announced = match self.plan.engine {
-                Engine::IoUring if one_disk => count as u16,
+                Engine::IoUring => count as u16,
                 _ => 1,
             };
             cpus[id].env.plug.start(announced);
@@ -239,8 +255,8 @@ impl FioTask {
     }
 
     /// The engine's work for one submission, above the block layer.
-    fn charge_issue(&self, cpus: &mut Cpus, id: CpuId) {
-        let engine = match self.plan.engine {
+    pub(super) fn charge_issue(&self, cpus: &mut Cpus, id: CpuId, engine: Engine, op: Op) {
+        let engine = match engine {
             Engine::IoUring => Step::UringIssue,
             Engine::Libaio => Step::AioIssue,
             Engine::Sync => Step::SyncIssue,
@@ -254,7 +270,7 @@ impl FioTask {
             Step::KernelRest,
         ];
         cpus.charge_all(id, &steps, Mode::System);
-        if !self.plan.fixed_buffers {
+        if !self.plan.fixed_buffers && matches!(op, Op::Read | Op::Write) {
             cpus.charge_as(id, Step::PinPages, Mode::System);
         }
         if !self.plan.registered_files {
@@ -299,7 +315,7 @@ impl FioTask {
         Turn::Again
     }
 
-    fn reap_one(
+    pub(super) fn reap_one(
         &mut self,
         cpus: &mut Cpus,
         lines: &OuterLines,

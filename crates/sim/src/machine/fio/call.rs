@@ -1,0 +1,84 @@
+//! Operations that a thread waits for in the system call that asks for them.
+//!
+//! All of the sync engines; trims, which are an ioctl(2), of all; fsync(2) of libaio. fio 3.33:
+//! fio_libaio_queue(), fio_ioring_queue(), do_io_u_sync(), do_io_u_trim(). With I/Os that are
+//! prepared and not submitted fio hands those over first and then waits for one (FIO_Q_BUSY).
+//! Kernel: submit_bio_wait() in block/bio.c, blkdev_issue_flush() in block/blk-flush.c.
+
+use blkmq::path::{Frame, Unplug};
+use blkmq::request::Op;
+use blkmq::time::SimTime;
+
+use super::steps::On;
+use super::{FioTask, Stage, bio};
+use crate::cost::Step;
+use crate::machine::cpu::Mode;
+use crate::machine::task::Turn;
+use crate::plan::Engine;
+
+/// The I/O that a thread waits for in its system call, and when it ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub(super) slot: u32,
+    pub(super) ended: Option<SimTime>,
+}
+
+impl FioTask {
+    /// The thread waits for an operation of this kind in the call that asks for it. (Whoever polls
+    /// does not.)
+    pub(super) fn is_call(&self, op: Op) -> bool {
+        match self.plan.engine {
+            Engine::Sync => !self.plan.polled,
+            Engine::Libaio => matches!(op, Op::Flush | Op::Discard),
+            Engine::IoUring => op == Op::Discard,
+        }
+    }
+
+    /// Into the kernel, with a bio that is waited for.
+    pub(super) fn begin_call(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
+        let id = on.id;
+        on.cpus.charge_as(id, Step::Syscall, Mode::System);
+        let io = self.slots[slot as usize].io;
+        self.charge_issue(on.cpus, id, Engine::Sync, io.op);
+        on.lines
+            .touch_io(on.cpus, id, self.thread, slot, Step::SyncIssue);
+        self.in_flight += 1;
+        self.slots[slot as usize].issued = on.cpus.at(id);
+        self.call = Some(Call { slot, ended: None });
+        let queue = on.layer.numbers.queue_of(io.disk);
+        let rules = &on.layer.mq.queue(queue).settings.rules;
+        self.own_plug.start(on.cpus, id, rules, io.op);
+        let path = bio::add(on.layer, id, self, on.task, slot, false);
+        on.cpus.push(id, Frame::Submit(path));
+        self.stage = Stage::Called;
+        Turn::Again
+    }
+
+    /// The bio is submitted. The thread sleeps until it has ended, and schedule() flushes the plug.
+    pub(super) fn await_call(&mut self, on: &mut On<'_>) -> Turn {
+        if self.own_plug.flushes(on.cpus, on.id, Unplug::Schedule) {
+            return Turn::Again;
+        }
+        let call = self.call.expect("the thread is in a call");
+        match call.ended {
+            None => return Turn::Sleep,
+            Some(ended) if ended > on.cpus.at(on.id) => return Turn::Pause(ended),
+            Some(_) => {}
+        }
+        self.call = None;
+        self.reap_one(on.cpus, on.lines, on.recorder, on.id, call.slot);
+        self.stage = Stage::Prepare;
+        Turn::Again
+    }
+
+    /// The I/O that it waits for has ended. False if that is another one.
+    pub(super) fn note_call(&mut self, slot: u32, at: SimTime) -> bool {
+        match &mut self.call {
+            Some(call) if call.slot == slot => {
+                call.ended = Some(at);
+                true
+            }
+            _ => false,
+        }
+    }
+}
