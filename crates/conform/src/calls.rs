@@ -132,6 +132,7 @@ impl<'a> Calls<'a> {
             let queue = self.stream.queue[index];
             let device = &self.setups[queue.index()].device;
             let start = *starts.entry(queue).or_insert(event.time);
+            judge.start(device, start);
             let oldest = self.open.first().copied().unwrap_or(index);
             self.kept.keep(&state, index, oldest);
             match (event.kind, self.stream.other_end[index]) {
@@ -147,7 +148,6 @@ impl<'a> Calls<'a> {
                 .step(&mut state, index)
                 .map_err(|what| event.contradiction(capture, device, what))?;
             if matches!(event.kind, Kind::Answer { .. }) {
-                judge.start(device, start);
                 if agrees {
                     judge.hit();
                 } else {

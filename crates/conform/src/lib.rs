@@ -61,7 +61,8 @@ impl Mode {
 pub struct Options {
     /// What counts as a dispatch. Default: the strongest that the capture allows.
     pub mode: Option<Mode>,
-    /// Name of one traced device (`nullb0`). Default: all that were traced, each on its own.
+    /// Name of one traced device (`nullb0`), the only one whose dispatches count. Others that were
+    /// traced with it are followed, too: a plug may hold requests of several. Default: all.
     pub trace_device: Option<String>,
     /// Rules to apply. Default: those of the kernel that `meta.txt` names.
     pub rules: Option<Rules>,
@@ -138,19 +139,21 @@ fn known_rules() -> String {
 /// Compares a capture with the reference.
 pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     let capture = name_of(dir);
-    let devices: Vec<String> = match &options.trace_device {
-        Some(name) => vec![dir.queue(Some(name))?.name.clone()],
-        None => dir
-            .devices
-            .iter()
-            .map(|device| device.name.clone())
-            .collect(),
+    let named = match &options.trace_device {
+        Some(name) => Some(dir.queue(Some(name))?.name.clone()),
+        None => None,
     };
-    let devices = without_idle(dir, devices)?;
+    let devices = dir.devices.iter().map(|device| device.name.clone());
+    let mut devices = without_idle(dir, devices.collect())?;
+    devices.retain(|device| Some(device) != named.as_ref());
     let hz = setup::hz_of(dir)?;
+    let read = |device: &String| Setup::read(dir, device, options.rules, hz);
     let mut setups = Vec::new();
-    for device in &devices {
-        setups.push(Setup::read(dir, device, options.rules, hz)?);
+    for device in named
+        .iter()
+        .chain(devices.iter().filter(|_| named.is_none()))
+    {
+        setups.push(read(device)?);
     }
     let Some(first) = setups.first() else {
         let what = "queue.txt names no device".to_owned();
@@ -165,6 +168,11 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     };
     let mut judge = Judge::new(&capture, first, mode);
     judge.chosen(why);
+    if named.is_some() {
+        let others = devices.iter().filter_map(|device| read(device).ok());
+        setups.extend(followable(dir, others.collect(), mode)?);
+        judge.only(named);
+    }
     match mode {
         Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
         Mode::Records => {
@@ -215,14 +223,34 @@ fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str),
         return Err(Error::Unfit { capture, what });
     }
     for setup in setups {
-        let events = traces.devices.get(&event::number_of(dir, &setup.device)?);
-        let answers = |e: &event::Event| matches!(e.kind, event::Kind::Answer { .. });
-        if !events.is_some_and(|events| events.list.iter().any(answers)) {
+        if !has_calls(dir, &traces, setup)? {
             let why = "ftrace.txt has no dispatch calls of each device";
             return Ok((Mode::Records, why));
         }
     }
     Ok((Mode::Calls, "ftrace.txt has the dispatch calls"))
+}
+
+/// Of devices whose dispatches do not count: those that can be followed in this mode.
+fn followable(dir: &CaptureDir, setups: Vec<Setup>, mode: Mode) -> Result<Vec<Setup>, Error> {
+    if mode == Mode::Records || setups.is_empty() {
+        return Ok(setups);
+    }
+    let traces = event::of_ftrace(dir)?;
+    let mut followed = Vec::new();
+    for setup in setups {
+        if setup.has_scheduler() && has_calls(dir, &traces, &setup)? {
+            followed.push(setup);
+        }
+    }
+    Ok(followed)
+}
+
+/// Calls of this device's scheduler are among the events.
+fn has_calls(dir: &CaptureDir, traces: &event::Traces, setup: &Setup) -> Result<bool, Error> {
+    let events = traces.devices.get(&event::number_of(dir, &setup.device)?);
+    let answers = |e: &event::Event| matches!(e.kind, event::Kind::Answer { .. });
+    Ok(events.is_some_and(|events| events.list.iter().any(answers)))
 }
 
 /// A path below a stacked device: its requests are clones that nobody queued here.

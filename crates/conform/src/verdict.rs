@@ -168,6 +168,8 @@ impl Unjudged {
 pub(super) struct Judge {
     verdict: Verdict,
     device: String,
+    /// Only dispatches of this device count.
+    only: Option<String>,
     indices: BTreeMap<String, u64>,
     genesis: SimTime,
     counted: Vec<(String, u64)>,
@@ -190,6 +192,7 @@ impl Judge {
                 notes: Vec::new(),
             },
             device: setup.device.clone(),
+            only: None,
             indices: BTreeMap::new(),
             genesis: SimTime::ZERO,
             counted: Vec::new(),
@@ -199,6 +202,15 @@ impl Judge {
     /// Why this mode, where nobody named one.
     pub(super) fn chosen(&mut self, why: Option<&'static str>) {
         self.verdict.chosen = why;
+    }
+
+    /// Others are followed, but not judged.
+    pub(super) fn only(&mut self, device: Option<String>) {
+        self.only = device;
+    }
+
+    fn counts(&self) -> bool {
+        self.only.as_ref().is_none_or(|only| *only == self.device)
     }
 
     /// The dispatches that follow are those of `device`, whose trace begins at `genesis`.
@@ -218,6 +230,9 @@ impl Judge {
 
     /// The model was right.
     pub(super) fn hit(&mut self) {
+        if !self.counts() {
+            return;
+        }
         self.next_index();
         self.verdict.total += 1;
         self.verdict.predicted += 1;
@@ -225,6 +240,9 @@ impl Judge {
 
     /// The model was wrong.
     pub(super) fn miss(&mut self, time: SimTime, kernel: String, model: String, text: String) {
+        if !self.counts() {
+            return;
+        }
         let index = self.next_index();
         self.verdict.total += 1;
         self.verdict.divergences.push(Divergence {
@@ -239,6 +257,9 @@ impl Judge {
 
     /// The capture does not tell what would decide about this dispatch.
     pub(super) fn unjudged(&mut self, why: Unjudged) {
+        if !self.counts() {
+            return;
+        }
         self.next_index();
         self.verdict.total += 1;
         *self.verdict.unjudged.entry(why.reason()).or_insert(0) += 1;
@@ -246,6 +267,9 @@ impl Judge {
 
     /// Something that decides nothing, counted by kind.
     pub(super) fn note(&mut self, what: &str) {
+        if !self.counts() {
+            return;
+        }
         match self.counted.iter_mut().find(|(known, _)| known == what) {
             Some((_, count)) => *count += 1,
             None => self.counted.push((what.to_owned(), 1)),

@@ -104,7 +104,8 @@ fn runs_with_few_tags_are_predicted() {
     }
 }
 
-/// Requests of three disks in one plug: whose each U is, is told by what follows it.
+/// Requests of three disks in one plug: whose each U is, is told by what follows it. Where one disk
+/// is asked for, the others are followed as well.
 #[test]
 fn plugs_of_several_disks_are_predicted() {
     for (rules, scheduler) in [
@@ -130,6 +131,17 @@ fn plugs_of_several_disks_are_predicted() {
         let verdict = place.blksim(&["conform", "trace", "--json"]);
         assert_eq!(verdict.code, Some(0), "{rules} {scheduler}: {verdict:?}");
         assert_eq!(json(&verdict)["total"], 2000, "{rules} {scheduler}");
+        let mut sum = 0;
+        for disk in ["nullb0", "nullb1", "nullb2"] {
+            let verdict = place.blksim(&["conform", "trace", "--trace-device", disk, "--json"]);
+            assert_eq!(
+                verdict.code,
+                Some(0),
+                "{disk}, {rules} {scheduler}: {verdict:?}"
+            );
+            sum += json(&verdict)["total"].as_u64().unwrap();
+        }
+        assert_eq!(sum, 2000, "{rules} {scheduler}");
     }
 }
 
