@@ -14,6 +14,7 @@ mod explore;
 mod fio_jobs;
 mod followed;
 mod jobs;
+mod like_captures;
 mod place;
 mod plot;
 mod run;
