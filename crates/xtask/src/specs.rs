@@ -64,6 +64,7 @@ cpus = 3
 [queue]
 scheduler = \"mq-deadline\"
 nr_requests = 64
+lone_plug = \"never\"
 [device]
 type = \"null_blk\"
 nr_devices = 2
@@ -114,7 +115,7 @@ const SERIES: [(&str, &str); 9] = [
     ("scaling", "v3"),
 ];
 
-/// A writer and a reader, of whom v2 loses one.
+/// A writer and a reader, of whom v2 loses one. The specifications have no plug of a lone bio.
 const LOST: &str = "\
 seed = 13422
 [machine]
@@ -124,6 +125,7 @@ cpus = 5
 rules = \"v6.12\"
 scheduler = \"mq-deadline\"
 nr_requests = 64
+lone_plug = \"never\"
 nomerges = 1
 dd_cpu_buckets = 5
 [device]
