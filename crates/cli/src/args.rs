@@ -165,6 +165,11 @@ Exit codes:
     1  one is not
     2  bad input or usage, no Java, no jar";
 
+/// Names of the built-in drives.
+fn drives() -> String {
+    sim::scenario::drive_names().join(", ")
+}
+
 /// Names of all schedulers, as an option takes them.
 fn schedulers() -> String {
     let names: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -188,6 +193,12 @@ pub(crate) struct RunArgs {
     /// The device, in place of the scenario's: null_blk,irqmode=2,completion_nsec=100000
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
     pub(crate) device: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME|FILE.toml",
+        help = format!("The drive, in place of the scenario's: {}", drives())
+    )]
+    pub(crate) drive: Option<String>,
     /// Measured time of each job, with fio's units: 100ms, 2s
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,

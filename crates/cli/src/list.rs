@@ -26,6 +26,10 @@ pub(crate) fn list() -> Result<u8, Error> {
         let profile = MachineProfile::built_in(name).map_err(|what| Error::usage(name, what))?;
         let _ = writeln!(text, "  {name:width$}  {}", profile.description);
     }
+    text.push_str("\nDrives (--drive NAME, or device.drive in a scenario)\n");
+    for name in sim::scenario::drive_names() {
+        let _ = writeln!(text, "  {name}");
+    }
     output::print(&text)?;
     Ok(OK)
 }

@@ -43,12 +43,16 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     if let Some(device) = &args.device {
         scenario = scenario.set_device(device)?;
     }
+    if let Some(drive) = &args.drive {
+        scenario = with_drive(scenario, drive)?;
+    }
     let (scenario, plan) = changes.apply(scenario, &machines)?;
     let mut options: Vec<String> = args
         .device
         .iter()
         .map(|d| format!("--device {d}"))
         .collect();
+    options.extend(args.drive.iter().map(|drive| format!("--drive {drive}")));
     options.extend(changes.options());
     if !args.fio.is_empty() {
         options.push(format!("-- {}", args.fio.join(" ")));
@@ -69,6 +73,16 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         origin,
         written,
     })
+}
+
+/// The scenario with a built-in drive, or one of a file.
+fn with_drive(scenario: Scenario, drive: &str) -> Result<Scenario, Error> {
+    let file = Path::new(drive);
+    if file.extension().is_none_or(|ending| ending != "toml") {
+        return Ok(scenario.set_drive(drive, None)?);
+    }
+    let text = read_text(file)?;
+    Ok(scenario.set_drive(drive, Some((file, &text)))?)
 }
 
 /// The scenario and its text.

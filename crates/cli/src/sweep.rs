@@ -180,6 +180,7 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         scenario: Some(point.variant.scenario.clone()),
         scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
         device: args.device.clone(),
+        drive: None,
         runtime: args.runtime.clone(),
         ramp_time: args.ramp_time.clone(),
         tune: Tune {

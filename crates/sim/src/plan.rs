@@ -14,8 +14,8 @@ mod joined;
 mod stacked;
 
 pub use device::{
-    BusyKind, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
-    ScsiDebugPlan,
+    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
+    OpLatency, Ratio, ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId};
 pub use stacked::StackedPlan;

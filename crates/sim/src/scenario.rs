@@ -13,6 +13,7 @@ use toml::{Table, Value};
 mod build;
 mod change;
 mod device;
+mod drive;
 mod error;
 mod jobs;
 mod queue;
@@ -22,6 +23,7 @@ mod source;
 pub use build::ProfileFacts;
 pub use change::Change;
 pub use device::{Device, Fault};
+pub use drive::drive_names;
 pub use error::ScenarioError;
 pub use queue::{Machine, Queue};
 
@@ -98,6 +100,18 @@ impl Scenario {
         source.scenario()
     }
 
+    /// `--drive`: a drive of this name, built in or read from a file with this text, in place of
+    /// what the scenario says of its drive. Of several devices each is such a one.
+    pub fn set_drive(self, name: &str, file: Option<(&Path, &str)>) -> Result<Scenario> {
+        let mut source = self.source;
+        let drive = match file {
+            None => drive::DriveFile::of_name(name)?,
+            Some((file, text)) => drive::DriveFile::parse(name, file, text)?,
+        };
+        source.replace_drive(drive);
+        source.scenario()
+    }
+
     /// Checks the scenario as a whole and fills in every default. `profiles` are the machines that
     /// exist.
     pub fn plan(&self, profiles: &[ProfileFacts<'_>]) -> Result<Plan> {
@@ -107,7 +121,7 @@ impl Scenario {
     /// Parameters of the devices' module as they are written, by name. Not `type`, not faults.
     /// `None` if there are several devices that differ in them.
     pub fn module_parameters(&self) -> Option<Vec<(String, String)>> {
-        let devices = match self.source.table.get("device") {
+        let devices = match self.source.whole.get("device") {
             Some(Value::Array(devices)) => devices.as_slice(),
             Some(device) => std::slice::from_ref(device),
             None => &[],
@@ -140,7 +154,7 @@ fn written_parameters(device: &Table) -> Vec<(String, String)> {
         Value::Boolean(on) => u8::from(*on).to_string(),
         other => other.to_string(),
     };
-    let is_parameter = |name: &str| !["type", "name"].contains(&name);
+    let is_parameter = |name: &str| !["type", "name", "drive"].contains(&name);
     device
         .iter()
         .filter(|(name, value)| is_parameter(name) && !value.is_table())

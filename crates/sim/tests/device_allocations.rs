@@ -204,6 +204,8 @@ fn kinds() -> Vec<DeviceKind> {
         },
         jitter_percent: 50,
         channels: 8,
+        dies: 4,
+        die_time: Duration::from_micros(5),
         iops_max: 700_000,
         mbps: 3_000,
         read_mbps: 2_000,

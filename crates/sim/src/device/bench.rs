@@ -481,6 +481,8 @@ pub(super) fn nvme(channels: u32) -> NvmePlan {
         },
         jitter_percent: 0,
         channels,
+        dies: 0,
+        die_time: Duration::ZERO,
         iops_max: 0,
         mbps: 0,
         read_mbps: 0,

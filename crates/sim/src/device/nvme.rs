@@ -6,7 +6,7 @@
 
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, QueueLayout};
-use crate::plan::{NvmePlan, OpLatency};
+use crate::plan::{DIE_SECTORS, NvmePlan, OpLatency};
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
@@ -42,6 +42,9 @@ pub struct Nvme {
     /// What the drive knows of the command in each slot.
     entries: Vec<Entry>,
     channels_free: u32,
+    /// When each die has done what was asked of it.
+    dies: Vec<SimTime>,
+    die_time: Duration,
     iops: Pacer,
     bandwidth: Pacer,
     /// Of reads and of writes alone.
@@ -132,6 +135,8 @@ impl Nvme {
             ready: VecDeque::with_capacity(layout.count()),
             entries: vec![idle; setup.requests as usize],
             channels_free: plan.channels,
+            dies: vec![SimTime::ZERO; plan.dies as usize],
+            die_time: plan.die_time,
             iops: Pacer::per_second(u64::from(plan.iops_max)),
             bandwidth: Pacer::per_second(u64::from(plan.mbps) << 11),
             directions: [plan.read_mbps, plan.write_mbps]
@@ -201,11 +206,29 @@ impl Nvme {
             self.directions[direction].charge(sectors, now);
         }
         self.channels_free -= 1;
-        let after = self.service_time(entry.op);
+        let waits = match entry.op {
+            Op::Read if !self.dies.is_empty() => self.wait_for_dies(entry.sectors, now),
+            _ => Duration::ZERO,
+        };
+        let after = waits + self.service_time(entry.op);
         out.push(Action::Timer {
             after,
             mark: Mark::Served(rq).encode(),
         });
+    }
+
+    /// A read waits until the dies with its data have done what was asked of them before. Where
+    /// data lie is the drive's secret, so dies are drawn.
+    fn wait_for_dies(&mut self, sectors: Sectors, now: SimTime) -> Duration {
+        let pages = sectors.0.div_ceil(DIE_SECTORS);
+        let mut longest = Duration::ZERO;
+        for _ in 0..pages {
+            let die = self.service.below(self.dies.len() as u64) as usize;
+            let begins = self.dies[die].max(now);
+            self.dies[die] = begins + self.die_time;
+            longest = longest.max(begins.since(now));
+        }
+        longest
     }
 
     fn service_time(&mut self, op: Op) -> Duration {

@@ -85,6 +85,9 @@ pub struct OpLatency {
     pub flush: Duration,
 }
 
+/// What a read takes from one die at a time: a page of 16 KiB.
+pub const DIE_SECTORS: u32 = 32;
+
 /// An NVMe drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NvmePlan {
@@ -94,6 +97,11 @@ pub struct NvmePlan {
     pub jitter_percent: u8,
     /// Commands served side by side; further ones wait in the drive.
     pub channels: u32,
+    /// Dies of the flash: a read keeps one busy for each [`DIE_SECTORS`] of it. 0: reads keep no
+    /// die from others.
+    pub dies: u32,
+    /// So long.
+    pub die_time: Duration,
     /// Most I/Os a second; 0: no limit beyond channels.
     pub iops_max: u32,
     /// Bandwidth limit of reads and writes together, MiB/s; 0: none.

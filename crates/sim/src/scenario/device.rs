@@ -15,6 +15,9 @@ pub struct Device {
     /// `null_blk`, `nvme` or `scsi_debug`. No default: fio's `filename` may tell it.
     #[serde(rename = "type")]
     pub kind: Option<String>,
+    /// All: a drive (`drive_names()`, or that of `--drive`) whose keys hold where this table has
+    /// none.
+    pub drive: Option<String>,
     /// All: name below /dev, which fio's `filename` uses. Default the first free one of its type:
     /// `nullb0`, `nvme0n1`, `sda` and so on.
     pub name: Option<String>,
@@ -86,6 +89,13 @@ pub struct Device {
     pub jitter_percent: Option<u8>,
     /// nvme model: commands served side by side. Default 47.
     pub channels: Option<u32>,
+    /// nvme model: dies of the flash. A read waits for those that hold its data, which are drawn;
+    /// so its time grows with the number of reads under way. Default 0: reads wait for channels
+    /// only.
+    pub dies: Option<u32>,
+    /// nvme model: how long a read of up to 16 KiB keeps its die busy, ns, at most latency_ns.
+    /// Needs `dies`.
+    pub die_ns: Option<u64>,
     /// nvme model: most I/Os a second. Default 0: no limit beyond channels.
     pub iops_max: Option<u32>,
     /// nvme model: bandwidth limit of reads, MiB/s; 0: none. Default 6675, none if `mbps` is given:

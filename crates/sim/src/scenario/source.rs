@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
+use super::drive::DriveFile;
 use super::{Result, Scenario, ScenarioError};
 
 /// Where a value stands.
@@ -36,6 +37,10 @@ pub(super) struct Source {
     pub(super) file: PathBuf,
     /// What is written, after all `--set` and `--device`.
     pub(super) table: Table,
+    /// The same with the keys of drives in the tables that name one.
+    pub(super) whole: Table,
+    /// A drive of a file, beside those that are built in.
+    pub(super) drive: Option<DriveFile>,
     /// By dotted name: `queue.fifo_batch`, `job.0.iodepth`, `job.0`.
     pub(super) places: BTreeMap<String, Place>,
 }
@@ -56,12 +61,15 @@ impl Source {
 
     /// Types what is written. The table was read from a correct file or changed by an option that
     /// was just checked, so an error here is about that option; see `read.rs`.
-    pub(super) fn scenario(self) -> Result<Scenario> {
+    pub(super) fn scenario(mut self) -> Result<Scenario> {
+        let (whole, places) = self.with_drives()?;
         let mut scenario =
-            Scenario::deserialize(self.table.clone()).map_err(|e| ScenarioError::Syntax {
+            Scenario::deserialize(whole.clone()).map_err(|e| ScenarioError::Syntax {
                 place: self.file.display().to_string(),
                 what: super::read::sentence(e.message()),
             })?;
+        self.whole = whole;
+        self.places.extend(places);
         scenario.source = self;
         Ok(scenario)
     }
@@ -69,7 +77,7 @@ impl Source {
     /// The table of this dotted name, e.g. `device` or `device.1.queue`; none if it is not written.
     pub(super) fn table(&self, field: &str) -> Option<&Table> {
         let mut parts = field.split('.');
-        let mut value = self.table.get(parts.next()?)?;
+        let mut value = self.whole.get(parts.next()?)?;
         for part in parts {
             value = match value {
                 Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,

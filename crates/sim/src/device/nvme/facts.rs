@@ -15,6 +15,8 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
     unless(reads, "flush_latency_ns", latency.flush.0, list);
     unless(0, "jitter_percent", u64::from(plan.jitter_percent), list);
     list.push(("channels", plan.channels.to_string()));
+    unless(0, "dies", u64::from(plan.dies), list);
+    unless(0, "die_ns", plan.die_time.0, list);
     unless(0, "iops_max", u64::from(plan.iops_max), list);
     unless(0, "mbps", u64::from(plan.mbps), list);
     unless(

@@ -50,6 +50,39 @@ fn channels_bound_what_is_served() {
 }
 
 #[test]
+fn reads_wait_for_a_die_that_another_has() {
+    let ends = |dies: u32, ios: &[Io]| {
+        let mut drive = nvme(64);
+        (drive.dies, drive.die_time) = (dies, Duration(4_000));
+        let mut bench = bench_of(drive, 1, 64);
+        bench.run(ios).expect("drains");
+        last_end(&bench)
+    };
+    // One die: each begins when the one before it has left the die, 4 us later.
+    assert_eq!(ends(1, &reads(5)), 4 * 4_000 + 10_000);
+    // A read of 64 KiB needs four pages, one after the other; the last one begins 12 us later.
+    let large = Io {
+        sectors: 128,
+        ..reads(1)[0]
+    };
+    assert_eq!(ends(1, &[large]), 3 * 4_000 + 10_000);
+    // More dies than reads ever meet at: nobody waits for long.
+    assert!(ends(1 << 16, &reads(5)) < 3 * 4_000 + 10_000);
+    let writes: Vec<Io> = reads(5)
+        .into_iter()
+        .map(|io| Io {
+            op: Op::Write,
+            ..io
+        })
+        .collect();
+    let written = ends(1, &writes);
+    assert!(
+        written < 4_000 + 10_000,
+        "{written}: writes end in the buffer"
+    );
+}
+
+#[test]
 fn queues_take_turns() {
     let mut bench = bench_of(nvme(1), 2, 64);
     let mut ios = reads(4);

@@ -60,6 +60,7 @@ impl Setup<'_> {
 const COMMON: &[&str] = &[
     "type",
     "name",
+    "drive",
     "queue",
     "poll_queues",
     "rotational",

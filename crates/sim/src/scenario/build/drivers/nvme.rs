@@ -18,6 +18,8 @@ pub(super) const PARAMETERS: &[&str] = &[
     "flush_latency_ns",
     "jitter_percent",
     "channels",
+    "dies",
+    "die_ns",
     "iops_max",
     "mbps",
     "read_mbps",
@@ -135,6 +137,7 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
     setup.within("jitter_percent", u64::from(jitter_percent), 0, 100)?;
     let channels = d.channels.unwrap_or(47);
     setup.within("channels", u64::from(channels), 1, 65_536)?;
+    let (dies, die_time) = dies(setup, read)?;
     let coalesce_count = d.coalesce_threshold.unwrap_or(1);
     setup.within("coalesce_threshold", u64::from(coalesce_count), 1, 256)?;
     let coalesce_time = d.coalesce_time.unwrap_or(0);
@@ -156,6 +159,8 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
         },
         jitter_percent,
         channels,
+        dies,
+        die_time,
         iops_max: d.iops_max.unwrap_or(0),
         mbps: d.mbps.unwrap_or(0),
         read_mbps: d.read_mbps.unwrap_or(by_data_sheet(READ_MBPS)),
@@ -165,4 +170,19 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
         irq_delay: Duration(irq_delay),
         volatile_cache,
     })
+}
+
+/// Dies, and how long a read keeps one.
+fn dies(setup: &Setup<'_>, read: u64) -> Result<(u32, Duration)> {
+    let (dies, time) = (setup.device.dies.unwrap_or(0), setup.device.die_ns);
+    setup.within("dies", u64::from(dies), 0, 65_536)?;
+    match (dies, time) {
+        (0, None) => Ok((0, Duration::ZERO)),
+        (0, Some(_)) => setup.error("die_ns", "needs dies: nothing else waits for one"),
+        (_, None) => setup.error("dies", "needs die_ns: how long a read keeps a die busy"),
+        (_, Some(time)) => {
+            setup.within("die_ns", time, 1, read)?;
+            Ok((dies, Duration(time)))
+        }
+    }
 }
