@@ -62,8 +62,6 @@ impl Defect {
                 }
             }
             (Wrong::ForgottenRestart, "run.mark-restart") => q.hctx(HCTX).restart.clear(cpu),
-            (Wrong::ForgottenWake, "complete.put-driver" | "complete.put-sequence")
-            | (Wrong::ForgottenDelay, "pass.delay-runs") => while cpu.outbox.take(0).is_some() {},
             (Wrong::GateLeftOpen, "dd-dispatch.shut-gate") => {
                 dd.run_state.fetch_and(cpu, !DISPATCHING);
             }
@@ -76,6 +74,21 @@ impl Defect {
             _ => {}
         }
         cpu.begin_label();
+    }
+
+    /// What the label asked for is lost, behind the eyes of who writes it down.
+    fn lose(&self, was: &Frame, cpu: &mut Cpu) {
+        let loses = matches!(
+            (self.wrong, was.label().name()),
+            (
+                Some(Wrong::ForgottenWake),
+                "complete.put-driver" | "complete.put-sequence"
+            ) | (Some(Wrong::ForgottenDelay), "pass.delay-runs")
+        );
+        let mut taken = 0;
+        while loses && cpu.outbox.take(taken).is_some() {
+            taken += 1;
+        }
     }
 
     /// The re-check sees what it would go without a run for: for the time of the label the bit
@@ -108,7 +121,9 @@ impl Follower<Solo> for Defect {
         if self.hidden {
             self.hide(mq, ran.was);
         }
+        let was = ran.was;
         self.recording.behind(mq, ran, cpu);
+        self.lose(was, cpu);
     }
 
     fn granted(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {

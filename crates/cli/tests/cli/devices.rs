@@ -184,3 +184,45 @@ fn a_replay_has_one_device() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("a replay has one device"), "{ran:?}");
 }
+
+/// A drive of a file or of those built in takes the place of the scenario's; the report names it.
+#[test]
+fn a_drive_replaces_that_of_the_scenario() {
+    let place = Place::new();
+    place.write("mine.toml", "type = \"nvme\"\nlatency_ns = 7000\n");
+    place.write("none.toml", "");
+    let run = |drive: &str| {
+        let run = "run nvme-one-process --runtime 1ms --ramp-time 0 --drive";
+        let arguments: Vec<&str> = run.split(' ').chain([drive]).collect();
+        place.blksim(&arguments)
+    };
+    for (drive, latency) in [
+        ("mine.toml", "latency_ns=7000"),
+        ("fast-512", "latency_ns=5000"),
+    ] {
+        let ran = run(drive);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stdout.contains(latency), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("dies="), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains(&format!("--drive {drive}")),
+            "{}",
+            ran.stdout
+        );
+    }
+    for (drive, want) in [
+        ("none.toml", "none.toml: type: a drive says what drives it"),
+        ("lost.toml", "lost.toml: cannot read"),
+        (
+            "fast",
+            "device.drive: no drive is named `fast`; there are samsung-980-pro",
+        ),
+    ] {
+        let ran = run(drive);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{drive}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains(want), "{}", ran.stderr);
+    }
+    let listed = place.blksim(&["list"]).stdout;
+    assert!(listed.contains("\n  slow-66k"), "{listed}");
+}

@@ -203,15 +203,22 @@ impl FioTask {
         Turn::Again
     }
 
+    /// What is prepared goes out, what is in flight is waited for. False: there is neither.
+    fn drains(&mut self) -> bool {
+        if !self.prepared.is_empty() {
+            self.stage = Stage::Enter;
+        } else if self.in_flight > 0 {
+            self.stage = Stage::Reap;
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// io_u_quiesce(), then usec_sleep(): the time was reckoned before, so that a rate is late and
     /// catches up.
     fn rest(&mut self, at: SimTime, time: Duration) -> Turn {
-        if !self.prepared.is_empty() {
-            self.stage = Stage::Enter;
-            return Turn::Again;
-        }
-        if self.in_flight > 0 {
-            self.stage = Stage::Reap;
+        if self.drains() {
             return Turn::Again;
         }
         self.resting = None;
@@ -223,15 +230,10 @@ impl FioTask {
         }
     }
 
-    /// No more I/Os: what is prepared goes out, what is in flight is waited for.
+    /// No more I/Os: drains, then the thread ends.
     fn wind_down(&mut self, recorder: &mut Recorder, at: SimTime) -> Turn {
         self.draining = true;
-        if !self.prepared.is_empty() {
-            self.stage = Stage::Enter;
-            return Turn::Again;
-        }
-        if self.in_flight > 0 {
-            self.stage = Stage::Reap;
+        if self.drains() {
             return Turn::Again;
         }
         recorder.thread_ended(self.thread, at.min(self.end_at.max(self.started)));
