@@ -8,6 +8,7 @@ mod clone;
 mod complete;
 mod ctx;
 mod driver;
+mod end_batch;
 mod fair;
 mod flush;
 mod freeze;
@@ -21,6 +22,7 @@ mod plug;
 pub(crate) mod probe;
 mod requeue;
 mod run;
+mod run_queues;
 mod submit;
 mod switch;
 mod tag;
@@ -30,6 +32,7 @@ mod token;
 pub use clone::ClonePath;
 pub use complete::CompletePath;
 pub use driver::CompleteOn;
+pub use end_batch::EndBatchPath;
 pub use flush::FlushPath;
 pub use freeze::{Freeze, FreezePath};
 pub use hand::{RunInHand, TagsInHand};
@@ -39,6 +42,7 @@ pub use label::Label;
 pub use plug::{Plug, PlugList, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
+pub use run_queues::{RunHow, RunQueuesPath};
 pub use submit::{Execute, SubmitPath};
 pub use switch::SwitchPath;
 pub use tag::TagStage;
@@ -129,6 +133,13 @@ pub enum Call {
         /// Leave it to kblockd.
         in_background: bool,
     },
+    /// blk_mq_run_hw_queues().
+    RunQueues {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Where and when.
+        how: RunHow,
+    },
     /// blk_mq_end_request().
     End {
         /// Number of the queue.
@@ -137,6 +148,13 @@ pub enum Call {
         rq: RequestId,
         /// How it ended.
         status: Status,
+    },
+    /// The same of one of blk_mq_end_request_batch(), up to its tag, which stays its own.
+    EndBatched {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Which request.
+        rq: RequestId,
     },
     /// blk_mq_free_request().
     Free {
@@ -210,9 +228,11 @@ impl From<Call> for Frame {
                 hctx,
                 in_background,
             } => Frame::Run(RunPath::new(queue, hctx, in_background)),
+            Call::RunQueues { queue, how } => Frame::RunQueues(RunQueuesPath::new(queue, how)),
             Call::End { queue, rq, status } => {
                 Frame::Complete(CompletePath::end(queue, rq, status))
             }
+            Call::EndBatched { queue, rq } => Frame::Complete(CompletePath::end_batched(queue, rq)),
             Call::Free { queue, rq } => Frame::Complete(CompletePath::free(queue, rq)),
             Call::Flush { queue, rq } => Frame::Flush(FlushPath::new(queue, rq)),
             Call::Insert(inserts) => Frame::Insert(inserts.into()),
@@ -241,8 +261,12 @@ pub enum Frame {
     Insert(InsertPath),
     /// A run of a hardware queue.
     Run(RunPath),
+    /// A run of all hardware queues.
+    RunQueues(RunQueuesPath),
     /// End of a request.
     Complete(CompletePath),
+    /// End of requests that were collected.
+    EndBatch(EndBatchPath),
     /// Entry of the flush machine.
     Flush(FlushPath),
     /// requeue_work.
@@ -271,7 +295,9 @@ impl Frame {
             Frame::Plug(path) => path.label(),
             Frame::Insert(path) => path.label(),
             Frame::Run(path) => path.label(),
+            Frame::RunQueues(path) => path.at.label(),
             Frame::Complete(path) => path.label(),
+            Frame::EndBatch(path) => path.at.label(),
             Frame::Flush(path) => path.label(),
             Frame::Requeue(path) => path.label(),
             Frame::RequeueRequest(path) => path.label(),
@@ -310,7 +336,9 @@ impl Frame {
             Frame::Plug(path) => path.queue,
             Frame::Insert(path) => path.queue,
             Frame::Run(path) => path.queue,
+            Frame::RunQueues(path) => path.queue,
             Frame::Complete(path) => path.queue,
+            Frame::EndBatch(path) => path.queue,
             Frame::Flush(path) => path.queue,
             Frame::Requeue(path) => path.queue,
             Frame::RequeueRequest(path) => path.queue,
@@ -377,7 +405,9 @@ path! {
     PlugPath: PlugPath::label,
     InsertPath: InsertPath::label,
     RunPath: RunPath::label,
+    RunQueuesPath: |path| path.at.label(),
     CompletePath: |path| path.at.label(),
+    EndBatchPath: |path| path.at.label(),
     FlushPath: |path| path.at.label(),
     RequeuePath: |path| path.at.label(),
     RequeueRequest: |path| path.at.label(),

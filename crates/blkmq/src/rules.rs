@@ -9,7 +9,7 @@ mod series;
 
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use restart::{
-    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, TagLine,
+    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagLine,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 
@@ -54,6 +54,8 @@ pub struct Rules {
     pub stopped_issue: StoppedIssue,
     /// Direct issue of a single request that finds no budget or no driver tag.
     pub starved_issue: StarvedIssue,
+    /// The run behind requests of a plug for one software queue.
+    pub plug_run: PlugRun,
     /// A run of an hctx whose driver may sleep (BLK_MQ_F_BLOCKING).
     pub blocking_run: BlockingRun,
     /// A request allocated ahead, when the bio that would have had it is merged.
@@ -248,6 +250,16 @@ pub enum StarvedIssue {
     NowaitInBackground,
 }
 
+/// The run of an hctx behind requests of a plug that are issued directly or else inserted into a
+/// software queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PlugRun {
+    /// None if all were issued, else here (v6.1).
+    IfInserted,
+    /// Always; in kblockd if one that was inserted is REQ_NOWAIT (v6.12).
+    Always,
+}
+
 /// A write to a file of queue/ in sysfs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AttributeStore {
@@ -307,6 +319,7 @@ impl Rules {
             cpu_map: CpuMap::Interleaved,
             stopped_issue: StoppedIssue::Insert,
             starved_issue: StarvedIssue::RunHere,
+            plug_run: PlugRun::IfInserted,
             blocking_run: BlockingRun::InBackground,
             spare_request: SpareRequest::Freed,
             merged_free: MergedFree::UnderLock,
@@ -315,7 +328,7 @@ impl Rules {
             nvme_max_segments: 127,
             nvme_max_kb: 4096,
             series: Series::STOCK,
-            restart: Restart::V5_9,
+            restart: Restart::V5_12,
             fixes: Fixes::ALL,
         }
     }
@@ -342,6 +355,7 @@ impl Rules {
             cpu_map: CpuMap::Grouped,
             stopped_issue: StoppedIssue::InsertAndRun,
             starved_issue: StarvedIssue::NowaitInBackground,
+            plug_run: PlugRun::Always,
             blocking_run: BlockingRun::Here,
             spare_request: SpareRequest::Kept,
             merged_free: MergedFree::Unlocked,
@@ -350,7 +364,7 @@ impl Rules {
             nvme_max_segments: 128,
             nvme_max_kb: 8192,
             series: Series::STOCK,
-            restart: Restart::V5_9,
+            restart: Restart::V5_12,
             fixes: Fixes::ALL,
         }
     }

@@ -306,6 +306,16 @@ impl<E: Env> Sbitmap<E> {
         }
     }
 
+    /// The word that a bit lies in.
+    pub(crate) fn word_of(&self, bit: u32) -> usize {
+        (bit >> self.shift) as usize
+    }
+
+    /// The bit in its word.
+    pub(crate) fn mask_of(&self, bit: u32) -> u64 {
+        1 << (bit & ((1 << self.shift) - 1))
+    }
+
     /// Busy bits, for assertions and reports.
     pub fn busy_count(&self) -> u32 {
         let busy = |w: &SbWord<E>| (w.word.peek() & !w.cleared.peek()).count_ones();

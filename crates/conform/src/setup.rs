@@ -34,8 +34,6 @@ pub(super) struct Hctx {
 pub(super) struct Driver {
     /// queue_rqs: it takes a whole plug.
     pub(super) queue_rqs: bool,
-    /// It takes the list of queue_rqs oldest first whatever the plug's order.
-    pub(super) in_order: bool,
     /// commit_rqs.
     pub(super) commit_rqs: bool,
 }
@@ -116,7 +114,6 @@ impl Setup {
             cpus: dir.meta.cpus,
             driver: Driver {
                 queue_rqs: nvme || null_blk && rules.null_blk_queue_rqs,
-                in_order: nvme,
                 commit_rqs: nvme,
             },
             // scsi_debug_init(): host_max_queue overrides max_queue.

@@ -52,6 +52,8 @@ pub struct Command {
     pub polled: bool,
     /// `bd.last`: no more follows at once.
     pub last: bool,
+    /// Handed over by queue_rqs, together with what comes from this CPU up to `last`.
+    pub of_plug: bool,
     /// Budget token, where the driver has budgets.
     pub budget: Option<u32>,
     /// What queue_rq took since blk_mq_start_request().

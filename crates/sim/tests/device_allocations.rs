@@ -102,6 +102,7 @@ impl Loop {
                 sectors: Sectors(8),
                 polled: self.polled,
                 last: self.free.is_empty(),
+                of_plug: false,
                 budget,
                 since_start: Duration::ZERO,
             };

@@ -57,7 +57,11 @@ fn line(device: &str, case: &str, threads: u32, report: &Report) -> String {
     let job = &report.jobs[0];
     let ios = job.read.total_ios + job.write.total_ios;
     let clat = |name| job.read.clat_ns.percentile.at(name).unwrap_or(0);
-    let waits: f64 = report.locks.iter().map(|lock| lock.wait_share).sum();
+    // A sum of nothing is -0.0.
+    let waits = report
+        .locks
+        .iter()
+        .fold(0.0, |sum, lock| sum + lock.wait_share);
     let taken: u64 = report.locks.iter().map(|lock| lock.acquisitions).sum();
     format!(
         "{device:<15} {case:<28} {threads:>7} {ios:>7} {:>9} {:>9} {:>6.2} {:>6.2} {:>6.2} {taken:>8} {:>7}\n",

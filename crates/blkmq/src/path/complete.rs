@@ -109,10 +109,8 @@ impl CompletePath {
         }
     }
 
-    /// One request of blk_mq_end_request_batch(): SCHED_RESTART is not looked at.
-    ///
-    /// Deviation(D3): tags of a batch go back one by one, not up to 32 in one operation.
-    pub fn end_batched(queue: QueueId, rq: RequestId) -> CompletePath {
+    /// One request of blk_mq_end_request_batch(), up to its tag.
+    pub(super) fn end_batched(queue: QueueId, rq: RequestId) -> CompletePath {
         CompletePath {
             batched: true,
             ..CompletePath::end(queue, rq, Status::Ok)
@@ -359,6 +357,9 @@ impl CompletePath {
         if sequence {
             return self.end_part(q, cpu);
         }
+        if self.batched {
+            return Next::Done;
+        }
         self.to(At::Tags)
     }
 
@@ -401,28 +402,20 @@ impl CompletePath {
                 self.put_tag(mq, TagMap::Driver(self.hctx), cpu)
             }
             None if self.internal.is_some() => {
-                self.put_sched(mq.queue(self.queue), cpu);
+                self.put_sched();
                 self.put_tag(mq, TagMap::Sched(self.hctx), cpu)
             }
-            None => self.want_restart(mq.queue(self.queue), cpu),
+            None => self.to(At::Restart),
         }
     }
 
-    fn put_sched<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn put_sched(&mut self) -> Next {
         match self.internal.take() {
             Some(bit) => {
                 self.put = Some(Put::one(bit, self.owner));
                 self.to(At::PutSched)
             }
-            None => self.want_restart(q, cpu),
-        }
-    }
-
-    fn want_restart<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        if self.batched {
-            self.after_restart(q, cpu)
-        } else {
-            self.to(At::Restart)
+            None => self.to(At::Restart),
         }
     }
 
@@ -432,11 +425,10 @@ impl CompletePath {
             return next;
         }
         self.put = None;
-        let q = mq.queue(self.queue);
         match self.at {
-            At::PutDriver => self.put_sched(q, cpu),
+            At::PutDriver => self.put_sched(),
             At::PutSequence => self.want_flush_lock(),
-            _ => self.want_restart(q, cpu),
+            _ => self.to(At::Restart),
         }
     }
 

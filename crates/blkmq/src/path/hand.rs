@@ -45,6 +45,7 @@ impl Frame {
             Frame::Plug(path) => path.tag_stage(),
             Frame::Run(path) => path.tag_stage(),
             Frame::Complete(path) => path.tag_stage(),
+            Frame::EndBatch(path) => path.tag_stage(),
             Frame::RequeueRequest(path) => path.tag_stage(),
             Frame::Clone(path) => path.tag_stage(),
             Frame::Token(path) => path.tag_stage(),
@@ -54,6 +55,7 @@ impl Frame {
             | Frame::Requeue(_)
             | Frame::Hook(_)
             | Frame::Freeze(_)
+            | Frame::RunQueues(_)
             | Frame::Switch(_) => None,
         }
     }
@@ -81,13 +83,16 @@ impl Frame {
             }
             Frame::Submit(path) => path.tag_in_hand(),
             Frame::Clone(path) => path.tag_in_hand(),
-            Frame::Plug(_)
+            // Requests of a batch keep their tags until these go back.
+            Frame::EndBatch(_)
+            | Frame::Plug(_)
             | Frame::Insert(_)
             | Frame::Flush(_)
             | Frame::Requeue(_)
             | Frame::Hook(_)
             | Frame::Token(_)
             | Frame::Freeze(_)
+            | Frame::RunQueues(_)
             | Frame::Switch(_)
             | Frame::Timeout(_) => None,
         }

@@ -4,12 +4,12 @@
 //! a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
 //! 6.12.117).
 
-use super::run::run_one_of_all;
+use super::run_queues::{RunHow, call_run_queues};
 use super::{Call, Label, Next, labels};
 use crate::elevator::{After, Hook, HookPath, HookStep, Token};
 use crate::env::{Cpu, Env, Slab};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{HctxId, QueueId};
+use crate::request::QueueId;
 
 labels! {
     /// Labels of a hook.
@@ -20,8 +20,8 @@ labels! {
         Section,
         /// The request's token is back.
         TokenBack,
-        /// Run this hctx, if it is the CPU's own or has leftovers, in the background.
-        Run,
+        /// The hardware queues were run, in the background.
+        Ran,
     }
 }
 
@@ -32,8 +32,6 @@ pub struct HookFrame {
     pub(super) queue: QueueId,
     hook: Hook,
     path: HookPath,
-    /// The next hctx that may run.
-    hctx: HctxId,
 }
 
 impl HookFrame {
@@ -44,7 +42,6 @@ impl HookFrame {
             queue,
             hook,
             path: HookPath::default(),
-            hctx: HctxId(0),
         }
     }
 
@@ -56,11 +53,8 @@ impl HookFrame {
     }
 
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
-        let (at, hctx) = (self.at, usize::from(self.hctx.0));
-        assert!(hctx == 0 || at == At::Run, "{at:?} at another hctx");
         let q = mq.queue(self.queue);
-        assert!(q.has_elevator(), "{at:?} of no scheduler");
-        assert!(hctx <= q.hctxs.len(), "{at:?} of hctx {hctx}");
+        assert!(q.has_elevator(), "{:?} of no scheduler", self.at);
     }
 
     pub(super) fn check_over(&self) {
@@ -79,13 +73,12 @@ impl HookFrame {
                 HookStep::Wait(next) => next,
                 HookStep::Done(After::Nothing) => Next::Done,
                 HookStep::Done(After::RunQueues) => {
-                    self.at = At::Run;
-                    Next::Step
+                    self.at = At::Ran;
+                    call_run_queues(cpu, self.queue, RunHow::Background)
                 }
                 HookStep::Done(After::PutToken(token)) => self.put_token(token, q, cpu),
             },
-            At::TokenBack => Next::Done,
-            At::Run => self.run(mq, cpu),
+            At::TokenBack | At::Ran => Next::Done,
         }
     }
 
@@ -103,16 +96,5 @@ impl HookFrame {
             owner,
         };
         Next::call(cpu, call)
-    }
-
-    /// blk_mq_run_hw_queues(): one hctx a label.
-    fn run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let hctx = self.hctx;
-        if usize::from(hctx.0) == q.hctxs.len() {
-            return Next::Done;
-        }
-        self.hctx.0 += 1;
-        run_one_of_all(mq, self.queue, hctx, true, cpu)
     }
 }

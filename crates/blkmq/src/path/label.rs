@@ -174,6 +174,8 @@ groups! {
     Insert = super::insert::At,
     /// A run of a hardware queue.
     Run = super::run::At,
+    /// A run of all hardware queues.
+    RunQueues = super::run_queues::At,
     /// A pass over the scheduler.
     Pass = super::pass::At,
     /// A list of requests on its way to the device.
@@ -182,6 +184,8 @@ groups! {
     Ctx = super::ctx::At,
     /// End of a request.
     Complete = super::complete::At,
+    /// End of requests that were collected.
+    EndBatch = super::end_batch::At,
     /// Entry of the flush machine.
     Flush = super::flush::At,
     /// requeue_work.

@@ -9,11 +9,12 @@ mod pull;
 
 use super::PullStep;
 use super::list::{ListPath, ListStep};
+use super::run_queues::SqHctx;
 use super::{Label, Next, TagStage, labels};
-use crate::env::{Bit, Cpu, Effect, Env, Slab};
+use crate::env::{Cpu, Effect, Env, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{HctxId, Op, QueueId, RequestId};
+use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Fix, Pull as PullRule};
 use crate::time::{Duration, SimTime};
 use pull::{LoopStep, PullLoop};
@@ -40,8 +41,10 @@ labels! {
         Pick,
         /// Take a driver tag for it.
         Tag,
-        /// Nothing was picked though there is work, blk_mq_delay_run_hw_queues(): run again later,
-        /// this hctx and others that have leftovers.
+        /// Nothing was picked though there is work, blk_mq_delay_run_hw_queues(): does the hctx of
+        /// this CPU do for all, or is it stopped?
+        Current,
+        /// The same: run again later, that hctx and others that have leftovers.
         DelayRuns,
         /// blk_mq_dispatch_hctx_list(): blk_mq_dispatch_rq_list() of the requests of one hctx.
         List,
@@ -58,6 +61,8 @@ pub(super) struct PassPath {
     of: HctxId,
     /// The hctx that a delayed run is asked for next.
     later: HctxId,
+    /// Which one of them does for all.
+    current: SqHctx,
     /// A list of this pass was handed over whole (`dispatched` of __blk_mq_do_dispatch_sched()).
     dispatched: bool,
     began: Began,
@@ -91,6 +96,7 @@ impl PassPath {
             pull: PullLoop::new(),
             of: HctxId(0),
             later: HctxId(0),
+            current: SqHctx::NONE,
             dispatched: false,
             began: Began::default(),
         }
@@ -144,7 +150,11 @@ impl PassPath {
                     self.dispatch_hctx_list(list, q, hctx, cpu)
                 }
             },
-            At::DelayRuns => self.delay_runs(list, mq, q, hctx, cpu),
+            At::Current => {
+                self.current = SqHctx::look(mq, q, cpu);
+                self.to(At::DelayRuns)
+            }
+            At::DelayRuns => self.delay_runs(list, q, hctx, cpu),
             at => {
                 if at == At::Busy {
                     self.began.0 = self.began.0.or(Some(cpu.now()));
@@ -178,7 +188,11 @@ impl PassPath {
         let token = self.pull.take_token();
         let nothing = run_queue && self.pull.rq_list.is_empty();
         if nothing && (reruns(q) || token.is_some()) {
-            self.at = At::DelayRuns;
+            let runs = reruns(q) && q.settings.rules.fixes.has(Fix::WithheldRun);
+            self.at = match runs && SqHctx::is_asked(q) {
+                true => At::Current,
+                false => At::DelayRuns,
+            };
             return PullStep::Wait(token.map_or(Next::Step, Next::PutBudget));
         }
         let step = self.dispatch_hctx_list(list, q, hctx, cpu);
@@ -194,7 +208,6 @@ impl PassPath {
     fn delay_runs<E: Env>(
         &mut self,
         list: &mut ListPath,
-        mq: &BlkMq<E>,
         q: &RequestQueue<E>,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -202,13 +215,9 @@ impl PassPath {
         if !reruns(q) {
             return self.dispatch_hctx_list(list, q, hctx, cpu);
         }
-        let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
+        let runs = q.settings.rules.fixes.has(Fix::WithheldRun);
         let other = self.later;
-        let runs = q.settings.rules.fixes.has(Fix::WithheldRun)
-            && (!q.settings.sq_sched()
-                || other == current
-                || q.hctx(other).dispatch_pending.test(cpu));
-        if runs {
+        if runs && self.current.runs(q, other, cpu) {
             cpu.outbox.push(Effect::KickUnlessPending {
                 queue: q.id,
                 hctx: other,
@@ -220,6 +229,7 @@ impl PassPath {
             return PullStep::Wait(Next::Step);
         }
         self.later = HctxId(0);
+        self.current = SqHctx::NONE;
         self.dispatch_hctx_list(list, q, hctx, cpu)
     }
 

@@ -18,7 +18,7 @@ use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{DirectUnplug, PlugOrder};
+use crate::rules::{DirectUnplug, PlugOrder, PlugRun};
 
 /// BLK_MAX_REQUEST_COUNT.
 const PLUG_MAX: u32 = 32;
@@ -113,6 +113,8 @@ labels! {
         WholeQuiesced,
         /// queue_rqs: what did the driver say? Then offer the next request.
         WholeAnswer,
+        /// queue_rqs: the driver was told that no more of the hctx follows. Offer the next request.
+        WholeRung,
         /// Direct issue: next request.
         Next,
         /// Is its hctx stopped?
@@ -167,6 +169,8 @@ pub struct PlugPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     from_schedule: bool,
+    /// The group's run is left to kblockd, whatever the flush is.
+    in_background: bool,
     keep_cached: bool,
     mode: Mode,
     /// What of the plug is left.
@@ -198,6 +202,7 @@ impl PlugPath {
             at: At::Take,
             queue,
             from_schedule: why == Unplug::Schedule,
+            in_background: false,
             keep_cached: why == Unplug::Full,
             mode: Mode::Group,
             rest: PlugList::default(),
@@ -251,11 +256,13 @@ impl PlugPath {
                 self.to(At::Next)
             }
             At::Ctx => {
+                self.in_background = q.settings.rules.plug_run == PlugRun::Always
+                    && q.with_pool(|pool| self.group.iter(pool).any(|rq| pool[rq].flags.nowait));
                 insert::insert_ctx(mq, q, &mut self.group, false, cpu);
                 self.to(At::Run)
             }
             At::Run => self.run(cpu),
-            At::WholeQuiesced | At::WholeAnswer => self.whole(mq, cpu),
+            At::WholeQuiesced | At::WholeAnswer | At::WholeRung => self.whole(mq, cpu),
             At::Cached => self.free_cached(mq, cpu),
             _ => self.issue(mq, cpu),
         }
@@ -286,7 +293,13 @@ impl PlugPath {
 
     fn run(&mut self, cpu: &mut Cpu) -> Next {
         self.at = At::Group;
-        call_run(cpu, self.queue, self.hctx, self.from_schedule)
+        let in_background = core::mem::take(&mut self.in_background);
+        call_run(
+            cpu,
+            self.queue,
+            self.hctx,
+            in_background || self.from_schedule,
+        )
     }
 
     fn want_ctx(&mut self) -> Next {
@@ -312,7 +325,6 @@ impl PlugPath {
         }
         let settings = &mq.queue(self.queue).settings;
         self.mode = Mode::Plug;
-        self.turn_for_driver(mq, cpu.id);
         if settings.rules.direct_unplug == DirectUnplug::Traced {
             let count = self.rest.len() as u64;
             trace_count(cpu, self.queue, TraceAction::Unplug, count);
@@ -320,21 +332,6 @@ impl PlugPath {
         match settings.driver_queue_rqs {
             true => self.to(At::WholeQuiesced),
             false => self.next_request(mq, cpu),
-        }
-    }
-
-    /// A driver that takes a whole plug oldest first gets a stack turned round, and what it leaves
-    /// is turned back.
-    fn turn_for_driver<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId) {
-        let settings = &mq.queue(self.queue).settings;
-        let turns = settings.driver_queue_rqs && settings.queue_rqs_in_order;
-        if !turns || settings.rules.plug_order == PlugOrder::Fifo {
-            return;
-        }
-        let mut taken = core::mem::take(&mut self.rest);
-        while let Some(entry) = taken.pop_front(mq, cpu) {
-            let mut pool = mq.queue(entry.queue).pool.held(cpu);
-            self.rest.push_front(&mut pool, entry);
         }
     }
 

@@ -7,11 +7,12 @@ mod request;
 pub use request::{At as RequestAt, RequeueRequest};
 
 use super::insert::{Inserts, ThenRun};
-use super::{Call, Next, call_run, labels, lock, set_places};
-use crate::env::{Bit, Cpu, Env, Lock, Slab};
+use super::run_queues::{RunHow, call_run_queues};
+use super::{Call, Next, labels, lock, set_places};
+use crate::env::{Cpu, Env, Lock, Slab};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Op, Place, QueueId};
+use crate::request::{Place, QueueId};
 
 labels! {
     /// Labels of requeue_work.
@@ -22,8 +23,8 @@ labels! {
         Take,
         /// Insert the next request.
         Insert,
-        /// Run the next hctx.
-        Run,
+        /// All hctxs were run.
+        Ran,
     }
 }
 
@@ -34,7 +35,6 @@ pub struct RequeuePath {
     pub(super) queue: QueueId,
     requeue: QueueList,
     flush: QueueList,
-    hctx: u16,
 }
 
 impl RequeuePath {
@@ -45,7 +45,6 @@ impl RequeuePath {
             queue,
             requeue: QueueList::new(),
             flush: QueueList::new(),
-            hctx: 0,
         }
     }
 
@@ -67,7 +66,7 @@ impl RequeuePath {
                 Next::Step
             }
             At::Insert => self.insert(q, cpu),
-            At::Run => self.run(mq, cpu),
+            At::Ran => Next::Done,
         }
     }
 
@@ -80,7 +79,6 @@ impl RequeuePath {
                 "{at:?} with requests"
             );
         }
-        assert!(self.hctx == 0 || at == At::Run, "{at:?} at another hctx");
         let pool = mq.queue(self.queue).pool.held(cpu.id);
         for rq in lists.iter().filter_map(QueueList::first) {
             assert_eq!(pool[rq].place, Place::Path, "{at:?} of {rq:?}");
@@ -98,8 +96,8 @@ impl RequeuePath {
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.next(&mut pool) else {
             drop(pool);
-            self.at = At::Run;
-            return Next::Step;
+            self.at = At::Ran;
+            return call_run_queues(cpu, self.queue, RunHow::Here);
         };
         let to_dispatch = pool[rq].dontprep;
         // RQF_SOFTBARRIER (v6.1) was only the mark of "at head"; it is gone now.
@@ -121,24 +119,5 @@ impl RequeuePath {
         self.requeue
             .pop_front(pool)
             .or_else(|| self.flush.pop_front(pool))
-    }
-
-    /// blk_mq_run_hw_queues(async = false): every hctx, or with a scheduler that orders the whole
-    /// queue the one of this CPU and those with leftovers.
-    fn run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        if usize::from(self.hctx) == q.hctxs.len() {
-            return Next::Done;
-        }
-        let hctx = HctxId(self.hctx);
-        self.hctx += 1;
-        let current = mq.set_of(self.queue).hctx_for(cpu.id, Op::Write, false);
-        let runs =
-            !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
-        if runs {
-            call_run(cpu, self.queue, hctx, false)
-        } else {
-            Next::Step
-        }
     }
 }

@@ -9,11 +9,11 @@ use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::PassPath;
-use super::{Label, Next, PullStep, TagStage, TagsInHand, call_run, labels, lock, set_places};
+use super::{Label, Next, PullStep, TagStage, TagsInHand, labels, lock, set_places};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Op, Place, QueueId, RequestId};
+use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
 use crate::time::Duration;
 
@@ -412,23 +412,5 @@ impl RunPath {
         }
         self.list = ListPath::new(taken, true);
         self.to(At::MarkRestart)
-    }
-}
-
-/// One hctx of blk_mq_run_hw_queues() with its blk_mq_get_sq_hctx(): where the scheduler orders the
-/// whole queue, only that of this CPU and those with leftovers.
-pub(super) fn run_one_of_all<E: Env>(
-    mq: &BlkMq<E>,
-    queue: QueueId,
-    hctx: HctxId,
-    in_background: bool,
-    cpu: &mut Cpu,
-) -> Next {
-    let q = mq.queue(queue);
-    let current = mq.set_of(queue).hctx_for(cpu.id, Op::Write, false);
-    let runs = !q.settings.sq_sched() || hctx == current || q.hctx(hctx).dispatch_pending.test(cpu);
-    match runs {
-        true => call_run(cpu, queue, hctx, in_background),
-        false => Next::Step,
     }
 }

@@ -7,11 +7,11 @@
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::freeze::{Freeze, wake_all};
-use super::run::run_one_of_all;
+use super::run_queues::{RunHow, call_run_queues};
 use super::{Call, Next, labels, lock};
 use crate::env::{Answer, Bit, Cpu, Env, Lock, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, QueueId};
+use crate::request::QueueId;
 use crate::rules::AttributeStore;
 
 labels! {
@@ -21,7 +21,7 @@ labels! {
         Store,
         /// Nobody comes in any more.
         Freeze,
-        /// Run this hctx: what waits goes on and ends.
+        /// Run all hctxs: what waits goes on and ends.
         Run,
         /// Wait until the last user has left.
         Drain,
@@ -37,7 +37,7 @@ labels! {
         Exchanged,
         /// Under queue_lock: runs may come again.
         Unquiesce,
-        /// Run this hctx, in the background.
+        /// Run all hctxs, in the background.
         Restart,
         /// Whoever waits may come in.
         Unfreeze,
@@ -55,8 +55,6 @@ pub struct SwitchPath {
     to: u8,
     /// How often it has frozen the queue.
     freezes: u8,
-    /// The next hctx that is run.
-    hctx: HctxId,
 }
 
 impl SwitchPath {
@@ -67,15 +65,12 @@ impl SwitchPath {
             queue,
             to,
             freezes: 0,
-            hctx: HctxId(0),
         }
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         let at = self.at;
-        let runs = matches!(at, At::Run | At::Restart);
-        assert!(runs || self.hctx.0 == 0, "{at:?} at another hctx");
         let without = matches!(at, At::Store | At::Freeze | At::Thawed);
         assert!(self.freezes > 0 || without, "{at:?} without a freeze");
         let usage = mq.queue(self.queue).pool.held(cpu.id).usage;
@@ -101,7 +96,7 @@ impl SwitchPath {
                     false => self.want_queue_lock(At::Quiesce),
                 }
             }
-            At::Run => self.run(mq, At::Drain, cpu),
+            At::Run => self.run(At::Drain, RunHow::Here, cpu),
             At::Drain => {
                 self.at = At::Drained;
                 let (queue, what) = (self.queue, Freeze::AwaitLast);
@@ -133,7 +128,7 @@ impl SwitchPath {
                 q.queue_lock.release(cpu);
                 self.step_to(At::Restart)
             }
-            At::Restart => self.run(mq, At::Unfreeze, cpu),
+            At::Restart => self.run(At::Unfreeze, RunHow::Background, cpu),
             At::Unfreeze => {
                 self.freezes -= 1;
                 if !q.pool.held(cpu.id).usage.unfreeze() {
@@ -156,15 +151,10 @@ impl SwitchPath {
         }
     }
 
-    /// blk_mq_run_hw_queues(): one hctx a label.
-    fn run<E: Env>(&mut self, mq: &BlkMq<E>, behind: At, cpu: &mut Cpu) -> Next {
-        let hctx = self.hctx;
-        if usize::from(hctx.0) == mq.queue(self.queue).hctxs.len() {
-            self.hctx = HctxId(0);
-            return self.step_to(behind);
-        }
-        self.hctx.0 += 1;
-        run_one_of_all(mq, self.queue, hctx, behind == At::Unfreeze, cpu)
+    /// blk_mq_run_hw_queues().
+    fn run(&mut self, behind: At, how: RunHow, cpu: &mut Cpu) -> Next {
+        self.at = behind;
+        call_run_queues(cpu, self.queue, how)
     }
 
     fn step_to(&mut self, at: At) -> Next {

@@ -28,8 +28,6 @@ pub struct QueueSettings {
     pub io_timeout: Jiffies,
     /// The driver has queue_rqs: it takes a whole plug.
     pub driver_queue_rqs: bool,
-    /// The driver takes the list of queue_rqs oldest first whatever the plug's order (NVMe).
-    pub queue_rqs_in_order: bool,
     /// The driver has commit_rqs.
     pub driver_commit_rqs: bool,
     /// The driver has get_budget.
@@ -60,7 +58,6 @@ impl QueueSettings {
             hz: 250,
             io_timeout: Jiffies(30 * 250),
             driver_queue_rqs: false,
-            queue_rqs_in_order: false,
             driver_commit_rqs: false,
             driver_budget: false,
             blocking: false,

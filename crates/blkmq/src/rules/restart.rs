@@ -26,6 +26,8 @@ pub struct Restart {
     pub put_back: PutBack,
     /// How many requests a pass takes out of the scheduler.
     pub pull: Pull,
+    /// Which hctxs a run of all runs.
+    pub run_all: RunAll,
 }
 
 /// Whom the end of a request runs, if several queues share its tags; with tags of its own a queue
@@ -152,6 +154,16 @@ pub enum Pull {
     Batch,
 }
 
+/// Which hctxs blk_mq_run_hw_queues() runs, where the scheduler orders the whole queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RunAll {
+    /// Every one (before v5.12).
+    Every,
+    /// That of the calling CPU, if it is not stopped, and those with leftovers (b6e68ee82585, v5.12
+    /// and later).
+    OfThisCpu,
+}
+
 impl Restart {
     /// v4.11.
     pub const V4_11: Restart = Restart {
@@ -171,6 +183,7 @@ impl Restart {
         retry: LineRetry::Unlocked,
         put_back: PutBack::Head,
         pull: Pull::One,
+        run_all: RunAll::Every,
     };
 
     /// v4.12 to v4.14 with the fix posted in October 2017: the counter moves to the tag map.
@@ -198,7 +211,7 @@ impl Restart {
         ..Restart::V4_15
     };
 
-    /// v5.9 and later, read in 6.1.192 and 6.12.117.
+    /// v5.9 to v5.11.
     pub const V5_9: Restart = Restart {
         name: "v5.9",
         put_back: PutBack::Tail,
@@ -206,14 +219,22 @@ impl Restart {
         ..Restart::V4_19
     };
 
+    /// v5.12 and later, read in 6.1.192 and 6.12.117.
+    pub const V5_12: Restart = Restart {
+        name: "v5.12",
+        run_all: RunAll::OfThisCpu,
+        ..Restart::V5_9
+    };
+
     /// All presets, oldest first.
-    pub const PRESETS: [Restart; 6] = [
+    pub const PRESETS: [Restart; 7] = [
         Restart::V4_11,
         Restart::V4_14,
         Restart::V4_14_MAP_COUNT,
         Restart::V4_15,
         Restart::V4_19,
         Restart::V5_9,
+        Restart::V5_12,
     ];
 
     /// The preset of this name.

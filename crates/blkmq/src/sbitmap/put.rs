@@ -249,8 +249,8 @@ impl Put {
     /// Sets the bit among those that are given back.
     fn clear<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> PutStep {
         E::mb(cpu);
-        let word = &map.words[(self.bit >> map.shift) as usize];
-        let mask = 1 << (self.bit & ((1 << map.shift) - 1));
+        let word = &map.words[map.word_of(self.bit)];
+        let mask = map.mask_of(self.bit);
         debug_assert_ne!(word.word.peek() & mask, 0, "tag {} is nobody's", self.bit);
         let before = word.cleared.fetch_or(cpu, mask);
         assert_eq!(before & mask, 0, "tag {} given back twice", self.bit);

@@ -3,21 +3,23 @@
 //! One task on each CPU, a device that takes what it is offered, work items that run when told.
 //!
 //! ```text
-//! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [tags=8] [nr_requests=16]
+//! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [read_hctxs=0] [tags=8] [nr_requests=16]
 //!       [max_sectors=2560] [merge=1] [queue_rqs=0] [commit_rqs=0] [write_cache=0] [fua=0]
 //!       [host_tags=0] [max_segments=128] [budget=0]
-//!       [blocking=0] [queues=1] [lone_plug=each-bio]
+//!       [blocking=0] [queues=1] [lone_plug=each-bio] [restart=v5.12]
 //!       [series=stock] [buckets=32]
 //! bio [queue=N] REQUEST, REQUEST ... [cpu=N]    submit_bio()
 //! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
 //! work [timers]                       work items run, also those that a timer delays
 //! complete REQUEST, ... | all         the device is done, in this order
+//! batch REQUEST, ... [cpu=N]          the same, collected by an interrupt handler on that CPU
 //! fail REQUEST                        the same with an I/O error
 //! budgets N                           that get_budget has left
 //! room N                              requests that the device takes before it is busy
 //! answer WORD ...                     to the next offers: ok, resource, dev_resource, ioerr,
 //!                                     requeue, requeue_dontprep
 //! stop N | start N | quiesce | unquiesce
+//! rerun [MS] [cpu=N]                 a driver has all hctxs run, at once or after so many ms
 //! go [cpu=N]                          a task that stopped, or waits for a lock, goes on
 //! ... until LABEL                     behind bio, unplug, go: the task stops before that label
 //! labels on | off                     print every label
@@ -32,13 +34,18 @@ mod machine;
 use super::World;
 use blkmq::elevator::{Elevator, SchedulerKind};
 use blkmq::env::{Answer, Bit, Count, Cpu};
-use blkmq::path::{CompletePath, Frame, Label, PlugPath, RunPath, SubmitPath, Unplug};
+use blkmq::list::QueueList;
+use blkmq::path::{
+    CompletePath, EndBatchPath, Frame, Label, PlugPath, RunHow, RunPath, RunQueuesPath,
+};
+use blkmq::path::{SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{
     Bio, BioId, CpuId, HctxId, Op, Place, Plugged, QueueId, RequestId, Sector, Sectors, Status,
 };
-use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Rules, Series};
+use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Restart, Rules, Series};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use blkmq::time::Duration;
 use machine::{Machine, Reply};
 
 const HZ: u32 = 250;
@@ -77,6 +84,7 @@ impl World for Layer {
             }
             "work" => self.machine.run_work(rest == "timers"),
             "complete" => self.complete(rest, Status::Ok)?,
+            "batch" => self.batch(rest, cpu)?,
             "fail" => self.complete(rest, Status::IoError)?,
             "budgets" => self.machine.rest.budgets = number(rest)?,
             "room" => self.machine.rest.room = number(rest)?,
@@ -86,6 +94,14 @@ impl World for Layer {
                 self.machine.rest.answers = answers?;
             }
             "stop" | "start" | "quiesce" | "unquiesce" => self.hold(word, rest)?,
+            "rerun" => {
+                let how = match rest {
+                    "" => RunHow::Background,
+                    ms => RunHow::Later(Duration::from_millis(number(ms)?)),
+                };
+                let path = RunQueuesPath::new(QueueId(0), how);
+                self.machine.run_on(cpu as u16, Frame::RunQueues(path));
+            }
             "labels" => self.machine.rest.labels = rest == "on",
             "show" => return self.show(rest),
             _ => return Err(format!("unknown command {word:?}")),
@@ -154,15 +170,34 @@ impl Layer {
             .ok_or("out of bios".to_owned())
     }
 
+    /// Requests with the device, by their names.
+    fn of_device(&self, list: &str) -> Result<Vec<Plugged>, String> {
+        if list == "all" {
+            return Ok(self.machine.rest.in_device.clone());
+        }
+        list.split(',').map(|name| self.find(name.trim())).collect()
+    }
+
+    fn batch(&mut self, list: &str, cpu: usize) -> Result<(), String> {
+        let requests = self.of_device(list)?;
+        let in_device = &mut self.machine.rest.in_device;
+        in_device.retain(|entry| !requests.contains(entry));
+        let queue = requests.first().ok_or("a batch of nothing")?.queue;
+        let list = self.machine.mq.queue(queue).with_pool(|pool| {
+            let mut list = QueueList::new();
+            for entry in requests {
+                assert_eq!(entry.queue, queue, "a batch is of one queue");
+                list.push_back(pool, entry.rq);
+            }
+            list
+        });
+        let end = EndBatchPath::new(queue, list);
+        self.machine.run_on(cpu as u16, Frame::EndBatch(end));
+        Ok(())
+    }
+
     fn complete(&mut self, list: &str, status: Status) -> Result<(), String> {
-        let requests: Vec<Plugged> = if list == "all" {
-            self.machine.rest.in_device.clone()
-        } else {
-            let found: Result<_, String> =
-                list.split(',').map(|name| self.find(name.trim())).collect();
-            found?
-        };
-        for entry in requests {
+        for entry in self.of_device(list)? {
             self.machine.rest.in_device.retain(|&other| other != entry);
             self.machine.give_budget_back(entry);
             let end = CompletePath::end(entry.queue, entry.rq, status);
@@ -246,9 +281,11 @@ impl Layer {
 struct Values {
     rules: Rules,
     series: Series,
+    restart: Restart,
     scheduler: SchedulerKind,
     cpus: u16,
     hctxs: u16,
+    read_hctxs: u16,
     tags: u32,
     nr_requests: u32,
     max_sectors: u32,
@@ -270,9 +307,11 @@ impl Default for Values {
         Values {
             rules: Rules::v6_12(),
             series: Series::STOCK,
+            restart: Restart::V5_12,
             scheduler: SchedulerKind::None,
             cpus: 1,
             hctxs: 1,
+            read_hctxs: 0,
             tags: 8,
             nr_requests: 16,
             max_sectors: 2560,
@@ -309,9 +348,14 @@ impl Values {
                 let found = Series::by_name(value).ok_or(format!("unknown series {value:?}"))?;
                 self.series = Series { buckets, ..found };
             }
+            "restart" => {
+                let found = Restart::by_name(value);
+                self.restart = found.ok_or(format!("unknown restart {value:?}"))?;
+            }
             "buckets" => self.series.buckets = number(value)?,
             "cpus" => self.cpus = number(value)?,
             "hctxs" => self.hctxs = number(value)?,
+            "read_hctxs" => self.read_hctxs = number(value)?,
             "tags" => self.tags = number(value)?,
             "nr_requests" => self.nr_requests = number(value)?,
             "max_sectors" => self.max_sectors = number(value)?,
@@ -347,7 +391,7 @@ impl Values {
                 queue_depth: self.tags,
                 counts: HctxCounts {
                     default: self.hctxs,
-                    read: 0,
+                    read: self.read_hctxs,
                     poll: 0,
                 },
                 hctx_shared: self.host_tags,
@@ -365,6 +409,7 @@ impl Values {
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         let lone_plug = self.lone_plug.unwrap_or(self.rules.lone_plug);
         let rules = self.rules.with_lone_plug(lone_plug);
+        let rules = rules.with_series(self.series).with_restart(self.restart);
         QueueSettings {
             limits: QueueLimits {
                 max_sectors: self.max_sectors,
@@ -377,12 +422,11 @@ impl Values {
             nomerges: NoMerges::All,
             hz: HZ,
             driver_queue_rqs: self.queue_rqs,
-            queue_rqs_in_order: self.queue_rqs,
             driver_commit_rqs: self.commit_rqs,
             driver_budget: self.budget > 0,
             blocking: self.blocking,
             should_merge: self.merge,
-            ..QueueSettings::plain(rules.with_series(self.series), self.scheduler, nr_requests)
+            ..QueueSettings::plain(rules, self.scheduler, nr_requests)
         }
     }
 }

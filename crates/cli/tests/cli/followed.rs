@@ -39,7 +39,7 @@ fn scenario(seed: u64) -> String {
         "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\ncpus = {cpus}\n[queue]\n\
          rules = \"{}\"\nscheduler = \"mq-deadline\"\nnr_requests = 64\nlone_plug = \"never\"\nrestart = \"{}\"\nrestart_rule = \"{}\"\n\
          [device]\ntype = \"null_blk\"\nnr_devices = {disks}\nshared_tags = 1\n\
-         submit_queues = 1\nhw_queue_depth = {}\nirqmode = {}\n\
+         submit_queues = 1\npoll_queues = 0\nhw_queue_depth = {}\nirqmode = {}\n\
          memory_backed = 1\ncache_size = 16\n",
         one(rng, &["v6.1", "v6.12"]),
         one(rng, &["v4.11", "v4.14", "v4.14-map-count", "v4.15"]),

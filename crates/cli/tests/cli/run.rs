@@ -300,7 +300,7 @@ fn the_stall_of_restart_rule_r2_is_explained_and_repaired() {
     let ran = place.blksim(&["run", "shared-restart-stall"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     for words in [
-        "nullb0 request 0: Read",
+        "nullb0 request 1: Read",
         "in the scheduler",
         "nullb0 hctx 0: dispatch list empty, SCHED_RESTART set",
         "nullb0 restart rule R2: 1 hctxs marked; its counter is 1",
@@ -316,6 +316,7 @@ fn the_stall_of_restart_rule_r2_is_explained_and_repaired() {
         "restart=v4.15",
         "restart=v4.19",
         "restart=v5.9",
+        "restart=v5.12",
         "restart_rule=R0",
         "restart_rule=all",
     ] {
@@ -326,7 +327,7 @@ fn the_stall_of_restart_rule_r2_is_explained_and_repaired() {
     for (wrong, right) in [
         (
             "restart=v4.13",
-            "v4.11, v4.14, v4.14-map-count, v4.15, v4.19, v5.9",
+            "v4.11, v4.14, v4.14-map-count, v4.15, v4.19, v5.9, v5.12",
         ),
         ("restart_rule=R5", "R0, R1, R2, R2p, R4, all"),
     ] {

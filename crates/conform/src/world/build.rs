@@ -66,7 +66,6 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             io_timeout: setup.io_timeout,
             driver_budget: setup.budget.is_some(),
             driver_queue_rqs: setup.driver.queue_rqs,
-            queue_rqs_in_order: setup.driver.in_order,
             driver_commit_rqs: setup.driver.commit_rqs,
             should_merge: true,
             slots_per_map: slots,

@@ -5,7 +5,7 @@ use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
-    TagLine,
+    RunAll, TagLine,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -119,6 +119,7 @@ impl Setting {
             entry: kept,
             retry: LineRetry::Unlocked,
             put_back: PutBack::Head,
+            run_all: RunAll::Every,
             pull: Pull::One,
         };
         let queues = c.number("Queues", 1, HCTXS_MAX as u8)?;

@@ -340,6 +340,9 @@ impl Follower<Solo> for Binding {
             (Kind::Refused(why), _, _) => self.refuse(why),
             (Kind::Inserts { scheduled }, _, _) => self.inserted(mq, who, was, scheduled),
             (Kind::Ends, _, _) => self.ends(who, was),
+            (Kind::Picks, Frame::Run(before), _) if before.hctx() != FOLLOWED => {
+                self.refuse("another hardware queue than the first was run");
+            }
             (_, Frame::Run(before), _) if before.hctx() != FOLLOWED => {}
             (_, Frame::Run(before), Frame::Run(path)) => {
                 self.run_label(mq, who, (before, path), (kind, after), (next, cpu));

@@ -5,7 +5,7 @@ use super::{DriverState, Fixed, Outside, Pending, Phase, Slot, World};
 use crate::config::{Promises, Refusal, Stops};
 use blkmq::drive::Context;
 use blkmq::env::{Answer, Bit, Cpu, Solo};
-use blkmq::path::{Frame, RequeueRequest, RunPath};
+use blkmq::path::{Frame, RequeueRequest, RunHow, RunPath, RunQueuesPath};
 use blkmq::queue::BlkMq;
 use blkmq::request::{HctxId, Place, QueueId};
 
@@ -174,11 +174,14 @@ impl World {
         let context = &mut self.contexts[index];
         for hctx in (0..fixed.config.hctxs).rev().map(HctxId) {
             context.cpu.begin_label();
-            if self.mq.start_hctx(QueueId(0), hctx, &mut context.cpu) || all {
-                context
-                    .stack
-                    .push(Frame::Run(RunPath::new(QueueId(0), hctx, true)));
+            if self.mq.start_hctx(QueueId(0), hctx, &mut context.cpu) {
+                let run = RunPath::new(QueueId(0), hctx, true);
+                context.stack.push(Frame::Run(run));
             }
+        }
+        if all {
+            let runs = RunQueuesPath::new(QueueId(0), RunHow::Background);
+            context.stack.push(Frame::RunQueues(runs));
         }
         context.phase = match context.stack.is_empty() {
             true => Phase::Idle,

@@ -308,6 +308,7 @@ impl Bench {
             sectors: Sectors(self.ios[io].sectors),
             polled,
             last: !more && !self.mute,
+            of_plug: false,
             budget,
             since_start: Duration::ZERO,
         };

@@ -37,8 +37,6 @@ pub struct Numbers {
 pub struct Ops {
     /// Has queue_rqs.
     pub queue_rqs: bool,
-    /// queue_rqs takes the newest request last even from a stack.
-    pub queue_rqs_in_order: bool,
     /// Has commit_rqs.
     pub commit_rqs: bool,
     /// queue_rq may sleep (BLK_MQ_F_BLOCKING).

@@ -9,6 +9,7 @@ use super::{DeviceSetup, QueueLayout};
 use crate::plan::{DIE_SECTORS, NvmePlan, OpLatency};
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Sectors, Status};
+use blkmq::rules::PlugOrder;
 use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
 
@@ -34,8 +35,12 @@ pub struct Nvme {
     irq_delay: Duration,
     layout: QueueLayout,
     vector_cpus: Vec<CpuId>,
+    /// nvme_queue_rqs() turns requests round that it took off a stack.
+    turns_round: bool,
 
     // State.
+    /// Prepared by nvme_queue_rqs() and not in a submission queue yet, newest last.
+    prepared: Vec<Prepared>,
     queues: Vec<QueuePair>,
     /// Queues with published commands, in the order of the round robin.
     ready: VecDeque<HctxId>,
@@ -70,6 +75,14 @@ struct Entry {
     hctx: HctxId,
     op: Op,
     sectors: Sectors,
+}
+
+/// A command on its way from a plug to a submission queue.
+#[derive(Clone, Copy, Debug)]
+struct Prepared {
+    rq: RequestId,
+    cpu: CpuId,
+    hctx: HctxId,
 }
 
 /// Data of so long passes ahead of a direction's limit: the drive's buffers (an assumption). It is
@@ -131,6 +144,8 @@ impl Nvme {
             irq_delay: plan.irq_delay,
             layout,
             vector_cpus: setup.vector_cpus.to_vec(),
+            turns_round: setup.rules.plug_order == PlugOrder::Lifo,
+            prepared: Vec::with_capacity(setup.requests as usize),
             queues: (0..layout.count()).map(|_| pair()).collect(),
             ready: VecDeque::with_capacity(layout.count()),
             entries: vec![idle; setup.requests as usize],
@@ -292,8 +307,19 @@ impl Device for Nvme {
             sectors: command.sectors,
         };
         self.in_flight += 1;
+        let stacked = command.of_plug && self.turns_round;
+        if stacked {
+            let (rq, cpu) = (command.rq, command.cpu);
+            self.prepared.push(Prepared { rq, cpu, hctx });
+            if !command.last {
+                return Reply::ACCEPTED;
+            }
+            self.submit_cmds(hctx, |of| of.cpu == cpu);
+        }
         let sq = &mut self.queues[usize::from(hctx.0)].sq;
-        sq.push(command.rq);
+        if !stacked {
+            sq.push(command.rq);
+        }
         if command.last || sq.is_full() {
             sq.ring();
             self.published(hctx, now, out);
@@ -315,6 +341,7 @@ impl Device for Nvme {
     }
 
     fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) {
+        self.submit_cmds(hctx, |of| of.hctx == hctx);
         let sq = &mut self.queues[usize::from(hctx.0)].sq;
         if sq.unpublished() > 0 {
             sq.ring();
@@ -358,7 +385,7 @@ impl Device for Nvme {
 
     fn describe(&self) -> String {
         let sum = |count: fn(&QueuePair) -> u32| self.queues.iter().map(count).sum::<u32>();
-        let unpublished = sum(|queue| queue.sq.unpublished());
+        let unpublished = sum(|queue| queue.sq.unpublished()) + self.prepared.len() as u32;
         let published = sum(|queue| queue.sq.published());
         let completed = sum(|queue| queue.cq.len());
         let served = self.in_flight - unpublished - published - completed;
@@ -371,6 +398,14 @@ impl Device for Nvme {
 }
 
 impl Nvme {
+    /// nvme_submit_cmds() up to the doorbell: prepared commands of one run, the newest first.
+    fn submit_cmds(&mut self, hctx: HctxId, of_run: impl Fn(&Prepared) -> bool) {
+        while let Some(newest) = self.prepared.iter().rposition(&of_run) {
+            let rq = self.prepared.remove(newest).rq;
+            self.queues[usize::from(hctx.0)].sq.push(rq);
+        }
+    }
+
     /// nvme_handle_cqe() of the next valid entry.
     fn found(&mut self, queue: usize) -> Option<Found> {
         let rq = self.queues[queue].cq.take()?;

@@ -38,7 +38,6 @@ pub(super) fn facts(plan: &StackedPlan) -> Facts {
         },
         ops: Ops {
             queue_rqs: false,
-            queue_rqs_in_order: false,
             commit_rqs: false,
             blocking: false,
             vectors: false,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::recorder::{TaskUsage, Usage};
 use blkmq::drive::Stack;
 use blkmq::env::{Cpu, Probe, Solo, TraceAction, TracePoint};
-use blkmq::path::Next;
+use blkmq::path::{Frame, Next, RunQueuesPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
@@ -150,6 +150,8 @@ pub(super) enum Irq {
     Device(DeviceId, u32),
     /// A timer of the scheduler of this queue.
     Timer(QueueId, u8),
+    /// A device's timer, whose function runs queues.
+    Runs(RunQueuesPath),
 }
 
 /// Handler of a hard interrupt under way.
@@ -161,6 +163,8 @@ pub(super) enum IrqStage {
     Look(DeviceId, u32),
     /// A timer of the scheduler of this queue.
     Timer(QueueId, u8),
+    /// Running queues, as a device's timer wants it.
+    Runs(RunQueuesPath),
     /// Ending the batch, if there is one; then leaving.
     Leave,
 }
@@ -289,6 +293,12 @@ impl CpuState {
     /// What the handler of a hard interrupt does now.
     pub(super) fn irq(&self) -> IrqStage {
         self.irq
+    }
+
+    /// The running level hands a whole plug to the driver (queue_rqs).
+    pub(super) fn offers_whole_plug(&mut self) -> bool {
+        let top = self.level_state().stack.last();
+        matches!(top, Some(Frame::Plug(path)) if path.offers_whole())
     }
 
     /// The handler of a hard interrupt comes to a stage.

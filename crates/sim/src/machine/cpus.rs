@@ -217,6 +217,7 @@ impl Cpus {
         cpu.set_irq(match vector {
             Some(Irq::Device(device, vector)) => IrqStage::Look(device, vector),
             Some(Irq::Timer(queue, timer)) => IrqStage::Timer(queue, timer),
+            Some(Irq::Runs(path)) => IrqStage::Runs(path),
             None => IrqStage::Leave,
         });
         self.span_begins(id, SpanKind::Irq);

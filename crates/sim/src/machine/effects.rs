@@ -2,12 +2,14 @@
 
 use blkmq::drive::{Kick, Machine, one};
 use blkmq::env::{Answer, Slab};
-use blkmq::path::{CompleteOn, CompletePath, Frame, RequeueRequest};
+use blkmq::list::QueueList;
+use blkmq::path::{CompleteOn, CompletePath, EndBatchPath, Frame};
+use blkmq::path::{RequeueRequest, RunHow, RunQueuesPath};
 use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
 
-use super::cpu::Ended;
+use super::cpu::{Ended, Irq};
 use super::cpus::Cpus;
 use super::numbers::Above;
 use super::task::TaskId;
@@ -64,6 +66,7 @@ impl Simulator {
         let device = ends.device;
         let charges = self.devices[device].charges;
         let started = charge_queue_rq(&mut self.cpus, id, charges, last);
+        let of_plug = self.cpus[id].offers_whole_plug();
         let mut command = {
             let pool = self.layer.mq.queue(queue).pool.held(id);
             let r = &pool[rq];
@@ -77,6 +80,7 @@ impl Simulator {
                 sectors: r.sectors,
                 polled: r.polled,
                 last,
+                of_plug,
                 budget: r.budget,
                 since_start: Duration::ZERO,
             }
@@ -160,13 +164,13 @@ impl Simulator {
             match action {
                 Action::End { rq, status } => {
                     let (queue, rq) = self.layer.numbers.request(device, rq);
-                    self.end_request(queue, cpu, rq, status, false);
+                    self.end_request(queue, cpu, rq, status);
                 }
                 Action::Complete { rq, status } => {
                     let (queue, rq) = self.layer.numbers.request(device, rq);
                     match cpu {
                         Some(id) => self.complete(queue, id, rq, status, EndedBy::Complete),
-                        None => self.end_request(queue, None, rq, status, false),
+                        None => self.end_request(queue, None, rq, status),
                     }
                 }
                 Action::Timer { after, mark } => {
@@ -190,18 +194,40 @@ impl Simulator {
                 Action::StartQueues => {
                     let env = &mut self.cpus[id].env;
                     self.layer.set_stopped(env, device, false);
-                    let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                    let all = (device, Duration::ZERO);
-                    self.work.run_queues(cpus, tasks, &self.layer, id, all);
+                    self.run_queues(device, cpu, RunQueuesPath::started);
                 }
                 Action::RunQueues { delay } => {
-                    let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                    let all = (device, delay);
-                    self.work.run_queues(cpus, tasks, &self.layer, id, all);
+                    let how = match delay {
+                        Duration::ZERO => RunHow::Background,
+                        delay => RunHow::Later(delay),
+                    };
+                    self.run_queues(device, cpu, |queue| RunQueuesPath::new(queue, how));
                 }
             }
         }
         self.devices.take_back(actions);
+        if cpu.is_none() && self.cpus[id].interrupted {
+            self.notice(id);
+        }
+    }
+
+    /// All hctxs of a device's queues are run, behind what the CPU is about; where the device acts
+    /// on its own, by the interrupt of its timer.
+    fn run_queues(
+        &mut self,
+        device: DeviceId,
+        cpu: Option<CpuId>,
+        path: impl FnOnce(QueueId) -> RunQueuesPath,
+    ) {
+        // Disks of one device follow each other, and so do their queues.
+        let queues = self.layer.numbers.queues_above(device);
+        let path = path(queues[0]).with_more(queues.len() as u8 - 1);
+        if let Some(id) = cpu {
+            return self.cpus.push(id, Frame::RunQueues(path));
+        }
+        let cpu = &mut self.cpus[CpuId::default()];
+        cpu.irqs.push_back(Irq::Runs(path));
+        cpu.interrupted = true;
     }
 
     /// blk_mq_end_request() in the running level of `cpu`; a device that acts on its own does it
@@ -212,7 +238,6 @@ impl Simulator {
         cpu: Option<CpuId>,
         rq: RequestId,
         status: Status,
-        batched: bool,
     ) {
         let Some(id) = cpu else {
             let ctx = self.layer.mq.queue(queue).pool.held(CpuId(0))[rq].ctx;
@@ -221,12 +246,25 @@ impl Simulator {
             return;
         };
         self.with_device_over(queue, id, rq);
-        let path = if batched {
-            CompletePath::end_batched(queue, rq)
-        } else {
-            CompletePath::end(queue, rq, status)
-        };
+        let path = CompletePath::end(queue, rq, status);
         self.cpus.push(id, Frame::Complete(path));
+    }
+
+    /// blk_mq_end_request_batch() of what the CPU's level has collected, last first. False if that
+    /// is nothing.
+    pub(super) fn end_batch(&mut self, id: CpuId) -> bool {
+        let Some(&(queue, _)) = self.cpus[id].batch.last() else {
+            return false;
+        };
+        let mut list = QueueList::new();
+        while let Some((_, rq)) = self.cpus[id].batch.pop_if(|(of, _)| *of == queue) {
+            self.with_device_over(queue, id, rq);
+            let mut pool = self.layer.mq.queue(queue).pool.held(id);
+            list.push_back(&mut pool, rq);
+        }
+        let path = EndBatchPath::new(queue, list);
+        self.cpus.push(id, Frame::EndBatch(path));
+        true
     }
 
     /// A request of a queue is about to be ended on `id`: it is with the device no longer.
@@ -255,7 +293,7 @@ impl Simulator {
             CompleteOn::Here if by == EndedBy::Batch && self.layer.may_batch(id, ended) => {
                 self.cpus[id].batch.push((queue, rq));
             }
-            CompleteOn::Here => self.end_request(queue, Some(id), rq, status, false),
+            CompleteOn::Here => self.end_request(queue, Some(id), rq, status),
             CompleteOn::Softirq => self.cpus.raise_softirq(id, id, ended),
             CompleteOn::Remote(target) => self.cpus.raise_softirq(id, target, ended),
         }

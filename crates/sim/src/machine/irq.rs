@@ -3,7 +3,7 @@
 //! Kernel: nvme_irq(), blk_done_softirq(), kernel/softirq.c.
 
 use blkmq::path::{CompletePath, Frame};
-use blkmq::request::{CpuId, Status};
+use blkmq::request::CpuId;
 
 use super::cpu::{Ended, IrqStage};
 use super::{Simulator, timer};
@@ -25,12 +25,16 @@ impl Simulator {
             IrqStage::Timer(queue, timer) => {
                 return timer::interrupt(&mut self.cpus, &self.layer.mq, id, queue, timer);
             }
+            IrqStage::Runs(path) => {
+                self.cpus[id].set_irq(IrqStage::Leave);
+                self.cpus.push(id, Frame::RunQueues(path));
+                return;
+            }
             IrqStage::Leave => {}
             IrqStage::None => unreachable!("no handler runs"),
         }
         // What has nothing to do takes no time, so what follows need not wait for its turn.
-        if let Some((queue, rq)) = self.cpus[id].batch.pop() {
-            self.end_request(queue, Some(id), rq, Status::Ok, true);
+        if self.end_batch(id) {
             self.cpus[id].set_irq(IrqStage::Leave);
             return;
         }

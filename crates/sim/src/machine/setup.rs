@@ -170,7 +170,6 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         hz: plan.machine.hz,
         io_timeout: Jiffies::from_millis(queue.io_timeout.0.div_ceil(1_000_000), plan.machine.hz),
         driver_queue_rqs: ops.queue_rqs,
-        queue_rqs_in_order: ops.queue_rqs_in_order,
         driver_commit_rqs: ops.commit_rqs,
         driver_budget: device.budget > 0,
         blocking: ops.blocking,

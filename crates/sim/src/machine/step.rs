@@ -4,7 +4,7 @@
 //! Read next: `stretch.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
-use blkmq::request::{CpuId, HctxId, Op, Status};
+use blkmq::request::{CpuId, HctxId, Op};
 
 use super::cpu::{Level, Mode, Wait};
 use super::fio::{FioTask, On};
@@ -200,10 +200,7 @@ impl Simulator {
         match found {
             Some(found) => self.end_found(device, id, found),
             None => {
-                if let Some((queue, rq)) = self.cpus[id].batch.pop() {
-                    self.end_request(queue, Some(id), rq, Status::Ok, true);
-                }
-                if self.cpus[id].batch.is_empty() {
+                if !self.end_batch(id) {
                     fio.polled_in_vain(self.cpus.at(id));
                 }
             }

@@ -19,7 +19,6 @@ use super::layer::Layer;
 use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
-use crate::plan::DeviceId;
 
 /// BLK_MQ_CPU_WORK_BATCH.
 const WORK_BATCH: u8 = 8;
@@ -280,28 +279,6 @@ impl KernelWork {
         kick: Kick,
     ) {
         self.kick_after(cpus, tasks, mq, Asker::now(from), kick);
-    }
-
-    /// blk_mq_delay_run_hw_queues() of each queue of a device, on behalf of CPU `from`.
-    pub(super) fn run_queues(
-        &mut self,
-        cpus: &mut Cpus,
-        tasks: &mut Tasks,
-        layer: &Layer,
-        from: CpuId,
-        (device, delay): (DeviceId, Duration),
-    ) {
-        for &queue in layer.numbers.queues_above(device) {
-            for hctx in 0..layer.mq.queue(queue).hctxs.len() as u16 {
-                let kick = Kick {
-                    queue,
-                    hctx: HctxId(hctx),
-                    delay,
-                    unless_pending: delay.0 > 0,
-                };
-                self.kick(cpus, tasks, &layer.mq, from, kick);
-            }
-        }
     }
 
     fn kick_after(

@@ -215,7 +215,7 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
 /// Restarting by kernel, and its rule apart.
 fn restart(asked: &Asked<'_>) -> Result<Restart> {
     let written = &asked.queue;
-    let name = written.restart.as_deref().unwrap_or(Restart::V5_9.name);
+    let name = written.restart.as_deref().unwrap_or(Restart::V5_12.name);
     let preset = Restart::by_name(name).ok_or_else(|| {
         let names = Restart::PRESETS.map(|preset| preset.name).join(", ");
         asked.error(

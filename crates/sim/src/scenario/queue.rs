@@ -34,8 +34,8 @@ pub struct Queue {
     /// 32, as posted.
     pub dd_cpu_buckets: Option<u16>,
     /// Who runs a hardware queue again that could not issue all it had: `v4.11`, `v4.14`,
-    /// `v4.14-map-count`, `v4.15`, `v4.19` or `v5.9`. Goes with both `rules`, which are those of
-    /// the rest. Default `v5.9`, as both have it.
+    /// `v4.14-map-count`, `v4.15`, `v4.19`, `v5.9` or `v5.12`. Goes with both `rules`, which are
+    /// those of the rest. Default `v5.12`, as both have it.
     pub restart: Option<String>,
     /// One axis of it: `R0`, `R1`, `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
     pub restart_rule: Option<String>,

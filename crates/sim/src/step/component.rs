@@ -82,7 +82,9 @@ impl Component {
             "elevator-merge" => Component::Scheduler,
             _ if label.is_of_scheduler() => Component::Scheduler,
             _ if hooks.contains(&label) => Component::Scheduler,
-            "submit" | "pass" | "list" | "plug" | "complete" if tag && at != "put-back" => {
+            "submit" | "pass" | "list" | "plug" | "complete" | "end-batch"
+                if tag && at != "put-back" =>
+            {
                 Component::Tags
             }
             "pass" | "insert" => Component::Scheduler,

@@ -57,7 +57,8 @@ impl Device for Meddler {
             return self.of.queue_rq(command, now, out);
         }
         out.push(Action::RunQueues {
-            delay: Duration::ZERO,
+            // At once would be in vain: nothing is pending yet, so there is nothing to run.
+            delay: Duration::from_millis(1),
         });
         Reply {
             verdict: Verdict::DevResource,

@@ -3,6 +3,7 @@
 use super::{At, PassPath};
 use crate::elevator::DispatchPath;
 use crate::env::{Cpu, Env, Slab};
+use crate::path::run_queues::SqHctx;
 use crate::path::tag::Search;
 use crate::queue::RequestQueue;
 use crate::request::Place;
@@ -26,6 +27,10 @@ impl PassPath {
         assert!(
             at == At::Pick || pull.budget_token.is_none(),
             "{at:?} with a budget of its own"
+        );
+        assert!(
+            at == At::DelayRuns || (self.later.0 == 0 && self.current == SqHctx::NONE),
+            "{at:?} with hctxs to be run later"
         );
         let pool = q.pool.held(cpu.id);
         for rq in [pull.rq_list.first(), pull.rq_list.last()]

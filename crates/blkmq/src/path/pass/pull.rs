@@ -117,7 +117,7 @@ impl PullLoop {
                 }
             },
             At::Tag => self.driver_tag(mq, q, cpu),
-            At::DelayRuns | At::List => unreachable!("{at:?} is behind the loop"),
+            At::Current | At::DelayRuns | At::List => unreachable!("{at:?} is behind the loop"),
         }
     }
 

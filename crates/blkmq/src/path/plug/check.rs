@@ -33,6 +33,10 @@ impl PlugPath {
             self.busy == 0 || at == At::BusyWrite,
             "{at:?} with an average"
         );
+        assert!(
+            !self.in_background || at == At::Run,
+            "{at:?}: where a group's run is done"
+        );
         for entry in self.rest.iter(mq) {
             let pool = mq.queue(entry.queue).pool.held(cpu.id);
             assert_eq!(pool[entry.rq].place, Place::Path, "{at:?}: {entry:?} waits");
@@ -57,5 +61,6 @@ impl PlugPath {
         assert!(matches!(self.get, Search::No), "it searches for a tag");
         assert_eq!(self.insertion, InsertPath::Idle, "it inserts");
         assert!(!self.entered, "it still uses the queue");
+        assert!(!self.in_background, "a group without its run");
     }
 }

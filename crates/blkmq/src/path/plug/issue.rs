@@ -11,8 +11,8 @@ use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::tag::{self, TagStep};
 use crate::path::{Call, Next, Traced, call_run, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{CpuId, RequestId};
-use crate::rules::{Fix, LastHint, StarvedIssue, StoppedIssue};
+use crate::request::RequestId;
+use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};
 
 impl PlugPath {
     /// Labels of direct issue.
@@ -229,7 +229,7 @@ impl PlugPath {
         let old = q.settings.rules.last_hint == LastHint::TagAhead;
         let speaks = queued > 0 || (old && self.mode == Mode::Plug);
         if !early || !speaks || !q.settings.driver_commit_rqs {
-            return self.after_issue(mq, cpu.id);
+            return self.after_issue(q);
         }
         if !old || self.mode == Mode::Plug {
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
@@ -238,15 +238,17 @@ impl PlugPath {
     }
 
     /// What could not be issued goes the way of any other request.
-    fn after_issue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId) -> Next {
+    fn after_issue<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
         match self.mode {
             Mode::Single => Next::Done,
             Mode::Plug => {
-                self.turn_for_driver(mq, cpu);
                 self.at = At::Group;
                 Next::Step
             }
-            Mode::Group if self.group.is_empty() => self.to(At::Group),
+            Mode::Group if self.group.is_empty() => self.to(match q.settings.rules.plug_run {
+                PlugRun::IfInserted => At::Group,
+                PlugRun::Always => At::Run,
+            }),
             Mode::Group => self.want_ctx(),
         }
     }

@@ -1,6 +1,9 @@
 //! queue_rqs: the driver is offered a whole plug, one request after another, whatever it says to
 //! each. What it does not take is issued directly after that.
 //!
+//! A stack comes newest first (v6.1). What the driver does with requests of one hctx that follow
+//! each other is its own: NVMe turns them round again before the drive sees them.
+//!
 //! Kernel: __blk_mq_flush_plug_list() in block/blk-mq.c, null_queue_rqs() in
 //! drivers/block/null_blk/main.c, nvme_queue_rqs() in drivers/nvme/host/pci.c (6.1.192, 6.12.117).
 
@@ -8,7 +11,7 @@ use super::{At, PlugPath};
 use crate::env::{Answer, Bit, Cpu, Env, Slab};
 use crate::path::Next;
 use crate::queue::BlkMq;
-use crate::request::Plugged;
+use crate::request::{HctxId, Plugged, RequestPool};
 
 impl PlugPath {
     /// Labels of offering a whole plug.
@@ -21,12 +24,22 @@ impl PlugPath {
             },
             At::WholeAnswer => {
                 let rq = self.rq.take().expect("one was offered");
-                if core::mem::take(&mut cpu.answer) != Answer::Ok {
-                    // Nothing is noted and nothing traced: the core will offer it again.
-                    self.group.push_back(&mut q.pool.held(cpu.id), rq);
+                if core::mem::take(&mut cpu.answer) == Answer::Ok {
+                    return self.offer_next(mq, cpu);
                 }
-                self.offer_next(mq, cpu)
+                // Nothing is noted and nothing traced: the core will offer it again.
+                let mut pool = q.pool.held(cpu.id);
+                let hctx = pool[rq].hctx;
+                self.group.push_back(&mut pool, rq);
+                let ends = self.ends_run(&pool, hctx);
+                drop(pool);
+                if !q.settings.driver_commit_rqs || !ends {
+                    return self.offer_next(mq, cpu);
+                }
+                self.at = At::WholeRung;
+                Next::commit(hctx)
             }
+            At::WholeRung => self.offer_next(mq, cpu),
             at => unreachable!("{at:?} does not offer a whole plug"),
         }
     }
@@ -39,11 +52,22 @@ impl PlugPath {
             return self.to(if refused { At::Next } else { At::Group });
         };
         let pool = q.pool.held(cpu.id);
-        let here = pool[rq].hctx;
-        let next = self.rest.first();
+        let last = self.ends_run(&pool, pool[rq].hctx);
         self.rq = Some(rq);
         self.at = At::WholeAnswer;
-        Next::offer(rq, next.is_none_or(|next| pool[next.rq].hctx != here))
+        Next::offer(rq, last)
+    }
+
+    /// What comes next, if anything does, is of another hctx than this.
+    fn ends_run(&self, pool: &RequestPool, hctx: HctxId) -> bool {
+        let next = self.rest.first();
+        next.is_none_or(|next| pool[next.rq].hctx != hctx)
+    }
+
+    /// It is offering a whole plug: what the driver takes now, it takes with what follows up to
+    /// `last`.
+    pub fn offers_whole(&self) -> bool {
+        self.at == At::WholeAnswer
     }
 
     /// What the driver has not taken is what is left of the plug. False if it has taken all.

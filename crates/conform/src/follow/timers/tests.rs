@@ -142,7 +142,6 @@ fn setup(facts: &'static Facts) -> Setup {
         cpus: 1,
         driver: Driver {
             queue_rqs: false,
-            in_order: false,
             commit_rqs: false,
         },
         budget: None,

@@ -52,6 +52,7 @@ fn read(rq: u32, sector: u64, budget: Option<u32>) -> Command {
         sectors: Sectors(8),
         polled: false,
         last: true,
+        of_plug: false,
         budget,
         since_start: Duration::ZERO,
     }

@@ -58,6 +58,7 @@ fn read(slot: u32, last: bool) -> Command {
         sectors: Sectors(8),
         polled: false,
         last,
+        of_plug: false,
         budget: None,
         since_start: Duration::ZERO,
     }

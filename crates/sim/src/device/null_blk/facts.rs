@@ -29,7 +29,6 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
         },
         ops: Ops {
             queue_rqs: rules.null_blk_queue_rqs,
-            queue_rqs_in_order: false,
             commit_rqs: false,
             blocking: plan.blocking,
             vectors: false,

@@ -93,6 +93,7 @@ fn a_poller_takes_what_the_list_held_when_it_came() {
             sectors: blkmq::request::Sectors(8),
             polled: true,
             last: true,
+            of_plug: false,
             budget: None,
             since_start: Duration::ZERO,
         };
@@ -166,6 +167,7 @@ fn v6_1_starts_a_request_that_it_then_refuses() {
             sectors: blkmq::request::Sectors(64),
             polled: false,
             last: true,
+            of_plug: false,
             budget: None,
             since_start: Duration::ZERO,
         };

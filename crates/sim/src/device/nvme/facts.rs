@@ -37,7 +37,6 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
         },
         ops: Ops {
             queue_rqs: true,
-            queue_rqs_in_order: true,
             commit_rqs: true,
             blocking: false,
             vectors: true,

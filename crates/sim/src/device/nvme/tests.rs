@@ -1,10 +1,11 @@
 //! NVMe: doorbells, arbitration, service limits, coalescing, polling.
 
+use super::Nvme;
 use super::pace::Pacer;
-use crate::device::Action;
 use crate::device::bench::{Bench, Io, nvme, plan, random_ios, reads};
-use crate::plan::{DeviceKind, NvmePlan};
-use blkmq::request::Op;
+use crate::device::{Action, Command, Device, DeviceSetup};
+use crate::plan::{DeviceId, DeviceKind, NvmePlan};
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 use proptest::prelude::*;
@@ -31,6 +32,62 @@ fn without_a_doorbell_the_drive_sees_nothing() {
     bench.mute = true;
     let left = bench.run(&reads(3)).expect_err("nobody rings");
     assert!(left.contains("3 behind an unrung doorbell"), "{left}");
+}
+
+/// Requests in the order in which a drive of one channel serves them: two CPUs hand over a plug of
+/// three each at the same time.
+fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
+    let mut plan = plan(DeviceKind::Nvme(nvme(1)));
+    (plan.default_queues, plan.queue_depth) = (1, 64);
+    let setup = DeviceSetup {
+        plan: &plan,
+        rules,
+        io_timeout: Duration::from_secs(30),
+        seed: 1,
+        device: DeviceId(0),
+        vector_cpus: &[CpuId(0)],
+        requests: 64,
+        below: &[],
+    };
+    let mut drive = Nvme::new(&nvme(1), &setup);
+    let mut out = Vec::new();
+    for rq in [0, 10, 1, 11, 2, 12] {
+        let command = Command {
+            rq: RequestId(rq),
+            hctx: HctxId(0),
+            cpu: CpuId((rq / 10) as u16),
+            op: Op::Read,
+            flags: OpFlags::default(),
+            sector: Sector(0),
+            sectors: Sectors(8),
+            polled: false,
+            last: rq % 10 == 2,
+            of_plug,
+            budget: None,
+            since_start: Duration::ZERO,
+        };
+        assert!(drive.queue_rq(&command, SimTime::ZERO, &mut out).started);
+    }
+    let mut served = Vec::new();
+    while let Some(action) = out.pop() {
+        let Action::Timer { mark, .. } = action else {
+            continue;
+        };
+        served.push(mark as u32);
+        drive.timer(mark, SimTime::ZERO, &mut out);
+    }
+    served
+}
+
+/// Off a stack the newest is prepared first and submitted last, the rest of its plug before it;
+/// from a list, first in, first out.
+#[test]
+fn what_comes_off_a_stack_is_turned_round() {
+    let (old, new) = (Rules::v6_1(), Rules::v6_12());
+    assert_eq!(served(&old, true), [2, 1, 0, 12, 11, 10]);
+    for as_they_come in [served(&old, false), served(&new, true)] {
+        assert_eq!(as_they_come, [0, 10, 1, 11, 2, 12]);
+    }
 }
 
 #[test]

@@ -20,7 +20,6 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
         },
         ops: Ops {
             queue_rqs: false,
-            queue_rqs_in_order: false,
             commit_rqs: false,
             blocking: false,
             vectors: false,

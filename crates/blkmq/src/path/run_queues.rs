@@ -1,0 +1,182 @@
+//! A run of all hardware queues of a request queue: which of them, and one after another.
+//!
+//! Where the scheduler orders the whole queue, the hctx of this CPU does for all, besides those
+//! with leftovers. That an hctx is stopped each run finds out by itself; here it matters only of
+//! the one that would do for all. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
+//! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
+
+use super::call_run;
+use super::driver::is_stopped;
+use super::{Call, Next, labels};
+use crate::env::{Bit, Cpu, Effect, Env};
+use crate::queue::{BlkMq, RequestQueue};
+use crate::request::{HctxId, Op, QueueId};
+use crate::rules::RunAll;
+use crate::time::Duration;
+
+labels! {
+    /// Labels of a run of all hctxs.
+    pub enum At in "run-queues" {
+        /// Does the hctx of this CPU do for all, or is it stopped?
+        Current,
+        /// Is the next hctx to be run? Then run it.
+        Hctx,
+    }
+}
+
+/// How each hctx is run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RunHow {
+    /// Where it is called (`async` = false).
+    Here,
+    /// By kblockd (`async` = true).
+    Background,
+    /// By kblockd after this time, unless its work item is pending: whether it has work is not
+    /// looked at (blk_mq_delay_run_hw_queues()).
+    Later(Duration),
+}
+
+/// blk_mq_get_sq_hctx(): which hctx does for all. Small, as each frame has room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct SqHctx(HctxId);
+
+impl SqHctx {
+    /// None does: all are run.
+    pub(super) const NONE: SqHctx = SqHctx(HctxId(u16::MAX));
+
+    /// The queue has one that could, if this CPU's is not stopped.
+    pub(super) fn is_asked<E: Env>(q: &RequestQueue<E>) -> bool {
+        let rule = q.settings.rules.restart.run_all;
+        rule == RunAll::OfThisCpu && q.settings.sq_sched() && q.hctxs.len() > 1
+    }
+
+    /// Looks at the hctx of this CPU. An access to shared memory of its own.
+    pub(super) fn look<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> SqHctx {
+        let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
+        match is_stopped(q, q.hctx(current), cpu) {
+            true => SqHctx::NONE,
+            false => SqHctx(current),
+        }
+    }
+
+    /// This hctx is among those that are run. An access to shared memory, if it is another.
+    pub(super) fn runs<E: Env>(self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> bool {
+        self == SqHctx::NONE || self.0 == hctx || q.hctx(hctx).dispatch_pending.test(cpu)
+    }
+}
+
+/// A run of all hctxs of one queue, or of several, one queue after another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RunQueuesPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    /// Queues behind this one that are run, too.
+    more: u8,
+    how: RunHow,
+    started: bool,
+    current: SqHctx,
+    /// The next one.
+    hctx: HctxId,
+}
+
+impl RunQueuesPath {
+    /// blk_mq_run_hw_queues() or, [`RunHow::Later`], blk_mq_delay_run_hw_queues().
+    pub fn new(queue: QueueId, how: RunHow) -> RunQueuesPath {
+        RunQueuesPath {
+            at: At::Current,
+            queue,
+            more: 0,
+            how,
+            started: false,
+            current: SqHctx::NONE,
+            hctx: HctxId(0),
+        }
+    }
+
+    /// blk_mq_start_stopped_hw_queues() behind the clearing of the bits: each hctx, whatever the
+    /// scheduler.
+    pub fn started(queue: QueueId) -> RunQueuesPath {
+        RunQueuesPath {
+            started: true,
+            ..RunQueuesPath::new(queue, RunHow::Background)
+        }
+    }
+
+    /// The same of this one and the `more` behind it: queues of one device.
+    #[must_use]
+    pub fn with_more(self, more: u8) -> RunQueuesPath {
+        RunQueuesPath { more, ..self }
+    }
+
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let (at, hctx) = (self.at, usize::from(self.hctx.0));
+        let count = mq.queue(self.queue).hctxs.len();
+        assert!(hctx <= count, "{at:?} of hctx {hctx} of {count}");
+        assert!(hctx == 0 || at == At::Hctx, "{at:?} at another hctx");
+        if self.current != SqHctx::NONE {
+            assert_eq!(at, At::Hctx, "one does for all");
+            let current = usize::from(self.current.0.0);
+            assert!(current < count, "hctx {current} of {count}");
+        }
+    }
+
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.more, 0, "queues are left");
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Current => {
+                self.at = At::Hctx;
+                if !self.started && SqHctx::is_asked(q) {
+                    self.current = SqHctx::look(mq, q, cpu);
+                    return Next::Step;
+                }
+                self.next(q, cpu)
+            }
+            At::Hctx => self.next(q, cpu),
+        }
+    }
+
+    fn next<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let hctx = self.hctx;
+        if usize::from(hctx.0) == q.hctxs.len() {
+            return self.next_queue();
+        }
+        self.hctx.0 += 1;
+        if !self.current.runs(q, hctx, cpu) {
+            return Next::Step;
+        }
+        let queue = self.queue;
+        match self.how {
+            RunHow::Here => call_run(cpu, queue, hctx, false),
+            RunHow::Background => call_run(cpu, queue, hctx, true),
+            RunHow::Later(delay) => {
+                cpu.outbox
+                    .push(Effect::KickUnlessPending { queue, hctx, delay });
+                Next::Step
+            }
+        }
+    }
+
+    fn next_queue(&mut self) -> Next {
+        if self.more == 0 {
+            return Next::Done;
+        }
+        *self = RunQueuesPath {
+            at: At::Current,
+            queue: QueueId(self.queue.0 + 1),
+            more: self.more - 1,
+            current: SqHctx::NONE,
+            hctx: HctxId(0),
+            ..*self
+        };
+        Next::Step
+    }
+}
+
+/// A run of all hctxs as a call of another path.
+pub(super) fn call_run_queues(cpu: &mut Cpu, queue: QueueId, how: RunHow) -> Next {
+    Next::call(cpu, Call::RunQueues { queue, how })
+}
