@@ -151,8 +151,8 @@ fn a_device_that_stops_its_queues_stops_and_starts_those_of_all_disks() {
     );
     let alone = run(&plan);
     plan.join(DiskId(0), 1);
-    // Who comes first when the device has used up its share is a matter of the seed. The timer starts
-    // the queues of the first disk first, which is refused about twice as often in six runs together.
+    // Who comes first when the device has used up its share is a matter of the seed. The timer
+    // starts the queues of the first disk first: it is refused about twice as often.
     let mut refused = [0; 2];
     for seed in 1..=6 {
         plan.seed = seed;
