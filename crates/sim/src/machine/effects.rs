@@ -5,7 +5,7 @@ use blkmq::env::{Answer, Slab};
 use blkmq::list::QueueList;
 use blkmq::path::{CompleteOn, CompletePath, EndBatchPath, Frame};
 use blkmq::path::{RequeueRequest, RunHow, RunQueuesPath};
-use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
+use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
 
@@ -100,6 +100,9 @@ impl Simulator {
             let end = core::mem::replace(&mut env.at_ps, started.0 * 1000);
             self.layer.mq.start_request(queue, rq, env);
             env.at_ps = end;
+            if command.polled && self.replay.is_none() {
+                self.note_cookie(id, queue, rq, command.hctx);
+            }
             if let Some(replay) = self.replay.as_deref_mut() {
                 replay.issued(&self.layer.mq, id, rq, started);
             }
@@ -128,6 +131,20 @@ impl Simulator {
             // Inside queue_rq: before whoever offered the request hears of it.
             let path = RequeueRequest::new(queue, rq, dontprep);
             self.cpus.push(id, Frame::RequeueRequest(path));
+        }
+    }
+
+    /// bi_cookie of a polled request's first bio: a thread knows by it where to look.
+    fn note_cookie(&mut self, id: CpuId, queue: QueueId, rq: RequestId, hctx: HctxId) {
+        if !matches!(self.layer.numbers.above(queue), Above::Jobs) {
+            return;
+        }
+        let owner = {
+            let pool = self.layer.mq.queue(queue).pool.held(id);
+            pool[rq].bio_first.map(|bio| pool.bio(bio).owner)
+        };
+        if let Some(owner) = owner {
+            self.tasks.polled_io_started(owner, (queue, hctx));
         }
     }
 

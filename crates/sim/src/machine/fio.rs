@@ -8,15 +8,19 @@ mod bio;
 mod call;
 mod ended;
 mod plug;
+mod polled;
 mod steps;
 
 pub(super) use plug::OwnPlug;
+pub(super) use polled::Place;
 pub(super) use steps::On;
 
 use std::collections::VecDeque;
 
 use blkmq::request::{Op, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
+
+use polled::Polled;
 
 use super::task::TaskId;
 use crate::plan::{DiskId, ThreadPlan};
@@ -71,8 +75,8 @@ pub(super) struct FioTask {
     prepared: VecDeque<u32>,
     issuing: usize,
     in_flight: u32,
-    /// Which of its files it polls next.
-    polled: usize,
+    /// Where it polls.
+    pub(super) polled: Polled,
     done: VecDeque<(SimTime, u32)>,
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
@@ -120,7 +124,7 @@ impl FioTask {
             prepared: VecDeque::with_capacity(depth),
             issuing: 0,
             in_flight: 0,
-            polled: 0,
+            polled: Polled::with_capacity(if plan.polled { depth } else { 0 }),
             done: VecDeque::with_capacity(depth),
             waiting_for: 0,
             draining: false,
@@ -140,15 +144,6 @@ impl FioTask {
     /// I/Os submitted and not reaped, for stall reports.
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight
-    }
-
-    /// The disk that it looks at next: one after the other (io_do_iopoll() goes through all that
-    /// wait).
-    pub(super) fn next_polled(&mut self) -> DiskId {
-        let files = &self.plan.files;
-        let disk = files[self.polled % files.len()].disk;
-        self.polled = (self.polled + 1) % files.len();
-        disk
     }
 
     /// It looks for completions, again and again.

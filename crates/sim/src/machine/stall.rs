@@ -86,8 +86,6 @@ pub struct Stall {
     pub threads: Vec<(String, u32)>,
     /// What tasks do that can run.
     pub busy: Vec<String>,
-    /// Hctxs with commands for a poller, where nobody polls.
-    pub unpolled: Vec<String>,
     /// Tasks that sleep until they get a tag, and hctxs that wait for a token of their scheduler.
     pub tag_waits: Vec<String>,
     /// State of each hctx.
@@ -140,7 +138,6 @@ impl View<'_> {
                 .collect(),
             threads: threads.collect(),
             busy: self.busy_tasks(),
-            unpolled: self.unpolled(),
             tag_waits: queues
                 .clone()
                 .flat_map(|queue| self.tag_waits_of(queue))

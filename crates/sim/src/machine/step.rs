@@ -4,7 +4,7 @@
 //! Read next: `stretch.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
-use blkmq::request::{CpuId, HctxId, Op};
+use blkmq::request::{CpuId, HctxId};
 
 use super::cpu::{Level, Mode, Wait};
 use super::fio::{FioTask, On};
@@ -185,21 +185,31 @@ impl Simulator {
         }
     }
 
-    /// One look at the poll queue.
+    /// One look at the hctx of an I/O (bio_poll()).
     fn poll(&mut self, id: CpuId, fio: &mut FioTask) -> Turn {
-        let queue = self.layer.numbers.queue_of(fio.next_polled());
-        let device = self.layer.numbers.device_of(queue);
+        debug_assert!(self.cpus[id].env.plug.is_empty(), "bio_poll() flushes it");
+        let place = fio.polled.look();
+        let first = self.layer.numbers.queue_of(fio.plan.files[0].disk);
+        let device = place.map_or(first, |(queue, _)| queue);
+        let device = self.layer.numbers.device_of(device);
         if let Some(step) = self.devices[device].charges.poll {
             self.cpus.charge_as(id, step, Mode::System);
         }
-        let hctx = self.layer.mq.set_of(queue).hctx_for(id, Op::Read, true);
+        let Some((queue, hctx)) = place else {
+            fio.polled_in_vain(self.cpus.at(id));
+            return Turn::Again;
+        };
         let now = self.cpus.at(id);
         let found = self.with_device(device, Some(id), |device, _, out| {
             device.poll(hctx, now, out)
         });
         match found {
-            Some(found) => self.end_found(device, id, found),
+            Some(found) => {
+                fio.polled.found((queue, hctx));
+                self.end_found(device, id, found);
+            }
             None => {
+                fio.polled.found_nothing();
                 if !self.end_batch(id) {
                     fio.polled_in_vain(self.cpus.at(id));
                 }

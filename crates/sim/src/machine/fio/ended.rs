@@ -6,7 +6,7 @@ use blkmq::path::Frame;
 use blkmq::request::{CpuId, Op, Status};
 use blkmq::time::SimTime;
 
-use super::bio;
+use super::{Place, bio};
 use crate::cost::Step;
 use crate::machine::cpus::Cpus;
 use crate::machine::layer::Layer;
@@ -78,6 +78,9 @@ impl Tasks {
             unreachable!("only fio threads own I/Os")
         };
         fio.note_done(at, slot);
+        if fio.plan.polled {
+            fio.polled.ended(slot);
+        }
         if fio.waiting_for > 0
             && let Some(from) = fio.done_from(fio.waiting_for)
             && self[task].state == State::Sleeping
@@ -101,6 +104,14 @@ impl Tasks {
         }
         cpus.charge(id, Step::Wake);
         self.wake(cpus, worker, id, SimTime::ZERO);
+    }
+
+    /// The driver has started a polled I/O: from now on its thread looks there.
+    pub(in crate::machine) fn polled_io_started(&mut self, owner: u32, place: Place) {
+        let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
+        if let Program::Fio(fio) = &mut self[task].program {
+            fio.polled.started(slot, place);
+        }
     }
 
     /// Submits an I/O of a thread from another task, where it may block.

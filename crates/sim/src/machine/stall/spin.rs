@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use blkmq::env::{Lock, Solo};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Op, Place, QueueId};
+use blkmq::request::{HctxId, QueueId};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::Waiter;
 
 use super::super::cpu::Wait;
-use super::super::fio::FioTask;
+use super::super::fio::Place;
 use super::super::task::{Program, State, Task, TaskId};
 use super::View;
 use super::tokens::token_waits;
@@ -42,7 +42,10 @@ impl View<'_> {
         }
         match &task.program {
             Program::Fio(fio) if fio.polls() => {
-                let looked_at = self.looked_at(task, fio);
+                let looked_at: BTreeSet<Place> = fio.polled.places().collect();
+                if looked_at.is_empty() {
+                    return "polls, but knows of no I/O that is issued".to_owned();
+                }
                 let hctxs = looked_at
                     .iter()
                     .map(|&(queue, hctx)| self.hctx_name(queue, hctx));
@@ -55,54 +58,10 @@ impl View<'_> {
         }
     }
 
-    /// What a poller looks at, in the order of the queues.
-    fn looked_at(&self, task: &Task, fio: &FioTask) -> BTreeSet<(QueueId, HctxId)> {
-        let disks = fio.plan.files.iter().map(|file| file.disk);
-        let queues = disks.map(|disk| self.layer.numbers.queue_of(disk));
-        let hctx = |queue| {
-            self.layer
-                .mq
-                .set_of(queue)
-                .hctx_for(task.cpu, Op::Read, true)
-        };
-        queues.map(|queue| (queue, hctx(queue))).collect()
-    }
-
     fn hctx_name(&self, queue: QueueId, hctx: HctxId) -> String {
         let disk = self.layer.name(queue);
         let disk = disk.map_or(String::new(), |name| format!("{name} "));
         format!("{disk}hctx {}", hctx.0)
-    }
-
-    /// Hctxs with commands for a poller, where nobody polls.
-    pub(super) fn unpolled(&self) -> Vec<String> {
-        let mut looked_at = BTreeSet::new();
-        let tasks = self.tasks.iter().map(|(_, task)| task);
-        for task in tasks.filter(|task| task.state == State::Runnable) {
-            if let Program::Fio(fio) = &task.program
-                && fio.polls()
-            {
-                looked_at.extend(self.looked_at(task, fio));
-            }
-        }
-        let of_queue = |queue: &RequestQueue<Solo>| {
-            let hctxs = (0..queue.hctxs.len() as u16).map(HctxId);
-            let unseen = hctxs.filter(|&hctx| !looked_at.contains(&(queue.id, hctx)));
-            let lines = unseen.filter_map(|hctx| self.unpolled_at(queue, hctx));
-            lines.collect::<Vec<_>>()
-        };
-        self.layer.mq.queues.iter().flat_map(of_queue).collect()
-    }
-
-    fn unpolled_at(&self, queue: &RequestQueue<Solo>, hctx: HctxId) -> Option<String> {
-        let count = queue.with_pool(|pool| {
-            let requests = pool.iter().map(|(_, rq)| rq);
-            let here = requests.filter(|rq| rq.polled && rq.hctx == hctx);
-            here.filter(|rq| rq.place == Place::Device).count()
-        });
-        let name = self.hctx_name(queue.id, hctx);
-        (count > 0)
-            .then(|| format!("{name}: {count} requests wait for a poller, nobody looks there"))
     }
 
     /// Tasks that stand in line for a tag of this queue's maps, and hctxs that do for a token.

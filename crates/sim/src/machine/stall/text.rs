@@ -47,7 +47,6 @@ impl fmt::Display for Stall {
         }
         let lists = [
             ("", &self.busy),
-            ("", &self.unpolled),
             ("", &self.tag_waits),
             ("", &self.hctxs),
             ("", &self.restarts),
@@ -83,7 +82,7 @@ impl Stall {
             (Why::OnlyPolls, _) => writeln!(
                 f,
                 "  {with_device} of them are with the device, which has announced no completion \
-                 and set no timer: only a poller that looks at their hctx would end them"
+                 and set no timer: their pollers look in vain"
             ),
             (Why::InVain(_) | Why::NoTime | Why::TooLong(_), _) => writeln!(
                 f,
