@@ -214,8 +214,7 @@ impl Simulator {
                     .timed_out(&mut self.cpus, &mut self.tasks, &self.layer.mq, of);
             }
             Event::Work(of) => {
-                self.work
-                    .due(&mut self.cpus, &mut self.tasks, &self.layer.mq, of);
+                self.work.due(&mut self.cpus, &mut self.tasks, of);
             }
             Event::Resume(of) => {
                 let (task, generation) = (TaskId(of.whom()), of.detail());

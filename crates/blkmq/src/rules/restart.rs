@@ -28,6 +28,8 @@ pub struct Restart {
     pub pull: Pull,
     /// Which hctxs a run of all runs.
     pub run_all: RunAll,
+    /// What becomes of kblockd's item when it is asked for while it waits.
+    pub waiting_item: WaitingItem,
 }
 
 /// Whom the end of a request runs, if several queues share its tags; with tags of its own a queue
@@ -164,6 +166,18 @@ pub enum RunAll {
     OfThisCpu,
 }
 
+/// kblockd's item of an hctx, or of requeues, that is asked for while it waits, for its time or for
+/// its worker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WaitingItem {
+    /// It comes where and when it would have come (queue_delayed_work_on(): 21c6e939a9f6, v4.12, says
+    /// so of runs; to v4.14).
+    Stays,
+    /// It is stolen, and queued anew as it is asked for now (mod_delayed_work_on(); in v4.19 and
+    /// later, in which version before that first was not found).
+    Stolen,
+}
+
 impl Restart {
     /// v4.11.
     pub const V4_11: Restart = Restart {
@@ -184,6 +198,7 @@ impl Restart {
         put_back: PutBack::Head,
         pull: Pull::One,
         run_all: RunAll::Every,
+        waiting_item: WaitingItem::Stays,
     };
 
     /// v4.12 to v4.14 with the fix posted in October 2017: the counter moves to the tag map.
@@ -199,6 +214,7 @@ impl Restart {
         ask: AskAfter::SomeIssued,
         recheck: Recheck::LeftLine,
         entry: LineEntry::SecondAttempt,
+        waiting_item: WaitingItem::Stolen,
         ..Restart::V4_14
     };
 

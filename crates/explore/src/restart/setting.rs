@@ -5,7 +5,7 @@ use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
-    RunAll, TagLine,
+    RunAll, TagLine, WaitingItem,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -120,6 +120,7 @@ impl Setting {
             retry: LineRetry::Unlocked,
             put_back: PutBack::Head,
             run_all: RunAll::Every,
+            waiting_item: WaitingItem::Stays,
             pull: Pull::One,
         };
         let queues = c.number("Queues", 1, HCTXS_MAX as u8)?;

@@ -388,7 +388,8 @@ impl Machine for OnCpu<'_> {
 
     fn kick_requeue(&mut self, queue: QueueId) {
         let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
-        self.sim.work.kick_requeue(cpus, tasks, self.id, queue);
+        let mq = &self.sim.layer.mq;
+        self.sim.work.kick_requeue(cpus, tasks, mq, self.id, queue);
     }
 
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {

@@ -1,13 +1,17 @@
 //! Kernel workers: kblockd's work items, and io_uring's workers.
 //!
-//! Each hctx has exactly one work item; a new request for it replaces a pending one
-//! (mod_delayed_work). Kernel: kernel/workqueue.c, blk_mq_hctx_next_cpu(), io_uring/io-wq.c.
+//! Each hctx has exactly one work item. Who asks for it again steals it, from its timer or from the
+//! worker that it waits for, and has it queued anew on the CPU that is chosen now; before v4.15 it
+//! stays where it is. One that runs is not stolen: it is queued once more, where it runs. Kernel:
+//! mod_delayed_work_on(), try_to_grab_pending(), __queue_work() in kernel/workqueue.c, blk_mq_hctx_next_cpu(),
+//! io_uring/io-wq.c (6.1.192, 6.12.117).
 
 use blkmq::drive::Kick;
 use blkmq::env::{Bit, Solo};
 use blkmq::path::{Frame, RequeuePath, RunPath, TimeoutPath, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
+use blkmq::rules::WaitingItem;
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::Mode;
@@ -27,8 +31,8 @@ const WORK_BATCH: u8 = 8;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Item {
     Idle,
-    /// Its timer runs; the generation voids older timers.
-    Delayed,
+    /// Its timer runs, which will queue it on this CPU; the generation voids older timers.
+    Delayed(CpuId),
     /// In the queue of a worker.
     Queued(CpuId),
     /// Being executed; asked for again meanwhile.
@@ -41,6 +45,8 @@ struct Again {
     delay: Duration,
     /// When that was asked for.
     asked: SimTime,
+    /// Where a timer will queue it; at once is where it runs.
+    target: CpuId,
 }
 
 /// A work item of an hctx.
@@ -254,10 +260,13 @@ impl KernelWork {
         let item = &mut self.timeout(queue).item;
         match *item {
             Item::Running(_) => {
-                let delay = Duration::ZERO;
-                *item = Item::Running(Some(Again { delay, asked }));
+                *item = Item::Running(Some(Again {
+                    delay: Duration::ZERO,
+                    asked,
+                    target: by.cpu,
+                }));
             }
-            Item::Queued(_) | Item::Delayed => {}
+            Item::Queued(_) | Item::Delayed(_) => {}
             Item::Idle => {
                 *item = Item::Queued(by.cpu);
                 self.enqueue(cpus, tasks, by, by.cpu, Job::Timeout(queue));
@@ -278,17 +287,7 @@ impl KernelWork {
         from: CpuId,
         kick: Kick,
     ) {
-        self.kick_after(cpus, tasks, mq, Asker::now(from), kick);
-    }
-
-    fn kick_after(
-        &mut self,
-        cpus: &mut Cpus,
-        tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
-        by: Asker,
-        kick: Kick,
-    ) {
+        let by = Asker::now(from);
         let Kick {
             queue, hctx, delay, ..
         } = kick;
@@ -296,64 +295,75 @@ impl KernelWork {
             return;
         }
         cpus.item_queued(queue, delay.0 > 0);
-        match self.of(queue, hctx).item {
-            Item::Delayed | Item::Queued(_) | Item::Running(Some(_)) if kick.unless_pending => {
-                return;
-            }
-            Item::Running(_) => {
-                let asked = by.at(cpus);
-                self.of(queue, hctx).item = Item::Running(Some(Again { delay, asked }));
-                return;
-            }
-            Item::Queued(_) if delay.0 == 0 => return,
-            Item::Queued(cpu) => {
-                let jobs = &mut self.queues[usize::from(cpu.0)];
-                jobs.retain(|&job| job != Job::Hctx(queue, hctx));
-            }
-            Item::Idle | Item::Delayed => {}
+        let item = self.of(queue, hctx).item;
+        let pending = !matches!(item, Item::Idle | Item::Running(None));
+        if pending && kick.unless_pending {
+            return;
+        }
+        let target = self.next_cpu(mq, by.cpu, queue, hctx);
+        if pending && stays(mq, queue) {
+            return;
         }
         if !cpus[by.cpu].is_idle() {
             cpus.charge(by.cpu, Step::QueueWork);
         }
+        match item {
+            Item::Running(_) => {
+                let again = Again {
+                    delay,
+                    asked: by.at(cpus),
+                    target,
+                };
+                self.of(queue, hctx).item = Item::Running(Some(again));
+                return;
+            }
+            Item::Queued(cpu) => self.steal(cpu, Job::Hctx(queue, hctx)),
+            Item::Idle | Item::Delayed(_) => {}
+        }
+        self.start(cpus, tasks, by, (queue, hctx), (delay, target));
+    }
+
+    /// try_to_grab_pending() of an item that waits for the worker of this CPU.
+    fn steal(&mut self, cpu: CpuId, job: Job) {
+        self.queues[usize::from(cpu.0)].retain(|&other| other != job);
+    }
+
+    /// __queue_delayed_work(): queues an item, or has a timer do it.
+    fn start(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        by: Asker,
+        (queue, hctx): (QueueId, HctxId),
+        (delay, target): (Duration, CpuId),
+    ) {
         if delay.0 == 0 {
-            self.queue_hctx_work(cpus, tasks, mq, by, queue, hctx);
+            self.of(queue, hctx).item = Item::Queued(target);
+            self.enqueue(cpus, tasks, by, target, Job::Hctx(queue, hctx));
             return;
         }
         let due = cpus.tick_after(by.at(cpus), delay);
         let work = self.of(queue, hctx);
-        work.item = Item::Delayed;
+        work.item = Item::Delayed(target);
         work.generation = work.generation.wrapping_add(1);
         let whom = Of::part(queue.0, hctx.0, work.generation);
         cpus.core.events.push(due, class::TIMER, Event::Work(whom));
     }
 
-    /// A delay is over.
-    pub(super) fn due(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, mq: &BlkMq<Solo>, of: Of) {
+    /// A delay is over: the timer is that of the CPU which gets the item.
+    pub(super) fn due(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, of: Of) {
         let (queue, hctx) = (QueueId(of.part_of()), HctxId(of.whom() as u16));
         let work = *self.of(queue, hctx);
-        if work.item == Item::Delayed && work.generation == of.detail() {
-            let cpu = mq.queue(queue).hctx(hctx).cpumask.first().copied();
-            let by = Asker::now(cpu.unwrap_or_default());
-            self.queue_hctx_work(cpus, tasks, mq, by, queue, hctx);
+        if let Item::Delayed(target) = work.item
+            && work.generation == of.detail()
+        {
+            let (by, at_once) = (Asker::now(target), (Duration::ZERO, target));
+            self.start(cpus, tasks, by, (queue, hctx), at_once);
         }
     }
 
-    fn queue_hctx_work(
-        &mut self,
-        cpus: &mut Cpus,
-        tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
-        by: Asker,
-        queue: QueueId,
-        hctx: HctxId,
-    ) {
-        let target = self.next_cpu(mq, by.cpu, queue, hctx);
-        self.of(queue, hctx).item = Item::Queued(target);
-        self.enqueue(cpus, tasks, by, target, Job::Hctx(queue, hctx));
-    }
-
-    /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx the
-    /// CPU that asks.
+    /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx
+    /// (WORK_CPU_UNBOUND, and kblockd's workers are bound) the CPU that asks.
     fn next_cpu(&mut self, mq: &BlkMq<Solo>, from: CpuId, queue: QueueId, hctx: HctxId) -> CpuId {
         let q = mq.queue(queue);
         let mask = &q.hctx(hctx).cpumask;
@@ -385,9 +395,13 @@ impl KernelWork {
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
+        mq: &BlkMq<Solo>,
         from: CpuId,
         queue: QueueId,
     ) {
+        if stays(mq, queue) && matches!(self.requeue(queue), Item::Queued(_)) {
+            return;
+        }
         self.kick_requeue_after(cpus, tasks, Asker::now(from), queue);
     }
 
@@ -402,12 +416,18 @@ impl KernelWork {
         let item = self.requeue(queue);
         match *item {
             Item::Running(_) => {
-                let delay = Duration::ZERO;
-                *item = Item::Running(Some(Again { delay, asked }));
+                *item = Item::Running(Some(Again {
+                    delay: Duration::ZERO,
+                    asked,
+                    target: by.cpu,
+                }));
             }
-            Item::Queued(_) | Item::Delayed => {}
-            Item::Idle => {
+            Item::Delayed(_) => unreachable!("nobody asks for it after a time"),
+            pending => {
                 *item = Item::Queued(by.cpu);
+                if let Item::Queued(cpu) = pending {
+                    self.steal(cpu, Job::Requeue(queue));
+                }
                 let by = Asker { from: asked, ..by };
                 self.enqueue(cpus, tasks, by, by.cpu, Job::Requeue(queue));
             }
@@ -424,7 +444,7 @@ impl KernelWork {
         worker: &mut Kworker,
     ) -> Turn {
         if let Some(done) = worker.running.take() {
-            self.finish(cpus, tasks, mq, id, done);
+            self.finish(cpus, tasks, id, done);
             return Turn::Again;
         }
         let now = cpus.at(id);
@@ -453,41 +473,39 @@ impl KernelWork {
         Turn::Again
     }
 
-    fn finish(
-        &mut self,
-        cpus: &mut Cpus,
-        tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
-        id: CpuId,
-        job: Job,
-    ) {
+    fn finish(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId, job: Job) {
         let item = match job {
             Job::Hctx(queue, hctx) => &mut self.of(queue, hctx).item,
             Job::Requeue(queue) => self.requeue(queue),
             Job::Timeout(queue) => &mut self.timeout(queue).item,
         };
-        let Item::Running(Some(Again { delay, asked })) = core::mem::replace(item, Item::Idle)
-        else {
+        let Item::Running(Some(again)) = core::mem::replace(item, Item::Idle) else {
             return;
         };
+        let Again {
+            delay,
+            asked,
+            target,
+        } = again;
         let by = Asker {
             cpu: id,
             from: asked,
         };
         match job {
             Job::Hctx(queue, hctx) => {
-                let kick = Kick {
-                    queue,
-                    hctx,
-                    delay,
-                    unless_pending: false,
-                };
-                self.kick_after(cpus, tasks, mq, by, kick);
+                // It is queued where it was running, so that it does not run twice at a time.
+                let target = if delay.0 == 0 { id } else { target };
+                self.start(cpus, tasks, by, (queue, hctx), (delay, target));
             }
             Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
             Job::Timeout(queue) => self.queue_timeout(cpus, tasks, by, queue),
         }
     }
+}
+
+/// An item that waits is left where it is.
+fn stays(mq: &BlkMq<Solo>, queue: QueueId) -> bool {
+    mq.queue(queue).settings.rules.restart.waiting_item == WaitingItem::Stays
 }
 
 impl Asker {
@@ -500,3 +518,6 @@ impl Asker {
         cpus.at(self.cpu).max(self.from)
     }
 }
+
+#[cfg(test)]
+mod tests;
