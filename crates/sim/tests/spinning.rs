@@ -62,8 +62,8 @@ fn a_poller_looks_where_its_io_is() {
     }
 }
 
-/// Polled commands that are lost: each poller looks where its own is, in vain, and workers sleep for
-/// the tags.
+/// Polled commands that are lost: each poller looks where its own is, in vain, and workers sleep
+/// for the tags.
 #[test]
 fn a_poller_whose_commands_are_lost_is_a_stall() {
     let lost = format!("{FOUR_POLL_QUEUES}[device.fault]\nlost_completion = \"1/20\"\n");

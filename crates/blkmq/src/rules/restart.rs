@@ -170,8 +170,8 @@ pub enum RunAll {
 /// its worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitingItem {
-    /// It comes where and when it would have come (queue_delayed_work_on(): 21c6e939a9f6, v4.12, says
-    /// so of runs; to v4.14).
+    /// It comes where and when it would have come (queue_delayed_work_on(): 21c6e939a9f6, v4.12,
+    /// says so of runs; to v4.14).
     Stays,
     /// It is stolen, and queued anew as it is asked for now (mod_delayed_work_on(); in v4.19 and
     /// later, in which version before that first was not found).

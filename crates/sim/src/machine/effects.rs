@@ -1,6 +1,6 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
-use blkmq::drive::{Kick, Machine, one};
+use blkmq::drive::{Kick, Machine, Offer, one};
 use blkmq::env::{Answer, Slab};
 use blkmq::list::QueueList;
 use blkmq::path::{CompleteOn, CompletePath, EndBatchPath, Frame};
@@ -67,24 +67,7 @@ impl Simulator {
         let charges = self.devices[device].charges;
         let started = charge_queue_rq(&mut self.cpus, id, charges, last);
         let of_plug = self.cpus[id].offers_whole_plug();
-        let mut command = {
-            let pool = self.layer.mq.queue(queue).pool.held(id);
-            let r = &pool[rq];
-            Command {
-                rq: ends.slot(rq),
-                hctx: r.hctx,
-                cpu: id,
-                op: r.op,
-                flags: r.flags,
-                sector: r.sector,
-                sectors: r.sectors,
-                polled: r.polled,
-                last,
-                of_plug,
-                budget: r.budget,
-                since_start: Duration::ZERO,
-            }
-        };
+        let mut command = self.command(id, Offer { queue, rq, last }, of_plug);
         if let Some(pair) = charges.pair {
             let lead = self.layer.numbers.queues_above(device)[0];
             self.outer
@@ -131,6 +114,27 @@ impl Simulator {
             // Inside queue_rq: before whoever offered the request hears of it.
             let path = RequeueRequest::new(queue, rq, dontprep);
             self.cpus.push(id, Frame::RequeueRequest(path));
+        }
+    }
+
+    /// The command of a request that is offered.
+    #[inline]
+    fn command(&self, id: CpuId, Offer { queue, rq, last }: Offer, of_plug: bool) -> Command {
+        let pool = self.layer.mq.queue(queue).pool.held(id);
+        let r = &pool[rq];
+        Command {
+            rq: self.layer.numbers.ends(queue).slot(rq),
+            hctx: r.hctx,
+            cpu: id,
+            op: r.op,
+            flags: r.flags,
+            sector: r.sector,
+            sectors: r.sectors,
+            polled: r.polled,
+            last,
+            of_plug,
+            budget: r.budget,
+            since_start: Duration::ZERO,
         }
     }
 

@@ -3,8 +3,8 @@
 //! Each hctx has exactly one work item. Who asks for it again steals it, from its timer or from the
 //! worker that it waits for, and has it queued anew on the CPU that is chosen now; before v4.15 it
 //! stays where it is. One that runs is not stolen: it is queued once more, where it runs. Kernel:
-//! mod_delayed_work_on(), try_to_grab_pending(), __queue_work() in kernel/workqueue.c, blk_mq_hctx_next_cpu(),
-//! io_uring/io-wq.c (6.1.192, 6.12.117).
+//! mod_delayed_work_on(), try_to_grab_pending(), __queue_work() in kernel/workqueue.c,
+//! blk_mq_hctx_next_cpu(), io_uring/io-wq.c (6.1.192, 6.12.117).
 
 use blkmq::drive::Kick;
 use blkmq::env::{Bit, Solo};

@@ -74,10 +74,10 @@ impl Polled {
 
     /// Nothing was found there, or nothing more.
     pub(in crate::machine) fn found_nothing(&mut self) {
+        let next = self.next + 1;
         self.next = match self.here.take() {
-            Some(_) => 0,
-            None if self.next < self.issued.len() => self.next + 1,
-            None => 0,
+            None if next < self.issued.len() => next,
+            _ => 0,
         };
     }
 
