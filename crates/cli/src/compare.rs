@@ -13,6 +13,7 @@ use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::Outputs;
+use crate::scenario::load;
 use crate::sweep::{self, Point, Variant};
 use crate::{OK, STALLED};
 use table::Table;
@@ -41,12 +42,13 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     }
     let mut points = Vec::new();
     for variant in &variants {
+        let has_jobs = load(&variant.scenario)?.0.has_jobs();
         for index in 0..u64::from(args.seeds) {
             points.push(Point {
                 variant: variant.clone(),
                 threads: None,
                 seed: Some(args.seed + index),
-                vary: args.seeds > 1,
+                vary: args.seeds > 1 && has_jobs,
             });
         }
     }

@@ -17,6 +17,7 @@ mod handed;
 mod irq;
 mod layer;
 mod lines;
+mod locker;
 mod numbers;
 #[cfg(test)]
 mod order;
@@ -264,6 +265,14 @@ impl Simulator {
         let spent = self.cpus.core.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
         self.cpus.settle_watch(&mut self.recorder);
+        self.recorder.lock_operations = locker::operations(&self.tasks, &self.plan);
+        if !self.plan.lockers.is_empty() {
+            // Nobody but them took any.
+            let spreads = self.recorder.lock_spreads.iter_mut().flatten();
+            spreads.for_each(|spread| spread.name = locker::NAME);
+            let locks = self.recorder.locks.iter_mut();
+            locks.for_each(|lock| lock.name = locker::NAME);
+        }
     }
 
     /// Takes the trace points recorded since the last call: time, CPU, task, point.

@@ -38,6 +38,8 @@ pub struct Plan {
     pub job_options: Vec<Vec<(String, String)>>,
     /// One entry a thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
+    /// Threads that take one spin lock; one entry a thread. Then there are no others.
+    pub lockers: Vec<LockerPlan>,
     /// Phases of the run (stonewall), at least 1.
     pub phases: u16,
     /// Changes of schedulers while it runs, in order of time.
@@ -301,6 +303,31 @@ pub struct ThreadPlan {
     pub number_ios: u64,
     /// Bytes after which it ends; `u64::MAX`: not limited (time_based).
     pub io_bytes: u64,
+}
+
+/// A thread that takes a spin lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockerPlan {
+    /// Name of its group.
+    pub name: String,
+    /// Number of the group from 0.
+    pub group: u16,
+    /// Number within the group, from 0.
+    pub clone: u16,
+    /// CPUs it may run on, ascending, never empty.
+    pub cpus: Vec<u16>,
+    /// From the grant to the unlock.
+    pub hold: Duration,
+    /// From the unlock to the next request.
+    pub think: Duration,
+    /// Instead of `hold`, in one of `long_hold_every` cases, drawn.
+    pub long_hold: Duration,
+    /// 0: never.
+    pub long_hold_every: u64,
+    /// Time that counts, after the ramp.
+    pub runtime: Duration,
+    /// Time at the start that does not count.
+    pub ramp_time: Duration,
 }
 
 /// Sizes of a disk that follow from the rest.

@@ -137,6 +137,8 @@ pub struct Recorder {
     pub locks: Vec<LockStats>,
     /// Where CPU time went, waiting for locks aside.
     pub spent: Spent,
+    /// Unlocks of each locker's thread, in the order of the plan.
+    pub lock_operations: Vec<u64>,
     /// How waits and holds of locks were spread, if that was asked for.
     pub lock_spreads: Option<Vec<LockSpread>>,
     /// Who did what when, if that was asked for.
@@ -190,6 +192,7 @@ impl Recorder {
             threads: Vec::new(),
             locks: Vec::new(),
             spent: Spent::default(),
+            lock_operations: Vec::new(),
             lock_spreads: None,
             timeline: None,
             device_depth: Depth::default(),

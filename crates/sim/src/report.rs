@@ -22,6 +22,7 @@ mod details;
 mod device;
 mod direction;
 mod functions;
+mod lockers;
 mod text;
 mod work;
 
@@ -30,6 +31,7 @@ pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockD
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;
+pub use lockers::{LockerGroup, LockersReport};
 pub use work::WorkReport;
 
 /// Where a run came from: what the caller knows and the plan does not.
@@ -64,6 +66,9 @@ pub struct Report {
     /// Changes of schedulers while it ran; left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeReport>,
+    /// What lockers got; left out if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lockers: Option<LockersReport>,
     /// Calls of kernel functions, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<FunctionReport>>,
@@ -232,6 +237,7 @@ impl Report {
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
             changes: ChangeReport::all(plan, recorder),
+            lockers: LockersReport::new(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),
             details: Details::new(recorder),

@@ -16,6 +16,7 @@ mod device;
 mod drive;
 mod error;
 mod jobs;
+mod locker;
 mod queue;
 mod read;
 mod source;
@@ -25,6 +26,7 @@ pub use change::Change;
 pub use device::{Device, Fault};
 pub use drive::drive_names;
 pub use error::ScenarioError;
+pub use locker::{FioText, Locker};
 pub use queue::{Machine, Queue};
 
 use source::Source;
@@ -48,8 +50,10 @@ pub struct Scenario {
     /// The devices: parameters of their modules. One table `[device]`, or several `[[device]]`.
     #[serde(deserialize_with = "device::one_or_more")]
     pub device: Vec<Device>,
-    /// Jobs: options of fio, each as in a job file. At least one.
+    /// Jobs: options of fio, each as in a job file. At least one, unless there are lockers.
     pub job: Vec<BTreeMap<String, Value>>,
+    /// Threads that take one spin lock and do no I/O. Default: none.
+    pub locker: Vec<Locker>,
     /// What is written to files of queue/ in the course of the run. Default: nothing.
     pub change: Vec<Change>,
     /// Where everything was written.
@@ -139,6 +143,11 @@ impl Scenario {
     /// Name: the file's stem.
     pub fn name(&self) -> &str {
         &self.source.name
+    }
+
+    /// It does I/O: there is more than lockers.
+    pub fn has_jobs(&self) -> bool {
+        !self.job.is_empty()
     }
 
     /// An error about a field, at the place where it was written.

@@ -156,6 +156,10 @@ pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Er
                     or parameters; trace devices that are alike";
         return Err(Error::input(dir, what));
     }
+    if !plan.lockers.is_empty() {
+        let what = "threads that take a lock do no I/O: there is nothing to trace";
+        return Err(Error::input(dir, what));
+    }
     if !plan.changes.is_empty() {
         let what = "queue.txt has one scheduler of each device for all of the run; trace a run \
                     without [[change]]";

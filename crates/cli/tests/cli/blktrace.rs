@@ -68,6 +68,11 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
         let place = Place::new();
         let args = ["run", name, "--ramp-time", "0", "--runtime", "2ms"];
         let ran = place.blksim(&[&args[..], &["--blktrace", "trace"]].concat());
+        if name == "lock-handoff" {
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+            assert!(ran.stderr.contains("there is nothing to trace"), "{ran:?}");
+            continue;
+        }
         // 3: completions are lost in one of them.
         assert!(matches!(ran.code, Some(0 | 3)), "{name}: {ran:?}");
         let calls = place.0.path().join("trace/ftrace.txt").exists();

@@ -129,7 +129,8 @@ fn every_built_in_scenario_is_listed_and_shown() {
         let shown = place.blksim(&["show", name]);
         assert_eq!(shown.code, Some(0), "{shown:?}");
         // What is shown can be kept, changed and run.
-        let file = if shown.stdout.contains("[[job]]") {
+        let tables = ["[[job]]", "[[locker]]"];
+        let file = if tables.iter().any(|table| shown.stdout.contains(table)) {
             "own.toml"
         } else {
             "own.fio"

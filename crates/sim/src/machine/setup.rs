@@ -13,6 +13,7 @@ use super::devices::Devices;
 use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
+use super::locker::{self, Locker};
 use super::progress::Progress;
 use super::task::{Program, Task, TaskId};
 use super::tasks::Tasks;
@@ -41,7 +42,7 @@ impl Simulator {
         }
         let (tasks, workers) = tasks(plan, plan.machine.cpus);
         let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
-        Ok(Simulator {
+        let mut simulator = Simulator {
             cpus,
             tasks: Tasks::new(tasks, plan.machine.cpus),
             work: KernelWork::new(&hctxs, workers),
@@ -57,7 +58,11 @@ impl Simulator {
             turns: 0,
             begun: false,
             replay: None,
-        })
+        };
+        if !plan.lockers.is_empty() {
+            simulator.collect_locks();
+        }
+        Ok(simulator)
     }
 
     /// Puts a device of the caller's in the place of one of the plan's, which it gets to wrap or to
@@ -117,6 +122,7 @@ impl Simulator {
                 replay.start(cpus, tasks);
             }
             change::start(cpus, tasks, &self.plan.changes);
+            measure_from = measure_from.max(locker::start(cpus, tasks));
             self.cpus
                 .core
                 .events
@@ -237,6 +243,13 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
         let allowed = (0..cpus).map(CpuId).collect();
         let program = Program::Writer(Writer::default());
         tasks.push(Task::asleep(program, allowed));
+    }
+    for (index, locker) in plan.lockers.iter().enumerate() {
+        let program = Program::Locker(Box::new(Locker::new(locker, plan.seed)));
+        let allowed = locker.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
+        let mut task = Task::asleep(program, allowed);
+        task.cpu = task.allowed[index % task.allowed.len()];
+        tasks.push(task);
     }
     (tasks, workers)
 }

@@ -64,6 +64,29 @@ impl Cpus {
         }
     }
 
+    /// The running level, between frames, lets a lock go that it was granted.
+    pub(super) fn unlock(&mut self, mq: &BlkMq<Solo>, id: CpuId, release: impl FnOnce(&mut Cpu)) {
+        let (cpu, core) = self.split(id);
+        cpu.env.owner = owner(id, cpu.level);
+        cpu.env.begin_label();
+        release(&mut cpu.env);
+        let (work, misses) = cpu.env.meter.take();
+        let price = work + misses.alone();
+        core.spent.step(Step::LockFree, price);
+        let mode = cpu.kernel_mode();
+        cpu.spend(price, mode);
+        let level = cpu.level as usize;
+        let HeldLock { lock, slot, since } = cpu.levels[level].held.take_free(mq);
+        cpu.irq_off -= u32::from(lock.masks_irq());
+        let (at, slot) = (cpu.at(), slot as usize);
+        let held = at.since(since);
+        if let Some(due) = core.arbiter.release(slot, id, at, held) {
+            let due = due.max(core.now);
+            core.events
+                .push(due, class::GRANT, Event::Grant(slot as u64));
+        }
+    }
+
     /// The first in line gets the lock. The CPU, if it goes on with it.
     pub(super) fn grant_first(&mut self, mq: &BlkMq<Solo>, slot: usize) -> Option<CpuId> {
         let now = self.core.now;

@@ -9,6 +9,7 @@ use blkmq::time::SimTime;
 use super::change::Writer;
 use super::cpu::LevelState;
 use super::fio::FioTask;
+use super::locker::Locker;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use crate::recorder::TaskUsage;
@@ -49,6 +50,8 @@ pub(super) enum Program {
     Replay(Box<ReplayTask>),
     /// Changes schedulers.
     Writer(Writer),
+    /// Takes a lock.
+    Locker(Box<Locker>),
 }
 
 /// Whether a task can run.

@@ -233,7 +233,11 @@ impl Tasks {
         }
         let task = self.switch_out(cpus, cpu);
         self[task].state = State::Dead;
-        if matches!(self[task].program, Program::Fio(_) | Program::Replay(_)) {
+        let program = &self[task].program;
+        if matches!(
+            program,
+            Program::Fio(_) | Program::Replay(_) | Program::Locker(_)
+        ) {
             self.running -= 1;
         }
     }
@@ -262,6 +266,10 @@ impl Tasks {
         let Some(first) = c.first_ready() else {
             return false;
         };
+        if !c.levels[Level::Task as usize].held.is_empty() {
+            // spin_lock() disables preemption.
+            return false;
+        }
         let running_worker = c.current.is_some_and(|task| self[task].worker);
         c.at() >= c.slice_end || (self[first].worker && !running_worker)
     }
@@ -317,6 +325,7 @@ impl Tasks {
             Program::IoWorker(_) => format!("iou-wrk {number}"),
             Program::Replay(_) => format!("process {number}"),
             Program::Writer(_) => format!("writer {number}"),
+            Program::Locker(_) => format!("locker {number}"),
         }
     }
 }

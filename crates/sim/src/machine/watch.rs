@@ -21,6 +21,11 @@ impl Simulator {
         self.recorder.device_depth.series = Some(Box::new(Series::new(self.cpus.core.now)));
     }
 
+    /// Collects waits, holds and hand-offs alone.
+    pub(super) fn collect_locks(&mut self) {
+        self.cpus.watch(&self.layer.mq).want_spreads();
+    }
+
     /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]
     /// does. To be called before the run.
     pub fn collect_timeline(&mut self, window: Window) {

@@ -87,20 +87,26 @@ impl Serialize for Counts {
     }
 }
 
+impl Handoffs {
+    pub(super) fn new(by_distance: [u64; 5]) -> Handoffs {
+        let [same_cpu, sibling, same_cache, same_socket, other_socket] = by_distance;
+        Handoffs {
+            same_cpu,
+            sibling,
+            same_cache,
+            same_socket,
+            other_socket,
+        }
+    }
+}
+
 impl LockDetails {
     fn new(spread: &LockSpread) -> LockDetails {
-        let [same_cpu, sibling, same_cache, same_socket, other_socket] = spread.handoffs;
         LockDetails {
             name: spread.name,
             wait_ns: Counts::new(&spread.wait),
             hold_ns: Counts::new(&spread.hold),
-            handoffs: Handoffs {
-                same_cpu,
-                sibling,
-                same_cache,
-                same_socket,
-                other_socket,
-            },
+            handoffs: Handoffs::new(spread.handoffs),
         }
     }
 }

@@ -13,6 +13,7 @@ use trace::fio::FioJob;
 mod changes;
 mod disks;
 mod drivers;
+mod lockers;
 mod threads;
 
 use disks::{Disk, Disks};
@@ -57,12 +58,17 @@ impl Driver {
 pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<Plan> {
     let machine = machine(scenario, profiles)?;
     let rules = rules(scenario)?;
+    let lockers = lockers::lockers(scenario, &machine)?;
     let (jobs, mut ignored) = jobs::jobs(scenario)?;
     ignored.extend(jobs.iter().filter(|job| !job.direct && !names_buffering(job)).map(|job| {
         let name = &job.name;
         format!("job {name}: direct is not given; run as direct=1, as buffered I/O is not modelled")
     }));
-    let nothing = Device::default();
+    // The block layer of a run without I/O has one queue all the same.
+    let nothing = Device {
+        kind: (!lockers.is_empty()).then(|| "null_blk".to_owned()),
+        ..Device::default()
+    };
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
     let (mut disks, mut drivers) = (Vec::new(), Vec::new());
     for disk in &named.list {
@@ -90,6 +96,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         disks,
         job_options: jobs.iter().map(jobs::written).collect(),
         threads,
+        lockers,
         phases,
         changes,
         ignored,

@@ -70,6 +70,17 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
 
 /// The jobs, typed, and notes on options without effect.
 pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
+    if !scenario.locker.is_empty() {
+        let io = [
+            ("job", scenario.job.is_empty()),
+            ("device", scenario.device.is_empty()),
+        ];
+        if let Some((table, _)) = io.iter().find(|(_, left_out)| !left_out) {
+            let what = "[[locker]] stands alone: such a run has no I/O";
+            return Err(scenario.error(table, what));
+        }
+        return Ok((Vec::new(), Vec::new()));
+    }
     if scenario.job.is_empty() {
         let what = "there is no job; write [[job]] with fio's options, e.g. rw = \"randread\"";
         return Err(scenario.error("job", what));

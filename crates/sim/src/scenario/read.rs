@@ -101,23 +101,25 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     }
     let value = parse_value(value);
     let mut changed = source.clone();
-    if let ["job", option] = path.as_slice() {
+    let lockers = changed.table.contains_key("locker");
+    let of_lockers = ["runtime", "ramp_time"];
+    if let ["job", option] = path.as_slice()
+        && !(lockers && of_lockers.contains(option))
+    {
         set_all_jobs(&mut changed, option, &value, &place).map_err(bad)?;
-    } else if path[0] == "job" {
+    } else if path[0] == "job" && !lockers {
         return Err(bad(
             "write job.OPTION=VALUE; it changes all jobs".to_string()
         ));
-    } else if let ("device", Some(Value::Array(devices))) =
-        (path[0], changed.table.get_mut("device"))
-    {
-        // Every device of several, as every job.
-        for (i, device) in devices.iter_mut().enumerate() {
-            let Some(device) = device.as_table_mut().filter(|_| path.len() > 1) else {
-                return Err(bad("write device.PARAMETER=VALUE".to_string()));
+    } else if let (Some(kind), Some(Value::Array(tables))) = several(&mut changed.table, path[0]) {
+        // Every device of several, as every job. --runtime and --ramp-time mean lockers, too.
+        for (i, table) in tables.iter_mut().enumerate() {
+            let Some(table) = table.as_table_mut().filter(|_| path.len() > 1) else {
+                return Err(bad(format!("write {kind}.PARAMETER=VALUE")));
             };
-            set_path(device, &path[1..], value.clone()).map_err(bad)?;
+            set_path(table, &path[1..], value.clone()).map_err(bad)?;
             changed.places.insert(
-                format!("device.{i}.{}", path[1..].join(".")),
+                format!("{kind}.{i}.{}", path[1..].join(".")),
                 Place::Option(place.clone()),
             );
         }
@@ -130,6 +132,17 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     check(&changed, &place)?;
     *source = changed;
     Ok(())
+}
+
+/// The tables that a change is about, if there may be several: which, and what is there.
+fn several<'a>(table: &'a mut Table, name: &str) -> (Option<&'static str>, Option<&'a mut Value>) {
+    let kind = match name {
+        "device" => "device",
+        "locker" => "locker",
+        "job" if table.contains_key("locker") => "locker",
+        _ => return (None, None),
+    };
+    (Some(kind), table.get_mut(kind))
 }
 
 /// A TOML value, or a string if it is none (`1/100`, `mq-deadline`).

@@ -52,9 +52,11 @@ impl View<'_> {
                 format!("polls {}", hctxs.collect::<Vec<_>>().join(", "))
             }
             Program::Kworker(worker) => worker.describe(),
-            Program::Fio(_) | Program::IoWorker(_) | Program::Replay(_) | Program::Writer(_) => {
-                "runs".to_owned()
-            }
+            Program::Fio(_)
+            | Program::IoWorker(_)
+            | Program::Replay(_)
+            | Program::Writer(_)
+            | Program::Locker(_) => "runs".to_owned(),
         }
     }
 
@@ -110,6 +112,7 @@ impl View<'_> {
                 replay.name(process)
             }
             Program::Writer(_) => "who changes the scheduler".to_owned(),
+            Program::Locker(_) => "who takes the lock".to_owned(),
         }
     }
 }

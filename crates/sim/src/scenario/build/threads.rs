@@ -14,7 +14,7 @@ use crate::plan::{
 mod region;
 
 /// Most threads of a run.
-const THREADS_MAX: u64 = 4096;
+pub(super) const THREADS_MAX: u64 = 4096;
 /// Most bios in flight of a run: about what fits into memory.
 const BIOS_MAX: u64 = 1 << 24;
 
