@@ -43,6 +43,11 @@ impl Outputs {
         Ok(Outputs { json, csv, text })
     }
 
+    /// Some have more than the columns of CSV: the report must be whole.
+    pub(crate) fn are_whole(&self) -> bool {
+        self.text || self.json.is_some()
+    }
+
     /// Writes all of them, then `before` does its part, then they get their names.
     pub(crate) fn write(
         self,

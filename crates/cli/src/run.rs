@@ -25,6 +25,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     let interrupt = Interrupt::install()?;
     let mut simulator = Simulator::new(plan, profile)
         .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;
+    if outputs.are_whole() {
+        simulator.collect_counts();
+    }
     if args.details {
         simulator.collect_details();
     }

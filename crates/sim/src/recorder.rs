@@ -5,6 +5,7 @@
 mod series;
 mod timeline;
 mod usage;
+mod waits;
 mod watch;
 
 use blkmq::env::TracePoint;
@@ -17,6 +18,7 @@ use crate::plan::{DiskId, Plan};
 pub use series::Series;
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use usage::{LockStats, TaskUsage, Usage};
+pub use waits::{CallerStats, WaitStats};
 pub use watch::LockSpread;
 pub(crate) use watch::Watch;
 

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::machine::Stall;
 use crate::plan::{DiskPlan, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
-use crate::recorder::{JobStats, LockStats, Recorder, TaskUsage, Usage};
+use crate::recorder::{JobStats, Recorder, TaskUsage, Usage};
 
 mod changes;
 mod csv;
@@ -23,15 +23,17 @@ mod device;
 mod direction;
 mod functions;
 mod lockers;
+mod locks;
 mod text;
 mod work;
 
 pub use changes::ChangeReport;
-pub use details::{Counts, DepthDetails, Details, Handoffs, LatencyDetails, LockDetails};
+pub use details::{Counts, DepthDetails, Details, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;
 pub use lockers::{LockerGroup, LockersReport};
+pub use locks::{Handoffs, LockCaller, LockReport};
 pub use work::WorkReport;
 
 /// Where a run came from: what the caller knows and the plan does not.
@@ -185,30 +187,6 @@ pub struct CpuReport {
     pub ctx: u64,
     /// Time that was not idle, of all CPUs together, ns.
     pub busy_ns: u64,
-}
-
-/// Figures of the locks of one kind.
-#[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct LockReport {
-    /// Name as the kernel's lock statistics would show it.
-    pub name: &'static str,
-    /// How often taken.
-    pub acquisitions: u64,
-    /// How often somebody had to wait.
-    pub contended: u64,
-    /// Try-locks that found it taken; left out where there were none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub tries_failed: u64,
-    /// Total waiting time.
-    pub wait_ns: u64,
-    /// Total holding time.
-    pub hold_ns: u64,
-    /// Longest wait.
-    pub wait_max_ns: u64,
-    /// Longest hold.
-    pub hold_max_ns: u64,
-    /// Waiting time as a part of the time of all CPUs that was not idle, 0 to 1.
-    pub wait_share: f64,
 }
 
 impl Report {
@@ -394,22 +372,6 @@ impl CpuReport {
             idle: percent(idle, all),
             ctx: cpus.iter().map(|cpu| cpu.switches).sum(),
             busy_ns: (busy / 1000) as u64,
-        }
-    }
-}
-
-impl LockReport {
-    fn new(lock: &LockStats, busy_ns: u64) -> LockReport {
-        LockReport {
-            name: lock.name,
-            acquisitions: lock.acquisitions,
-            contended: lock.contended,
-            tries_failed: lock.tries_failed,
-            wait_ns: lock.wait.0,
-            hold_ns: lock.hold.0,
-            wait_max_ns: lock.wait_max.0,
-            hold_max_ns: lock.hold_max.0,
-            wait_share: round(ratio(u128::from(lock.wait.0), u128::from(busy_ns))),
         }
     }
 }

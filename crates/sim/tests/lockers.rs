@@ -141,7 +141,9 @@ fn groups_share_the_lock() {
         quick.operations_max.abs_diff(greedy.operations) <= 2,
         "{lockers:?}"
     );
-    assert_eq!((report.locks.len(), report.locks[0].name), (1, "spin lock"));
+    let lock = &report.locks[0];
+    assert_eq!((report.locks.len(), lock.name), (1, "spin lock"));
+    assert_eq!((lock.callers.len(), lock.callers[0].label), (1, "locker"));
     assert!(report.jobs.is_empty());
     let json = report.to_json();
     assert!(json.contains("\"handoffs\"") && json.contains("\"greedy\""));

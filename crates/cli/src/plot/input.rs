@@ -145,7 +145,7 @@ impl Run {
             }
         }
         if value.get("details").is_some() {
-            run.details = Some(details(&root.at("details")?)?);
+            run.details = Some(details(&root)?);
         }
         Ok(run)
     }
@@ -186,7 +186,8 @@ fn percentiles(spread: &Place) -> Result<Vec<(f64, f64)>, String> {
     Ok(all)
 }
 
-fn details(details: &Place) -> Result<Details, String> {
+fn details(root: &Place) -> Result<Details, String> {
+    let details = root.at("details")?;
     let mut latency: Vec<(f64, f64)> = Vec::new();
     for direction in details.list("latency_ns")? {
         if direction.text("direction")? != "sync" {
@@ -196,18 +197,12 @@ fn details(details: &Place) -> Result<Details, String> {
     latency.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut locks = Vec::new();
     for lock in details.list("locks")? {
-        let far = lock.at("handoffs")?;
+        let name = lock.text("name")?;
         locks.push(Lock {
-            name: lock.text("name")?,
+            handoffs: handoffs(root, &name)?,
             wait_ns: lock.counts("wait_ns")?,
             hold_ns: lock.counts("hold_ns")?,
-            handoffs: [
-                far.number("same_cpu")?,
-                far.number("sibling")?,
-                far.number("same_cache")?,
-                far.number("same_socket")?,
-                far.number("other_socket")?,
-            ],
+            name,
         });
     }
     let depth = details.at("device_depth")?;
@@ -220,6 +215,23 @@ fn details(details: &Place) -> Result<Details, String> {
             max: depth.numbers("max")?,
         },
     })
+}
+
+/// Hand-offs of the locks of this name; none if the report has no such.
+fn handoffs(root: &Place, name: &str) -> Result<[f64; 5], String> {
+    for lock in root.list("locks")? {
+        if lock.text("name")? == name {
+            let far = lock.at("handoffs")?;
+            return Ok([
+                far.number("same_cpu")?,
+                far.number("sibling")?,
+                far.number("same_cache")?,
+                far.number("same_socket")?,
+                far.number("other_socket")?,
+            ]);
+        }
+    }
+    Ok([0.0; 5])
 }
 
 /// A value and how it is reached, for errors.

@@ -115,7 +115,7 @@ fn details_and_traces_do_not_move_a_run_and_agree_with_its_sums() {
         assert_eq!(sums["name"], lock["name"]);
         let contended = sums["contended"].as_u64().unwrap();
         assert_eq!(sum(&lock["wait_ns"]), contended, "{lock}");
-        assert_eq!(sum(&lock["handoffs"]), contended, "{lock}");
+        assert_eq!(sum(&sums["handoffs"]), contended, "{sums}");
         // Locks held while the ramp ends were taken before and are released after.
         let taken = sums["acquisitions"].as_u64().unwrap();
         let held = sum(&lock["hold_ns"]);

@@ -173,10 +173,6 @@ impl Arbiter {
             l.contended += 1;
             l.wait += time.0;
             l.wait_max = l.wait_max.max(time.0);
-            if let Some(watch) = &mut self.watch {
-                cold_path();
-                watch.granted(lock, CpuId((who / OWNERS) as u16), time, now);
-            }
         }
         Some(Grant { who, waited })
     }
@@ -219,6 +215,7 @@ impl Arbiter {
                 hold: Duration::ZERO,
                 wait_max: Duration::ZERO,
                 hold_max: Duration::ZERO,
+                waits: None,
             })
             .collect();
         for (slot, lock) in self.locks.iter().enumerate() {
@@ -233,6 +230,9 @@ impl Arbiter {
             stats.hold += Duration(lock.hold);
             stats.wait_max = stats.wait_max.max(Duration(lock.wait_max));
             stats.hold_max = stats.hold_max.max(Duration(lock.hold_max));
+        }
+        if let Some(watch) = &self.watch {
+            watch.tell(&mut all);
         }
         all.retain(|stats| stats.acquisitions > 0 || stats.tries_failed > 0);
         all

@@ -60,7 +60,7 @@ impl Simulator {
             replay: None,
         };
         if !plan.lockers.is_empty() {
-            simulator.collect_locks();
+            simulator.collect_counts();
         }
         Ok(simulator)
     }

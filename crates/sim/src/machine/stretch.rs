@@ -4,11 +4,12 @@
 //! devices, tasks - ends the stretch and is done by `step.rs`. With `blkmq::drive`, the loop
 //! itself, this is where a run spends its time.
 
+use core::hint::cold_path;
 use core::ops::ControlFlow;
 
 use blkmq::drive::{Context, Driver, Flow, Follower, Offer, drive};
 use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
-use blkmq::path::{Label, Next};
+use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, HctxId, QueueId, RequestId, RequestPool};
 use blkmq::time::SimTime;
@@ -99,6 +100,13 @@ impl Cpus {
         let Wait::Spin(lock) = cpu.levels[level].wait else {
             unreachable!("only a spinning level stands in line")
         };
+        if let Some(watch) = &mut core.arbiter.watch
+            && let Some(time) = grant.waited
+        {
+            cold_path();
+            let caller = cpu.levels[level].stack.last().map(Frame::label);
+            watch.granted(slot, (id, caller), time, now);
+        }
         if cpu.level as usize != level {
             cpu.irq_off -= u32::from(lock.masks_irq());
             cpu.levels[level].wait = Wait::Got(lock);

@@ -14,16 +14,17 @@ use super::task::TaskId;
 use crate::recorder::{Recorder, Series, SpanKind, Timeline, Watch, Window};
 
 impl Simulator {
-    /// Collects how waits and holds of locks are spread, how far hand-offs go and how deep the
-    /// device's queue is over time. To be called before the run.
+    /// Collects how waits and holds of locks are spread, how deep the device's queue is over time,
+    /// and what `collect_counts` does. To be called before the run.
     pub fn collect_details(&mut self) {
         self.cpus.watch(&self.layer.mq).want_spreads();
         self.recorder.device_depth.series = Some(Box::new(Series::new(self.cpus.core.now)));
+        self.collect_counts();
     }
 
-    /// Collects waits, holds and hand-offs alone.
-    pub(super) fn collect_locks(&mut self) {
-        self.cpus.watch(&self.layer.mq).want_spreads();
+    /// Collects who waits for locks and how far they travel. To be called before the run.
+    pub fn collect_counts(&mut self) {
+        self.cpus.watch(&self.layer.mq).want_waits();
     }
 
     /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]
@@ -52,10 +53,7 @@ impl Cpus {
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
         let distances = pairs.map(|(a, b)| self.core.costs.distance(a, b)).collect();
         let watch = &mut self.core.arbiter.watch;
-        watch.get_or_insert_with(|| {
-            let cpus = usize::from(cpus);
-            Box::new(Watch::new(names, classes, distances, cpus))
-        })
+        watch.get_or_insert_with(|| Box::new(Watch::new(names, classes, distances)))
     }
 
     pub(super) fn span_begins(&mut self, id: CpuId, kind: SpanKind) {

@@ -2,6 +2,8 @@
 
 use blkmq::time::Duration;
 
+use super::WaitStats;
+
 /// Time by mode, picoseconds.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Usage {
@@ -59,4 +61,6 @@ pub struct LockStats {
     pub wait_max: Duration,
     /// Longest hold.
     pub hold_max: Duration,
+    /// Who waited, and how far they travelled, if that was asked for.
+    pub waits: Option<WaitStats>,
 }

@@ -1,22 +1,23 @@
-//! What an observer wants to know of locks beyond sums: how long each wait and each hold was, and
-//! how far each hand-off went; and, for a while, which CPU did what when (`timeline.rs`).
+//! What an observer wants to know of locks beyond sums: who waited and how far they travelled
+//! (`waits.rs`), how long each wait and each hold was; and, for a while, which CPU did what when
+//! (`timeline.rs`).
 //!
 //! Off unless asked for. Everything is allocated before the run, but for the timeline's spans.
 
+use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
+use super::LockStats;
 use super::timeline::{SpanKind, Timeline};
+use super::waits::Waits;
 use crate::profile::Distance;
 
 /// Longest wait or hold that is told apart: 10 seconds.
 const LONGEST: u64 = 10_000_000_000;
 
-/// Nobody has released the lock yet.
-const NOBODY: u16 = u16::MAX;
-
-/// Waits, holds and hand-offs of the locks of one name.
+/// Waits and holds of the locks of one name.
 #[derive(Clone, Debug)]
 pub struct LockSpread {
     /// What they are called.
@@ -25,9 +26,6 @@ pub struct LockSpread {
     pub wait: Histogram<u64>,
     /// Holds, ns.
     pub hold: Histogram<u64>,
-    /// Grants to somebody who waited, by the distance from the CPU that released to the CPU that
-    /// got it; in the order of [`Distance`].
-    pub handoffs: [u64; 5],
 }
 
 /// What is noted at grants and releases.
@@ -35,16 +33,15 @@ pub struct LockSpread {
 pub(crate) struct Watch {
     /// Spreads by name, when they are wanted.
     spreads: Option<Box<[LockSpread]>>,
+    /// Waits by caller, when they are wanted.
+    waits: Option<Waits>,
     /// Who did what when, when that is wanted.
     pub(crate) timeline: Option<Timeline>,
     /// What each lock is called, as a place in `names`.
     classes: Vec<u8>,
     names: Vec<&'static str>,
-    /// CPU that released each lock last.
-    last: Vec<u16>,
     /// Distance of each pair of CPUs.
     distances: Vec<Distance>,
-    cpus: usize,
 }
 
 impl Watch {
@@ -54,21 +51,34 @@ impl Watch {
         names: Vec<&'static str>,
         classes: Vec<u8>,
         distances: Vec<Distance>,
-        cpus: usize,
     ) -> Watch {
-        assert_eq!(distances.len(), cpus * cpus, "a distance for each pair");
         Watch {
             spreads: None,
+            waits: None,
             timeline: None,
-            last: vec![NOBODY; classes.len()],
             classes,
             names,
             distances,
-            cpus,
         }
     }
 
-    /// Notes waits, holds and hand-offs from now on.
+    /// Notes who waits, and how far locks travel, from now on.
+    pub(crate) fn want_waits(&mut self) {
+        let waits = Waits::new(self.names.len(), self.classes.len(), self.distances.clone());
+        self.waits = Some(waits);
+    }
+
+    /// Adds what is known of waits to accounts by name, in the order of the names.
+    pub(crate) fn tell(&self, stats: &mut [LockStats]) {
+        let Some(waits) = &self.waits else {
+            return;
+        };
+        for (name, stats) in stats.iter_mut().enumerate() {
+            stats.waits = Some(waits.of(name));
+        }
+    }
+
+    /// Notes waits and holds from now on.
     pub(crate) fn want_spreads(&mut self) {
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST, 2).expect("bounds and digits are valid");
@@ -76,7 +86,6 @@ impl Watch {
             name,
             wait: histogram(),
             hold: histogram(),
-            handoffs: [0; 5],
         });
         self.spreads = Some(spreads.collect());
     }
@@ -92,21 +101,26 @@ impl Watch {
         for spread in self.spreads.iter_mut().flatten() {
             spread.wait.reset();
             spread.hold.reset();
-            spread.handoffs = [0; 5];
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.reset();
         }
     }
 
-    /// Somebody who waited got the lock at `now`.
-    pub(crate) fn granted(&mut self, slot: usize, cpu: CpuId, waited: Duration, now: SimTime) {
+    /// Somebody who waited got the lock at `now`: a CPU, and the label that runs with it.
+    pub(crate) fn granted(
+        &mut self,
+        slot: usize,
+        (cpu, caller): (CpuId, Option<Label>),
+        waited: Duration,
+        now: SimTime,
+    ) {
+        if let Some(waits) = &mut self.waits {
+            waits.granted((slot, self.classes[slot]), (cpu, caller), waited);
+        }
         let class = usize::from(self.classes[slot]);
         if let Some(spreads) = &mut self.spreads {
-            let spread = &mut spreads[class];
-            spread.wait.saturating_record(waited.0.max(1));
-            let from = self.last[slot];
-            if from != NOBODY {
-                let pair = usize::from(from) * self.cpus + usize::from(cpu.0);
-                spread.handoffs[self.distances[pair] as usize] += 1;
-            }
+            spreads[class].wait.saturating_record(waited.0.max(1));
         }
         if let Some(timeline) = &mut self.timeline {
             let from = SimTime(now.0 - waited.0);
@@ -116,7 +130,9 @@ impl Watch {
 
     /// The lock is free again as of `at`.
     pub(crate) fn released(&mut self, slot: usize, cpu: CpuId, at: SimTime, held: Duration) {
-        self.last[slot] = cpu.0;
+        if let Some(waits) = &mut self.waits {
+            waits.released(slot, cpu);
+        }
         let class = usize::from(self.classes[slot]);
         if let Some(spreads) = &mut self.spreads {
             spreads[class].hold.saturating_record(held.0.max(1));

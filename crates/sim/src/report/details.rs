@@ -35,23 +35,6 @@ pub struct LockDetails {
     pub wait_ns: Counts,
     /// Holds, ns.
     pub hold_ns: Counts,
-    /// Grants to somebody who waited, by the distance from the CPU that released.
-    pub handoffs: Handoffs,
-}
-
-/// Numbers of hand-offs by distance.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
-pub struct Handoffs {
-    /// To another task or level of the same CPU.
-    pub same_cpu: u64,
-    /// To the other thread of the core.
-    pub sibling: u64,
-    /// Within one last-level cache.
-    pub same_cache: u64,
-    /// Within one socket.
-    pub same_socket: u64,
-    /// To another socket.
-    pub other_socket: u64,
 }
 
 /// A number over time.
@@ -87,26 +70,12 @@ impl Serialize for Counts {
     }
 }
 
-impl Handoffs {
-    pub(super) fn new(by_distance: [u64; 5]) -> Handoffs {
-        let [same_cpu, sibling, same_cache, same_socket, other_socket] = by_distance;
-        Handoffs {
-            same_cpu,
-            sibling,
-            same_cache,
-            same_socket,
-            other_socket,
-        }
-    }
-}
-
 impl LockDetails {
     fn new(spread: &LockSpread) -> LockDetails {
         LockDetails {
             name: spread.name,
             wait_ns: Counts::new(&spread.wait),
             hold_ns: Counts::new(&spread.hold),
-            handoffs: Handoffs::new(spread.handoffs),
         }
     }
 }

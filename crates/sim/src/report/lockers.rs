@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::Serialize;
 
-use super::details::Handoffs;
+use super::locks::Handoffs;
 use super::{ratio, round};
 use crate::plan::Plan;
 use crate::recorder::{LockStats, Recorder};
@@ -72,9 +72,9 @@ impl LockersReport {
         let sum = |of: fn(&LockStats) -> u64| u128::from(locks.iter().map(of).sum::<u64>());
         let taken = sum(|lock| lock.acquisitions);
         let contended = sum(|lock| lock.contended);
-        let spreads = recorder.lock_spreads.iter().flatten();
-        let handoffs = spreads.fold([0; 5], |sum: [u64; 5], spread| {
-            core::array::from_fn(|distance| sum[distance] + spread.handoffs[distance])
+        let waits = locks.iter().filter_map(|lock| lock.waits.as_ref());
+        let handoffs = waits.fold([0; 5], |sum: [u64; 5], waits| {
+            core::array::from_fn(|distance| sum[distance] + waits.handoffs[distance])
         });
         Some(LockersReport {
             operations,
@@ -98,18 +98,6 @@ impl fmt::Display for LockersReport {
             self.contended * 100.0,
             self.wait_mean_ns,
             self.hold_mean_ns
-        )?;
-        let Handoffs {
-            same_cpu,
-            sibling,
-            same_cache,
-            same_socket,
-            other_socket,
-        } = self.handoffs;
-        writeln!(
-            f,
-            "  handed over within the CPU {same_cpu}, core {sibling}, last-level cache \
-             {same_cache}, socket {same_socket}, to another socket {other_socket}"
         )?;
         for group in &self.groups {
             writeln!(

@@ -11,7 +11,7 @@ use crate::machine::{Outcome, Simulator};
 use crate::plan::Plan;
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
-use crate::recorder::{LockStats, TaskUsage, Usage};
+use crate::recorder::{CallerStats, LockStats, TaskUsage, Usage, WaitStats};
 use crate::scenario::{ProfileFacts, Scenario};
 
 const SCENARIO: &str = r#"
@@ -106,6 +106,10 @@ fn by_hand(plan: &Plan) -> Recorder {
         hold: Duration(900),
         wait_max: Duration(300),
         hold_max: Duration(90),
+        waits: Some(WaitStats {
+            handoffs: [0, 1, 0, 3, 0],
+            callers: vec![caller("pass.pick", 3, 499), caller("plug.elevator", 1, 1)],
+        }),
     }];
     // 1,000 and 500 cycles an I/O at 5 GHz, of 1,000 I/Os.
     recorder.spent.step(Step::FioPrepare, 200_000_000);
@@ -117,6 +121,15 @@ fn by_hand(plan: &Plan) -> Recorder {
     }
     (reads.ios, reads.bytes, reads.errors) = (1000, 4_096_000, 2);
     recorder
+}
+
+fn caller(name: &'static str, contended: u64, wait: u64) -> CallerStats {
+    CallerStats {
+        name,
+        contended,
+        wait: Duration(wait),
+        wait_max: Duration(wait / contended + 1),
+    }
 }
 
 fn report_by_hand() -> Report {
@@ -162,6 +175,28 @@ fn figures_are_those_of_the_record() {
     assert_eq!(cpus.busy_ns, 4 * 500);
     // 500 ns waited of 2000 that were not idle.
     assert_eq!(report.locks[0].wait_share.to_bits(), 0.25_f64.to_bits());
+}
+
+#[test]
+fn who_waited_for_a_lock_stands_behind_it() {
+    let report = report_by_hand();
+    let pick = &report.locks[0].callers[0];
+    assert_eq!(
+        (pick.label, pick.contended, pick.wait_ns),
+        ("pass.pick", 3, 499)
+    );
+    // Of 2000 ns that were not idle.
+    assert_eq!(pick.wait_share.to_bits(), 0.2495_f64.to_bits());
+    let far = report.locks[0].handoffs.unwrap();
+    assert_eq!((far.sibling, far.same_socket), (1, 3));
+    let text = report.to_string();
+    for line in [
+        // The other caller has less than a hundredth of the waiting time.
+        "\n  dd->lock: waits in pass.pick 24.95 %\n",
+        "\n  dd->lock: handed over within a CPU 0, core 1, last-level cache 0, socket 3; to another 0\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl fmt::Display for Report {
         }
         self.devices(f)?;
         self.cpus(f)?;
-        self.locks(f)?;
+        super::locks::write(&self.locks, f)?;
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;
         }
@@ -181,41 +181,6 @@ impl Report {
             write!(f, "{lead}{} {:.0}", work.component, work.cycles_per_io)?;
         }
         writeln!(f)
-    }
-
-    fn locks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.locks.is_empty() {
-            return writeln!(f, "\nNo lock was taken");
-        }
-        writeln!(
-            f,
-            "\nLocks                         taken contended    wait us    hold us  \
-             longest wait    share"
-        )?;
-        for lock in &self.locks {
-            writeln!(
-                f,
-                "  {:<24} {:>8} {:>9} {:>10} {:>10} {:>10} us {:>6.2} %",
-                lock.name,
-                lock.acquisitions,
-                lock.contended,
-                lock.wait_ns / 1000,
-                lock.hold_ns / 1000,
-                micros(lock.wait_max_ns as f64),
-                lock.wait_share * 100.0
-            )?;
-        }
-        for lock in self.locks.iter().filter(|lock| lock.tries_failed > 0) {
-            writeln!(
-                f,
-                "  {} was tried and found taken {} times",
-                lock.name, lock.tries_failed
-            )?;
-        }
-        writeln!(
-            f,
-            "  (share: waiting time as a part of the CPUs' time that was not idle)"
-        )
     }
 }
 
@@ -369,7 +334,7 @@ fn write_spread(f: &mut fmt::Formatter<'_>, spread: &Spread) -> fmt::Result {
 }
 
 /// Microseconds with two digits behind the point.
-fn micros(ns: f64) -> String {
+pub(super) fn micros(ns: f64) -> String {
     format!("{:.2}", ns / 1000.0)
 }
 
