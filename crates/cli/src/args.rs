@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use blkmq::elevator::SchedulerKind;
 use clap::{Parser, Subcommand};
 
+use crate::without::mechanisms;
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs, SweepArgs,
 };
@@ -205,6 +206,16 @@ pub(crate) struct RunArgs {
     /// Time before that which does not count
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
+    #[arg(
+        long,
+        value_name = "MECHANISM,...",
+        value_delimiter = ',',
+        help = format!(
+            "Switch mechanisms of the model off, nothing else: {}",
+            mechanisms()
+        )
+    )]
+    pub(crate) without: Vec<String>,
     /// What else can be changed.
     #[command(flatten)]
     pub(crate) tune: Tune,
@@ -215,7 +226,7 @@ pub(crate) struct RunArgs {
     /// Write the run as binary blktrace files, one per CPU, into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) blktrace: Option<PathBuf>,
-    /// Add the spreads of latencies, waits, holds, hand-offs and queue depth to the JSON report
+    /// Add the spreads of latencies, waits, holds and queue depth to the JSON report
     #[arg(long)]
     pub(crate) details: bool,
     /// Add how often functions of the block layer were called and how long they took

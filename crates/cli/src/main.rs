@@ -34,6 +34,7 @@ mod sweep;
 mod text;
 mod trace_out;
 mod traces;
+mod without;
 
 use std::process::ExitCode;
 

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::scenario::loaded;
+use crate::without::mechanism;
 use crate::{DIFFERENT, OK, output};
 
 /// Runs every row and prints every figure. Exit code 1 if one is out of its tolerance, or, with a
@@ -30,11 +31,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     }
     let expected = args.expect.as_deref().map(expected::read);
     let expected = expected.transpose()?;
-    let without = args
-        .without
-        .as_deref()
-        .map(ablation::mechanism)
-        .transpose()?;
+    let without = args.without.as_deref().map(mechanism).transpose()?;
     let done = with_fleet(&args.jobs, &interrupt, |fleet| {
         let sets = match without {
             Some(mechanism) => profiles_without(&[mechanism], &loaded, fleet)?,

@@ -13,6 +13,7 @@ use crate::changes::{Changes, Machines};
 use crate::error::Error;
 use crate::text::{parse, read_text};
 use crate::trace_out::Written;
+use crate::without;
 
 /// A run that can start.
 #[derive(Debug)]
@@ -54,6 +55,7 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         .collect();
     options.extend(args.drive.iter().map(|drive| format!("--drive {drive}")));
     options.extend(changes.options());
+    options.extend(args.without.iter().map(|name| format!("--without {name}")));
     if !args.fio.is_empty() {
         options.push(format!("-- {}", args.fio.join(" ")));
     }
@@ -66,7 +68,10 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         scenario_hash: digest(&text),
         options,
     };
-    let profile = machines.get(&plan.machine.profile).clone();
+    let mut profile = machines.get(&plan.machine.profile).clone();
+    for mechanism in without::distinct(&args.without)? {
+        mechanism.switch_off(&mut profile);
+    }
     Ok(Prepared {
         plan,
         profile,

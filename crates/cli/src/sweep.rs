@@ -183,6 +183,7 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         drive: None,
         runtime: args.runtime.clone(),
         ramp_time: args.ramp_time.clone(),
+        without: Vec::new(),
         tune: Tune {
             machine: point.variant.machine.clone(),
             rules: point.variant.rules.clone(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::{EXIT_CODES, ReportArgs, schedulers, seed};
+use crate::without::mechanisms;
 
 /// Arguments of `blksim reproduce`.
 #[derive(Debug, clap::Args)]
@@ -13,9 +14,14 @@ pub(crate) struct ReproduceArgs {
     /// Fail only if a figure of this list (`table | row | figure` a line) is out of its tolerance
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,
-    /// Switch a mechanism of the model off and fit the profiles anew to one thread: lines,
-    /// distance, overlap, smt, sleep or try-lock
-    #[arg(long, value_name = "MECHANISM")]
+    #[arg(
+        long,
+        value_name = "MECHANISM",
+        help = format!(
+            "Switch a mechanism of the model off and fit the profiles anew to one thread: {}",
+            mechanisms()
+        )
+    )]
     pub(crate) without: Option<String>,
     /// All figures without each mechanism, side by side
     #[arg(long, conflicts_with_all = ["without", "expect"])]

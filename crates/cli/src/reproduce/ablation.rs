@@ -7,17 +7,7 @@ use study::ablation::{Mechanism, profiles_without};
 use study::fleet::Fleet;
 use study::reproduce::{Figure, built_in, named, run_all};
 
-use crate::error::Error;
 use crate::scenario::loaded;
-
-/// The mechanism of this name.
-pub(super) fn mechanism(name: &str) -> Result<Mechanism, Error> {
-    Mechanism::by_name(name).ok_or_else(|| {
-        let names = Mechanism::ALL.map(Mechanism::name).join(", ");
-        let what = format!("there is no mechanism `{name}`; there are: {names}");
-        Error::usage("--without", what)
-    })
-}
 
 /// One line a figure: published, simulated, and without each mechanism; `*` marks what is out of
 /// its tolerance.

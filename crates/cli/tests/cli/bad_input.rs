@@ -31,6 +31,19 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
         &["mq-deadline-scalin", "did you mean mq-deadline-scaling"],
     ),
     ("run zzz", &["zzz", "blksim list"]),
+    (
+        "run bad.toml --without line",
+        &[
+            "--without",
+            "no mechanism `line`",
+            "lines, distance, overlap",
+        ],
+    ),
+    ("run bad.toml --without lines,,smt", &["--without", "``"]),
+    (
+        "run bad.toml --without smt,smt",
+        &["--without", "smt is there twice"],
+    ),
     ("plot bad.toml", &["--output"]),
     ("plot -o out", &["REPORT.json|SCENARIO"]),
     ("plot absent.json -o out", &["absent.json", "cannot read"]),

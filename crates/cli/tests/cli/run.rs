@@ -55,6 +55,32 @@ fn json_is_the_same_each_time() {
     assert_eq!(place.files(), [""; 0]);
 }
 
+/// Without the price of other CPUs' cache lines a contended lock is held for a shorter time; which
+/// mechanisms are off is among the options of the run.
+#[test]
+fn a_mechanism_is_switched_off() {
+    let place = Place::new();
+    let run = |without: &[&'static str]| {
+        let args = ["run", "lock-handoff", "--runtime", "1ms", "--json"];
+        let ran = place.blksim(&[&args[..], without].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        json(&ran.stdout)
+    };
+    let with = run(&[]);
+    let hold = |report: &Value| report["lockers"]["hold_mean_ns"].as_f64().unwrap();
+    let off = run(&["--without", "lines,sleep"]);
+    assert!(
+        hold(&off) * 2.0 < hold(&with),
+        "{} {}",
+        hold(&off),
+        hold(&with)
+    );
+    let options = off["blksim"]["options"].as_array().unwrap();
+    for option in ["--without lines", "--without sleep"] {
+        assert!(options.iter().any(|other| other == option), "{options:?}");
+    }
+}
+
 #[test]
 fn a_seed_decides() {
     let place = Place::new();
