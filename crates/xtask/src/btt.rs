@@ -30,15 +30,8 @@ type Deltas = BTreeMap<String, Delta>;
 
 /// Compare every device of every binary capture under `traces/`.
 pub(crate) fn run() -> Result {
-    let tools = [
-        ("btt", "blktrace"),
-        ("blkparse", "blktrace"),
-        ("xz", "xz-utils"),
-    ];
-    for (program, package) in tools {
-        if !paths::has_program(program) {
-            return step::missing_tool(&format!("{program} is missing: apt-get install {package}"));
-        }
+    if let Some(reason) = missing() {
+        return step::missing_tool(&reason);
     }
     let blksim = determinism::build("release", &["build", "--package", "blksim", "--release"])?;
     if !determinism::knows(&blksim, "import-stats")? {
@@ -46,6 +39,34 @@ pub(crate) fn run() -> Result {
             "blksim has no import-stats yet".to_owned(),
         ));
     }
+    print!("{}", compared(&blksim)?);
+    Ok(Outcome::Passed)
+}
+
+/// One line that says what agrees, for docs/results.md. Nothing if a tool is missing.
+pub(crate) fn agreement(blksim: &Path) -> Result<Option<String>> {
+    match missing() {
+        None => compared(blksim).map(Some),
+        Some(_) => Ok(None),
+    }
+}
+
+/// The first tool that is not there, with its package.
+fn missing() -> Option<String> {
+    let tools = [
+        ("btt", "blktrace"),
+        ("blkparse", "blktrace"),
+        ("xz", "xz-utils"),
+    ];
+    let absent = |(program, package)| {
+        (!paths::has_program(program))
+            .then(|| format!("{program} is missing: apt-get install {package}"))
+    };
+    tools.into_iter().find_map(absent)
+}
+
+/// Compares all of them. What was compared; a difference is a failure.
+fn compared(blksim: &Path) -> Result<String> {
     let captures = captures();
     if captures.is_empty() {
         return Err(Failure("traces/ holds no binary capture".to_owned()));
@@ -54,23 +75,23 @@ pub(crate) fn run() -> Result {
     let (mut compared, mut wrong) = (0, Vec::new());
     for ((folder, device), files) in &captures {
         let theirs = by_btt(&scratch, device, files)?;
-        let ours = by_blksim(&blksim, files)?;
+        let ours = by_blksim(blksim, files)?;
         compared += theirs.values().map(|delta| delta.count).sum::<u64>();
         for difference in differences(&ours, &theirs) {
             wrong.push(format!("{folder}, {device}: {difference}"));
         }
     }
-    println!(
-        "{} captured devices, {compared} deltas by btt",
-        captures.len()
-    );
-    if wrong.is_empty() && compared > 0 {
-        return Ok(Outcome::Passed);
+    if !wrong.is_empty() || compared == 0 {
+        return Err(Failure(format!(
+            "import-stats and btt differ:\n{}",
+            wrong.join("\n")
+        )));
     }
-    Err(Failure(format!(
-        "import-stats and btt differ:\n{}",
-        wrong.join("\n")
-    )))
+    Ok(format!(
+        "Q2C and D2C (count, mean, maximum) of {} captured devices, {compared} deltas by btt: \
+         equal.\n",
+        captures.len()
+    ))
 }
 
 /// Per-CPU files of each captured device, by folder and device.

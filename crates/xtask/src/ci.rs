@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::step::{Outcome, Result};
-use crate::{bench_explore, btt, checks, deny, determinism, reproduce, specs, speed, tidy};
+use crate::{
+    bench_explore, btt, checks, deny, determinism, reproduce, results, specs, speed, tidy,
+};
 
 type Step = (&'static str, fn() -> Result);
 
@@ -28,6 +30,7 @@ const STEPS: &[Step] = &[
     ("bench --smoke", || checks::bench(true)),
     ("speed", || speed::run(false)),
     ("btt", btt::run),
+    ("results --quick", || results(true)),
 ];
 
 /// What takes too long for every change: `--full` does it as well, before an issue is resolved.
@@ -35,7 +38,17 @@ const LONG_STEPS: &[Step] = &[
     ("specs --full", || specs::check(true)),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench explore", bench_explore::run),
+    ("results", || results(false)),
 ];
+
+/// docs/results.md is as its runs are: of all blocks, or of those that take seconds.
+fn results(quick: bool) -> Result {
+    results::run(&results::ResultsArgs {
+        check: true,
+        quick,
+        only: Vec::new(),
+    })
+}
 
 /// Seed of the first of the rounds.
 const SOAK_SEED: u64 = 1;

@@ -12,6 +12,7 @@ mod deny;
 mod determinism;
 mod paths;
 mod reproduce;
+mod results;
 mod specs;
 mod speed;
 mod step;
@@ -66,6 +67,8 @@ enum Command {
     Mutants,
     /// Published tables, against the list of figures that are within their tolerance
     Reproduce,
+    /// Figures of docs/results.md, written anew from the runs that they are of
+    Results(results::ResultsArgs),
     /// Licences, bans, sources, advisories of the dependencies
     Deny,
     /// Benchmarks
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Command::Specs { full } => specs::check(full),
         Command::Mutants => specs::mutants(),
         Command::Reproduce => reproduce::run(),
+        Command::Results(args) => results::run(&args),
         Command::Deny => deny::run(),
         Command::Bench {
             what: Some(BenchOf::Explore),

@@ -4,6 +4,7 @@
 //! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
 //! counts repeat to the last digit, so that 3 % is a change of the code.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, thread};
 
@@ -31,9 +32,7 @@ pub(crate) fn run(write: bool) -> Result {
     if !paths::has_program("valgrind") {
         return step::missing_tool("valgrind is missing");
     }
-    let file = paths::root().join(BASELINE);
-    let text = fs::read_to_string(&file);
-    let text = text.map_err(|e| Failure(format!("{BASELINE}: cannot read: {e}")))?;
+    let text = text()?;
     let baseline = baseline(&text)?;
     let blksim = determinism::build(
         "release",
@@ -47,7 +46,8 @@ pub(crate) fn run(write: bool) -> Result {
     }
     if write {
         let text = rewritten(&text, &measured);
-        fs::write(&file, text).map_err(|e| Failure(format!("{BASELINE}: cannot write: {e}")))?;
+        let file = paths::root().join(BASELINE);
+        fs::write(file, text).map_err(|e| Failure(format!("{BASELINE}: cannot write: {e}")))?;
         println!("{BASELINE}: written; its date and machine are yours to correct");
         return Ok(Outcome::Passed);
     }
@@ -59,6 +59,21 @@ pub(crate) fn run(write: bool) -> Result {
         return Ok(Outcome::Passed);
     }
     Err(Failure(dearer.join("\n")))
+}
+
+/// The baseline as a table, for docs/results.md.
+pub(crate) fn table() -> Result<String> {
+    let mut table = "| scenario | instructions an I/O, baseline |\n|---|---|\n".to_owned();
+    for (scenario, known) in baseline(&text()?)? {
+        let _ = writeln!(table, "| {scenario} | {known:.0} |");
+    }
+    Ok(table)
+}
+
+/// What the baseline's file has.
+fn text() -> Result<String> {
+    let text = fs::read_to_string(paths::root().join(BASELINE));
+    text.map_err(|e| Failure(format!("{BASELINE}: cannot read: {e}")))
 }
 
 /// Scenarios with the instructions of an I/O.
@@ -209,5 +224,6 @@ mod tests {
         }
         let ours = fs::read_to_string(paths::root().join(BASELINE)).unwrap();
         assert_eq!(baseline(&ours).unwrap().len(), 2);
+        assert_eq!(table().unwrap().lines().count(), 2 + 2);
     }
 }

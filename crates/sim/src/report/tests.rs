@@ -193,7 +193,8 @@ fn who_waited_for_a_lock_stands_behind_it() {
     for line in [
         // The other caller has less than a hundredth of the waiting time.
         "\n  dd->lock: waits in pass.pick 24.95 %\n",
-        "\n  dd->lock: handed over within a CPU 0, core 1, last-level cache 0, socket 3; to another 0\n",
+        "\n  dd->lock: handed over within a CPU 0, core 1, last-level cache 0, socket 3; to \
+         another 0\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }

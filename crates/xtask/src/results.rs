@@ -1,0 +1,195 @@
+//! `cargo xtask results`: the figures of docs/results.md and of README.md, each from the runs that
+//! give it.
+//!
+//! A file is prose with blocks, `<!-- results: NAME -->` to `<!-- end -->`. What stands between
+//! the two lines is made here and nowhere else, by the function of that name; `--check` compares
+//! instead of writing. Read next: `results/blocks.rs`, the list of them.
+
+mod blocks;
+mod captures;
+mod document;
+mod runs;
+mod sweeps;
+mod tables;
+
+use std::fs;
+
+use blocks::{BLOCKS, Block, Cost, FILES, Made};
+use document::Document;
+use runs::Blksim;
+
+use crate::paths;
+use crate::step::{Failure, Outcome, Result};
+
+/// What to do with which blocks.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct ResultsArgs {
+    /// Write nothing: fail if a block is stale, and show the difference
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Only blocks whose runs take seconds
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only these blocks
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+}
+
+/// Makes all blocks that are asked for, and compares or writes.
+pub(crate) fn run(args: &ResultsArgs) -> Result {
+    let mut documents = FILES
+        .into_iter()
+        .map(document)
+        .collect::<Result<Vec<_>>>()?;
+    let wanted = wanted(args)?;
+    let blksim = Blksim::built()?;
+    let (mut stale, mut skipped) = (Vec::new(), Vec::new());
+    for block in wanted {
+        let made = match (block.make)(&blksim) {
+            Ok(Some(made)) => made,
+            Ok(None) => {
+                skipped.push(block.name);
+                continue;
+            }
+            Err(failure) => return Err(Failure(format!("{}: {failure}", block.name))),
+        };
+        let place = FILES.iter().position(|file| *file == block.file);
+        let place = place.expect("blocks stand in these files");
+        let was = documents[place].replace(block.name, &made.body);
+        let files: Vec<(&str, &str)> = stale_files(&made).collect();
+        if was == made.body && files.is_empty() {
+            println!("{}: as it is", block.name);
+            continue;
+        }
+        println!(
+            "{}: {}",
+            block.name,
+            if args.check { "stale" } else { "new" }
+        );
+        print!("{}", document::difference(&was, &made.body));
+        for (file, text) in files {
+            println!("  {file}: another picture");
+            if !args.check {
+                write(file, text)?;
+            }
+        }
+        stale.push(block.name);
+    }
+    if args.check && !stale.is_empty() {
+        let what = stale.join(", ");
+        let names = stale.join(",");
+        return Err(Failure(format!(
+            "stale: {what}; `cargo xtask results --only {names}` writes anew"
+        )));
+    }
+    for (file, document) in FILES.iter().zip(&documents) {
+        if !stale.is_empty() {
+            write(file, &document.text())?;
+        }
+    }
+    match skipped.is_empty() {
+        true => Ok(Outcome::Passed),
+        false => {
+            crate::step::missing_tool(&format!("a tool is missing for {}", skipped.join(", ")))
+        }
+    }
+}
+
+/// A file with the blocks that are to stand in it.
+fn document(file: &str) -> Result<Document> {
+    let text = fs::read_to_string(paths::root().join(file));
+    let text = text.map_err(|e| Failure(format!("{file}: cannot read: {e}")))?;
+    let document = Document::parse(file, &text)?;
+    let blocks = BLOCKS.iter().filter(|block| block.file == file);
+    document.has_exactly(&blocks.map(|block| block.name).collect::<Vec<_>>())?;
+    Ok(document)
+}
+
+/// Files that are not as they were made.
+fn stale_files(made: &Made) -> impl Iterator<Item = (&str, &str)> {
+    let files = made.files.iter();
+    files.filter_map(|(file, text)| {
+        let now = fs::read_to_string(paths::root().join(file)).ok();
+        (now.as_ref() != Some(text)).then_some((file.as_str(), text.as_str()))
+    })
+}
+
+/// Writes a file, by its path from the top of the workspace.
+fn write(file: &str, text: &str) -> Result<()> {
+    let written = fs::write(paths::root().join(file), text);
+    written.map_err(|e| Failure(format!("{file}: cannot write: {e}")))
+}
+
+/// The blocks that are asked for. A name that no block has is an error.
+fn wanted(args: &ResultsArgs) -> Result<Vec<&'static Block>> {
+    for name in &args.only {
+        if !BLOCKS.iter().any(|block| block.name == name) {
+            let names: Vec<&str> = BLOCKS.iter().map(|block| block.name).collect();
+            let names = names.join(", ");
+            return Err(Failure(format!(
+                "--only: there is no block `{name}`; there are: {names}"
+            )));
+        }
+    }
+    let chosen = |block: &&Block| {
+        let named = args.only.is_empty() || args.only.iter().any(|name| name == block.name);
+        named && (!args.quick || block.cost == Cost::Seconds)
+    };
+    Ok(BLOCKS.iter().filter(chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(args: &ResultsArgs) -> Vec<&'static str> {
+        wanted(args)
+            .unwrap()
+            .iter()
+            .map(|block| block.name)
+            .collect()
+    }
+
+    #[test]
+    fn blocks_are_chosen_by_name_and_by_cost() {
+        let all = ResultsArgs::default();
+        assert_eq!(names(&all).len(), BLOCKS.len());
+        let quick = ResultsArgs {
+            quick: true,
+            ..ResultsArgs::default()
+        };
+        let quick = names(&quick);
+        assert!(quick.contains(&"reproduce") && !quick.contains(&"ablations"));
+        let only = |name: &str| ResultsArgs {
+            only: vec![name.to_owned()],
+            ..ResultsArgs::default()
+        };
+        assert_eq!(names(&only("walk")), ["walk"]);
+        let failure = wanted(&only("walks")).unwrap_err();
+        assert!(failure.0.contains("no block `walks`"), "{failure}");
+    }
+
+    #[test]
+    fn a_file_that_differs_or_is_not_there_is_stale() {
+        let text = fs::read_to_string(paths::root().join("LICENSE")).unwrap();
+        let made = Made {
+            body: String::new(),
+            files: vec![
+                ("LICENSE".to_owned(), text.clone()),
+                ("LICENSE".to_owned(), text + " "),
+                ("NOT-THERE".to_owned(), String::new()),
+            ],
+        };
+        let stale: Vec<&str> = stale_files(&made).map(|(file, _)| file).collect();
+        assert_eq!(stale, ["LICENSE", "NOT-THERE"]);
+    }
+
+    #[test]
+    fn the_committed_files_have_every_block_once() {
+        for file in FILES {
+            let text = fs::read_to_string(paths::root().join(file)).unwrap();
+            assert_eq!(document(file).unwrap().text(), text);
+        }
+        assert!(BLOCKS.iter().all(|block| FILES.contains(&block.file)));
+    }
+}

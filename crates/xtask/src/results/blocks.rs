@@ -1,0 +1,175 @@
+//! The blocks of docs/results.md and README.md: name, what its runs take, and the function that
+//! makes it.
+
+use super::runs::Blksim;
+use super::tables::fenced;
+use super::{captures, sweeps};
+use crate::step::Result;
+use crate::{btt, speed};
+
+/// What the runs of a block take on two cores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cost {
+    /// Less than a minute: checked with every change.
+    Seconds,
+    /// More: checked by `ci --full`.
+    Minutes,
+}
+
+/// What a block comes to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Made {
+    /// The text between the markers: whole lines.
+    pub(super) body: String,
+    /// Files beside it, from the top of the workspace, with their text.
+    pub(super) files: Vec<(String, String)>,
+}
+
+impl From<String> for Made {
+    fn from(body: String) -> Made {
+        Made {
+            body,
+            files: Vec::new(),
+        }
+    }
+}
+
+/// A block of the file.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Where it stands, from the top of the workspace.
+    pub(super) file: &'static str,
+    /// Its name, as in the file.
+    pub(super) name: &'static str,
+    /// What its runs take.
+    pub(super) cost: Cost,
+    /// Makes it. Nothing if a tool is missing.
+    pub(super) make: fn(&Blksim) -> Result<Option<Made>>,
+}
+
+/// Files with blocks.
+pub(super) const FILES: [&str; 2] = [RESULTS, README];
+const RESULTS: &str = "docs/results.md";
+const README: &str = "README.md";
+
+/// All of them, in the order of their file.
+pub(super) const BLOCKS: &[Block] = &[
+    Block {
+        file: RESULTS,
+        name: "captures-one-cpu",
+        cost: Cost::Seconds,
+        make: |blksim| made(captures::one_cpu(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "captures-more-cpus",
+        cost: Cost::Seconds,
+        make: |blksim| made(captures::more_cpus(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "captures-other-rules",
+        cost: Cost::Seconds,
+        make: |blksim| made(captures::other_rules(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "captures-refused",
+        cost: Cost::Seconds,
+        make: |blksim| made(captures::refused(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "reproduce",
+        cost: Cost::Seconds,
+        make: |blksim| printed(blksim, "reproduce"),
+    },
+    Block {
+        file: RESULTS,
+        name: "drives",
+        cost: Cost::Seconds,
+        make: |blksim| made(sweeps::drives(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "walk",
+        cost: Cost::Minutes,
+        make: |blksim| made(sweeps::walk(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "walk-rules",
+        cost: Cost::Minutes,
+        make: |blksim| made(sweeps::walk_rules(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "ablations",
+        cost: Cost::Minutes,
+        make: |blksim| printed(blksim, "reproduce --ablations"),
+    },
+    Block {
+        file: RESULTS,
+        name: "threads-null_blk",
+        cost: Cost::Minutes,
+        make: |blksim| {
+            Ok(Some(sweeps::threads(
+                blksim,
+                "mq-deadline-scaling",
+                "null_blk",
+            )?))
+        },
+    },
+    Block {
+        file: RESULTS,
+        name: "threads-nvme",
+        cost: Cost::Minutes,
+        make: |blksim| sweeps::threads(blksim, "nvme-scaling", "NVMe").map(Some),
+    },
+    Block {
+        file: RESULTS,
+        name: "sensitivity-ryzen-7950x",
+        cost: Cost::Minutes,
+        make: |blksim| printed(blksim, "sensitivity ryzen-7950x"),
+    },
+    Block {
+        file: RESULTS,
+        name: "sensitivity-xeon-10c",
+        cost: Cost::Minutes,
+        make: |blksim| printed(blksim, "sensitivity xeon-10c --runtime 10ms --seeds 3"),
+    },
+    Block {
+        file: RESULTS,
+        name: "btt",
+        cost: Cost::Seconds,
+        make: |blksim| Ok(btt::agreement(&blksim.path)?.map(Made::from)),
+    },
+    Block {
+        file: RESULTS,
+        name: "replay",
+        cost: Cost::Seconds,
+        make: |blksim| made(captures::replayed(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "instructions",
+        cost: Cost::Seconds,
+        make: |_| made(speed::table()),
+    },
+    Block {
+        file: README,
+        name: "main-job",
+        cost: Cost::Seconds,
+        make: |blksim| printed(blksim, "run mq-deadline-scaling"),
+    },
+];
+
+/// A text that needs no tool.
+fn made(text: Result<String>) -> Result<Option<Made>> {
+    Ok(Some(text?.into()))
+}
+
+/// What a command prints.
+fn printed(blksim: &Blksim, line: &str) -> Result<Option<Made>> {
+    Ok(Some(fenced(&blksim.text(line)?).into()))
+}

@@ -1,0 +1,257 @@
+//! Tables about the captures of real kernels in traces/.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::runs::{Blksim, each, number, word};
+use super::tables::{columns, table};
+use crate::paths;
+use crate::step::{Failure, Result};
+
+/// A capture with the figures of both modes, where they apply.
+struct Judged {
+    name: String,
+    /// Kernel: `6.1`.
+    kernel: String,
+    cells: [String; 2],
+}
+
+/// What conform says of a capture in one mode: a report, or why it refuses.
+enum Said {
+    Report(Value),
+    Refused(String),
+}
+
+const MODES: [&str; 2] = ["calls", "records"];
+
+/// Captures of one CPU, by the beginnings of their names.
+fn is_of_one_cpu(name: &str) -> bool {
+    ["dd", "no"].iter().any(|head| name.starts_with(head))
+}
+
+/// Names of all folders, in order.
+fn folders() -> Result<Vec<String>> {
+    let dir = paths::root().join("traces");
+    let entries = fs::read_dir(&dir);
+    let entries = entries.map_err(|e| Failure(format!("traces: cannot read: {e}")))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("meta.txt").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    match names.is_empty() {
+        true => Err(Failure("traces/ holds no capture".to_owned())),
+        false => Ok(names),
+    }
+}
+
+/// Captured devices of a folder, if it has a stacked one: each of them is told apart.
+fn devices(name: &str) -> Vec<String> {
+    let files = paths::files_under(&paths::root().join("traces").join(name));
+    let names = files.iter().filter_map(|file| file.file_name()?.to_str());
+    let devices = names.filter_map(|name| Some(name.split_once(".blktrace.")?.0.to_owned()));
+    let mut devices: Vec<String> = devices.collect();
+    devices.sort();
+    devices.dedup();
+    match devices.iter().any(|device| device.starts_with("dm-")) {
+        true => devices,
+        false => Vec::new(),
+    }
+}
+
+fn conform(blksim: &Blksim, name: &str, mode: &str, device: Option<&str>) -> Result<Said> {
+    let device = device.map_or(String::new(), |device| format!(" --trace-device {device}"));
+    let line = format!("conform traces/{name} --mode {mode} --json{device}");
+    let printed = blksim.printed(&line)?;
+    if printed.stdout.is_empty() {
+        let what = printed.stderr.trim_end().trim_start_matches("error: ");
+        return Ok(Said::Refused(what.to_owned()));
+    }
+    let json = serde_json::from_str(&printed.stdout);
+    let json = json.map_err(|e| Failure(format!("`blksim {line}`: no JSON: {e}")))?;
+    Ok(Said::Report(json))
+}
+
+/// `693/699, 4 not decidable`.
+fn cell(said: &Said) -> Result<String> {
+    let report = match said {
+        Said::Refused(why) if why.contains("makes no dispatch calls") => return Ok("-".to_owned()),
+        Said::Refused(why) if why.contains("no ftrace.txt") => return Ok("no probes".to_owned()),
+        Said::Refused(why) if why.contains("no dispatch calls") => {
+            return Ok("no calls".to_owned());
+        }
+        Said::Refused(why) => return Err(Failure(why.clone())),
+        Said::Report(report) => report,
+    };
+    let [predicted, total, unjudged] =
+        ["/predicted", "/total", "/unjudged"].map(|path| number(report, path));
+    let (predicted, total, unjudged) = (predicted?, total?, unjudged?);
+    Ok(match unjudged as u64 {
+        0 => format!("{predicted}/{total}"),
+        all if all as f64 >= total => "not decidable: clones".to_owned(),
+        some => format!("{predicted}/{total}, {some} not decidable"),
+    })
+}
+
+/// All captures of a kind with their figures, but those that are refused.
+fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
+    let mut wanted = Vec::new();
+    for name in folders()? {
+        if is_of_one_cpu(&name) != one_cpu {
+            continue;
+        }
+        match &devices(&name)[..] {
+            [] => wanted.push((name, None)),
+            all => wanted.extend(
+                all.iter()
+                    .map(|device| (name.clone(), Some(device.clone()))),
+            ),
+        }
+    }
+    let all = each(&wanted, |(name, device)| {
+        let [calls, records] = MODES.map(|mode| conform(blksim, name, mode, device.as_deref()));
+        Ok((calls?, records?))
+    })?;
+    let mut judged = Vec::new();
+    for ((name, device), (calls, records)) in wanted.iter().zip(all) {
+        let Said::Report(report) = &records else {
+            continue;
+        };
+        let kernel = word(report, "/rules")?.trim_start_matches('v').to_owned();
+        judged.push(Judged {
+            name: match device {
+                None => name.clone(),
+                Some(device) => format!("{name}, {device}"),
+            },
+            kernel,
+            cells: [cell(&calls)?, cell(&records)?],
+        });
+    }
+    Ok(judged)
+}
+
+/// Captures of one CPU: each dispatch is decided by its records.
+pub(super) fn one_cpu(blksim: &Blksim) -> Result<String> {
+    let row = |one: Judged| {
+        let [calls, records] = one.cells;
+        vec![one.name, one.kernel, calls, records]
+    };
+    let rows: Vec<Vec<String>> = judged(blksim, true)?.into_iter().map(row).collect();
+    Ok(table(
+        &columns(&["Capture", "Kernel", "Calls", "Records"]),
+        &rows,
+    ))
+}
+
+/// Captures of several CPUs.
+pub(super) fn more_cpus(blksim: &Blksim) -> Result<String> {
+    let row = |one: Judged| {
+        let [calls, records] = one.cells;
+        vec![one.name, one.kernel, calls, records]
+    };
+    let rows: Vec<Vec<String>> = judged(blksim, false)?.into_iter().map(row).collect();
+    Ok(table(
+        &columns(&["Capture", "Kernel", "Calls", "Records"]),
+        &rows,
+    ))
+}
+
+/// Two captures of v6.1 under the rules of v6.12: what a weak test lets pass.
+pub(super) fn other_rules(blksim: &Blksim) -> Result<String> {
+    let mut told = Vec::new();
+    for name in ["m2-randread-mq-deadline", "m4-sq4-mq-deadline"] {
+        let line = format!("conform traces/{name} --mode records --rules v6.12 --json");
+        let cell = cell(&Said::Report(blksim.json(&line)?))?;
+        told.push(format!("{name} {cell}"));
+    }
+    let told = told.join("; ");
+    Ok(format!(
+        "Records under `--rules v6.12`, though the kernel was v6.1: {told}.\n"
+    ))
+}
+
+/// Captures that conform does not judge, with its reason.
+pub(super) fn refused(blksim: &Blksim) -> Result<String> {
+    let names = folders()?;
+    let all = each(&names, |name| conform(blksim, name, "records", None))?;
+    let refused = names
+        .iter()
+        .zip(&all)
+        .filter_map(|(name, said)| match said {
+            Said::Refused(why) => Some(format!("* {name}: {why}\n")),
+            Said::Report(_) => None,
+        });
+    Ok(refused.collect())
+}
+
+/// Replays of single devices under the captured scheduler on the captured device: mean Q2C.
+pub(super) fn replayed(blksim: &Blksim) -> Result<String> {
+    let mut names = folders()?;
+    names.retain(|name| is_of_one_cpu(name) || ON_MORE_CPUS.contains(&name.as_str()));
+    let all = each(&names, |name| {
+        blksim.json(&format!("replay traces/{name} --json"))
+    })?;
+    let mut rows = Vec::new();
+    for (name, report) in names.iter().zip(&all) {
+        let captured = number(report, "/columns/0/q2c/mean_ns")?;
+        let simulated = number(report, "/columns/1/q2c/mean_ns")?;
+        let percent = 100.0 * (simulated / captured - 1.0);
+        let us = |ns: f64| format!("{:.1}", ns / 1000.0);
+        rows.push(vec![
+            name.clone(),
+            us(captured),
+            us(simulated),
+            format!("{percent:+.2} %"),
+        ]);
+    }
+    let header = ["Capture", "Captured, us", "Simulated, us", "Difference"];
+    Ok(table(&columns(&header), &rows))
+}
+
+/// Two of several CPUs, to show how far those are off.
+const ON_MORE_CPUS: [&str; 2] = ["m2-prio-mq-deadline", "m2-randread-none"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(text: &str) -> Said {
+        Said::Report(serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn cells_tell_what_was_judged() {
+        let said = report(r#"{"predicted": 9, "total": 9, "unjudged": 0}"#);
+        assert_eq!(cell(&said).unwrap(), "9/9");
+        let said = report(r#"{"predicted": 693, "total": 699, "unjudged": 4}"#);
+        assert_eq!(cell(&said).unwrap(), "693/699, 4 not decidable");
+        let said = report(r#"{"predicted": 0, "total": 300, "unjudged": 300}"#);
+        assert_eq!(cell(&said).unwrap(), "not decidable: clones");
+        for (why, told) in [
+            ("t: no ftrace.txt in this capture", "no probes"),
+            ("t: scheduler none makes no dispatch calls; x", "-"),
+            (
+                "t: ftrace.txt has no dispatch calls (probe dd) of sda",
+                "no calls",
+            ),
+        ] {
+            assert_eq!(cell(&Said::Refused(why.to_owned())).unwrap(), told);
+        }
+        let failure = cell(&Said::Refused("t: damaged".to_owned())).unwrap_err();
+        assert_eq!(failure.0, "t: damaged");
+        assert!(cell(&report("{}")).is_err());
+    }
+
+    #[test]
+    fn a_stacked_device_and_its_paths_are_told_apart() {
+        assert_eq!(
+            devices("mp-service-time-mq-deadline"),
+            ["dm-0", "sda", "sdb"]
+        );
+        assert_eq!(devices("m4-shared3-mq-deadline"), [""; 0]);
+        let folders = folders().unwrap();
+        assert!(folders.iter().any(|name| name == "dd01-defaults"));
+    }
+}
