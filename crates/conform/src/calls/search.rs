@@ -55,19 +55,13 @@ impl Calls<'_> {
         place: usize,
         others: &[usize],
     ) -> Option<State> {
+        // Before the first plan is made: a way that cannot be leaves none behind.
+        let reads: Option<Vec<(usize, Read)>> = others
+            .iter()
+            .map(|&other| self.read_at_return(other, place))
+            .collect();
         let mut before: Vec<(usize, Option<Plan>)> = Vec::new();
-        for &other in others {
-            let asked = self.stream.other_end[other]?;
-            if asked >= place {
-                return None;
-            }
-            let Kind::Answer { at, .. } = self.stream.events[other].kind else {
-                return None;
-            };
-            let read = Read {
-                locked: at,
-                uncounted: [0; LEVELS],
-            };
+        for (other, read) in reads? {
             before.push((other, self.plans.get(&other).copied()));
             let plan = self.before(place, read);
             self.plans.insert(other, plan);
@@ -94,6 +88,19 @@ impl Calls<'_> {
             };
         }
         None
+    }
+
+    /// What another call reads that has asked before this event and decides then.
+    fn read_at_return(&self, answer: usize, place: usize) -> Option<(usize, Read)> {
+        let asked = self.stream.other_end[answer]?;
+        let Kind::Answer { at, .. } = self.stream.events[answer].kind else {
+            return None;
+        };
+        let read = Read {
+            locked: at,
+            uncounted: [0; LEVELS],
+        };
+        (asked < place).then_some((answer, read))
     }
 
     /// Moments of a call, latest first: before each event that can have changed what the
