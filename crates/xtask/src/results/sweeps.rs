@@ -86,17 +86,24 @@ impl Walk {
     fn of(report: &Value) -> Result<Walk> {
         let functions = report.pointer("/functions").and_then(Value::as_array);
         let functions = functions.ok_or_else(|| Failure("a report has no functions".to_owned()))?;
-        for function in functions {
-            if word(function, "/function")? == "blk_mq_sched_restart" {
-                let seconds = number(report, "/blksim/measured_ns")? / 1e9;
-                return Ok(Walk {
-                    iops: iops(report)?,
-                    us_a_call: number(function, "/mean_ns")? / 1000.0,
-                    calls: number(function, "/hits")? / WALKERS * 10.0 / seconds,
-                });
-            }
-        }
-        Err(Failure("a report has no blk_mq_sched_restart".to_owned()))
+        let function = |name: &str| {
+            let named = |function: &&Value| function["function"] == name;
+            let found = functions.iter().find(named);
+            found.ok_or_else(|| Failure(format!("a report has no {name}")))
+        };
+        let (walk, end) = (
+            function("blk_mq_sched_restart")?,
+            function("blk_mq_end_request")?,
+        );
+        // Functions are counted until the last I/O has come back, I/Os a second until the jobs'
+        // time is over: walks for each end, and ends a second.
+        let walks_an_end = number(walk, "/hits")? / number(end, "/hits")?;
+        let iops = iops(report)?;
+        Ok(Walk {
+            iops,
+            us_a_call: number(walk, "/mean_ns")? / 1000.0,
+            calls: walks_an_end * iops / WALKERS * 10.0,
+        })
     }
 
     fn cells(&self) -> [String; 3] {
