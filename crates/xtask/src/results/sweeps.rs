@@ -317,8 +317,9 @@ mod tests {
 
     #[test]
     fn a_walk_is_what_the_function_took() {
-        let text = r#"{"blksim": {"measured_ns": 400000000},
-            "functions": [{"function": "blk_mq_sched_restart", "hits": 64000, "mean_ns": 123456.0}],
+        let text = r#"{"functions": [
+            {"function": "blk_mq_sched_restart", "hits": 64000, "mean_ns": 123456.0},
+            {"function": "blk_mq_end_request", "hits": 65120, "mean_ns": 1.0}],
             "jobs": [{"read": {"iops": 100000}, "write": {"iops": 62800}, "trim": {"iops": 0}}]}"#;
         let report: Value = serde_json::from_str(text).unwrap();
         let walk = Walk::of(&report).unwrap();
