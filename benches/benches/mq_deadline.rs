@@ -20,6 +20,7 @@ const LIMITS: QueueLimits = QueueLimits {
     max_segments: 128,
     chunk_sectors: 0,
     max_discard_sectors: 0,
+    discard_granularity: 0,
     max_discard_segments: 1,
     write_cache: false,
     fua: false,

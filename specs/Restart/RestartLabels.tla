@@ -87,7 +87,23 @@ StartOne(h, c) ==
   /\ Begins(h, c)
   /\ SayContext("StartOne", h, c)
 
-LMark(h, c) == Mark(h, c) /\ UNCHANGED <<asked, ending>>
+(* Whoever is marked already is not marked again. *)
+LMark(h, c) ==
+  /\ At(h, c, "Mark")
+  /\ Goes(h, c, IF restart[h] THEN "Issue" ELSE "SetMark")
+  /\ SayContext("Mark", h, c)
+  /\ SameRuns
+  /\ UNCHANGED <<state, home, tags, sched, disp, restart, waiters, qcount, mcount, starved, ending>>
+
+(* Unless another run was faster, the mark is counted next, where marks are counted. *)
+SetMark(h, c) ==
+  /\ At(h, c, "SetMark")
+  /\ restart' = [restart EXCEPT ![h] = TRUE]
+  /\ Goes(h, c, IF restart[h] \/ ~MarkSplit THEN "Issue" ELSE "Count")
+  /\ SayContext("SetMark", h, c)
+  /\ SameRuns
+  /\ UNCHANGED <<state, home, tags, sched, disp, waiters, qcount, mcount, starved, ending>>
+
 LCount(h, c) == Count(h, c) /\ UNCHANGED <<asked, ending>>
 LAsk(h, c) == Ask(h, c) /\ UNCHANGED <<asked, ending>>
 
@@ -337,6 +353,7 @@ LabelsNext ==
   \/ (\E h \in Hctx, c \in Ctx : LStart(h, c))
   \/ (\E h \in Hctx, c \in Ctx : StartOne(h, c))
   \/ (\E h \in Hctx, c \in Ctx : LMark(h, c))
+  \/ (\E h \in Hctx, c \in Ctx : SetMark(h, c))
   \/ (\E h \in Hctx, c \in Ctx : LCount(h, c))
   \/ (\E h \in Hctx, c \in Ctx : LIssue(h, c))
   \/ (\E h \in Hctx, c \in Ctx : Miss(h, c))

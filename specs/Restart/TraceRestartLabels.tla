@@ -13,7 +13,7 @@ TraceInit ==
   /\ steps = 0
 
 OnRequest == {"InsertSched", "InsertBypass"}
-OnContext == {"Start", "StartOne", "Mark", "Count", "Issue", "Miss", "InLine", "Line", "Retry",
+OnContext == {"Start", "StartOne", "Mark", "SetMark", "Count", "Issue", "Miss", "InLine", "Line", "Retry",
               "Stale", "Leave", "PutBack", "Recheck", "StillInLine", "Ask"}
 
 Insertion(name, r, h) ==
@@ -23,6 +23,7 @@ Running(name, h, c) ==
   CASE name = "Start" -> LStart(h, c)
     [] name = "StartOne" -> StartOne(h, c)
     [] name = "Mark" -> LMark(h, c)
+    [] name = "SetMark" -> SetMark(h, c)
     [] name = "Count" -> LCount(h, c)
     [] name = "Issue" -> LIssue(h, c)
     [] name = "Miss" -> Miss(h, c)

@@ -30,11 +30,17 @@ pub struct BlkMq<E: Env> {
     pub sets: Vec<TagSet<E>>,
     /// The queues, those of one set next to each other.
     pub queues: Vec<RequestQueue<E>>,
+    /// Of each task: its entry stands in a wait queue of tags (`!list_empty` of it).
+    task_waits: Vec<E::Bit>,
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
 }
 
-solo_value!(BlkMq { locks; sets, queues });
+solo_value!(BlkMq { locks; sets, queues, task_waits });
+
+/// Ctxs to a word of `ctx_map`, each word with a cache line of its own: few CPUs that insert touch
+/// one line (`ilog2(8)` of blk_mq_alloc_hctx()).
+pub const CTXS_A_WORD: u32 = 8;
 
 /// A disk's queue (request_queue).
 #[derive(Debug)]
@@ -123,7 +129,7 @@ pub struct HwQueue<E: Env> {
     pub dispatch: E::Lock<QueueList>,
     /// `!list_empty(dispatch)`, as read without the lock.
     pub dispatch_pending: E::Bit,
-    /// One bit for each ctx that has requests, 64 to a word.
+    /// One bit for each ctx that has requests, [`CTXS_A_WORD`] to a word ([`HwQueue::ctx_word`]).
     pub ctx_map: Vec<E::Word>,
     /// BLK_MQ_S_SCHED_RESTART.
     pub restart: E::Bit,
@@ -212,11 +218,20 @@ impl<E: Env> BlkMq<E> {
         for queue in &mut queues {
             queue.elevator_locks = locks.of_elevator(queue.id, queue.settings.scheduler);
         }
+        let tasks = config.iter().flatten().map(|queue| queue.tags.tasks).max();
+        let tasks = 0..tasks.unwrap_or(0);
         BlkMq {
             sets,
             queues,
+            task_waits: tasks.map(|_| E::Bit::new(false)).collect(),
             locks,
         }
+    }
+
+    /// Whether the task stands in a wait queue of tags, as is seen without the queue's lock. Panics
+    /// if its number is not below `TagSetConfig::tasks`.
+    pub fn task_waits(&self, task: WaiterId) -> &E::Bit {
+        &self.task_waits[task.0 as usize]
     }
 
     /// The tag set of this queue.
@@ -358,7 +373,7 @@ impl<E: Env> SwQueue<E> {
 impl<E: Env> HwQueue<E> {
     fn new(hctx: HctxId, set: &TagSet<E>, flush_rq: RequestId) -> HwQueue<E> {
         let ctxs = hctx_ctxs(set, hctx);
-        let words = ctxs.len().div_ceil(64).max(1);
+        let words = ctxs.len().div_ceil(CTXS_A_WORD as usize).max(1);
         let mut cpumask: Vec<CpuId> = ctxs.iter().map(|&(cpu, _)| cpu).collect();
         cpumask.dedup();
         HwQueue {
@@ -380,6 +395,14 @@ impl<E: Env> HwQueue<E> {
             flush: E::Lock::new(FlushQueue::default()),
             flush_rq,
         }
+    }
+}
+
+impl<E: Env> HwQueue<E> {
+    /// The word of `ctx_map` that this bit lies in, and its mask there.
+    pub fn ctx_word(&self, bit: u32) -> (&E::Word, u64) {
+        let word = &self.ctx_map[(bit / CTXS_A_WORD) as usize];
+        (word, 1 << (bit % CTXS_A_WORD))
     }
 }
 

@@ -411,10 +411,12 @@ pub struct QueueLimits {
     pub max_sectors: u32,
     /// Most segments of a request.
     pub max_segments: u16,
-    /// A request may not cross a multiple of this many sectors; 0: no limit.
+    /// A request may not cross a multiple of this many sectors, but for discards; 0: no limit.
     pub chunk_sectors: u32,
     /// Largest discard, sectors; 0: no discard.
     pub max_discard_sectors: u32,
+    /// Discards that are split begin and end at multiples of this many sectors; 0: anywhere.
+    pub discard_granularity: u32,
     /// Ranges in one discard; more than one lets discards merge without adjacency.
     pub max_discard_segments: u16,
     /// A volatile write cache: flushes mean something.
@@ -430,24 +432,34 @@ impl QueueLimits {
         max_segments: 128,
         chunk_sectors: 0,
         max_discard_sectors: 0,
+        discard_granularity: 0,
         max_discard_segments: 1,
         write_cache: false,
         fua: false,
     };
 
+    /// Largest discard of whole granules, sectors.
+    pub(crate) fn discard_sectors(&self) -> u32 {
+        let granule = self.discard_granularity.max(1);
+        self.max_discard_sectors - self.max_discard_sectors % granule
+    }
+
     /// Most bios that one of so many sectors can become by splitting, itself included.
     pub fn parts_max(&self, op: Op, sectors: u32) -> u32 {
-        let most = match op {
-            Op::Discard => self.max_discard_sectors,
-            _ => {
-                // A part may begin in the middle of a page.
-                let whole =
-                    self.max_sectors.is_multiple_of(PAGE_SECTORS) && self.chunk_sectors == 0;
-                let lost = if whole { 0 } else { PAGE_SECTORS - 1 };
-                let pages = u32::from(self.max_segments) * PAGE_SECTORS;
-                self.max_sectors.min(pages.saturating_sub(lost).max(1))
-            }
-        };
+        if op == Op::Discard {
+            // The first part may be shorter, up to the first granule that is whole.
+            let lost = u32::from(self.discard_granularity > 1);
+            let most = self.discard_sectors();
+            return match most {
+                0 => 1,
+                most => sectors.div_ceil(most).max(1) + lost,
+            };
+        }
+        // A part may begin in the middle of a page.
+        let whole = self.max_sectors.is_multiple_of(PAGE_SECTORS) && self.chunk_sectors == 0;
+        let lost = if whole { 0 } else { PAGE_SECTORS - 1 };
+        let pages = u32::from(self.max_segments) * PAGE_SECTORS;
+        let most = self.max_sectors.min(pages.saturating_sub(lost).max(1));
         let parts = if most == 0 { 1 } else { sectors.div_ceil(most) };
         match self.chunk_sectors {
             0 => parts.max(1),

@@ -119,6 +119,8 @@ pub struct TagSetConfig {
     pub vectors: bool,
     /// Most tasks that can wait at once.
     pub waiters: usize,
+    /// The numbers of tasks are below this one.
+    pub tasks: usize,
     /// Wait queues of each map, 1 to 8; kernels have 8 (SBQ_WAIT_QUEUES).
     pub wait_queues: usize,
 }

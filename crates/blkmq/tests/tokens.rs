@@ -36,6 +36,7 @@ fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq<
             hctx_shared: false,
             vectors: false,
             waiters: 2,
+            tasks: 2,
             wait_queues: 8,
         },
         topology: CpuTopology::flat(2),

@@ -212,6 +212,8 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
         chunk_sectors: small("chunk_sectors")?,
         max_discard_sectors: (queue.number("discard_max_bytes")? / 512)
             .clamp(0, i64::from(u32::MAX)) as u32,
+        // Where a discard was cut is recorded.
+        discard_granularity: 0,
         max_discard_segments: small("max_discard_segments")?.clamp(1, u32::from(u16::MAX)) as u16,
         write_cache: queue.attribute("write_cache")? == "write back",
         fua: queue.number("fua")? != 0,

@@ -178,6 +178,8 @@ pub enum Mutant {
     NoWake,
     /// Wakers do not see that somebody stands in line for a tag.
     UnseenLine,
+    /// A task forgets that it stands in line for a tag.
+    ForgottenEntry,
     /// An hctx forgets that it stands in line for a tag of a shared map.
     ForgottenLine,
     /// A driver tag that is put stays taken.
@@ -330,6 +332,7 @@ impl Config {
                 hctx_shared: self.shared_tags,
                 vectors: false,
                 waiters: self.tasks.len(),
+                tasks: self.tasks.len(),
                 wait_queues: self.wait_queues,
             },
             topology: CpuTopology::flat(self.cpus),

@@ -24,7 +24,8 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     let driver = &world.mq.sets[0].driver;
     let of_set = tags(world).or_else(|| lines(driver));
     let of_set = of_set.or_else(|| countdowns(world, driver));
-    if let Some(text) = of_set.or_else(|| hctxs_in_line(world)) {
+    let of_set = of_set.or_else(|| hctxs_in_line(world));
+    if let Some(text) = of_set.or_else(|| tasks_in_line(world)) {
         return broken(text);
     }
     for q in &world.mq.queues {
@@ -135,11 +136,12 @@ fn words(q: &RequestQueue<Solo>) -> Option<String> {
                 "hctx {number}: the dispatch list and its word differ"
             ));
         }
-        for (bit, &(cpu, kind)) in hctx.ctxs.iter().enumerate() {
+        for (bit, &(cpu, kind)) in (0..).zip(&hctx.ctxs) {
             let ctx = &q.ctxs[usize::from(cpu.0)];
             let kind = usize::from(kind);
             let pending = ctx.lists.inspect(|lists| !lists[kind].is_empty());
-            let marked = hctx.ctx_map[bit / 64].peek() >> (bit % 64) & 1 != 0;
+            let (word, mask) = hctx.ctx_word(bit);
+            let marked = word.peek() & mask != 0;
             if ctx.lists.is_free() && (pending != marked || pending != ctx.pending[kind].peek()) {
                 return Some(format!("ctx {}: the list and its bits differ", cpu.0));
             }
@@ -186,6 +188,29 @@ fn hctxs_in_line(world: &World) -> Option<String> {
     world.mq.queues.iter().find_map(|q| {
         let words = q.hctxs.iter().map(|hctx| hctx.dispatch_wait.peek());
         hctxs_of_queue_in_line(q, "", &lines, words)
+    })
+}
+
+/// The same of tasks in the lines of tags.
+fn tasks_in_line(world: &World) -> Option<String> {
+    let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
+    let maps = world.mq.sets[0].driver.iter().chain(sched);
+    let lines: Vec<_> = maps.flat_map(|map| &map.wait).collect();
+    if !lines.iter().all(|ws| ws.queue.is_free()) {
+        return None;
+    }
+    let is_task = |context: &&Context| matches!(context.role, Role::Task(_));
+    let tasks = world.contexts.iter().filter(is_task);
+    tasks.map(|context| context.cpu.task).find_map(|task| {
+        let entry = Waiter::Task(task);
+        let stands = |ws: &&&WaitState<Solo>| ws.queue.inspect(|q| q.entries.contains(&entry));
+        let count = lines.iter().filter(stands).count();
+        (count != usize::from(world.mq.task_waits(task).peek())).then(|| {
+            format!(
+                "task {} stands in {count} lines, its word says otherwise",
+                task.0
+            )
+        })
     })
 }
 

@@ -216,6 +216,7 @@ fn mutants_of_tags_alone() {
     assert_eq!(of(None), "clean");
     assert_eq!(of(Some(Mutant::NoWake)), "stall");
     assert_eq!(of(Some(Mutant::UnseenLine)), "broken");
+    assert_eq!(of(Some(Mutant::ForgottenEntry)), "broken");
     assert_eq!(of(Some(Mutant::LeakedTag)), "broken");
     assert_eq!(of(Some(Mutant::CompletedTwice)), "broken");
 }

@@ -227,6 +227,7 @@ const MUTANTS: &[(Mutant, SchedulerKind, &str)] = &[
     (Mutant::NoRestartRun, DEADLINE, "stall"),
     (Mutant::NoWake, NONE, "stall"),
     (Mutant::UnseenLine, NONE, "broken"),
+    (Mutant::ForgottenEntry, NONE, "broken"),
     (Mutant::ForgottenLine, DEADLINE, "broken"),
     (Mutant::LeakedTag, NONE, "broken"),
     (Mutant::LeakedTag, DEADLINE, "broken"),

@@ -59,7 +59,9 @@ fn pserver16() -> MachineProfile {
 }
 
 /// R1 and R2 go over hctxs, R4 looks at one bit. How many there are decides what a call costs, and
-/// with it what the devices do.
+/// with it what the devices do. With few disks a run more often comes upon requests of other hctxs
+/// and reads their bits: a bit that is set already is only read, so the copies are taken away when
+/// it is cleared; that is one line, not one for each disk.
 #[test]
 fn the_walk_grows_with_the_set_and_the_own_hctx_does_not() {
     let machine = pserver16();
@@ -68,12 +70,13 @@ fn the_walk_grows_with_the_set_and_the_own_hctx_does_not() {
     assert!(many > 2.0 * few, "{few} ns, then {many} ns");
     let (own_few, own_many) = (mean("R4", 4), mean("R4", 32));
     assert!(own_many < own_few + 5.0, "{own_few}, {own_many}");
-    assert!(own_few < own_many + 25.0, "{own_few}, {own_many}");
+    let line = machine.transfer_ps.machine as f64 / 1000.0;
+    assert!(own_few < own_many + line, "{own_few}, {own_many}");
     assert!(many > 20.0 * own_many, "{many} ns against {own_many} ns");
 }
 
 /// With few disks an hctx has more requests: more often one of them waits and the bit is found, and
-/// more often another CPU had its line last. With many disks neither label costs more than that.
+/// more often another CPU read its line last. With many disks neither label costs more than that.
 #[test]
 fn a_look_at_the_own_hctx_does_not_cost_more_with_many_disks() {
     let machine = pserver16();

@@ -190,6 +190,7 @@ fn layer() -> BlkMq<Solo> {
             hctx_shared: false,
             vectors: false,
             waiters: 1,
+            tasks: 1,
             wait_queues: 8,
         },
         topology: CpuTopology::flat(1),

@@ -10,6 +10,7 @@ const LIMITS: QueueLimits = QueueLimits {
     max_sectors: 64,
     max_segments: 4,
     chunk_sectors: 0,
+    discard_granularity: 0,
     max_discard_sectors: 128,
     max_discard_segments: 1,
     write_cache: false,

@@ -48,14 +48,16 @@ labels! {
         SeesDispatch,
         /// Has it requests in the scheduler or in software queues?
         SeesWork,
-        /// Data or flush of a sequence: put its driver tag first.
+        /// Data or flush of a sequence: put its driver tag first; of a flush under mq_flush_lock.
         PutSequence,
         /// Under mq_flush_lock: next step of the sequences.
         FlushLock,
+        /// Still under it: end the next sequence that is done, or let go of it.
+        EndSequences,
         /// Under requeue_lock too: what has to be issued.
         Requeue,
-        /// End the sequences that are done.
-        EndSequences,
+        /// blk_queue_exit().
+        Exit,
     }
 }
 
@@ -165,7 +167,7 @@ impl CompletePath {
                 // Pairs with the barrier between putting requests back on the dispatch list and
                 // reading SCHED_RESTART.
                 E::mb(cpu);
-                self.at = At::EndSequences;
+                self.at = At::Exit;
                 call_run(cpu, self.queue, self.hctx, true)
             }
             At::PutSequence => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
@@ -176,6 +178,7 @@ impl CompletePath {
                 self.after_sequence()
             }
             At::EndSequences => self.end_sequences(q, cpu),
+            At::Exit => self.after_restart(q, cpu),
         }
     }
 
@@ -223,9 +226,13 @@ impl CompletePath {
         }
         match rq.tag.take() {
             Some(tag) if has_own_tag => {
-                self.put = Some(tag::put_driver(rq, tag));
+                self.put = Some(tag::put_driver_alone(q, rq, tag));
                 drop(pool);
-                self.to(At::PutSequence)
+                self.at = At::PutSequence;
+                match own_flush {
+                    true => self.flush_lock(),
+                    false => Next::Step,
+                }
             }
             tag => {
                 // Without scheduler the flush borrowed the tag and the data keeps it.
@@ -238,6 +245,10 @@ impl CompletePath {
 
     fn want_flush_lock(&mut self) -> Next {
         self.at = At::FlushLock;
+        self.flush_lock()
+    }
+
+    fn flush_lock(&self) -> Next {
         lock(self.queue, LockKind::Flush, u32::from(self.hctx.0))
     }
 
@@ -263,32 +274,24 @@ impl CompletePath {
         drop(fq);
         drop(pool);
         self.restart_only = !own_flush;
-        if self.sequence.issues() {
-            self.at = At::Requeue;
-            return lock(self.queue, LockKind::Requeue, 0);
-        }
-        hctx.flush.release(cpu);
-        self.after_sequence()
+        self.end_sequences(q, cpu)
     }
 
-    /// The end of a data write runs the hctx too, since its tag is back.
-    fn after_sequence(&mut self) -> Next {
-        if core::mem::take(&mut self.restart_only) {
-            return self.to(At::Restart);
-        }
-        self.to(At::EndSequences)
-    }
-
-    /// Requests whose sequence is done are ended as any other.
+    /// Under mq_flush_lock: requests whose sequence is done are ended as any other; then what is to
+    /// be issued.
     fn end_sequences<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        if self.leaves {
-            return self.after_restart(q, cpu);
-        }
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
-            return Next::Done;
+            drop(pool);
+            if self.sequence.issues() {
+                self.at = At::Requeue;
+                return lock(self.queue, LockKind::Requeue, 0);
+            }
+            q.hctx(self.hctx).flush.release(cpu);
+            return self.after_sequence();
         };
         let status = pool[rq].status;
+        self.at = At::EndSequences;
         Next::call(
             cpu,
             super::Call::End {
@@ -297,6 +300,14 @@ impl CompletePath {
                 status,
             },
         )
+    }
+
+    /// The end of a data write runs the hctx too, since its tag is back.
+    fn after_sequence(&mut self) -> Next {
+        match core::mem::take(&mut self.restart_only) {
+            true => self.to(At::Restart),
+            false => Next::Done,
+        }
     }
 
     fn end_bio<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
@@ -427,6 +438,9 @@ impl CompletePath {
         self.put = None;
         match self.at {
             At::PutDriver => self.put_sched(),
+            At::PutSequence if self.rq == mq.queue(self.queue).hctx(self.hctx).flush_rq => {
+                self.to(At::FlushLock)
+            }
             At::PutSequence => self.want_flush_lock(),
             _ => self.to(At::Restart),
         }
@@ -435,13 +449,9 @@ impl CompletePath {
     /// blk_queue_exit(): the last of a request.
     fn after_restart<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         if core::mem::take(&mut self.leaves) && q.pool.held(cpu.id).usage.exit() {
-            self.at = At::EndSequences;
+            self.at = At::Exit;
             return wake_all(cpu, self.queue);
         }
-        if self.sequence.done.is_empty() {
-            Next::Done
-        } else {
-            self.to(At::EndSequences)
-        }
+        Next::Done
     }
 }

@@ -8,13 +8,13 @@ use super::pass::BUDGET_DELAY;
 use super::{Next, PullStep, labels, lock, set_places};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
 use crate::list::QueueList;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
 
 labels! {
     /// Labels of emptying software queues.
     pub enum At in "ctx" {
-        /// Next set bit of the ctx_map, all queues at once.
+        /// All queues at once: read the next word of the ctx_map.
         Scan,
         /// Under ctx->lock: take all of its requests.
         Splice,
@@ -24,7 +24,7 @@ labels! {
         Any,
         /// Was there a budget?
         Budget,
-        /// Next set bit at or after `dispatch_from`.
+        /// Read the next word of the ctx_map, beginning at the ctx whose turn it is.
         Find,
         /// Under ctx->lock: take its oldest request.
         Dequeue,
@@ -41,21 +41,39 @@ pub(super) struct CtxPath {
     pub(super) at: At,
     all: bool,
     taken: QueueList,
-    bit: u32,
+    /// The ctx whose turn it is next, as this run knows it: it begins with `dispatch_from`, which
+    /// it writes at its end.
+    turn: u32,
+    /// Bits of the ctx_map that have been looked at, and with them the word that comes next.
     looked: u32,
+    /// Which word was read, and which of its bits were set then and are still to be visited.
+    word: u32,
+    seen: u8,
     token: Option<u32>,
 }
 
 impl CtxPath {
-    /// `all`: take every request at once; else one by one, round robin.
-    pub(super) fn new(all: bool) -> CtxPath {
+    /// blk_mq_flush_busy_ctxs(): every request at once.
+    pub(super) fn all() -> CtxPath {
         CtxPath {
-            at: if all { At::Scan } else { At::PeekDispatch },
-            all,
+            at: At::Scan,
+            all: true,
             taken: QueueList::new(),
-            bit: 0,
+            turn: 0,
             looked: 0,
+            word: 0,
+            seen: 0,
             token: None,
+        }
+    }
+
+    /// blk_mq_do_dispatch_ctx(): one by one, round robin from this ctx on.
+    pub(super) fn one_by_one(dispatch_from: u32) -> CtxPath {
+        CtxPath {
+            at: At::PeekDispatch,
+            all: false,
+            turn: dispatch_from,
+            ..CtxPath::all()
         }
     }
 
@@ -73,11 +91,31 @@ impl CtxPath {
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
+        let step = self.advance(list, mq, queue, hctx_id, cpu);
+        if !self.all && matches!(step, PullStep::End { .. }) {
+            mq.queue(queue).hctx(hctx_id).dispatch_from.put(self.turn);
+        }
+        step
+    }
+
+    fn advance<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        mq: &BlkMq<E>,
+        queue: QueueId,
+        hctx_id: HctxId,
+        cpu: &mut Cpu,
+    ) -> PullStep {
         let q = mq.queue(queue);
         let hctx = q.hctx(hctx_id);
         match self.at {
-            At::Scan => self.scan(list, q, queue, hctx_id, cpu),
-            At::Splice => self.take(list, q, hctx_id, cpu),
+            At::Scan => {
+                self.word = self.looked / CTXS_A_WORD;
+                self.seen = hctx.ctx_map[self.word as usize].load(cpu) as u8;
+                self.looked += CTXS_A_WORD;
+                self.next_ctx(list, q, hctx_id)
+            }
+            At::Splice | At::Dequeue => self.take(list, q, hctx_id, cpu),
             At::PeekDispatch => {
                 if hctx.dispatch_pending.test(cpu) {
                     return PullStep::End { again: true };
@@ -96,7 +134,6 @@ impl CtxPath {
                 if !any {
                     return PullStep::End { again: false };
                 }
-                self.bit = hctx.dispatch_from.get();
                 if q.settings.driver_budget {
                     self.at = At::Budget;
                     return PullStep::Wait(Next::Budget);
@@ -110,8 +147,7 @@ impl CtxPath {
                 }
                 _ => PullStep::End { again: false },
             },
-            At::Find => self.find(q, queue, hctx_id, cpu),
-            At::Dequeue => self.take(list, q, hctx_id, cpu),
+            At::Find => self.find(list, q, hctx_id, cpu),
             At::Withheld => self.withheld(q, queue, cpu),
             At::List => match list.step(mq, queue, hctx_id, cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
@@ -130,14 +166,14 @@ impl CtxPath {
     fn withheld<E: Env>(&mut self, q: &RequestQueue<E>, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
-            hctx: HctxId(self.bit as u16),
+            hctx: HctxId(self.looked as u16),
             delay: BUDGET_DELAY,
         });
-        self.bit += 1;
-        if (self.bit as usize) < q.hctxs.len() {
+        self.looked += 1;
+        if (self.looked as usize) < q.hctxs.len() {
             return PullStep::Wait(Next::Step);
         }
-        self.bit = 0;
+        self.looked = 0;
         PullStep::End { again: false }
     }
 
@@ -146,70 +182,60 @@ impl CtxPath {
         PullStep::Wait(Next::Step)
     }
 
-    /// Next ctx with requests, in bit order; at the end the list goes to the driver.
-    fn scan<E: Env>(
+    /// sbitmap_for_each_set() from `turn` on, going round once: what of the next word was set when
+    /// it was read.
+    fn find<E: Env>(
         &mut self,
         list: &mut ListPath,
         q: &RequestQueue<E>,
-        queue: QueueId,
-        hctx_id: HctxId,
-        cpu: &mut Cpu,
-    ) -> PullStep {
-        let hctx = q.hctx(hctx_id);
-        let word = (self.bit / 64) as usize;
-        if word >= hctx.ctx_map.len() {
-            self.bit = 0;
-            if self.taken.is_empty() {
-                return PullStep::End { again: false };
-            }
-            let taken = core::mem::take(&mut self.taken);
-            *list = ListPath::new(taken, true);
-            return self.wait(At::List);
-        }
-        let rest = hctx.ctx_map[word].load(cpu) >> (self.bit % 64);
-        if rest == 0 {
-            self.bit = (word as u32 + 1) * 64;
-            return PullStep::Wait(Next::Step);
-        }
-        self.bit += rest.trailing_zeros();
-        self.at = At::Splice;
-        let (ctx, _) = hctx.ctxs[self.bit as usize];
-        PullStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)))
-    }
-
-    /// Next ctx with requests at or after `dispatch_from`, going round once.
-    fn find<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
         let hctx = q.hctx(hctx_id);
         let count = hctx.ctxs.len() as u32;
-        if self.looked >= count {
-            self.looked = 0;
-            self.bit = 0;
+        let from = (self.turn + self.looked) % count;
+        self.word = from / CTXS_A_WORD;
+        let end = ((self.word + 1) * CTXS_A_WORD).min(count);
+        let bits = (end - from).min(count - self.looked);
+        let first = from % CTXS_A_WORD;
+        let window = ((1_u32 << bits) - 1) << first;
+        self.seen = (hctx.ctx_map[self.word as usize].load(cpu) as u32 & window) as u8;
+        self.looked += bits;
+        self.next_ctx(list, q, hctx_id)
+    }
+
+    /// The next ctx of those that were seen; the next word; or the end of the search.
+    fn next_ctx<E: Env>(
+        &mut self,
+        list: &mut ListPath,
+        q: &RequestQueue<E>,
+        hctx_id: HctxId,
+    ) -> PullStep {
+        let hctx = q.hctx(hctx_id);
+        if self.seen != 0 {
+            self.at = if self.all { At::Splice } else { At::Dequeue };
+            let (ctx, _) = hctx.ctxs[self.bit() as usize];
+            return PullStep::Wait(lock(q.id, LockKind::Ctx, u32::from(ctx.0)));
+        }
+        if (self.looked as usize) < hctx.ctxs.len() {
+            return self.wait(if self.all { At::Scan } else { At::Find });
+        }
+        (self.looked, self.word) = (0, 0);
+        if !self.all {
             self.at = At::Withheld;
-            return match self.token.take() {
-                Some(token) => PullStep::Wait(Next::PutBudget(token)),
-                None => PullStep::Wait(Next::Step),
-            };
+            let back = self.token.take().map(Next::PutBudget);
+            return PullStep::Wait(back.unwrap_or(Next::Step));
         }
-        let word = hctx.ctx_map[(self.bit / 64) as usize].load(cpu);
-        let here = word >> (self.bit % 64);
-        let until_word_end = (64 - self.bit % 64).min(count - self.bit);
-        let skip = here.trailing_zeros().min(until_word_end);
-        if skip < until_word_end {
-            self.bit += skip;
-            self.looked += skip;
-            self.at = At::Dequeue;
-            let (ctx, _) = hctx.ctxs[self.bit as usize];
-            return PullStep::Wait(lock(queue, LockKind::Ctx, u32::from(ctx.0)));
+        if self.taken.is_empty() {
+            return PullStep::End { again: false };
         }
-        self.looked += until_word_end;
-        self.bit = (self.bit + until_word_end) % count;
-        PullStep::Wait(Next::Step)
+        *list = ListPath::new(core::mem::take(&mut self.taken), true);
+        self.wait(At::List)
+    }
+
+    /// The ctx whose turn it is.
+    fn bit(&self) -> u32 {
+        self.word * CTXS_A_WORD + self.seen.trailing_zeros()
     }
 
     /// Under ctx->lock: all requests of the ctx, or the oldest.
@@ -220,12 +246,14 @@ impl CtxPath {
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
-        let hctx = q.hctx(hctx_id);
-        let (ctx_id, kind) = hctx.ctxs[self.bit as usize];
+        let (hctx, bit) = (q.hctx(hctx_id), self.bit());
+        self.seen &= self.seen - 1;
+        let (ctx_id, kind) = hctx.ctxs[bit as usize];
         let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
         let mut pool = q.pool.held(cpu.id);
         let mut lists = ctx.lists.held(cpu);
-        let marked = hctx.ctx_map[(self.bit / 64) as usize].peek() >> (self.bit % 64) & 1 == 1;
+        let (word, mask) = hctx.ctx_word(bit);
+        let marked = word.peek() & mask != 0;
         debug_assert_eq!(marked, !lists[kind].is_empty(), "the mark of {ctx_id:?}");
         let mut taken = QueueList::new();
         if self.all {
@@ -233,15 +261,15 @@ impl CtxPath {
         } else if let Some(rq) = lists[kind].pop_front(&mut pool) {
             taken.push_back(&mut pool, rq);
         }
-        let empty = lists[kind].is_empty();
+        let emptied = lists[kind].is_empty() && (self.all || !taken.is_empty());
         drop(lists);
         drop(pool);
-        if empty {
-            hctx.ctx_map[(self.bit / 64) as usize].fetch_and(cpu, !(1 << (self.bit % 64)));
+        if emptied {
+            word.fetch_and(cpu, !mask);
             ctx.pending[kind].clear(cpu);
         }
         set_places(q, cpu, taken, Place::Path);
-        let step = self.taken_from(list, q, hctx_id, cpu, taken);
+        let step = self.taken_from(list, q, hctx_id, cpu, (bit, taken));
         ctx.lists.release(cpu);
         step
     }
@@ -251,30 +279,24 @@ impl CtxPath {
         list: &mut ListPath,
         q: &RequestQueue<E>,
         hctx_id: HctxId,
-        cpu: &mut Cpu,
-        mut taken: QueueList,
+        cpu: &Cpu,
+        (bit, mut taken): (u32, QueueList),
     ) -> PullStep {
         let mut pool = q.pool.held(cpu.id);
         if self.all {
             self.taken.splice_back(&mut pool, &mut taken);
-            self.bit += 1;
             drop(pool);
-            return self.wait(At::Scan);
+            return self.next_ctx(list, q, hctx_id);
         }
-        let hctx = q.hctx(hctx_id);
-        let count = hctx.ctxs.len() as u32;
-        self.looked += 1;
-        self.bit = (self.bit + 1) % count;
-        if taken.is_empty() {
+        let Some(rq) = taken.first() else {
+            // Another run was faster.
             drop(pool);
-            return self.wait(At::Find);
-        }
-        let rq = taken.first().expect("not empty");
+            return self.next_ctx(list, q, hctx_id);
+        };
         pool[rq].budget = self.token.take();
         drop(pool);
-        hctx.dispatch_from.put(self.bit);
-        self.bit = 0;
-        self.looked = 0;
+        self.turn = (bit + 1) % q.hctx(hctx_id).ctxs.len() as u32;
+        (self.looked, self.word, self.seen) = (0, 0, 0);
         *list = ListPath::new(taken, false);
         self.wait(At::List)
     }

@@ -196,9 +196,7 @@ impl EndBatchPath {
             return Next::Step;
         }
         E::mb(cpu);
-        // Here the last one of the batch counts, for the CPU that gives it back.
-        map.hint_freed(cpu.id, last);
-        self.put = Some(Put::wake(self.count));
+        self.put = Some(Put::wake_batch(self.count, last));
         self.to(At::WakeTags)
     }
 

@@ -8,7 +8,7 @@ use crate::env::{Bit, Count, Cpu, Env, Lock};
 use crate::names::stages;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
-use crate::rules::Fix;
+use crate::rules::{ActiveCount, Fix};
 use crate::tags::TagSet;
 
 /// Tags that every user may have, however many there are.
@@ -162,7 +162,9 @@ pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &m
     counted.add(cpu, by);
     let (now, depth) = (counted.peek(), set.driver_of(hctx).depth as i32);
     debug_assert!(now >= 0, "fewer requests count than gave their tags back");
-    debug_assert!(now <= depth, "{now} requests count where {depth} tags are");
+    // v6.1 counts some out behind their tag, which another may have by then.
+    let exact = q.settings.rules.active_count == ActiveCount::WithTag;
+    debug_assert!(!exact || now <= depth, "{now} count where {depth} tags are");
 }
 
 /// Whoever was a user is none any more. How many are left.

@@ -240,9 +240,8 @@ pub(super) fn insert_ctx<E: Env>(
     }
     drop(lists);
     drop(pool);
-    let bit = ctx.index_hw[kind];
-    let hctx = q.hctx(hctx_id);
-    hctx.ctx_map[(bit / 64) as usize].fetch_or(cpu, 1 << (bit % 64));
+    let (word, mask) = q.hctx(hctx_id).ctx_word(ctx.index_hw[kind]);
+    word.fetch_or(cpu, mask);
     ctx.pending[kind].set(cpu);
     ctx.lists.release(cpu);
 }

@@ -27,8 +27,10 @@ labels! {
         Budget,
         /// The same: take a driver tag, then offer the head.
         Tag,
-        /// Set SCHED_RESTART, as all tags are taken.
+        /// All tags are taken, blk_mq_sched_mark_restart_hctx(): is SCHED_RESTART set?
         TagRestart,
+        /// Set it.
+        TagSetRestart,
         /// Tags of several hctxs: does this one stand in line for a tag?
         TagInLine,
         /// Under the wait queue's lock: stand in line.
@@ -176,12 +178,13 @@ impl ListPath {
                 _ => self.put_head_tag(q, queue, hctx_id, cpu),
             },
             At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
-            At::TagRestart => {
-                // A completion of this hctx will see the bit. Pairs with the barrier between
-                // putting a tag and reading it.
+            At::TagRestart => match hctx.restart.test(cpu) {
+                true => self.marked::<E>(cpu),
+                false => self.wait(At::TagSetRestart),
+            },
+            At::TagSetRestart => {
                 hctx.restart.set(cpu);
-                E::mb(cpu);
-                self.wait(At::TagRetry)
+                self.marked::<E>(cpu)
             }
             At::NoTag => self.no_tag(q, queue, hctx_id, cpu),
             At::TagStale => self.tag_stale(mq, queue, hctx_id, cpu),
@@ -239,6 +242,13 @@ impl ListPath {
         // Pairs with the barrier after clearing SCHED_RESTART: it sees the list, or we the bit.
         E::mb(cpu);
         self.wait(At::Restart)
+    }
+
+    /// A completion of this hctx will see SCHED_RESTART. Pairs with the barrier between putting a
+    /// tag and reading the bit.
+    fn marked<E: Env>(&mut self, cpu: &mut Cpu) -> ListStep {
+        E::mb(cpu);
+        self.wait(At::TagRetry)
     }
 
     fn wait(&mut self, at: At) -> ListStep {

@@ -10,7 +10,7 @@ use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::PassPath;
 use super::{Label, Next, PullStep, TagStage, TagsInHand, labels, lock, set_places};
-use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Word};
+use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
@@ -42,8 +42,10 @@ labels! {
         PeekDispatch,
         /// Under hctx->lock: take the dispatch list.
         TakeDispatch,
-        /// blk_mq_sched_mark_restart_hctx(): a completion will run this hctx again.
+        /// blk_mq_sched_mark_restart_hctx(): will a completion run this hctx again?
         MarkRestart,
+        /// Then nothing is written; else it will.
+        SetRestart,
         /// Count the mark (R0, R2, R2').
         CountMark,
         /// Is the hctx busy?
@@ -139,7 +141,10 @@ impl RunPath {
     }
 
     pub(super) fn has_leftovers(&self) -> bool {
-        matches!(self.at, At::MarkRestart | At::CountMark | At::Leftovers)
+        matches!(
+            self.at,
+            At::MarkRestart | At::SetRestart | At::CountMark | At::Leftovers
+        )
     }
 
     pub(super) fn picked(&self) -> Option<RequestId> {
@@ -245,6 +250,14 @@ impl RunPath {
             }
             At::TakeDispatch => self.take_dispatch(q, cpu),
             At::MarkRestart => {
+                let marked = hctx.restart.test(cpu);
+                self.to(if marked {
+                    At::Leftovers
+                } else {
+                    At::SetRestart
+                })
+            }
+            At::SetRestart => {
                 let rule = q.settings.rules.restart.rule;
                 if rule == RestartRule::Own || !mq.set_of(self.queue).queue_shared() {
                     hctx.restart.set(cpu);
@@ -269,7 +282,7 @@ impl RunPath {
             }
             At::Busy => {
                 let busy = hctx.dispatch_busy.read(cpu) != 0;
-                self.start_ctx(!busy)
+                self.start_ctx(q, !busy)
             }
             At::Leftovers => self.leftovers(mq, cpu),
             at => unreachable!("{at:?} is a label of the entry"),
@@ -321,7 +334,7 @@ impl RunPath {
         match asks {
             false => Next::Done,
             true if q.has_elevator() => self.start_pass(),
-            true => self.start_ctx(false),
+            true => self.start_ctx(q, false),
         }
     }
 
@@ -335,8 +348,12 @@ impl RunPath {
         self.to(At::Pass)
     }
 
-    fn start_ctx(&mut self, all: bool) -> Next {
-        self.source = Source::Ctx(CtxPath::new(all));
+    /// `all` at once, or one after another.
+    fn start_ctx<E: Env>(&mut self, q: &RequestQueue<E>, all: bool) -> Next {
+        self.source = Source::Ctx(match all {
+            true => CtxPath::all(),
+            false => CtxPath::one_by_one(q.hctx(self.hctx).dispatch_from.get()),
+        });
         self.to(At::Ctx)
     }
 

@@ -49,16 +49,17 @@ labels! {
         WaitRun,
         /// Try again.
         WaitRetry,
+        /// Count the entry to come.
+        WaitCount,
         /// Under the wait queue's lock: stand in line.
         WaitAdd,
-        /// Count the entry.
-        WaitCount,
         /// Try again, now that a wake-up cannot be missed.
         WaitLast,
         /// Flush the plug, then sleep.
         WaitSleep,
-        /// Woken.
-        WaitWoken,
+        /// sbitmap_finish_wait() of who was woken, or has found a tag: does its entry still stand
+        /// in line?
+        WaitFinish,
         /// Under the wait queue's lock: leave it.
         WaitLeave,
         /// Count the entry out.
@@ -195,11 +196,11 @@ impl SubmitPath {
             | At::WouldBlock
             | At::WaitRun
             | At::WaitRetry
-            | At::WaitAdd
             | At::WaitCount
+            | At::WaitAdd
             | At::WaitLast
             | At::WaitSleep
-            | At::WaitWoken
+            | At::WaitFinish
             | At::WaitLeave
             | At::WaitUncount
             | At::WaitPassOn => self.tag_wait(mq, cpu),

@@ -10,6 +10,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::ActiveCount;
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES};
+use crate::tags::Waiter;
 
 /// Most words of one map, as lock numbers count them.
 use crate::queue::WORDS_MAX;
@@ -249,10 +250,21 @@ fn counts_with_tag<E: Env>(q: &RequestQueue<E>) -> bool {
     q.settings.rules.active_count == ActiveCount::WithTag
 }
 
-/// The way back of the driver tag that `rq` had.
+/// The way back of the driver tag that `rq` had: it counts no more as one with a tag, then the tag
+/// is free.
 pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
     let counted = !core::mem::take(&mut rq.uncounted);
     Put::one(tag.0, rq.ctx).counted(counted)
+}
+
+/// The same of a request that lives on with its scheduler tag (__blk_mq_put_driver_tag()): v6.1
+/// counts it out when the tag is free.
+pub(super) fn put_driver_alone<E: Env>(q: &RequestQueue<E>, rq: &mut Request, tag: Tag) -> Put {
+    let put = put_driver(rq, tag);
+    match q.settings.rules.active_count {
+        ActiveCount::WithTag => put,
+        ActiveCount::AtIssue => put.counted_behind(),
+    }
 }
 
 /// The tag is a driver tag, and other queues draw from the same map.
@@ -304,15 +316,18 @@ pub(super) fn step_put<E: Env>(
     let tags = match map {
         TagMap::Driver(hctx) if set.queue_shared() && put.count_out() => {
             fair::count(mq, queue, hctx, cpu, -1);
-            return Some(Next::Step);
+            return (!put.is_over()).then_some(Next::Step);
         }
         TagMap::Driver(hctx) => set.driver_of(hctx),
         TagMap::Sched(hctx) => q.sched_of(hctx),
     };
-    let out = |cpu: &mut Cpu, queue: QueueId, hctx| {
-        let q = mq.queue(queue);
-        q.dirty_tags_line(hctx, cpu);
-        q.hctx(hctx).dispatch_wait.clear(cpu);
+    let out = |cpu: &mut Cpu, waiter| match waiter {
+        Waiter::Task(task) => mq.task_waits(task).clear(cpu),
+        Waiter::Hctx { queue, hctx, .. } => {
+            let q = mq.queue(queue);
+            q.dirty_tags_line(hctx, cpu);
+            q.hctx(hctx).dispatch_wait.clear(cpu);
+        }
     };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {
         PutStep::Step => Some(Next::Step),
@@ -323,6 +338,7 @@ pub(super) fn step_put<E: Env>(
             };
             Some(lock(queue, kind, (index * WAIT_QUEUES) as u32 + ws))
         }
+        PutStep::Done if set.queue_shared() && put.is_left_to_count() => Some(Next::Step),
         PutStep::Done => None,
     }
 }

@@ -259,7 +259,10 @@ impl TokenPath {
         };
         let map = usize::from(self.map);
         let q = mq.queue(self.queue);
-        let out = |cpu: &mut Cpu, queue: QueueId, hctx: HctxId| {
+        let out = |cpu: &mut Cpu, waiter| {
+            let Waiter::Hctx { queue, hctx, .. } = waiter else {
+                unreachable!("tasks wait for no token");
+            };
             let wait = &mq.queue(queue).tokens[map].waits[usize::from(hctx.0)];
             out_of_line(wait, cpu);
         };

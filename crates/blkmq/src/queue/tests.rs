@@ -34,6 +34,7 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
             hctx_shared: false,
             vectors: false,
             waiters: 4,
+            tasks: 4,
             wait_queues: 8,
         },
         topology: CpuTopology::flat(cpus),

@@ -7,8 +7,8 @@
 use super::Sbitmap;
 use super::put::{At, Put, PutStep};
 use crate::env::{Bit, Count, Cpu, Env, Hint};
-use crate::request::{HctxId, QueueId};
 use crate::rules::Countdown;
+use crate::tags::Waiter;
 
 impl Put {
     /// A queue with waiters is found.
@@ -46,7 +46,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, QueueId, HctxId),
+        out: impl FnMut(&mut Cpu, Waiter),
     ) -> PutStep {
         let count = &map.countdowns[self.queue as usize];
         let batch = map.wake_batch.get() as i32;
@@ -108,7 +108,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, QueueId, HctxId),
+        out: impl FnMut(&mut Cpu, Waiter),
     ) -> PutStep {
         match at {
             At::WakeCounted => {

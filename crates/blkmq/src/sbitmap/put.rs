@@ -4,7 +4,7 @@
 use super::Sbitmap;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::names::stages;
-use crate::request::{CpuId, HctxId, QueueId};
+use crate::request::CpuId;
 use crate::rules::WakeScan;
 use crate::tags::Waiter;
 use crate::time::Duration;
@@ -54,6 +54,8 @@ pub enum At in "tag-put" {
     Advance,
     /// Store the batch (v6.1).
     Refill,
+    /// Behind it all: count the request out of those with tags (v6.1, sets that queues share).
+    Uncount,
 }
 }
 
@@ -70,9 +72,20 @@ pub struct Put {
     left: u32,
     /// Exclusive waiters woken of the queue at hand, while its lock is held.
     woken: u32,
-    /// The request is still to be counted out of those with tags (sets that queues share).
-    counted: bool,
+    /// When the request is counted out of those with tags (sets that queues share).
+    counted: Counted,
     what: What,
+}
+
+/// Whether a request counts among those with tags, and until when.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Counted {
+    /// It does not, or not any more.
+    No,
+    /// Until its tag is about to go back.
+    Before,
+    /// Until its tag is back.
+    Behind,
 }
 
 /// What a free is about.
@@ -82,6 +95,8 @@ enum What {
     Bit,
     /// Wake-ups for bits that are free already.
     Wake,
+    /// The same, of a batch.
+    Batch,
     /// One of each wait queue, whatever is free (sbitmap_queue_wake_all).
     WakeAll,
 }
@@ -110,19 +125,55 @@ impl Put {
             looked: 0,
             left: 0,
             woken: 0,
-            counted: true,
+            counted: Counted::Before,
             what: What::Bit,
         }
     }
 
     /// Frees the bit of a request that counts as one with a tag, or does not.
     pub fn counted(self, counted: bool) -> Put {
+        let counted = if counted {
+            Counted::Before
+        } else {
+            Counted::No
+        };
         Put { counted, ..self }
     }
 
-    /// True once, while the bit is still taken: it is time to count the request out.
+    /// One that counts does so until its bit is free and whoever waited for it is woken.
+    pub fn counted_behind(self) -> Put {
+        let counted = match self.counted {
+            Counted::No => Counted::No,
+            _ => Counted::Behind,
+        };
+        Put { counted, ..self }
+    }
+
+    /// True once, while the bit is still taken, or behind everything else: it is time to count the
+    /// request out.
     pub fn count_out(&mut self) -> bool {
-        self.at == At::Clear && core::mem::take(&mut self.counted)
+        let due = match self.at {
+            At::Clear => self.counted == Counted::Before,
+            At::Uncount => true,
+            _ => false,
+        };
+        if due {
+            self.counted = Counted::No;
+        }
+        due
+    }
+
+    /// Nothing is left but to count the request out: true if it still counts.
+    pub fn is_left_to_count(&mut self) -> bool {
+        if self.counted == Counted::Behind {
+            self.at = At::Uncount;
+        }
+        self.at == At::Uncount
+    }
+
+    /// It was counted out behind everything else.
+    pub fn is_over(&self) -> bool {
+        self.at == At::Uncount && self.counted == Counted::No
     }
 
     /// Only the waking for `count` bits that are free already (sbitmap_queue_wake_up).
@@ -130,9 +181,19 @@ impl Put {
         Put {
             at: At::Active,
             count,
-            counted: false,
+            counted: Counted::No,
             what: What::Wake,
             ..Put::one(0, CpuId(0))
+        }
+    }
+
+    /// The same behind a batch of which `last` was the last bit (sbitmap_queue_clear_batch): it is
+    /// the next hint of whoever gives the batch back.
+    pub fn wake_batch(count: u32, last: u32) -> Put {
+        Put {
+            bit: last,
+            what: What::Batch,
+            ..Put::wake(count)
         }
     }
 
@@ -155,7 +216,7 @@ impl Put {
         self.at
     }
 
-    /// One step. `out` hears of an hctx that was taken out of its line, still under the lock.
+    /// One step. `out` hears of who was taken out of its line, still under the lock.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
     pub fn step<E: Env>(
@@ -163,12 +224,14 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, QueueId, HctxId),
+        out: impl FnMut(&mut Cpu, Waiter),
     ) -> PutStep {
         let step = self.advance(map, scan, cpu, out);
-        if step == PutStep::Done && self.what == What::Bit {
-            // Behind the wake-ups: whoever was woken looks from the old hint on.
-            map.hint_freed(self.owner, self.bit);
+        // Behind the wake-ups: whoever was woken looks from the old hint on.
+        match (step, self.what) {
+            (PutStep::Done, What::Bit) => map.hint_freed(self.owner, self.bit),
+            (PutStep::Done, What::Batch) => map.hint_freed(cpu.id, self.bit),
+            _ => {}
         }
         step
     }
@@ -180,7 +243,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, QueueId, HctxId),
+        out: impl FnMut(&mut Cpu, Waiter),
     ) -> PutStep {
         match self.at {
             At::Clear => self.clear(map, cpu),
@@ -269,7 +332,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, QueueId, HctxId),
+        out: impl FnMut(&mut Cpu, Waiter),
     ) -> PutStep {
         let Some(woken) = self.wake_queue(map, cpu, out) else {
             return PutStep::Step;
@@ -287,7 +350,7 @@ impl Put {
         &mut self,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        mut out: impl FnMut(&mut Cpu, QueueId, HctxId),
+        mut out: impl FnMut(&mut Cpu, Waiter),
     ) -> Option<u32> {
         let state = &map.wait[self.queue as usize];
         while self.woken < self.left {
@@ -297,6 +360,7 @@ impl Put {
             let Some(waiter) = state.edit(cpu, pop_first) else {
                 break;
             };
+            out(cpu, waiter);
             match waiter {
                 Waiter::Task(task) => {
                     // The task itself lowers ws_active when it runs (sbitmap_finish_wait).
@@ -309,7 +373,6 @@ impl Put {
                     exclusive,
                 } => {
                     self.woken += u32::from(exclusive);
-                    out(cpu, queue, hctx);
                     map.ws_active.add(cpu, -1);
                     debug_assert!(map.ws_active.peek() >= 0, "fewer waiters than were woken");
                     cpu.outbox.push(Effect::Kick {

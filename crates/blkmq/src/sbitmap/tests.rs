@@ -36,7 +36,7 @@ pub(super) fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, mut free: 
     let mut woken = Vec::new();
     for _ in 0..10_000 {
         cpu.begin_label();
-        let step = free.step(map, scan, cpu, |_, _, _| {});
+        let step = free.step(map, scan, cpu, |_, _| {});
         let mut index = 0;
         while let Some(effect) = cpu.outbox.take(index) {
             index += 1;
@@ -400,7 +400,7 @@ fn empty_queues_are_passed_without_their_lock() {
     let mut locked = Vec::new();
     loop {
         cpu.begin_label();
-        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _, _| {}) {
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| {}) {
             PutStep::Step => {}
             PutStep::Lock(queue) => {
                 locked.push(queue);
@@ -437,6 +437,26 @@ fn an_hctx_that_waits_does_not_count_as_woken() {
         1,
         "the hctx is out of the line, the task not yet"
     );
+}
+
+/// The hint of whoever gives a batch back follows the wake-ups that it makes.
+#[test]
+fn a_batch_leaves_its_hint_behind_the_wake_ups() {
+    let map = map(8, ShallowDepth::Total, None);
+    let mut cpu = Cpu::new(CpuId(1));
+    map.hint_freed(cpu.id, 6);
+    line_up(&map, &mut cpu, [(2, 5)]);
+    let mut wake = Put::wake_batch(3, 4);
+    loop {
+        cpu.begin_label();
+        assert_eq!(map.hints[1].get(), 6, "at {:?}", wake.stage());
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| {}) {
+            PutStep::Step => {}
+            PutStep::Lock(queue) => map.wait[queue as usize].queue.acquire(&mut cpu),
+            PutStep::Done => break,
+        }
+    }
+    assert_eq!(map.hints[1].get(), 4);
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn vectors_decide_the_maps_of_queues_that_interrupt() {
             hctx_shared: false,
             vectors,
             waiters: 1,
+            tasks: 1,
             wait_queues: 8,
         };
         let set: TagSet<Solo> = TagSet::new(&config, &CpuTopology::flat(4), rules, 0..1, &mut || 0);

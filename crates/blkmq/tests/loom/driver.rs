@@ -117,6 +117,7 @@ impl<E: Env> Machine<E> {
                 hctx_shared: false,
                 vectors: false,
                 waiters: 2,
+                tasks: 8,
                 wait_queues: 8,
             },
             topology: CpuTopology::flat(2),

@@ -5,7 +5,8 @@
 //! ```text
 //! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [read_hctxs=0] [tags=8] [nr_requests=16]
 //!       [max_sectors=2560] [merge=1] [queue_rqs=0] [commit_rqs=0] [write_cache=0] [fua=0]
-//!       [host_tags=0] [max_segments=128] [budget=0]
+//!       [host_tags=0] [max_segments=128] [budget=0] [chunk_sectors=0]
+//!       [max_discard_sectors=1048576] [discard_granularity=0]
 //!       [blocking=0] [queues=1] [lone_plug=each-bio] [restart=v5.12]
 //!       [series=stock] [buckets=32]
 //! bio [queue=N] REQUEST, REQUEST ... [cpu=N]    submit_bio()
@@ -289,6 +290,9 @@ struct Values {
     tags: u32,
     nr_requests: u32,
     max_sectors: u32,
+    chunk_sectors: u32,
+    max_discard_sectors: u32,
+    discard_granularity: u32,
     merge: bool,
     queue_rqs: bool,
     commit_rqs: bool,
@@ -315,6 +319,9 @@ impl Default for Values {
             tags: 8,
             nr_requests: 16,
             max_sectors: 2560,
+            chunk_sectors: 0,
+            max_discard_sectors: 1 << 20,
+            discard_granularity: 0,
             merge: true,
             queue_rqs: false,
             commit_rqs: false,
@@ -359,6 +366,9 @@ impl Values {
             "tags" => self.tags = number(value)?,
             "nr_requests" => self.nr_requests = number(value)?,
             "max_sectors" => self.max_sectors = number(value)?,
+            "chunk_sectors" => self.chunk_sectors = number(value)?,
+            "max_discard_sectors" => self.max_discard_sectors = number(value)?,
+            "discard_granularity" => self.discard_granularity = number(value)?,
             "merge" => self.merge = value != "0",
             "queue_rqs" => self.queue_rqs = value != "0",
             "commit_rqs" => self.commit_rqs = value != "0",
@@ -397,6 +407,7 @@ impl Values {
                 hctx_shared: self.host_tags,
                 vectors: false,
                 waiters: usize::from(self.cpus),
+                tasks: usize::from(self.cpus),
                 wait_queues: 8,
             },
             topology: CpuTopology::flat(self.cpus),
@@ -414,7 +425,9 @@ impl Values {
             limits: QueueLimits {
                 max_sectors: self.max_sectors,
                 max_segments: self.max_segments,
-                max_discard_sectors: 1 << 20,
+                chunk_sectors: self.chunk_sectors,
+                max_discard_sectors: self.max_discard_sectors,
+                discard_granularity: self.discard_granularity,
                 write_cache: self.write_cache,
                 fua: self.fua,
                 ..QueueLimits::PLAIN

@@ -115,6 +115,7 @@ impl PolicyQueue {
                 max_segments: 128,
                 chunk_sectors: 0,
                 max_discard_sectors: 1 << 20,
+                discard_granularity: 0,
                 max_discard_segments: 1,
                 write_cache: false,
                 fua: false,

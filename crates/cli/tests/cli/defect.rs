@@ -61,7 +61,7 @@ impl Defect {
                     q.restarts.add(cpu, 1);
                 }
             }
-            (Wrong::ForgottenRestart, "run.mark-restart") => q.hctx(HCTX).restart.clear(cpu),
+            (Wrong::ForgottenRestart, "run.set-restart") => q.hctx(HCTX).restart.clear(cpu),
             (Wrong::GateLeftOpen, "dd-dispatch.shut-gate") => {
                 dd.run_state.fetch_and(cpu, !DISPATCHING);
             }

@@ -187,12 +187,13 @@ fn constant(schedule: &Schedule, name: &str) -> Option<String> {
 
 /// Actions of `RestartLabels`, but for `Stale` and `Leave`: a CPU makes both its attempts to get a
 /// tag within the time that it may run ahead of others: the second finds what the first did.
-const ACTIONS: [&str; 26] = [
+const ACTIONS: [&str; 27] = [
     "InsertSched",
     "InsertBypass",
     "Start",
     "StartOne",
     "Mark",
+    "SetMark",
     "Count",
     "Issue",
     "Miss",

@@ -396,7 +396,8 @@ fn unmark(q: &RequestQueue<Solo>, ctx: usize, kind: usize, cpu: &mut Cpu) {
     for hctx in &q.hctxs {
         let of = |&(id, of): &(CpuId, _)| usize::from(id.0) == ctx && usize::from(of) == kind;
         if let Some(bit) = hctx.ctxs.iter().position(of) {
-            hctx.ctx_map[bit / 64].fetch_and(cpu, !(1 << (bit % 64)));
+            let (word, mask) = hctx.ctx_word(bit as u32);
+            word.fetch_and(cpu, !mask);
             q.ctxs[ctx].pending[kind].clear(cpu);
         }
     }

@@ -81,6 +81,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             hctx_shared: setup.hctx_shared,
             vectors: false,
             waiters: size.actors,
+            tasks: size.actors,
             wait_queues: 8,
         },
         topology: CpuTopology::told(queues.collect()),

@@ -183,6 +183,7 @@ impl Setting {
                     hctx_shared: false,
                     vectors: false,
                     waiters: 0,
+                    tasks: 0,
                     wait_queues: 1,
                 },
                 topology: CpuTopology::flat(u16::from(self.processes())),

@@ -330,7 +330,7 @@ impl Follower<'_> {
         let wants = drive(&mut walk, mq, at.lend(), wanted);
         // Behind the restart rule nothing is left of the end of a request.
         let left = at.stack.pop();
-        let left = left.filter(|frame| frame.label() != Complete::EndSequences.label());
+        let left = left.filter(|frame| frame.label() != Complete::Exit.label());
         self.ending[usize::from(request)] = match left {
             Some(Frame::Complete(path)) => Some(Ending { path, wants }),
             Some(other) => unreachable!("{other:?} at the end of a request"),

@@ -169,6 +169,7 @@ impl Setting {
                 hctx_shared: false,
                 vectors: false,
                 waiters: 0,
+                tasks: 0,
                 wait_queues: if self.by_labels { 8 } else { 1 },
             },
             topology: CpuTopology::flat(u16::from(self.hctxs)),

@@ -40,6 +40,7 @@ pub(super) enum At {
     Retry,
     PutBack,
     // Only where each label is a step.
+    SetMark,
     InLine,
     Line,
     Stale,
@@ -49,7 +50,7 @@ pub(super) enum At {
 }
 
 impl At {
-    const ALL: [At; 13] = [
+    const ALL: [At; 14] = [
         At::Start,
         At::Ask,
         At::Mark,
@@ -57,6 +58,7 @@ impl At {
         At::Issue,
         At::Retry,
         At::PutBack,
+        At::SetMark,
         At::InLine,
         At::Line,
         At::Stale,
@@ -72,7 +74,7 @@ impl At {
 
     /// Only where each label is a step.
     pub(super) fn is_apart(self) -> bool {
-        self as usize >= At::InLine as usize
+        self as usize >= At::SetMark as usize
     }
 
     /// The action that it takes next.
@@ -85,6 +87,7 @@ impl At {
             At::Issue => "Issue",
             At::Retry => "Retry",
             At::PutBack => "PutBack",
+            At::SetMark => "SetMark",
             At::InLine => "InLine",
             At::Line => "Line",
             At::Stale => "Stale",

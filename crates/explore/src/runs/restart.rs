@@ -7,7 +7,8 @@ mod steps;
 
 use blkmq::drive::{Follower, Ran, Who};
 use blkmq::env::{Cpu, Solo};
-use blkmq::path::{Call, Frame, Next, RunPath};
+use blkmq::path::label::TagPut;
+use blkmq::path::{Call, Frame, Next, RunPath, TagStage};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::RestartRule;
@@ -347,7 +348,7 @@ impl Follower<Solo> for Binding {
             (_, Frame::Run(before), Frame::Run(path)) => {
                 self.run_label(mq, who, (before, path), (kind, after), (next, cpu));
             }
-            (_, Frame::Complete(_), _) if other_hctx(was, mq) => {}
+            (_, Frame::Complete(_), _) if other_hctx(was, mq) || counts_out(was) => {}
             (_, Frame::Complete(_), _) => {
                 // With several hctxs R0's walk ends at others.
                 let over = !matches!(after, Kind::Walk(_)) || self.flagged && other_hctx(is, mq);
@@ -385,6 +386,12 @@ impl Follower<Solo> for Binding {
         self.items[queue.index()] = false;
         self.lanes[context].owes.push(queue);
     }
+}
+
+/// The next step takes a request off the count of those with tags: who counts is not in the
+/// specification.
+fn counts_out(frame: &Frame) -> bool {
+    frame.tag_stage() == Some(TagStage::Put(TagPut::Uncount))
 }
 
 /// The walk is at an hctx that has no requests.

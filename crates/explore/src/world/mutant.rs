@@ -87,6 +87,10 @@ impl Fixed {
                     ws.active.clear(cpu);
                 }
             }
+            Mutant::ForgottenEntry if label == Submit::WaitAdd.label() => {
+                cpu.begin_label();
+                mq.task_waits(cpu.task).clear(cpu);
+            }
             Mutant::ForgottenLine if label == List::TagLine.label() => {
                 for hctx in &mq.queue(QueueId(0)).hctxs {
                     cpu.begin_label();

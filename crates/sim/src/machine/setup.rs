@@ -199,6 +199,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
             hctx_shared: device.hctx_shared,
             vectors: ops.vectors,
             waiters: waiters as usize + 64,
+            tasks: tasks_most(plan) + waiters as usize,
             wait_queues: 8,
         },
         topology: profile.cpu_topology(plan.machine.cpus),
@@ -206,6 +207,11 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         further: queue.further.clone(),
         bios: disk.capacity.bios as usize + 64,
     }
+}
+
+/// Tasks at most, but for those of a replay, who are the waiters of its disk.
+fn tasks_most(plan: &Plan) -> usize {
+    2 * plan.threads.len() + usize::from(plan.machine.cpus) + 1
 }
 
 /// Threads, their io_uring workers, one kblockd worker a CPU, and who changes schedulers.

@@ -68,6 +68,7 @@ fn dispatches(label: Label) -> bool {
         Run::PeekDispatch,
         Run::TakeDispatch,
         Run::MarkRestart,
+        Run::SetRestart,
         Run::CountMark,
         Run::Busy,
         Run::Leftovers,

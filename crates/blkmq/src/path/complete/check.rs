@@ -1,7 +1,7 @@
 //! What must hold of an end of a request between two of its labels.
 
 use super::{At, CompletePath};
-use crate::env::{Cpu, Env, Slab};
+use crate::env::{Cpu, Env, Lock, Slab};
 use crate::queue::BlkMq;
 use crate::request::Place;
 
@@ -13,6 +13,16 @@ impl CompletePath {
         assert!(
             self.internal.is_none() || at == At::PutDriver,
             "{at:?} before the scheduler's tag"
+        );
+        let within = matches!(at, At::EndSequences | At::Requeue);
+        assert!(
+            within || self.sequence.done.is_empty() && !self.sequence.issues(),
+            "{at:?} outside of mq_flush_lock"
+        );
+        let flush = &mq.queue(self.queue).hctx(self.hctx).flush;
+        assert!(
+            at != At::EndSequences || !flush.is_free(),
+            "requests of sequences end without mq_flush_lock"
         );
         if !matches!(at, At::End | At::EndBio | At::Finish | At::Tags) {
             return;

@@ -2,11 +2,12 @@
 
 use super::{Fair, FairStep};
 use crate::elevator::SchedulerKind;
-use crate::env::{Count, Cpu, Hint, Solo};
+use crate::env::{Count, Cpu, Hint, Slab, Solo, Word};
 use crate::path::Next;
+use crate::path::tag::{TagMap, put_driver, put_driver_alone, step_put};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
-use crate::request::{CpuId, HctxId, QueueId};
+use crate::request::{CpuId, HctxId, QueueId, Tag};
 use crate::rules::{Fix, Rules};
 
 /// One on its way: its steps so far, and the lock that it wants.
@@ -87,4 +88,49 @@ fn the_wake_batch_fits_the_number_of_users() {
     let stale = found.iter().filter(|&&(_, batch)| batch != 2).count();
     assert!(stale > 0, "the batch for two users may be stored last");
     assert!(found.contains(&(3, 4)), "{found:?}");
+}
+
+/// What others see while a driver tag goes back: whether its bit is given back, and how many
+/// requests with tags its queue counts. One for each state, in order.
+fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
+    let mut one = config(SchedulerKind::MqDeadline, 1, 1, 4);
+    one.settings.rules = rules;
+    let mq: BlkMq<Solo> = BlkMq::with_sets(&[vec![one; 2]], &mut || 0);
+    let (queue, hctx, mut cpu) = (QueueId(0), HctxId(0), Cpu::new(CpuId(0)));
+    let (q, map) = (mq.queue(queue), mq.sets[0].driver_of(hctx));
+    map.words[0].word.fetch_or(&mut cpu, 1);
+    cpu.begin_label();
+    q.hctx(hctx).nr_active.add(&mut cpu, 1);
+    let mut put = {
+        let mut pool = q.pool.held(cpu.id);
+        let rq = &mut pool[q.slot(0, 0)];
+        match alone {
+            true => put_driver_alone(q, rq, Tag(0)),
+            false => put_driver(rq, Tag(0)),
+        }
+    };
+    let mut seen = Vec::new();
+    loop {
+        seen.push((!map.is_busy(0), q.hctx(hctx).nr_active.peek()));
+        cpu.begin_label();
+        let step = step_put(&mut put, &mq, queue, TagMap::Driver(hctx), &mut cpu);
+        if step.is_none() {
+            break;
+        }
+    }
+    seen.push((!map.is_busy(0), q.hctx(hctx).nr_active.peek()));
+    seen.dedup();
+    seen
+}
+
+/// __blk_mq_put_driver_tag() of v6.1 counts behind blk_mq_put_tag(), v6.12 before it; both count
+/// before it at the end of a request (__blk_mq_free_request()).
+#[test]
+fn a_request_without_driver_tag_counts_no_more() {
+    let before = [(false, 1), (false, 0), (true, 0)];
+    let behind = [(false, 1), (true, 1), (true, 0)];
+    assert_eq!(seen_while_it_goes_back(Rules::v6_12(), true), before);
+    assert_eq!(seen_while_it_goes_back(Rules::v6_12(), false), before);
+    assert_eq!(seen_while_it_goes_back(Rules::v6_1(), true), behind);
+    assert_eq!(seen_while_it_goes_back(Rules::v6_1(), false), before);
 }

@@ -28,8 +28,11 @@ impl ListPath {
         let of_head = searches
             || lines
             || is_put
-            || matches!(at, At::Budget | At::TagRestart | At::TagInLine)
-            || matches!(at, At::TagStale | At::NoTag | At::Rest | At::PutBack);
+            || matches!(at, At::Budget | At::TagRestart | At::TagSetRestart)
+            || matches!(
+                at,
+                At::TagInLine | At::TagStale | At::NoTag | At::Rest | At::PutBack
+            );
         assert!(!of_head || !self.list.is_empty(), "{at:?} of an empty list");
         let ends = matches!(
             at,

@@ -228,7 +228,7 @@ impl ListPath {
         match pool[rq].tag {
             Some(tag) if scheduled => {
                 pool[rq].tag = None;
-                self.put = Some(tag::put_driver(&mut pool[rq], tag));
+                self.put = Some(tag::put_driver_alone(q, &mut pool[rq], tag));
                 drop(pool);
                 self.wait(at)
             }

@@ -121,7 +121,7 @@ impl RequeueRequest {
         } else {
             None
         };
-        let put = tag.map(|tag| tag::put_driver(&mut pool[self.rq], tag));
+        let put = tag.map(|tag| tag::put_driver_alone(q, &mut pool[self.rq], tag));
         drop(pool);
         match put {
             Some(_) => {

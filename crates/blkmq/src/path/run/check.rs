@@ -29,7 +29,10 @@ impl RunPath {
                 pass.in_list()
             }
             Source::Ctx(ctx) => ctx.in_list(),
-            Source::None => matches!(at, At::MarkRestart | At::CountMark | At::Leftovers),
+            Source::None => {
+                matches!(at, At::MarkRestart | At::SetRestart)
+                    || matches!(at, At::CountMark | At::Leftovers)
+            }
         };
         match lists {
             true => self.list.check(q, cpu),

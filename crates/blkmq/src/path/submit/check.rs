@@ -17,9 +17,9 @@ impl SubmitPath {
         let without = searches
             || matches!(
                 at,
-                At::WouldBlock | At::WaitRun | At::WaitAdd | At::WaitCount
+                At::WouldBlock | At::WaitRun | At::WaitCount | At::WaitAdd
             )
-            || matches!(at, At::WaitSleep | At::WaitWoken | At::WaitPassOn);
+            || matches!(at, At::WaitSleep | At::WaitPassOn);
         assert!(!without || self.rq.is_none(), "{at:?} with a request");
         let with = matches!(at, At::AfterFlush | At::Plug | At::Busy);
         assert!(!with || self.rq.is_some(), "{at:?} without a request");
@@ -28,8 +28,8 @@ impl SubmitPath {
             at == At::WaitPassOn,
             "{at:?}: a wake-up is passed on"
         );
-        let leaves = matches!(at, At::WaitLeave | At::WaitUncount);
-        let in_line = leaves || matches!(at, At::WaitLast | At::WaitSleep | At::WaitWoken);
+        let leaves = matches!(at, At::WaitFinish | At::WaitLeave | At::WaitUncount);
+        let in_line = leaves || matches!(at, At::WaitAdd | At::WaitLast | At::WaitSleep);
         assert!(!self.waiting || in_line, "{at:?} counted as waiting");
         assert!(self.waiting || !leaves, "{at:?} leaves no line");
         assert!(!self.batch || searches, "{at:?} for several tags");

@@ -2,7 +2,7 @@
 //! and what is longer than a request may be is split.
 //!
 //! Kernel: submit_bio_noacct() in block/blk-core.c, __bio_split_to_limits(), bio_split_rw_at(),
-//! get_max_io_size() in block/blk-merge.c (6.1.192, 6.12.117).
+//! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
 
 use super::{At, Execute, SubmitPath, split_point};
 use crate::env::{Cpu, Effect, Env, Slab};
@@ -129,10 +129,10 @@ pub(super) enum Split {
 
 /// Length of the first part if the bio is longer than a request may be.
 fn longest_part(limits: &QueueLimits, bio: &Bio) -> Option<Sectors> {
-    let mut most = match bio.op {
-        Op::Discard => limits.max_discard_sectors,
-        _ => limits.max_sectors,
-    };
+    if bio.op == Op::Discard {
+        return longest_discard(limits, bio);
+    }
+    let mut most = limits.max_sectors;
     if limits.chunk_sectors > 0 {
         let chunk = u64::from(limits.chunk_sectors);
         most = most.min((chunk - bio.sector.0 % chunk) as u32);
@@ -142,4 +142,16 @@ fn longest_part(limits: &QueueLimits, bio: &Bio) -> Option<Sectors> {
         most = most.min(pages - u32::from(bio.page_offset));
     }
     (bio.sectors.0 > most && most > 0).then_some(Sectors(most))
+}
+
+/// The same of a discard: whole granules, so that the next part begins with one.
+fn longest_discard(limits: &QueueLimits, bio: &Bio) -> Option<Sectors> {
+    let most = limits.discard_sectors();
+    if most == 0 || bio.sectors.0 <= most {
+        return None;
+    }
+    let granule = u64::from(limits.discard_granularity.max(1));
+    let beyond = (bio.sector.0 + u64::from(most)) % granule;
+    let whole = most.checked_sub(beyond as u32).filter(|&part| part > 0);
+    Some(Sectors(whole.unwrap_or(most)))
 }

@@ -4,7 +4,7 @@
 
 use super::{At, SubmitPath};
 use crate::elevator::{TagMapSize, Wanted};
-use crate::env::{Count, Cpu, Env, Hint, Lock, Slab};
+use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
 use crate::path::{Call, Next, TagStage, TagsInHand, call_run, lock};
@@ -26,8 +26,13 @@ impl SubmitPath {
                 self.at = At::WaitRetry;
                 call_run(cpu, self.queue, self.hctx, false)
             }
+            At::WaitCount => {
+                identity_map(mq, q, self.hctx).ws_active.add(cpu, 1);
+                self.waiting = true;
+                self.want_line(mq, At::WaitAdd)
+            }
             At::WaitAdd => {
-                // A task that was woken by somebody else's entry may stand here already.
+                // Who only looks once more (`look_again`) stands here already.
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
                 let waiter = Waiter::Task(cpu.task);
                 ws.edit(cpu, |entries| {
@@ -35,21 +40,16 @@ impl SubmitPath {
                         entries.push(waiter);
                     }
                 });
+                mq.task_waits(cpu.task).set(cpu);
                 ws.queue.release(cpu);
-                self.to(At::WaitCount)
-            }
-            At::WaitCount => {
-                if !self.waiting {
-                    identity_map(mq, q, self.hctx).ws_active.add(cpu, 1);
-                    self.waiting = true;
-                }
                 // Pairs with the barrier between freeing a tag and looking for waiters.
                 E::mb(cpu);
                 self.search = Search::No;
                 self.to(At::WaitLast)
             }
             At::WaitSleep => {
-                if !cpu.plug.list.is_empty() {
+                // Requests allocated ahead are let go of, too, whatever else the plug has.
+                if !cpu.plug.is_empty() {
                     return Next::call(
                         cpu,
                         Call::Unplug {
@@ -58,13 +58,19 @@ impl SubmitPath {
                         },
                     );
                 }
-                self.at = At::WaitWoken;
+                self.at = At::WaitFinish;
                 Next::Park
             }
-            At::WaitWoken => self.leave_line(mq),
+            At::WaitFinish => match mq.task_waits(cpu.task).test(cpu) {
+                true => self.want_line(mq, At::WaitLeave),
+                // Whoever woke it has taken it out.
+                false => self.to(At::WaitUncount),
+            },
             At::WaitLeave => {
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
-                ws.remove(cpu, Waiter::Task(cpu.task));
+                if ws.remove(cpu, Waiter::Task(cpu.task)) {
+                    mq.task_waits(cpu.task).clear(cpu);
+                }
                 ws.queue.release(cpu);
                 self.to(At::WaitUncount)
             }
@@ -167,7 +173,7 @@ impl SubmitPath {
     /// tags have no such limit.
     pub fn look_again<E: Env>(&mut self, mq: &BlkMq<E>, limited: bool, cpu: &mut Cpu) -> bool {
         let q = mq.queue(self.queue);
-        if self.at != At::WaitWoken || !q.has_elevator() {
+        if self.at != At::WaitFinish || self.rq.is_some() || !q.has_elevator() {
             return false;
         }
         let shallow = if limited { self.shallow(q) } else { None };
@@ -201,17 +207,14 @@ impl SubmitPath {
 
     fn got<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         if self.waiting {
-            return self.leave_line(mq);
+            return self.to(At::WaitFinish);
         }
         self.start(mq, cpu)
     }
 
-    fn leave_line<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
-        self.at = At::WaitLeave;
-        self.wait_lock(mq)
-    }
-
-    fn wait_lock<E: Env>(&self, mq: &BlkMq<E>) -> Next {
+    /// A label under the lock of the wait queue.
+    fn want_line<E: Env>(&mut self, mq: &BlkMq<E>, at: At) -> Next {
+        self.at = at;
         let q = mq.queue(self.queue);
         let index = identity_index(mq, q, self.hctx);
         let kind = match q.has_elevator() {
@@ -236,10 +239,8 @@ impl SubmitPath {
                 self.choose_queue(mq);
                 self.to(At::WaitRun)
             }
-            At::WaitRetry => {
-                self.at = At::WaitAdd;
-                self.wait_lock(mq)
-            }
+            At::WaitRetry if self.waiting => self.want_line(mq, At::WaitAdd),
+            At::WaitRetry => self.to(At::WaitCount),
             _ => self.to(At::WaitSleep),
         }
     }

@@ -113,6 +113,7 @@ impl Queue {
                 max_sectors: 48,
                 max_segments: 5,
                 chunk_sectors: 64,
+                discard_granularity: 0,
                 max_discard_sectors: 64,
                 max_discard_segments,
                 write_cache: false,

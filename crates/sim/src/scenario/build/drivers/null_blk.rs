@@ -70,6 +70,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             max_segments: 128,
             chunk_sectors: 0,
             max_discard_sectors: if on(d.discard) { u32::MAX >> 9 } else { 0 },
+            discard_granularity: block_sectors,
             max_discard_segments: 1,
             write_cache,
             fua: write_cache && d.fua.is_none_or(|fua| fua.0),

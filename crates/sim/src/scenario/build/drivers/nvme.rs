@@ -78,6 +78,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
                 as u16,
             chunk_sectors: 0,
             max_discard_sectors: u32::MAX,
+            discard_granularity: 1,
             max_discard_segments: 256,
             write_cache,
             fua: write_cache,

@@ -84,6 +84,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             } else {
                 0
             },
+            discard_granularity: block_sectors,
             max_discard_segments: 1,
             write_cache: true,
             fua: true,
