@@ -205,6 +205,40 @@ fn schedules_name_the_steps_within_a_way_to_a_tag() {
     }
 }
 
+/// v6.1 passes over a queue whose count is 0 until whoever woke it has stored the batch again: with
+/// one tag, and whoever else sleeps in that queue, the next free wakes nobody, and none follows.
+/// Worse than S5c, where the first one's own free makes up for it.
+#[test]
+fn a_countdown_that_is_passed_over_is_for_good() {
+    use Countdown::PassesOver;
+    let table = tags(
+        &[
+            (
+                "S5c'",
+                "one tag, three tasks, v6.1",
+                counting(PassesOver),
+                "stall",
+            ),
+            (
+                "S5c'",
+                "the same, v6.1 stable",
+                waking(WakeScan::FirstQueue),
+                "clean",
+            ),
+            (
+                "S5c'",
+                "the same, v6.12",
+                waking(WakeScan::UntilSpent),
+                "clean",
+            ),
+        ],
+        1,
+        3,
+        |_| {},
+    );
+    compare("corpus-passed.txt", &table);
+}
+
 /// Defects around tags are found where there is nothing else, too.
 #[test]
 fn mutants_of_tags_alone() {
@@ -230,6 +264,7 @@ fn the_last_sleepers() {
     }
     let mut table = tags(
         &[
+            // The batch is larger than any kernel's with so few tags: what the scan does.
             (
                 "S5h",
                 "one waits at each queue, v6.1",
