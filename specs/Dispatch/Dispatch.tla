@@ -233,8 +233,7 @@ Filled(p) ==
        THEN Go(p, IF buckets THEN "Claim" ELSE "End")
        ELSE IF seq # proc[p].seen
        THEN Put(p, [proc[p] EXCEPT !.at = "Look", !.look = 1, !.seen = seq'])
-       ELSE Put(p, [proc[p] EXCEPT !.at = IF Insertion = "poc" THEN "Unlock" ELSE "End",
-                                   !.seen = 0])
+       ELSE Put(p, [proc[p] EXCEPT !.at = "Unlock", !.seen = 0])
   /\ Say([action |-> "Filled", process |-> p])
   /\ UNCHANGED <<todo, locks, lists, dispatching, inserting, buckets, ends>>
 
@@ -271,7 +270,7 @@ Collect(p) ==
 End(p) ==
   /\ At(p, "End")
   /\ inserting' = FALSE
-  /\ Go(p, IF Insertion = "v1" THEN "Unlock" ELSE "Again")
+  /\ Go(p, "Again")
   /\ Say([action |-> "End", process |-> p])
   /\ UNCHANGED <<todo, locks, lists, dispatching, buckets, seq, ends>>
 
@@ -284,7 +283,7 @@ Again(p) ==
 Unlock(p) ==
   /\ At(p, "Unlock")
   /\ owner' = Nobody
-  /\ Put(p, IF Insertion = "poc" THEN [Idle EXCEPT !.at = "LateEnd"] ELSE RunsNow)
+  /\ Put(p, IF Insertion \in {"poc", "v1"} THEN [Idle EXCEPT !.at = "LateEnd"] ELSE RunsNow)
   /\ Say([action |-> "Unlock", process |-> p])
   /\ UNCHANGED <<todo, sideOwner, lists, bits, ends>>
 

@@ -49,7 +49,8 @@ pub enum BucketSignal {
     /// `insert_seq` counts callers when they come; DD_INSERTING is cleared behind the unlock
     /// (proof of concept).
     CountAtEntry,
-    /// `insert_seq` counts before and after the filling, and each round of the inserter (v1).
+    /// `insert_seq` counts before and after the filling, and each round of the inserter; the bit is
+    /// cleared as there (v1).
     CountAround,
     /// DD_BUCKETS is set before the filling (RFC v2).
     MarkBefore,

@@ -61,7 +61,7 @@ labels! {
         Again,
         /// Release the scheduler's lock.
         Unlock,
-        /// Proof of concept: inserting ends here.
+        /// Proof of concept, v1: inserting ends here.
         LateEnd,
         /// Free what was absorbed.
         Absorbed,
@@ -382,10 +382,7 @@ impl SeriesInsert {
             }
             At::End => {
                 dd.run_state.fetch_and(cpu, !INSERTING);
-                match signal {
-                    BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.in_time(At::Again),
-                    _ => self.to(At::Unlock),
-                }
+                self.in_time(At::Again)
             }
             At::Again => match dd.run_state.load(cpu) & BUCKETS != 0 {
                 true => self.in_time(At::Begin),
@@ -394,8 +391,10 @@ impl SeriesInsert {
             At::Unlock => {
                 dd.locked.policy.release(cpu);
                 match signal {
-                    BucketSignal::CountAtEntry => self.in_time(At::LateEnd),
-                    _ => self.to(At::Absorbed),
+                    BucketSignal::CountAtEntry | BucketSignal::CountAround => {
+                        self.in_time(At::LateEnd)
+                    }
+                    BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.to(At::Absorbed),
                 }
             }
             at => unreachable!("{at:?} needs no lock"),
@@ -437,10 +436,7 @@ impl SeriesInsert {
             return self.to(At::Look);
         }
         self.seq = 0;
-        match signal {
-            BucketSignal::CountAtEntry => self.to(At::Unlock),
-            _ => self.in_time(At::End),
-        }
+        self.to(At::Unlock)
     }
 
     fn next_bucket<E: Env>(&mut self, dd: &DeadlineShared<E>, signal: BucketSignal) -> Next {
