@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use blkmq::env::{TraceAction, TracePoint};
-use blkmq::request::{CpuId, Op, QueueId};
+use blkmq::request::{CpuId, Op, QueueId, Status};
 use blkmq::time::SimTime;
 
 /// A trace point, when and where.
@@ -63,6 +63,7 @@ impl Order {
         }
         let count = match point.action {
             TraceAction::Issue => 1,
+            TraceAction::Complete if refused(&point) => 0,
             TraceAction::Complete | TraceAction::Requeue => -1,
             _ => 0,
         };
@@ -94,6 +95,9 @@ impl Order {
             }
             TraceAction::Requeue => {
                 self.step(at, point, what, &[Phase::Issued], Some(Phase::HasRequest));
+            }
+            TraceAction::Complete if refused(point) => {
+                self.step(at, point, what, &[Phase::Queued], None);
             }
             TraceAction::Complete => self.step(at, point, what, &[Phase::Issued], None),
             TraceAction::Plug
@@ -154,6 +158,11 @@ impl Order {
         });
         sums.max().unwrap_or(0)
     }
+}
+
+/// The end of a bio that may not wait and got no request (bio_wouldblock_error()).
+fn refused(point: &TracePoint) -> bool {
+    !point.of_request && point.status == Status::Again
 }
 
 fn number(op: Op) -> u8 {

@@ -167,6 +167,10 @@ impl Simulator {
         let (mut left, limit) = (FIO_TURNS, self.cpus.core.now + RUN_AHEAD);
         loop {
             if !fio.polls() {
+                // What it has found for others, too: nvme_complete_batch() ends all of them.
+                if !self.cpus[id].batch.is_empty() && self.end_batch(id) {
+                    return Turn::Again;
+                }
                 let on = On {
                     id,
                     task,
