@@ -19,7 +19,7 @@ mod value;
 
 pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, Probe, TraceAction, TracePoint};
 pub use line::{Line, Meter, Misses, Near, Overlap, OwnCache, Tariff, bit_of};
-pub use solo::{Solo, SoloSlab};
+pub use solo::{Solo, SoloLock, SoloSlab};
 pub use threads::Threads;
 pub(crate) use value::solo_value;
 

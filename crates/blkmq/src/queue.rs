@@ -19,6 +19,7 @@ use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, SchedulerKind, SchedulerSett
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
+use crate::rules::ElevatorLine;
 use crate::sbitmap::Sbitmap;
 use crate::tags::{TagSet, WaiterId, cpus_of};
 use crate::time::Jiffies;
@@ -306,6 +307,14 @@ impl<E: Env> RequestQueue<E> {
     /// What its parts were made for: after a change of the scheduler they are others.
     fn made_for(&self) -> (SchedulerKind, u32) {
         (self.settings.scheduler, self.settings.nr_requests)
+    }
+
+    /// Notes that the CPU of `pool` reads q->elevator, where that lies on the line of last_merge.
+    #[inline]
+    pub(crate) fn visit_elevator(&self, pool: &RequestPool) {
+        if self.settings.rules.elevator_line == ElevatorLine::Shared {
+            pool.visit_queue();
+        }
     }
 
     /// True with a scheduler.

@@ -63,6 +63,8 @@ pub struct Rules {
     pub spare_request: SpareRequest,
     /// When mq-deadline frees the requests that an insertion merged away.
     pub merged_free: MergedFree,
+    /// Whether `elevator` and `last_merge` of a queue lie on one cache line.
+    pub elevator_line: ElevatorLine,
     /// null_blk has queue_rqs: it takes a whole plug.
     pub null_blk_queue_rqs: bool,
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
@@ -125,6 +127,16 @@ pub enum DirectUnplug {
     Silent,
     /// U with the number of requests (v6.12).
     Traced,
+}
+
+/// Where `elevator` lies in `struct request_queue`, which every request reads several times:
+/// `last_merge` is written whenever the scheduler's hash was or becomes empty.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ElevatorLine {
+    /// On the line of `last_merge` (v6.1).
+    Shared,
+    /// On another one (v6.12).
+    Apart,
 }
 
 /// When a request counts among those with tags of a map that several queues share (nr_active).
@@ -324,6 +336,7 @@ impl Rules {
             blocking_run: BlockingRun::InBackground,
             spare_request: SpareRequest::Freed,
             merged_free: MergedFree::UnderLock,
+            elevator_line: ElevatorLine::Shared,
             null_blk_queue_rqs: false,
             null_blk_fua: false,
             nvme_max_segments: 127,
@@ -360,6 +373,7 @@ impl Rules {
             blocking_run: BlockingRun::Here,
             spare_request: SpareRequest::Kept,
             merged_free: MergedFree::Unlocked,
+            elevator_line: ElevatorLine::Apart,
             null_blk_queue_rqs: true,
             null_blk_fua: true,
             nvme_max_segments: 128,

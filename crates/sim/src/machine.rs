@@ -21,7 +21,9 @@ mod locker;
 mod numbers;
 #[cfg(test)]
 mod order;
+mod placement;
 mod progress;
+mod qspinlock;
 mod replay;
 mod setup;
 mod stall;

@@ -77,6 +77,8 @@ steps! {
     LockFree lock_free Locks;
     /// Handing a lock to a waiter, beyond the lines that move.
     LockHandoff lock_handoff Locks;
+    /// PAUSE, between two looks of who spins.
+    Pause pause Locks;
     /// fio prepares one I/O.
     FioPrepare fio_prepare User;
     /// fio handles one completion.

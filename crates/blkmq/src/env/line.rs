@@ -49,9 +49,12 @@ impl Near {
         let [core, cache, socket] = masks;
         let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
         let without = [bit_of(cpu), core, cache, socket];
-        let beyond = |from| {
-            let sets = masks.iter();
-            1 + sets.filter(|&mask| mask & bit_of(CpuId(from)) == 0).count()
+        let beyond = |from| match CpuId(from) == cpu {
+            true => 0,
+            false => {
+                let sets = masks.iter();
+                1 + sets.filter(|&mask| mask & bit_of(CpuId(from)) == 0).count()
+            }
         };
         let mut all = [0; 8];
         all[1..5].copy_from_slice(&prices);
@@ -63,9 +66,9 @@ impl Near {
         }
     }
 
-    /// Price of a line that one CPU has.
+    /// Price of a line that one CPU has; nothing if it is this one.
     #[inline]
-    fn of_one(&self, cpu: u16) -> u64 {
+    pub fn of_one(&self, cpu: u16) -> u64 {
         self.prices[usize::from(self.from.0[usize::from(cpu % 128)] % 8)]
     }
 
@@ -172,6 +175,15 @@ impl Line {
         self.missed_write(cpu, near)
     }
 
+    /// A read and a write by `cpu`, of which nobody waits for the write. Picoseconds.
+    #[inline]
+    pub fn update(&self, cpu: CpuId, near: &Near) -> u64 {
+        if self.is_of(cpu) {
+            return 0;
+        }
+        self.missed_update(cpu, near)
+    }
+
     // Kept out of the labels, which are many; `request/lines.rs` has them in one place.
     #[inline(never)]
     fn missed_read(&self, cpu: CpuId, near: &Near) -> u64 {
@@ -181,6 +193,11 @@ impl Line {
     #[inline(never)]
     fn missed_write(&self, cpu: CpuId, near: &Near) -> u64 {
         self.take_away(cpu, near)
+    }
+
+    #[inline(never)]
+    fn missed_update(&self, cpu: CpuId, near: &Near) -> u64 {
+        self.claim(cpu, near).0
     }
 
     /// A read by a CPU that does not have it to itself.
@@ -212,6 +229,27 @@ impl Line {
         self.copies[0].set(0);
         self.copies[1].set(0);
         near.farthest(copies)
+    }
+
+    /// A read and a write by a CPU that does not have it to itself: what the load costs, and what
+    /// the store behind it does.
+    #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
+    #[inline(always)]
+    pub(crate) fn claim(&self, cpu: CpuId, near: &Near) -> (u64, u64) {
+        let had = self.is_at(cpu);
+        let sole = self.sole.replace(cpu.0);
+        if sole != NOBODY {
+            let price = near.of_one(sole);
+            return (price, price);
+        }
+        let copies = self.copies();
+        self.copies[0].set(0);
+        self.copies[1].set(0);
+        if copies == [0, 0] {
+            return (0, 0);
+        }
+        let load = if had { 0 } else { near.nearest(copies) };
+        (load, near.farthest(copies))
     }
 
     #[inline]
@@ -269,19 +307,26 @@ pub struct Misses {
     pub chain: u64,
     /// The longest of those that are under way together.
     pub together: u64,
+    /// The longest of those that stores cause. Nobody waits for them but who wants to see what was
+    /// stored, a lock's release at the end of the label first of all.
+    pub stores: u64,
 }
 
 impl Misses {
     /// If nobody else counted for the same label.
     #[inline]
     pub fn alone(self) -> u64 {
-        self.chain + self.together
+        self.chain + self.together + self.stores
     }
 
     /// With what somebody else counted for the same label: what overlaps, overlaps.
     #[inline]
-    pub fn with(self, other: Misses, overlap: Overlap) -> u64 {
-        self.chain + other.chain + overlap.both(self.together, other.together)
+    pub fn with(self, other: Misses, overlap: Overlap) -> Misses {
+        Misses {
+            chain: self.chain + other.chain,
+            together: overlap.both(self.together, other.together),
+            stores: overlap.both(self.stores, other.stores),
+        }
     }
 }
 
@@ -290,6 +335,8 @@ impl Misses {
 #[repr(C)]
 pub struct Meter {
     work: u64,
+    /// One of these may be other than zero: most labels miss nothing.
+    missed: bool,
     misses: Misses,
     /// The prices.
     pub tariff: Tariff,
@@ -299,8 +346,7 @@ impl Meter {
     /// An atomic read-modify-write operation on a line.
     #[inline]
     pub fn atomic(&mut self, line: &Line, cpu: CpuId) {
-        self.misses.chain += core::mem::take(&mut self.misses.together);
-        if !line.is_of(cpu) {
+        if self.missed || !line.is_of(cpu) {
             self.missed_atomic(line, cpu);
         }
         self.work += self.tariff.atomic;
@@ -323,10 +369,11 @@ impl Meter {
             _ if line.is_at(cpu) => return,
             _ => line.fetch(cpu, &tariff.near),
         };
-        self.misses.together = self.tariff.overlap.both(self.misses.together, miss);
+        self.miss(miss, 0);
     }
 
-    /// A load from a line that is also written.
+    /// A load from a line that is also written: the load brings a copy from the nearest, and the
+    /// store takes the others away.
     #[inline]
     pub fn update(&mut self, line: &Line, cpu: CpuId) {
         if !line.is_of(cpu) {
@@ -334,22 +381,57 @@ impl Meter {
         }
     }
 
+    /// A store to a line.
+    #[inline]
+    pub fn store(&mut self, line: &Line, cpu: CpuId) {
+        if !line.is_of(cpu) {
+            self.missed_store(line, cpu);
+        }
+    }
+
     // Kept out of the labels: less of them to go through where nothing is missed.
     #[inline(never)]
     fn missed_atomic(&mut self, line: &Line, cpu: CpuId) {
-        self.misses.chain += line.take_away(cpu, &self.tariff.near);
+        let Misses {
+            chain,
+            together,
+            stores,
+        } = self.misses;
+        let own = match line.is_of(cpu) {
+            true => 0,
+            false => line.take_away(cpu, &self.tariff.near),
+        };
+        self.misses = Misses {
+            chain: chain + together + stores + own,
+            ..Misses::default()
+        };
+        self.missed = true;
     }
 
     #[inline(never)]
     fn missed_load(&mut self, line: &Line, cpu: CpuId) {
-        let miss = line.fetch(cpu, &self.tariff.near);
-        self.misses.together = self.tariff.overlap.both(self.misses.together, miss);
+        let load = line.fetch(cpu, &self.tariff.near);
+        self.miss(load, 0);
     }
 
     #[inline(never)]
     fn missed_update(&mut self, line: &Line, cpu: CpuId) {
-        let miss = line.take_away(cpu, &self.tariff.near);
-        self.misses.together = self.tariff.overlap.both(self.misses.together, miss);
+        let (load, store) = line.claim(cpu, &self.tariff.near);
+        self.miss(load, store);
+    }
+
+    #[inline(never)]
+    fn missed_store(&mut self, line: &Line, cpu: CpuId) {
+        let store = line.take_away(cpu, &self.tariff.near);
+        self.miss(0, store);
+    }
+
+    #[inline]
+    fn miss(&mut self, load: u64, store: u64) {
+        let (misses, overlap) = (&mut self.misses, self.tariff.overlap);
+        misses.together = overlap.both(misses.together, load);
+        misses.stores = overlap.both(misses.stores, store);
+        self.missed = true;
     }
 
     /// So many container operations.
@@ -361,8 +443,19 @@ impl Meter {
     /// Takes the work that has come up since the last call, and the misses. Picoseconds.
     #[inline]
     pub fn take(&mut self) -> (u64, Misses) {
-        let misses = core::mem::take(&mut self.misses);
-        (core::mem::take(&mut self.work), misses)
+        (self.take_work(), self.take_misses().unwrap_or_default())
+    }
+
+    /// Takes the work alone.
+    #[inline]
+    pub fn take_work(&mut self) -> u64 {
+        core::mem::take(&mut self.work)
+    }
+
+    /// Takes the misses since the last call, if there are any.
+    #[inline]
+    pub fn take_misses(&mut self) -> Option<Misses> {
+        core::mem::take(&mut self.missed).then(|| core::mem::take(&mut self.misses))
     }
 }
 

@@ -277,6 +277,12 @@ pub struct SoloLock<T> {
 }
 
 impl<T> SoloLock<T> {
+    /// The line of its word.
+    #[inline]
+    pub(crate) fn word(&self) -> &Line {
+        &self.word
+    }
+
     fn data_line(&self) -> &Line {
         self.data.as_ref().unwrap_or(&self.word)
     }
@@ -405,7 +411,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     fn release(&self, cpu: &mut Cpu) {
         assert!(self.owner.get() == cpu.owner, "lock released by a stranger");
         // Whoever looked at the word meanwhile loses his copy before he can see it free.
-        cpu.meter.update(&self.word, cpu.id);
+        cpu.meter.store(&self.word, cpu.id);
         self.owner.set(NOBODY);
         cpu.locks_held -= 1;
         cpu.released();

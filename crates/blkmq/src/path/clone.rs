@@ -94,7 +94,7 @@ impl ClonePath {
         match self.at {
             At::Enter => {
                 let mut pool = q.pool.held(cpu.id);
-                if !pool.usage.enter() {
+                if !pool.enter_queue() {
                     pool.free_bio(self.bio);
                     self.told = Answer::Resource;
                     return self.to(At::Tell);
@@ -192,7 +192,7 @@ impl ClonePath {
                 pool.free_bio(self.bio);
                 self.told = Answer::Resource;
                 self.at = At::Tell;
-                match pool.usage.exit() {
+                match pool.exit_queue() {
                     true => wake_all(cpu, self.queue),
                     false => Next::Step,
                 }

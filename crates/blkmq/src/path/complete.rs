@@ -190,6 +190,7 @@ impl CompletePath {
     /// blk_update_request() and the choice of who ends it.
     fn end_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
+        q.visit_elevator(&pool);
         let rq = &mut pool[self.rq];
         rq.in_flight = false;
         rq.place = Place::Completing;
@@ -448,7 +449,7 @@ impl CompletePath {
 
     /// blk_queue_exit(): the last of a request.
     fn after_restart<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        if core::mem::take(&mut self.leaves) && q.pool.held(cpu.id).usage.exit() {
+        if core::mem::take(&mut self.leaves) && q.pool.held(cpu.id).exit_queue() {
             self.at = At::Exit;
             return wake_all(cpu, self.queue);
         }

@@ -183,6 +183,7 @@ impl InsertPath {
 
     fn route<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let pool = q.pool.held(cpu.id);
+        q.visit_elevator(&pool);
         let rq = &pool[self.rq];
         let (ctx, hctx) = (rq.ctx, rq.hctx);
         self.hctx = hctx;

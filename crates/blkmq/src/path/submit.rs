@@ -239,7 +239,7 @@ impl SubmitPath {
     /// The remainder of a split bio, or the end of the path.
     pub(super) fn next_part<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         // A bio that has got no request leaves the queue as it is done with.
-        if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).usage.exit() {
+        if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).exit_queue() {
             self.at = At::Rest;
             return wake_all(cpu, self.queue);
         }
@@ -317,7 +317,7 @@ impl SubmitPath {
             let mut pool = q.pool.held(cpu.id);
             self.hctx = pool[rq].hctx;
             // The request counts already.
-            pool.usage.exit();
+            pool.exit_queue();
             drop(pool);
             self.rq = Some(rq);
             return self.start(mq, cpu);
@@ -352,6 +352,7 @@ impl SubmitPath {
         let rq = self.rq.expect("it was allocated");
         self.entered = false;
         let mut pool = q.pool.held(cpu.id);
+        q.visit_elevator(&pool);
         pool.bio_to_request(rq, self.bio);
         let r = &mut pool[rq];
         let flags = r.flags;

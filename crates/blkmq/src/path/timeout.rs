@@ -115,7 +115,7 @@ impl TimeoutPath {
                 self.wake = None;
                 self.next_hctx(q)
             }
-            At::Leave => match q.pool.held(cpu.id).usage.exit() {
+            At::Leave => match q.pool.held(cpu.id).exit_queue() {
                 true => wake_all(cpu, self.queue),
                 false => Next::Done,
             },
@@ -133,7 +133,7 @@ impl TimeoutPath {
         if pool.usage.is_frozen() && pool.usage.users() == 0 {
             return Next::Done;
         }
-        pool.usage.get(1);
+        pool.get_queue(1);
         let left = |rq: &Request| match rq.deadline {
             due if due > now => due.0 - now.0,
             _ => q.settings.io_timeout.0,

@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::{BlkMq, RequestQueue, nr_requests_for};
 use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, LockVisit, SchedulerKind};
-use crate::env::{Cpu, Env, Lock};
+use crate::env::{Cpu, Env, Line, Lock, Solo, SoloLock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
 use crate::tags::TagSet;
 
@@ -390,6 +390,24 @@ impl<E: Env> LockVisit<E> for TryInVain<'_> {
     type Out = ();
     fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) {
         lock.try_in_vain(self.0);
+    }
+}
+
+/// Does something with the line of its word.
+struct OnWord<F>(F);
+
+impl<F: FnOnce(&Line) -> R, R> LockVisit<Solo> for OnWord<F> {
+    type Out = R;
+    #[inline]
+    fn visit<T: fmt::Debug + 'static>(self, lock: &SoloLock<T>) -> R {
+        (self.0)(lock.word())
+    }
+}
+
+impl BlkMq<Solo> {
+    /// Does something with the cache line of a lock's word.
+    pub fn with_word<R>(&self, id: LockId, act: impl FnOnce(&Line) -> R) -> R {
+        self.with_lock(id, OnWord(act))
     }
 }
 

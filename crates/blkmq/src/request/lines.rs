@@ -22,8 +22,8 @@ pub struct Lines {
     near: Vec<Near>,
     overlap: Overlap,
     hash_heads: [Line; HASH_HEADS],
-    /// `q->last_merge`, in `struct request_queue`.
-    last_merge: Line,
+    /// That of `last_merge` in `struct request_queue`, where `q_usage_counter` is, too.
+    queue: Line,
     chain: Cell<u64>,
     loads: Cell<u64>,
     stores: Cell<u64>,
@@ -82,11 +82,16 @@ impl Lines {
         let Some(near) = self.near.get(usize::from(cpu.0)) else {
             return;
         };
-        let farthest = self
-            .overlap
-            .both(lines.own.write(cpu, near), lines.links.write(cpu, near));
-        let farthest = self.overlap.both(farthest, lines.sort.write(cpu, near));
-        self.wait(farthest);
+        let (mut loaded, mut stored) = (0, self.stores.get());
+        for line in [&lines.own, &lines.links, &lines.sort] {
+            if !line.is_of(cpu) {
+                let (load, store) = line.claim(cpu, near);
+                loaded = self.overlap.both(loaded, load);
+                stored = self.overlap.both(stored, store);
+            }
+        }
+        self.stores.set(stored);
+        self.wait(loaded);
         lines.owner.set(cpu.0);
         lines.reader.set(cpu.0);
     }
@@ -142,16 +147,24 @@ impl Lines {
     /// A CPU reads `q->last_merge`, and needs it to go on.
     #[inline]
     pub(super) fn read_last_merge(&self, cpu: CpuId) {
-        if !self.last_merge.is_at(cpu) {
-            self.wait_for(cpu, &self.last_merge);
+        if !self.queue.is_at(cpu) {
+            self.wait_for(cpu, &self.queue);
+        }
+    }
+
+    /// A CPU reads something beside `q->last_merge`.
+    #[inline]
+    pub(super) fn read_queue(&self, cpu: CpuId) {
+        if !self.queue.is_at(cpu) {
+            self.load(cpu, &self.queue);
         }
     }
 
     /// A CPU changes `q->last_merge`.
     #[inline]
     pub(super) fn write_last_merge(&self, cpu: CpuId) {
-        if !self.last_merge.is_of(cpu) {
-            self.store(cpu, &self.last_merge);
+        if !self.queue.is_of(cpu) {
+            self.store(cpu, &self.queue);
         }
     }
 
@@ -200,8 +213,9 @@ impl Lines {
     #[inline]
     pub fn take(&self) -> Option<Misses> {
         self.missed.take().then(|| Misses {
-            chain: self.chain.take() + self.stores.take(),
+            chain: self.chain.take(),
             together: self.loads.take(),
+            stores: self.stores.take(),
         })
     }
 }

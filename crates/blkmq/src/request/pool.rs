@@ -107,6 +107,30 @@ impl RequestPool {
         }
     }
 
+    /// blk_try_enter_queue(): one user more. False: the queue is frozen.
+    pub(crate) fn enter_queue(&mut self) -> bool {
+        self.visit_queue();
+        self.usage.enter()
+    }
+
+    /// So many users more, beside one that is there.
+    pub(crate) fn get_queue(&mut self, more: u32) {
+        self.visit_queue();
+        self.usage.get(more);
+    }
+
+    /// blk_queue_exit(): one user less. True: whoever waits for the last one is to be woken.
+    pub(crate) fn exit_queue(&mut self) -> bool {
+        self.visit_queue();
+        self.usage.exit()
+    }
+
+    /// Notes that the running CPU reads q_usage_counter, which lies on the line of last_merge.
+    #[inline]
+    pub(crate) fn visit_queue(&self) {
+        self.lines.read_queue(self.toucher);
+    }
+
     /// Notes that the running CPU changes `q->last_merge`.
     #[inline]
     pub(crate) fn change_last_merge(&self) {

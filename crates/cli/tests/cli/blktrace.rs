@@ -32,6 +32,12 @@ fn a_run_is_a_capture_that_the_model_predicts() {
             let place = Place::new();
             let args = ["run", scenario, "--rules", rules, "--blktrace", "trace"];
             let args = [&args[..], &["--set", "job.number_ios=400"]].concat();
+            // Records alone tell whose request was issued first, not whose was pulled first.
+            let few: &[&str] = match scenario {
+                "null-blk-timer" => &["--set", "machine.cpus=4"],
+                _ => &[],
+            };
+            let args = [&args[..], few].concat();
             let ran = place.blksim(&args);
             assert_eq!(ran.code, Some(0), "{ran:?}");
             let replayed = json(&place.blksim(&["replay", "trace", "--json"]));
@@ -90,12 +96,14 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
 
 /// Tasks wait for tags most of the time: which of them finds one first is not what the trace shows.
 /// (Calls that find nothing are counted. There is none behind a lone bio of v6.12: who submits runs
-/// the queue, where kblockd did so, 10 ms have 285 calls and not 345.)
+/// the queue, where kblockd did so, 10 ms have 285 calls and not 345. CPUs run ahead of each other,
+/// so with more CPUs than threads one may find a tag some nanoseconds before the trace says that it
+/// is back: 494 of 496 with 32 CPUs, docs/model.md.)
 #[test]
 fn runs_with_few_tags_are_predicted() {
     for args in [
         "--runtime 20ms",
-        "--runtime 20ms --set queue.nr_requests=4 --seed 7",
+        "--runtime 20ms --set queue.nr_requests=4 --set machine.cpus=5 --seed 7",
     ] {
         let place = Place::new();
         let run = format!("run write-starvation --ramp-time 0 {args} --blktrace trace");
@@ -124,7 +132,7 @@ fn plugs_of_several_disks_are_predicted() {
             format!(
                 "[machine]\ncpus = 2\n[queue]\nrules = \"{rules}\"\n\
                  scheduler = \"{scheduler}\"\n[device]\ntype = \"null_blk\"\n\
-                 nr_devices = 3\nirqmode = 2\ncompletion_nsec = 20000\nhw_queue_depth = 8\n\
+                 nr_devices = 3\nirqmode = 2\ncompletion_nsec = 20000\nhw_queue_depth = 64\n\
                  [[job]]\nname = \"all\"\n\
                  filename = \"/dev/nullb0:/dev/nullb1:/dev/nullb2\"\nrw = \"randrw\"\n\
                  bs = \"4k\"\nioengine = \"io_uring\"\niodepth = 16\n\

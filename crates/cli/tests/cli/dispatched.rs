@@ -109,7 +109,12 @@ fn every_run_is_a_behaviour() {
         assert!(stalled.is_subset(&lossy), "{stalled:?}");
         return;
     }
-    assert_eq!(stalled, lossy, "who loses requests");
+    // That of v2 is narrow: `LOST` has a run that is in it.
+    let wide = BTreeSet::from(["poc", "v1"]);
+    assert!(
+        stalled.is_subset(&lossy) && stalled.is_superset(&wide),
+        "who loses requests: {stalled:?}"
+    );
     let never: Vec<&str> = ACTIONS
         .into_iter()
         .filter(|action| !actions.contains(*action))
@@ -168,22 +173,23 @@ const ACTIONS: [&str; 42] = [
 /// mark down and looked meanwhile. With the mark behind the filling both come to their end.
 #[test]
 fn a_request_lost_in_a_bucket_is_a_behaviour_to_its_end() {
-    let lost = run(&scenario(LOST, "v2"), None).expect("a run");
-    assert_eq!(lost.shows, "NoStall violated");
+    let runs = LOST.map(|seed| (seed, run(&scenario(seed, "v2"), None).expect("a run")));
+    let mut lossy = runs.filter(|(_, run)| run.shows == "NoStall violated");
+    let (seed, lost) = lossy.next().expect("v2 loses under one seed of thirty");
     let replayed = followed(&lost);
     assert_eq!(replayed.rejected, None);
     assert_eq!(replayed.verdict.to_string(), lost.shows);
     let left = replayed.left.join("; ");
     assert!(left.contains("queued = <<>>"), "{left}");
     assert!(left.contains("device = {}"), "{left}");
-    let ended = run(&scenario(LOST, "v2-repaired"), None).expect("a run");
+    let ended = run(&scenario(seed, "v2-repaired"), None).expect("a run");
     assert_eq!(ended.shows, "NeverAllDone violated");
     assert_eq!(followed(&ended).verdict.to_string(), ended.shows);
 }
 
-/// A seed under which v2 loses a request, as it does under one of thirty. Which these are hangs on
+/// Seeds of which several have a run in which v2 loses a request. Which these are hangs on
 /// nanoseconds between threads whose first I/Os all begin at zero.
-const LOST: u64 = 226;
+const LOST: core::ops::Range<u64> = 0..300;
 
 #[test]
 fn corrupted_runs_are_rejected_where_they_are_corrupted() {

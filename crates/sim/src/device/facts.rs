@@ -62,6 +62,8 @@ pub struct Charges {
     pub last: Option<Step>,
     /// commit_rqs.
     pub commit: Option<Step>,
+    /// It maps the data of each bio for the device, so it reads the bios.
+    pub maps_bios: bool,
     /// One completion that an interrupt handler or a poller finds.
     pub completion: Option<Step>,
     /// One look at a poll queue.

@@ -51,6 +51,7 @@ pub(super) fn facts(plan: &StackedPlan) -> Facts {
             timer: None,
             last: None,
             commit: None,
+            maps_bios: false,
             completion: None,
             poll: None,
             pair: None,

@@ -6,7 +6,7 @@
 
 use core::hint::cold_path;
 
-use blkmq::env::Solo;
+use blkmq::env::{Line, Solo};
 use blkmq::queue::BlkMq;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
@@ -15,12 +15,15 @@ use crate::recorder::LockStats;
 
 use crate::recorder::Watch;
 
+use super::qspinlock::{Copies, Place, Polling, Word};
+
 /// Who waits: CPU and level (see `stretch::owner`).
 pub(super) type Contender = u32;
 /// Numbers of contenders that a CPU has; it uses one a level.
 pub(super) const OWNERS: u32 = 4;
 
-const NOBODY: u32 = u32::MAX;
+/// No contender.
+pub(super) const NOBODY: u32 = u32::MAX;
 
 /// One lock.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +32,10 @@ pub(super) struct LockState {
     pub(super) taken: bool,
     /// Released as of this time; later than the present while its last holder runs ahead.
     pub(super) free_at: SimTime,
-    head: Contender,
+    pub(super) head: Contender,
     tail: Contender,
+    /// The line of its word, and how it came to its last owner.
+    pub(super) word: Word,
     acquisitions: u64,
     contended: u64,
     tries_failed: u64,
@@ -40,34 +45,25 @@ pub(super) struct LockState {
     hold_max: u64,
 }
 
-/// A contender's place in a queue.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// When it asked.
-    asked: SimTime,
-    /// The one behind it.
-    next: Contender,
-    /// The one before it.
-    prev: Contender,
-}
-
 /// All locks of a machine.
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
     pub(super) locks: Vec<LockState>,
     /// By contender; valid while it stands in line.
-    line: Vec<Place>,
+    pub(super) line: Vec<Place>,
+    /// The line of each CPU's nodes (struct mcs_spinlock, four of 16 bytes).
+    pub(super) nodes: Vec<Copies>,
     /// Somebody wants to know more than sums.
     pub(super) watch: Option<Box<Watch>>,
 }
 
-/// A lock that was granted to the first in line.
+/// How a contender comes to a lock that was granted to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grant {
-    /// Who got it.
-    pub(super) who: Contender,
-    /// How long it waited; none if the lock was free when it was asked for.
-    pub(super) waited: Option<Duration>,
+pub(super) enum TakeOver {
+    /// It was free when it was asked for.
+    Free,
+    /// The waiter has it as of this time, picoseconds, and has waited so long.
+    At { at: u64, waited: Duration },
 }
 
 impl Arbiter {
@@ -77,6 +73,7 @@ impl Arbiter {
             free_at: SimTime::ZERO,
             head: NOBODY,
             tail: NOBODY,
+            word: Word::default(),
             acquisitions: 0,
             contended: 0,
             tries_failed: 0,
@@ -85,14 +82,12 @@ impl Arbiter {
             wait_max: 0,
             hold_max: 0,
         };
-        let place = Place {
-            asked: SimTime::ZERO,
-            next: NOBODY,
-            prev: NOBODY,
-        };
         Arbiter {
             locks: vec![lock; locks],
-            line: vec![place; contenders],
+            line: vec![Place::default(); contenders],
+            nodes: (0..(contenders as u32 / OWNERS) as u16)
+                .map(Copies::of)
+                .collect(),
             watch: None,
         }
     }
@@ -139,7 +134,12 @@ impl Arbiter {
             asked: at,
             next: behind,
             prev: before,
+            pending: false,
+            waited: false,
         };
+        if l.word.fresh == behind {
+            l.word.fresh = who;
+        }
         match self.line.get_mut(behind as usize) {
             None => l.tail = who,
             Some(other) => other.prev = who,
@@ -151,45 +151,71 @@ impl Arbiter {
         (before == NOBODY && !l.taken).then(|| l.free_at.max(at))
     }
 
-    /// The first in line takes the lock at `now`, if it is free and was asked for by then.
-    pub(super) fn grant_first(&mut self, lock: usize, now: SimTime) -> Option<Grant> {
+    /// The lock is the first one's in line at `now`, if it is free and was asked for by then. It
+    /// stays in line until it takes it over.
+    pub(super) fn grant_first(&mut self, lock: usize, now: SimTime) -> Option<Contender> {
         let l = &mut self.locks[lock];
-        let who = l.head;
         // No contender has the number NOBODY.
-        let Place { asked, next, .. } = *self.line.get(who as usize)?;
+        let asked = self.line.get(l.head as usize)?.asked;
         if l.taken || l.free_at > now || asked > now {
             return None;
+        }
+        l.taken = true;
+        l.acquisitions += 1;
+        self.line[l.head as usize].waited = asked < now;
+        Some(l.head)
+    }
+
+    /// The first in line takes over at `at`, picoseconds, what was granted to it.
+    pub(super) fn take_over(
+        &mut self,
+        lock: usize,
+        word: &Line,
+        polling: &Polling,
+        at: u64,
+    ) -> TakeOver {
+        let who = self.locks[lock].head;
+        let Place {
+            asked,
+            next,
+            waited,
+            ..
+        } = self.line[who as usize];
+        let taken = waited.then(|| self.hand_off(lock, word, polling, at));
+        let l = &mut self.locks[lock];
+        if l.word.fresh == who {
+            l.word.fresh = next;
         }
         l.head = next;
         match self.line.get_mut(next as usize) {
             None => l.tail = NOBODY,
             Some(other) => other.prev = NOBODY,
         }
-        l.taken = true;
-        l.acquisitions += 1;
-        let time = now.since(asked);
-        let waited = (time.0 > 0).then_some(time);
-        if let Some(time) = waited {
-            l.contended += 1;
-            l.wait += time.0;
-            l.wait_max = l.wait_max.max(time.0);
-        }
-        Some(Grant { who, waited })
+        let Some(at) = taken else {
+            return TakeOver::Free;
+        };
+        let time = SimTime(at / 1000).since(asked);
+        l.contended += 1;
+        l.wait += time.0;
+        l.wait_max = l.wait_max.max(time.0);
+        TakeOver::At { at, waited: time }
     }
 
-    /// `cpu` makes it free again as of `at`. The time for which the caller then schedules a
-    /// grant, if somebody waits.
+    /// `cpu` makes it free again as of `at`, with a store at `unlocks`, picoseconds. The time for
+    /// which the caller then schedules a grant, if somebody waits.
     pub(super) fn release(
         &mut self,
         lock: usize,
         cpu: CpuId,
         at: SimTime,
+        unlocks: u64,
         held: Duration,
     ) -> Option<SimTime> {
         let l = &mut self.locks[lock];
         assert!(l.taken, "a free lock was released");
         l.taken = false;
         l.free_at = at;
+        l.word.is_released(cpu, unlocks);
         l.hold += held.0;
         l.hold_max = l.hold_max.max(held.0);
         if let Some(watch) = &mut self.watch {
@@ -260,13 +286,18 @@ mod tests {
         // The second to come asks for an earlier time, gets the lock and holds it until 150.
         assert_eq!(arbiter.queue(0, 0, at(100)), Some(at(100)));
         assert_eq!(arbiter.queue(0, 3, at(95)), Some(at(95)));
-        assert_eq!(arbiter.grant_first(0, at(95)).unwrap().who, 3);
+        assert_eq!(arbiter.grant_first(0, at(95)), Some(3));
+        let (word, polling) = (Line::default(), Polling::default());
+        assert!(matches!(
+            arbiter.take_over(0, &word, &polling, 95_000),
+            TakeOver::Free
+        ));
         assert_eq!(
-            arbiter.release(0, CpuId(1), at(150), Duration(55)),
+            arbiter.release(0, CpuId(1), at(150), 150_000, Duration(55)),
             Some(at(150))
         );
         // The event of the first one is still there.
         assert!(arbiter.grant_first(0, at(100)).is_none());
-        assert_eq!(arbiter.grant_first(0, at(150)).unwrap().who, 0);
+        assert_eq!(arbiter.grant_first(0, at(150)), Some(0));
     }
 }

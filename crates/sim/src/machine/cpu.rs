@@ -404,20 +404,23 @@ impl CpuState {
         self.mode_ps[mode as usize] += ps;
     }
 
-    /// Counts spinning up to `now`, if the running level spins.
-    pub(super) fn count_spin(&mut self, now: SimTime) {
+    /// Counts spinning up to `now`, picoseconds, if the running level spins.
+    pub(super) fn count_spin(&mut self, now: u64) {
         let level = self.level;
         if !matches!(self.levels[level as usize].wait, Wait::Spin(_)) {
             return;
         }
-        let from = self.at();
-        let until = now.max(from);
-        let spun = until.since(from).0 * 1000;
-        self.spin_ps += spun;
-        if level == Level::Task {
-            self.task_spin_ps += spun;
+        let spun = now.saturating_sub(self.env.at_ps);
+        self.spun(spun);
+        self.env.at_ps += spun;
+    }
+
+    /// Counts time that the running level has spun.
+    pub(super) fn spun(&mut self, ps: u64) {
+        self.spin_ps += ps;
+        if self.level == Level::Task {
+            self.task_spin_ps += ps;
         }
-        self.catch_up(until);
     }
 
     /// Time by mode since measuring began.

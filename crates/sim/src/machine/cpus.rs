@@ -15,6 +15,7 @@ use blkmq::time::{Duration, SimTime};
 use super::arbiter::{Arbiter, OWNERS};
 use super::cpu::{CpuState, Ended, Irq, IrqStage, Mode, Wait};
 use super::event::{Event, Of, class};
+use super::qspinlock::Polling;
 use crate::cost::{CostModel, Spent, Step};
 use crate::event_queue::EventQueue;
 use crate::plan::Plan;
@@ -29,6 +30,8 @@ pub(super) struct Core {
     pub(super) events: EventQueue<Event>,
     pub(super) arbiter: Arbiter,
     pub(super) costs: CostModel,
+    /// What spinning for a lock costs.
+    pub(super) polling: Polling,
     /// Where CPU time went.
     pub(super) spent: Spent,
     /// Who looks on, if anybody does.
@@ -80,6 +83,7 @@ impl Cpus {
                 now: SimTime::ZERO,
                 events: EventQueue::with_capacity(room + 4 * usize::from(cpus) + 64),
                 arbiter: Arbiter::new(locks, usize::from(cpus) * OWNERS as usize),
+                polling: Polling::new(&costs),
                 costs,
                 spent: Spent::default(),
                 follower: None,
@@ -116,7 +120,7 @@ impl Cpus {
     #[inline]
     pub(super) fn catch_up(&mut self, id: CpuId) {
         let (cpu, core) = self.split(id);
-        cpu.count_spin(core.now);
+        cpu.count_spin(core.now.0 * 1000);
         cpu.catch_up(core.now);
     }
 
@@ -213,7 +217,7 @@ impl Cpus {
         if !ipi && vector.is_none() {
             return;
         }
-        cpu.count_spin(now);
+        cpu.count_spin(now.0 * 1000);
         cpu.set_irq(match vector {
             Some(Irq::Device(device, vector)) => IrqStage::Look(device, vector),
             Some(Irq::Timer(queue, timer)) => IrqStage::Timer(queue, timer),

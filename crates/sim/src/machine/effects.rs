@@ -73,6 +73,9 @@ impl Simulator {
             self.outer
                 .touch_submission_queue(&mut self.cpus, id, lead, command.hctx, pair);
         }
+        if charges.maps_bios && self.replay.is_none() {
+            self.read_bios(id, queue, rq, charges.queue_rq);
+        }
         let at = self.cpus.at(id);
         command.since_start = at.since(started);
         let offer = |device: &mut dyn Device, now, out: &mut _| device.queue_rq(&command, now, out);
@@ -135,6 +138,19 @@ impl Simulator {
             of_plug,
             budget: r.budget,
             since_start: Duration::ZERO,
+        }
+    }
+
+    /// The driver maps the data of a request's bios (nvme_map_data(), scsi_alloc_sgtables()).
+    fn read_bios(&mut self, id: CpuId, queue: QueueId, rq: RequestId, step: Step) {
+        if !matches!(self.layer.numbers.above(queue), Above::Jobs) {
+            return;
+        }
+        let pool = self.layer.mq.queue(queue).pool.held(id);
+        for bio in pool.bios_of(rq) {
+            if let Some((thread, slot)) = self.tasks.io_of(pool.bio(bio).owner) {
+                self.outer.read_io(&mut self.cpus, id, thread, slot, step);
+            }
         }
     }
 

@@ -2,8 +2,10 @@
 //!
 //! An I/O that ends on another CPU than its task's takes its io_kiocb and bio there and back, and
 //! the ring's list of finished work; a request that a foreign CPU hands to a drive takes the lock
-//! of the submission queue and the line that has both queues' positions.
-//! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue.
+//! of the submission queue and the line that has both queues' positions, and reads the bio whose
+//! data it maps.
+//! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue,
+//! nvme_map_data() (6.12.117).
 
 use blkmq::env::Line;
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -69,7 +71,14 @@ impl OuterLines {
         step: Step,
     ) {
         let near = &cpus[id].env.meter.tariff.near;
-        let miss = self.io(thread, slot).write(id, near);
+        let miss = self.io(thread, slot).update(id, near);
+        cpus.wait_for_lines(id, step, miss);
+    }
+
+    /// A driver reads the bio of an I/O.
+    pub(super) fn read_io(&self, cpus: &mut Cpus, id: CpuId, thread: usize, slot: u32, step: Step) {
+        let near = &cpus[id].env.meter.tariff.near;
+        let miss = self.io(thread, slot).read(id, near);
         cpus.wait_for_lines(id, step, miss);
     }
 
@@ -100,7 +109,7 @@ impl OuterLines {
         let near = &cpus[id].env.meter.tariff.near;
         let lines = &self.queues[queue.index()][usize::from(hctx.0)];
         let lock = lines.lock.write(id, near);
-        let position = lines.positions.write(id, near);
+        let position = lines.positions.update(id, near);
         cpus.wait_for_lines(id, pair.submission, lock + position);
     }
 
@@ -115,7 +124,7 @@ impl OuterLines {
     ) {
         let near = &cpus[id].env.meter.tariff.near;
         let lines = &self.queues[queue.index()][usize::from(hctx.0)];
-        let miss = lines.positions.write(id, near);
+        let miss = lines.positions.update(id, near);
         cpus.wait_for_lines(id, pair.completion, miss);
     }
 }

@@ -14,6 +14,7 @@ use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
 use super::locker::{self, Locker};
+use super::placement::Placement;
 use super::progress::Progress;
 use super::task::{Program, Task, TaskId};
 use super::tasks::Tasks;
@@ -40,7 +41,7 @@ impl Simulator {
         for queue in &mq.queues {
             queue.with_pool(|pool| pool.lines.set_prices(costs.lines(), costs.overlap()));
         }
-        let (tasks, workers) = tasks(plan, plan.machine.cpus);
+        let (tasks, workers) = tasks(plan, profile);
         let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
         let mut simulator = Simulator {
             cpus,
@@ -215,14 +216,15 @@ fn tasks_most(plan: &Plan) -> usize {
 }
 
 /// Threads, their io_uring workers, one kblockd worker a CPU, and who changes schedulers.
-fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
+fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
+    let cpus = plan.machine.cpus;
+    let mut placement = Placement::new(profile, cpus);
     let mut tasks = Vec::new();
     for (index, thread) in plan.threads.iter().enumerate() {
         let fio = FioTask::new(index, thread);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(Program::Fio(Box::new(fio)), allowed);
-        // Threads start spread over the CPUs they may use.
-        task.cpu = task.allowed[index % task.allowed.len()];
+        task.cpu = placement.next(&task.allowed);
         tasks.push(task);
     }
     for index in 0..plan.threads.len() {
@@ -250,11 +252,11 @@ fn tasks(plan: &Plan, cpus: u16) -> (Vec<Task>, Vec<TaskId>) {
         let program = Program::Writer(Writer::default());
         tasks.push(Task::asleep(program, allowed));
     }
-    for (index, locker) in plan.lockers.iter().enumerate() {
+    for locker in &plan.lockers {
         let program = Program::Locker(Box::new(Locker::new(locker, plan.seed)));
         let allowed = locker.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(program, allowed);
-        task.cpu = task.allowed[index % task.allowed.len()];
+        task.cpu = placement.next(&task.allowed);
         tasks.push(task);
     }
     (tasks, workers)

@@ -7,15 +7,15 @@
 use core::hint::cold_path;
 use core::ops::ControlFlow;
 
-use blkmq::drive::{Context, Driver, Flow, Follower, Offer, drive};
-use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
+use blkmq::drive::{Context, Driver, Flow, Follower, Offer, Stack, drive};
+use blkmq::env::{Answer, Cpu, Misses, Slab, Solo, SoloSlab};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, HctxId, QueueId, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
 use super::RUN_AHEAD;
-use super::arbiter::{Contender, OWNERS};
+use super::arbiter::{Contender, OWNERS, TakeOver};
 use super::cpu::{CpuState, Held, HeldLock, Level, LevelState, Wait};
 use super::cpus::{Core, Cpus};
 use super::event::{Event, class};
@@ -81,7 +81,8 @@ impl Cpus {
         cpu.irq_off -= u32::from(lock.masks_irq());
         let (at, slot) = (cpu.at(), slot as usize);
         let held = at.since(since);
-        if let Some(due) = core.arbiter.release(slot, id, at, held) {
+        let unlocks = cpu.env.at_ps - misses.stores;
+        if let Some(due) = core.arbiter.release(slot, id, at, unlocks, held) {
             let due = due.max(core.now);
             core.events
                 .push(due, class::GRANT, Event::Grant(slot as u64));
@@ -91,32 +92,30 @@ impl Cpus {
     /// The first in line gets the lock. The CPU, if it goes on with it.
     pub(super) fn grant_first(&mut self, mq: &BlkMq<Solo>, slot: usize) -> Option<CpuId> {
         let now = self.core.now;
-        let grant = self.core.arbiter.grant_first(slot, now)?;
+        let who = self.core.arbiter.grant_first(slot, now)?;
         if self.core.follower.is_some() {
-            self.note_grant(mq, grant.who);
+            self.note_grant(mq, who);
         }
-        let (id, level) = cpu_of(grant.who);
+        let (id, level) = cpu_of(who);
         let (cpu, core) = self.split(id);
         let Wait::Spin(lock) = cpu.levels[level].wait else {
             unreachable!("only a spinning level stands in line")
         };
-        if let Some(watch) = &mut core.arbiter.watch
-            && let Some(time) = grant.waited
-        {
-            cold_path();
-            let caller = cpu.levels[level].stack.last().map(Frame::label);
-            watch.granted(slot, (id, caller), time, now);
-        }
         if cpu.level as usize != level {
             cpu.irq_off -= u32::from(lock.masks_irq());
             cpu.levels[level].wait = Wait::Got(lock);
             return None;
         }
-        cpu.count_spin(now);
-        let step = if grant.waited.is_some() {
-            Step::LockHandoff
-        } else {
-            Step::LockFree
+        let caller = (id, &cpu.levels[level].stack);
+        let step = match core.take_over(mq, (lock, slot), caller, now.0 * 1000) {
+            TakeOver::Free => {
+                cpu.count_spin(now.0 * 1000);
+                Step::LockFree
+            }
+            TakeOver::At { at, .. } => {
+                cpu.count_spin(at);
+                Step::LockHandoff
+            }
         };
         let since = cpu.at();
         cpu.env.owner = owner(id, cpu.level);
@@ -159,6 +158,7 @@ fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq<Solo>) -> Stop {
         shared: cpu.shared,
         cut: cpu.interrupted && level != Level::Hardirq,
         taken: NO_LOCK,
+        spun: 0,
         irq_off,
         held,
         core,
@@ -166,8 +166,9 @@ fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq<Solo>) -> Stop {
         pool: &mq.queues[0].pool,
     };
     let stop = lane.run(Context { cpu: env, stack });
-    let spent = env.at_ps - began;
-    cpu.count(spent, mode);
+    let (spent, spun) = (env.at_ps - began, lane.spun);
+    cpu.count(spent - spun, mode);
+    cpu.spun(spun);
     stop
 }
 
@@ -185,6 +186,30 @@ fn pause(cpu: &CpuState, core: &mut Core) -> Stop {
         return Stop::Interrupt;
     }
     Stop::Turn
+}
+
+impl Core {
+    /// The first in line takes over a lock that was granted to it.
+    fn take_over(
+        &mut self,
+        mq: &BlkMq<Solo>,
+        (lock, slot): (LockId, usize),
+        (cpu, stack): (CpuId, &Stack),
+        at: u64,
+    ) -> TakeOver {
+        let Core {
+            arbiter, polling, ..
+        } = self;
+        let taken = mq.with_word(lock, |word| arbiter.take_over(slot, word, polling, at));
+        if let Some(watch) = &mut arbiter.watch
+            && let TakeOver::At { at, waited } = taken
+        {
+            cold_path();
+            let caller = stack.last().map(Frame::label);
+            watch.granted(slot, (cpu, caller), waited, SimTime(at / 1000));
+        }
+        taken
+    }
 }
 
 /// The number of no lock.
@@ -224,6 +249,8 @@ struct Lane<'a> {
     cut: bool,
     /// The number of the lock that the last label asked for, if it is taken; else `NO_LOCK`.
     taken: u32,
+    /// Time in which a lock that was granted during an interrupt came over. Picoseconds.
+    spun: u64,
     irq_off: &'a mut u32,
     held: &'a mut Held,
     core: &'a mut Core,
@@ -241,7 +268,7 @@ impl Lane<'_> {
                 *self.wait = Wait::None;
                 next
             }
-            wait => match self.pick_up(wait, at.cpu) {
+            wait => match self.pick_up(wait, at.cpu, at.stack) {
                 Some(stop) => return stop,
                 None => Next::Step,
             },
@@ -251,7 +278,7 @@ impl Lane<'_> {
 
     /// Goes on from what the level waited for. `None`: nothing any more.
     #[inline]
-    fn pick_up(&mut self, wait: Wait, env: &mut Cpu) -> Option<Stop> {
+    fn pick_up(&mut self, wait: Wait, env: &mut Cpu, stack: &Stack) -> Option<Stop> {
         match wait {
             Wait::None | Wait::Wants(_) => return None,
             Wait::Ask(lock) => return self.ask(lock, env),
@@ -264,7 +291,18 @@ impl Lane<'_> {
             Wait::Try(_) | Wait::Due => return Some(Stop::Later),
             Wait::Got(lock) => {
                 let slot = self.mq.lock_slot(lock);
-                self.acquire(lock, slot, Step::LockHandoff, env);
+                let caller = (env.id, stack);
+                match self
+                    .core
+                    .take_over(self.mq, (lock, slot), caller, env.at_ps)
+                {
+                    TakeOver::Free => self.acquire(lock, slot, Step::LockFree, env),
+                    TakeOver::At { at, .. } => {
+                        self.spun += at - env.at_ps;
+                        env.at_ps = at;
+                        self.acquire(lock, slot, Step::LockHandoff, env);
+                    }
+                }
             }
         }
         *self.wait = Wait::None;
@@ -357,10 +395,10 @@ impl Lane<'_> {
         self.locks = env.locks_held();
     }
 
-    /// The label released a lock: it is free as of the CPU's time. Kept out of what every label
-    /// goes through.
+    /// The label released a lock: it is free as of the CPU's time, `stores` behind the store that
+    /// says so. Kept out of what every label goes through.
     #[inline(never)]
-    fn release(&mut self, env: &Cpu) {
+    fn release(&mut self, env: &Cpu, stores: u64) {
         self.locks -= 1;
         let HeldLock { lock, slot, since } = self.held.take_free(self.mq);
         if lock.masks_irq() {
@@ -368,7 +406,8 @@ impl Lane<'_> {
         }
         let at = env.now();
         let (slot, held) = (slot as usize, at.since(since));
-        if let Some(due) = self.core.arbiter.release(slot, env.id, at, held) {
+        let unlocks = env.at_ps - stores;
+        if let Some(due) = self.core.arbiter.release(slot, env.id, at, unlocks, held) {
             self.grant_at(due, slot);
         }
     }
@@ -402,23 +441,23 @@ impl Driver for Lane<'_> {
     #[expect(clippy::inline_always, reason = "a call a label, measured")]
     #[inline(always)]
     fn after(&mut self, label: Label, cpu: &mut Cpu) {
-        let (work, misses) = cpu.meter.take();
-        let misses = match self.pool.held(cpu.id).lines.take() {
-            None => misses.alone(),
-            Some(others) => misses.with(others, cpu.meter.tariff.overlap),
+        let work = self.core.costs.label(label) + cpu.meter.take_work();
+        let mut ps = if self.shared {
+            self.core.costs.shared(work)
+        } else {
+            work
         };
-        let work = self.core.costs.label(label) + work;
-        // Waiting for a cache line takes as long beside a busy sibling as alone.
-        let ps = misses
-            + if self.shared {
-                self.core.costs.shared(work)
-            } else {
-                work
-            };
+        let mut stores = 0;
+        let others = self.pool.held(cpu.id).lines.take();
+        if let Some(misses) = both(cpu.meter.take_misses(), others, cpu) {
+            // Waiting for a cache line takes as long beside a busy sibling as alone.
+            ps += misses.alone();
+            stores = misses.stores;
+        }
         cpu.at_ps += ps;
         self.core.spent.label(label, ps);
         while self.locks > cpu.locks_held() {
-            self.release(cpu);
+            self.release(cpu, stores);
         }
     }
 
@@ -563,18 +602,21 @@ impl Driver for Lane<'_> {
     }
 }
 
+/// What words and requests have missed in one label.
+#[inline]
+fn both(words: Option<Misses>, requests: Option<Misses>, cpu: &Cpu) -> Option<Misses> {
+    match (words, requests) {
+        (Some(words), Some(requests)) => Some(words.with(requests, cpu.meter.tariff.overlap)),
+        (Some(alone), None) | (None, Some(alone)) => Some(alone),
+        (None, None) => None,
+    }
+}
+
 /// A lock is the CPU's from now on. Picoseconds that this takes.
 fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
     mq.acquire(lock, env);
     let (work, misses) = env.meter.take();
-    let line = misses.alone();
-    // Who spins has a copy of the word: the unlock takes it away before the word comes back.
-    let lines = if step == Step::LockHandoff {
-        2 * line
-    } else {
-        line
-    };
-    costs.step(step) + work + lines
+    costs.step(step) + work + misses.alone()
 }
 
 /// Locks that everybody wants: asked for in exact order of time. The others are held for so short

@@ -20,6 +20,7 @@ use super::cpus::Cpus;
 use super::event::{Event, Of, class};
 use super::task::{Program, Ready, State, Task, TaskId, io_context_of};
 use crate::cost::Step;
+use crate::profile::Distance;
 use crate::recorder::{SpanKind, TaskUsage};
 
 /// Time slice of a task that others wait behind.
@@ -132,7 +133,10 @@ impl Tasks {
         }
     }
 
-    /// The CPU it ran on if that is idle, else an idle one near it, else the one it ran on.
+    /// The CPU it ran on if that is idle; else an idle one that shares its last-level cache, with
+    /// an idle core if there is one, the next behind it first (select_idle_sibling()); else one
+    /// farther away, which would pull what waits when it has nothing to do
+    /// (sched_balance_newidle()); else the one it ran on. Kernel: kernel/sched/fair.c (6.12.117).
     fn choose_cpu(&self, cpus: &Cpus, task: TaskId) -> CpuId {
         let t = &self[task];
         // idle_cpu(): the idle task is current, also while an interrupt runs on top of it.
@@ -144,8 +148,13 @@ impl Tasks {
             return t.cpu;
         }
         let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
-        idle.min_by_key(|&cpu| (cpus.core.costs.distance(t.cpu, cpu), cpu))
-            .unwrap_or(t.cpu)
+        let costs = &cpus.core.costs;
+        idle.min_by_key(|&cpu| {
+            let far = costs.distance(t.cpu, cpu).max(Distance::Die);
+            let shares = cpus[cpu].sibling.is_some_and(|other| !free(other));
+            (far, shares, cpu <= t.cpu, cpu)
+        })
+        .unwrap_or(t.cpu)
     }
 
     /// Puts the next runnable task on the CPU. False if there is none.

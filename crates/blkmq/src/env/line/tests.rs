@@ -5,7 +5,12 @@ use crate::request::CpuId;
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
 fn near() -> Near {
-    Near::new(CpuId(0), [0b11, 0b1111, 0b1111_1111], [1, 10, 100, 1000])
+    near_of(0)
+}
+
+/// The same prices on another CPU of that core.
+fn near_of(cpu: u16) -> Near {
+    Near::new(CpuId(cpu), [0b11, 0b1111, 0b1111_1111], [1, 10, 100, 1000])
 }
 
 #[test]
@@ -18,12 +23,12 @@ fn a_read_comes_from_the_nearest_copy_and_a_write_takes_the_farthest_away() {
     assert_eq!(line.read(CpuId(0), &near), 0, "it has a copy now");
     assert_eq!(line.write(CpuId(0), &near), 1000, "CPU 8 loses its copy");
     assert_eq!(line.write(CpuId(0), &near), 0, "nobody else has one");
-    assert_eq!(line.read(CpuId(1), &near), 1);
+    assert_eq!(line.read(CpuId(1), &near_of(1)), 1);
     assert_eq!(line.write(CpuId(0), &near), 1, "the sibling loses its copy");
 }
 
 #[test]
-fn loads_overlap_and_atomics_wait() {
+fn loads_overlap_and_stores_follow_and_atomics_wait() {
     let mut meter = Meter {
         tariff: Tariff {
             atomic: 5,
@@ -42,16 +47,20 @@ fn loads_overlap_and_atomics_wait() {
     for (line, cpu) in lines.iter().zip([2, 4, 8, 4]) {
         line.write(CpuId(cpu), &Near::default());
     }
+    // CPUs 1 and 4 have copies: loads come from the nearest, stores reach the farthest.
+    lines[1].read(CpuId(1), &Near::default());
     meter.load(&lines[0], CpuId(0));
     meter.update(&lines[1], CpuId(0));
+    assert_eq!(meter.misses.together, 10, "two loads under way together");
+    assert_eq!(meter.misses.stores, 100, "behind them");
     meter.container_ops(3);
-    // Two loads, under way together: the longer one counts. Then two atomics, one by one.
+    // Then two atomics, one by one, each behind all before it.
     meter.atomic(&lines[2], CpuId(0));
     meter.atomic(&lines[3], CpuId(0));
     let (work, misses) = meter.take();
     assert_eq!(work, 16);
-    assert_eq!(misses.chain, 100 + 1000 + 100);
-    assert_eq!(misses.together, 0);
+    assert_eq!(misses.chain, 10 + 100 + 1000 + 100);
+    assert_eq!((misses.together, misses.stores), (0, 0));
     assert_eq!(meter.take(), (0, Misses::default()));
 }
 
@@ -94,11 +103,13 @@ fn what_two_count_for_one_label_overlaps() {
     let a = Misses {
         chain: 1,
         together: 10,
+        stores: 3,
     };
     let b = Misses {
         chain: 2,
         together: 7,
+        stores: 4,
     };
-    assert_eq!(a.with(b, Overlap::Together), 13);
-    assert_eq!(a.with(b, Overlap::OneByOne), 20);
+    assert_eq!(a.with(b, Overlap::Together).alone(), 3 + 10 + 4);
+    assert_eq!(a.with(b, Overlap::OneByOne).alone(), 3 + 17 + 7);
 }

@@ -69,7 +69,7 @@ impl SubmitPath {
     pub(super) fn enter_queue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
         let mut pool = q.pool.held(cpu.id);
-        if pool.usage.enter() {
+        if pool.enter_queue() {
             self.entered = true;
             return None;
         }
@@ -81,7 +81,7 @@ impl SubmitPath {
     fn find_frozen<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
         if self.passthrough.is_none() && self.find_spare(mq, cpu).is_some() {
-            q.pool.held(cpu.id).usage.get(1);
+            q.pool.held(cpu.id).get_queue(1);
             self.entered = true;
             return None;
         }

@@ -251,7 +251,7 @@ impl SubmitPath {
         self.batch = false;
         cpu.plug.cached_queue = self.queue;
         let flags = q.with_pool(|pool| pool.bio(self.bio).flags);
-        q.pool.held(cpu.id).usage.get(bits.count_ones() - 1);
+        q.pool.held(cpu.id).get_queue(bits.count_ones() - 1);
         let mut left = bits;
         while left != 0 {
             let bit = left.trailing_zeros();

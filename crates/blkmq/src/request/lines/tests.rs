@@ -14,10 +14,15 @@ fn lines() -> Lines {
     lines
 }
 
-fn chain(lines: &Lines) -> u64 {
-    let Misses { chain, together } = lines.take().unwrap_or_default();
+/// What is waited for in turn, and what stores cause.
+fn taken(lines: &Lines) -> (u64, u64) {
+    let Misses {
+        chain,
+        together,
+        stores,
+    } = lines.take().unwrap_or_default();
     assert_eq!(together, 0);
-    chain
+    (chain, stores)
 }
 
 #[test]
@@ -25,16 +30,16 @@ fn lines_of_one_request_come_together() {
     let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
     let rq = RequestLines::default();
     lines.own(a, &rq);
-    assert_eq!(chain(&lines), 0, "nobody had them");
+    assert_eq!(taken(&lines), (0, 0), "nobody had them");
     lines.own(b, &rq);
-    assert_eq!(chain(&lines), FAR, "four lines, one wait");
+    assert_eq!(taken(&lines), (FAR, FAR), "four lines, one wait; stores");
     lines.own(b, &rq);
-    assert_eq!(chain(&lines), 0);
+    assert_eq!(taken(&lines), (0, 0));
     // A link that CPU 0 changes takes one of the lines away again.
     lines.relink(a, &rq);
-    assert_eq!(chain(&lines), FAR);
+    assert_eq!(taken(&lines), (0, FAR));
     lines.own(b, &rq);
-    assert_eq!(chain(&lines), FAR);
+    assert_eq!(taken(&lines), (FAR, FAR));
 }
 
 #[test]
@@ -47,15 +52,15 @@ fn nodes_on_the_way_are_waited_for_one_by_one_and_stores_are_not() {
     for rq in &requests {
         lines.visit(b, rq);
     }
-    assert_eq!(chain(&lines), 3 * FAR);
+    assert_eq!(taken(&lines), (3 * FAR, 0));
     for rq in &requests {
         lines.visit(b, rq);
     }
-    assert_eq!(chain(&lines), 0, "both have copies");
+    assert_eq!(taken(&lines), (0, 0), "both have copies");
     for rq in &requests {
         lines.resort(b, rq);
     }
-    assert_eq!(chain(&lines), FAR, "stores are under way together");
+    assert_eq!(taken(&lines), (0, FAR), "stores are under way together");
 }
 
 #[test]
@@ -66,10 +71,22 @@ fn eight_heads_of_the_hash_share_a_line() {
     let miss = lines.take().expect("a miss");
     assert_eq!((miss.chain, miss.together), (0, FAR));
     lines.read_hash(b, 8);
-    assert_eq!(chain(&lines), 0, "a line that nobody had");
+    assert_eq!(taken(&lines), (0, 0), "a line that nobody had");
     assert_eq!(lines.take(), None);
+}
+
+#[test]
+fn last_merge_takes_its_neighbours_on_the_line_away() {
+    let (lines, a, b) = (lines(), CpuId(0), CpuId(1));
     lines.write_last_merge(a);
     lines.take();
     lines.read_last_merge(b);
-    assert_eq!(chain(&lines), FAR);
+    assert_eq!(taken(&lines), (FAR, 0));
+    lines.read_queue(a);
+    assert_eq!(lines.take(), None, "both have copies");
+    lines.write_last_merge(b);
+    assert_eq!(taken(&lines), (0, FAR));
+    lines.read_queue(a);
+    let miss = lines.take().expect("a miss");
+    assert_eq!((miss.chain, miss.together, miss.stores), (0, FAR, 0));
 }

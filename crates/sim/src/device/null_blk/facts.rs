@@ -41,6 +41,7 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
             timer: timer.then_some(Step::HrtimerStart),
             last: None,
             commit: None,
+            maps_bios: plan.memory_backed,
             completion: None,
             poll: Some(Step::NullBlkPoll),
             pair: None,

@@ -49,6 +49,7 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
             timer: None,
             last: Some(Step::NvmeDoorbell),
             commit: Some(Step::NvmeDoorbell),
+            maps_bios: true,
             completion: Some(Step::NvmeCompletion),
             poll: Some(Step::NvmePoll),
             pair: Some(Pair {

@@ -32,6 +32,7 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
             timer: Some(Step::HrtimerStart),
             last: None,
             commit: None,
+            maps_bios: true,
             completion: Some(Step::ScsiCompletion),
             poll: Some(Step::ScsiPoll),
             pair: None,

@@ -114,6 +114,15 @@ impl Tasks {
         }
     }
 
+    /// Thread and slot of an I/O, if a thread's it is.
+    pub(in crate::machine) fn io_of(&self, owner: u32) -> Option<(usize, u32)> {
+        let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
+        match &self[task].program {
+            Program::Fio(fio) => Some((fio.thread, slot)),
+            _ => None,
+        }
+    }
+
     /// Submits an I/O of a thread from another task, where it may block.
     pub(in crate::machine) fn submit_slot(
         &self,

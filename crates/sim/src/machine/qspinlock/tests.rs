@@ -1,0 +1,144 @@
+use super::super::arbiter::TakeOver;
+use super::*;
+use blkmq::time::Duration;
+
+/// A line moves in 10 ns, whoever had it; CPU 3 sits on a die of its own, 50 ns from the others.
+const NEAR: u64 = 10_000;
+const FAR: u64 = 50_000;
+
+/// One lock, taken by CPU 0 until it is released.
+struct Bench {
+    arbiter: Arbiter,
+    word: Line,
+    polling: Polling,
+}
+
+fn cpu(id: u16) -> Contender {
+    u32::from(id) * OWNERS
+}
+
+impl Bench {
+    fn new(late: u64) -> Bench {
+        let near = |id: u16| {
+            let die = if id == 3 { 1 << 3 } else { 0b111 };
+            Near::new(CpuId(id), [1 << id, die, u128::MAX], [0, NEAR, FAR, FAR])
+        };
+        let mut bench = Bench {
+            arbiter: Arbiter::new(1, 4 * OWNERS as usize),
+            word: Line::default(),
+            polling: Polling {
+                near: (0..4).map(near).collect(),
+                late,
+            },
+        };
+        bench.word.write(CpuId(0), &bench.polling.near[0]);
+        bench.arbiter.take(0);
+        bench
+    }
+
+    fn asks(&mut self, id: u16, at: u64) {
+        assert_eq!(self.arbiter.queue(0, cpu(id), SimTime(at)), None, "taken");
+    }
+
+    /// `from` releases the lock at `at`, nanoseconds. How much later the next one has it,
+    /// picoseconds.
+    fn hands_off(&mut self, from: u16, at: u64) -> u64 {
+        let now = SimTime(at);
+        let free = self
+            .arbiter
+            .release(0, CpuId(from), now, at * 1000, Duration(1));
+        assert_eq!(free, Some(now), "somebody waits");
+        assert!(self.arbiter.grant_first(0, now).is_some());
+        match self
+            .arbiter
+            .take_over(0, &self.word, &self.polling, at * 1000)
+        {
+            TakeOver::At { at: taken, .. } => taken - at * 1000,
+            TakeOver::Free => panic!("it was waited for"),
+        }
+    }
+}
+
+#[test]
+fn one_waiter_costs_the_unlock_and_the_look() {
+    let mut bench = Bench::new(0);
+    bench.asks(1, 1000);
+    assert_eq!(bench.hands_off(0, 2000), 2 * NEAR);
+    assert!(bench.word.is_of(CpuId(1)), "clear_pending_set_locked()");
+}
+
+#[test]
+fn who_polls_with_pause_sees_the_unlock_later() {
+    let mut bench = Bench::new(7000);
+    bench.asks(1, 1000);
+    assert_eq!(bench.hands_off(0, 2000), 2 * NEAR + 7000);
+}
+
+#[test]
+fn distance_counts_twice() {
+    let mut bench = Bench::new(0);
+    bench.asks(3, 1000);
+    assert_eq!(bench.hands_off(0, 2000), 2 * FAR);
+}
+
+#[test]
+fn the_last_of_the_queue_exchanges_the_tail_before_it_goes_on() {
+    let mut bench = Bench::new(0);
+    bench.asks(1, 1000);
+    bench.asks(2, 1100);
+    assert_eq!(bench.hands_off(0, 2000), 2 * NEAR);
+    assert_eq!(bench.hands_off(1, 3000), 3 * NEAR);
+    assert!(bench.word.is_of(CpuId(2)));
+}
+
+#[test]
+fn an_arrival_at_the_wrong_moment_delays_the_unlock() {
+    let delay = |arrives: u64| {
+        let mut bench = Bench::new(0);
+        bench.asks(1, 1000);
+        bench.asks(2, arrives);
+        bench.hands_off(0, 2000)
+    };
+    let early = delay(1100);
+    // Its compare-and-exchange, with which it has the line for the exchange of the tail, too.
+    assert_eq!(delay(2000), early + NEAR);
+    // That, and half of the look of who polls: the line is free at 2005.
+    assert_eq!(delay(1985), early + NEAR / 2);
+    assert_eq!(delay(1980), early, "it is over");
+}
+
+#[test]
+fn behind_a_short_hold_the_next_one_is_not_polling_yet() {
+    let after = |held: u64| {
+        let mut bench = Bench::new(0);
+        for (id, at) in [(1, 1000), (2, 1100), (3, 1200)] {
+            bench.asks(id, at);
+        }
+        bench.hands_off(0, 2000);
+        // CPU 2 tells CPU 3, which sits far away, that it is the first in line now.
+        let taken = 3000 + bench.hands_off(1, 3000) / 1000;
+        bench.hands_off(2, taken + held)
+    };
+    let (short, long) = (after(5), after(1000));
+    assert_eq!(long, 3 * FAR, "unlock, look, exchange of the tail");
+    // Told by a store behind a look at the own node, which it sees in turn: twice the way and more.
+    assert!(short > long, "{short} and {long}");
+}
+
+#[test]
+fn a_lock_that_was_free_is_not_handed_off() {
+    let mut bench = Bench::new(0);
+    let now = SimTime(2000);
+    let free = bench
+        .arbiter
+        .release(0, CpuId(0), now, 2_000_000, Duration(1));
+    assert_eq!(free, None, "nobody waits");
+    let due = bench.arbiter.queue(0, cpu(1), SimTime(2500));
+    assert_eq!(due, Some(SimTime(2500)));
+    assert_eq!(bench.arbiter.grant_first(0, SimTime(2500)), Some(cpu(1)));
+    // It took an interrupt before it came to take it.
+    let taken = bench
+        .arbiter
+        .take_over(0, &bench.word, &bench.polling, 4_000_000);
+    assert!(matches!(taken, TakeOver::Free));
+}
