@@ -76,6 +76,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/nvme-one-process.toml"),
     ),
     built_in(
+        "nvme-polled-4.toml",
+        include_str!("../scenarios/nvme-polled-4.toml"),
+    ),
+    built_in(
         "nvme-polled.toml",
         include_str!("../scenarios/nvme-polled.toml"),
     ),

@@ -14,7 +14,7 @@ use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
 use sim::device::Numbers;
 use sim::machine::Simulator;
-use sim::plan::{Engine, Plan};
+use sim::plan::{Engine, Plan, Submitter, ThreadPlan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
 
 use crate::error::Error;
@@ -177,9 +177,14 @@ fn numbers(plan: &Plan) -> Vec<Device> {
     disks.collect()
 }
 
-/// Names of the machine's tasks in its order: fio's threads, io_uring's workers, kblockd's.
+/// Names of the machine's tasks in its order: threads of fio or t/io_uring, io_uring's workers,
+/// kblockd's.
 fn task_names(plan: &Plan) -> Vec<String> {
-    let mut names: Vec<String> = plan.threads.iter().map(|_| "fio".to_owned()).collect();
+    let of_thread = |thread: &ThreadPlan| match thread.submitter {
+        Submitter::Fio => "fio".to_owned(),
+        Submitter::TIoUring { .. } => "io_uring".to_owned(),
+    };
+    let mut names: Vec<String> = plan.threads.iter().map(of_thread).collect();
     for (index, thread) in plan.threads.iter().enumerate() {
         if thread.engine == Engine::IoUring {
             names.push(format!("iou-wrk-{}", FIRST_PID + index as u32));

@@ -124,6 +124,18 @@ pub enum Engine {
     Sync,
 }
 
+/// Whose loop a thread runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Submitter {
+    /// That of fio.
+    Fio,
+    /// That of t/io_uring: reads that go out and are waited for in one call.
+    TIoUring {
+        /// The ring is registered with the kernel: no call looks up its file (-X).
+        registered_ring: bool,
+    },
+}
+
 /// Where the next I/O goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
@@ -225,7 +237,9 @@ pub struct ThreadPlan {
     pub phase: u16,
     /// CPUs it may run on, ascending, never empty.
     pub cpus: Vec<u16>,
-    /// How it submits.
+    /// Whose loop it runs.
+    pub submitter: Submitter,
+    /// How it submits; io_uring with `Submitter::TIoUring`.
     pub engine: Engine,
     /// Order of positions.
     pub order: Order,

@@ -78,10 +78,12 @@ impl Scenario {
         Scenario::from_jobs(file, &trace::fio::parse_file(file, text)?)
     }
 
-    /// Reads fio's command line, without the program's name.
+    /// Reads fio's command line without the program's name, or that of t/io_uring with it.
     pub fn from_fio_arguments<S: AsRef<str>>(arguments: &[S]) -> Result<Scenario> {
         let jobs = trace::fio::parse_command_line(arguments)?;
-        Scenario::from_jobs(Path::new(trace::fio::COMMAND_LINE), &jobs)
+        let mut source = jobs::source(Path::new(trace::fio::COMMAND_LINE), &jobs);
+        jobs::name_arguments(&mut source, &jobs, arguments);
+        source.scenario()
     }
 
     /// Takes parsed jobs over.

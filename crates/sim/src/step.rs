@@ -85,6 +85,10 @@ steps! {
     FioComplete fio_complete User;
     /// fio's time stamps of one I/O, unless gtod_reduce.
     FioGettime fio_gettime User;
+    /// t/io_uring draws a place and fills one submission entry.
+    TPrepare t_prepare User;
+    /// t/io_uring takes one completion entry.
+    TReap t_reap User;
     /// System call entry and exit.
     Syscall syscall Syscall;
     /// io_uring issues one request.

@@ -17,6 +17,7 @@ mod permutation;
 mod place;
 mod power;
 mod skew;
+mod t_io_uring;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use files::Files;
 use length::Lengths;
 use pace::Pace;
 pub use permutation::Permutation;
+pub use t_io_uring::Reads;
 
 /// One I/O of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -107,6 +107,7 @@ const RUNS: Runs = &[
 const SLEEPING: Runs = &[
     ("mq-deadline-scaling", &[]),
     ("mq-deadline-scaling", &["queue.rules=v6.1"]),
+    ("nvme-polled", &["job.hipri=0"]),
     ("nvme-randread", &[]),
     ("nvme-randread", &["queue.scheduler=mq-deadline"]),
     ("scsi-limits", &["queue.scheduler=mq-deadline"]),

@@ -17,6 +17,7 @@ mod job;
 mod options;
 mod settle;
 mod suggest;
+mod t_io_uring;
 mod value;
 
 pub use draw::{Decimal, Distribution, Shape, SizeShare, Skew, Zone};
@@ -77,13 +78,24 @@ pub struct Section {
 
 /// Reads a job file. `file` is the name for errors.
 pub fn parse_file(file: &Path, text: &str) -> Result<JobFile> {
-    from_sections(file, &ini::sections(file, text)?)
+    let sections = ini::sections(file, text)?;
+    t_io_uring::refuse(file, &sections)?;
+    from_sections(file, &sections)
 }
 
-/// Reads a command line, without the program's name.
+/// Reads fio's command line without the program's name, or that of t/io_uring with it.
 pub fn parse_command_line<S: AsRef<str>>(arguments: &[S]) -> Result<JobFile> {
     let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-    from_sections(Path::new(COMMAND_LINE), &cmdline::sections(&arguments)?)
+    let file = Path::new(COMMAND_LINE);
+    let is_small = |first: &&str| t_io_uring::is_command(first);
+    if arguments.first().is_some_and(is_small) {
+        let section = t_io_uring::section(&arguments)?;
+        let parsed = from_sections(file, &[section]);
+        return parsed.map_err(|error| t_io_uring::about(&arguments, error));
+    }
+    let sections = cmdline::sections(&arguments)?;
+    t_io_uring::refuse(file, &sections)?;
+    from_sections(file, &sections)
 }
 
 /// Types sections that come from elsewhere (a scenario's `[[job]]` tables).

@@ -207,6 +207,35 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ),
     ("run -- --bs=4k", &["--name"]),
     (
+        "run --device nvme -- t/io_uring -d /dev/nvme0n1",
+        &["command line:2", "-d", "not a number"],
+    ),
+    (
+        "run --device nvme,poll_queues=1 -- t/io_uring -p1 -a1",
+        &["command line:3", "-a", "ioengine=libaio"],
+    ),
+    (
+        "run --device nvme -- t/io_uring -r1 -p1 /dev/nvme0n1",
+        &["-- -p1", "hipri", "no poll queues"],
+    ),
+    (
+        "run -- t/io_uring -r1 /dev/fd0",
+        &["-- /dev/fd0", "filename"],
+    ),
+    (
+        "run nvme-polled --set job.rate=1m",
+        &["job.rate", "t/io_uring has nothing of the kind"],
+    ),
+    (
+        "run nvme-polled --set job.rw=randwrite",
+        &["job.rw", "only reads"],
+    ),
+    (
+        "run nvme-polled --set job.buffered=1",
+        &["job.buffered", "always the other way"],
+    ),
+    ("run nvme-polled --set job.bs=1000g", &["job.bs", "absurd"]),
+    (
         "run -- --name=x --iodepth=lots",
         &["command line:2", "iodepth"],
     ),

@@ -111,3 +111,38 @@ fn options_that_go_wrong_are_one_line() {
         );
     }
 }
+
+/// t/io_uring's own command line gives what the scenario of it gives, letter by letter.
+#[test]
+fn the_small_benchmark_runs_by_its_own_options() {
+    let place = Place::new();
+    let device = "nvme,poll_queues=4,latency_ns=10000,channels=51";
+    let queue = ["--scheduler", "mq-deadline", "--set", "queue.nomerges=2"];
+    let short = ["--runtime", "2ms", "--ramp-time", "500us", "--json"];
+    let on = ["--set", "job.cpus_allowed=0", "--set", "job.name=polled"];
+    let command = "t/io_uring -d128 -b512 -s 32 -c32 -p1 -B1 -F1 -X1 -R1 -n1 -r1 /dev/nvme0n1";
+    let line: Vec<&str> = ["--"].into_iter().chain(command.split(' ')).collect();
+    let json = |arguments: &[&str]| -> Value {
+        let ran = place.blksim(arguments);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+        serde_json::from_str(&ran.stdout).unwrap()
+    };
+    let start = ["run", "--device", device];
+    let typed = json(&[&start[..], &queue, &short, &on, &line].concat());
+    let built_in = json(&[&["run", "nvme-polled"][..], &short].concat());
+    assert!(typed["blksim"]["all_ios"].as_u64().unwrap() > 2000);
+    for part in ["read", "usr_cpu", "sys_cpu"] {
+        assert_eq!(typed["jobs"][0][part], built_in["jobs"][0][part], "{part}");
+    }
+    assert_eq!(typed["work"], built_in["work"]);
+    assert_eq!(typed["jobs"][0]["job options"]["iodepth_batch"], "32");
+
+    // By itself it goes on for ever; of four threads one line tells.
+    let command = "t/io_uring -p0 -n4 -s1 -c1 -d1 /dev/nvme0n1";
+    let line: Vec<&str> = ["--"].into_iter().chain(command.split(' ')).collect();
+    let all = json(&[&["run", "--set", "machine.cpus=4", "--json"][..], &line].concat());
+    assert_eq!(all["jobs"][0]["threads"], 4);
+    assert_eq!(all["jobs"][0]["job_runtime"], 1000);
+    let ignored = all["ignored_options"].to_string();
+    assert!(ignored.contains("runs for a second"), "{ignored}");
+}

@@ -1,4 +1,5 @@
-//! A fio thread: prepares I/Os, submits them in batches, waits and reaps.
+//! A fio thread: prepares I/Os, submits them in batches, waits and reaps. A thread of t/io_uring is
+//! one with a loop of its own (`t_io_uring.rs`).
 //!
 //! What fio and the system call layer do between two calls of the block layer, as one state
 //! machine. Where the next I/O goes is `workload.rs`. Sources: fio 3.33 backend.c, io_u.c,
@@ -10,6 +11,7 @@ mod ended;
 mod plug;
 mod polled;
 mod steps;
+mod t_io_uring;
 
 pub(super) use plug::OwnPlug;
 pub(super) use polled::Place;
@@ -26,6 +28,7 @@ use super::task::TaskId;
 use crate::plan::{DiskId, ThreadPlan};
 use crate::workload::{NextIo, Stream};
 use call::Call;
+use t_io_uring::TIoUring;
 
 /// More submissions than this in one call start a plug (io_uring, AIO).
 const PLUG_THRESHOLD: usize = 2;
@@ -93,6 +96,8 @@ pub(super) struct FioTask {
     call: Option<Call>,
     /// A plug around one I/O.
     own_plug: OwnPlug,
+    /// Not fio's loop but that of t/io_uring.
+    t_io_uring: Option<TIoUring>,
     pub(super) worker: Option<TaskId>,
     pub(super) end_at: SimTime,
     pub(super) count_from: SimTime,
@@ -134,6 +139,7 @@ impl FioTask {
             busy: false,
             call: None,
             own_plug: OwnPlug::default(),
+            t_io_uring: TIoUring::of(plan),
             worker: None,
             end_at: SimTime::NEVER,
             count_from: SimTime::ZERO,
@@ -141,9 +147,27 @@ impl FioTask {
         }
     }
 
+    /// What its program is called.
+    pub(super) fn command(&self) -> &'static str {
+        if self.t_io_uring.is_some() {
+            "io_uring"
+        } else {
+            "fio"
+        }
+    }
+
     /// I/Os submitted and not reaped, for stall reports.
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// Its call waits for more completions than can come, for stall reports.
+    pub(super) fn asks_for_more(&self) -> String {
+        if self.waiting_for > self.in_flight {
+            format!(", in a call for {} completions,", self.waiting_for)
+        } else {
+            String::new()
+        }
     }
 
     /// It looks for completions, again and again.
@@ -207,6 +231,9 @@ impl FioTask {
 
     /// Completions that the next look waits for.
     fn reap_min(&self) -> u32 {
+        if let Some(count) = self.call_waits_for() {
+            return count;
+        }
         if self.resting.is_some() {
             return self.in_flight.min(1);
         }

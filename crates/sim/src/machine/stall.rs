@@ -122,7 +122,12 @@ impl View<'_> {
             .iter()
             .filter_map(|(_, task)| match &task.program {
                 Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
-                    format!("{}.{}", fio.plan.name, fio.plan.clone),
+                    format!(
+                        "{}.{}{}",
+                        fio.plan.name,
+                        fio.plan.clone,
+                        fio.asks_for_more()
+                    ),
                     fio.in_flight(),
                 )),
                 Program::Replay(process) => self.replay?.waits(process),

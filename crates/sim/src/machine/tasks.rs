@@ -329,7 +329,7 @@ impl Tasks {
     pub(super) fn name(&self, task: TaskId) -> String {
         let (cpu, TaskId(number)) = (self[task].cpu.0, task);
         match &self[task].program {
-            Program::Fio(fio) => format!("fio {}", fio.thread),
+            Program::Fio(fio) => format!("{} {}", fio.command(), fio.thread),
             Program::Kworker(_) => format!("kworker/{cpu}:1H"),
             Program::IoWorker(_) => format!("iou-wrk {number}"),
             Program::Replay(_) => format!("process {number}"),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use toml::{Table, Value};
-use trace::fio::{self, FioJob, JobFile, Section, Setting};
+use trace::fio::{self, FioEngine, FioJob, JobFile, Section, Setting};
 
 use super::source::{Place, Source};
 use super::{Result, Scenario, ScenarioError};
@@ -66,6 +66,24 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
     let mut source = Source::new(file, table);
     source.places = places;
     source
+}
+
+/// t/io_uring's options have other names than the job's: each is told as the argument it came from.
+pub(super) fn name_arguments<S: AsRef<str>>(source: &mut Source, jobs: &JobFile, arguments: &[S]) {
+    if jobs
+        .jobs
+        .iter()
+        .any(|job| job.ioengine != FioEngine::TIoUring)
+    {
+        return;
+    }
+    for place in source.places.values_mut() {
+        if let Place::Line(_, line) = place
+            && let Some(argument) = arguments.get((*line as usize).saturating_sub(1))
+        {
+            *place = Place::Option(format!("-- {}", argument.as_ref()));
+        }
+    }
 }
 
 /// The jobs, typed, and notes on options without effect.

@@ -3,7 +3,7 @@
 use super::{NextIo, Permutation, Stream};
 use crate::plan::{
     BlockSize, DiskId, Distribution, Engine, FilePlan, FileService, Mix, Order, PerDirection,
-    RateProcess, Sequencer, ThinktimeBlocks, ThreadPlan,
+    RateProcess, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{IoPrio, Op};
@@ -36,6 +36,7 @@ pub(super) fn thread() -> ThreadPlan {
         clone: 3,
         phase: 0,
         cpus: vec![0],
+        submitter: Submitter::Fio,
         engine: Engine::IoUring,
         order: Order::RandomOnce,
         distribution: Distribution::Uniform,

@@ -43,9 +43,29 @@ pub struct Table {
     /// Rows.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,
+    /// Ratios of throughputs that have bounds of their own; without any, those of all pairs of rows
+    /// are judged.
+    #[serde(default, rename = "ratio")]
+    pub ratios: Vec<Bounds>,
     /// Ratios of CPU shares, where the shares themselves say little.
     #[serde(default, rename = "sys_ratio")]
     pub sys_ratios: Vec<SysRatio>,
+}
+
+/// The throughput of one row in proportion to that of another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// Name of the row whose throughput is divided.
+    pub after: String,
+    /// Name of the row by whose throughput it is divided.
+    pub before: String,
+    /// Published.
+    pub ratio: f64,
+    /// The simulated one is not below.
+    pub from: f64,
+    /// Nor above.
+    pub to: f64,
 }
 
 /// The CPU share of one row in proportion to that of another.
@@ -160,11 +180,27 @@ impl Table {
             .iter()
             .flat_map(|(row, report)| row.judge(report))
             .collect();
-        figures.extend(ratios(rows));
-        let sys = |name: &str| {
+        if self.ratios.is_empty() {
+            figures.extend(ratios(rows));
+        }
+        let report_of = |name: &str| {
             let found = rows.iter().find(|(row, _)| row.name == name);
-            found.map(|(_, report)| sys_of(report))
+            found.map(|(_, report)| *report)
         };
+        for one in &self.ratios {
+            if let (Some(after), Some(before)) = (report_of(&one.after), report_of(&one.before)) {
+                let simulated = iops(after) / iops(before).max(1.0);
+                figures.push(Figure {
+                    row: format!("{} / {}", one.after, one.before),
+                    figure: "ratio",
+                    published: one.ratio,
+                    simulated,
+                    tolerance: format!("{:.2}-{:.2}", one.from, one.to),
+                    within: (one.from..=one.to).contains(&simulated),
+                });
+            }
+        }
+        let sys = |name: &str| report_of(name).map(sys_of);
         for one in &self.sys_ratios {
             if let (Some(after), Some(before)) = (sys(&one.after), sys(&one.before)) {
                 let simulated = after / before.max(f64::MIN_POSITIVE);
@@ -267,6 +303,11 @@ mod tests {
                 assert!(row.scenario.is_some() != row.waits_for.is_some(), "{row:?}");
                 assert!(row.iops.is_some() != row.mb_per_s.is_some(), "{row:?}");
                 assert!(row.throughput() > 0.0);
+            }
+            for one in &table.ratios {
+                let is_row = |name: &str| table.rows.iter().any(|row| row.name == name);
+                assert!(is_row(&one.after) && is_row(&one.before), "{one:?}");
+                assert!((one.from..=one.to).contains(&one.ratio), "{one:?}");
             }
         }
     }

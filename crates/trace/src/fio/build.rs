@@ -12,7 +12,7 @@ use super::job::{
     ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 use super::options::{Treatment, lookup, unknown};
-use super::{Ignored, Section, Setting, draw, settle, value};
+use super::{Ignored, Section, Setting, draw, settle, t_io_uring, value};
 use crate::ftrace::IoPriority;
 use crate::{Error, Result};
 
@@ -21,6 +21,10 @@ pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignor
     let mut job = FioJob::defaults(section);
     let mut notes = Vec::new();
     let mut kb_base = 1024;
+    let small = t_io_uring::runs(section);
+    if small {
+        t_io_uring::defaults(&mut job);
+    }
     for setting in &section.settings {
         if setting.option == "kb_base" {
             kb_base = match setting.value.as_deref() {
@@ -55,10 +59,20 @@ pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignor
             let what = "write the value itself: variables and keywords ($) are not expanded";
             return Err(error(file, setting, what));
         }
+        if small {
+            t_io_uring::allows(known.name, setting).map_err(|what| error(file, setting, what))?;
+        } else if known.name == "register_ring" {
+            let what = "is an option of t/io_uring; fio has none of the kind";
+            return Err(error(file, setting, what));
+        }
         apply(&mut job, known.name, setting.value.as_deref(), kb_base)
             .map_err(|what| error(file, setting, what))?;
     }
-    settle::settle(&mut job, &mut notes);
+    if small {
+        t_io_uring::settle(file, &mut job, &mut notes)?;
+    } else {
+        settle::settle(&mut job, &mut notes);
+    }
     Ok((job, notes))
 }
 
@@ -95,6 +109,7 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         "hipri" => job.hipri = value::flag(text)?,
         "fixedbufs" => job.fixedbufs = value::flag(text)?,
         "registerfiles" => job.registerfiles = value::flag(text)?,
+        "register_ring" => job.register_ring = value::flag(text)?,
         "norandommap" => job.norandommap = value::flag(text)?,
         "randrepeat" => job.randrepeat = value::flag(text)?,
         "randseed" => job.randseed = Some(value::number(value)?),
@@ -351,6 +366,7 @@ fn engine(text: &str) -> std::result::Result<FioEngine, String> {
         "libaio" | "linuxaio" => FioEngine::Libaio,
         "sync" => FioEngine::Sync,
         "psync" => FioEngine::Psync,
+        t_io_uring::NAME => FioEngine::TIoUring,
         "vsync" | "pvsync" | "pvsync2" | "posixaio" | "mmap" | "splice" | "sg" | "null" | "net"
         | "io_uring_cmd" | "cpuio" | "rdma" | "xnvme" | "libblkio" | "e4defrag" | "falloc" => {
             return Err(format!(
@@ -358,7 +374,10 @@ fn engine(text: &str) -> std::result::Result<FioEngine, String> {
             ));
         }
         _ => {
-            let near = super::nearest(text, ["io_uring", "libaio", "sync", "psync"]);
+            let near = super::nearest(
+                text,
+                ["io_uring", "libaio", "sync", "psync", t_io_uring::NAME],
+            );
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             return Err(format!("`{text}` is no ioengine of fio{hint}"));
         }

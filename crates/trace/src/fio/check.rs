@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::job::{Extent, FioEngine, FioJob, PerDirection, RateProcess, SizeRange};
+use super::job::{Extent, FioJob, PerDirection, RateProcess, SizeRange};
 use super::{Setting, value};
 use crate::{Error, Result};
 
@@ -27,7 +27,7 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
         let what = "rwmixread and rwmixwrite, both given, do not add up to 100".to_string();
         return Err(super::build::error(file, setting, what));
     }
-    let uring = job.ioengine == FioEngine::IoUring;
+    let uring = job.ioengine.is_uring();
     for (option, on) in [
         ("hipri", job.hipri),
         ("fixedbufs", job.fixedbufs),

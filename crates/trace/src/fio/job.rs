@@ -86,12 +86,19 @@ pub enum FioEngine {
     Sync,
     /// psync: pread(2) and pwrite(2)
     Psync,
+    /// Not fio: its small benchmark t/io_uring, with the options of `t_io_uring.rs`.
+    TIoUring,
 }
 
 impl FioEngine {
     /// Only one I/O in flight for each thread.
     pub fn is_synchronous(self) -> bool {
         matches!(self, FioEngine::Sync | FioEngine::Psync)
+    }
+
+    /// Goes through io_uring.
+    pub fn is_uring(self) -> bool {
+        matches!(self, FioEngine::IoUring | FioEngine::TIoUring)
     }
 }
 
@@ -197,6 +204,8 @@ pub struct FioJob {
     pub fixedbufs: bool,
     /// Default false.
     pub registerfiles: bool,
+    /// Of t/io_uring alone; there default true.
+    pub register_ring: bool,
     /// Default false.
     pub norandommap: bool,
     /// Default true.
@@ -319,6 +328,7 @@ impl FioJob {
             hipri: false,
             fixedbufs: false,
             registerfiles: false,
+            register_ring: false,
             norandommap: false,
             randrepeat: true,
             randseed: None,

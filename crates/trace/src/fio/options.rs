@@ -161,7 +161,10 @@ const MODELLED: &[Known] = &[
     known(
         "ioengine",
         &[],
-        Value("io_uring, libaio, sync, psync; default psync"),
+        Value(
+            "io_uring, libaio, sync, psync; default psync; or t/io_uring: fio's small benchmark in \
+             fio's place",
+        ),
     ),
     known(
         "hipri",
@@ -177,6 +180,11 @@ const MODELLED: &[Known] = &[
         "registerfiles",
         &[],
         Flag("files registered with the kernel (io_uring)"),
+    ),
+    known(
+        "register_ring",
+        &[],
+        Flag("the ring registered with the kernel (t/io_uring, not an option of fio)"),
     ),
     known(
         "norandommap",

@@ -56,6 +56,7 @@ impl FioTask {
     fn turn(&mut self, on: &mut On<'_>) -> Turn {
         let id = on.id;
         match self.stage {
+            Stage::Prepare if self.t_io_uring.is_some() => return self.prep_more_ios(on),
             Stage::Prepare => return self.prepare(on),
             Stage::Issue => return self.issue(on),
             Stage::Called => return self.await_call(on),
@@ -80,6 +81,9 @@ impl FioTask {
             }
             Stage::Submitted => {
                 cpus[id].env.plug = Plug::default();
+                if self.t_io_uring.is_some() {
+                    return self.wait_in_call(cpus, id);
+                }
                 let asked = self.full() || self.draining || self.busy;
                 let reaps = asked || self.plan.batch_complete_min == 0;
                 self.stage = if reaps && self.in_flight > 0 {
@@ -231,7 +235,7 @@ impl FioTask {
     }
 
     /// No more I/Os: drains, then the thread ends.
-    fn wind_down(&mut self, recorder: &mut Recorder, at: SimTime) -> Turn {
+    pub(super) fn wind_down(&mut self, recorder: &mut Recorder, at: SimTime) -> Turn {
         self.draining = true;
         if self.drains() {
             return Turn::Again;
@@ -242,6 +246,7 @@ impl FioTask {
 
     fn enter_kernel(&mut self, cpus: &mut Cpus, id: CpuId) -> Turn {
         cpus.charge_as(id, Step::Syscall, Mode::System);
+        self.enter_ring(cpus, id);
         let count = self.prepared.len();
         if count > PLUG_THRESHOLD && self.plan.engine != Engine::Sync {
             // io_uring announces how many come, AIO does not.
@@ -329,7 +334,13 @@ impl FioTask {
             cpus.charge_as(id, Step::UringPost, Mode::System);
         }
         lines.touch_ended_io(cpus, id, self.thread, slot, Step::UringPost);
-        self.charge_timed(cpus, id, Step::FioComplete);
+        match &mut self.t_io_uring {
+            Some(small) => {
+                small.reaped(slot);
+                cpus.charge_as(id, Step::TReap, Mode::User);
+            }
+            None => self.charge_timed(cpus, id, Step::FioComplete),
+        }
         let now = cpus.at(id);
         let s = self.slots[slot as usize];
         self.in_flight -= 1;

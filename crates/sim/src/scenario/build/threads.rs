@@ -8,9 +8,10 @@ use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 use super::{Disks, Result, Scenario};
 use crate::plan::{
     BlockSize, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order, PerDirection,
-    SizeShare, ThreadPlan,
+    SizeShare, Submitter, ThreadPlan,
 };
 
+mod dealt;
 mod region;
 
 /// Most threads of a run.
@@ -58,6 +59,9 @@ pub(super) fn threads(
             let mut thread = job.clone_of(&template, clone, phase);
             if options.offset_increment != Extent::Bytes(0) {
                 thread.files = job.files(disks, &files, &template.block, clone)?;
+            }
+            if options.ioengine == FioEngine::TIoUring {
+                thread.files = job.dealt(&template.files, clone)?;
             }
             threads.push(thread);
         }
@@ -159,6 +163,7 @@ impl Written<'_> {
             clone: 0,
             phase: 0,
             cpus: self.cpus(machine)?,
+            submitter: submitter(job),
             engine: engine(job),
             order: order(job),
             distribution: distribution(job),
@@ -223,9 +228,18 @@ impl Written<'_> {
     }
 }
 
+fn submitter(job: &FioJob) -> Submitter {
+    match job.ioengine {
+        FioEngine::TIoUring => Submitter::TIoUring {
+            registered_ring: job.register_ring,
+        },
+        _ => Submitter::Fio,
+    }
+}
+
 fn engine(job: &FioJob) -> Engine {
     match job.ioengine {
-        FioEngine::IoUring => Engine::IoUring,
+        FioEngine::IoUring | FioEngine::TIoUring => Engine::IoUring,
         FioEngine::Libaio => Engine::Libaio,
         FioEngine::Sync | FioEngine::Psync => Engine::Sync,
     }

@@ -1,0 +1,355 @@
+//! t/io_uring, fio's small benchmark: its command line, and what a job of it may say.
+//!
+//! It is no engine of fio and has nothing of it. Its options have one letter each; here they are
+//! spelt as the options of fio that mean the same, so that one grammar serves both. After
+//! t/io_uring.c of fio (commit 021ce718f5ae). What it does is the simulator's matter.
+
+use std::path::Path;
+
+use blkmq::time::Duration;
+
+use super::build::{error, note};
+use super::job::{FioEngine, FioJob, PerDirection, ReadWrite, SizeRange};
+use super::{COMMAND_LINE, Ignored, Section, Setting, value};
+use crate::{Error, Result};
+
+/// Its name, as `ioengine` and as a command.
+pub(super) const NAME: &str = "t/io_uring";
+/// Most entries of a ring (IORING_MAX_ENTRIES).
+const DEPTH_MAX: u32 = 32_768;
+/// It runs until it is interrupted, and prints a line each second: this is one line.
+const RUNTIME: Duration = Duration::from_secs(1);
+
+/// What an option of one letter becomes.
+enum Letter {
+    /// A number, of this option.
+    Count(&'static str),
+    /// A number at least 1: it takes 0 for 1.
+    Batch(&'static str),
+    /// 0, or anything else for 1.
+    Switch(&'static str),
+    /// `rw`: random or not.
+    Random,
+    /// Seconds.
+    Runtime,
+    /// A switch of which one position is modelled, and why the other is not.
+    Only(bool, &'static str),
+    /// Not modelled in any position.
+    Refused(&'static str),
+}
+
+use Letter::{Batch, Count, Only, Random, Refused, Runtime, Switch};
+
+/// Its options, as in main().
+const LETTERS: &[(char, Letter)] = &[
+    ('d', Count("iodepth")),
+    ('s', Batch("iodepth_batch")),
+    ('c', Batch("iodepth_batch_complete_min")),
+    ('b', Count("bs")),
+    ('p', Switch("hipri")),
+    ('B', Switch("fixedbufs")),
+    ('F', Switch("registerfiles")),
+    ('n', Count("numjobs")),
+    ('R', Random),
+    ('X', Switch("register_ring")),
+    ('r', Runtime),
+    ('O', Only(true, "buffered I/O")),
+    ('N', Only(false, "no-ops do not reach the block layer")),
+    (
+        't',
+        Only(
+            false,
+            "its looks at the clock; the report has latencies without them",
+        ),
+    ),
+    ('T', Refused("a rate of the clock is of use with -t1 only")),
+    (
+        'a',
+        Only(false, "its loop of libaio; but fio with ioengine=libaio is"),
+    ),
+    (
+        'S',
+        Only(
+            false,
+            "preadv2(2); but fio with ioengine=psync, which reads with pread(2), is",
+        ),
+    ),
+    (
+        'D',
+        Only(
+            false,
+            "neither of the kernels has buffers mapped for DMA ahead",
+        ),
+    ),
+    (
+        'P',
+        Only(
+            false,
+            "the machine has one node; --set job.cpus_allowed says where threads run",
+        ),
+    ),
+    (
+        'u',
+        Only(false, "passthrough goes around bios and schedulers"),
+    ),
+];
+
+/// Options that a job of it may have, beside those of `LETTERS`.
+const BESIDE: &[&str] = &[
+    "name",
+    "filename",
+    "ioengine",
+    "kb_base",
+    "rw",
+    "runtime",
+    // Of the model: where and when it runs, and what is drawn.
+    "ramp_time",
+    "startdelay",
+    "stonewall",
+    "cpus_allowed",
+    "cpus_allowed_policy",
+    "prio",
+    "prioclass",
+    "randrepeat",
+    "randseed",
+    "group_reporting",
+];
+
+/// What it always does; the opposite is an error.
+const ALWAYS: &[&str] = &[
+    "direct",
+    "time_based",
+    "norandommap",
+    "thread",
+    "gtod_reduce",
+];
+
+/// Whether a command line begins with this program, maybe in some directory.
+pub(super) fn is_command(argument: &str) -> bool {
+    let before = argument.strip_suffix(NAME);
+    before.is_some_and(|path| path.is_empty() || path.ends_with('/'))
+}
+
+/// The job of a command line; its first argument is the program.
+pub(super) fn section(arguments: &[&str]) -> Result<Section> {
+    let mut settings = vec![setting("ioengine", NAME, 1)];
+    let mut files: Vec<(u64, &str)> = Vec::new();
+    let mut rest = (1_u64..).zip(arguments.iter().copied()).skip(1);
+    let mut options_end = false;
+    while let Some((line, argument)) = rest.next() {
+        if argument == "--" && !options_end {
+            options_end = true;
+            continue;
+        }
+        let option = argument.strip_prefix('-').filter(|_| !options_end);
+        let Some(option) = option.filter(|option| !option.is_empty()) else {
+            files.push((line, argument));
+            continue;
+        };
+        let mut letters = option.chars();
+        let letter = letters.next().unwrap_or_default();
+        let bad = |what: String| {
+            let field = format!("-{letter}");
+            Error::text(Path::new(COMMAND_LINE), line, &field, what)
+        };
+        let Some((_, meaning)) = LETTERS.iter().find(|(known, _)| *known == letter) else {
+            return Err(bad(unknown()));
+        };
+        let behind = letters.as_str();
+        let value = match behind {
+            "" => rest.next().map(|(_, value)| value),
+            behind => Some(behind),
+        };
+        let value = value.ok_or_else(|| bad("needs a value".to_string()))?;
+        if let Some((option, value)) = meaning.setting(value).map_err(bad)? {
+            settings.push(setting(option, &value, line));
+        }
+    }
+    for (line, file) in files {
+        settings.push(setting("filename", &file.replace(':', "\\:"), line));
+    }
+    Ok(Section {
+        name: NAME.to_string(),
+        line: 1,
+        settings,
+    })
+}
+
+/// An error about an option of fio, as one about the argument that it stands for.
+pub(super) fn about(arguments: &[&str], error: Error) -> Error {
+    let Error::Text {
+        file,
+        line,
+        field,
+        what,
+    } = error
+    else {
+        return error;
+    };
+    let argument = arguments.get((line as usize).saturating_sub(1));
+    let field = argument.map_or(field.clone(), |argument| format!("{argument} ({field})"));
+    Error::Text {
+        file,
+        line,
+        field,
+        what,
+    }
+}
+
+fn setting(option: &str, value: &str, line: u64) -> Setting {
+    Setting {
+        option: option.to_string(),
+        value: Some(value.to_string()),
+        line,
+        global: false,
+    }
+}
+
+fn unknown() -> String {
+    let letters: Vec<String> = LETTERS
+        .iter()
+        .map(|(letter, _)| format!("-{letter}"))
+        .collect();
+    format!("there is no such option; there are {}", letters.join(" "))
+}
+
+impl Letter {
+    /// The option of fio and its value; none if it changes nothing.
+    fn setting(&self, text: &str) -> std::result::Result<Option<(&'static str, String)>, String> {
+        if let Refused(why) = self {
+            return Err((*why).to_string());
+        }
+        if let Runtime = self {
+            // It counts in seconds. A unit is ours: a second is long for a simulator.
+            let time = value::time(text, Duration::from_secs(1))?;
+            let bare = text.bytes().all(|byte| byte.is_ascii_digit());
+            let unit = if bare { "s" } else { "" };
+            return Ok((time > Duration::ZERO).then(|| ("runtime", format!("{text}{unit}"))));
+        }
+        let number = value::number(text)?;
+        let on = number != 0;
+        Ok(match self {
+            Count(option) => Some((*option, number.to_string())),
+            Batch(option) => Some((*option, number.max(1).to_string())),
+            Switch(option) => Some((*option, u8::from(on).to_string())),
+            Random => Some(("rw", if on { "randread" } else { "read" }.to_string())),
+            Only(position, why) if *position != on => return Err(format!("not modelled: {why}")),
+            Only(..) | Refused(_) | Runtime => None,
+        })
+    }
+}
+
+/// Whether this is a job of it.
+pub(super) fn runs(section: &Section) -> bool {
+    engine(section).is_some()
+}
+
+/// The setting that makes the section a job of it.
+fn engine(section: &Section) -> Option<&Setting> {
+    let mut settings = section.settings.iter().rev();
+    let last = settings.find(|setting| setting.option == "ioengine");
+    last.filter(|setting| setting.value.as_deref() == Some(NAME))
+}
+
+/// fio's own job files and command lines have no such engine.
+pub(super) fn refuse(file: &Path, sections: &[Section]) -> Result<()> {
+    match sections.iter().find_map(engine) {
+        None => Ok(()),
+        Some(setting) => {
+            let what = "is no engine but a program of its own: run it as `-- t/io_uring -d128`, \
+                        or write it into a scenario";
+            Err(error(file, setting, what))
+        }
+    }
+}
+
+/// What it does when it is told nothing.
+pub(super) fn defaults(job: &mut FioJob) {
+    job.ioengine = FioEngine::TIoUring;
+    job.rw = ReadWrite {
+        read: true,
+        write: false,
+        trim: false,
+        random: true,
+    };
+    let block = SizeRange {
+        min: 4096,
+        max: 4096,
+    };
+    job.bs = PerDirection::same(block);
+    job.iodepth = 128;
+    job.iodepth_batch = 32;
+    job.iodepth_batch_complete_min = 32;
+    job.hipri = true;
+    job.fixedbufs = true;
+    job.registerfiles = true;
+    job.register_ring = true;
+    job.direct = true;
+    job.time_based = true;
+    job.norandommap = true;
+    job.thread = true;
+    job.gtod_reduce = true;
+    job.group_reporting = true;
+}
+
+/// Whether a job of it may have this option with this value. `name` is its first name.
+pub(super) fn allows(name: &str, setting: &Setting) -> std::result::Result<(), String> {
+    let text = setting.value.as_deref();
+    let of_letter = |meaning: &Letter| match meaning {
+        Count(option) | Batch(option) | Switch(option) => *option == name,
+        Random | Runtime | Only(..) | Refused(_) => false,
+    };
+    if name == "rw" && !matches!(text, Some("read" | "randread")) {
+        return Err(format!(
+            "{NAME} only reads: randread (-R1, its default) or read (-R0)"
+        ));
+    }
+    if ALWAYS.contains(&name) || name == "buffered" {
+        return match value::flag(text)? == (name != "buffered") {
+            true => Ok(()),
+            false => Err(format!("{NAME} has it always the other way here")),
+        };
+    }
+    if BESIDE.contains(&name) || LETTERS.iter().any(|(_, meaning)| of_letter(meaning)) {
+        return Ok(());
+    }
+    Err(format!("is fio's; {NAME} has nothing of the kind"))
+}
+
+/// Limits of main() and of the ring.
+pub(super) fn settle(file: &Path, job: &mut FioJob, notes: &mut Vec<Ignored>) -> Result<()> {
+    let depth = job.iodepth;
+    if depth > DEPTH_MAX {
+        let what = format!("a ring has at most {DEPTH_MAX} entries");
+        return Err(Error::text(file, job.line_of("iodepth"), "iodepth", what));
+    }
+    job.iodepth_batch = job.iodepth_batch.clamp(1, depth);
+    job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.clamp(1, depth);
+    // It takes whatever it finds.
+    job.iodepth_batch_complete_max = depth;
+    job.iodepth_low = depth;
+    for option in ALWAYS {
+        if let Some(setting) = job.setting(option) {
+            notes.push(note(setting, "t/io_uring always does so"));
+        }
+    }
+    if let Some(setting) = job.setting("cpus_allowed_policy")
+        && job.cpus_allowed.is_none()
+    {
+        notes.push(note(setting, "cpus_allowed is not given"));
+    }
+    if job.runtime.is_none() {
+        job.runtime = Some(RUNTIME);
+        notes.push(Ignored {
+            line: job.line,
+            option: "runtime".to_string(),
+            why: "not given (-r), and t/io_uring goes on until it is interrupted; here it runs \
+                  for a second"
+                .to_string(),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
