@@ -307,8 +307,8 @@ pub struct Misses {
     pub chain: u64,
     /// The longest of those that are under way together.
     pub together: u64,
-    /// The longest of those that stores cause. Nobody waits for them but who wants to see what was
-    /// stored, a lock's release at the end of the label first of all.
+    /// The longest of those that stores cause: under way behind the loads, through at the end of
+    /// the label. A lock's release is one of them.
     pub stores: u64,
 }
 

@@ -121,10 +121,12 @@ fn runs_with_few_tags_are_predicted() {
 /// is asked for, the others are followed as well.
 #[test]
 fn plugs_of_several_disks_are_predicted() {
-    for (rules, scheduler) in [
-        ("v6.1", "mq-deadline"),
-        ("v6.12", "mq-deadline"),
-        ("v6.12", "none"),
+    // With few tags and no scheduler io_uring's workers wait for one, and which of two tasks finds
+    // it first is not in the trace: with 8 under none 1999 of 2000 are predicted.
+    for (rules, scheduler, tags) in [
+        ("v6.1", "mq-deadline", 8),
+        ("v6.12", "mq-deadline", 8),
+        ("v6.12", "none", 64),
     ] {
         let place = Place::new();
         place.write(
@@ -132,7 +134,7 @@ fn plugs_of_several_disks_are_predicted() {
             format!(
                 "[machine]\ncpus = 2\n[queue]\nrules = \"{rules}\"\n\
                  scheduler = \"{scheduler}\"\n[device]\ntype = \"null_blk\"\n\
-                 nr_devices = 3\nirqmode = 2\ncompletion_nsec = 20000\nhw_queue_depth = 64\n\
+                 nr_devices = 3\nirqmode = 2\ncompletion_nsec = 20000\nhw_queue_depth = {tags}\n\
                  [[job]]\nname = \"all\"\n\
                  filename = \"/dev/nullb0:/dev/nullb1:/dev/nullb2\"\nrw = \"randrw\"\n\
                  bs = \"4k\"\nioengine = \"io_uring\"\niodepth = 16\n\

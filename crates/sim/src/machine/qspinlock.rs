@@ -71,7 +71,7 @@ pub(super) struct Word {
     free: u64,
     /// The first in line polls the word from this time on.
     polls: u64,
-    /// The owner's last store before the unlock is through, and the unlock is made.
+    /// The unlock is made, as one of the stores of its label that are under way.
     unlocks: u64,
     /// Stores with which the owner took the lock are through.
     drained: u64,
