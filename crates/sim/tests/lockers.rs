@@ -84,6 +84,7 @@ fn a_handoff_costs_by_distance() {
         // Every operation is a hand-off, and nobody thinks: a turn of both is a hold of one's own
         // and the wait for the other's. (Behind a hold shorter than that of 1000 ns the one that
         // comes back still has the word's line when it is to be unlocked.)
+        assert!(report.contended > 0.99, "{cpus}: {report:?}");
         let operation = f64::midpoint(report.hold_mean_ns, report.wait_mean_ns);
         bases.push(operation - 2.0 * transfer_ps as f64 / 1000.0);
     }

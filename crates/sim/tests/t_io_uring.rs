@@ -57,7 +57,7 @@ fn cycles(report: &Report, component: Component) -> f64 {
 
 fn near(is: f64, wanted: f64) {
     let off = (is - wanted).abs();
-    assert!(off <= 0.03 * wanted + 0.2, "{is} is not {wanted}");
+    assert!(off <= 0.03 * wanted + 0.1, "{is} is not {wanted}");
 }
 
 #[test]

@@ -17,7 +17,8 @@ use blkmq::env::{Line, Near};
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
-use super::arbiter::{Arbiter, Contender, NOBODY, OWNERS};
+use super::arbiter::{Arbiter, Contender, NOBODY};
+use super::stretch;
 use crate::cost::{CostModel, Step};
 
 /// A contender's place in a queue.
@@ -136,8 +137,9 @@ impl Copies {
     }
 }
 
+/// The number of a contender's CPU.
 fn cpu_of(who: Contender) -> u16 {
-    (who / OWNERS) as u16
+    stretch::cpu_of(who).0.0
 }
 
 impl Arbiter {

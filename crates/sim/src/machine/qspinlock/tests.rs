@@ -1,4 +1,4 @@
-use super::super::arbiter::TakeOver;
+use super::super::arbiter::{OWNERS, TakeOver};
 use super::*;
 use blkmq::time::Duration;
 
