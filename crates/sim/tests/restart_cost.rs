@@ -71,7 +71,7 @@ fn the_walk_grows_with_the_set_and_the_own_hctx_does_not() {
     assert!(many > 2.0 * few, "{few} ns, then {many} ns");
     let (own_few, own_many) = (mean("R4", 4), mean("R4", 32));
     assert!(own_many < own_few + 5.0, "{own_few}, {own_many}");
-    let line = machine.transfer_ps.machine as f64 / 1000.0;
+    let line = machine.transfer_ps.socket as f64 / 1000.0;
     assert!(own_few < own_many + line, "{own_few}, {own_many}");
     assert!(many > 20.0 * own_many, "{many} ns against {own_many} ns");
 }
