@@ -72,6 +72,10 @@ pub trait Driver {
     /// The stack is empty.
     fn ends(&mut self, cpu: &mut Cpu) -> Self::Stop;
 
+    /// The innermost path is at its end, before it leaves the stack.
+    #[inline]
+    fn over(&mut self, _frame: &Frame, _cpu: &Cpu) {}
+
     /// Accounts for a label that was executed; what it left is still in the CPU.
     fn after(&mut self, label: Label, cpu: &mut Cpu);
 
@@ -234,6 +238,9 @@ fn follow<D: Driver>(driver: &mut D, at: Context<'_>, next: Next) -> Flow<D> {
         Next::Grace => driver.grace(at.stack.asking(), at.cpu)?,
         Next::Exchange(to) => driver.exchange(at.stack.asking(), to as usize, at.cpu)?,
         Next::Done => {
+            if let Some(frame) = at.stack.last() {
+                driver.over(frame, at.cpu);
+            }
             at.stack.pop();
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Not what it means (`report.rs`). Histograms keep three digits and never grow.
 
+mod runs;
 mod series;
 mod timeline;
 mod usage;
@@ -15,6 +16,7 @@ use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
 use crate::plan::{DiskId, Plan};
+pub use runs::RunStats;
 pub use series::Series;
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use usage::{LockStats, TaskUsage, Usage};
@@ -141,6 +143,8 @@ pub struct Recorder {
     pub spent: Spent,
     /// Unlocks of each locker's thread, in the order of the plan.
     pub lock_operations: Vec<u64>,
+    /// Runs of hardware queues, by queue and hctx, if that was asked for.
+    pub runs: Option<Vec<Vec<RunStats>>>,
     /// How waits and holds of locks were spread, if that was asked for.
     pub lock_spreads: Option<Vec<LockSpread>>,
     /// Who did what when, if that was asked for.
@@ -195,6 +199,7 @@ impl Recorder {
             locks: Vec::new(),
             spent: Spent::default(),
             lock_operations: Vec::new(),
+            runs: None,
             lock_spreads: None,
             timeline: None,
             device_depth: Depth::default(),

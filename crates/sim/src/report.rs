@@ -24,6 +24,7 @@ mod direction;
 mod functions;
 mod lockers;
 mod locks;
+mod runs;
 mod text;
 mod work;
 
@@ -34,6 +35,7 @@ pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;
 pub use lockers::{LockerGroup, LockersReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
+pub use runs::{HctxRuns, RunCounts, RunsReport};
 pub use work::WorkReport;
 
 /// Where a run came from: what the caller knows and the plan does not.
@@ -60,6 +62,9 @@ pub struct Report {
     pub work: Vec<WorkReport>,
     /// Locks by kind; those never taken are left out.
     pub locks: Vec<LockReport>,
+    /// Runs of hardware queues; left out if there were none, or if that was not collected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunsReport>,
     /// The device, or what several have in common.
     pub device: DeviceReport,
     /// Each of several devices; left out if there is one.
@@ -212,6 +217,7 @@ impl Report {
                 .map(|lock| LockReport::new(lock, cpus.busy_ns))
                 .collect(),
             cpus,
+            runs: RunsReport::new(plan, recorder),
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
             changes: ChangeReport::all(plan, recorder),

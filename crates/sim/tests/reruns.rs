@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
+use sim::report::{Origin, Report, RunCounts, RunsReport};
 use sim::scenario::{ProfileFacts, Scenario};
 
 /// Runs and I/Os of 20 ms in which 48 hctxs compete for 8 commands of a host.
@@ -11,6 +12,7 @@ struct Counted {
     runs: u64,
     looks: u64,
     ios: u64,
+    told: RunsReport,
 }
 
 fn run(scheduler: &str, restart: &str) -> Counted {
@@ -29,6 +31,7 @@ fn run(scheduler: &str, restart: &str) -> Counted {
     let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
     let plan = scenario.plan(&[facts]).unwrap();
     let mut simulator = Simulator::new(&plan, &profile).unwrap();
+    simulator.collect_counts();
     assert!(matches!(simulator.run(|_| true), Outcome::Finished));
     simulator.settle();
     let count = |name| {
@@ -36,7 +39,10 @@ fn run(scheduler: &str, restart: &str) -> Counted {
         let found = labels.find(|(label, _)| label.name() == name);
         found.map_or(0, |(_, sum)| sum.count)
     };
+    let recorder = simulator.recorder();
+    let report = Report::new(Origin::default(), &plan, &profile, recorder, None);
     Counted {
+        told: report.runs.unwrap(),
         runs: count("run.stopped"),
         looks: count("run-queues.hctx"),
         ios: count("complete.end"),
@@ -63,4 +69,32 @@ fn a_budget_that_comes_back_runs_one_hctx_and_not_all() {
     );
     // Leftovers of other hctxs are looked for.
     assert!(new.looks > 48, "{} looks", new.looks);
+}
+
+/// What a report tells: all runs, foreign ones among them, and of the kernel that runs all hctxs
+/// hardly any but foreign ones in vain. All are with kblockd here.
+#[test]
+fn runs_are_told_by_hctx() {
+    let new = run("mq-deadline", "v5.12");
+    let old = run("mq-deadline", "v5.9");
+    for counted in [&new, &old] {
+        let told = &counted.told;
+        let all = told.all;
+        // One of each hctx may be under way when the run ends.
+        let told_of = all.own + all.foreign;
+        assert!(told_of <= counted.runs, "{all:?}");
+        assert!(told_of + 48 >= counted.runs, "{all:?}, {}", counted.runs);
+        assert!(all.in_vain <= told_of, "{all:?}");
+        let sum = |of: fn(&RunCounts) -> u64| told.hctxs.iter().map(|h| of(&h.counts)).sum::<u64>();
+        assert_eq!(sum(|c| c.own), all.own);
+        assert_eq!(sum(|c| c.foreign), all.foreign);
+        assert_eq!(sum(|c| c.in_vain), all.in_vain);
+    }
+    let (new, old) = (new.told, old.told);
+    assert_eq!(old.hctxs.len(), 48);
+    assert!(old.all.foreign > 5 * old.all.own, "{:?}", old.all);
+    assert!(old.all.in_vain > old.all.own, "{:?}", old.all);
+    // One hctx for all: runs that are asked for where requests are.
+    assert!(new.all.foreign < new.all.own, "{:?}", new.all);
+    assert!(new.all.in_vain * 10 < old.all.in_vain, "{:?}", new.all);
 }

@@ -112,6 +112,23 @@ impl RunPath {
         self.hctx
     }
 
+    /// It is past the look whether a run is needed, and was not left to kblockd: a run that may
+    /// dispatch, and if it is over, one that has had its chance. Whoever leaves to kblockd what came
+    /// meanwhile has had it, too.
+    pub fn has_run(&self) -> bool {
+        let looks = matches!(
+            self.at,
+            At::Quiesced
+                | At::HasDispatch
+                | At::HasCtx
+                | At::HasElevator
+                | At::HasSide
+                | At::Recheck
+                | At::DelayRun
+        );
+        self.second || !looks
+    }
+
     /// It has looked whether the queue is quiesced, and works in that belief.
     pub(super) fn in_section(&self) -> bool {
         !matches!(
@@ -311,7 +328,10 @@ impl RunPath {
     /// The dispatch list filled meanwhile: once more, or leave it to kblockd.
     fn again(&mut self) -> Next {
         if self.second {
-            *self = RunPath::new(self.queue, self.hctx, true);
+            *self = RunPath {
+                second: true,
+                ..RunPath::new(self.queue, self.hctx, true)
+            };
             return Next::Step;
         }
         self.second = true;

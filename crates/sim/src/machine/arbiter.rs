@@ -8,7 +8,7 @@ use core::hint::cold_path;
 
 use blkmq::env::{Line, Solo};
 use blkmq::queue::BlkMq;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use crate::recorder::LockStats;
@@ -225,6 +225,14 @@ impl Arbiter {
         let l = &self.locks[lock];
         let first = self.line.get(l.head as usize)?;
         Some(at.max(first.asked))
+    }
+
+    /// A run begins for which nobody asked whom its hctx serves.
+    #[cold]
+    pub(super) fn run_is_foreign(&mut self, queue: QueueId, hctx: HctxId) {
+        if let Some(watch) = &mut self.watch {
+            watch.run_is_foreign(queue, hctx);
+        }
     }
 
     /// Accounts by name, the scheduler's locks first; those never taken are left out.

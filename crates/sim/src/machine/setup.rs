@@ -102,7 +102,7 @@ impl Simulator {
         let mut measure_from = SimTime::ZERO;
         for index in 0..self.plan.threads.len() as u32 {
             let task = TaskId(index);
-            let Program::Fio(fio) = &mut self.tasks[task].program else {
+            let Program::Fio(Some(fio)) = &mut self.tasks[task].program else {
                 unreachable!("fio threads are the first tasks, in the order of the plan")
             };
             if fio.plan.phase != self.phase {
@@ -223,7 +223,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
     for (index, thread) in plan.threads.iter().enumerate() {
         let fio = FioTask::new(index, thread);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
-        let mut task = Task::asleep(Program::Fio(Box::new(fio)), allowed);
+        let mut task = Task::asleep(Program::Fio(Some(Box::new(fio))), allowed);
         task.cpu = placement.next(&task.allowed);
         tasks.push(task);
     }
@@ -236,7 +236,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         let mut task = Task::asleep(Program::IoWorker(Box::new(worker)), allowed);
         task.cpu = tasks[index].cpu;
         let id = TaskId(tasks.len() as u32);
-        if let Program::Fio(fio) = &mut tasks[index].program {
+        if let Program::Fio(Some(fio)) = &mut tasks[index].program {
             fio.worker = Some(id);
         }
         tasks.push(task);

@@ -121,15 +121,17 @@ impl View<'_> {
             .tasks
             .iter()
             .filter_map(|(_, task)| match &task.program {
-                Program::Fio(fio) if task.state != State::Dead && fio.in_flight() > 0 => Some((
-                    format!(
-                        "{}.{}{}",
-                        fio.plan.name,
-                        fio.plan.clone,
-                        fio.asks_for_more()
-                    ),
-                    fio.in_flight(),
-                )),
+                Program::Fio(Some(fio)) if task.state != State::Dead && fio.in_flight() > 0 => {
+                    Some((
+                        format!(
+                            "{}.{}{}",
+                            fio.plan.name,
+                            fio.plan.clone,
+                            fio.asks_for_more()
+                        ),
+                        fio.in_flight(),
+                    ))
+                }
                 Program::Replay(process) => self.replay?.waits(process),
                 _ => None,
             });

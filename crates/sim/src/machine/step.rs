@@ -123,12 +123,35 @@ impl Simulator {
             self.tasks.exit_current(&mut self.cpus, &self.layer.mq, id);
             return true;
         }
+        let turn = match &mut self.tasks[task].program {
+            Program::Fio(thread) => {
+                let mut fio = thread.take().expect("a thread takes one turn at a time");
+                let turn = self.fio_turns(id, task, &mut fio);
+                if let Program::Fio(thread) = &mut self.tasks[task].program {
+                    // Nothing is there that could be dropped.
+                    core::mem::forget(thread.replace(fio));
+                }
+                turn
+            }
+            _ => self.other_turn(id, task),
+        };
+        match turn {
+            Turn::Again => {}
+            Turn::Sleep => self.tasks.sleep_current(&mut self.cpus, id),
+            Turn::Pause(until) => self.tasks.pause_current(&mut self.cpus, id, until),
+            Turn::Exit => self.tasks.exit_current(&mut self.cpus, &self.layer.mq, id),
+        }
+        true
+    }
+
+    /// A turn of a task that is no fio thread.
+    fn other_turn(&mut self, id: CpuId, task: TaskId) -> Turn {
         let mut program = core::mem::replace(
             &mut self.tasks[task].program,
             Program::Kworker(super::work::Kworker::default()),
         );
         let turn = match &mut program {
-            Program::Fio(fio) => self.fio_turns(id, task, fio),
+            Program::Fio(_) => unreachable!("its turn is another one"),
             Program::Kworker(worker) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.work.turn(cpus, tasks, &self.layer.mq, id, worker)
@@ -149,17 +172,8 @@ impl Simulator {
             }
             Program::Locker(locker) => locker.turn(&mut self.cpus, &self.layer.mq, id),
         };
-        let stand_in = core::mem::replace(&mut self.tasks[task].program, program);
-        debug_assert!(matches!(stand_in, Program::Kworker(_)));
-        // It owns nothing; dropping it would look at each kind of program.
-        core::mem::forget(stand_in);
-        match turn {
-            Turn::Again => {}
-            Turn::Sleep => self.tasks.sleep_current(&mut self.cpus, id),
-            Turn::Pause(until) => self.tasks.pause_current(&mut self.cpus, id, until),
-            Turn::Exit => self.tasks.exit_current(&mut self.cpus, &self.layer.mq, id),
-        }
-        true
+        self.tasks[task].program = program;
+        turn
     }
 
     /// Steps of a fio thread, until one starts a path or the CPU has run ahead far enough.

@@ -438,6 +438,14 @@ impl Driver for Lane<'_> {
         Stop::Turn
     }
 
+    #[inline]
+    fn over(&mut self, frame: &Frame, cpu: &Cpu) {
+        if let Some(watch) = &mut self.core.arbiter.watch {
+            cold_path();
+            watch.over(frame, cpu.owner);
+        }
+    }
+
     #[expect(clippy::inline_always, reason = "a call a label, measured")]
     #[inline(always)]
     fn after(&mut self, label: Label, cpu: &mut Cpu) {
@@ -553,7 +561,11 @@ impl Driver for Lane<'_> {
     }
 
     #[inline]
-    fn offer(&mut self, offer: Offer, _at: Context<'_>) -> Flow<Self> {
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+        if let Some(watch) = &mut self.core.arbiter.watch {
+            cold_path();
+            watch.offers(at.stack.last(), at.cpu.owner);
+        }
         ControlFlow::Break(match offer.last {
             false => Stop::Offer(offer.rq),
             true => Stop::OfferLast(offer.rq),

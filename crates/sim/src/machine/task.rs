@@ -40,8 +40,8 @@ pub(super) fn io_context_of(task: TaskId) -> IoContextId {
 /// What a task does between frames.
 #[derive(Clone, Debug)]
 pub(super) enum Program {
-    /// A thread of a fio job.
-    Fio(Box<FioTask>),
+    /// A thread of a fio job; not there while it takes its turn.
+    Fio(Option<Box<FioTask>>),
     /// kblockd's worker of one CPU.
     Kworker(Kworker),
     /// io_uring's worker for submissions that would block.

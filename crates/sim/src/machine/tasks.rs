@@ -302,13 +302,13 @@ impl Tasks {
     pub(super) fn threads_usage(&self, cpus: &Cpus, threads: usize) -> Vec<TaskUsage> {
         let mut usage = vec![TaskUsage::default(); threads];
         for task in &self.all {
-            if let Program::Fio(fio) = &task.program {
+            if let Program::Fio(Some(fio)) = &task.program {
                 usage[fio.thread].add(task.usage);
             }
         }
         for cpu in cpus.iter() {
             let Some(task) = cpu.current else { continue };
-            if let Program::Fio(fio) = &self[task].program {
+            if let Program::Fio(Some(fio)) = &self[task].program {
                 usage[fio.thread].add(cpu.task_usage());
             }
         }
@@ -321,7 +321,7 @@ impl Tasks {
         let mut any = false;
         runs.all(|task| {
             any = true;
-            matches!(&task.program, Program::Fio(fio) if fio.polls())
+            matches!(&task.program, Program::Fio(Some(fio)) if fio.polls())
         }) && any
     }
 
@@ -329,7 +329,8 @@ impl Tasks {
     pub(super) fn name(&self, task: TaskId) -> String {
         let (cpu, TaskId(number)) = (self[task].cpu.0, task);
         match &self[task].program {
-            Program::Fio(fio) => format!("{} {}", fio.command(), fio.thread),
+            Program::Fio(Some(fio)) => format!("{} {}", fio.command(), fio.thread),
+            Program::Fio(None) => format!("fio task {number}"),
             Program::Kworker(_) => format!("kworker/{cpu}:1H"),
             Program::IoWorker(_) => format!("iou-wrk {number}"),
             Program::Replay(_) => format!("process {number}"),

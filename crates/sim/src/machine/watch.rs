@@ -8,6 +8,7 @@ use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
 use super::Simulator;
+use super::arbiter::OWNERS;
 use super::cpu::CpuState;
 use super::cpus::{Core, Cpus};
 use super::task::TaskId;
@@ -22,9 +23,15 @@ impl Simulator {
         self.collect_counts();
     }
 
-    /// Collects who waits for locks and how far they travel. To be called before the run.
+    /// Collects who waits for locks, how far they travel, and runs of each hardware queue. To be
+    /// called before the run.
     pub fn collect_counts(&mut self) {
-        self.cpus.watch(&self.layer.mq).want_waits();
+        let queues = self.layer.mq.queues.iter();
+        let hctxs: Vec<usize> = queues.map(|queue| queue.hctxs.len()).collect();
+        let owners = self.cpus.len() * OWNERS as usize;
+        let watch = self.cpus.watch(&self.layer.mq);
+        watch.want_waits();
+        watch.want_runs(&hctxs, owners);
     }
 
     /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]
@@ -95,6 +102,7 @@ impl Cpus {
             return;
         };
         recorder.lock_spreads = watch.spreads();
+        recorder.runs = watch.runs();
         if let Some(timeline) = watch.timeline.take() {
             let last = self.iter().map(CpuState::at).max();
             recorder.timeline = Some(timeline.finish(last.unwrap_or(self.core.now)));

@@ -56,6 +56,8 @@ struct HctxWork {
     generation: u32,
     next_cpu: usize,
     batch: u8,
+    /// Only CPUs have asked for it that other hctxs serve; known while somebody watches.
+    foreign: bool,
 }
 
 /// Work items of a queue.
@@ -182,6 +184,7 @@ impl KernelWork {
             generation: 0,
             next_cpu: 0,
             batch: WORK_BATCH,
+            foreign: false,
         };
         KernelWork {
             of_queues: hctxs
@@ -287,6 +290,9 @@ impl KernelWork {
         from: CpuId,
         kick: Kick,
     ) {
+        if cpus.core.arbiter.watch.is_some() {
+            self.note_asker(mq, from, kick);
+        }
         let by = Asker::now(from);
         let Kick {
             queue, hctx, delay, ..
@@ -321,6 +327,15 @@ impl KernelWork {
             Item::Idle | Item::Delayed(_) => {}
         }
         self.start(cpus, tasks, by, (queue, hctx), (delay, target));
+    }
+
+    /// A run that several ask for is foreign if it is so for all of them.
+    #[cold]
+    fn note_asker(&mut self, mq: &BlkMq<Solo>, from: CpuId, kick: Kick) {
+        let served = mq.queue(kick.queue).hctx(kick.hctx).cpumask.contains(&from);
+        let work = self.of(kick.queue, kick.hctx);
+        let pending = !matches!(work.item, Item::Idle | Item::Running(None));
+        work.foreign = !served && (work.foreign || !pending);
     }
 
     /// try_to_grab_pending() of an item that waits for the worker of this CPU.
@@ -456,7 +471,11 @@ impl KernelWork {
         worker.running = Some(job);
         let frame = match job {
             Job::Hctx(queue, hctx) => {
-                self.of(queue, hctx).item = Item::Running(None);
+                let work = self.of(queue, hctx);
+                work.item = Item::Running(None);
+                if work.foreign {
+                    cpus.core.arbiter.run_is_foreign(queue, hctx);
+                }
                 cpus.item_begins(mq, id, queue);
                 Frame::Run(RunPath::work(queue, hctx))
             }

@@ -4,12 +4,13 @@
 //!
 //! Off unless asked for. Everything is allocated before the run, but for the timeline's spans.
 
-use blkmq::path::Label;
-use blkmq::request::CpuId;
+use blkmq::path::{Frame, Label};
+use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
 use super::LockStats;
+use super::runs::{RunStats, Runs};
 use super::timeline::{SpanKind, Timeline};
 use super::waits::Waits;
 use crate::profile::Distance;
@@ -35,6 +36,8 @@ pub(crate) struct Watch {
     spreads: Option<Box<[LockSpread]>>,
     /// Waits by caller, when they are wanted.
     waits: Option<Waits>,
+    /// Runs by hctx, when they are wanted.
+    runs: Option<Runs>,
     /// Who did what when, when that is wanted.
     pub(crate) timeline: Option<Timeline>,
     /// What each lock is called, as a place in `names`.
@@ -55,6 +58,7 @@ impl Watch {
         Watch {
             spreads: None,
             waits: None,
+            runs: None,
             timeline: None,
             classes,
             names,
@@ -66,6 +70,41 @@ impl Watch {
     pub(crate) fn want_waits(&mut self) {
         let waits = Waits::new(self.names.len(), self.classes.len(), self.distances.clone());
         self.waits = Some(waits);
+    }
+
+    /// Counts runs from now on. `hctxs`: how many each queue has.
+    /// `owners`: numbers of levels.
+    pub(crate) fn want_runs(&mut self, hctxs: &[usize], owners: usize) {
+        self.runs = Some(Runs::new(hctxs, owners));
+    }
+
+    /// Runs by queue and hctx, if they were wanted.
+    pub(crate) fn runs(&self) -> Option<Vec<Vec<RunStats>>> {
+        Some(self.runs.as_ref()?.stats())
+    }
+
+    /// A path offers the driver a request; direct issue is no run. `owner`: the level of a CPU, as
+    /// a lock's owner.
+    pub(crate) fn offers(&mut self, path: Option<&Frame>, owner: u32) {
+        if let (Some(runs), Some(Frame::Run(_))) = (&mut self.runs, path) {
+            runs.offers(owner);
+        }
+    }
+
+    /// A path of this level is over.
+    pub(crate) fn over(&mut self, frame: &Frame, owner: u32) {
+        if let (Some(runs), Frame::Run(run)) = (&mut self.runs, frame)
+            && run.has_run()
+        {
+            runs.add(frame.queue(), run.hctx(), owner);
+        }
+    }
+
+    /// A run begins for which nobody asked whom its hctx serves.
+    pub(crate) fn run_is_foreign(&mut self, queue: QueueId, hctx: HctxId) {
+        if let Some(runs) = &mut self.runs {
+            runs.foreign(queue, hctx);
+        }
     }
 
     /// Adds what is known of waits to accounts by name, in the order of the names.
@@ -104,6 +143,9 @@ impl Watch {
         }
         if let Some(waits) = &mut self.waits {
             waits.reset();
+        }
+        if let Some(runs) = &mut self.runs {
+            runs.reset();
         }
     }
 

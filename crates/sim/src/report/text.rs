@@ -38,6 +38,9 @@ impl fmt::Display for Report {
         self.devices(f)?;
         self.cpus(f)?;
         super::locks::write(&self.locks, f)?;
+        if let Some(runs) = &self.runs {
+            write!(f, "{runs}")?;
+        }
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;
         }

@@ -27,7 +27,7 @@ impl Tasks {
         status: Status,
     ) {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
-        let Program::Fio(fio) = &self[task].program else {
+        let Program::Fio(Some(fio)) = &self[task].program else {
             unreachable!("only fio threads own I/Os")
         };
         if status == Status::Again {
@@ -48,7 +48,7 @@ impl Tasks {
         cpus.charge(id, step);
         lines.touch_ended_io(cpus, id, thread, slot, step);
         let at = cpus.at(id);
-        let Program::Fio(fio) = &mut self[task].program else {
+        let Program::Fio(Some(fio)) = &mut self[task].program else {
             unreachable!("checked above")
         };
         let io = &mut fio.slots[slot as usize];
@@ -74,7 +74,7 @@ impl Tasks {
     /// An I/O of io_uring or libaio is to be found by its thread from now on.
     pub(in crate::machine) fn post(&mut self, cpus: &mut Cpus, id: CpuId, task: TaskId, slot: u32) {
         let at = cpus.at(id);
-        let Program::Fio(fio) = &mut self[task].program else {
+        let Program::Fio(Some(fio)) = &mut self[task].program else {
             unreachable!("only fio threads own I/Os")
         };
         fio.note_done(at, slot);
@@ -109,7 +109,7 @@ impl Tasks {
     /// The driver has started a polled I/O: from now on its thread looks there.
     pub(in crate::machine) fn polled_io_started(&mut self, owner: u32, place: Place) {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
-        if let Program::Fio(fio) = &mut self[task].program {
+        if let Program::Fio(Some(fio)) = &mut self[task].program {
             fio.polled.started(slot, place);
         }
     }
@@ -118,7 +118,7 @@ impl Tasks {
     pub(in crate::machine) fn io_of(&self, owner: u32) -> Option<(usize, u32)> {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
         match &self[task].program {
-            Program::Fio(fio) => Some((fio.thread, slot)),
+            Program::Fio(Some(fio)) => Some((fio.thread, slot)),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Tasks {
         slot: u32,
     ) {
         let owner = worker.owner;
-        let Program::Fio(fio) = &self[owner].program else {
+        let Program::Fio(Some(fio)) = &self[owner].program else {
             unreachable!("only fio threads own I/Os")
         };
         let io = fio.slots[slot as usize].io;

@@ -41,7 +41,7 @@ impl View<'_> {
             return format!("spins for {lock:?}");
         }
         match &task.program {
-            Program::Fio(fio) if fio.polls() => {
+            Program::Fio(Some(fio)) if fio.polls() => {
                 let looked_at: BTreeSet<Place> = fio.polled.places().collect();
                 if looked_at.is_empty() {
                     return "polls, but knows of no I/O that is issued".to_owned();
@@ -102,7 +102,8 @@ impl View<'_> {
 
     fn who(&self, task: TaskId) -> String {
         match &self.tasks[task].program {
-            Program::Fio(fio) => format!("thread {}.{}", fio.plan.name, fio.plan.clone),
+            Program::Fio(Some(fio)) => format!("thread {}.{}", fio.plan.name, fio.plan.clone),
+            Program::Fio(None) => "a thread that takes its turn".to_owned(),
             Program::Kworker(_) => "kblockd's worker".to_owned(),
             Program::IoWorker(worker) => {
                 format!("io_uring's worker of {}", self.who(worker.owner))

@@ -1,0 +1,105 @@
+//! Runs of hardware queues: how many, who asked for them, and how many handed the driver nothing.
+//!
+//! Counted where a run is over (`machine/stretch.rs`), and what only kblockd knows where it takes a
+//! work item up (`machine/work.rs`); while somebody watches.
+
+use blkmq::request::{HctxId, QueueId};
+
+/// Runs of one hctx.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct RunStats {
+    /// All: runs where they were asked for, and work items of kblockd.
+    pub runs: u64,
+    /// Those of kblockd for which only CPUs asked that other hctxs serve.
+    pub foreign: u64,
+    /// Those that offered the driver no request.
+    pub in_vain: u64,
+}
+
+/// Runs of all hctxs.
+#[derive(Clone, Debug)]
+pub(super) struct Runs {
+    hctxs: Box<[RunStats]>,
+    /// Number of each queue's first hctx.
+    first: Box<[u32]>,
+    /// By level of a CPU: its run has offered the driver a request.
+    offered: Box<[bool]>,
+}
+
+impl Runs {
+    /// None yet. `hctxs`: how many each queue has; `owners`: how many levels there are.
+    pub(super) fn new(hctxs: &[usize], owners: usize) -> Runs {
+        let mut first = Vec::new();
+        let mut all = 0;
+        for &count in hctxs {
+            first.push(all as u32);
+            all += count;
+        }
+        Runs {
+            hctxs: vec![RunStats::default(); all].into(),
+            first: first.into(),
+            offered: vec![false; owners].into(),
+        }
+    }
+
+    fn of(&mut self, queue: QueueId, hctx: HctxId) -> &mut RunStats {
+        let first = self.first[queue.index()] as usize;
+        &mut self.hctxs[first + usize::from(hctx.0)]
+    }
+
+    /// The run of a level offers the driver a request. A run ends between two turns of its task, so
+    /// a level has one at a time.
+    pub(super) fn offers(&mut self, owner: u32) {
+        self.offered[owner as usize] = true;
+    }
+
+    /// The run of a level is over.
+    pub(super) fn add(&mut self, queue: QueueId, hctx: HctxId, owner: u32) {
+        let offered = core::mem::take(&mut self.offered[owner as usize]);
+        let stats = self.of(queue, hctx);
+        stats.runs += 1;
+        stats.in_vain += u64::from(!offered);
+    }
+
+    /// A run begins for which nobody asked whom the hctx serves.
+    pub(super) fn foreign(&mut self, queue: QueueId, hctx: HctxId) {
+        self.of(queue, hctx).foreign += 1;
+    }
+
+    /// By queue and hctx.
+    pub(super) fn stats(&self) -> Vec<Vec<RunStats>> {
+        let ends = self.first.iter().skip(1).map(|&first| first as usize);
+        let ends = ends.chain([self.hctxs.len()]);
+        let queues = self.first.iter().zip(ends);
+        let of_queue = |(&first, end): (&u32, usize)| self.hctxs[first as usize..end].to_vec();
+        queues.map(of_queue).collect()
+    }
+
+    /// Forgets everything (end of the ramp).
+    pub(super) fn reset(&mut self) {
+        self.hctxs.fill(RunStats::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hctx_of_each_queue_has_its_own() {
+        let mut runs = Runs::new(&[2, 1], 8);
+        runs.offers(5);
+        runs.add(QueueId(0), HctxId(1), 5);
+        runs.foreign(QueueId(1), HctxId(0));
+        runs.add(QueueId(1), HctxId(0), 5);
+        let of = |runs, foreign, in_vain| RunStats {
+            runs,
+            foreign,
+            in_vain,
+        };
+        let all = [vec![of(0, 0, 0), of(1, 0, 0)], vec![of(1, 1, 1)]];
+        assert_eq!(runs.stats(), all);
+        runs.reset();
+        assert_eq!(runs.stats(), [vec![of(0, 0, 0); 2], vec![of(0, 0, 0)]]);
+    }
+}
