@@ -149,6 +149,8 @@ pub enum Action {
     StartQueues,
     /// blk_mq_run_hw_queues(async = true) or, with a delay, blk_mq_delay_run_hw_queues().
     RunQueues {
+        /// Whose queue; of all units if there is none.
+        unit: Option<u8>,
         /// Zero: at once.
         delay: Duration,
     },
@@ -194,8 +196,8 @@ pub enum TurnedDown {
 /// `admit`, `turn_down` and `fickle` are for a wrapper (`fault.rs`) that does the hardware's half
 /// by itself, or leaves it undone: a device knows nothing of that.
 pub trait Device: Any + Debug + Send {
-    /// get_budget: a token, or nothing for now. Only asked where the plan gives a budget.
-    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32>;
+    /// get_budget of a unit: a token, or nothing for now. Only asked where the plan gives a budget.
+    fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32>;
 
     /// put_budget of a token that was never offered with a request.
     fn put_budget(&mut self, token: u32);

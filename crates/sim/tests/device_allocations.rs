@@ -45,6 +45,7 @@ impl Loop {
                 device: DeviceId(0),
                 vector_cpus: &vector_cpus,
                 requests: DEPTH,
+                units: 1,
                 below: &[],
             }),
             budgeted: plan.budget > 0,
@@ -86,7 +87,7 @@ impl Loop {
         for _ in 0..self.free.len() {
             let mut budget = None;
             if self.budgeted {
-                budget = self.device.get_budget(self.now, &mut self.out);
+                budget = self.device.get_budget(0, self.now, &mut self.out);
                 if budget.is_none() {
                     break;
                 }
@@ -222,6 +223,7 @@ fn kinds() -> Vec<DeviceKind> {
         random: true,
         host_max_queue: 0,
         lun_depth: 20,
+        max_queue: 20,
     };
     vec![
         null_blk(IrqMode::None),

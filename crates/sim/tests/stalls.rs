@@ -168,7 +168,9 @@ fn on_several(seed: u64) -> String {
     } else if one_device.contains("\"nvme\"") {
         (format!("count = {count}\n"), |i| format!("/dev/nvme{i}n1"))
     } else {
-        (format!("add_host = {count}\n"), |i| {
+        // Hosts, or units of one host.
+        let several = one(rng, &["add_host", "num_tgts", "max_luns"]);
+        (format!("{several} = {count}\n"), |i| {
             format!("/dev/sd{}", char::from(b'a' + i as u8))
         })
     };

@@ -113,8 +113,8 @@ impl RunPath {
     }
 
     /// It is past the look whether a run is needed, and was not left to kblockd: a run that may
-    /// dispatch, and if it is over, one that has had its chance. Whoever leaves to kblockd what came
-    /// meanwhile has had it, too.
+    /// dispatch, and if it is over, one that has had its chance. Whoever leaves to kblockd what
+    /// came meanwhile has had it, too.
     pub fn has_run(&self) -> bool {
         let looks = matches!(
             self.at,

@@ -118,6 +118,7 @@ impl Bench {
             device: DeviceId(0),
             vector_cpus: &vector_cpus,
             requests,
+            units: 1,
             below: &[],
         });
         let slots_of = |hctx: u16| {
@@ -249,7 +250,7 @@ impl Bench {
         while !self.stopped && self.can_offer(index) {
             let mut budget = None;
             if self.budgeted {
-                budget = self.device.get_budget(self.now, &mut self.out);
+                budget = self.device.get_budget(0, self.now, &mut self.out);
                 self.act();
                 if budget.is_none() {
                     self.wait[index] = Wait::Budget;
@@ -392,7 +393,7 @@ impl Bench {
                         self.after(0, Event::RunAll);
                     }
                 }
-                Action::RunQueues { delay } => self.after(delay.0, Event::RunAll),
+                Action::RunQueues { delay, .. } => self.after(delay.0, Event::RunAll),
             }
         }
         self.out = out;
@@ -503,6 +504,7 @@ pub(super) fn scsi_debug(lun_depth: u32) -> DevicePlan {
         random: false,
         host_max_queue: 0,
         lun_depth,
+        max_queue: lun_depth,
     }));
     plan.budget = lun_depth;
     plan

@@ -69,7 +69,7 @@ impl CapturedDevice {
 }
 
 impl Device for CapturedDevice {
-    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         if self.tokens_out >= self.budget {
             return None;
         }
@@ -135,6 +135,7 @@ impl Device for CapturedDevice {
             if was_full {
                 // scsi_run_queue_async(): somebody may have been refused.
                 out.push(Action::RunQueues {
+                    unit: None,
                     delay: Duration::ZERO,
                 });
             }

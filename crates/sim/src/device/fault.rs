@@ -281,8 +281,8 @@ impl Draw {
 }
 
 impl<D: Device> Device for Faulty<D> {
-    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
-        self.inner.get_budget(now, out)
+    fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.inner.get_budget(unit, now, out)
     }
 
     fn put_budget(&mut self, token: u32) {

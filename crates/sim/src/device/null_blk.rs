@@ -108,7 +108,7 @@ impl NullBlk {
 
 impl Device for NullBlk {
     /// Never asked: null_blk has no budget. Hands out a token all the same.
-    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         Some(0)
     }
 

@@ -293,7 +293,7 @@ impl Nvme {
 
 impl Device for Nvme {
     /// Never asked: NVMe has no budget. Hands out a token all the same.
-    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         Some(0)
     }
 

@@ -1,6 +1,6 @@
 //! scsi_debug: answers each command after a delay, from a timer of the submitting CPU.
 //!
-//! One host with one logical unit. Not here: budgets and restarts, which are the mid-layer's
+//! One host with its logical units. Not here: budgets and restarts, which are the mid-layer's
 //! (`scsi_debug/mid_layer.rs`), and the host-wide limit, which is that of its tags.
 //! Kernel: schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
 
@@ -45,7 +45,7 @@ pub struct ScsiDebug {
 }
 
 impl ScsiDebug {
-    /// The device of `setup`, idle. Panics if the unit takes no command.
+    /// The device of `setup`, idle. Panics if a unit takes no command.
     pub fn new(plan: &ScsiDebugPlan, setup: &DeviceSetup<'_>) -> ScsiDebug {
         let layout = QueueLayout::new(setup.plan);
         let slots = setup.requests as usize;
@@ -56,7 +56,7 @@ impl ScsiDebug {
             random: plan.random,
             host_max_queue: plan.host_max_queue,
             layout,
-            mid_layer: MidLayer::new(plan.lun_depth, setup.requests),
+            mid_layer: MidLayer::new(setup.units, plan.lun_depth, setup.requests),
             timers: CommandTimers::new(setup.requests),
             polled: polled.collect(),
             response: setup.random("scsi_debug/response"),
@@ -101,8 +101,8 @@ impl ScsiDebug {
 }
 
 impl Device for ScsiDebug {
-    fn get_budget(&mut self, _now: SimTime, out: &mut Actions) -> Option<u32> {
-        self.mid_layer.get_budget(out)
+    fn get_budget(&mut self, unit: u8, _now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.mid_layer.get_budget(unit, out)
     }
 
     fn put_budget(&mut self, token: u32) {

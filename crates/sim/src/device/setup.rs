@@ -23,6 +23,8 @@ pub struct DeviceSetup<'a> {
     pub vector_cpus: &'a [CpuId],
     /// Request slots, of all its queues: every [`RequestId`](blkmq::request::RequestId) is below.
     pub requests: u32,
+    /// Queues above it: disks, or units of a host.
+    pub units: u8,
     /// Queues below a stacked device.
     pub below: &'a [QueueId],
 }
@@ -44,6 +46,7 @@ impl<'a> DeviceSetup<'a> {
             device,
             vector_cpus,
             requests: of.capacity.requests,
+            units: 1,
             below,
         }
     }

@@ -74,7 +74,7 @@ impl Stacked {
 
 impl Device for Stacked {
     /// Never asked: it has no budget of its own. Hands out a token all the same.
-    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         Some(0)
     }
 

@@ -56,6 +56,7 @@ impl Devices {
                 .map(|queue| plans[queue.index()].capacity.requests);
             let setup = DeviceSetup {
                 requests: requests.sum(),
+                units: above.len() as u8,
                 ..DeviceSetup::of(plan, device, of, &vectors, &below)
             };
             Attached {

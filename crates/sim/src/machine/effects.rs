@@ -231,14 +231,14 @@ impl Simulator {
                 Action::StartQueues => {
                     let env = &mut self.cpus[id].env;
                     self.layer.set_stopped(env, device, false);
-                    self.run_queues(device, cpu, RunQueuesPath::started);
+                    self.run_queues(device, None, cpu, RunQueuesPath::started);
                 }
-                Action::RunQueues { delay } => {
+                Action::RunQueues { unit, delay } => {
                     let how = match delay {
                         Duration::ZERO => RunHow::Background,
                         delay => RunHow::Later(delay),
                     };
-                    self.run_queues(device, cpu, |queue| RunQueuesPath::new(queue, how));
+                    self.run_queues(device, unit, cpu, |queue| RunQueuesPath::new(queue, how));
                 }
             }
         }
@@ -248,17 +248,21 @@ impl Simulator {
         }
     }
 
-    /// All hctxs of a device's queues are run, behind what the CPU is about; where the device acts
-    /// on its own, by the interrupt of its timer.
+    /// All hctxs of a device's queues, or of a unit's, are run, behind what the CPU is about; where
+    /// the device acts on its own, by the interrupt of its timer.
     fn run_queues(
         &mut self,
         device: DeviceId,
+        unit: Option<u8>,
         cpu: Option<CpuId>,
         path: impl FnOnce(QueueId) -> RunQueuesPath,
     ) {
         // Disks of one device follow each other, and so do their queues.
         let queues = self.layer.numbers.queues_above(device);
-        let path = path(queues[0]).with_more(queues.len() as u8 - 1);
+        let path = match unit {
+            None => path(queues[0]).with_more(queues.len() as u8 - 1),
+            Some(unit) => path(queues[usize::from(unit)]),
+        };
         if let Some(id) = cpu {
             return self.cpus.push(id, Frame::RunQueues(path));
         }

@@ -23,6 +23,8 @@ pub(super) struct Ends {
     pub(super) disk: DiskId,
     /// The device that its requests go to.
     pub(super) device: DeviceId,
+    /// Its place among the queues of its device: the unit that it is the queue of.
+    pub(super) unit: u8,
     /// What its device knows its first request as: those of the queues before it come before.
     first: u32,
 }
@@ -74,11 +76,13 @@ impl Numbers {
             .iter()
             .filter_map(|other| plan.queues().nth(other.index()));
         let first = before.map(|other| other.capacity.requests).sum();
+        let unit = others.len() as u8;
         others.push(queue);
         self.queues.push(Ends {
             above,
             disk,
             device,
+            unit,
             first,
         });
         queue

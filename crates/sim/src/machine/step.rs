@@ -242,9 +242,10 @@ impl Simulator {
 
     #[inline(never)]
     fn get_budget(&mut self, id: CpuId) {
-        let device = self.layer.numbers.device_of(self.cpus.asking(id));
-        let ask = |device: &mut dyn Device, now, out: &mut _| device.get_budget(now, out);
-        let token = self.with_device(device, Some(id), ask);
+        let ends = self.layer.numbers.ends(self.cpus.asking(id));
+        let ask =
+            |device: &mut dyn Device, now, out: &mut _| device.get_budget(ends.unit, now, out);
+        let token = self.with_device(ends.device, Some(id), ask);
         let answer = token.map_or(Answer::NoBudget, Answer::Budget);
         self.cpus[id].env.answer = answer;
     }

@@ -133,6 +133,8 @@ pub struct ScsiDebugPlan {
     pub host_max_queue: u32,
     /// Commands of the logical unit (its queue depth).
     pub lun_depth: u32,
+    /// max_queue: commands of each hardware queue, or of the host.
+    pub max_queue: u32,
 }
 
 /// A probability as it was written: `1/1000`.

@@ -8,11 +8,11 @@ use super::{DiskId, Plan};
 impl Plan {
     /// Has the `count` disks behind `owner` be of its device: what they get, its hardware does, and
     /// all of them draw from one tag set, as the device has its queues once. Names and sizes they
-    /// keep. To be called before [`Plan::stack`].
+    /// keep; a budget is of each disk. To be called before [`Plan::stack`].
     ///
     /// # Panics
-    /// If there are no such disks; if they are not made alike, have a budget for each disk, or
-    /// something below; or if they are of another device or tag set already.
+    /// If there are no such disks; if they are not made alike, or have something below; or if they
+    /// are of another device or tag set already.
     pub fn join(&mut self, owner: DiskId, count: usize) {
         let all = owner.index()..=owner.index() + count;
         let first = &self.disks[owner.index()];
@@ -21,7 +21,6 @@ impl Plan {
             assert!(disk.owner.is_none(), "{name} is of another device already");
             assert_eq!(disk.device.kind, first.device.kind, "{name}");
             assert_eq!(disk.device.fault, first.device.fault, "{name}");
-            assert_eq!(disk.device.budget, 0, "{name} has a budget of its own");
             let alone = self.disks.iter().filter(|other| other.set == disk.set);
             assert_eq!(alone.count(), 1, "{name} is on another tag set already");
         }

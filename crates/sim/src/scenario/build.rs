@@ -88,7 +88,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     for (number, disk) in disks.iter_mut().enumerate() {
         disk.capacity = capacity(number as u8, disk, &threads);
     }
-    Ok(Plan {
+    let mut plan = Plan {
         name: scenario.source.name.clone(),
         description: scenario.description.clone(),
         seed: scenario.seed.unwrap_or(1),
@@ -100,7 +100,11 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         phases,
         changes,
         ignored,
-    })
+    };
+    for (first, more) in named.hosts {
+        plan.join(first, more);
+    }
+    Ok(plan)
 }
 
 /// What is asked of the queue of one disk: `[queue]`, and above it what the device has of its own.

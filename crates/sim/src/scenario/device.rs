@@ -122,7 +122,7 @@ pub struct Device {
     pub delay: Option<u32>,
     /// scsi_debug: response time, ns; above 0 it overrides delay. Default 0.
     pub ndelay: Option<u64>,
-    /// scsi_debug: commands of each hardware queue, and of a logical unit; 1 to 192. Default 192.
+    /// scsi_debug: commands of each hardware queue, 1 to 192. Default 192.
     pub max_queue: Option<u32>,
     /// scsi_debug: commands of the host, 1 to 192; makes one tag map for all hardware queues.
     /// Default 0: off.
@@ -136,13 +136,16 @@ pub struct Device {
     /// scsi_debug: takes UNMAP, so that there are discards. Default 0.
     pub lbpu: Option<Switch>,
 
-    /// scsi_debug: hosts, each with one disk and tags of its own: `sda`, `sdb` and so on, 1 to 255.
-    /// Default 1.
+    /// scsi_debug: hosts, each with tags of its own. Their disks are `sda`, `sdb` and so on, 1 to
+    /// 255 in all. Default 1.
     pub add_host: Option<u16>,
-    /// scsi_debug: targets; only 1 is modelled. Default 1.
-    pub num_tgts: Option<u32>,
-    /// scsi_debug: logical units; only 1 is modelled. Default 1.
-    pub max_luns: Option<u32>,
+    /// scsi_debug: targets of each host. Default 1.
+    pub num_tgts: Option<u16>,
+    /// scsi_debug: logical units of each target, each a disk. Default 1.
+    pub max_luns: Option<u16>,
+    /// scsi_debug: commands of a logical unit (device/queue_depth), 1 to max_queue, or to
+    /// host_max_queue. Default that.
+    pub cmd_per_lun: Option<u32>,
     /// scsi_debug: error injection bits; only 0 is modelled, see `[device.fault]`. Default 0.
     pub opts: Option<u32>,
     /// scsi_debug: write protection; only 0 is modelled. Default 0.

@@ -18,6 +18,8 @@ pub(crate) struct Meddler {
     pub(crate) busy: bool,
     /// Each so many-th end of a clone is forgotten; 0: none.
     pub(crate) forgets: u32,
+    /// Nobody is run when a request ends.
+    pub(crate) lazy: bool,
     heard: u32,
 }
 
@@ -35,6 +37,7 @@ impl Meddler {
                 silent: false,
                 busy: false,
                 forgets: 0,
+                lazy: false,
                 heard: 0,
             };
             meddle(&mut meddler);
@@ -44,8 +47,8 @@ impl Meddler {
 }
 
 impl Device for Meddler {
-    fn get_budget(&mut self, now: SimTime, out: &mut Actions) -> Option<u32> {
-        self.of.get_budget(now, out)
+    fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32> {
+        self.of.get_budget(unit, now, out)
     }
 
     fn put_budget(&mut self, token: u32) {
@@ -57,6 +60,7 @@ impl Device for Meddler {
             return self.of.queue_rq(command, now, out);
         }
         out.push(Action::RunQueues {
+            unit: None,
             // At once would be in vain: nothing is pending yet, so there is nothing to run.
             delay: Duration::from_millis(1),
         });
@@ -94,6 +98,9 @@ impl Device for Meddler {
 
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
         self.of.ended(rq, now, out);
+        if self.lazy {
+            out.retain(|action| !matches!(action, Action::RunQueues { .. }));
+        }
     }
 
     fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {

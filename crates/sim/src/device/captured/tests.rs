@@ -36,6 +36,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         device: DeviceId(0),
         vector_cpus: &[CpuId(0)],
         requests: 4,
+        units: 1,
         below: &[],
     };
     CapturedDevice::new(&arrivals(), &setup)
@@ -100,21 +101,22 @@ fn a_budget_is_kept_and_a_full_one_runs_the_queues_again() {
     plan.budget = 2;
     let mut device = device(&plan);
     let mut out = Vec::new();
-    let first = device.get_budget(SimTime(0), &mut out);
-    let second = device.get_budget(SimTime(0), &mut out);
+    let first = device.get_budget(0, SimTime(0), &mut out);
+    let second = device.get_budget(0, SimTime(0), &mut out);
     assert!(first.is_some());
     assert!(second.is_some());
-    assert_eq!(device.get_budget(SimTime(0), &mut out), None);
+    assert_eq!(device.get_budget(0, SimTime(0), &mut out), None);
     device.queue_rq(&read(0, 0, first), SimTime(0), &mut out);
     device.put_budget(0);
-    assert!(device.get_budget(SimTime(0), &mut out).is_some());
+    assert!(device.get_budget(0, SimTime(0), &mut out).is_some());
     out.clear();
     device.ended(RequestId(0), SimTime(5000), &mut out);
     assert_eq!(
         out,
         [Action::RunQueues {
+            unit: None,
             delay: Duration::ZERO
         }]
     );
-    assert!(device.get_budget(SimTime(5000), &mut out).is_some());
+    assert!(device.get_budget(0, SimTime(5000), &mut out).is_some());
 }

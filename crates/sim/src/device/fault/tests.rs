@@ -262,7 +262,7 @@ struct Plain {
 }
 
 impl Device for Plain {
-    fn get_budget(&mut self, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         None
     }
 
@@ -325,6 +325,7 @@ fn any_device_can_be_faulty() {
         device: DeviceId(0),
         vector_cpus: &[CpuId(0)],
         requests: plan.queue_depth,
+        units: 1,
         below: &[],
     };
     let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);

@@ -47,6 +47,7 @@ fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
         device: DeviceId(0),
         vector_cpus: &[CpuId(0)],
         requests: 64,
+        units: 1,
         below: &[],
     };
     let mut drive = Nvme::new(&nvme(1), &setup);

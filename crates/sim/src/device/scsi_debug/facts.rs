@@ -10,7 +10,9 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
     switch("random", plan.random, &mut parameters);
     let host = u64::from(plan.host_max_queue);
     unless(0, "host_max_queue", host, &mut parameters);
-    parameters.push(("max_queue", plan.lun_depth.to_string()));
+    parameters.push(("max_queue", plan.max_queue.to_string()));
+    let (depth, limit) = (u64::from(plan.lun_depth), u64::from(plan.max_queue));
+    unless(limit, "cmd_per_lun", depth, &mut parameters);
     Facts {
         driver: "scsi_debug",
         parameters,

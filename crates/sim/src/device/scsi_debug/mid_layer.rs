@@ -1,4 +1,5 @@
-//! What the SCSI mid-layer counts for one logical unit: budgets, restarts, blocked states.
+//! What the SCSI mid-layer counts for a host and its logical units: budgets, restarts, blocked
+//! states.
 //!
 //! Each method is atomic here; in the kernel the counters are words of their own, and the order
 //! of `restarts` and the busy count is what keeps a queue from hanging.
@@ -18,65 +19,83 @@ const DEVICE_BLOCKED_MAX: u32 = 3;
 /// SCSI_DEFAULT_HOST_BLOCKED: offers to an idle host before it gets a command again.
 const HOST_BLOCKED_MAX: u32 = 7;
 
-/// The mid-layer above one unit.
+/// The mid-layer above the units of one host.
 #[derive(Debug)]
 pub(super) struct MidLayer {
     // Settings.
+    /// Commands of a unit, as its queue_depth says.
     lun_depth: u32,
 
     // State.
-    /// budget_map: tokens that are free.
-    tokens_free: Vec<u32>,
+    units: Vec<Unit>,
     /// Tokens of commands the low-level driver has, by slot.
     token_of: Vec<Option<u32>>,
     /// Commands the low-level driver has (SCMD_STATE_INFLIGHT).
     host_busy: u32,
+    host_blocked: u32,
+    /// The host's starved_list, first come first.
+    starved: Vec<u8>,
+}
+
+/// A logical unit (scsi_device).
+#[derive(Debug)]
+struct Unit {
+    /// budget_map: tokens that are free. Those of all units have different numbers.
+    tokens_free: Vec<u32>,
     /// Failed attempts to get a budget since the queue was run for them.
     restarts: u32,
     device_blocked: u32,
-    host_blocked: u32,
-    /// The unit is on the host's starved list.
-    starved: bool,
 }
 
 impl MidLayer {
-    /// An idle unit of this depth. Panics if it is zero.
-    pub(super) fn new(lun_depth: u32, requests: u32) -> MidLayer {
+    /// So many idle units of this depth. Panics if either is zero.
+    pub(super) fn new(units: u8, lun_depth: u32, requests: u32) -> MidLayer {
         assert!(lun_depth > 0, "a unit takes commands");
+        assert!(units > 0, "a host has a unit");
+        let unit = |unit: u8| {
+            let first = u32::from(unit) * lun_depth;
+            Unit {
+                tokens_free: (first..first + lun_depth).rev().collect(),
+                restarts: 0,
+                device_blocked: 0,
+            }
+        };
         MidLayer {
             lun_depth,
-            tokens_free: (0..lun_depth).rev().collect(),
+            units: (0..units).map(unit).collect(),
             token_of: vec![None; requests as usize],
             host_busy: 0,
-            restarts: 0,
-            device_blocked: 0,
             host_blocked: 0,
-            starved: false,
+            starved: Vec::with_capacity(usize::from(units)),
         }
     }
 
     /// scsi_mq_get_budget().
-    pub(super) fn get_budget(&mut self, out: &mut Actions) -> Option<u32> {
-        if let Some(token) = self.device_ready() {
+    pub(super) fn get_budget(&mut self, unit: u8, out: &mut Actions) -> Option<u32> {
+        if let Some(token) = self.device_ready(unit) {
             return Some(token);
         }
-        self.restarts += 1;
-        if self.device_busy() == 0 {
+        self.units[usize::from(unit)].restarts += 1;
+        if self.device_busy(unit) == 0 {
             // No completion will see `restarts`.
-            out.push(Action::RunQueues { delay: QUEUE_DELAY });
+            out.push(Action::RunQueues {
+                unit: Some(unit),
+                delay: QUEUE_DELAY,
+            });
         }
         None
     }
 
     /// scsi_dev_queue_ready().
-    fn device_ready(&mut self) -> Option<u32> {
-        let token = self.tokens_free.pop()?;
-        if self.device_blocked > 0 {
-            let alone = self.device_busy() == 1;
+    fn device_ready(&mut self, unit: u8) -> Option<u32> {
+        let of = &mut self.units[usize::from(unit)];
+        let token = of.tokens_free.pop()?;
+        if of.device_blocked > 0 {
+            let alone = of.tokens_free.len() as u32 + 1 == self.lun_depth;
             if alone {
-                self.device_blocked -= 1;
+                of.device_blocked -= 1;
             }
-            if !alone || self.device_blocked > 0 {
+            if !alone || of.device_blocked > 0 {
                 self.put_budget(token);
                 return None;
             }
@@ -86,9 +105,11 @@ impl MidLayer {
 
     /// scsi_mq_put_budget().
     pub(super) fn put_budget(&mut self, token: u32) {
-        self.tokens_free.push(token);
+        let depth = self.lun_depth;
+        let tokens = &mut self.units[(token / depth) as usize].tokens_free;
+        tokens.push(token);
         assert!(
-            self.tokens_free.len() <= self.lun_depth as usize,
+            tokens.len() <= depth as usize,
             "token {token} came back twice"
         );
     }
@@ -96,19 +117,20 @@ impl MidLayer {
     /// scsi_host_queue_ready(): true hands the command to the low-level driver, false gives its
     /// budget back.
     pub(super) fn admit(&mut self, rq: RequestId, token: u32) -> bool {
+        let unit = self.unit_of(token);
         if self.host_blocked > 0 {
             let idle = self.host_busy == 0;
             if idle {
                 self.host_blocked -= 1;
-            } else {
-                self.starved = true;
+            } else if !self.starved.contains(&unit) {
+                self.starved.push(unit);
             }
             if !idle || self.host_blocked > 0 {
                 self.put_budget(token);
                 return false;
             }
         }
-        self.starved = false;
+        self.starved.retain(|&other| other != unit);
         self.host_busy += 1;
         let held = self.token_of[rq.0 as usize].replace(token);
         assert_eq!(held, None, "request {} was issued twice", rq.0);
@@ -118,11 +140,13 @@ impl MidLayer {
     /// queuecommand refused: scsi_set_blocked(), and all comes back. Panics if the command was
     /// not admitted.
     pub(super) fn reject(&mut self, rq: RequestId, busy: BusyKind) {
+        let unit = self.release(rq);
         match busy {
             BusyKind::Resource => self.host_blocked = HOST_BLOCKED_MAX,
-            BusyKind::DevResource => self.device_blocked = DEVICE_BLOCKED_MAX,
+            BusyKind::DevResource => {
+                self.units[usize::from(unit)].device_blocked = DEVICE_BLOCKED_MAX;
+            }
         }
-        self.release(rq);
     }
 
     /// scsi_mq_requeue_cmd(): all comes back. Panics if the command was not admitted.
@@ -135,19 +159,22 @@ impl MidLayer {
     /// Deviation(D9): one step. The kernel gives the budget back before the end of the request and
     /// asks for the re-run after it.
     pub(super) fn ended(&mut self, rq: RequestId, out: &mut Actions) {
-        self.release(rq);
+        let unit = self.release(rq);
         self.host_blocked = 0;
-        self.device_blocked = 0;
-        // scsi_run_queue_async().
-        if self.starved {
-            self.starved = false;
-        } else if self.restarts > 0 {
-            self.restarts = 0;
-        } else {
-            return;
+        let of = &mut self.units[usize::from(unit)];
+        of.device_blocked = 0;
+        // scsi_run_queue_async(): the starved ones, and then this unit's own.
+        let starves = !self.starved.is_empty();
+        let own = (starves || of.restarts > 0) && !self.starved.contains(&unit);
+        if !starves {
+            of.restarts = 0;
         }
-        let delay = Duration::ZERO;
-        out.push(Action::RunQueues { delay });
+        for unit in self.starved.drain(..).chain(own.then_some(unit)) {
+            out.push(Action::RunQueues {
+                unit: Some(unit),
+                delay: Duration::ZERO,
+            });
+        }
     }
 
     /// Commands of the host.
@@ -157,25 +184,41 @@ impl MidLayer {
 
     /// For stall reports.
     pub(super) fn describe(&self) -> String {
-        format!(
-            "{} of {} budgets used, restarts {}, blocked: device {} host {}{}",
-            self.device_busy(),
-            self.lun_depth,
-            self.restarts,
-            self.device_blocked,
-            self.host_blocked,
-            if self.starved { ", starved" } else { "" }
-        )
+        let units = self.units.iter().enumerate();
+        let told = units.map(|(number, of)| {
+            let starved = self.starved.iter().any(|&unit| usize::from(unit) == number);
+            format!(
+                "{}{} of {} budgets used, restarts {}, blocked: device {} host {}{}",
+                match self.units.len() {
+                    1 => String::new(),
+                    _ => format!("unit {number}: "),
+                },
+                self.device_busy(number as u8),
+                self.lun_depth,
+                of.restarts,
+                of.device_blocked,
+                self.host_blocked,
+                if starved { ", starved" } else { "" }
+            )
+        });
+        told.collect::<Vec<_>>().join("; ")
     }
 
     /// scsi_device_busy(): budgets in use, also of commands that wait above.
-    fn device_busy(&self) -> u32 {
-        self.lun_depth - self.tokens_free.len() as u32
+    fn device_busy(&self, unit: u8) -> u32 {
+        self.lun_depth - self.units[usize::from(unit)].tokens_free.len() as u32
     }
 
-    fn release(&mut self, rq: RequestId) {
+    fn unit_of(&self, token: u32) -> u8 {
+        (token / self.lun_depth) as u8
+    }
+
+    /// The unit whose command it was.
+    fn release(&mut self, rq: RequestId) -> u8 {
         let token = self.token_of[rq.0 as usize].take();
-        self.put_budget(token.expect("the command was handed to the driver"));
+        let token = token.expect("the command was handed to the driver");
+        self.put_budget(token);
         self.host_busy -= 1;
+        self.unit_of(token)
     }
 }

@@ -19,9 +19,11 @@ fn with_delay(mut plan: DevicePlan, delay: Duration, random: bool) -> DevicePlan
 }
 
 const RUN_NOW: Action = Action::RunQueues {
+    unit: Some(0),
     delay: Duration::ZERO,
 };
 const RUN_LATER: Action = Action::RunQueues {
+    unit: Some(0),
     delay: Duration(3_000_000),
 };
 
@@ -99,42 +101,42 @@ fn without_the_restarts_a_queue_hangs() {
 
 #[test]
 fn a_failure_with_nothing_in_flight_comes_back_after_3_ms() {
-    let mut layer = MidLayer::new(1, 2);
+    let mut layer = MidLayer::new(1, 1, 2);
     let mut out = Vec::new();
-    let token = layer.get_budget(&mut out).expect("it is free");
+    let token = layer.get_budget(0, &mut out).expect("it is free");
     assert!(layer.admit(RequestId(0), token));
     layer.reject(RequestId(0), BusyKind::DevResource);
     // The blocked unit counts its three looks down, each 3 ms after the other.
-    assert_eq!(layer.get_budget(&mut out), None);
-    assert_eq!(layer.get_budget(&mut out), None);
+    assert_eq!(layer.get_budget(0, &mut out), None);
+    assert_eq!(layer.get_budget(0, &mut out), None);
     assert_eq!(out, [RUN_LATER, RUN_LATER]);
-    assert!(layer.get_budget(&mut out).is_some());
+    assert!(layer.get_budget(0, &mut out).is_some());
 }
 
 #[test]
 fn a_completion_unblocks_and_runs_once_for_all_failures() {
-    let mut layer = MidLayer::new(2, 2);
+    let mut layer = MidLayer::new(1, 2, 2);
     let mut out = Vec::new();
-    let first = layer.get_budget(&mut out).expect("free");
+    let first = layer.get_budget(0, &mut out).expect("free");
     assert!(layer.admit(RequestId(0), first));
-    let second = layer.get_budget(&mut out).expect("free");
+    let second = layer.get_budget(0, &mut out).expect("free");
     assert!(layer.admit(RequestId(1), second));
     layer.reject(RequestId(1), BusyKind::DevResource);
     // Blocked with a command in flight: its completion will see the two failures.
-    assert_eq!(layer.get_budget(&mut out), None);
-    assert_eq!(layer.get_budget(&mut out), None);
+    assert_eq!(layer.get_budget(0, &mut out), None);
+    assert_eq!(layer.get_budget(0, &mut out), None);
     assert_eq!(out, []);
     layer.ended(RequestId(0), &mut out);
     assert_eq!(out, [RUN_NOW]);
-    assert!(layer.get_budget(&mut out).is_some());
-    assert!(layer.get_budget(&mut out).is_some());
+    assert!(layer.get_budget(0, &mut out).is_some());
+    assert!(layer.get_budget(0, &mut out).is_some());
 }
 
 #[test]
 fn a_blocked_host_starves_the_unit_until_a_completion() {
-    let mut layer = MidLayer::new(3, 3);
+    let mut layer = MidLayer::new(1, 3, 3);
     let mut out = Vec::new();
-    let get = |layer: &mut MidLayer| layer.get_budget(&mut Vec::new()).expect("free");
+    let get = |layer: &mut MidLayer| layer.get_budget(0, &mut Vec::new()).expect("free");
     let token = get(&mut layer);
     assert!(layer.admit(RequestId(0), token));
     let token = get(&mut layer);
@@ -159,11 +161,52 @@ fn a_blocked_host_starves_the_unit_until_a_completion() {
     assert!(layer.admit(RequestId(1), token));
 }
 
+/// Each unit has its depth; the host's limit and its blocked state are common.
+#[test]
+fn units_have_budgets_of_their_own() {
+    let mut layer = MidLayer::new(2, 1, 4);
+    let mut out = Vec::new();
+    let first = layer.get_budget(0, &mut out).expect("free");
+    assert_eq!(layer.get_budget(0, &mut out), None);
+    let second = layer.get_budget(1, &mut out).expect("free");
+    assert!(layer.admit(RequestId(0), first));
+    assert!(layer.admit(RequestId(2), second));
+    assert_eq!(layer.host_busy(), 2);
+    assert_eq!(out, []);
+    // Nobody waits for a budget of unit 1.
+    layer.ended(RequestId(2), &mut out);
+    assert_eq!(out, []);
+    layer.ended(RequestId(0), &mut out);
+    assert_eq!(out, [RUN_NOW]);
+    assert!(layer.describe().contains("unit 1: 0 of 1 budgets used"));
+}
+
+/// A host that was busy for one unit runs it when another one's command ends.
+#[test]
+fn a_starved_unit_is_run_by_the_end_of_another() {
+    let mut layer = MidLayer::new(2, 2, 8);
+    let mut out = Vec::new();
+    let get = |layer: &mut MidLayer, unit| layer.get_budget(unit, &mut Vec::new()).expect("free");
+    let token = get(&mut layer, 0);
+    assert!(layer.admit(RequestId(0), token));
+    let token = get(&mut layer, 1);
+    assert!(layer.admit(RequestId(4), token));
+    layer.reject(RequestId(4), BusyKind::Resource);
+    let token = get(&mut layer, 1);
+    assert!(!layer.admit(RequestId(4), token));
+    layer.ended(RequestId(0), &mut out);
+    let run = |unit| Action::RunQueues {
+        unit: Some(unit),
+        delay: Duration::ZERO,
+    };
+    assert_eq!(out, [run(1), run(0)]);
+}
+
 #[test]
 #[should_panic(expected = "came back twice")]
 fn a_token_returned_twice_is_noticed() {
-    let mut layer = MidLayer::new(1, 1);
-    let token = layer.get_budget(&mut Vec::new()).expect("free");
+    let mut layer = MidLayer::new(1, 1, 1);
+    let token = layer.get_budget(0, &mut Vec::new()).expect("free");
     layer.put_budget(token);
     layer.put_budget(token);
 }

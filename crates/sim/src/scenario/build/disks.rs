@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::fio::FioJob;
 
 use super::{Result, Scenario};
+use crate::plan::DiskId;
 use crate::scenario::Device;
 
 /// Most disks of a run: their numbers and those of their tag sets are bytes.
@@ -58,7 +59,31 @@ impl Kind {
         match self {
             Kind::NullBlk => ("nr_devices", device.nr_devices),
             Kind::Nvme => ("count", device.count),
-            Kind::ScsiDebug => ("add_host", device.add_host),
+            Kind::ScsiDebug => {
+                let written = [device.add_host, device.num_tgts, device.max_luns];
+                let one = |written: Option<u16>| written.unwrap_or(1);
+                let count = written
+                    .into_iter()
+                    .fold(1, |all: u16, n| all.saturating_mul(one(n)));
+                let names = ["add_host", "num_tgts", "max_luns"];
+                // The one to blame if there are too many, or none.
+                let least = |count: u16| written.iter().position(|n| one(*n) == count);
+                let most = written.into_iter().map(one).max().unwrap_or(1);
+                let blamed = least(0).or_else(|| least(most)).unwrap_or(0);
+                let told = written.iter().any(Option::is_some);
+                (names[blamed], told.then_some(count))
+            }
+        }
+    }
+
+    /// Disks of one host, which have one tag set and one driver.
+    fn units(self, device: &Device) -> u16 {
+        match self {
+            Kind::NullBlk | Kind::Nvme => 1,
+            Kind::ScsiDebug => {
+                let of = |written: Option<u16>| written.unwrap_or(1);
+                of(device.num_tgts).saturating_mul(of(device.max_luns))
+            }
         }
     }
 
@@ -102,6 +127,8 @@ pub(super) struct Disk<'a> {
 #[derive(Debug)]
 pub(super) struct Disks<'a> {
     pub(super) list: Vec<Disk<'a>>,
+    /// Hosts of several disks: the first one, and how many more follow it.
+    pub(super) hosts: Vec<(DiskId, usize)>,
     by_file: BTreeMap<String, u8>,
 }
 
@@ -120,6 +147,7 @@ impl<'a> Disks<'a> {
         let files = files(jobs);
         let mut disks = Disks {
             list: Vec::new(),
+            hosts: Vec::new(),
             by_file: BTreeMap::new(),
         };
         let of_list = scenario.source.table("device").is_none() && !scenario.device.is_empty();
@@ -286,8 +314,15 @@ impl<'a> Disks<'a> {
         let free = (0..)
             .map(|index| kind.disk_name(index))
             .filter(|name| !written.contains(name.as_str()) && !taken.contains(name));
+        let first = self.list.len();
         for name in free.take(usize::from(count)) {
             self.push(scenario, kind, device, field, name)?;
+        }
+        let units = usize::from(kind.units(device));
+        if units > 1 {
+            let hosts = (first..self.list.len()).step_by(units);
+            self.hosts
+                .extend(hosts.map(|disk| (DiskId(disk as u8), units - 1)));
         }
         Ok(())
     }

@@ -255,8 +255,8 @@ const BAD_DEVICES: &[(&str, &str)] = &[
     ),
     ("nvme,latency_ns=0", "device.latency_ns: 0 is not 1 to"),
     (
-        "scsi_debug,num_tgts=2",
-        "device.num_tgts: only 1 is modelled",
+        "scsi_debug,num_tgts=0",
+        "device.num_tgts: 0 is not 1 to 255",
     ),
     (
         "scsi_debug,max_queue=193",

@@ -21,6 +21,7 @@ pub(super) const PARAMETERS: &[&str] = &[
     "add_host",
     "num_tgts",
     "max_luns",
+    "cmd_per_lun",
     "opts",
     "wp",
 ];
@@ -32,22 +33,10 @@ const MAX_SECTORS: u32 = 1024;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let d = setup.device;
-    single(setup)?;
-    let host_max_queue = d.host_max_queue.unwrap_or(0);
-    setup.within(
-        "host_max_queue",
-        u64::from(host_max_queue),
-        0,
-        u64::from(CANQUEUE),
-    )?;
-    let max_queue = d.max_queue.unwrap_or(CANQUEUE);
-    setup.within("max_queue", u64::from(max_queue), 1, u64::from(CANQUEUE))?;
-    // The module makes them equal, with a warning, where both are set.
-    let queue_depth = if host_max_queue > 0 {
-        host_max_queue
-    } else {
-        max_queue
-    };
+    plain(setup)?;
+    let (host_max_queue, queue_depth) = depths(setup)?;
+    let lun_depth = d.cmd_per_lun.unwrap_or(queue_depth);
+    setup.within("cmd_per_lun", lun_depth.into(), 1, queue_depth.into())?;
     let submit_queues = d.submit_queues.unwrap_or(1).clamp(1, setup.machine.cpus);
     let poll_queues = poll_queues(setup, submit_queues)?;
     let block_sectors = setup.block_sectors("sector_size", d.sector_size.unwrap_or(512))?;
@@ -58,7 +47,8 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         sync_delay: sync_delay(setup)?,
         random: d.random.is_some_and(|switch| switch.0),
         host_max_queue,
-        lun_depth: queue_depth,
+        lun_depth,
+        max_queue: queue_depth,
     };
     Ok(Driver {
         plan: DevicePlan {
@@ -71,7 +61,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             poll_queues,
             queue_depth,
             hctx_shared: host_max_queue > 0,
-            budget: queue_depth,
+            budget: lun_depth,
             rotational: false,
             fault: setup.fault,
         },
@@ -93,6 +83,17 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         io_timeout: Duration::from_secs(30),
         no_sched: false,
     })
+}
+
+/// Commands of the host, 0 without a limit, and of a hardware queue.
+fn depths(setup: &Setup<'_>) -> Result<(u32, u32)> {
+    let d = setup.device;
+    let host = d.host_max_queue.unwrap_or(0);
+    setup.within("host_max_queue", host.into(), 0, CANQUEUE.into())?;
+    let max_queue = d.max_queue.unwrap_or(CANQUEUE);
+    setup.within("max_queue", max_queue.into(), 1, CANQUEUE.into())?;
+    // The module makes them equal, with a warning, where both are set.
+    Ok((host, if host > 0 { host } else { max_queue }))
 }
 
 /// Response time of a command: ndelay, or else delay in ticks.
@@ -125,17 +126,11 @@ fn sync_delay(setup: &Setup<'_>) -> Result<Duration> {
     Ok(Duration(long * (1_000_000_000 / hz)))
 }
 
-/// One disk without the module's own fault injection is all that is modelled.
-fn single(setup: &Setup<'_>) -> Result<()> {
+/// The module's own fault injection is not modelled.
+fn plain(setup: &Setup<'_>) -> Result<()> {
     let d = setup.device;
-    for (parameter, written, only) in [
-        ("num_tgts", d.num_tgts, 1),
-        ("max_luns", d.max_luns, 1),
-        ("opts", d.opts, 0),
-    ] {
-        if written.is_some_and(|value| value != only) {
-            return setup.error(parameter, format!("only {only} is modelled"));
-        }
+    if d.opts.is_some_and(|bits| bits != 0) {
+        return setup.error("opts", "only 0 is modelled");
     }
     if d.wp.is_some_and(|switch| switch.0) {
         return setup.error("wp", "a write-protected disk is not modelled");
