@@ -62,8 +62,8 @@ pub(super) struct Arbiter {
 pub(super) enum TakeOver {
     /// It was free when it was asked for.
     Free,
-    /// The waiter has it as of this time, picoseconds, and has waited so long.
-    At { at: u64, waited: Duration },
+    /// The waiter has it as of this time, and has waited so long.
+    At { at_ps: u64, waited: Duration },
 }
 
 impl Arbiter {
@@ -166,13 +166,13 @@ impl Arbiter {
         Some(l.head)
     }
 
-    /// The first in line takes over at `at`, picoseconds, what was granted to it.
+    /// The first in line takes over at `at_ps` what was granted to it.
     pub(super) fn take_over(
         &mut self,
         lock: usize,
         word: &Line,
         polling: &Polling,
-        at: u64,
+        at_ps: u64,
     ) -> TakeOver {
         let who = self.locks[lock].head;
         let Place {
@@ -181,7 +181,7 @@ impl Arbiter {
             waited,
             ..
         } = self.line[who as usize];
-        let taken = waited.then(|| self.hand_off(lock, word, polling, at));
+        let taken = waited.then(|| self.hand_off(lock, word, polling, at_ps));
         let l = &mut self.locks[lock];
         if l.word.fresh == who {
             l.word.fresh = next;
@@ -191,31 +191,34 @@ impl Arbiter {
             None => l.tail = NOBODY,
             Some(other) => other.prev = NOBODY,
         }
-        let Some(at) = taken else {
+        let Some(at_ps) = taken else {
             return TakeOver::Free;
         };
-        let time = SimTime(at / 1000).since(asked);
+        let time = SimTime(at_ps / 1000).since(asked);
         l.contended += 1;
         l.wait += time.0;
         l.wait_max = l.wait_max.max(time.0);
-        TakeOver::At { at, waited: time }
+        TakeOver::At {
+            at_ps,
+            waited: time,
+        }
     }
 
-    /// `cpu` makes it free again as of `at`, with a store at `unlocks`, picoseconds. The time for
+    /// `cpu` makes it free again as of `at`, with a store that it makes at `unlocks_ps`. The time for
     /// which the caller then schedules a grant, if somebody waits.
     pub(super) fn release(
         &mut self,
         lock: usize,
         cpu: CpuId,
         at: SimTime,
-        unlocks: u64,
+        unlocks_ps: u64,
         held: Duration,
     ) -> Option<SimTime> {
         let l = &mut self.locks[lock];
         assert!(l.taken, "a free lock was released");
         l.taken = false;
         l.free_at = at;
-        l.word.is_released(cpu, unlocks);
+        l.word.is_released(cpu, unlocks_ps);
         l.hold += held.0;
         l.hold_max = l.hold_max.max(held.0);
         if let Some(watch) = &mut self.watch {

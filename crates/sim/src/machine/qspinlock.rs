@@ -53,29 +53,29 @@ impl Default for Place {
 pub(super) struct Polling {
     near: Vec<Near>,
     /// From a change of the polled word until the next look at it, on average: half a PAUSE.
-    late: u64,
+    late_ps: u64,
 }
 
 impl Polling {
     pub(super) fn new(costs: &CostModel) -> Polling {
         Polling {
             near: costs.lines(),
-            late: costs.step(Step::Pause) / 2,
+            late_ps: costs.step(Step::Pause) / 2,
         }
     }
 }
 
-/// The line of a lock's word in time. Picoseconds.
+/// The line of a lock's word in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word {
     /// Whoever wanted it so far has had it.
-    free: u64,
+    free_ps: u64,
     /// The first in line polls the word from this time on.
-    polls: u64,
-    /// The unlock is made, as one of the stores of its label that are under way.
-    unlocks: u64,
+    polls_ps: u64,
+    /// The unlock is made, behind stores of its label that are still under way.
+    unlocks_ps: u64,
     /// Stores with which the owner took the lock are through.
-    drained: u64,
+    drained_ps: u64,
     /// The first in line whose arrival was not reckoned yet.
     pub(super) fresh: Contender,
     /// Who released it last.
@@ -85,10 +85,10 @@ pub(super) struct Word {
 impl Default for Word {
     fn default() -> Word {
         Word {
-            free: 0,
-            polls: 0,
-            unlocks: 0,
-            drained: 0,
+            free_ps: 0,
+            polls_ps: 0,
+            unlocks_ps: 0,
+            drained_ps: 0,
             fresh: NOBODY,
             owner: CpuId(0),
         }
@@ -96,9 +96,9 @@ impl Default for Word {
 }
 
 impl Word {
-    /// `cpu` releases the lock with a store at `unlocks`.
-    pub(super) fn is_released(&mut self, cpu: CpuId, unlocks: u64) {
-        (self.owner, self.unlocks) = (cpu, unlocks);
+    /// `cpu` makes the unlock at `unlocks_ps`, a store behind others that are still under way.
+    pub(super) fn is_released(&mut self, cpu: CpuId, unlocks_ps: u64) {
+        (self.owner, self.unlocks_ps) = (cpu, unlocks_ps);
     }
 }
 
@@ -137,50 +137,81 @@ impl Copies {
     }
 }
 
-/// The number of a contender's CPU.
-fn cpu_of(who: Contender) -> u16 {
+/// The number of the CPU whose contender it is.
+fn number(who: Contender) -> u16 {
     stretch::cpu_of(who).0.0
 }
 
 impl Arbiter {
-    /// The first in line polls a lock that is free as of `at` and was not before: when it has it.
-    pub(super) fn hand_off(&mut self, lock: usize, line: &Line, polling: &Polling, at: u64) -> u64 {
+    /// The first in line gets a lock that is free as of `at_ps` and was not when it asked: when it
+    /// goes on with it, picoseconds.
+    pub(super) fn hand_off(
+        &mut self,
+        lock: usize,
+        line: &Line,
+        polling: &Polling,
+        at_ps: u64,
+    ) -> u64 {
         let l = &self.locks[lock];
         let (mut state, head) = (l.word, l.head);
-        let poller = cpu_of(head);
+        let poller = number(head);
         let near = &*polling.near;
         // Until somebody came, it was the owner's.
         let mut word = Copies::of(state.owner.0);
-        if head != state.fresh && state.polls <= state.unlocks {
-            state.free = state.free.max(state.polls) + word.read(near, poller);
+        if head != state.fresh && state.polls_ps <= state.unlocks_ps {
+            state.free_ps = state.free_ps.max(state.polls_ps) + word.read(near, poller);
         }
         self.arrivals(&mut state, &mut word, head, polling);
         // The unlock, and the look that sees it.
-        let unlock = state.unlocks.max(state.free) + word.write(near, state.owner.0);
-        let unlock = unlock.max(at).max(state.drained);
-        let seen = match unlock < state.polls {
-            true => state.polls + word.read(near, poller),
-            false => unlock + polling.late + word.read(near, poller),
-        };
-        // clear_pending_set_locked() and set_locked() are stores.
-        state.free = seen + word.write(near, poller);
-        (state.drained, state.polls) = (state.free, state.free);
-        let Place { next, pending, .. } = self.line[head as usize];
-        let alone = next == NOBODY || next == state.fresh;
-        if !pending && !alone {
-            let linked = seen + self.node(head).read(near, poller);
-            let told = linked + self.node(next).write(near, poller);
-            state.drained = state.drained.max(told);
-            let reads = self.node(next).read(near, cpu_of(next));
-            state.polls = state.drained + polling.late + reads;
-        }
+        let unlock = state.unlocks_ps.max(state.free_ps) + word.write(near, state.owner.0);
+        let unlock = unlock.max(at_ps).max(state.drained_ps);
         line.write(CpuId(poller), &near[usize::from(poller)]);
+        let has = match head == state.fresh {
+            // It asked behind the unlock, and gets the line behind it: the word is free.
+            true => {
+                let taken = unlock + word.write(near, poller);
+                (state.free_ps, state.polls_ps, state.drained_ps) = (taken, taken, taken);
+                taken
+            }
+            false => {
+                let seen = match unlock < state.polls_ps {
+                    true => state.polls_ps + word.read(near, poller),
+                    false => unlock + polling.late_ps + word.read(near, poller),
+                };
+                self.take_word(&mut state, &mut word, seen, (head, near, polling.late_ps))
+            }
+        };
         self.locks[lock].word = state;
-        // The last one in the queue exchanges the tail, and goes on when it has.
-        match alone && !pending {
-            true => state.free,
-            false => seen,
+        has
+    }
+
+    /// The first in line has seen the word free, at `seen`, and takes it: when it goes on.
+    fn take_word(
+        &mut self,
+        state: &mut Word,
+        word: &mut Copies,
+        seen: u64,
+        (head, near, late): (Contender, &[Near], u64),
+    ) -> u64 {
+        // clear_pending_set_locked() and set_locked() are stores.
+        state.free_ps = seen + word.write(near, number(head));
+        (state.drained_ps, state.polls_ps) = (state.free_ps, state.free_ps);
+        let Place { next, pending, .. } = self.line[head as usize];
+        if pending {
+            return seen;
         }
+        // The last one in the queue exchanges the tail, and goes on when it has.
+        if next == NOBODY || next == state.fresh {
+            return state.free_ps;
+        }
+        // The address of the next one is a load: at hand if that one came before this one was the
+        // first. To tell it is a store.
+        let linked = seen + self.node(head).read(near, number(head));
+        let told = linked + self.node(next).write(near, number(head));
+        state.drained_ps = state.drained_ps.max(told);
+        let reads = self.node(next).read(near, number(next));
+        state.polls_ps = state.drained_ps + late + reads;
+        linked
     }
 
     /// What those who came before the unlock did to the word's line.
@@ -191,36 +222,36 @@ impl Arbiter {
         head: Contender,
         polling: &Polling,
     ) {
-        let (near, late) = (&*polling.near, polling.late);
+        let (near, late) = (&*polling.near, polling.late_ps);
         loop {
             let who = state.fresh;
             let Some(place) = self.line.get_mut(who as usize) else {
                 return;
             };
             let asked = place.asked.0 * 1000;
-            if asked > state.unlocks {
+            if asked > state.unlocks_ps {
                 return;
             }
             state.fresh = place.next;
-            let cpu = cpu_of(who);
+            let cpu = number(who);
             // The compare-and-exchange that finds it taken.
-            let found = asked.max(state.free) + word.write(near, cpu);
-            state.free = found;
+            let found = asked.max(state.free_ps) + word.write(near, cpu);
+            state.free_ps = found;
             let prev = place.prev;
             if prev == NOBODY {
                 place.pending = true;
-                state.polls = found;
+                state.polls_ps = found;
                 continue;
             }
             let ready = found + self.node(who).write(near, cpu);
-            let looks = state.polls.max(found + late);
+            let looks = state.polls_ps.max(found + late);
             if looks < ready {
-                state.free = looks + word.read(near, cpu_of(head));
+                state.free_ps = looks + word.read(near, number(head));
             }
-            state.free = ready.max(state.free) + word.write(near, cpu);
-            let looks = state.polls.max(state.free + late);
-            if looks < state.unlocks {
-                state.free = looks + word.read(near, cpu_of(head));
+            state.free_ps = ready.max(state.free_ps) + word.write(near, cpu);
+            let looks = state.polls_ps.max(state.free_ps + late);
+            if looks < state.unlocks_ps {
+                state.free_ps = looks + word.read(near, number(head));
             }
             if !self.line[prev as usize].pending {
                 self.node(prev).write(near, cpu);
@@ -230,7 +261,7 @@ impl Arbiter {
 
     /// The line of a contender's node.
     fn node(&mut self, of: Contender) -> &mut Copies {
-        &mut self.nodes[usize::from(cpu_of(of))]
+        &mut self.nodes[usize::from(number(of))]
     }
 }
 

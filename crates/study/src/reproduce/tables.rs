@@ -108,6 +108,9 @@ pub struct Row {
     pub sys: Option<f64>,
     /// Waiting time for spin locks, percent of the time that is not idle.
     pub lock_share: Option<f64>,
+    /// The simulated share is not below the first nor above the second. Default: so many points off
+    /// as that of all rows.
+    pub lock_share_within: Option<[f64; 2]>,
     /// Cycles per I/O, waiting aside.
     pub cycles: Option<f64>,
     /// Mean time of a call of blk_mq_sched_restart(), microseconds.
@@ -163,7 +166,10 @@ impl Row {
             // queued_spin_lock_slowpath() is one function for all locks.
             let shares = report.locks.iter().map(|lock| lock.wait_share * 100.0);
             let simulated = shares.sum();
-            figures.push(points(&self.name, "lock %", share, simulated, LOCK_POINTS));
+            figures.push(match self.lock_share_within {
+                None => points(&self.name, "lock %", share, simulated, LOCK_POINTS),
+                Some(ends) => between(&self.name, "lock %", share, simulated, ends),
+            });
         }
         if let Some(cycles) = self.cycles {
             let work = report.work.iter().map(|work| work.cycles_per_io);
@@ -190,14 +196,11 @@ impl Table {
         for one in &self.ratios {
             if let (Some(after), Some(before)) = (report_of(&one.after), report_of(&one.before)) {
                 let simulated = iops(after) / iops(before).max(1.0);
-                figures.push(Figure {
-                    row: format!("{} / {}", one.after, one.before),
-                    figure: "ratio",
-                    published: one.ratio,
-                    simulated,
-                    tolerance: format!("{:.2}-{:.2}", one.from, one.to),
-                    within: (one.from..=one.to).contains(&simulated),
-                });
+                let (row, ends) = (
+                    format!("{} / {}", one.after, one.before),
+                    [one.from, one.to],
+                );
+                figures.push(between(&row, "ratio", one.ratio, simulated, ends));
             }
         }
         let sys = |name: &str| report_of(name).map(sys_of);
@@ -255,6 +258,24 @@ fn part(row: &str, figure: &'static str, published: f64, simulated: f64, part: f
     }
 }
 
+fn between(
+    row: &str,
+    figure: &'static str,
+    published: f64,
+    simulated: f64,
+    [from, to]: [f64; 2],
+) -> Figure {
+    let digits = if to > 2.0 { 0 } else { 2 };
+    Figure {
+        row: row.to_owned(),
+        figure,
+        published,
+        simulated,
+        tolerance: format!("{from:.digits$}-{to:.digits$}"),
+        within: (from..=to).contains(&simulated),
+    }
+}
+
 fn class(row: &str, figure: &'static str, published: f64, simulated: f64) -> Figure {
     Figure {
         row: row.to_owned(),
@@ -293,6 +314,8 @@ mod tests {
         assert!(within(10.0, 12.9) && !within(10.0, 13.1));
         let within = |published, simulated| class("a", "us/call", published, simulated).within;
         assert!(within(583.0, 292.0) && within(583.0, 1166.0));
+        let within = |simulated| between("a", "lock %", 25.0, simulated, [15.0, 38.0]).within;
+        assert!(within(15.0) && within(38.0) && !within(14.9) && !within(38.1));
         assert!(!within(583.0, 291.0) && !within(583.0, 1167.0));
     }
 
@@ -301,8 +324,17 @@ mod tests {
         for table in published().tables {
             for row in &table.rows {
                 assert!(row.scenario.is_some() != row.waits_for.is_some(), "{row:?}");
-                assert!(row.iops.is_some() != row.mb_per_s.is_some(), "{row:?}");
-                assert!(row.throughput() > 0.0);
+                assert!(row.iops.is_none() || row.mb_per_s.is_none(), "{row:?}");
+                // Any two rows are put into proportion where none are named.
+                assert!(!table.ratios.is_empty() || row.throughput() > 0.0);
+                let named = table.ratios.iter().any(|one| one.after == row.name);
+                assert!(
+                    row.iops.or(row.mb_per_s).or(row.lock_share).is_some() || named,
+                    "{row:?} is judged by nothing"
+                );
+                if let (Some(share), Some([from, to])) = (row.lock_share, row.lock_share_within) {
+                    assert!((from..=to).contains(&share), "{row:?}");
+                }
             }
             for one in &table.ratios {
                 let is_row = |name: &str| table.rows.iter().any(|row| row.name == name);

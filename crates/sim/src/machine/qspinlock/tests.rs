@@ -28,7 +28,7 @@ impl Bench {
             word: Line::default(),
             polling: Polling {
                 near: (0..4).map(near).collect(),
-                late,
+                late_ps: late,
             },
         };
         bench.word.write(CpuId(0), &bench.polling.near[0]);
@@ -43,17 +43,23 @@ impl Bench {
     /// `from` releases the lock at `at`, nanoseconds. How much later the next one has it,
     /// picoseconds.
     fn hands_off(&mut self, from: u16, at: u64) -> u64 {
+        self.hands_off_behind(0, from, at)
+    }
+
+    /// The same, with an unlock made `stores` nanoseconds before, behind stores that took so long.
+    fn hands_off_behind(&mut self, stores: u64, from: u16, at: u64) -> u64 {
         let now = SimTime(at);
+        let unlocks_ps = (at - stores) * 1000;
         let free = self
             .arbiter
-            .release(0, CpuId(from), now, at * 1000, Duration(1));
+            .release(0, CpuId(from), now, unlocks_ps, Duration(1));
         assert_eq!(free, Some(now), "somebody waits");
         assert!(self.arbiter.grant_first(0, now).is_some());
         match self
             .arbiter
             .take_over(0, &self.word, &self.polling, at * 1000)
         {
-            TakeOver::At { at: taken, .. } => taken - at * 1000,
+            TakeOver::At { at_ps, .. } => at_ps - at * 1000,
             TakeOver::Free => panic!("it was waited for"),
         }
     }
@@ -105,6 +111,53 @@ fn an_arrival_at_the_wrong_moment_delays_the_unlock() {
     // That, and half of the look of who polls: the line is free at 2005.
     assert_eq!(delay(1985), early + NEAR / 2);
     assert_eq!(delay(1980), early, "it is over");
+}
+
+#[test]
+fn who_asks_behind_the_unlock_finds_the_word_free() {
+    let behind = |asked: &[u64], late: u64| {
+        let mut bench = Bench::new(late);
+        for (id, at) in (1..).zip(asked) {
+            bench.asks(id, *at);
+        }
+        let first = bench.hands_off_behind(40, 0, 2000);
+        (first, bench)
+    };
+    // Neither a node nor a tail, and nothing to be polled: the compare-and-exchange alone.
+    assert_eq!(behind(&[1980], 7000).0, NEAR);
+    let (first, mut two) = behind(&[1980, 1990], 7000);
+    assert_eq!(first, NEAR, "the one behind it has no node either");
+    assert_eq!(
+        two.hands_off(1, 3000),
+        2 * NEAR + 7000,
+        "it set the pending bit"
+    );
+    // Who came before the unlock polls. The unlock fetches the line while it waits for the stores.
+    assert_eq!(behind(&[1000], 7000).0, NEAR + 7000);
+    let (first, mut mixed) = behind(&[1000, 1980], 0);
+    assert_eq!(first, NEAR);
+    // Who comes while the lock changes hands waits for that, and has the pending bit then.
+    assert_eq!(mixed.hands_off(1, 3000), 2 * NEAR);
+}
+
+#[test]
+fn who_learns_late_of_the_next_one_waits_for_its_own_node() {
+    let queue = |ids: &[u16]| {
+        let mut bench = Bench::new(0);
+        for (id, at) in ids.iter().zip((1000..).step_by(100)) {
+            bench.asks(*id, at);
+        }
+        bench.hands_off(0, 2000);
+        // From here on CPU 2 is the first of the queue.
+        bench.asks(0, 2500);
+        bench
+    };
+    // It reads where CPU 0 left its address: one line more than the unlock and the look.
+    assert_eq!(queue(&[1, 2]).hands_off(1, 3000), 3 * NEAR);
+    // CPU 3 is told that it is the first when its own next one has been there for long.
+    let mut bench = queue(&[1, 2, 3]);
+    bench.hands_off(1, 3000);
+    assert_eq!(bench.hands_off(2, 4000), 2 * FAR);
 }
 
 #[test]
