@@ -191,6 +191,10 @@ fn what_may_be_wrong() {
             "s.toml:2: device: [[locker]] stands alone",
         ),
         (
+            "[[locker]]\n[queue]\nrules = \"v6.1\"\nscheduler = \"none\"\n".to_owned(),
+            "s.toml:4: queue.scheduler: [[locker]] stands alone",
+        ),
+        (
             "[[locker]]\nthreads = 0\n".to_owned(),
             "s.toml:2: locker.0.threads: 0 in all; expected 1 to 4096",
         ),

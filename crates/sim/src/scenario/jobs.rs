@@ -97,6 +97,12 @@ pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
             let what = "[[locker]] stands alone: such a run has no I/O";
             return Err(scenario.error(table, what));
         }
+        let queue = scenario.source.table("queue");
+        let mut keys = queue.into_iter().flat_map(Table::keys);
+        if let Some(key) = keys.find(|key| *key != "rules") {
+            let what = "[[locker]] stands alone: such a run has no request queue";
+            return Err(scenario.error(&format!("queue.{key}"), what));
+        }
         return Ok((Vec::new(), Vec::new()));
     }
     if scenario.job.is_empty() {

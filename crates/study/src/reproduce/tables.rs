@@ -301,7 +301,7 @@ fn points(row: &str, figure: &'static str, published: f64, simulated: f64, point
 
 #[cfg(test)]
 mod tests {
-    use super::{class, part, points, published};
+    use super::{between, class, part, points, published};
 
     #[test]
     fn tolerances_have_two_sides() {
@@ -314,9 +314,9 @@ mod tests {
         assert!(within(10.0, 12.9) && !within(10.0, 13.1));
         let within = |published, simulated| class("a", "us/call", published, simulated).within;
         assert!(within(583.0, 292.0) && within(583.0, 1166.0));
+        assert!(!within(583.0, 291.0) && !within(583.0, 1167.0));
         let within = |simulated| between("a", "lock %", 25.0, simulated, [15.0, 38.0]).within;
         assert!(within(15.0) && within(38.0) && !within(14.9) && !within(38.1));
-        assert!(!within(583.0, 291.0) && !within(583.0, 1167.0));
     }
 
     #[test]
