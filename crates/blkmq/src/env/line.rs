@@ -122,6 +122,13 @@ impl Overlap {
     }
 }
 
+/// Lines keep times of their own in units of 64 ps, without what is above 0.27 s.
+const BEAT: u32 = 6;
+
+/// Who asks for a time by so much before the last ones runs behind them; by more, it is another
+/// round of the clock. A millisecond.
+const AHEAD: u32 = 1_000_000_000 >> BEAT;
+
 /// No CPU.
 const NOBODY: u16 = u16::MAX;
 
@@ -130,6 +137,10 @@ const NOBODY: u16 = u16::MAX;
 pub struct Line {
     /// The CPU that has it to itself.
     sole: Cell<u16>,
+    /// How long the last transfers for atomic operations took that came one behind the other.
+    busy: Cell<u16>,
+    /// When they began.
+    since: Cell<u32>,
     /// Those that share it, one bit each; none if somebody has it to itself.
     copies: [Cell<u64>; 2],
 }
@@ -138,6 +149,8 @@ impl Default for Line {
     fn default() -> Line {
         Line {
             sole: Cell::new(NOBODY),
+            busy: Cell::new(0),
+            since: Cell::new(0),
             copies: [Cell::new(0), Cell::new(0)],
         }
     }
@@ -229,6 +242,29 @@ impl Line {
         self.copies[0].set(0);
         self.copies[1].set(0);
         near.farthest(copies)
+    }
+
+    /// An atomic operation of another CPU wants it at `at_ps` for a transfer of `price`: how long
+    /// it waits for those who want it, too. CPUs run ahead of each other, so one may ask for a time
+    /// before that of others who have asked: it goes first, and they have been told already. Who
+    /// comes next waits for all.
+    fn stand_in_line(&self, at_ps: u64, price: u64) -> u64 {
+        let beats = |ps: u64| (ps >> BEAT) as u32;
+        let (begins, takes) = (beats(at_ps), beats(price));
+        let busy = u32::from(self.busy.get());
+        let behind = begins.wrapping_sub(self.since.get()) as i32;
+        let (since, all, wait) = if (0..busy as i32).contains(&behind) {
+            (self.since.get(), busy + takes, busy - behind as u32)
+        } else if behind < 0 && behind.unsigned_abs() < takes {
+            (begins, busy + takes, 0)
+        } else if behind < 0 && behind.unsigned_abs() < AHEAD {
+            return 0;
+        } else {
+            (begins, takes, 0)
+        };
+        self.since.set(since);
+        self.busy.set(all.min(u32::from(u16::MAX)) as u16);
+        u64::from(wait) << BEAT
     }
 
     /// A read and a write by a CPU that does not have it to itself: what the load costs, and what
@@ -343,11 +379,11 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// An atomic read-modify-write operation on a line.
+    /// An atomic read-modify-write operation on a line, in a label that began at `at_ps`.
     #[inline]
-    pub fn atomic(&mut self, line: &Line, cpu: CpuId) {
+    pub fn atomic(&mut self, line: &Line, cpu: CpuId, at_ps: u64) {
         if self.missed || !line.is_of(cpu) {
-            self.missed_atomic(line, cpu);
+            self.missed_atomic(line, cpu, at_ps);
         }
         self.work += self.tariff.atomic;
     }
@@ -391,18 +427,22 @@ impl Meter {
 
     // Kept out of the labels: less of them to go through where nothing is missed.
     #[inline(never)]
-    fn missed_atomic(&mut self, line: &Line, cpu: CpuId) {
+    fn missed_atomic(&mut self, line: &Line, cpu: CpuId, at_ps: u64) {
         let Misses {
             chain,
             together,
             stores,
         } = self.misses;
+        let before = chain + together + stores;
         let own = match line.is_of(cpu) {
             true => 0,
-            false => line.take_away(cpu, &self.tariff.near),
+            false => {
+                let price = line.take_away(cpu, &self.tariff.near);
+                line.stand_in_line(at_ps + before, price) + price
+            }
         };
         self.misses = Misses {
-            chain: chain + together + stores + own,
+            chain: before + own,
             ..Misses::default()
         };
         self.missed = true;

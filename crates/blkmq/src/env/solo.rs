@@ -56,7 +56,7 @@ impl<T: Copy> SoloCell<T> {
     #[inline]
     fn change(&self, cpu: &mut Cpu, change: impl FnOnce(T) -> T) -> T {
         cpu.note_access();
-        cpu.meter.atomic(&self.line, cpu.id);
+        cpu.meter.atomic(&self.line, cpu.id, cpu.at_ps);
         let before = self.value.get();
         self.value.set(change(before));
         before
@@ -373,7 +373,7 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
             self.owner.get() == NOBODY,
             "the driver granted a lock that is taken"
         );
-        cpu.meter.atomic(&self.word, cpu.id);
+        cpu.meter.atomic(&self.word, cpu.id, cpu.at_ps);
         self.owner.set(cpu.owner);
         cpu.locks_held += 1;
     }

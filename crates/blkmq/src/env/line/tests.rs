@@ -55,8 +55,8 @@ fn loads_overlap_and_stores_follow_and_atomics_wait() {
     assert_eq!(meter.misses.stores, 100, "behind them");
     meter.container_ops(3);
     // Then two atomics, one by one, each behind all before it.
-    meter.atomic(&lines[2], CpuId(0));
-    meter.atomic(&lines[3], CpuId(0));
+    meter.atomic(&lines[2], CpuId(0), 0);
+    meter.atomic(&lines[3], CpuId(0), 0);
     let (work, misses) = meter.take();
     assert_eq!(work, 16);
     assert_eq!(misses.chain, 10 + 100 + 1000 + 100);
@@ -112,4 +112,44 @@ fn what_two_count_for_one_label_overlaps() {
     };
     assert_eq!(a.with(b, Overlap::Together).alone(), 3 + 10 + 4);
     assert_eq!(a.with(b, Overlap::OneByOne).alone(), 3 + 17 + 7);
+}
+
+#[test]
+fn atomics_on_one_line_stand_in_line() {
+    // Prices and times in the unit in which lines keep time.
+    const UNIT: u64 = 64;
+    let line = Line::default();
+    let near = Near::new(
+        CpuId(0),
+        [0b11, 0b1111, 0b1111_1111],
+        [1, 10, 100, 1000 * UNIT],
+    );
+    let mut meter = Meter {
+        tariff: Tariff {
+            near,
+            ..Tariff::default()
+        },
+        ..Meter::default()
+    };
+    // Each time a CPU far away has had it meanwhile. How long CPU 0 waits before its transfer.
+    let mut waits = |at: u64| {
+        line.write(CpuId(9), &Near::default());
+        meter.atomic(&line, CpuId(0), at * UNIT);
+        meter.take().1.alone() / UNIT - 1000
+    };
+    assert_eq!(waits(1_000_000), 0);
+    assert_eq!(waits(1_000_400), 600);
+    assert_eq!(waits(1_000_400), 1600);
+    // One that runs behind, in the time of the first: all who came are before it.
+    assert_eq!(waits(1_000_100), 2900);
+    // Before them all, by less than it takes: the next ones come behind it, too.
+    assert_eq!(waits(999_500), 0);
+    assert_eq!(waits(1_004_000), 500);
+    // Long before: it was free, and who comes next does not feel it.
+    assert_eq!(waits(900_000), 0);
+    assert_eq!(waits(1_005_000), 500);
+    // Behind them all, and a round of the clock later.
+    assert_eq!(waits(1_100_000), 0);
+    assert_eq!(waits(1_100_000 + (1 << 32) + 1), 999);
+    assert_eq!(waits(1_200_000_000), 0);
 }
