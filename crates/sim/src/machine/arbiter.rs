@@ -8,7 +8,7 @@ use core::hint::cold_path;
 
 use blkmq::env::{Line, Solo};
 use blkmq::queue::BlkMq;
-use blkmq::request::{CpuId, HctxId, QueueId};
+use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
 use crate::recorder::LockStats;
@@ -230,11 +230,11 @@ impl Arbiter {
         Some(at.max(first.asked))
     }
 
-    /// A run begins for which nobody asked whom its hctx serves.
+    /// The run that a level begins was asked for by nobody whom its hctx serves.
     #[cold]
-    pub(super) fn run_is_foreign(&mut self, queue: QueueId, hctx: HctxId) {
+    pub(super) fn run_is_foreign(&mut self, worker: Contender) {
         if let Some(watch) = &mut self.watch {
-            watch.run_is_foreign(queue, hctx);
+            watch.run_is_foreign(worker);
         }
     }
 

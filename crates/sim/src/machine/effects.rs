@@ -197,7 +197,9 @@ impl Simulator {
         let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
         // A device that acts on its own does so on the first CPU.
         let id = cpu.unwrap_or_default();
-        for action in actions.drain(..) {
+        let mut all = actions.drain(..).peekable();
+        let mut several = false;
+        while let Some(action) = all.next() {
             match action {
                 Action::End { rq, status } => {
                     let (queue, rq) = self.layer.numbers.request(device, rq);
@@ -231,30 +233,34 @@ impl Simulator {
                 Action::StartQueues => {
                     let env = &mut self.cpus[id].env;
                     self.layer.set_stopped(env, device, false);
-                    self.run_queues(device, None, cpu, RunQueuesPath::started);
+                    self.run_queues(device, None, (id, cpu.is_some()), RunQueuesPath::started);
                 }
                 Action::RunQueues { unit, delay } => {
                     let how = match delay {
                         Duration::ZERO => RunHow::Background,
                         delay => RunHow::Later(delay),
                     };
-                    self.run_queues(device, unit, cpu, |queue| RunQueuesPath::new(queue, how));
+                    // Frames nest, and the last one goes first: several units have interrupts.
+                    several |= matches!(all.peek(), Some(Action::RunQueues { .. }));
+                    let at = (id, cpu.is_some() && !several);
+                    self.run_queues(device, unit, at, |queue| RunQueuesPath::new(queue, how));
                 }
             }
         }
+        drop(all);
         self.devices.take_back(actions);
-        if cpu.is_none() && self.cpus[id].interrupted {
+        if (cpu.is_none() || several) && self.cpus[id].interrupted {
             self.notice(id);
         }
     }
 
-    /// All hctxs of a device's queues, or of a unit's, are run, behind what the CPU is about; where
-    /// the device acts on its own, by the interrupt of its timer.
+    /// All hctxs of a device's queues, or of a unit's, are run: before what the CPU is about, or by
+    /// an interrupt, one behind the other. So does a device that acts on its own, by its timer's.
     fn run_queues(
         &mut self,
         device: DeviceId,
         unit: Option<u8>,
-        cpu: Option<CpuId>,
+        (id, here): (CpuId, bool),
         path: impl FnOnce(QueueId) -> RunQueuesPath,
     ) {
         // Disks of one device follow each other, and so do their queues.
@@ -263,10 +269,10 @@ impl Simulator {
             None => path(queues[0]).with_more(queues.len() as u8 - 1),
             Some(unit) => path(queues[usize::from(unit)]),
         };
-        if let Some(id) = cpu {
+        if here {
             return self.cpus.push(id, Frame::RunQueues(path));
         }
-        let cpu = &mut self.cpus[CpuId::default()];
+        let cpu = &mut self.cpus[id];
         cpu.irqs.push_back(Irq::Runs(path));
         cpu.interrupted = true;
     }

@@ -161,26 +161,19 @@ impl Arbiter {
         if head != state.fresh && state.polls_ps <= state.unlocks_ps {
             state.free_ps = state.free_ps.max(state.polls_ps) + word.read(near, poller);
         }
-        self.arrivals(&mut state, &mut word, head, polling);
+        // Until the unlock is seen, the word is locked: who asks while stores before it are under
+        // way takes the line from the owner once more.
+        let free_ps = l.free_at.0 * 1000;
+        self.arrivals(&mut state, &mut word, (head, free_ps), polling);
         // The unlock, and the look that sees it.
         let unlock = state.unlocks_ps.max(state.free_ps) + word.write(near, state.owner.0);
         let unlock = unlock.max(at_ps).max(state.drained_ps);
-        line.write(CpuId(poller), &near[usize::from(poller)]);
-        let has = match head == state.fresh {
-            // It asked behind the unlock, and gets the line behind it: the word is free.
-            true => {
-                let taken = unlock + word.write(near, poller);
-                (state.free_ps, state.polls_ps, state.drained_ps) = (taken, taken, taken);
-                taken
-            }
-            false => {
-                let seen = match unlock < state.polls_ps {
-                    true => state.polls_ps + word.read(near, poller),
-                    false => unlock + polling.late_ps + word.read(near, poller),
-                };
-                self.take_word(&mut state, &mut word, seen, (head, near, polling.late_ps))
-            }
+        let seen = match unlock < state.polls_ps {
+            true => state.polls_ps + word.read(near, poller),
+            false => unlock + polling.late_ps + word.read(near, poller),
         };
+        line.write(CpuId(poller), &near[usize::from(poller)]);
+        let has = self.take_word(&mut state, &mut word, seen, (head, near, polling.late_ps));
         self.locks[lock].word = state;
         has
     }
@@ -204,8 +197,8 @@ impl Arbiter {
         if next == NOBODY || next == state.fresh {
             return state.free_ps;
         }
-        // The address of the next one is a load: at hand if that one came before this one was the
-        // first. To tell it is a store.
+        // The address of the next one is a load: at hand if that one came before the predecessor's
+        // node told this one that it is the first. To tell the next one is a store.
         let linked = seen + self.node(head).read(near, number(head));
         let told = linked + self.node(next).write(near, number(head));
         state.drained_ps = state.drained_ps.max(told);
@@ -214,12 +207,12 @@ impl Arbiter {
         linked
     }
 
-    /// What those who came before the unlock did to the word's line.
+    /// What those who came before the lock was free, at `free_ps`, did to the word's line.
     fn arrivals(
         &mut self,
         state: &mut Word,
         word: &mut Copies,
-        head: Contender,
+        (head, free_ps): (Contender, u64),
         polling: &Polling,
     ) {
         let (near, late) = (&*polling.near, polling.late_ps);
@@ -229,7 +222,7 @@ impl Arbiter {
                 return;
             };
             let asked = place.asked.0 * 1000;
-            if asked > state.unlocks_ps {
+            if asked >= free_ps {
                 return;
             }
             state.fresh = place.next;
@@ -250,7 +243,7 @@ impl Arbiter {
             }
             state.free_ps = ready.max(state.free_ps) + word.write(near, cpu);
             let looks = state.polls_ps.max(state.free_ps + late);
-            if looks < state.unlocks_ps {
+            if looks < free_ps {
                 state.free_ps = looks + word.read(near, number(head));
             }
             if !self.line[prev as usize].pending {

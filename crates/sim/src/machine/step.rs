@@ -127,10 +127,12 @@ impl Simulator {
             Program::Fio(thread) => {
                 let mut fio = thread.take().expect("a thread takes one turn at a time");
                 let turn = self.fio_turns(id, task, &mut fio);
-                if let Program::Fio(thread) = &mut self.tasks[task].program {
-                    // Nothing is there that could be dropped.
-                    core::mem::forget(thread.replace(fio));
-                }
+                let Program::Fio(thread) = &mut self.tasks[task].program else {
+                    unreachable!("a task's program does not change")
+                };
+                debug_assert!(thread.is_none(), "it was taken for its turn");
+                // Nothing is there that could be dropped.
+                core::mem::forget(thread.replace(fio));
                 turn
             }
             _ => self.other_turn(id, task),

@@ -20,6 +20,7 @@ use super::event::{Event, Of, class};
 use super::fio::OwnPlug;
 use super::handed::Handed;
 use super::layer::Layer;
+use super::stretch::owner;
 use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
@@ -290,15 +291,15 @@ impl KernelWork {
         from: CpuId,
         kick: Kick,
     ) {
-        if cpus.core.arbiter.watch.is_some() {
-            self.note_asker(mq, from, kick);
-        }
         let by = Asker::now(from);
         let Kick {
             queue, hctx, delay, ..
         } = kick;
         if mq.queue(queue).hctx(hctx).stopped.peek() {
             return;
+        }
+        if cpus.core.arbiter.watch.is_some() {
+            self.note_asker(mq, from, kick);
         }
         cpus.item_queued(queue, delay.0 > 0);
         let item = self.of(queue, hctx).item;
@@ -474,7 +475,8 @@ impl KernelWork {
                 let work = self.of(queue, hctx);
                 work.item = Item::Running(None);
                 if work.foreign {
-                    cpus.core.arbiter.run_is_foreign(queue, hctx);
+                    let worker = owner(id, cpus[id].level);
+                    cpus.core.arbiter.run_is_foreign(worker);
                 }
                 cpus.item_begins(mq, id, queue);
                 Frame::Run(RunPath::work(queue, hctx))

@@ -22,8 +22,17 @@ pub(super) struct Runs {
     hctxs: Box<[RunStats]>,
     /// Number of each queue's first hctx.
     first: Box<[u32]>,
-    /// By level of a CPU: its run has offered the driver a request.
-    offered: Box<[bool]>,
+    /// By level of a CPU: what is known of its run.
+    levels: Box<[Known]>,
+}
+
+/// A run under way.
+#[derive(Clone, Copy, Default, Debug)]
+struct Known {
+    /// It has offered the driver a request.
+    offered: bool,
+    /// Nobody asked for it whom its hctx serves.
+    foreign: bool,
 }
 
 impl Runs {
@@ -38,7 +47,7 @@ impl Runs {
         Runs {
             hctxs: vec![RunStats::default(); all].into(),
             first: first.into(),
-            offered: vec![false; owners].into(),
+            levels: vec![Known::default(); owners].into(),
         }
     }
 
@@ -50,20 +59,21 @@ impl Runs {
     /// The run of a level offers the driver a request. A run ends between two turns of its task, so
     /// a level has one at a time.
     pub(super) fn offers(&mut self, owner: u32) {
-        self.offered[owner as usize] = true;
+        self.levels[owner as usize].offered = true;
     }
 
     /// The run of a level is over.
     pub(super) fn add(&mut self, queue: QueueId, hctx: HctxId, owner: u32) {
-        let offered = core::mem::take(&mut self.offered[owner as usize]);
+        let known = core::mem::take(&mut self.levels[owner as usize]);
         let stats = self.of(queue, hctx);
         stats.runs += 1;
-        stats.in_vain += u64::from(!offered);
+        stats.in_vain += u64::from(!known.offered);
+        stats.foreign += u64::from(known.foreign);
     }
 
-    /// A run begins for which nobody asked whom the hctx serves.
-    pub(super) fn foreign(&mut self, queue: QueueId, hctx: HctxId) {
-        self.of(queue, hctx).foreign += 1;
+    /// The run that a level begins was asked for by nobody whom the hctx serves.
+    pub(super) fn foreign(&mut self, owner: u32) {
+        self.levels[owner as usize].foreign = true;
     }
 
     /// By queue and hctx.
@@ -90,7 +100,7 @@ mod tests {
         let mut runs = Runs::new(&[2, 1], 8);
         runs.offers(5);
         runs.add(QueueId(0), HctxId(1), 5);
-        runs.foreign(QueueId(1), HctxId(0));
+        runs.foreign(5);
         runs.add(QueueId(1), HctxId(0), 5);
         let of = |runs, foreign, in_vain| RunStats {
             runs,

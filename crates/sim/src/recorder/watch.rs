@@ -5,7 +5,7 @@
 //! Off unless asked for. Everything is allocated before the run, but for the timeline's spans.
 
 use blkmq::path::{Frame, Label};
-use blkmq::request::{CpuId, HctxId, QueueId};
+use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
@@ -100,10 +100,10 @@ impl Watch {
         }
     }
 
-    /// A run begins for which nobody asked whom its hctx serves.
-    pub(crate) fn run_is_foreign(&mut self, queue: QueueId, hctx: HctxId) {
+    /// The run that a level begins was asked for by nobody whom its hctx serves.
+    pub(crate) fn run_is_foreign(&mut self, owner: u32) {
         if let Some(runs) = &mut self.runs {
-            runs.foreign(queue, hctx);
+            runs.foreign(owner);
         }
     }
 

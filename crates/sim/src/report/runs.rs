@@ -46,8 +46,7 @@ pub struct HctxRuns {
 impl RunCounts {
     fn new(stats: &RunStats) -> RunCounts {
         RunCounts {
-            // One that was under way when the ramp ended counts as foreign or as a run alone.
-            own: stats.runs.saturating_sub(stats.foreign),
+            own: stats.runs - stats.foreign,
             foreign: stats.foreign,
             in_vain: stats.in_vain,
         }

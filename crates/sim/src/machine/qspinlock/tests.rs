@@ -114,7 +114,8 @@ fn an_arrival_at_the_wrong_moment_delays_the_unlock() {
 }
 
 #[test]
-fn who_asks_behind_the_unlock_finds_the_word_free() {
+fn who_asks_before_the_unlock_is_seen_finds_the_word_taken() {
+    // The unlock waits for stores of 40 ns.
     let behind = |asked: &[u64], late: u64| {
         let mut bench = Bench::new(late);
         for (id, at) in (1..).zip(asked) {
@@ -123,21 +124,16 @@ fn who_asks_behind_the_unlock_finds_the_word_free() {
         let first = bench.hands_off_behind(40, 0, 2000);
         (first, bench)
     };
-    // Neither a node nor a tail, and nothing to be polled: the compare-and-exchange alone.
-    assert_eq!(behind(&[1980], 7000).0, NEAR);
-    let (first, mut two) = behind(&[1980, 1990], 7000);
-    assert_eq!(first, NEAR, "the one behind it has no node either");
-    assert_eq!(
-        two.hands_off(1, 3000),
-        2 * NEAR + 7000,
-        "it set the pending bit"
-    );
-    // Who came before the unlock polls. The unlock fetches the line while it waits for the stores.
+    // The owner has fetched the line from who polls by then: the look alone is left.
     assert_eq!(behind(&[1000], 7000).0, NEAR + 7000);
-    let (first, mut mixed) = behind(&[1000, 1980], 0);
-    assert_eq!(first, NEAR);
-    // Who comes while the lock changes hands waits for that, and has the pending bit then.
-    assert_eq!(mixed.hands_off(1, 3000), 2 * NEAR);
+    // Its compare-and-exchange, at 1990, takes the line; the owner has it back at 2000.
+    assert_eq!(behind(&[1980], 7000).0, NEAR + 7000);
+    // And so from 1999: at 2009, and at 2019.
+    assert_eq!(behind(&[1999], 0).0, 19_000 + NEAR);
+    // The second one has a node: two more exchanges of the line, at 2000 and 2010.
+    let (first, mut two) = behind(&[1980, 1990], 0);
+    assert_eq!(first, 20_000 + NEAR);
+    assert_eq!(two.hands_off(1, 3000), 3 * NEAR, "it exchanges the tail");
 }
 
 #[test]
