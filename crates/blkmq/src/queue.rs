@@ -31,7 +31,7 @@ pub struct BlkMq<E: Env> {
     pub sets: Vec<TagSet<E>>,
     /// The queues, those of one set next to each other.
     pub queues: Vec<RequestQueue<E>>,
-    /// Of each task: its entry stands in a wait queue of tags (`!list_empty` of it).
+    /// Of each task: its entry stands in a wait queue of tags, and may be woken.
     task_waits: Vec<E::Bit>,
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
@@ -229,8 +229,10 @@ impl<E: Env> BlkMq<E> {
         }
     }
 
-    /// Whether the task stands in a wait queue of tags, as is seen without the queue's lock. Panics
-    /// if its number is not below `TagSetConfig::tasks`.
+    /// Whether the task stands in a wait queue of tags and is to be woken there (TASK_UNINTERRUPTIBLE;
+    /// `!list_empty` of its entry), as is seen without the queue's lock. Until it has taken its entry
+    /// out, a task that has found a tag stands there and is not. Panics if its number is not below
+    /// `TagSetConfig::tasks`.
     pub fn task_waits(&self, task: WaiterId) -> &E::Bit {
         &self.task_waits[task.0 as usize]
     }

@@ -115,6 +115,11 @@ impl<E: Env> WaitState<E> {
         result
     }
 
+    /// The entry at this place, under the lock, which is kept.
+    pub fn entry(&self, cpu: &mut Cpu, place: usize) -> Option<Waiter> {
+        self.queue.held(cpu).entries.get(place).copied()
+    }
+
     /// Takes an entry out under the lock, which is kept. False if it was woken meanwhile.
     pub fn remove(&self, cpu: &mut Cpu, waiter: Waiter) -> bool {
         self.edit(cpu, |entries| {

@@ -191,7 +191,7 @@ fn hctxs_in_line(world: &World) -> Option<String> {
     })
 }
 
-/// The same of tasks in the lines of tags.
+/// The same of tasks in the lines of tags. One that takes its entry out runs: its word says so.
 fn tasks_in_line(world: &World) -> Option<String> {
     let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
     let maps = world.mq.sets[0].driver.iter().chain(sched);
@@ -200,12 +200,17 @@ fn tasks_in_line(world: &World) -> Option<String> {
         return None;
     }
     let is_task = |context: &&Context| matches!(context.role, Role::Task(_));
-    let tasks = world.contexts.iter().filter(is_task);
-    tasks.map(|context| context.cpu.task).find_map(|task| {
+    let mut tasks = world.contexts.iter().filter(is_task);
+    tasks.find_map(|context| {
+        let task = context.cpu.task;
         let entry = Waiter::Task(task);
         let stands = |ws: &&&WaitState<Solo>| ws.queue.inspect(|q| q.entries.contains(&entry));
         let count = lines.iter().filter(stands).count();
-        (count != usize::from(world.mq.task_waits(task).peek())).then(|| {
+        let mut frames = context.stack.frames().iter();
+        let leaves = frames.any(|frame| frame.label() == Submit::WaitLeave.label());
+        let sleeps = world.mq.task_waits(task).peek();
+        let wrong = count != usize::from(sleeps || leaves) || sleeps && leaves;
+        wrong.then(|| {
             format!(
                 "task {} stands in {count} lines, its word says otherwise",
                 task.0

@@ -322,11 +322,13 @@ pub(super) fn step_put<E: Env>(
         TagMap::Sched(hctx) => q.sched_of(hctx),
     };
     let out = |cpu: &mut Cpu, waiter| match waiter {
-        Waiter::Task(task) => mq.task_waits(task).clear(cpu),
+        // One that has found a tag runs, though its entry may still stand: it is passed over.
+        Waiter::Task(task) => mq.task_waits(task).test_and_clear(cpu),
         Waiter::Hctx { queue, hctx, .. } => {
             let q = mq.queue(queue);
             q.dirty_tags_line(hctx, cpu);
             q.hctx(hctx).dispatch_wait.clear(cpu);
+            true
         }
     };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {

@@ -265,6 +265,7 @@ impl TokenPath {
             };
             let wait = &mq.queue(queue).tokens[map].waits[usize::from(hctx.0)];
             out_of_line(wait, cpu);
+            true
         };
         match put.step(&q.tokens[map].map, q.settings.rules.wake_scan, cpu, out) {
             PutStep::Step => Next::Step,

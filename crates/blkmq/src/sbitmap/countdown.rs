@@ -46,7 +46,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter),
+        out: impl FnMut(&mut Cpu, Waiter) -> bool,
     ) -> PutStep {
         let count = &map.countdowns[self.queue as usize];
         let batch = map.wake_batch.get() as i32;
@@ -108,7 +108,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter),
+        out: impl FnMut(&mut Cpu, Waiter) -> bool,
     ) -> PutStep {
         match at {
             At::WakeCounted => {

@@ -216,7 +216,9 @@ impl Put {
         self.at
     }
 
-    /// One step. `out` hears of who was taken out of its line, still under the lock.
+    /// One step. `out` is asked, under the lock, whether whoever stands in line wakes up and so
+    /// leaves it: a task that runs already does not (autoremove_wake_function()), is not counted,
+    /// and the next one is asked.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
     pub fn step<E: Env>(
@@ -224,7 +226,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter),
+        out: impl FnMut(&mut Cpu, Waiter) -> bool,
     ) -> PutStep {
         let step = self.advance(map, scan, cpu, out);
         // Behind the wake-ups: whoever was woken looks from the old hint on.
@@ -243,7 +245,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter),
+        out: impl FnMut(&mut Cpu, Waiter) -> bool,
     ) -> PutStep {
         match self.at {
             At::Clear => self.clear(map, cpu),
@@ -332,7 +334,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter),
+        out: impl FnMut(&mut Cpu, Waiter) -> bool,
     ) -> PutStep {
         let Some(woken) = self.wake_queue(map, cpu, out) else {
             return PutStep::Step;
@@ -350,17 +352,22 @@ impl Put {
         &mut self,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        mut out: impl FnMut(&mut Cpu, Waiter),
+        mut out: impl FnMut(&mut Cpu, Waiter) -> bool,
     ) -> Option<u32> {
         let state = &map.wait[self.queue as usize];
+        let mut passed_over = 0;
         while self.woken < self.left {
             if cpu.outbox.is_full() {
                 return None;
             }
-            let Some(waiter) = state.edit(cpu, pop_first) else {
+            let Some(waiter) = state.entry(cpu, passed_over) else {
                 break;
             };
-            out(cpu, waiter);
+            if !out(cpu, waiter) {
+                passed_over += 1;
+                continue;
+            }
+            state.edit(cpu, |entries| entries.remove(passed_over));
             match waiter {
                 Waiter::Task(task) => {
                     // The task itself lowers ws_active when it runs (sbitmap_finish_wait).
@@ -414,10 +421,6 @@ impl Put {
             _ => self.to(At::Store),
         }
     }
-}
-
-fn pop_first(entries: &mut Vec<Waiter>) -> Option<Waiter> {
-    (!entries.is_empty()).then(|| entries.remove(0))
 }
 
 #[cfg(test)]

@@ -32,11 +32,22 @@ fn get(map: &Sbitmap<Solo>, cpu: &mut Cpu, mut search: Get) -> GetStep {
 }
 
 /// Runs a free to its end; answers who was woken.
-pub(super) fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, mut free: Put) -> Vec<u32> {
+pub(super) fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, free: Put) -> Vec<u32> {
+    put_asking(map, scan, cpu, free, |_| false)
+}
+
+/// The same where some of those who stand in line run already.
+pub(super) fn put_asking(
+    map: &Sbitmap<Solo>,
+    scan: WakeScan,
+    cpu: &mut Cpu,
+    mut free: Put,
+    runs: impl Fn(Waiter) -> bool,
+) -> Vec<u32> {
     let mut woken = Vec::new();
     for _ in 0..10_000 {
         cpu.begin_label();
-        let step = free.step(map, scan, cpu, |_, _| {});
+        let step = free.step(map, scan, cpu, |_, waiter| !runs(waiter));
         let mut index = 0;
         while let Some(effect) = cpu.outbox.take(index) {
             index += 1;
@@ -400,7 +411,7 @@ fn empty_queues_are_passed_without_their_lock() {
     let mut locked = Vec::new();
     loop {
         cpu.begin_label();
-        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| {}) {
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| true) {
             PutStep::Step => {}
             PutStep::Lock(queue) => {
                 locked.push(queue);
@@ -450,7 +461,7 @@ fn a_batch_leaves_its_hint_behind_the_wake_ups() {
     loop {
         cpu.begin_label();
         assert_eq!(map.hints[1].get(), 6, "at {:?}", wake.stage());
-        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| {}) {
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| true) {
             PutStep::Step => {}
             PutStep::Lock(queue) => map.wait[queue as usize].queue.acquire(&mut cpu),
             PutStep::Done => break,

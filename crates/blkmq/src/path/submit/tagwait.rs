@@ -61,16 +61,17 @@ impl SubmitPath {
                 self.at = At::WaitFinish;
                 Next::Park
             }
-            At::WaitFinish => match mq.task_waits(cpu.task).test(cpu) {
+            // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(), which are
+            // one here: between the two nobody takes the entry out, as the task runs.
+            At::WaitFinish => match mq.task_waits(cpu.task).test_and_clear(cpu) {
                 true => self.want_line(mq, At::WaitLeave),
                 // Whoever woke it has taken it out.
                 false => self.to(At::WaitUncount),
             },
             At::WaitLeave => {
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
-                if ws.remove(cpu, Waiter::Task(cpu.task)) {
-                    mq.task_waits(cpu.task).clear(cpu);
-                }
+                let stood = ws.remove(cpu, Waiter::Task(cpu.task));
+                assert!(stood, "a task that runs was taken out of its line");
                 ws.queue.release(cpu);
                 self.to(At::WaitUncount)
             }
@@ -268,3 +269,6 @@ impl SubmitPath {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

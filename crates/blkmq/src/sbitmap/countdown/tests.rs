@@ -39,7 +39,7 @@ fn line_up(map: &Sbitmap<Solo>, count: u32) {
 /// One step of a free, with the lock that it asks for next. True at its end.
 fn step(map: &Sbitmap<Solo>, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> bool {
     cpu.begin_label();
-    match put.step(map, WakeScan::Countdown(form), cpu, |_, _| {}) {
+    match put.step(map, WakeScan::Countdown(form), cpu, |_, _| true) {
         PutStep::Step => false,
         PutStep::Lock(queue) => {
             map.wait[queue as usize].queue.acquire(cpu);

@@ -1,6 +1,6 @@
 //! Wake-ups of more than one label may leave effects for.
 
-use super::super::tests::{map, put};
+use super::super::tests::{map, put, put_asking};
 use super::Put;
 use crate::env::{Bit, Count, Cpu, Hint, Lock, OUTBOX_LIMIT};
 use crate::request::{CpuId, QueueId};
@@ -60,4 +60,46 @@ fn a_batch_goes_on_where_a_label_was_full() {
         usize::from(hctxs) + 2,
         "the third task sleeps on"
     );
+}
+
+/// A task that has found a tag runs while its entry still stands (finish_wait()): the wake-up is
+/// for who sleeps behind it, in the same queue or in the next one.
+#[test]
+fn whoever_runs_already_is_passed_over() {
+    let task = |number| Waiter::Task(WaiterId(number));
+    for scan in [WakeScan::FirstQueue, WakeScan::UntilSpent] {
+        for (first, second, still) in [(0, 0, [2, 0]), (0, 1, [1, 1])] {
+            let map = map(8, ShallowDepth::Total, None);
+            let mut cpu = Cpu::new(CpuId(0));
+            for (queue, entry) in [(first, task(1)), (second, task(2)), (second, task(3))] {
+                map.wait[queue].queue.acquire(&mut cpu);
+                map.wait[queue].edit(&mut cpu, |list| list.push(entry));
+                map.wait[queue].queue.release(&mut cpu);
+                cpu.begin_label();
+                map.ws_active.add(&mut cpu, 1);
+            }
+            let runs = |waiter| waiter == task(1);
+            let woken = put_asking(&map, scan, &mut cpu, Put::wake(1), runs);
+            assert_eq!(woken, [2], "{scan:?}");
+            let left = |queue: usize| map.wait[queue].queue.inspect(|q| q.entries.len());
+            assert_eq!([left(0), left(1)], still, "{scan:?}");
+        }
+    }
+}
+
+/// Nobody sleeps: the wake-up is nobody's, and no entry is taken out.
+#[test]
+fn where_all_run_nobody_is_woken() {
+    let map = map(8, ShallowDepth::Total, None);
+    let mut cpu = Cpu::new(CpuId(0));
+    map.wait[0].queue.acquire(&mut cpu);
+    let entries = [1, 2].map(|number| Waiter::Task(WaiterId(number)));
+    map.wait[0].edit(&mut cpu, |list| list.extend(entries));
+    map.wait[0].queue.release(&mut cpu);
+    cpu.begin_label();
+    map.ws_active.add(&mut cpu, 2);
+    let woken = put_asking(&map, WakeScan::UntilSpent, &mut cpu, Put::wake(1), |_| true);
+    assert!(woken.is_empty(), "{woken:?}");
+    assert_eq!(map.wait[0].queue.inspect(|q| q.entries.len()), 2);
+    assert!(map.wait[0].queue.is_free() && map.wait[0].active.peek());
 }

@@ -1,0 +1,123 @@
+//! Who found a tag with its entry still in line, against the free that wakes.
+
+use super::super::At;
+use super::SubmitPath;
+use crate::elevator::SchedulerKind;
+use crate::env::{Cpu, Effect, Lock, Slab, Solo, Word};
+use crate::path::Next;
+use crate::path::tag::{TagMap, put_driver, step_put};
+use crate::queue::tests::config;
+use crate::queue::{BlkMq, LockId};
+use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
+use crate::rules::{LonePlug, Rules};
+use crate::sbitmap::Put;
+use crate::tags::WaiterId;
+
+const QUEUE: QueueId = QueueId(0);
+
+/// A task on its way to a tag. What its path calls is left out: there is nothing to run.
+struct Task {
+    path: SubmitPath,
+    cpu: Cpu,
+    wants: Option<LockId>,
+}
+
+impl Task {
+    fn new(mq: &BlkMq<Solo>, number: u32) -> Task {
+        let bio = Bio {
+            op: Op::Read,
+            sector: Sector(u64::from(number) * 100),
+            sectors: Sectors(8),
+            segments: 1,
+            ..Bio::default()
+        };
+        let bio = mq.queue(QUEUE).with_pool(|pool| pool.add_bio(bio));
+        let mut cpu = Cpu::new(CpuId(0));
+        (cpu.owner, cpu.task) = (number, WaiterId(number));
+        Task {
+            path: SubmitPath::new(QUEUE, bio.expect("a slot for each bio")),
+            cpu,
+            wants: None,
+        }
+    }
+
+    /// Steps until the path stands at this label, the lock that it may want not granted.
+    fn runs_to(&mut self, mq: &BlkMq<Solo>, at: At) {
+        for _ in 0..1000 {
+            if self.path.at == at {
+                return;
+            }
+            if let Some(lock) = self.wants.take() {
+                mq.acquire(lock, &mut self.cpu);
+            }
+            self.cpu.begin_label();
+            match self.path.step(mq, &mut self.cpu) {
+                Next::Lock(lock) => self.wants = Some(lock),
+                // The call that follows is dropped.
+                Next::Call => self.cpu.call = None,
+                _ => {}
+            }
+        }
+        panic!("{at:?} is not reached from {:?}", self.path.at);
+    }
+}
+
+/// Goes on with a free; answers the tasks that it wakes.
+fn free(mq: &BlkMq<Solo>, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
+    let mut woken = Vec::new();
+    loop {
+        cpu.begin_label();
+        let next = step_put(&mut put, mq, QUEUE, TagMap::Driver(HctxId(0)), cpu);
+        let mut index = 0;
+        while let Some(effect) = cpu.outbox.take(index) {
+            index += 1;
+            let Effect::Wake(WaiterId(task)) = effect else {
+                panic!("a free asks for {effect:?}");
+            };
+            woken.push(task);
+        }
+        match next {
+            Some(Next::Lock(lock)) => mq.acquire(lock, cpu),
+            Some(_) => {}
+            None => return woken,
+        }
+    }
+}
+
+/// The first task finds the freed bit when it looks again, and takes its entry out: from
+/// finish_wait()'s first store on it runs, and the free's wake-up is the other one's.
+#[test]
+fn a_free_passes_over_whoever_takes_its_entry_out() {
+    for rules in Rules::PRESETS {
+        let mut config = config(SchedulerKind::None, 1, 1, 2);
+        config.settings.rules = rules.with_lone_plug(LonePlug::Never);
+        let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+        let map = mq.sets[0].driver_of(HctxId(0));
+        let mut cpu = Cpu::new(CpuId(0));
+        // Both tags are somebody's.
+        for word in &map.words {
+            let bits = (1 << word.depth) - 1;
+            cpu.begin_label();
+            word.word.fetch_or(&mut cpu, bits);
+        }
+        let mut put = {
+            let mut pool = mq.queue(QUEUE).pool.held(cpu.id);
+            put_driver(&mut pool[mq.queue(QUEUE).slot(0, 0)], Tag(0))
+        };
+        let (mut first, mut second) = (Task::new(&mq, 1), Task::new(&mq, 2));
+        first.runs_to(&mq, At::WaitLast);
+        second.runs_to(&mq, At::WaitSleep);
+        // The bit is free, nobody is woken yet.
+        cpu.begin_label();
+        step_put(&mut put, &mq, QUEUE, TagMap::Driver(HctxId(0)), &mut cpu);
+        first.runs_to(&mq, At::WaitFinish);
+        assert_eq!(first.path.tag_in_hand(), None, "it is a request's");
+        assert!(first.path.rq.is_some());
+        first.runs_to(&mq, At::WaitLeave);
+        assert_eq!(free(&mq, put, &mut cpu), [2], "{}", rules.name);
+        first.runs_to(&mq, At::WaitUncount);
+        let in_line = map.wait.iter();
+        let in_line = in_line.map(|ws| ws.queue.inspect(|q| q.entries.len()));
+        assert_eq!(in_line.sum::<usize>(), 0);
+    }
+}
