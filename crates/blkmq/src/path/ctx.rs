@@ -44,11 +44,14 @@ pub(super) struct CtxPath {
     /// The ctx whose turn it is next, as this run knows it: it begins with `dispatch_from`, which
     /// it writes at its end.
     turn: u32,
-    /// Bits of the ctx_map that have been looked at, and with them the word that comes next.
+    /// Bits of the ctx_map that `Scan` and `Find` have looked at.
     looked: u32,
-    /// Which word was read, and which of its bits were set then and are still to be visited.
+    /// Which word `Scan` and `Find` have read, and which of its bits were set then and are still to
+    /// be visited; `Any`: which comes next.
     word: u32,
     seen: u8,
+    /// Hctxs that `Withheld` has had run again.
+    told: u16,
     token: Option<u32>,
 }
 
@@ -63,6 +66,7 @@ impl CtxPath {
             looked: 0,
             word: 0,
             seen: 0,
+            told: 0,
             token: None,
         }
     }
@@ -120,17 +124,15 @@ impl CtxPath {
                 if hctx.dispatch_pending.test(cpu) {
                     return PullStep::End { again: true };
                 }
-                self.looked = 0;
                 self.wait(At::Any)
             }
             At::Any => {
-                let word = self.looked as usize;
-                let any = hctx.ctx_map[word].load(cpu) != 0;
-                self.looked += 1;
-                if !any && (self.looked as usize) < hctx.ctx_map.len() {
+                let any = hctx.ctx_map[self.word as usize].load(cpu) != 0;
+                self.word += 1;
+                if !any && (self.word as usize) < hctx.ctx_map.len() {
                     return PullStep::Wait(Next::Step);
                 }
-                self.looked = 0;
+                self.word = 0;
                 if !any {
                     return PullStep::End { again: false };
                 }
@@ -166,14 +168,14 @@ impl CtxPath {
     fn withheld<E: Env>(&mut self, q: &RequestQueue<E>, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
-            hctx: HctxId(self.looked as u16),
+            hctx: HctxId(self.told),
             delay: BUDGET_DELAY,
         });
-        self.looked += 1;
-        if (self.looked as usize) < q.hctxs.len() {
+        self.told += 1;
+        if usize::from(self.told) < q.hctxs.len() {
             return PullStep::Wait(Next::Step);
         }
-        self.looked = 0;
+        self.told = 0;
         PullStep::End { again: false }
     }
 

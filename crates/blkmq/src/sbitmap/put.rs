@@ -1,6 +1,10 @@
 //! Giving a bit back and waking whoever waits. Kernel: sbitmap_queue_clear(),
 //! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up() (6.1.192, 6.12.117).
 
+mod counted;
+
+use counted::Counted;
+
 use super::Sbitmap;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::names::stages;
@@ -77,17 +81,6 @@ pub struct Put {
     what: What,
 }
 
-/// Whether a request counts among those with tags, and until when.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Counted {
-    /// It does not, or not any more.
-    No,
-    /// Until its tag is about to go back.
-    Before,
-    /// Until its tag is back.
-    Behind,
-}
-
 /// What a free is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum What {
@@ -128,52 +121,6 @@ impl Put {
             counted: Counted::Before,
             what: What::Bit,
         }
-    }
-
-    /// Frees the bit of a request that counts as one with a tag, or does not.
-    pub fn counted(self, counted: bool) -> Put {
-        let counted = if counted {
-            Counted::Before
-        } else {
-            Counted::No
-        };
-        Put { counted, ..self }
-    }
-
-    /// One that counts does so until its bit is free and whoever waited for it is woken.
-    pub fn counted_behind(self) -> Put {
-        let counted = match self.counted {
-            Counted::No => Counted::No,
-            _ => Counted::Behind,
-        };
-        Put { counted, ..self }
-    }
-
-    /// True once, while the bit is still taken, or behind everything else: it is time to count the
-    /// request out.
-    pub fn count_out(&mut self) -> bool {
-        let due = match self.at {
-            At::Clear => self.counted == Counted::Before,
-            At::Uncount => true,
-            _ => false,
-        };
-        if due {
-            self.counted = Counted::No;
-        }
-        due
-    }
-
-    /// Nothing is left but to count the request out: true if it still counts.
-    pub fn is_left_to_count(&mut self) -> bool {
-        if self.counted == Counted::Behind {
-            self.at = At::Uncount;
-        }
-        self.at == At::Uncount
-    }
-
-    /// It was counted out behind everything else.
-    pub fn is_over(&self) -> bool {
-        self.at == At::Uncount && self.counted == Counted::No
     }
 
     /// Only the waking for `count` bits that are free already (sbitmap_queue_wake_up).
