@@ -229,10 +229,10 @@ impl<E: Env> BlkMq<E> {
         }
     }
 
-    /// Whether the task stands in a wait queue of tags and is to be woken there (TASK_UNINTERRUPTIBLE;
-    /// `!list_empty` of its entry), as is seen without the queue's lock. Until it has taken its entry
-    /// out, a task that has found a tag stands there and is not. Panics if its number is not below
-    /// `TagSetConfig::tasks`.
+    /// Whether the task stands in a wait queue of tags and is to be woken there
+    /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as is seen without the queue's lock. One
+    /// that has found a tag stands there until it has taken its entry out, and is not. Panics if
+    /// its number is not below `TagSetConfig::tasks`.
     pub fn task_waits(&self, task: WaiterId) -> &E::Bit {
         &self.task_waits[task.0 as usize]
     }

@@ -61,8 +61,8 @@ impl SubmitPath {
                 self.at = At::WaitFinish;
                 Next::Park
             }
-            // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(), which are
-            // one here: between the two nobody takes the entry out, as the task runs.
+            // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(): one
+            // here, as nobody takes the entry of a task that runs out between the two.
             At::WaitFinish => match mq.task_waits(cpu.task).test_and_clear(cpu) {
                 true => self.want_line(mq, At::WaitLeave),
                 // Whoever woke it has taken it out.
