@@ -1,9 +1,15 @@
 //! Where threads that may use several CPUs begin.
 //!
-//! As the kernel's balancing at fork does it: from the widest domain to the narrowest, each new
+//! By the kernel's rule for balancing at fork: from the widest domain to the narrowest, each new
 //! thread goes where most CPUs are idle, so threads spread over last-level caches, then over cores,
 //! and only then share a core. Between sockets some imbalance is allowed while few run. Where they
 //! go later, at wake-ups, is `tasks.rs`.
+//!
+//! Threads of t/io_uring run from their fork on, so that this is what the kernel does: the task
+//! that forks runs, too, and counts. Those of fio sleep until all are there (backend.c,
+//! run_threads()), and so does fio when they run: at each fork all CPUs are idle but fio's, and
+//! what spreads them is their waking, and then balancing. Of them this is the state behind that,
+//! not the fork's.
 //! Kernel: sched_balance_find_dst_group(), adjust_numa_imbalance() in kernel/sched/fair.c,
 //! build_sched_domains() in kernel/sched/topology.c (6.12.117).
 
@@ -31,18 +37,27 @@ impl Placement<'_> {
         }
     }
 
-    /// The CPU on which the next thread begins, one of these.
+    /// The CPU on which the next thread begins, one of these. On the first of them is who forks,
+    /// and runs there if `at_fork`.
     ///
     /// # Panics
     /// If there are none.
-    pub(super) fn next(&mut self, allowed: &[CpuId]) -> CpuId {
+    pub(super) fn next(&mut self, allowed: &[CpuId], at_fork: bool) -> CpuId {
         let local = allowed[0];
+        self.begun[usize::from(local.0)] += u32::from(at_fork);
+        let cpu = self.idlest(local, allowed);
+        self.begun[usize::from(local.0)] -= u32::from(at_fork);
+        self.begun[usize::from(cpu.0)] += 1;
+        cpu
+    }
+
+    fn idlest(&self, local: CpuId, allowed: &[CpuId]) -> CpuId {
         let stays = self.lets_be(local, allowed);
         let candidates = allowed.iter().copied().filter(|&cpu| {
             let distance = self.profile.distance(local, cpu);
             !stays || distance < Distance::Machine
         });
-        let cpu = candidates
+        candidates
             .min_by_key(|&cpu| {
                 let near = [
                     Distance::Socket,
@@ -52,9 +67,7 @@ impl Placement<'_> {
                 ];
                 (near.map(|within| self.begun_within(cpu, within)), cpu)
             })
-            .unwrap_or(local);
-        self.begun[usize::from(cpu.0)] += 1;
-        cpu
+            .unwrap_or(local)
     }
 
     /// How many have begun no farther away than this.
@@ -93,18 +106,20 @@ mod tests {
     use super::*;
 
     /// CPUs of the first so many threads, on all CPUs of a built-in profile.
-    fn first(profile: &str, cpus: u16, threads: usize) -> Vec<u16> {
+    fn first(profile: &str, cpus: u16, threads: usize, at_fork: bool) -> Vec<u16> {
         let profile = MachineProfile::built_in(profile).unwrap();
         let allowed: Vec<CpuId> = (0..cpus).map(CpuId).collect();
         let mut placement = Placement::new(&profile, cpus);
-        (0..threads).map(|_| placement.next(&allowed).0).collect()
+        (0..threads)
+            .map(|_| placement.next(&allowed, at_fork).0)
+            .collect()
     }
 
     #[test]
     fn threads_spread_over_caches_then_cores_then_threads_of_a_core() {
         // Dies are CPUs 0 to 7 and 8 to 15; those from 16 on are second threads.
-        assert_eq!(first("ryzen-7950x", 32, 4), [0, 8, 1, 9]);
-        let all = first("ryzen-7950x", 32, 34);
+        assert_eq!(first("ryzen-7950x", 32, 4, false), [0, 8, 1, 9]);
+        let all = first("ryzen-7950x", 32, 34, false);
         assert!(all[..16].iter().all(|&cpu| cpu < 16), "{all:?}");
         let mut once = all[..32].to_vec();
         once.sort_unstable();
@@ -115,18 +130,33 @@ mod tests {
     #[test]
     fn few_threads_may_stay_on_one_socket() {
         // Two sockets of eight caches of two cores: CPUs 0 to 15 and 16 to 31.
-        assert_eq!(first("dell-r7525", 64, 4), [0, 2, 4, 16]);
-        let many = first("dell-r7525", 64, 32);
+        assert_eq!(first("dell-r7525", 64, 4, false), [0, 2, 4, 16]);
+        let many = first("dell-r7525", 64, 32, false);
         let here = many.iter().filter(|&&cpu| cpu < 16).count();
         assert_eq!(here, 16, "{many:?}");
+    }
+
+    /// It is one more on its CPU, core, cache and socket.
+    #[test]
+    fn who_forks_is_kept_away_from() {
+        assert_eq!(first("ryzen-7950x", 32, 4, true), [8, 1, 9, 2]);
+        let all = first("ryzen-7950x", 32, 31, true);
+        assert!(!all.contains(&0), "{all:?}");
+        // The third would make the socket's imbalance three.
+        assert_eq!(first("dell-r7525", 64, 4, true), [2, 4, 16, 6]);
+        let many = first("dell-r7525", 64, 31, true);
+        let here = many.iter().filter(|&&cpu| cpu < 16).count();
+        assert_eq!(here, 15, "{many:?}");
     }
 
     #[test]
     fn one_cpu_takes_all() {
         let profile = MachineProfile::built_in("xeon-10c").unwrap();
-        let mut placement = Placement::new(&profile, 10);
-        assert_eq!(placement.next(&[CpuId(3)]), CpuId(3));
-        assert_eq!(placement.next(&[CpuId(3)]), CpuId(3));
-        assert_eq!(placement.next(&[CpuId(3), CpuId(4)]), CpuId(4));
+        for at_fork in [false, true] {
+            let mut placement = Placement::new(&profile, 10);
+            assert_eq!(placement.next(&[CpuId(3)], at_fork), CpuId(3));
+            assert_eq!(placement.next(&[CpuId(3)], at_fork), CpuId(3));
+            assert_eq!(placement.next(&[CpuId(3), CpuId(4)], at_fork), CpuId(4));
+        }
     }
 }

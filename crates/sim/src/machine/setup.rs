@@ -22,7 +22,7 @@ use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
 use crate::device::Device;
-use crate::plan::{DeviceId, DiskPlan, Engine, Plan};
+use crate::plan::{DeviceId, DiskPlan, Engine, Plan, Submitter};
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -224,7 +224,9 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         let fio = FioTask::new(index, thread);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(Program::Fio(Some(Box::new(fio))), allowed);
-        task.cpu = placement.next(&task.allowed);
+        // What is there when fio's threads run: `placement.rs`.
+        let at_fork = thread.submitter != Submitter::Fio;
+        task.cpu = placement.next(&task.allowed, at_fork);
         tasks.push(task);
     }
     for index in 0..plan.threads.len() {
@@ -256,7 +258,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         let program = Program::Locker(Box::new(Locker::new(locker, plan.seed)));
         let allowed = locker.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(program, allowed);
-        task.cpu = placement.next(&task.allowed);
+        task.cpu = placement.next(&task.allowed, false);
         tasks.push(task);
     }
     (tasks, workers)

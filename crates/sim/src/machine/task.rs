@@ -75,6 +75,8 @@ pub(super) struct Task {
     pub(super) plug: Plug,
     /// CPU it runs or ran on last.
     pub(super) cpu: CpuId,
+    /// CPU it had run on when it last found it busy, at first that of who forked (recent_used_cpu).
+    pub(super) recent: CpuId,
     /// CPUs it may run on.
     pub(super) allowed: Vec<CpuId>,
     /// Moves when a pending `Resume` becomes void.
@@ -110,6 +112,7 @@ impl Task {
             context: Some(LevelState::default()),
             plug: Plug::default(),
             cpu: allowed[0],
+            recent: allowed[0],
             allowed,
             generation: 0,
             woken: SimTime::NEVER,

@@ -133,28 +133,45 @@ impl Tasks {
         }
     }
 
-    /// The CPU it ran on if that is idle; else an idle one that shares its last-level cache, with
-    /// an idle core if there is one, the next behind it first (select_idle_sibling()); else one
+    /// The CPU it ran on if that is idle, or the one on which it was before
+    /// (select_idle_sibling()); else an idle one that shares its last-level cache: of an idle core
+    /// if there is one, else the sibling of the CPU it ran on, the next behind it first; else one
     /// farther away, which would pull what waits when it has nothing to do
     /// (sched_balance_newidle()); else the one it ran on. Kernel: kernel/sched/fair.c (6.12.117).
-    fn choose_cpu(&self, cpus: &Cpus, task: TaskId) -> CpuId {
-        let t = &self[task];
+    fn choose_cpu(&mut self, cpus: &Cpus, task: TaskId) -> CpuId {
+        let t = &mut self[task];
+        let before = t.cpu;
         // idle_cpu(): the idle task is current, also while an interrupt runs on top of it.
         let free = |cpu: CpuId| {
             let state = &cpus[cpu];
             state.current.is_none() && state.runqueue.is_empty()
         };
-        if t.worker || free(t.cpu) || t.allowed.len() == 1 {
-            return t.cpu;
+        if t.worker || free(before) || t.allowed.len() == 1 {
+            return before;
+        }
+        let costs = &cpus.core.costs;
+        let recent = core::mem::replace(&mut t.recent, before);
+        let shares_cache = |cpu: CpuId| costs.distance(before, cpu) <= Distance::Die;
+        let may = |cpu: CpuId| free(cpu) && t.allowed.contains(&cpu);
+        if recent != before && shares_cache(recent) && may(recent) {
+            return recent;
+        }
+        let alone = |cpu: CpuId| cpus[cpu].sibling.is_none_or(free);
+        if let Some(sibling) = cpus[before].sibling.filter(|&cpu| may(cpu)) {
+            // has_idle_cores, of all CPUs of the cache, also those that it may not use.
+            let mut near = (0..cpus.len() as u16)
+                .map(CpuId)
+                .filter(|&cpu| shares_cache(cpu));
+            if !near.any(|cpu| free(cpu) && alone(cpu)) {
+                return sibling;
+            }
         }
         let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
-        let costs = &cpus.core.costs;
         idle.min_by_key(|&cpu| {
-            let far = costs.distance(t.cpu, cpu).max(Distance::Die);
-            let shares = cpus[cpu].sibling.is_some_and(|other| !free(other));
-            (far, shares, cpu <= t.cpu, cpu)
+            let far = costs.distance(before, cpu).max(Distance::Die);
+            (far, !alone(cpu), cpu <= before, cpu)
         })
-        .unwrap_or(t.cpu)
+        .unwrap_or(before)
     }
 
     /// Puts the next runnable task on the CPU. False if there is none.
@@ -339,3 +356,6 @@ impl Tasks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

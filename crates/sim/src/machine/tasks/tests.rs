@@ -1,0 +1,82 @@
+//! Where a task that wakes up goes.
+
+use std::path::Path;
+
+use super::super::change::Writer;
+use super::*;
+use crate::profile::MachineProfile;
+use crate::scenario::{ProfileFacts, Scenario};
+
+/// 16 cores of two threads: CPUs 0 to 7 and 8 to 15 are the first threads of two dies, 16 to 31
+/// their siblings.
+fn machine() -> Cpus {
+    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
+    let text = "[machine]\ncpus = 32\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\n\
+                number_ios = 1\n";
+    let facts = ProfileFacts {
+        name: &profile.name,
+        cpus: profile.cpus(),
+    };
+    let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
+    Cpus::new(&scenario.plan(&[facts]).unwrap(), &profile, 0).unwrap()
+}
+
+/// A task that was on CPU 3 and may use these; `busy` run somebody else.
+fn chosen(busy: &[u16], allowed: impl IntoIterator<Item = u16>, recent: u16) -> (u16, u16) {
+    let mut cpus = machine();
+    for &cpu in busy {
+        cpus[CpuId(cpu)].current = Some(TaskId(1));
+    }
+    let allowed = allowed.into_iter().map(CpuId).collect();
+    let mut task = Task::asleep(Program::Writer(Writer::default()), allowed);
+    (task.cpu, task.recent) = (CpuId(3), CpuId(recent));
+    let mut tasks = Tasks::new(vec![task], 32);
+    let cpu = tasks.choose_cpu(&cpus, TaskId(0));
+    (cpu.0, tasks[TaskId(0)].recent.0)
+}
+
+#[test]
+fn an_idle_core_of_the_cache_goes_before_the_sibling() {
+    assert_eq!(chosen(&[], 0..32, 3), (3, 3), "where it was");
+    assert_eq!(chosen(&[3], 0..32, 3), (4, 3), "the next idle core");
+    assert_eq!(chosen(&[3, 4, 21], 0..32, 3), (6, 3), "5 shares its core");
+}
+
+#[test]
+fn without_an_idle_core_the_sibling_is_first() {
+    // One thread of each core of the die runs. The next idle CPU behind 3 is 16, its sibling 19.
+    let busy: Vec<u16> = (0..8).collect();
+    assert_eq!(chosen(&busy, 0..32, 3).0, 19);
+    assert_eq!(chosen(&busy, [3, 18, 20], 3).0, 18, "it may not go there");
+    let more = [&busy[..], &[19]].concat();
+    assert_eq!(chosen(&more, 0..32, 3).0, 16, "it runs somebody, too");
+    // Core 7 is idle, though the task may not use it: the cache has an idle core, and is searched.
+    assert_eq!(chosen(&busy, [3, 18, 19], 3).0, 19);
+    assert_eq!(chosen(&busy[..7], [3, 18, 19], 3).0, 18);
+}
+
+#[test]
+fn the_cpu_before_that_is_looked_at_first() {
+    let busy: Vec<u16> = (0..8).collect();
+    assert_eq!(
+        chosen(&busy, 0..32, 17),
+        (17, 3),
+        "idle, and of the same cache"
+    );
+    assert_eq!(chosen(&busy, 0..32, 9), (19, 3), "of another cache");
+    assert_eq!(chosen(&busy, 0..32, 5), (19, 3), "busy");
+    assert_eq!(chosen(&busy, [3, 19], 17), (19, 3), "not allowed");
+    assert_eq!(
+        chosen(&[], 0..32, 17),
+        (3, 17),
+        "nobody asks, nothing is kept"
+    );
+}
+
+#[test]
+fn a_full_cache_is_left_and_a_full_machine_is_not() {
+    let die: Vec<u16> = (0..8).chain(16..24).collect();
+    assert_eq!(chosen(&die, 0..32, 3).0, 8);
+    let all: Vec<u16> = (0..32).collect();
+    assert_eq!(chosen(&all, 0..32, 3).0, 3);
+}
