@@ -204,6 +204,11 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
     let small = |name: &str| -> Result<u32, Error> {
         Ok(queue.number(name)?.clamp(0, i64::from(u32::MAX)) as u32)
     };
+    let granularity = match queue.attributes.contains_key("discard_granularity") {
+        true => (queue.number("discard_granularity")? / 512).clamp(0, i64::from(u32::MAX)) as u32,
+        // It does not tell: no discard is cut at one.
+        false => 0,
+    };
     Ok(QueueLimits {
         max_sectors: positive(queue, "max_sectors_kb")?
             .saturating_mul(2)
@@ -212,8 +217,7 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
         chunk_sectors: small("chunk_sectors")?,
         max_discard_sectors: (queue.number("discard_max_bytes")? / 512)
             .clamp(0, i64::from(u32::MAX)) as u32,
-        // Where a discard was cut is recorded.
-        discard_granularity: 0,
+        discard_granularity: granularity,
         max_discard_segments: small("max_discard_segments")?.clamp(1, u32::from(u16::MAX)) as u16,
         write_cache: queue.attribute("write_cache")? == "write back",
         fua: queue.number("fua")? != 0,
@@ -270,3 +274,6 @@ fn hctxs(queue: &DeviceQueue) -> Vec<Hctx> {
     }
     hctxs
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,23 +118,52 @@ fn a_call_that_waits_for_more_than_is_in_flight_never_returns() {
     assert!(report(options).blksim.all_ios > 1000);
 }
 
+/// Sectors of the first 200 I/Os, and how many the device has.
+fn sectors(options: &str, seed: u64) -> (Vec<u64>, u64) {
+    let text = format!("seed = {seed}\n{}randrepeat = 0\n", text(options));
+    let plan = runs::plan_of(&text);
+    let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
+    simulator.trace();
+    assert!(runs::to_its_end(&mut simulator).is_none());
+    simulator.settle();
+    let trace = simulator.take_trace();
+    let queued = trace
+        .iter()
+        .filter_map(|(.., point)| (point.action == TraceAction::Queue).then_some(point.sector.0));
+    (queued.take(200).collect(), plan.disks[0].device.sectors)
+}
+
 #[test]
-fn it_reads_where_it_is_told() {
-    let sectors = |options: &str| -> Vec<u64> {
-        let plan = runs::plan_of(&text(options));
-        let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
-        simulator.trace();
-        assert!(runs::to_its_end(&mut simulator).is_none());
-        simulator.settle();
-        let trace = simulator.take_trace();
-        let queued = trace.iter().filter_map(|(.., point)| {
-            (point.action == TraceAction::Queue).then_some(point.sector.0)
-        });
-        queued.take(200).collect()
-    };
+fn it_reads_in_order_where_it_is_told() {
     let first: Vec<u64> = (0..200).collect();
-    assert_eq!(sectors("rw=\"read\""), first);
-    let random = sectors("");
-    assert_ne!(random, first);
-    assert_eq!(random, sectors(""));
+    assert_eq!(sectors("rw=\"read\"", 1).0, first);
+    assert_eq!(sectors("rw=\"read\"", 2).0, first, "nothing is drawn");
+    let blocks: Vec<u64> = (0..200).map(|block| block * 8).collect();
+    assert_eq!(sectors("rw=\"read\" bs=4096", 1).0, blocks);
+}
+
+#[test]
+fn it_reads_anywhere_on_the_device_else() {
+    for (options, block) in [("", 1), ("bs=4096", 8)] {
+        let (random, device) = sectors(options, 1);
+        assert_eq!(random.len(), 200);
+        for &sector in &random {
+            assert!(sector.is_multiple_of(block), "{sector} of {block}");
+            assert!(sector + block <= device, "{sector} of {device}");
+        }
+        // 25 in each eighth of the device, give or take; few or none are read twice.
+        for eighth in 0..8 {
+            let within = device * eighth / 8..device * (eighth + 1) / 8;
+            let count = random.iter().filter(|at| within.contains(at)).count();
+            assert!((8..=50).contains(&count), "{count} in {within:?}");
+        }
+        let mut once = random.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert!(once.len() >= 195, "{} places", once.len());
+        assert_eq!(random, sectors(options, 1).0, "the same seed");
+        let other = sectors(options, 2).0;
+        let same = random.iter().zip(&other).filter(|(a, b)| a == b).count();
+        assert!(same <= 2, "{same} of another seed");
+    }
 }

@@ -87,6 +87,10 @@ fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
     };
     put("chunk_sectors", &limits.chunk_sectors);
     put(
+        "discard_granularity",
+        &(u64::from(limits.discard_granularity) * 512),
+    );
+    put(
         "discard_max_bytes",
         &(u64::from(limits.max_discard_sectors) * 512),
     );

@@ -1,0 +1,46 @@
+//! What queue.txt says of a device.
+
+use std::collections::BTreeMap;
+
+use blkmq::rules::QueueLimits;
+use trace::queue_txt::DeviceQueue;
+
+use super::limits;
+
+/// Limits of a device, with these attributes besides those that every kernel shows.
+fn limits_with(more: &[(&str, &str)]) -> Result<QueueLimits, crate::Error> {
+    let always = [
+        ("chunk_sectors", "0"),
+        ("discard_max_bytes", "1048576"),
+        ("fua", "0"),
+        ("max_discard_segments", "1"),
+        ("max_sectors_kb", "512"),
+        ("max_segments", "128"),
+        ("write_cache", "write through"),
+    ];
+    let all = always.iter().chain(more);
+    limits(&DeviceQueue {
+        file: "queue.txt".into(),
+        line: 1,
+        name: "sda".to_owned(),
+        sectors: 1 << 20,
+        attributes: all
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        iosched: BTreeMap::new(),
+        hctxs: Vec::new(),
+    })
+}
+
+/// Bytes there, sectors here; a capture that does not tell has discards cut at none.
+#[test]
+fn discards_are_cut_at_the_granularity_that_the_capture_shows() {
+    let granularity = |more: &[(&str, &str)]| limits_with(more).unwrap().discard_granularity;
+    assert_eq!(granularity(&[("discard_granularity", "4096")]), 8);
+    assert_eq!(granularity(&[("discard_granularity", "512")]), 1);
+    assert_eq!(granularity(&[("discard_granularity", "0")]), 0);
+    assert_eq!(granularity(&[]), 0);
+    let wrong = limits_with(&[("discard_granularity", "much")]).unwrap_err();
+    let told = wrong.to_string();
+    assert!(told.contains("queue/discard_granularity"), "{told}");
+}
