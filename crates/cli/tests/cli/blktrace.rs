@@ -118,64 +118,73 @@ fn runs_with_few_tags_are_predicted() {
 }
 
 /// With more CPUs than threads and few tags a trace of our own is not predicted whole yet
-/// (docs/model.md, "conform"): no more than this may be missed.
+/// (docs/model.md, "conform"): no more than this may be missed, of six runs together, as one seed
+/// has 1 and another one 40.
 #[test]
 fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
-    for (run, mode, missed) in [
+    for (run, mode, seeds, missed) in [
         (
             "null-blk-timer --rules v6.12 --set job.number_ios=400",
             "records",
-            3,
+            [1, 2, 3, 4, 5, 6],
+            112,
         ),
         (
-            "write-starvation --ramp-time 0 --runtime 20ms --set queue.nr_requests=4 --seed 7",
+            "write-starvation --ramp-time 0 --runtime 20ms --set queue.nr_requests=4",
             "calls",
-            2,
+            [1, 2, 3, 7, 8, 9],
+            5,
         ),
     ] {
-        let place = Place::new();
-        let args: Vec<&str> = run.split(' ').collect();
-        let ran = place.blksim(&[&["run"], &args[..], &["--blktrace", "trace"]].concat());
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let judged = place.blksim(&["conform", "trace", "--mode", mode, "--json"]);
-        // 1: not all are predicted.
-        assert!(matches!(judged.code, Some(0 | 1)), "{judged:?}");
-        let verdict: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
-        let count = |name: &str| verdict[name].as_u64().unwrap();
-        assert!(count("total") >= 400, "{run}: {verdict:#}");
-        assert!(
-            count("predicted") + missed >= count("total"),
-            "{run}: {verdict:#}"
-        );
+        let (mut total, mut predicted) = (0, 0);
+        for seed in seeds {
+            let place = Place::new();
+            let args = format!("run {run} --seed {seed} --blktrace trace");
+            let args: Vec<&str> = args.split(' ').collect();
+            let ran = place.blksim(&args);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let judged = place.blksim(&["conform", "trace", "--mode", mode, "--json"]);
+            // 1: not all are predicted. 4: none is wrong, and of some the capture does not tell.
+            assert!(matches!(judged.code, Some(0 | 1 | 4)), "{judged:?}");
+            let verdict: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
+            total += verdict["total"].as_u64().unwrap();
+            predicted += verdict["predicted"].as_u64().unwrap();
+        }
+        assert!(total >= 2400, "{run}: {total}");
+        assert!(predicted + missed >= total, "{run}: {predicted} of {total}");
     }
+}
+
+/// Two threads with plugs of three disks: the folder of their trace.
+fn run_of_several_disks(rules: &str, scheduler: &str, tags: u32, cpus: u32) -> Place {
+    let place = Place::new();
+    place.write(
+        "disks.toml",
+        format!(
+            "[machine]\ncpus = {cpus}\n[queue]\nrules = \"{rules}\"\n\
+             scheduler = \"{scheduler}\"\n[device]\ntype = \"null_blk\"\n\
+             nr_devices = 3\nirqmode = 2\ncompletion_nsec = 20000\nhw_queue_depth = {tags}\n\
+             [[job]]\nname = \"all\"\n\
+             filename = \"/dev/nullb0:/dev/nullb1:/dev/nullb2\"\nrw = \"randrw\"\n\
+             bs = \"4k\"\nioengine = \"io_uring\"\niodepth = 16\n\
+             iodepth_batch_submit = 8\ndirect = 1\nnumber_ios = 1000\nnumjobs = 2\n"
+        ),
+    );
+    let ran = place.blksim(&["run", "disks.toml", "--blktrace", "trace"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    place
 }
 
 /// Requests of three disks in one plug: whose each U is, is told by what follows it. Where one disk
 /// is asked for, the others are followed as well.
 #[test]
 fn plugs_of_several_disks_are_predicted() {
-    // With few tags and no scheduler io_uring's workers wait for one, and which of two tasks finds
-    // it first is not in the trace: with 8 under none 1999 of 2000 are predicted.
     for (rules, scheduler, tags) in [
         ("v6.1", "mq-deadline", 8),
         ("v6.12", "mq-deadline", 8),
         ("v6.12", "none", 64),
     ] {
-        let place = Place::new();
-        place.write(
-            "disks.toml",
-            format!(
-                "[machine]\ncpus = 2\n[queue]\nrules = \"{rules}\"\n\
-                 scheduler = \"{scheduler}\"\n[device]\ntype = \"null_blk\"\n\
-                 nr_devices = 3\nirqmode = 2\ncompletion_nsec = 20000\nhw_queue_depth = {tags}\n\
-                 [[job]]\nname = \"all\"\n\
-                 filename = \"/dev/nullb0:/dev/nullb1:/dev/nullb2\"\nrw = \"randrw\"\n\
-                 bs = \"4k\"\nioengine = \"io_uring\"\niodepth = 16\n\
-                 iodepth_batch_submit = 8\ndirect = 1\nnumber_ios = 1000\nnumjobs = 2\n"
-            ),
-        );
-        let ran = place.blksim(&["run", "disks.toml", "--blktrace", "trace"]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let place = run_of_several_disks(rules, scheduler, tags, 2);
         let verdict = place.blksim(&["conform", "trace", "--json"]);
         assert_eq!(verdict.code, Some(0), "{rules} {scheduler}: {verdict:?}");
         assert_eq!(json(&verdict)["total"], 2000, "{rules} {scheduler}");
@@ -190,6 +199,31 @@ fn plugs_of_several_disks_are_predicted() {
             sum += json(&verdict)["total"].as_u64().unwrap();
         }
         assert_eq!(sum, 2000, "{rules} {scheduler}");
+    }
+}
+
+/// With 8 tags and no scheduler whoever has the plug, or io_uring's worker, waits for a tag, and
+/// which of two tasks finds one first is not in the trace: one CPU leaves no such choice.
+#[test]
+fn plugs_whose_owners_wait_for_tags_are_predicted() {
+    for (rules, cpus, missed) in [
+        ("v6.1", 1, 0),
+        ("v6.12", 1, 0),
+        ("v6.1", 2, 1),
+        ("v6.12", 2, 1),
+    ] {
+        let place = run_of_several_disks(rules, "none", 8, cpus);
+        let judged = place.blksim(&["conform", "trace", "--json"]);
+        // 1: not all are predicted.
+        assert!(matches!(judged.code, Some(0 | 1)), "{judged:?}");
+        let verdict: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
+        let count = |name: &str| verdict[name].as_u64().unwrap();
+        assert_eq!(count("total"), 2000, "{rules}, {cpus} CPUs: {verdict:#}");
+        let predicted = count("predicted");
+        assert!(
+            predicted + missed >= 2000,
+            "{rules}, {cpus} CPUs: {verdict:#}"
+        );
     }
 }
 
