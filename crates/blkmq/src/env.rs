@@ -18,7 +18,7 @@ mod threads;
 mod value;
 
 pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, Probe, TraceAction, TracePoint};
-pub use line::{Line, Meter, Misses, Near, Overlap, OwnCache, Tariff, bit_of};
+pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 pub use solo::{Solo, SoloLock, SoloSlab};
 pub use threads::Threads;
 pub(crate) use value::solo_value;

@@ -7,7 +7,7 @@ mod spent;
 pub use crate::step::{Component, Cycles, Step};
 pub use spent::{Spent, Sum};
 
-use blkmq::env::{Near, Overlap, OwnCache, Tariff, bit_of};
+use blkmq::env::{Near, Overlap, Room, Tariff, bit_of};
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::Duration;
@@ -30,7 +30,7 @@ pub struct CostModel {
     distance: Vec<Distance>,
     cpus: usize,
     without: Without,
-    own_cache: Option<OwnCache>,
+    caches: Option<Room>,
     shared_percent: u64,
     step: [u64; Step::ALL.len()],
     /// The same while the sibling runs too.
@@ -59,12 +59,11 @@ impl CostModel {
             distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
             cpus: usize::from(cpus),
             without: profile.without,
-            own_cache: profile.caches.map(|caches| {
-                let lines = u64::from(caches.own_kib) * 1024 / HCTX_BYTES;
-                OwnCache {
-                    lines: u32::try_from(lines).unwrap_or(u32::MAX),
-                    refill: caches.last_level_ps,
-                }
+            caches: profile.caches.map(|caches| Room {
+                own: caches.own.lines(HCTX_BYTES),
+                last_level: caches.last_level.lines(HCTX_BYTES),
+                from_last_level: caches.last_level_ps,
+                from_memory: caches.memory_ps,
             }),
             shared_percent: profile.smt.shared_percent,
             step,
@@ -127,7 +126,7 @@ impl CostModel {
             container_op: self.container_op,
             blind_tries: self.without.try_lock,
             overlap: self.overlap(),
-            own_cache: self.own_cache,
+            caches: self.caches,
             near: self.near(cpu),
         }
     }

@@ -10,9 +10,11 @@ use blkmq::request::CpuId;
 use blkmq::tags::CpuTopology;
 use serde::{Deserialize, Serialize};
 
+mod caches;
 mod extends;
 
 pub use crate::step::Cycles;
+pub use caches::{Cache, Caches};
 
 /// A machine: facts and prices.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -91,16 +93,6 @@ pub struct Smt {
     pub shared_percent: u64,
 }
 
-/// Sizes of caches.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Caches {
-    /// A core's own (second level), KiB.
-    pub own_kib: u32,
-    /// A read that only the last-level cache has, picoseconds.
-    pub last_level_ps: u64,
-}
-
 /// How far two CPUs are apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Distance {
@@ -161,23 +153,12 @@ impl MachineProfile {
         profile.hash = hash;
         profile.label_cycles()?;
         profile.check_cpus()?;
-        profile.check_caches()?;
-        Ok(profile)
-    }
-
-    /// A cache holds something, and what it does not hold takes less than 10 us.
-    fn check_caches(&self) -> Result<(), String> {
-        match self.caches {
-            Some(Caches { own_kib: 0, .. }) => {
-                Err("caches.own_kib = 0: expected KiB of a core's own cache, or no [caches]".into())
-            }
-            Some(Caches { last_level_ps, .. }) if !(1..=10_000_000).contains(&last_level_ps) => {
-                Err(format!(
-                    "caches.last_level_ps = {last_level_ps}: expected 1 to 10000000"
-                ))
-            }
-            _ => Ok(()),
+        if let Some(caches) = profile.caches {
+            caches
+                .check()
+                .map_err(|(key, what)| extends::with_line(text, key, &what))?;
         }
+        Ok(profile)
     }
 
     /// As many CPUs as masks of them hold.

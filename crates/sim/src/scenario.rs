@@ -50,6 +50,8 @@ pub struct Scenario {
     /// The devices: parameters of their modules. One table `[device]`, or several `[[device]]`.
     #[serde(deserialize_with = "device::one_or_more")]
     pub device: Vec<Device>,
+    /// Options of all jobs that say nothing of their own about them, as a job file's `[global]`.
+    pub global: BTreeMap<String, Value>,
     /// Jobs: options of fio, each as in a job file. At least one, unless there are lockers.
     pub job: Vec<BTreeMap<String, Value>>,
     /// Threads that take one spin lock and do no I/O. Default: none.
@@ -70,6 +72,7 @@ impl Scenario {
         let table: Table = toml::from_str(text).map_err(|e| read::toml_error(file, text, &e))?;
         let mut source = Source::new(file, table);
         source.places = read::places(file, text);
+        jobs::spread_global(&mut source)?;
         source.scenario()
     }
 

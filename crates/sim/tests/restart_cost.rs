@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
-use sim::profile::{Caches, MachineProfile};
+use sim::profile::{Cache, Caches, MachineProfile};
 use sim::report::{FunctionReport, Origin, Report};
 use sim::scenario::{ProfileFacts, Scenario};
 
@@ -87,18 +87,33 @@ fn a_look_at_the_own_hctx_does_not_cost_more_with_many_disks() {
     assert!(many < few + 5.0, "{few} ns, then {many} ns");
 }
 
-/// Lines of a table that is larger than a CPU's own cache come from the last-level cache.
+/// hctxs lie 1 KiB apart, so their lines share one sixteenth of the sets: what is more than fits there
+/// comes from the last-level cache, and where that has too few sets, too, from memory, though it
+/// could hold the lines many times.
 #[test]
-fn a_cache_that_holds_all_hctxs_makes_the_walk_cheaper() {
-    let (small, mut large) = (pserver16(), pserver16());
-    let caches = small.caches.unwrap();
-    large.caches = Some(Caches {
-        own_kib: u32::MAX,
-        ..caches
-    });
-    let mean = |machine| restart("R2", 32, machine).mean_ns;
-    let (evicted, kept) = (mean(&small), mean(&large));
-    assert!(evicted > 1.5 * kept, "{evicted} ns against {kept} ns");
+fn a_walk_comes_from_memory_where_its_lines_share_too_few_sets() {
+    let with = |devices, own_kib, last_level_kib| {
+        let mut machine = pserver16();
+        let (ways, caches) = (16, machine.caches.unwrap());
+        let cache = |kib| Cache { kib, ways };
+        machine.caches = Some(Caches {
+            own: cache(own_kib),
+            last_level: cache(last_level_kib),
+            ..caches
+        });
+        restart("R2", devices, &machine).mean_ns
+    };
+    // 512 hctxs: room for 1024; for 256, then 8192; for 128, then 256, of 4096 lines in all.
+    let (kept, near, far) = (
+        with(32, 1024, 8192),
+        with(32, 256, 8192),
+        with(32, 128, 256),
+    );
+    assert!(near > 1.5 * kept, "{near} ns against {kept} ns");
+    assert!(far > 2.0 * near, "{far} ns against {near} ns");
+    // 128 hctxs have room in the smallest.
+    let (small, large) = (with(8, 128, 256), with(8, 1024, 8192));
+    assert!((small - large).abs() < 1e-9, "{small} ns and {large} ns");
 }
 
 /// Each request that ends calls it once.

@@ -321,19 +321,37 @@ pub struct Tariff {
     pub blind_tries: bool,
     /// What several misses come to.
     pub overlap: Overlap,
-    /// What a CPU's own cache holds of a table. `None`: all of it.
-    pub own_cache: Option<OwnCache>,
+    /// What a CPU's caches hold of a table. `None`: all of it.
+    pub caches: Option<Room>,
     /// Cache lines.
     pub near: Near,
 }
 
-/// Room in a CPU's own cache for lines of a table, one of each object.
+/// Room in the caches above a CPU for lines of a table, one of each object. Who goes through more
+/// lines than a cache has room for finds none of them there: each left before it was due again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OwnCache {
-    /// How many fit.
-    pub lines: u32,
-    /// Price of one that does not, from the last-level cache. Picoseconds.
-    pub refill: u64,
+pub struct Room {
+    /// How many fit into a core's own cache.
+    pub own: u32,
+    /// How many fit into the last-level cache.
+    pub last_level: u32,
+    /// Price of a line that is in the last-level cache only. Picoseconds.
+    pub from_last_level: u64,
+    /// Price of one that is in none. Picoseconds.
+    pub from_memory: u64,
+}
+
+impl Room {
+    /// Price of a line of a table of so many, all of which are gone through.
+    fn price(&self, lines: usize) -> u64 {
+        if lines <= self.own as usize {
+            0
+        } else if lines <= self.last_level as usize {
+            self.from_last_level
+        } else {
+            self.from_memory
+        }
+    }
 }
 
 /// What cache lines have cost, picoseconds.
@@ -397,15 +415,17 @@ impl Meter {
     }
 
     /// A load from a line of a table of so many, all of which this CPU goes through: one that has
-    /// gone out of its own cache comes from the last-level cache.
+    /// gone out of its own cache comes from the last-level cache, or from memory.
     pub fn load_among(&mut self, lines: usize, line: &Line, cpu: CpuId) {
         let tariff = &self.tariff;
-        let miss = match tariff.own_cache {
-            Some(room) if line.is_at(cpu) && lines > room.lines as usize => room.refill,
-            _ if line.is_at(cpu) => return,
+        let miss = match tariff.caches {
+            Some(room) if line.is_at(cpu) => room.price(lines),
+            None if line.is_at(cpu) => 0,
             _ => line.fetch(cpu, &tariff.near),
         };
-        self.miss(miss, 0);
+        if miss > 0 {
+            self.miss(miss, 0);
+        }
     }
 
     /// A load from a line that is also written: the load brings a copy from the nearest, and the

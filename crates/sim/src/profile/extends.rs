@@ -100,7 +100,11 @@ fn add(whole: &mut Table, base: Table) {
 /// An error about a joined table, with the line where the profile's own text has that key.
 fn at_its_line(text: &str, what: &str) -> String {
     let what = what.trim_end();
-    let key = what.split('`').nth(1).unwrap_or("");
+    with_line(text, what.split('`').nth(1).unwrap_or(""), what)
+}
+
+/// An error about a key, with the line where the text has it, if it does.
+pub(super) fn with_line(text: &str, key: &str, what: &str) -> String {
     let is_there = |line: &str| {
         let (name, _) = line.split_once('=').unwrap_or((line, ""));
         !key.is_empty() && name.trim() == key

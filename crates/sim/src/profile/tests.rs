@@ -1,6 +1,6 @@
 //! What a profile may say of a machine's size.
 
-use super::{BUILT_IN, MachineProfile};
+use super::{BUILT_IN, Cache, MachineProfile};
 
 #[test]
 fn a_machine_has_one_to_128_cpus() {
@@ -24,28 +24,92 @@ fn a_machine_has_one_to_128_cpus() {
 
 #[test]
 fn caches_have_bounds() {
-    let (_, good) = BUILT_IN
-        .iter()
-        .find(|(name, _)| *name == "pserver16")
-        .unwrap();
+    let good = "extends = \"xeon-10c\"\nname = \"a\"\n[caches]\n\
+                own = { kib = 2048, ways = 16 }\nlast_level = { kib = 6144, ways = 48 }\n\
+                last_level_ps = 19000\nmemory_ps = 116000\n";
     assert!(MachineProfile::parse(good).unwrap().caches.is_some());
-    for (from, to, name) in [
-        ("own_kib = 256", "own_kib = 0", "caches.own_kib"),
+    let sets = "expected whole sets of lines of 64 bytes";
+    for (from, to, line, want) in [
         (
-            "last_level_ps = 15000",
-            "last_level_ps = 0",
-            "caches.last_level_ps",
+            "kib = 2048",
+            "kib = 0",
+            4,
+            format!("caches.own: kib = 0, ways = 16: {sets}"),
         ),
         (
-            "last_level_ps = 15000",
-            "last_level_ps = 10000001",
-            "caches.last_level_ps",
+            "ways = 16",
+            "ways = 0",
+            4,
+            format!("caches.own: kib = 2048, ways = 0: {sets}"),
+        ),
+        (
+            "ways = 48",
+            "ways = 47",
+            5,
+            format!("caches.last_level: kib = 6144, ways = 47: {sets}"),
+        ),
+        (
+            "19000",
+            "0",
+            6,
+            "caches.last_level_ps = 0: expected 1 to 10000000".to_owned(),
+        ),
+        (
+            "19000",
+            "10000001",
+            6,
+            "caches.last_level_ps = 10000001: expected".to_owned(),
+        ),
+        (
+            "116000",
+            "18999",
+            7,
+            "caches.memory_ps = 18999: expected 19000 (last_level_ps) to 10000000".to_owned(),
+        ),
+        (
+            "116000",
+            "10000001",
+            7,
+            "caches.memory_ps = 10000001: expected".to_owned(),
+        ),
+        (
+            "kib = 2048",
+            "size = 2048",
+            4,
+            "unknown field `size`".to_owned(),
         ),
     ] {
         assert!(good.contains(from));
         let error = MachineProfile::parse(&good.replace(from, to)).unwrap_err();
-        assert!(error.contains(name), "{error}");
+        let place = match to.starts_with("size") {
+            // The table is joined with its base's: the reader does not know the line.
+            true => String::new(),
+            false => format!("TOML parse error at line {line}, column 1\n"),
+        };
+        assert!(error.starts_with(&format!("{place}{want}")), "{error}");
     }
+    let missing = MachineProfile::parse(&good.replace("memory_ps = 116000\n", "")).unwrap_err();
+    assert!(missing.contains("missing field `memory_ps`"), "{missing}");
+    // Who extends it and gives another value is told where that stands, not where it was.
+    let own = "extends = \"pserver16\"\nname = \"a\"\n\n[caches]\nmemory_ps = 1\n";
+    let error = MachineProfile::parse(own).unwrap_err();
+    assert!(error.starts_with("TOML parse error at line 5"), "{error}");
+}
+
+#[test]
+fn lines_that_lie_far_apart_share_sets() {
+    let cache = Cache {
+        kib: 2048,
+        ways: 16,
+    };
+    assert_eq!(cache.lines(64), 2048 * 16, "all of it");
+    assert_eq!(cache.lines(1024), 2048, "every sixteenth set");
+    assert_eq!(
+        cache.lines(1088),
+        2048 * 16,
+        "17 lines apart: every set in turn"
+    );
+    assert_eq!(cache.lines(1 << 30), 16, "one set");
 }
 
 /// A profile that says no more than what is different.

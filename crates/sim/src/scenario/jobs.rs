@@ -68,6 +68,45 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
     source
 }
 
+/// Options of `[global]` become those of each job that says nothing of its own about them. Names of
+/// files add up, as in a job file.
+pub(super) fn spread_global(source: &mut Source) -> Result<()> {
+    let Some(Value::Table(global)) = source.table.remove("global") else {
+        return Ok(());
+    };
+    if global.contains_key("name") {
+        return Err(source.error("global.name", "each job has a name of its own"));
+    }
+    let Some(Value::Array(jobs)) = source.table.get_mut("job") else {
+        let what = "there is no [[job]] that could have these options";
+        return Err(source.error("global", what));
+    };
+    for (i, job) in jobs.iter_mut().enumerate() {
+        let Some(job) = job.as_table_mut() else {
+            continue;
+        };
+        for (option, value) in &global {
+            let of_job = job.keys().find(|own| overrides(own, option)).cloned();
+            let both = match (&of_job, value) {
+                (None, value) => Some((option.clone(), value.clone())),
+                (Some(own), Value::String(names)) if canonical(option) == Some("filename") => {
+                    let added = job[own].as_str().map(|more| format!("{names}:{more}"));
+                    added.map(|all| (own.clone(), Value::String(all)))
+                }
+                _ => None,
+            };
+            let Some((key, value)) = both else {
+                continue;
+            };
+            job.insert(key.clone(), value);
+            if let Some(place) = source.places.get(&format!("global.{option}")).cloned() {
+                source.places.entry(format!("job.{i}.{key}")).or_insert(place);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// t/io_uring's options have other names than the job's: each is told as the argument it came from.
 pub(super) fn name_arguments<S: AsRef<str>>(source: &mut Source, jobs: &JobFile, arguments: &[S]) {
     if jobs

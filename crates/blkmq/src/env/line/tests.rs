@@ -1,6 +1,6 @@
 //! What a miss costs, by where the copies are, and what overlaps.
 
-use super::{Line, Meter, Misses, Near, Overlap, OwnCache, Tariff};
+use super::{Line, Meter, Misses, Near, Overlap, Room, Tariff};
 use crate::request::CpuId;
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
@@ -35,9 +35,11 @@ fn loads_overlap_and_stores_follow_and_atomics_wait() {
             container_op: 2,
             blind_tries: false,
             overlap: Overlap::Together,
-            own_cache: Some(OwnCache {
-                lines: 2,
-                refill: 7,
+            caches: Some(Room {
+                own: 2,
+                last_level: 4,
+                from_last_level: 7,
+                from_memory: 30,
             }),
             near: near(),
         },
@@ -65,12 +67,14 @@ fn loads_overlap_and_stores_follow_and_atomics_wait() {
 }
 
 #[test]
-fn lines_of_a_table_that_is_too_large_leave_the_own_cache() {
+fn lines_of_a_table_that_is_too_large_leave_the_caches() {
     let mut meter = Meter {
         tariff: Tariff {
-            own_cache: Some(OwnCache {
-                lines: 2,
-                refill: 7,
+            caches: Some(Room {
+                own: 2,
+                last_level: 4,
+                from_last_level: 7,
+                from_memory: 30,
             }),
             near: near(),
             ..Tariff::default()
@@ -86,6 +90,8 @@ fn lines_of_a_table_that_is_too_large_leave_the_own_cache() {
     assert_eq!(load(2), 100, "another CPU has it");
     assert_eq!(load(2), 0, "two lines stay");
     assert_eq!(load(3), 7, "it has gone on to the last-level cache");
+    assert_eq!(load(4), 7, "which has room for four");
+    assert_eq!(load(5), 30, "it has gone on to memory");
     line.write(CpuId(8), &Near::default());
     meter.load_among(3, &line, CpuId(0));
     assert_eq!(
@@ -93,7 +99,7 @@ fn lines_of_a_table_that_is_too_large_leave_the_own_cache() {
         1000,
         "taken away, it comes from there"
     );
-    meter.tariff.own_cache = None;
+    meter.tariff.caches = None;
     meter.load_among(8192, &line, CpuId(0));
     assert_eq!(meter.take().1.alone(), 0, "caches without a size hold all");
 }
