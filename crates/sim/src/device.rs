@@ -28,6 +28,7 @@ mod bench;
 pub use captured::{CapturedCounts, CapturedDevice};
 pub use facts::{Charges, Facts, Numbers, Ops, Pair, Parameters};
 pub use make::make;
+use setup::jittered;
 pub use setup::{DeviceSetup, QueueLayout};
 pub use stacked::Stacked;
 

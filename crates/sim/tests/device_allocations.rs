@@ -192,6 +192,7 @@ fn kinds() -> Vec<DeviceKind> {
         DeviceKind::NullBlk(NullBlkPlan {
             irqmode,
             completion: ten_us,
+            jitter_percent: 50,
             blocking: false,
             memory_backed: false,
             mbps: 0,

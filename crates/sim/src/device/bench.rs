@@ -465,6 +465,7 @@ pub(super) fn null_blk(irqmode: IrqMode) -> NullBlkPlan {
     NullBlkPlan {
         irqmode,
         completion: Duration::from_micros(10),
+        jitter_percent: 0,
         blocking: false,
         memory_backed: false,
         mbps: 0,

@@ -6,8 +6,9 @@
 
 use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
-use super::{DeviceSetup, QueueLayout};
+use super::{DeviceSetup, QueueLayout, jittered};
 use crate::plan::{IrqMode, NullBlkPlan};
+use crate::rng::Rng;
 use blkmq::request::{HctxId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
@@ -28,11 +29,14 @@ pub struct NullBlk {
     // Settings.
     irqmode: IrqMode,
     completion: Duration,
+    jitter_percent: u64,
     throttle_point: ThrottlePoint,
     layout: QueueLayout,
 
     // State.
     timers: CommandTimers,
+    /// Draws the time of each command, if they differ.
+    service: Rng,
     /// One for each POLL hctx.
     poll_queues: Vec<PollQueue>,
     throttle: Option<Throttle>,
@@ -70,9 +74,11 @@ impl NullBlk {
         NullBlk {
             irqmode: plan.irqmode,
             completion: plan.completion,
+            jitter_percent: u64::from(plan.jitter_percent),
             throttle_point: ThrottlePoint::of(setup.rules),
             layout,
             timers: CommandTimers::new(setup.requests),
+            service: setup.random("null_blk/service"),
             poll_queues: poll_queues.collect(),
             throttle: (plan.mbps > 0).then(|| Throttle::new(plan.mbps)),
             in_flight: 0,
@@ -94,10 +100,11 @@ impl NullBlk {
             IrqMode::None => out.push(Action::End { rq, status }),
             IrqMode::Softirq => out.push(Action::Complete { rq, status }),
             IrqMode::Timer => {
-                self.timers.arm(rq, now + self.completion);
+                let after = jittered(self.completion, self.jitter_percent, &mut self.service);
+                self.timers.arm(rq, now + after);
                 self.in_flight += 1;
                 out.push(Action::Interrupt {
-                    after: self.completion,
+                    after,
                     cpu: command.cpu,
                     vector: rq.0,
                 });

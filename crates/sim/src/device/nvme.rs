@@ -5,7 +5,7 @@
 //! Kernel: drivers/nvme/host/pci.c (6.1.192, 6.12.117).
 
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
-use super::{DeviceSetup, QueueLayout};
+use super::{DeviceSetup, QueueLayout, jittered};
 use crate::plan::{DIE_SECTORS, NvmePlan, OpLatency};
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Sectors, Status};
@@ -254,11 +254,7 @@ impl Nvme {
             // Neither moves data.
             Op::Discard | Op::WriteZeroes => self.latency.trim,
         };
-        let swing = mean.0 / 100 * self.jitter_percent + mean.0 % 100 * self.jitter_percent / 100;
-        if swing == 0 {
-            return mean;
-        }
-        Duration(mean.0 - swing + self.service.below(2 * swing + 1))
+        jittered(mean, self.jitter_percent, &mut self.service)
     }
 
     /// A channel is done with a command: its completion entry is written.

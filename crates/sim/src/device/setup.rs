@@ -60,6 +60,15 @@ impl<'a> DeviceSetup<'a> {
     }
 }
 
+/// A time drawn from so many percent below the mean to as many above it, all alike.
+pub(super) fn jittered(mean: Duration, percent: u64, draw: &mut Rng) -> Duration {
+    let swing = mean.0 / 100 * percent + mean.0 % 100 * percent / 100;
+    match swing {
+        0 => mean,
+        swing => Duration(mean.0 - swing + draw.below(2 * swing + 1)),
+    }
+}
+
 /// Which hctx is of which type: DEFAULT ones first, then READ, then POLL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLayout {

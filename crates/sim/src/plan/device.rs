@@ -64,6 +64,8 @@ pub struct NullBlkPlan {
     pub irqmode: IrqMode,
     /// completion_nsec, of the timer mode.
     pub completion: Duration,
+    /// A completion comes after completion * (100 - jitter) % to completion * (100 + jitter) %.
+    pub jitter_percent: u8,
     /// queue_rq may sleep: runs happen in a worker.
     pub blocking: bool,
     /// Data are kept, under one lock of the device.

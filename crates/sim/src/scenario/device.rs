@@ -34,6 +34,9 @@ pub struct Device {
     pub irqmode: Option<u8>,
     /// null_blk: time of a command with irqmode=2, ns. Default 10000.
     pub completion_nsec: Option<u64>,
+    /// null_blk with irqmode=2, nvme model: spread of service times, percent up and down, 0 to 100.
+    /// Default 0.
+    pub jitter_percent: Option<u8>,
     /// null_blk: tags of each hardware queue. Default 64.
     pub hw_queue_depth: Option<u32>,
     /// null_blk: size, GiB. Default 250.
@@ -85,8 +88,6 @@ pub struct Device {
     pub trim_latency_ns: Option<u64>,
     /// nvme model: service time of a flush, ns. Default latency_ns.
     pub flush_latency_ns: Option<u64>,
-    /// nvme model: spread of service times, percent up and down, 0 to 100. Default 0.
-    pub jitter_percent: Option<u8>,
     /// nvme model: commands served side by side. Default 47.
     pub channels: Option<u32>,
     /// nvme model: dies of the flash. A read waits for those that hold its data, which are drawn;

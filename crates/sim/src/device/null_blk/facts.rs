@@ -17,6 +17,8 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
     if timer {
         parameters.push(("completion_nsec", plan.completion.0.to_string()));
     }
+    let jitter = u64::from(plan.jitter_percent);
+    unless(0, "jitter_percent", jitter, &mut parameters);
     switch("blocking", plan.blocking, &mut parameters);
     switch("memory_backed", plan.memory_backed, &mut parameters);
     unless(0, "mbps", u64::from(plan.mbps), &mut parameters);

@@ -50,6 +50,20 @@ fn a_timer_serves_all_side_by_side() {
 }
 
 #[test]
+fn times_of_commands_may_differ() {
+    let mut shaky = null_blk(IrqMode::Timer);
+    shaky.jitter_percent = 50;
+    let mut bench = Bench::new(&device(shaky), &Rules::v6_12(), 1);
+    bench.run(&reads(64)).expect("drains");
+    let times = bench.ended.iter().map(|e| e.at.since(e.issued).0);
+    let times: Vec<u64> = times.collect();
+    let bounds = 5_000..=15_000;
+    assert!(times.iter().all(|ns| bounds.contains(ns)), "{times:?}");
+    assert!(times.iter().any(|ns| *ns < 8_000), "{times:?}");
+    assert!(times.iter().any(|ns| *ns > 12_000), "{times:?}");
+}
+
+#[test]
 fn a_handler_does_not_take_the_next_command_of_its_slot() {
     // One slot: whatever is issued next reuses it while the handler still looks.
     let mut one = device(null_blk(IrqMode::Timer));

@@ -250,6 +250,10 @@ const BAD_DEVICES: &[(&str, &str)] = &[
     ),
     ("nvme,nr_queues=0", "device.nr_queues: 0 is not 1 to 65535"),
     (
+        "null_blk,jitter_percent=10",
+        "device.jitter_percent: has a meaning with irqmode=2 only",
+    ),
+    (
         "nvme,jitter_percent=101",
         "device.jitter_percent: 101 is not 0 to 100",
     ),

@@ -12,6 +12,7 @@ pub(super) const PARAMETERS: &[&str] = &[
     "poll_queues",
     "irqmode",
     "completion_nsec",
+    "jitter_percent",
     "hw_queue_depth",
     "gb",
     "bs",
@@ -93,11 +94,19 @@ fn model(setup: &Setup<'_>) -> Result<NullBlkPlan> {
         2 => IrqMode::Timer,
         other => return setup.error("irqmode", format!("{other} is not 0 to 2")),
     };
-    if d.completion_nsec.is_some() && irqmode != IrqMode::Timer {
-        return setup.error("completion_nsec", "has a meaning with irqmode=2 only");
+    let timed = [
+        ("completion_nsec", d.completion_nsec.is_some()),
+        ("jitter_percent", d.jitter_percent.is_some()),
+    ];
+    if let Some((parameter, _)) = timed.iter().find(|(_, given)| *given)
+        && irqmode != IrqMode::Timer
+    {
+        return setup.error(parameter, "has a meaning with irqmode=2 only");
     }
     let completion = d.completion_nsec.unwrap_or(10_000);
     setup.within("completion_nsec", completion, 1, 1_000_000_000_000)?;
+    let jitter_percent = d.jitter_percent.unwrap_or(0);
+    setup.within("jitter_percent", u64::from(jitter_percent), 0, 100)?;
     let mbps = d.mbps.unwrap_or(0);
     setup.within("mbps", u64::from(mbps), 0, 40_960)?;
     let memory_backed = on(d.memory_backed);
@@ -112,6 +121,7 @@ fn model(setup: &Setup<'_>) -> Result<NullBlkPlan> {
     Ok(NullBlkPlan {
         irqmode,
         completion: Duration(completion),
+        jitter_percent,
         blocking: on(d.blocking) || memory_backed,
         memory_backed,
         mbps,
