@@ -34,7 +34,7 @@ pub struct Plan {
     pub machine: MachinePlan,
     /// Disks by number, at least one.
     pub disks: Vec<DiskPlan>,
-    /// Options of each job as they were written, but for its name.
+    /// Options as they were written of each entry of the report, but for names.
     pub job_options: Vec<Vec<(String, String)>>,
     /// One entry a thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
@@ -229,8 +229,10 @@ pub struct BlockSize {
 pub struct ThreadPlan {
     /// Name of the job.
     pub name: String,
-    /// Number of the job (its section) from 0: what group_reporting sums up.
+    /// Number of the job (its section) from 0.
     pub job: u16,
+    /// Number of the report's entry that it belongs to, from 0: group_reporting sums jobs up.
+    pub entry: u16,
     /// Number of the clone within the job, from 0.
     pub clone: u16,
     /// Threads of a phase start when all of the phases before have ended (stonewall).

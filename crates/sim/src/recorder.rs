@@ -81,7 +81,8 @@ impl DirectionStats {
 /// Kinds of I/O in a report, in fio's order.
 pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "sync"];
 
-/// Statistics of one job (a section of a fio file): all of its threads.
+/// Statistics of one job (a section of a fio file, or several that are reported together): all of
+/// its threads.
 #[derive(Clone, Debug)]
 pub struct JobStats {
     /// Name.
@@ -165,7 +166,7 @@ impl Recorder {
         let mut jobs: Vec<JobStats> = Vec::new();
         let mut job_of = Vec::new();
         for thread in &plan.threads {
-            let job = usize::from(thread.job);
+            let job = usize::from(thread.entry);
             while jobs.len() <= job {
                 jobs.push(JobStats {
                     name: thread.name.clone(),

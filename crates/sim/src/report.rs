@@ -54,7 +54,8 @@ pub struct Origin {
 pub struct Report {
     /// What is needed to repeat the run, and how it ended.
     pub blksim: RunReport,
-    /// One entry a job (a section of a fio file), its clones summed up.
+    /// One entry a job (a section of a fio file, or several with group_reporting), its clones summed
+    /// up.
     pub jobs: Vec<JobReport>,
     /// Time of all CPUs.
     pub cpus: CpuReport,
@@ -302,7 +303,7 @@ impl RunReport {
 
 impl JobReport {
     fn new(index: usize, job: &JobStats, plan: &Plan, recorder: &Recorder) -> JobReport {
-        let of_job = |thread: &ThreadPlan| usize::from(thread.job) == index;
+        let of_job = |thread: &ThreadPlan| usize::from(thread.entry) == index;
         let ramp = plan
             .threads
             .iter()

@@ -94,7 +94,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         seed: scenario.seed.unwrap_or(1),
         machine,
         disks,
-        job_options: jobs.iter().map(jobs::written).collect(),
+        job_options: jobs::written(&jobs, &threads::entries(&jobs)),
         threads,
         lockers,
         phases,

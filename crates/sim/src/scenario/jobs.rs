@@ -81,12 +81,20 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
         let what = "there is no [[job]] that could have these options";
         return Err(source.error("global", what));
     };
+    let mut wrong = None;
     for (i, job) in jobs.iter_mut().enumerate() {
         let Some(job) = job.as_table_mut() else {
             continue;
         };
         for (option, value) in &global {
             let of_job = job.keys().find(|own| overrides(own, option)).cloned();
+            if let Some(own) = &of_job
+                && canonical(option) == Some("bssplit")
+                && canonical(own) != Some("bssplit")
+            {
+                let what = "[global] has bssplit, and fio goes by that; keep one of them";
+                wrong = Some((format!("job.{i}.{own}"), what));
+            }
             let both = match (&of_job, value) {
                 (None, value) => Some((option.clone(), value.clone())),
                 (Some(own), Value::String(names)) if canonical(option) == Some("filename") => {
@@ -100,11 +108,17 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
             };
             job.insert(key.clone(), value);
             if let Some(place) = source.places.get(&format!("global.{option}")).cloned() {
-                source.places.entry(format!("job.{i}.{key}")).or_insert(place);
+                source
+                    .places
+                    .entry(format!("job.{i}.{key}"))
+                    .or_insert(place);
             }
         }
     }
-    Ok(())
+    match wrong {
+        Some((field, what)) => Err(source.error(&field, what)),
+        None => Ok(()),
+    }
 }
 
 /// t/io_uring's options have other names than the job's: each is told as the argument it came from.
@@ -170,13 +184,19 @@ pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
     Ok((parsed.jobs, notes.into_iter().collect()))
 }
 
-/// Options of a job as they were written.
-pub(super) fn written(job: &FioJob) -> Vec<(String, String)> {
-    let text = |setting: &Setting| setting.value.clone().unwrap_or_default();
-    let options = job.written.iter();
-    options
-        .map(|setting| (setting.option.clone(), text(setting)))
-        .collect()
+/// Options of each of the report's entries as they were written: of several jobs what all have.
+pub(super) fn written(jobs: &[FioJob], entries: &[u16]) -> Vec<Vec<(String, String)>> {
+    let mut all: Vec<Vec<(String, String)>> = Vec::new();
+    for (job, &entry) in jobs.iter().zip(entries) {
+        let text = |setting: &Setting| setting.value.clone().unwrap_or_default();
+        let options = job.written.iter();
+        let options: Vec<_> = options.map(|s| (s.option.clone(), text(s))).collect();
+        match all.get_mut(usize::from(entry)) {
+            Some(common) => common.retain(|option| options.contains(option)),
+            None => all.push(options),
+        }
+    }
+    all
 }
 
 fn section(

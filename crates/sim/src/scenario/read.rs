@@ -99,6 +99,10 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     if value.is_empty() {
         return Err(bad(format!("{key} needs a value")));
     }
+    if path[0] == "global" {
+        let what = "options of [global] are the jobs': write job.OPTION=VALUE";
+        return Err(bad(what.to_string()));
+    }
     let value = parse_value(value);
     let mut changed = source.clone();
     let lockers = changed.table.contains_key("locker");

@@ -1,4 +1,5 @@
 mod drawn;
+mod global;
 mod refusals;
 
 use std::path::Path;

@@ -33,6 +33,7 @@ pub(super) fn thread() -> ThreadPlan {
     ThreadPlan {
         name: String::from("job"),
         job: 0,
+        entry: 0,
         clone: 3,
         phase: 0,
         cpus: vec![0],

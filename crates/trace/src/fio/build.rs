@@ -126,6 +126,7 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         "time_based" => job.time_based = value::flag(text)?,
         "stonewall" => job.stonewall = value::flag(text)?,
         "group_reporting" => job.group_reporting = value::flag(text)?,
+        "new_group" => job.new_group = value::flag(text)?,
         "gtod_reduce" => job.gtod_reduce = value::flag(text)?,
         "invalidate" => job.invalidate = value::flag(text)?,
         "number_ios" => job.number_ios = Some(at_least_one(value::bytes(value, kb_base)?)?),

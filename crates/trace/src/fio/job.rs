@@ -263,6 +263,8 @@ pub struct FioJob {
     /// Default false.
     pub group_reporting: bool,
     /// Default false.
+    pub new_group: bool,
+    /// Default false.
     pub gtod_reduce: bool,
     /// Default true.
     pub invalidate: bool,
@@ -357,6 +359,7 @@ impl FioJob {
             cpus_allowed_policy: CpusPolicy::Shared,
             continue_on_error: ContinueOnError::default(),
             group_reporting: false,
+            new_group: false,
             gtod_reduce: false,
             invalidate: true,
             written: section.settings.clone(),

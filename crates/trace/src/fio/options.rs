@@ -317,7 +317,12 @@ const MODELLED: &[Known] = &[
         &[],
         Value("shared, or split: one CPU for each clone; default shared"),
     ),
-    known("group_reporting", &[], Flag("clones are reported together")),
+    known(
+        "group_reporting",
+        &[],
+        Flag("reported together with the section before, if that is of the same group"),
+    ),
+    known("new_group", &[], Flag("begins a group, as stonewall does")),
     known(
         "gtod_reduce",
         &[],
@@ -341,7 +346,6 @@ const IGNORED: &[&str] = &[
     "description",
     "unit_base",
     "unified_rw_reporting",
-    "new_group",
     "stats",
     "create_serialize",
     "create_fsync",

@@ -5,7 +5,7 @@ use blkmq::request::QueueId;
 
 use super::{Order, Record};
 use crate::machine::{Outcome, Simulator};
-use crate::plan::Plan;
+use crate::plan::{Distribution, Plan};
 use crate::profile::MachineProfile;
 use crate::scenario::{ProfileFacts, Scenario};
 
@@ -29,6 +29,8 @@ fn plan(file: &Path, scheduler: &str, profiles: &[MachineProfile]) -> Option<Pla
     for thread in &mut plan.threads {
         thread.ramp_time = thread.ramp_time.min(RUNTIME);
         thread.runtime = thread.runtime.min(RUNTIME);
+        // Bios are found by their sectors: hot blocks would have several at one place.
+        thread.distribution = Distribution::Uniform;
     }
     Some(plan)
 }

@@ -44,10 +44,12 @@ pub(super) fn threads(
     }
     let mut threads = Vec::new();
     let mut phase = 0;
+    let entries = entries(jobs);
     for (index, options) in jobs.iter().enumerate() {
         let job = Written {
             scenario,
             index,
+            entry: entries[index],
             options,
         };
         if index > 0 && options.stonewall {
@@ -78,9 +80,25 @@ pub(super) fn threads(
     Ok((threads, phase + 1))
 }
 
+/// The report's entry of each job, as in show_run_stats() of fio: one with group_reporting joins the
+/// entry before it, if that is of its group. Clones are always summed up.
+pub(super) fn entries(jobs: &[FioJob]) -> Vec<u16> {
+    let apart = |job: &FioJob| {
+        let program = job.ioengine == FioEngine::TIoUring;
+        program || job.stonewall || job.new_group || !job.group_reporting
+    };
+    let mut entry = 0;
+    let numbers = jobs.iter().enumerate().map(|(index, job)| {
+        entry += u16::from(index > 0 && apart(job));
+        entry
+    });
+    numbers.collect()
+}
+
 struct Written<'a> {
     scenario: &'a Scenario,
     index: usize,
+    entry: u16,
     options: &'a FioJob,
 }
 
@@ -160,6 +178,7 @@ impl Written<'_> {
         Ok(ThreadPlan {
             name: job.name.clone(),
             job: self.index as u16,
+            entry: self.entry,
             clone: 0,
             phase: 0,
             cpus: self.cpus(machine)?,
