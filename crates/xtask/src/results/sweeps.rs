@@ -70,14 +70,45 @@ fn component(report: &Value, name: &str) -> Result<f64> {
     Ok(0.0)
 }
 
-/// Depths of the walk's table, and the threads of its scenario, one a CPU.
-const DEPTHS: [u32; 5] = [72, 96, 128, 192, 256];
+/// What the walk's table assumes of devices and job: what it is called, and how it is set.
+const ASSUMED: [(&str, &str); 7] = [
+    ("as in the scenario: 64 tags, 12.7 ms", ""),
+    (
+        "128 tags, 25.4 ms",
+        "--set device.hw_queue_depth=128 --set device.completion_nsec=25400000",
+    ),
+    (
+        "512 tags, 58 ms",
+        "--set device.hw_queue_depth=512 --set device.completion_nsec=58000000",
+    ),
+    (
+        "times of commands from 0 to twice the mean",
+        "--set device.jitter_percent=100",
+    ),
+    (
+        "the same, 512 tags, 58 ms",
+        "--set device.jitter_percent=100 --set device.hw_queue_depth=512 \
+         --set device.completion_nsec=58000000",
+    ),
+    (
+        "the same, 64 tags, fio waits for all 128",
+        "--set device.jitter_percent=100 --set job.iodepth_batch_complete_min=128",
+    ),
+    (
+        "as in the scenario, measured from 1.5 s on",
+        "--set job.ramp_time=1500ms",
+    ),
+];
+/// CPUs that walk, and I/Os that the scenario's jobs have in flight.
 const WALKERS: f64 = 64.0;
+const IN_FLIGHT: f64 = 128.0 * 128.0;
 
 /// What a run says of the walk over hctxs.
 struct Walk {
-    iops: f64,
+    /// Bytes a second.
+    bytes: f64,
     us_a_call: f64,
+    bytes_a_call: f64,
     /// Of a CPU in 10 s.
     calls: f64,
 }
@@ -86,34 +117,43 @@ impl Walk {
     fn of(report: &Value) -> Result<Walk> {
         let functions = report.pointer("/functions").and_then(Value::as_array);
         let functions = functions.ok_or_else(|| Failure("a report has no functions".to_owned()))?;
-        let function = |name: &str| {
-            let named = |function: &&Value| function["function"] == name;
-            let found = functions.iter().find(named);
-            found.ok_or_else(|| Failure(format!("a report has no {name}")))
-        };
-        let (walk, end) = (
-            function("blk_mq_sched_restart")?,
-            function("blk_mq_end_request")?,
-        );
-        // Functions are counted until the last I/O has come back, I/Os a second until the jobs'
-        // time is over: walks for each end, and ends a second.
-        let walks_an_end = number(walk, "/hits")? / number(end, "/hits")?;
-        let iops = iops(report)?;
+        let named = |function: &&Value| function["function"] == "blk_mq_sched_restart";
+        let walk = functions.iter().find(named);
+        let walk = walk.ok_or_else(|| Failure("a report has no walk".to_owned()))?;
+        let (bytes, ios) = (sum(report, "bw_bytes")?, sum(report, "total_ios")?);
+        let rate = iops(report)?;
+        // Functions are counted until the last I/O has come back, I/Os until the jobs' time is
+        // over: what was in flight then comes on top.
+        let calls_an_io = number(walk, "/hits")? / (ios + IN_FLIGHT);
         Ok(Walk {
-            iops,
+            bytes,
             us_a_call: number(walk, "/mean_ns")? / 1000.0,
-            calls: walks_an_end * iops / WALKERS * 10.0,
+            bytes_a_call: bytes / rate / calls_an_io,
+            calls: calls_an_io * rate / WALKERS * 10.0,
         })
     }
 
-    fn cells(&self) -> [String; 3] {
+    fn cells(&self) -> [String; 4] {
         let digits = if self.us_a_call < 1.0 { 2 } else { 0 };
         [
-            format!("{:.1}", self.iops / 1000.0),
+            format!("{:.0}", self.bytes / 1e6),
             format!("{:.digits$}", self.us_a_call),
+            format!("{:.1}", self.bytes_a_call / 1024.0),
             grouped(self.calls),
         ]
     }
+}
+
+/// A figure of all jobs, reads and writes together.
+fn sum(report: &Value, figure: &str) -> Result<f64> {
+    let jobs = report.pointer("/jobs").and_then(Value::as_array);
+    let jobs = jobs.ok_or_else(|| Failure("a report has no jobs".to_owned()))?;
+    let of = |job: &Value| {
+        let [read, write] =
+            ["read", "write"].map(|direction| number(job, &format!("/{direction}/{figure}")));
+        Ok::<f64, Failure>(read? + write?)
+    };
+    jobs.iter().map(of).sum()
 }
 
 fn walks(blksim: &Blksim, settings: &[String]) -> Result<Vec<Walk>> {
@@ -122,36 +162,37 @@ fn walks(blksim: &Blksim, settings: &[String]) -> Result<Vec<Walk>> {
     blksim.all(&lines)?.iter().map(Walk::of).collect()
 }
 
-/// The walk by depth, under R2 and under R4.
+/// The walk by what is assumed, under R2 and under R4.
 pub(super) fn walk(blksim: &Blksim) -> Result<String> {
-    let set = |depth: &u32| {
-        ["R2", "R4"]
-            .map(|rule| format!("--set job.iodepth={depth} --set queue.restart_rule={rule}"))
+    let set = |(_, set): &(&str, &str)| {
+        ["R2", "R4"].map(|rule| format!("--set queue.restart_rule={rule} {set}"))
     };
-    let walks = walks(blksim, &DEPTHS.iter().flat_map(set).collect::<Vec<_>>())?;
-    let row = |(depth, walks): (&u32, &[Walk])| {
+    let walks = walks(blksim, &ASSUMED.iter().flat_map(set).collect::<Vec<_>>())?;
+    let row = |((name, _), walks): (&(&str, &str), &[Walk])| {
         let [all, own] = [&walks[0], &walks[1]];
-        let mut row = vec![depth.to_string()];
+        let mut row = vec![(*name).to_owned()];
         row.extend(all.cells());
         row.extend(own.cells());
-        row.push(format!("{:.2}", own.iops / all.iops));
+        row.push(format!("{:.2}", own.bytes / all.bytes));
         row
     };
-    let rows: Vec<Vec<String>> = DEPTHS.iter().zip(walks.chunks(2)).map(row).collect();
+    let rows: Vec<Vec<String>> = ASSUMED.iter().zip(walks.chunks(2)).map(row).collect();
     let header = [
-        "iodepth",
-        "R2: thousands of IOPS",
+        "assumed",
+        "R2: MB/s",
         "us a call",
+        "KiB a call",
         "calls a CPU in 10 s",
-        "R4: thousands of IOPS",
+        "R4: MB/s",
         "us a call",
+        "KiB a call",
         "calls",
         "factor",
     ];
     Ok(table(&columns(&header), &rows))
 }
 
-/// Other rules and jobs at the scenario's depth.
+/// Other rules and jobs.
 pub(super) fn walk_rules(blksim: &Blksim) -> Result<String> {
     let cases = [
         ("R1, which no counter gates", "--set queue.restart_rule=R1"),
@@ -162,12 +203,12 @@ pub(super) fn walk_rules(blksim: &Blksim) -> Result<String> {
         ),
         ("R4", "--set queue.restart_rule=R4"),
         (
-            "R2, sequential jobs",
-            "--set queue.restart_rule=R2 --set job.rw=rw",
+            "R2, random jobs",
+            "--set queue.restart_rule=R2 --set job.rw=randrw",
         ),
         (
-            "R4, sequential jobs",
-            "--set queue.restart_rule=R4 --set job.rw=rw",
+            "R4, random jobs",
+            "--set queue.restart_rule=R4 --set job.rw=randrw",
         ),
     ];
     let settings = cases.map(|(_, set)| set.to_owned());
@@ -180,8 +221,9 @@ pub(super) fn walk_rules(blksim: &Blksim) -> Result<String> {
     let rows: Vec<Vec<String>> = cases.iter().zip(&walks).map(row).collect();
     let header = [
         "rule",
-        "thousands of IOPS",
+        "MB/s",
         "us a call",
+        "KiB a call",
         "calls a CPU in 10 s",
     ];
     Ok(table(&columns(&header), &rows))
@@ -317,13 +359,15 @@ mod tests {
 
     #[test]
     fn a_walk_is_what_the_function_took() {
+        // 83616 I/Os and 16384 in flight; 1000 MB/s of 10,000 bytes each.
         let text = r#"{"functions": [
-            {"function": "blk_mq_sched_restart", "hits": 64000, "mean_ns": 123456.0},
-            {"function": "blk_mq_end_request", "hits": 65120, "mean_ns": 1.0}],
-            "jobs": [{"read": {"iops": 100000}, "write": {"iops": 62800}, "trim": {"iops": 0}}]}"#;
+            {"function": "blk_mq_sched_restart", "hits": 51200, "mean_ns": 123456.0}],
+            "jobs": [{"trim": {"iops": 0},
+                "read": {"iops": 60000, "bw_bytes": 600e6, "total_ios": 50000},
+                "write": {"iops": 40000, "bw_bytes": 400e6, "total_ios": 33616}}]}"#;
         let report: Value = serde_json::from_str(text).unwrap();
         let walk = Walk::of(&report).unwrap();
-        assert_eq!(walk.cells(), ["162.8", "123", "25,000"]);
+        assert_eq!(walk.cells(), ["1000", "123", "19.1", "8,000"]);
         assert!(Walk::of(&Value::Null).is_err());
     }
 
