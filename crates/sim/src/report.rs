@@ -54,8 +54,8 @@ pub struct Origin {
 pub struct Report {
     /// What is needed to repeat the run, and how it ended.
     pub blksim: RunReport,
-    /// One entry a job (a section of a fio file, or several with group_reporting), its clones summed
-    /// up.
+    /// One entry a job (a section of a fio file, or several with group_reporting), its clones
+    /// summed up.
     pub jobs: Vec<JobReport>,
     /// Time of all CPUs.
     pub cpus: CpuReport,

@@ -87,9 +87,9 @@ fn a_look_at_the_own_hctx_does_not_cost_more_with_many_disks() {
     assert!(many < few + 5.0, "{few} ns, then {many} ns");
 }
 
-/// hctxs lie 1 KiB apart, so their lines share one sixteenth of the sets: what is more than fits there
-/// comes from the last-level cache, and where that has too few sets, too, from memory, though it
-/// could hold the lines many times.
+/// hctxs lie 1 KiB apart, so their lines share one sixteenth of the sets: what is more than fits
+/// there comes from the last-level cache, and where that has too few sets, too, from memory, though
+/// it could hold the lines many times.
 #[test]
 fn a_walk_comes_from_memory_where_its_lines_share_too_few_sets() {
     let with = |devices, own_kib, last_level_kib| {

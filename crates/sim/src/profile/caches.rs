@@ -37,8 +37,8 @@ const LINE: u64 = 64;
 const READ_MAX: u64 = 10_000_000;
 
 impl Caches {
-    /// Caches have whole sets, and the farther a read goes, the longer it takes. An error comes with
-    /// the key that it is about.
+    /// Caches have whole sets, and the farther a read goes, the longer it takes. An error comes
+    /// with the key that it is about.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, cache) in [("own", self.own), ("last_level", self.last_level)] {
             if cache.sets().is_none() {

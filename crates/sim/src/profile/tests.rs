@@ -88,7 +88,14 @@ fn caches_have_bounds() {
         };
         assert!(error.starts_with(&format!("{place}{want}")), "{error}");
     }
-    let missing = MachineProfile::parse(&good.replace("memory_ps = 116000\n", "")).unwrap_err();
+}
+
+#[test]
+fn what_is_left_out_of_caches_is_told_and_where_a_bad_value_stands() {
+    let text = "extends = \"xeon-10c\"\nname = \"a\"\n[caches]\n\
+                own = { kib = 2048, ways = 16 }\nlast_level = { kib = 6144, ways = 48 }\n\
+                last_level_ps = 19000\n";
+    let missing = MachineProfile::parse(text).unwrap_err();
     assert!(missing.contains("missing field `memory_ps`"), "{missing}");
     // Who extends it and gives another value is told where that stands, not where it was.
     let own = "extends = \"pserver16\"\nname = \"a\"\n\n[caches]\nmemory_ps = 1\n";

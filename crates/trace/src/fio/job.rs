@@ -295,10 +295,8 @@ impl FioJob {
 
     /// A section's job before any of its settings.
     pub(super) fn defaults(section: &Section) -> FioJob {
-        let block = SizeRange {
-            min: 4096,
-            max: 4096,
-        };
+        let (min, max) = (4096, 4096);
+        let block = SizeRange { min, max };
         FioJob {
             name: section.name.clone(),
             line: section.line,

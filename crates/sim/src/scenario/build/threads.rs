@@ -80,8 +80,8 @@ pub(super) fn threads(
     Ok((threads, phase + 1))
 }
 
-/// The report's entry of each job, as in show_run_stats() of fio: one with group_reporting joins the
-/// entry before it, if that is of its group. Clones are always summed up.
+/// The report's entry of each job, as in show_run_stats() of fio: one with group_reporting joins
+/// the entry before it, if that is of its group. Clones are always summed up.
 pub(super) fn entries(jobs: &[FioJob]) -> Vec<u16> {
     let apart = |job: &FioJob| {
         let program = job.ioengine == FioEngine::TIoUring;
