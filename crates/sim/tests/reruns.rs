@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
-use sim::report::{Origin, Report, RunCounts, RunsReport};
+use sim::report::{Origin, Report, RunsReport};
 use sim::scenario::{ProfileFacts, Scenario};
 
 /// Runs and I/Os of 20 ms in which 48 hctxs compete for 8 commands of a host.
