@@ -155,7 +155,7 @@ fn every_built_in_scenario_is_listed_and_shown() {
         let shown = place.blksim(&["show", name]);
         assert_eq!(shown.code, Some(0), "{shown:?}");
         // What is shown can be kept, changed and run.
-        let tables = ["[[job]]", "[[locker]]"];
+        let tables = ["[[job]]", "[[locker]]", "[queue]"];
         let file = if tables.iter().any(|table| shown.stdout.contains(table)) {
             "own.toml"
         } else {

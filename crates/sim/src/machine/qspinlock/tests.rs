@@ -107,7 +107,7 @@ fn an_arrival_at_the_wrong_moment_delays_the_unlock() {
     };
     let early = delay(1100);
     // Its compare-and-exchange, with which it has the line for the exchange of the tail, too.
-    assert_eq!(delay(2000), early + NEAR);
+    assert_eq!(delay(1999), early + NEAR - 1000);
     // That, and half of the look of who polls: the line is free at 2005.
     assert_eq!(delay(1985), early + NEAR / 2);
     assert_eq!(delay(1980), early, "it is over");
@@ -130,9 +130,9 @@ fn who_asks_before_the_unlock_is_seen_finds_the_word_taken() {
     assert_eq!(behind(&[1980], 7000).0, NEAR + 7000);
     // And so from 1999: at 2009, and at 2019.
     assert_eq!(behind(&[1999], 0).0, 19_000 + NEAR);
-    // The second one has a node: two more exchanges of the line, at 2000 and 2010.
+    // The second one has a node, and the line at 2000, for both its exchanges; the owner at 2010.
     let (first, mut two) = behind(&[1980, 1990], 0);
-    assert_eq!(first, 20_000 + NEAR);
+    assert_eq!(first, 10_000 + NEAR);
     assert_eq!(two.hands_off(1, 3000), 3 * NEAR, "it exchanges the tail");
 }
 
