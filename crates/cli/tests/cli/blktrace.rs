@@ -128,8 +128,8 @@ fn runs_with_few_tags_are_predicted() {
 
 /// With more CPUs than threads and few tags a trace of our own is not predicted whole yet
 /// (docs/model.md, "conform"): no more than this may be missed, of six runs together, as one seed
-/// has 1 and another one 40. Times that move by nanoseconds move these: of 2400 without a scheduler,
-/// 111, 112 and 127 were missed under three states of the model.
+/// has 1 and another one 40. Times that move by nanoseconds move these: of 2400 without a
+/// scheduler, 111, 112 and 127 were missed under three states of the model.
 #[test]
 fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
     for (run, mode, seeds, missed) in [

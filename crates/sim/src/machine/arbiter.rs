@@ -204,8 +204,8 @@ impl Arbiter {
         }
     }
 
-    /// `cpu` makes it free again as of `at`, with a store that it makes at `unlocks_ps`. The time for
-    /// which the caller then schedules a grant, if somebody waits.
+    /// `cpu` makes it free again as of `at`, with a store that it makes at `unlocks_ps`. The time
+    /// for which the caller then schedules a grant, if somebody waits.
     pub(super) fn release(
         &mut self,
         lock: usize,
