@@ -93,6 +93,8 @@ pub struct JobStats {
     pub from: SimTime,
     /// When its last thread ended.
     pub until: SimTime,
+    /// Longest measured time of a thread, by which fio divides.
+    pub runtime: Duration,
     /// Threads.
     pub threads: u32,
     /// Threads that a failed I/O ended.
@@ -173,6 +175,7 @@ impl Recorder {
                     directions: core::array::from_fn(|_| DirectionStats::new()),
                     from: SimTime::ZERO,
                     until: SimTime::ZERO,
+                    runtime: Duration::ZERO,
                     threads: 0,
                     failed_threads: 0,
                     error: Status::Ok,
@@ -215,8 +218,9 @@ impl Recorder {
         job.from = job.from.max(count_from);
     }
 
-    pub(crate) fn thread_ended(&mut self, thread: usize, at: SimTime) {
+    pub(crate) fn thread_ended(&mut self, thread: usize, count_from: SimTime, at: SimTime) {
         let job = &mut self.jobs[self.job_of[thread]];
+        job.runtime = job.runtime.max(at.since(count_from));
         job.until = job.until.max(at);
     }
 

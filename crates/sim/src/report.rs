@@ -311,12 +311,10 @@ impl JobReport {
             .map(|t| t.ramp_time.0)
             .max();
         // A job that a stall left running has no end of its own.
-        let until = if job.until == SimTime::ZERO {
-            recorder.until
-        } else {
-            job.until
+        let (until, span) = match job.until {
+            SimTime::ZERO => (recorder.until, recorder.until.since(job.from)),
+            until => (until, job.runtime),
         };
-        let span = until.since(job.from);
         // CPU time counts from the end of the first phase's ramp, I/Os from that of their own.
         let started = SimTime(job.from.0.saturating_sub(ramp.unwrap_or(0)));
         let cpu_span = until.since(started.max(recorder.from));

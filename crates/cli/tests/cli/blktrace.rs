@@ -137,13 +137,13 @@ fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
             "null-blk-timer --rules v6.12 --set job.number_ios=400",
             "records",
             [1, 2, 3, 4, 5, 6],
-            144,
+            127,
         ),
         (
             "write-starvation --ramp-time 0 --runtime 20ms --set queue.nr_requests=4",
             "calls",
             [1, 2, 3, 7, 8, 9],
-            5,
+            2,
         ),
     ] {
         let (mut total, mut predicted) = (0, 0);

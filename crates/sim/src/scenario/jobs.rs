@@ -86,8 +86,10 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
         let Some(job) = job.as_table_mut() else {
             continue;
         };
+        // Not what comes from [global] itself: that two options of it agree is looked at later.
+        let own_keys: Vec<String> = job.keys().cloned().collect();
         for (option, value) in &global {
-            let of_job = job.keys().find(|own| overrides(own, option)).cloned();
+            let of_job = own_keys.iter().find(|own| overrides(own, option)).cloned();
             if let Some(own) = &of_job
                 && canonical(option) == Some("bssplit")
                 && canonical(own) != Some("bssplit")
@@ -97,9 +99,13 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
             }
             let both = match (&of_job, value) {
                 (None, value) => Some((option.clone(), value.clone())),
-                (Some(own), Value::String(names)) if canonical(option) == Some("filename") => {
-                    let added = job[own].as_str().map(|more| format!("{names}:{more}"));
-                    added.map(|all| (own.clone(), Value::String(all)))
+                (Some(own), names) if canonical(option) == Some("filename") => {
+                    let Some((names, more)) = names.as_str().zip(job[own].as_str()) else {
+                        wrong = Some((format!("global.{option}"), "expected names in quotes"));
+                        continue;
+                    };
+                    let all = format!("{names}:{more}");
+                    Some((own.clone(), Value::String(all)))
                 }
                 _ => None,
             };

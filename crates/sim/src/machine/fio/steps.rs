@@ -240,7 +240,8 @@ impl FioTask {
         if self.drains() {
             return Turn::Again;
         }
-        recorder.thread_ended(self.thread, at.min(self.end_at.max(self.started)));
+        let at = at.min(self.end_at.max(self.started));
+        recorder.thread_ended(self.thread, self.count_from, at);
         Turn::Exit
     }
 

@@ -68,6 +68,18 @@ fn what_is_wrong_in_global_is_told_where_it_stands() {
     let sizes = format!("{device}[global]\nbssplit = \"4k/50:8k/50\"\n{JOB}bs = 512\n");
     let want = "dir/s.toml:9: job.0.bs: [global] has bssplit, and fio goes by that";
     assert!(error(&sizes).starts_with(want), "{}", error(&sizes));
+    // Two options of [global] are judged as those of a job.
+    let both = with("bs = 512\nblocksize = 4096");
+    assert!(
+        error(&both).contains("is the same option"),
+        "{}",
+        error(&both)
+    );
+    assert!(plan(&with("bs = 512\nbssplit = \"4k/50:8k/50\"")).is_ok());
+    let two = "[[job]]\nrw = \"randread\"\nfilename = \"/dev/nullb0\"\n";
+    let names = error(&format!("{device}[global]\nfilename = 3\n{two}"));
+    let want = "dir/s.toml:5: global.filename: expected names in quotes";
+    assert_eq!(names, want);
     let alone = error(&format!("{DEVICE}[global]\nbs = 512\n"));
     assert_eq!(
         alone,
