@@ -1,0 +1,160 @@
+//! Which schedulers there are, and a scheduler as it is chosen: kind, attributes, names.
+//!
+//! Kernel: block/elevator.c (v6.1, v6.12).
+
+use super::attribute::{Attributes, StoreError};
+use super::custom::Custom;
+use super::facts::Facts;
+use super::scheduler::Scheduler;
+
+/// Generates the kinds, their settings and the groups of their own labels.
+macro_rules! kinds {
+    ($(
+        $(#[$doc:meta])*
+        $Kind:ident => $module:ident
+        $([$($(#[doc = $said:literal])+ $Group:ident = $($at:ident)::+,)+])?,
+    )*) => {
+        /// Labels that one scheduler has and no other.
+        pub mod labels {
+            crate::path::label::groups! {
+                from crate::path::label::OWN;
+                $($($($(#[doc = $said])+ $Group = crate::elevator::$module::$($at)::+,)+)?)*
+            }
+        }
+
+        /// Which scheduler a queue runs.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum SchedulerKind {
+            /// No scheduler: requests wait in software queues.
+            None,
+            $($(#[$doc])* $Kind,)*
+            /// A program's own, with its facts.
+            Custom(&'static Facts),
+        }
+
+        impl SchedulerKind {
+            /// Those that a name selects, `none` first.
+            pub const ALL: &'static [SchedulerKind] =
+                &[SchedulerKind::None, $(SchedulerKind::$Kind,)*];
+
+            /// What is known of it; nothing of `none`.
+            #[inline]
+            pub const fn facts(self) -> Option<&'static Facts> {
+                match self {
+                    SchedulerKind::None => None,
+                    $(SchedulerKind::$Kind => Some(&crate::elevator::$module::FACTS),)*
+                    SchedulerKind::Custom(facts) => Some(facts),
+                }
+            }
+
+            /// As it comes, with so many ticks a second and scheduler tags.
+            ///
+            /// # Panics
+            /// For a program's own: only the program can make it.
+            pub fn defaults(self, hz: u32, nr_requests: u32) -> SchedulerSettings {
+                match self {
+                    SchedulerKind::None => SchedulerSettings::None,
+                    $(SchedulerKind::$Kind => SchedulerSettings::$Kind(
+                        crate::elevator::$module::Settings::defaults(hz, nr_requests),
+                    ),)*
+                    SchedulerKind::Custom(facts) => panic!("{} comes from a program", facts.name),
+                }
+            }
+
+            /// Names of attributes, and what documentation says of them.
+            pub fn attributes(self) -> Vec<(&'static str, &'static str)> {
+                match self {
+                    SchedulerKind::None | SchedulerKind::Custom(_) => Vec::new(),
+                    $(SchedulerKind::$Kind => {
+                        let table = crate::elevator::$module::Settings::TABLE.iter();
+                        table.map(|a| (a.name, a.about)).collect()
+                    })*
+                }
+            }
+        }
+
+        /// A scheduler as it is chosen: which one, with which attributes.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub enum SchedulerSettings {
+            /// No scheduler.
+            None,
+            $($(#[$doc])* $Kind(crate::elevator::$module::Settings),)*
+            /// A program's own, idle.
+            Custom(Custom),
+        }
+
+        impl SchedulerSettings {
+            /// Which one.
+            pub fn kind(&self) -> SchedulerKind {
+                match self {
+                    SchedulerSettings::None => SchedulerKind::None,
+                    $(SchedulerSettings::$Kind(_) => SchedulerKind::$Kind,)*
+                    SchedulerSettings::Custom(custom) => SchedulerKind::Custom(custom.facts()),
+                }
+            }
+
+            /// Writes `text` to the attribute `name`, as a write to sysfs would.
+            pub fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+                match self {
+                    SchedulerSettings::None => Err(StoreError::UnknownAttribute {
+                        scheduler: "none",
+                        name: name.to_owned(),
+                        known: Vec::new(),
+                    }),
+                    $(SchedulerSettings::$Kind(settings) => settings.store(name, text),)*
+                    SchedulerSettings::Custom(custom) => custom.store(name, text),
+                }
+            }
+
+            /// Names and values of all attributes as sysfs shows them.
+            pub fn shown(&self) -> Vec<(&'static str, i64)> {
+                match self {
+                    SchedulerSettings::None => Vec::new(),
+                    $(SchedulerSettings::$Kind(settings) => settings.shown(),)*
+                    SchedulerSettings::Custom(custom) => custom.shown(),
+                }
+            }
+        }
+    };
+}
+
+super::schedulers!(kinds);
+
+/// All that kernels have or had besides `none`: whoever asks for one is told that it is not
+/// modelled, not that there is none.
+pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
+
+impl SchedulerSettings {
+    /// What reading the attribute `name` shows; nothing if there is none.
+    pub fn show(&self, name: &str) -> Option<i64> {
+        let mut shown = self.shown().into_iter();
+        shown
+            .find(|&(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+}
+
+impl SchedulerKind {
+    /// The name that queue/scheduler shows.
+    pub const fn name(self) -> &'static str {
+        match self.facts() {
+            Some(facts) => facts.name,
+            None => "none",
+        }
+    }
+
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<SchedulerKind> {
+        let mut all = SchedulerKind::ALL.iter().copied();
+        all.find(|kind| kind.name() == name)
+    }
+
+    /// elevator_get_default(): where one hctx or one tag map serves the whole device, the one that
+    /// asks for that; else none.
+    pub fn default_for(one_queue: bool) -> SchedulerKind {
+        let wants = |kind: &SchedulerKind| kind.facts().is_some_and(|f| f.default_for_one_queue);
+        let mut all = SchedulerKind::ALL.iter().copied();
+        let found = all.find(wants).filter(|_| one_queue);
+        found.unwrap_or(SchedulerKind::None)
+    }
+}

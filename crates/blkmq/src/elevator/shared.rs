@@ -1,0 +1,419 @@
+//! The scheduler of a queue with all that CPUs share of it, and what a path calls of it.
+//!
+//! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
+
+use core::fmt::Debug;
+
+use super::custom::Custom;
+use super::facts::ELEVATOR_LOCKS_MAX;
+use super::hook::{Hook, Hooks};
+use super::kind::SchedulerSettings;
+use super::locked::{self, Locked};
+use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
+use super::scheduler::{LEVELS, Scheduler, Wanted};
+use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeStep, Merged};
+use crate::env::{Bit, Cpu, Env, Lock, Solo};
+use crate::list::QueueList;
+use crate::path::Next;
+use crate::queue::RequestQueue;
+use crate::request::{BioId, HctxId, Request, RequestPool};
+use crate::rules::Rules;
+
+/// Generates the closed set and its calls, each with an arm for each scheduler.
+macro_rules! elevators {
+    ($($(#[$doc:meta])* $Kind:ident => $module:ident $([$($labels:tt)*])?,)*) => {
+        /// The scheduler of a queue, with all that CPUs share of it.
+        #[derive(Debug)]
+        #[allow(
+            clippy::large_enum_variant,
+            reason = "one block to clone: the explorer's state (seam.md rule 9)"
+        )]
+        pub enum Elevator<E: Env> {
+            /// No scheduler: requests wait in software queues.
+            None,
+            $($(#[$doc])* $Kind(crate::elevator::$module::Shared<E>),)*
+            /// A program's own.
+            Custom(Locked<E, Custom>),
+        }
+
+        /// Copying one over another of its kind copies what is in it.
+        impl Clone for Elevator<Solo> {
+            fn clone(&self) -> Elevator<Solo> {
+                match self {
+                    Elevator::None => Elevator::None,
+                    $(Elevator::$Kind(shared) => Elevator::$Kind(shared.clone()),)*
+                    Elevator::Custom(shared) => Elevator::Custom(shared.clone()),
+                }
+            }
+
+            fn clone_from(&mut self, source: &Elevator<Solo>) {
+                match (self, source) {
+                    (Elevator::None, Elevator::None) => {}
+                    $((Elevator::$Kind(shared), Elevator::$Kind(source)) => {
+                        shared.clone_from(source);
+                    })*
+                    (Elevator::Custom(shared), Elevator::Custom(source)) => {
+                        shared.clone_from(source);
+                    }
+                    (this, source) => *this = source.clone(),
+                }
+            }
+        }
+
+        impl PartialEq for Elevator<Solo> {
+            fn eq(&self, other: &Elevator<Solo>) -> bool {
+                match (self, other) {
+                    (Elevator::None, Elevator::None) => true,
+                    $((Elevator::$Kind(shared), Elevator::$Kind(other)) => shared == other,)*
+                    (Elevator::Custom(shared), Elevator::Custom(other)) => shared == other,
+                    _ => false,
+                }
+            }
+        }
+
+        impl Eq for Elevator<Solo> {}
+
+        impl core::hash::Hash for Elevator<Solo> {
+            fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.hash(state),)*
+                    Elevator::Custom(shared) => shared.hash(state),
+                }
+            }
+        }
+
+        impl<E: Env> Elevator<E> {
+            /// Idle, as chosen.
+            pub fn new(settings: &SchedulerSettings, rules: &Rules) -> Elevator<E> {
+                match settings {
+                    SchedulerSettings::None => Elevator::None,
+                    $(SchedulerSettings::$Kind(settings) => {
+                        Elevator::$Kind(crate::elevator::$module::new(settings, rules))
+                    })*
+                    SchedulerSettings::Custom(custom) => Elevator::Custom(
+                        Locked::with(custom.clone(), custom.facts()),
+                    ),
+                }
+            }
+
+            /// Locks of this number.
+            pub(crate) fn lock_count(&self, number: u8) -> u32 {
+                match self {
+                    Elevator::None => 0,
+                    $(Elevator::$Kind(shared) => shared.lock_count(number),)*
+                    Elevator::Custom(shared) => shared.lock_count(number),
+                }
+            }
+
+            /// Shows one of its locks.
+            ///
+            /// # Panics
+            /// If there is no such lock.
+            #[inline]
+            pub(crate) fn visit_lock<V: LockVisit<E>>(
+                &self,
+                number: u8,
+                at: usize,
+                visit: V,
+            ) -> V::Out {
+                match self {
+                    Elevator::None => panic!("lock {number} of no scheduler"),
+                    $(Elevator::$Kind(shared) => shared.visit_lock(number, at, visit),)*
+                    Elevator::Custom(shared) => shared.visit_lock(number, at, visit),
+                }
+            }
+
+            /// Places where has_work looks, one a label: lists of different locks.
+            #[inline]
+            pub(crate) fn work_places(&self, rules: &Rules) -> u16 {
+                match self {
+                    Elevator::None => 0,
+                    $(Elevator::$Kind(shared) => shared.work_places(rules),)*
+                    Elevator::Custom(shared) => shared.work_places(rules),
+                }
+            }
+
+            /// Has one of these places requests? One access.
+            #[inline]
+            pub(crate) fn has_work(&self, place: u16, cpu: &mut Cpu) -> bool {
+                match self {
+                    Elevator::None => false,
+                    $(Elevator::$Kind(shared) => shared.has_work(place, cpu),)*
+                    Elevator::Custom(shared) => shared.has_work(place, cpu),
+                }
+            }
+
+            /// has_work() of whoever walks over many queues: the word alone.
+            pub(crate) fn seems_to_have_work(&self, cpu: &mut Cpu) -> bool {
+                self.work().is_some_and(|word| word.test(cpu))
+            }
+
+            /// limit_depth().
+            pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+                match self {
+                    Elevator::None => None,
+                    $(Elevator::$Kind(shared) => shared.limit_depth(wanted),)*
+                    Elevator::Custom(shared) => shared.limit_depth(wanted),
+                }
+            }
+
+            /// A look for a merge begins.
+            pub(crate) fn start_merge(&self, q: &RequestQueue<E>) -> (MergePath, MergeStep) {
+                match self {
+                    Elevator::None => (MergePath::Idle, MergeStep::Done(Merged::No)),
+                    $(Elevator::$Kind(shared) => {
+                        let (path, step) = shared.start_merge(q);
+                        (MergePath::$Kind(path), step)
+                    })*
+                    Elevator::Custom(shared) => {
+                        let (path, step) = shared.start_merge(q);
+                        (MergePath::Custom(path), step)
+                    }
+                }
+            }
+
+            /// Its next label.
+            pub(crate) fn merge(
+                &self,
+                path: &mut MergePath,
+                q: &RequestQueue<E>,
+                bio: BioId,
+                cpu: &mut Cpu,
+            ) -> MergeStep {
+                match (self, path) {
+                    $((Elevator::$Kind(shared), MergePath::$Kind(path)) => {
+                        shared.merge(path, q, bio, cpu)
+                    })*
+                    (Elevator::Custom(shared), MergePath::Custom(path)) => {
+                        shared.merge(path, q, bio, cpu)
+                    }
+                    _ => unreachable!("a path of another scheduler"),
+                }
+            }
+
+            /// An insertion of a list begins.
+            pub(crate) fn start_insert(
+                &self,
+                q: &RequestQueue<E>,
+                list: QueueList,
+                head: bool,
+            ) -> (InsertPath, Next) {
+                match self {
+                    Elevator::None => panic!("insertion into a queue without scheduler"),
+                    $(Elevator::$Kind(shared) => {
+                        let (path, next) = shared.start_insert(q, list, head);
+                        (InsertPath::$Kind(path), next)
+                    })*
+                    Elevator::Custom(shared) => {
+                        let (path, next) = shared.start_insert(q, list, head);
+                        (InsertPath::Custom(path), next)
+                    }
+                }
+            }
+
+            /// Its next label.
+            pub(crate) fn insert(
+                &self,
+                path: &mut InsertPath,
+                q: &RequestQueue<E>,
+                cpu: &mut Cpu,
+            ) -> InsertStep {
+                match (self, path) {
+                    $((Elevator::$Kind(shared), InsertPath::$Kind(path)) => {
+                        shared.insert(path, q, cpu)
+                    })*
+                    (Elevator::Custom(shared), InsertPath::Custom(path)) => {
+                        shared.insert(path, q, cpu)
+                    }
+                    _ => unreachable!("a path of another scheduler"),
+                }
+            }
+
+            /// A dispatch call of a run of this hctx begins.
+            #[inline]
+            pub(crate) fn start_dispatch(
+                &self,
+                q: &RequestQueue<E>,
+                hctx: HctxId,
+                cpu: &mut Cpu,
+            ) -> (DispatchPath, Next) {
+                match self {
+                    Elevator::None => panic!("dispatch from a queue without scheduler"),
+                    $(Elevator::$Kind(shared) => {
+                        let (path, next) = shared.start_dispatch(q, hctx, cpu);
+                        (DispatchPath::$Kind(path), next)
+                    })*
+                    Elevator::Custom(shared) => {
+                        let (path, next) = shared.start_dispatch(q, hctx, cpu);
+                        (DispatchPath::Custom(path), next)
+                    }
+                }
+            }
+
+            /// Its next label.
+            pub(crate) fn dispatch(
+                &self,
+                path: &mut DispatchPath,
+                q: &RequestQueue<E>,
+                cpu: &mut Cpu,
+            ) -> DispatchStep {
+                match (self, path) {
+                    $((Elevator::$Kind(shared), DispatchPath::$Kind(path)) => {
+                        shared.dispatch(path, q, cpu)
+                    })*
+                    (Elevator::Custom(shared), DispatchPath::Custom(path)) => {
+                        shared.dispatch(path, q, cpu)
+                    }
+                    _ => unreachable!("a path of another scheduler"),
+                }
+            }
+
+            /// The hooks that it wants.
+            #[inline]
+            pub(crate) fn hooks(&self) -> Hooks {
+                match self {
+                    Elevator::None => Hooks::NONE,
+                    $(Elevator::$Kind(_) => crate::elevator::$module::FACTS.hooks,)*
+                    Elevator::Custom(shared) => shared.facts.hooks,
+                }
+            }
+
+            /// prepare_request().
+            pub(crate) fn prepare(&self, rq: &mut Request) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.prepare(rq),)*
+                    Elevator::Custom(shared) => shared.prepare(rq),
+                }
+            }
+
+            /// A hook begins.
+            pub(crate) fn start_hook(&self) -> HookPath {
+                match self {
+                    Elevator::None => panic!("a hook of no scheduler"),
+                    $(Elevator::$Kind(_) => HookPath::$Kind(Default::default()),)*
+                    Elevator::Custom(_) => HookPath::Custom(locked::HookPath::default()),
+                }
+            }
+
+            /// Its next step, the first of which is part of the label that begins it.
+            pub(crate) fn hook(
+                &self,
+                path: &mut HookPath,
+                hook: Hook,
+                q: &RequestQueue<E>,
+                cpu: &mut Cpu,
+            ) -> HookStep {
+                match (self, path) {
+                    $((Elevator::$Kind(shared), HookPath::$Kind(path)) => {
+                        shared.hook(path, hook, q, cpu)
+                    })*
+                    (Elevator::Custom(shared), HookPath::Custom(path)) => {
+                        shared.hook(path, hook, q, cpu)
+                    }
+                    _ => unreachable!("a path of another scheduler"),
+                }
+            }
+
+            /// finish_request() has something to do for this request.
+            #[inline]
+            pub(crate) fn finishes(&self, rq: &Request) -> bool {
+                match self {
+                    Elevator::None => false,
+                    $(Elevator::$Kind(shared) => rq.use_sched && shared.finishes(rq),)*
+                    Elevator::Custom(shared) => rq.use_sched && shared.finishes(rq),
+                }
+            }
+
+            /// finish_request() of a request with which its scheduler kept this: one access.
+            pub(crate) fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.finish(elv_priv, cpu),)*
+                    Elevator::Custom(shared) => shared.finish(elv_priv, cpu),
+                }
+            }
+
+            /// Looks at the policy while nothing runs; nothing to look at where there is none.
+            pub fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
+                match self {
+                    Elevator::None => None,
+                    $(Elevator::$Kind(shared) => Some(shared.inspect(look)),)*
+                    Elevator::Custom(shared) => Some(shared.inspect(look)),
+                }
+            }
+
+            /// Changes the policy as a recorded kernel has it, and notes whether it has work.
+            ///
+            /// # Panics
+            /// Without a scheduler, or if somebody has the lock.
+            pub fn revise<R>(
+                &self,
+                cpu: &mut Cpu,
+                change: impl FnOnce(&mut dyn Scheduler) -> R,
+            ) -> R {
+                match self {
+                    Elevator::None => panic!("no scheduler to be changed"),
+                    $(Elevator::$Kind(shared) => shared.revise(cpu, change),)*
+                    Elevator::Custom(shared) => shared.revise(cpu, change),
+                }
+            }
+
+            /// The word of has_work, which lies beside the policy's lists; none without a policy.
+            pub fn work(&self) -> Option<&E::Bit> {
+                match self {
+                    Elevator::None => None,
+                    $(Elevator::$Kind(shared) => Some(shared.work()),)*
+                    Elevator::Custom(shared) => Some(shared.work()),
+                }
+            }
+
+            /// Counts of finished requests by level, outside the policy's lock; none without one.
+            pub fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+                match self {
+                    Elevator::None => None,
+                    $(Elevator::$Kind(shared) => Some(shared.completed()),)*
+                    Elevator::Custom(shared) => Some(shared.completed()),
+                }
+            }
+
+            /// Panics unless all that nobody works on agrees with each other and the pool: the
+            /// policy's structures, and the words that say what its lists have.
+            pub fn check(&self, pool: &RequestPool) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.check(pool),)*
+                    Elevator::Custom(shared) => shared.check(pool),
+                }
+            }
+
+            /// Requests that wait beside the policy's lists, not inserted yet.
+            pub fn beside(&self) -> Vec<QueueList> {
+                match self {
+                    Elevator::None => Vec::new(),
+                    $(Elevator::$Kind(shared) => shared.beside(),)*
+                    Elevator::Custom(shared) => shared.beside(),
+                }
+            }
+        }
+    };
+}
+
+super::schedulers!(elevators);
+
+impl<E: Env> Elevator<E> {
+    /// No lock of it is taken.
+    pub fn is_free(&self) -> bool {
+        struct IsFree;
+        impl<E: Env> LockVisit<E> for IsFree {
+            type Out = bool;
+            fn visit<T: Debug + 'static>(self, lock: &E::Lock<T>) -> bool {
+                lock.is_free()
+            }
+        }
+        (0..ELEVATOR_LOCKS_MAX as u8).all(|number| {
+            (0..self.lock_count(number)).all(|at| self.visit_lock(number, at as usize, IsFree))
+        })
+    }
+}
