@@ -22,6 +22,7 @@ CONSTANTS
   WaitRule,      \* "none" "one" "all"
   EntryRule,     \* "kept" "second" "any"
   Recheck,       \* "4.14" "4.15"
+  WokenRun,      \* "always" "needed": who is woken is run only if it has work (v4.15)
   MarkSplit,     \* the counter is a step of its own after the bit
   DriverReruns,  \* the driver runs what it refused when a request ends
   LowestFirst,   \* requests are inserted in order (integers only)
@@ -37,6 +38,7 @@ ASSUME /\ Queues \in Nat \ {0}
        /\ WaitRule \in {"none", "one", "all"}
        /\ EntryRule \in {"kept", "second", "any"}
        /\ Recheck \in {"4.14", "4.15"}
+       /\ WokenRun \in {"always", "needed"}
        /\ {MarkSplit, DriverReruns, LowestFirst, Record} \subseteq BOOLEAN
 
 Queue == 1..Queues
@@ -256,6 +258,11 @@ Run(h, c) ==
 -----------------------------------------------------------------------------
 (* A completion: the tag and its wake first, then the restart rule. *)
 
+HasWork(h) == disp[h] # <<>> \/ sched[QueueOf(h)] # <<>>
+
+(* Up to v4.14 blk_mq_run_hw_queue() does not look whether anything is pending. *)
+WokenRuns(h) == WokenRun = "always" \/ HasWork(h)
+
 Free(r) ==
   LET m == MapOf(home[r])
       woken == CASE WaitRule = "one" -> IF waiters[m] = <<>> THEN {} ELSE {Head(waiters[m])}
@@ -264,11 +271,9 @@ Free(r) ==
      /\ state' = [state EXCEPT ![r] = "freed"]
      /\ tags' = [tags EXCEPT ![m] = @ + 1]
      /\ waiters' = [waiters EXCEPT ![m] = SelectSeq(@, LAMBDA h : h \notin woken)]
-     /\ pending' = [h \in Hctx |-> pending[h] \/ h \in woken]
+     /\ pending' = [h \in Hctx |-> pending[h] \/ (h \in woken /\ WokenRuns(h))]
      /\ Say([action |-> "Free", request |-> r])
      /\ UNCHANGED <<home, sched, disp, restart, qcount, mcount, starved, ctx>>
-
-HasWork(h) == disp[h] # <<>> \/ sched[QueueOf(h)] # <<>>
 
 (* All hctxs of one tag map, the queue of h last. *)
 ScanOrder(h) ==

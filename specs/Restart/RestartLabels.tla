@@ -257,7 +257,7 @@ Wake(r) ==
      /\ \E woken \in SUBSET Range(waiters[m]) :
           /\ woken # {}
           /\ waiters' = [waiters EXCEPT ![m] = SelectSeq(@, LAMBDA h : h \notin woken)]
-          /\ AskRuns(woken)
+          /\ AskRuns({h \in woken : WokenRuns(h)})
           /\ ending' = Owed(woken)
      /\ SayEnd("Wake", r)
      /\ UNCHANGED <<state, home, sched, disp, restart, tags, qcount, mcount, starved, ctx>>

@@ -10,7 +10,7 @@ mod series;
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use restart::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagLine,
-    WaitingItem,
+    WaitingItem, WokenRun,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 

@@ -9,7 +9,7 @@ mod get;
 mod put;
 
 pub use get::{At as GetAt, Get, GetStep};
-pub use put::{At as PutAt, Put, PutStep};
+pub use put::{At as PutAt, Put, PutStep, Roused};
 
 use core::fmt::Debug;
 

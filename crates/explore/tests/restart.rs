@@ -4,7 +4,7 @@
 
 mod spec;
 
-use blkmq::rules::{AskAfter, LineEntry, Recheck, RestartRule, TagLine};
+use blkmq::rules::{AskAfter, LineEntry, Recheck, RestartRule, TagLine, WokenRun};
 use explore::restart::Setting;
 use explore::spec::{Explored, Options, explore, walks};
 use explore::tlc::{Expected, Variant};
@@ -73,7 +73,7 @@ fn depth_first_visits_the_same_states() {
 #[test]
 fn another_machine_has_other_counts() {
     type Change = fn(&mut Setting);
-    let machines: [(&str, &str, Change); 10] = [
+    let machines: [(&str, &str, Change); 11] = [
         ("R1 for R2", "r2-rc4-3x2-one-kept-4.14", |s| {
             s.restart.rule = RestartRule::RoundRobin;
         }),
@@ -85,6 +85,9 @@ fn another_machine_has_other_counts() {
         }),
         ("another re-check", "r4-later-3x1-all-second-4.14", |s| {
             s.restart.recheck = Recheck::LeftLine;
+        }),
+        ("woken, so run", "r4-later-3x1-all-second-4.15-look", |s| {
+            s.restart.woken = WokenRun::Always;
         }),
         ("all are woken", "r4-later-3x1-one-any-4.15", |s| {
             s.restart.line = TagLine::WakeAll;

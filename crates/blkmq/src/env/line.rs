@@ -129,6 +129,9 @@ const BEAT: u32 = 6;
 /// round of the clock. A millisecond.
 const AHEAD: u32 = 1_000_000_000 >> BEAT;
 
+/// By so much at most one CPU runs behind another, and a little more. A microsecond.
+const BEHIND: i32 = 1_000_000 >> BEAT;
+
 /// No CPU.
 const NOBODY: u16 = u16::MAX;
 
@@ -262,8 +265,10 @@ impl Line {
         } else {
             (begins, takes, 0)
         };
-        self.since.set(since);
-        self.busy.set(all.min(u32::from(u16::MAX)) as u16);
+        // Nobody asks for a time so long before that of others: what is known begins there.
+        let old = (begins.wrapping_sub(since) as i32 - BEHIND).clamp(0, all as i32) as u32;
+        self.since.set(since.wrapping_add(old));
+        self.busy.set((all - old).min(u32::from(u16::MAX)) as u16);
         u64::from(wait) << BEAT
     }
 

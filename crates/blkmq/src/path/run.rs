@@ -14,7 +14,8 @@ use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
-use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule};
+use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
+use crate::sbitmap::Roused;
 use crate::time::Duration;
 
 labels! {
@@ -389,19 +390,10 @@ impl RunPath {
     }
 
     /// Under queue_lock, which quiescing takes too: the same look once more.
-    ///
-    /// Deviation(D12): its words are read as one step, though the lock guards none of them.
     fn recheck<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let hctx = q.hctx(self.hctx);
-        let quiesced = q.quiesced.test(cpu);
-        let mut pending = hctx.dispatch_pending.test(cpu);
-        let places = q.elevator.work_places(&q.settings.rules);
-        pending = pending || (0..places).any(|place| q.elevator.has_work(place, cpu));
-        for word in &hctx.ctx_map {
-            pending = pending || word.load(cpu) != 0;
-        }
+        let needed = is_needed(q, self.hctx, cpu);
         q.queue_lock.release(cpu);
-        if pending && !quiesced {
+        if needed {
             self.here_or_kblockd(q, cpu)
         } else {
             Next::Done
@@ -449,5 +441,33 @@ impl RunPath {
         }
         self.list = ListPath::new(taken, true);
         self.to(At::MarkRestart)
+    }
+}
+
+/// blk_mq_hw_queue_need_run() where a lock is held anyway.
+///
+/// Deviation(D12): its words are read as one step, though the lock guards none of them.
+fn is_needed<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> bool {
+    let hctx = q.hctx(hctx);
+    let quiesced = q.quiesced.test(cpu);
+    let mut pending = hctx.dispatch_pending.test(cpu);
+    let places = q.elevator.work_places(&q.settings.rules);
+    pending = pending || (0..places).any(|place| q.elevator.has_work(place, cpu));
+    for word in &hctx.ctx_map {
+        pending = pending || word.load(cpu) != 0;
+    }
+    pending && !quiesced
+}
+
+/// blk_mq_run_hw_queue() of an hctx that leaves a wait queue, under that queue's lock
+/// (blk_mq_dispatch_wake(), kyber_domain_wake()): is kblockd asked?
+pub(super) fn rouse<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> Roused {
+    let runs = match q.settings.rules.restart.woken {
+        WokenRun::Always => true,
+        WokenRun::IfNeeded => is_needed(q, hctx, cpu) && !is_stopped(q, q.hctx(hctx), cpu),
+    };
+    match runs {
+        true => Roused::Leaves,
+        false => Roused::Idle,
     }
 }

@@ -4,12 +4,13 @@
 
 use super::fair::{self, Fair, FairStep};
 use super::label::{TagGet, TagPut, TagShare};
+use super::run::rouse;
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::ActiveCount;
-use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES};
+use crate::sbitmap::{Get, GetStep, Put, PutStep, Roused, Sbitmap, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 /// Most words of one map, as lock numbers count them.
@@ -323,12 +324,15 @@ pub(super) fn step_put<E: Env>(
     };
     let out = |cpu: &mut Cpu, waiter| match waiter {
         // One that has found a tag runs, though its entry may still stand: it is passed over.
-        Waiter::Task(task) => mq.task_waits(task).test_and_clear(cpu),
+        Waiter::Task(task) => match mq.task_waits(task).test_and_clear(cpu) {
+            true => Roused::Leaves,
+            false => Roused::Runs,
+        },
         Waiter::Hctx { queue, hctx, .. } => {
             let q = mq.queue(queue);
             q.dirty_tags_line(hctx, cpu);
             q.hctx(hctx).dispatch_wait.clear(cpu);
-            true
+            rouse(q, hctx, cpu)
         }
     };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {

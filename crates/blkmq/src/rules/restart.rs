@@ -18,6 +18,8 @@ pub struct Restart {
     pub recheck: Recheck,
     /// How an hctx waits for a driver tag of a set that others use, too.
     pub line: TagLine,
+    /// Whether an hctx that is woken there is run.
+    pub woken: WokenRun,
     /// When the entry leaves the wait queue by itself.
     pub entry: LineEntry,
     /// Whether the second attempt to get a tag happens under the wait queue's lock.
@@ -117,6 +119,16 @@ pub enum TagLine {
     WakeAll,
 }
 
+/// What a wake-up does for an hctx that waited, for a tag or for a token.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WokenRun {
+    /// kblockd runs it, and finds out whether there is anything to do (to v4.14).
+    Always,
+    /// blk_mq_run_hw_queue() looks first: something has to be pending (79f720a751ca, v4.15), the
+    /// queue not quiesced (24f5a90f0d13, v4.16).
+    IfNeeded,
+}
+
 /// When an entry of the wait queue is taken out by its own hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LineEntry {
@@ -193,6 +205,7 @@ impl Restart {
         ask: AskAfter::NoneIssued,
         recheck: Recheck::Unpromised,
         line: TagLine::WakeAll,
+        woken: WokenRun::Always,
         entry: LineEntry::Kept,
         retry: LineRetry::Unlocked,
         put_back: PutBack::Head,
@@ -213,6 +226,7 @@ impl Restart {
         name: "v4.15",
         ask: AskAfter::SomeIssued,
         recheck: Recheck::LeftLine,
+        woken: WokenRun::IfNeeded,
         entry: LineEntry::SecondAttempt,
         waiting_item: WaitingItem::Stolen,
         ..Restart::V4_14

@@ -5,7 +5,7 @@
 //! [`Countdown`] names; the forms are told from those commits, no such tree was run.
 
 use super::Sbitmap;
-use super::put::{At, Put, PutStep};
+use super::put::{At, Put, PutStep, Roused};
 use crate::env::{Bit, Count, Cpu, Env, Hint};
 use crate::rules::Countdown;
 use crate::tags::Waiter;
@@ -46,7 +46,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> bool,
+        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
         let count = &map.countdowns[self.queue as usize];
         let batch = map.wake_batch.get() as i32;
@@ -108,7 +108,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> bool,
+        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
         match at {
             At::WakeCounted => {

@@ -94,6 +94,17 @@ enum What {
     WakeAll,
 }
 
+/// What a waker finds who stands in line to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Roused {
+    /// A task that runs: it is passed over.
+    Runs,
+    /// It leaves the line: a task wakes up, an hctx is run.
+    Leaves,
+    /// An hctx that leaves the line, and has nothing to be run for.
+    Idle,
+}
+
 /// Outcome of one step of a free.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PutStep {
@@ -163,9 +174,8 @@ impl Put {
         self.at
     }
 
-    /// One step. `out` is asked, under the lock, whether whoever stands in line wakes up and so
-    /// leaves it: a task that runs already does not (autoremove_wake_function()), is not counted,
-    /// and the next one is asked.
+    /// One step. `out` is asked, under the lock, what becomes of whoever stands in line: a task that
+    /// runs already stays (autoremove_wake_function()), is not counted, and the next one is asked.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
     pub fn step<E: Env>(
@@ -173,7 +183,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> bool,
+        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
         let step = self.advance(map, scan, cpu, out);
         // Behind the wake-ups: whoever was woken looks from the old hint on.
@@ -192,7 +202,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> bool,
+        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
         match self.at {
             At::Clear => self.clear(map, cpu),
@@ -281,7 +291,7 @@ impl Put {
         map: &Sbitmap<E>,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> bool,
+        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
         let Some(woken) = self.wake_queue(map, cpu, out) else {
             return PutStep::Step;
@@ -299,7 +309,7 @@ impl Put {
         &mut self,
         map: &Sbitmap<E>,
         cpu: &mut Cpu,
-        mut out: impl FnMut(&mut Cpu, Waiter) -> bool,
+        mut out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> Option<u32> {
         let state = &map.wait[self.queue as usize];
         let mut passed_over = 0;
@@ -310,7 +320,8 @@ impl Put {
             let Some(waiter) = state.entry(cpu, passed_over) else {
                 break;
             };
-            if !out(cpu, waiter) {
+            let roused = out(cpu, waiter);
+            if roused == Roused::Runs {
                 passed_over += 1;
                 continue;
             }
@@ -329,11 +340,13 @@ impl Put {
                     self.woken += u32::from(exclusive);
                     map.ws_active.add(cpu, -1);
                     debug_assert!(map.ws_active.peek() >= 0, "fewer waiters than were woken");
-                    cpu.outbox.push(Effect::Kick {
-                        queue,
-                        hctx,
-                        delay: Duration::ZERO,
-                    });
+                    if roused == Roused::Leaves {
+                        cpu.outbox.push(Effect::Kick {
+                            queue,
+                            hctx,
+                            delay: Duration::ZERO,
+                        });
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@ use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
-    RunAll, TagLine, WaitingItem,
+    RunAll, TagLine, WaitingItem, WokenRun,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -20,7 +20,7 @@ pub(super) const HCTXS_MAX: usize = 8;
 const HZ: u32 = 250;
 
 /// Those of the specification.
-const CONSTANTS: [&str; 14] = [
+const CONSTANTS: [&str; 15] = [
     "Requests",
     "Queues",
     "Hctxs",
@@ -32,6 +32,7 @@ const CONSTANTS: [&str; 14] = [
     "WaitRule",
     "EntryRule",
     "Recheck",
+    "WokenRun",
     "MarkSplit",
     "DriverReruns",
     "LowestFirst",
@@ -106,6 +107,13 @@ impl Setting {
                 &[
                     ("\"4.14\"", Recheck::Unpromised),
                     ("\"4.15\"", Recheck::LeftLine),
+                ],
+            )?,
+            woken: c.choice(
+                "WokenRun",
+                &[
+                    ("\"always\"", WokenRun::Always),
+                    ("\"needed\"", WokenRun::IfNeeded),
                 ],
             )?,
             line: c.choice(

@@ -158,4 +158,13 @@ fn atomics_on_one_line_stand_in_line() {
     assert_eq!(waits(1_100_000), 0);
     assert_eq!(waits(1_100_000 + (1 << 32) + 1), 999);
     assert_eq!(waits(1_200_000_000), 0);
+    // Sixty at one moment wait for each other, and who comes before the last is through.
+    for before in 0..60 {
+        assert_eq!(waits(1_300_000_000), before * 1000);
+    }
+    assert_eq!(waits(1_300_020_000), 40_000);
+    // One each time a transfer is over, behind those that are left, and so for long.
+    for round in 0..1000 {
+        assert_eq!(waits(1_300_021_000 + round * 1000), 40_000);
+    }
 }

@@ -6,6 +6,7 @@ use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, TagLine, WakeScan,
+    WokenRun,
 };
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step, view};
@@ -275,6 +276,10 @@ fn constants(binding: &Binding, mq: &BlkMq<Solo>, contexts: u32) -> Vec<(String,
         Recheck::Unpromised => "4.14",
         Recheck::LeftLine => "4.15",
     };
+    let woken = match restart.woken {
+        WokenRun::Always => "always",
+        WokenRun::IfNeeded => "needed",
+    };
     let requests: Vec<String> = (1..=binding.names.most.max(1))
         .map(|r| r.to_string())
         .collect();
@@ -291,6 +296,7 @@ fn constants(binding: &Binding, mq: &BlkMq<Solo>, contexts: u32) -> Vec<(String,
         ("WaitRule", text(wait)),
         ("EntryRule", text(entry)),
         ("Recheck", text(recheck)),
+        ("WokenRun", text(woken)),
         ("MarkSplit", view::flag(restart.rule.counts())),
         ("DriverReruns", view::flag(false)),
         ("LowestFirst", view::flag(false)),
