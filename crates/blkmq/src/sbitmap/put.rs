@@ -174,8 +174,9 @@ impl Put {
         self.at
     }
 
-    /// One step. `out` is asked, under the lock, what becomes of whoever stands in line: a task that
-    /// runs already stays (autoremove_wake_function()), is not counted, and the next one is asked.
+    /// One step. `out` is asked, under the lock, what becomes of whoever stands in line: a task
+    /// that runs already stays (autoremove_wake_function()), is not counted, and the next one is
+    /// asked.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
     pub fn step<E: Env>(

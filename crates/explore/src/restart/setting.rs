@@ -69,68 +69,73 @@ pub struct Setting {
     pub by_labels: bool,
 }
 
+/// The restart rule that they name.
+fn restart(c: &Constants<'_>) -> Result<Restart, SettingError> {
+    let kept = c.choice(
+        "EntryRule",
+        &[
+            ("\"kept\"", LineEntry::Kept),
+            ("\"second\"", LineEntry::SecondAttempt),
+            ("\"any\"", LineEntry::AnyAttempt),
+        ],
+    )?;
+    Ok(Restart {
+        name: "specified",
+        rule: c.choice(
+            "RestartRule",
+            &[
+                ("\"R0\"", RestartRule::SameQueue),
+                ("\"R1\"", RestartRule::RoundRobin),
+                ("\"R2\"", RestartRule::QueueCount),
+                ("\"R2p\"", RestartRule::MapCount),
+                ("\"R4\"", RestartRule::Own),
+                ("\"all\"", RestartRule::WholeSet),
+            ],
+        )?,
+        ask: c.choice(
+            "Policy",
+            &[
+                ("\"strict\"", AskAfter::Never),
+                ("\"rc4\"", AskAfter::NoneIssued),
+                ("\"later\"", AskAfter::SomeIssued),
+            ],
+        )?,
+        recheck: c.choice(
+            "Recheck",
+            &[
+                ("\"4.14\"", Recheck::Unpromised),
+                ("\"4.15\"", Recheck::LeftLine),
+            ],
+        )?,
+        woken: c.choice(
+            "WokenRun",
+            &[
+                ("\"always\"", WokenRun::Always),
+                ("\"needed\"", WokenRun::IfNeeded),
+            ],
+        )?,
+        line: c.choice(
+            "WaitRule",
+            &[
+                ("\"none\"", TagLine::Nowhere),
+                ("\"one\"", TagLine::WakeOne),
+                ("\"all\"", TagLine::WakeAll),
+            ],
+        )?,
+        entry: kept,
+        retry: LineRetry::Unlocked,
+        put_back: PutBack::Head,
+        run_all: RunAll::Every,
+        waiting_item: WaitingItem::Stays,
+        pull: Pull::One,
+    })
+}
+
 impl Setting {
     /// Reads the constants of a configuration or of a schedule.
     pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
-        let kept = c.choice(
-            "EntryRule",
-            &[
-                ("\"kept\"", LineEntry::Kept),
-                ("\"second\"", LineEntry::SecondAttempt),
-                ("\"any\"", LineEntry::AnyAttempt),
-            ],
-        )?;
-        let restart = Restart {
-            name: "specified",
-            rule: c.choice(
-                "RestartRule",
-                &[
-                    ("\"R0\"", RestartRule::SameQueue),
-                    ("\"R1\"", RestartRule::RoundRobin),
-                    ("\"R2\"", RestartRule::QueueCount),
-                    ("\"R2p\"", RestartRule::MapCount),
-                    ("\"R4\"", RestartRule::Own),
-                    ("\"all\"", RestartRule::WholeSet),
-                ],
-            )?,
-            ask: c.choice(
-                "Policy",
-                &[
-                    ("\"strict\"", AskAfter::Never),
-                    ("\"rc4\"", AskAfter::NoneIssued),
-                    ("\"later\"", AskAfter::SomeIssued),
-                ],
-            )?,
-            recheck: c.choice(
-                "Recheck",
-                &[
-                    ("\"4.14\"", Recheck::Unpromised),
-                    ("\"4.15\"", Recheck::LeftLine),
-                ],
-            )?,
-            woken: c.choice(
-                "WokenRun",
-                &[
-                    ("\"always\"", WokenRun::Always),
-                    ("\"needed\"", WokenRun::IfNeeded),
-                ],
-            )?,
-            line: c.choice(
-                "WaitRule",
-                &[
-                    ("\"none\"", TagLine::Nowhere),
-                    ("\"one\"", TagLine::WakeOne),
-                    ("\"all\"", TagLine::WakeAll),
-                ],
-            )?,
-            entry: kept,
-            retry: LineRetry::Unlocked,
-            put_back: PutBack::Head,
-            run_all: RunAll::Every,
-            waiting_item: WaitingItem::Stays,
-            pull: Pull::One,
-        };
+        let restart = restart(&c)?;
         let queues = c.number("Queues", 1, HCTXS_MAX as u8)?;
         Ok(Setting {
             requests: c.set("Requests", REQUESTS_MAX)?,
