@@ -49,7 +49,7 @@ pub use attribute::{Attribute, Attributes, StoreError};
 pub use custom::{Custom, CustomScheduler};
 pub use facts::{ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, Probes};
 pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
-pub use kind::{OF_KERNELS, SchedulerKind, SchedulerSettings, labels};
+pub use kind::{SchedulerKind, SchedulerSettings, labels};
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{DispatchPath, HookPath, InsertPath, MergePath};
@@ -66,6 +66,10 @@ use crate::env::Env;
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::request::RequestId;
+
+/// All that kernels have or had besides `none`: whoever asks for one is told that it is not
+/// modelled, not that there is none.
+pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
 
 /// One step of a look for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

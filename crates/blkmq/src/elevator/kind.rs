@@ -120,10 +120,6 @@ macro_rules! kinds {
 
 super::schedulers!(kinds);
 
-/// All that kernels have or had besides `none`: whoever asks for one is told that it is not
-/// modelled, not that there is none.
-pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
-
 impl SchedulerSettings {
     /// What reading the attribute `name` shows; nothing if there is none.
     pub fn show(&self, name: &str) -> Option<i64> {
