@@ -75,7 +75,7 @@ fn every_rule_catches_its_mutant() {
             vec![
                 (
                     "crates/blkmq/src/elevator.rs",
-                    "\nschedulers! {\n    Noop => noop,\n}\n",
+                    "\nmacro_rules! schedulers {\n    Noop => noop,\n}\n",
                 ),
                 (path, "fn f() -> &'static str { \"noop\" }"),
             ],
@@ -356,8 +356,9 @@ fn imports_are_written_out() {
 
 #[test]
 fn a_scheduler_is_named_in_its_folder_alone() {
-    let list = "//! List.\nmacro_rules! schedulers { () => {} }\n\nschedulers! {\n    /// One.\n    \
-                FairOne => fair_one [\n        FairInsert = insert::At,\n    ],\n    Noop => noop,\n}\n";
+    let list = "//! List.\n\nmacro_rules! schedulers {\n    ($then:ident) => {\n        /// One.\n    \
+                FairOne => fair_one [\n        FairInsert = insert::At,\n    ],\n    Noop => noop,\n\
+                    };\n}\n";
     let text = "use blkmq::elevator::fair_one::FairOne; // BAD
 // A comment may say FairOne.
 const NAME: &str = \"fair-one\"; // BAD
@@ -381,6 +382,10 @@ mod tests {
     assert_eq!(found(rule, &files("crates/sim/src/a.rs")), bad);
     assert_eq!(found(rule, &files("crates/sim/tests/a.rs")), [""; 0]);
     assert_eq!(found(rule, &files("crates/xtask/src/a.rs")), [""; 0]);
+    // A list that is not found judges nothing.
+    let gone = list.replace("schedulers", "others");
+    let lost = found(rule, &[("crates/blkmq/src/elevator.rs", gone.as_str())]);
+    assert_eq!(lost, ["crates/blkmq/src/elevator.rs:1"]);
     // Its folder may name it, and no other one.
     let own = found(rule, &files("crates/blkmq/src/elevator/fair_one/a.rs"));
     assert_eq!(own, ["crates/blkmq/src/elevator/fair_one/a.rs:8"]);
