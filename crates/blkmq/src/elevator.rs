@@ -11,7 +11,7 @@
 //! Kernel: block/elevator.c, block/elevator.h (v6.1, v6.12).
 
 /// The schedulers: gives the list to the macro of this name. Each module in the list has `FACTS`,
-/// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, rules)`, which makes a
+/// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, rules, shape)`, which makes a
 /// `Shared<E>` with the methods called in `shared.rs`, and the states of its paths, which for a
 /// scheduler behind one lock are those of `locked`. In brackets: the groups of its own labels.
 macro_rules! schedulers {
@@ -23,6 +23,15 @@ macro_rules! schedulers {
                 DdInsert = insert::At,
                 /// Dispatch calls of the same.
                 DdDispatch = dispatch::At,
+            ],
+            /// Kyber.
+            Kyber => kyber [
+                /// Insertion of further requests of a list.
+                KyberInsert = insert::At,
+                /// Dispatch calls.
+                KyberDispatch = dispatch::At,
+                /// Hooks and the timer.
+                KyberHook = hook::At,
             ],
             /// noop.
             Noop => noop,
@@ -36,27 +45,32 @@ mod custom;
 mod facts;
 mod hook;
 mod kind;
+pub mod kyber;
 mod locked;
 mod merging;
 pub mod mq_deadline;
 pub mod noop;
 mod path;
 mod scheduler;
+mod shape;
 mod shared;
 mod token;
 
-pub use attribute::{Attribute, Attributes, StoreError};
+pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
 pub use custom::{Custom, CustomScheduler};
-pub use facts::{ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, Probes};
+pub use facts::{
+    ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, MinShallow, Probes, TokenEvents, shallow_share,
+};
 pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
 pub use kind::{SchedulerKind, SchedulerSettings, labels};
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, TagMapSize,
-    Wanted, completed_level,
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler,
+    TagMapSize, Wanted, completed_level,
 };
+pub use shape::QueueShape;
 pub use shared::Elevator;
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
@@ -65,7 +79,7 @@ use core::fmt::Debug;
 use crate::env::Env;
 use crate::list::QueueList;
 use crate::path::Next;
-use crate::request::RequestId;
+use crate::request::{BioId, CpuId, HctxId, RequestId};
 
 /// All that kernels have or had besides `none`: whoever asks for one is told that it is not
 /// modelled, not that there is none.
@@ -78,6 +92,17 @@ pub(crate) enum MergeStep {
     Wait(Next),
     /// Over, behind the release of the last lock.
     Done(Merged),
+}
+
+/// Whose bio looks for a merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MergeAsked {
+    /// The bio.
+    pub(crate) bio: BioId,
+    /// Where it is submitted.
+    pub(crate) cpu: CpuId,
+    /// The hctx that it would go to.
+    pub(crate) hctx: HctxId,
 }
 
 /// What came of a look for a merge.

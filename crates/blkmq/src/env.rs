@@ -17,7 +17,9 @@ mod solo;
 mod threads;
 mod value;
 
-pub use cpu::{Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, Probe, TraceAction, TracePoint};
+pub use cpu::{
+    Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, Percentile, Probe, TraceAction, TracePoint,
+};
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 pub use solo::{Solo, SoloLock, SoloSlab};
 pub use threads::Threads;

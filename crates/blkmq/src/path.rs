@@ -204,6 +204,15 @@ pub enum Call {
         /// Where its request was allocated.
         owner: CpuId,
     },
+    /// Another number of tokens.
+    ResizeTokens {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Number of the map.
+        map: u8,
+        /// How many there are from now on.
+        depth: u32,
+    },
     /// A wait for a freeze or a thaw, or a wake-up of those who wait.
     Freeze {
         /// Number of the queue.
@@ -244,6 +253,9 @@ impl From<Call> for Frame {
                 token,
                 owner,
             } => Frame::Token(TokenPath::put(queue, token, owner)),
+            Call::ResizeTokens { queue, map, depth } => {
+                Frame::Token(TokenPath::resize(queue, map, depth))
+            }
             Call::Freeze { queue, what } => Frame::Freeze(FreezePath::new(queue, what)),
             Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
         }

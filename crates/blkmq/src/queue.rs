@@ -15,7 +15,7 @@ pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
 pub use tokens::{TokenMap, TokenWait};
 
-use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, SchedulerKind, SchedulerSettings};
+use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, QueueShape, SchedulerKind, SchedulerSettings};
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
@@ -279,6 +279,8 @@ impl<E: Env> RequestQueue<E> {
         let sched = exchange::sched_tags(&settings, set, cpus, config.tags.waiters, hint);
         let hctxs = (0..hctx_count as u16)
             .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
+        let hctxs: Vec<HwQueue<E>> = hctxs.collect();
+        let shape = shape_of(cpus, &hctxs);
         RequestQueue {
             id,
             set: set_number,
@@ -286,10 +288,10 @@ impl<E: Env> RequestQueue<E> {
             ctxs: (0..cpus)
                 .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))
                 .collect(),
-            hctxs: hctxs.collect(),
+            hctxs,
             sched,
             tokens: tokens::token_maps(&settings, cpus, hctx_count, hint),
-            elevator: Elevator::new(&config.elevator, &settings.rules),
+            elevator: Elevator::new(&config.elevator, &settings.rules, &shape),
             requeue: E::Lock::new(RequeueLists::default()),
             tag_active: E::Bit::new(false),
             nr_active: E::Count::new(0),
@@ -414,6 +416,14 @@ impl<E: Env> HwQueue<E> {
     pub fn ctx_word(&self, bit: u32) -> (&E::Word, u64) {
         let word = &self.ctx_map[(bit / CTXS_A_WORD) as usize];
         (word, 1 << (bit % CTXS_A_WORD))
+    }
+}
+
+/// What a scheduler needs to know of a queue.
+fn shape_of<E: Env>(cpus: usize, hctxs: &[HwQueue<E>]) -> QueueShape {
+    QueueShape {
+        cpus,
+        ctxs: hctxs.iter().map(|hctx| hctx.ctxs.len()).collect(),
     }
 }
 

@@ -35,6 +35,12 @@ pub struct Rules {
     pub head_insert: HeadInsert,
     /// What `shallow_depth` of a tag map limits.
     pub shallow_depth: ShallowDepth,
+    /// When kyber reckons how many tags operations may use that are not synchronous.
+    pub async_depth: AsyncDepth,
+    /// Which requests that end a scheduler is told of (completed_request).
+    pub told_ends: ToldEnds,
+    /// Which clock stamps requests.
+    pub stamp: Stamp,
     /// How far a wake-up of tag waiters looks.
     pub wake_scan: WakeScan,
     /// Freed tags per wake-up of a map that several queues share.
@@ -185,6 +191,38 @@ pub enum ShallowDepth {
     Total,
 }
 
+/// kyber's async_depth.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AsyncDepth {
+    /// Once, when the scheduler starts (v5.11).
+    AtStart,
+    /// Of the map as it is (v6.1).
+    OfMap,
+    /// Of nr_requests as it was before it was written last: kyber_depth_updated() is called before
+    /// the new value is stored (v6.12).
+    BeforeChange,
+}
+
+/// Requests whose end completed_request hears of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ToldEnds {
+    /// All with a scheduler tag (RQF_ELV), also those that went around the scheduler, and data of a
+    /// flush sequence twice: at its own end and at that of the sequence (v6.1).
+    WithSchedTag,
+    /// Those that may enter the scheduler (RQF_USE_SCHED), once (v6.12).
+    UseSched,
+}
+
+/// The time that a request is stamped with at allocation and issue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stamp {
+    /// ktime_get_ns(); one allocated ahead has the time of that (v6.1).
+    Each,
+    /// blk_time_get_ns(): of a task with a plug the time at which that plug was first asked, until
+    /// it is flushed; one allocated ahead has the time at which a bio takes it (v6.12).
+    OfPlug,
+}
+
 /// Reach of `__sbitmap_queue_wake_up`, and what was before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WakeScan {
@@ -321,6 +359,9 @@ impl Rules {
             batch_position: BatchPosition::NextPointer,
             head_insert: HeadInsert::PerPriority,
             shallow_depth: ShallowDepth::PerWord,
+            async_depth: AsyncDepth::OfMap,
+            told_ends: ToldEnds::WithSchedTag,
+            stamp: Stamp::Each,
             wake_scan: WakeScan::FirstQueue,
             share_batch: BatchRule::ShareOne,
             active_count: ActiveCount::AtIssue,
@@ -358,6 +399,9 @@ impl Rules {
             batch_position: BatchPosition::LatestPosition,
             head_insert: HeadInsert::Global,
             shallow_depth: ShallowDepth::Total,
+            async_depth: AsyncDepth::BeforeChange,
+            told_ends: ToldEnds::UseSched,
+            stamp: Stamp::OfPlug,
             wake_scan: WakeScan::UntilSpent,
             share_batch: BatchRule::ShareOne,
             active_count: ActiveCount::WithTag,

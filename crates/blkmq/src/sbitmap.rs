@@ -7,9 +7,11 @@
 mod countdown;
 mod get;
 mod put;
+mod resize;
 
 pub use get::{At as GetAt, Get, GetStep};
 pub use put::{At as PutAt, Put, PutStep, Roused};
+pub use resize::{At as ResizeAt, Resize, ResizeStep};
 
 use core::fmt::Debug;
 
@@ -32,11 +34,9 @@ pub struct SbWord<E: Env> {
     pub cleared: E::Word,
     /// swap_lock.
     pub swap: E::Lock<()>,
-    /// Bits in use of this word.
-    pub depth: u32,
 }
 
-solo_value!(SbWord { depth; word, cleared, swap });
+solo_value!(SbWord { ; word, cleared, swap });
 
 /// A bitmap with waiters (sbitmap_queue).
 #[derive(Debug)]
@@ -45,14 +45,18 @@ pub struct Sbitmap<E: Env> {
     pub words: Vec<SbWord<E>>,
     /// log2 of the bits of a full word.
     pub shift: u32,
-    /// Bits of the map.
-    pub depth: u32,
+    /// Bits of the map, which a resize changes.
+    size: E::Hint,
     /// Round-robin allocation.
     pub round_robin: bool,
     /// What `shallow` limits.
     pub shallow_rule: ShallowDepth,
+    /// The scheduler's min_shallow_depth.
+    min_shallow: Option<u32>,
     /// Freed bits are merged back under the lock of their word.
     pub swap_lock: bool,
+    /// A bit may be given back twice, by whoever had it before: no mistake of ours.
+    pub given_twice: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
     /// Its constants, which a model with fewer wait queues scales down.
@@ -76,8 +80,9 @@ pub struct Sbitmap<E: Env> {
 }
 
 solo_value!(Sbitmap {
-    shift, depth, round_robin, shallow_rule, swap_lock, batch_rule, batch_scale;
-    words, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns, wake_batch
+    shift, round_robin, shallow_rule, min_shallow, swap_lock, given_twice, batch_rule,
+    batch_scale;
+    words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns, wake_batch
 });
 
 /// A wait queue and what is seen of it without its lock (sbq_wait_state).
@@ -177,20 +182,20 @@ impl<E: Env> Sbitmap<E> {
         let shift = shift_for(depth);
         let per_word = 1 << shift;
         let count = depth.div_ceil(per_word);
-        let bits = |index: u32| per_word.min(depth - index * per_word);
-        let words = (0..count).map(|index| SbWord {
+        let words = (0..count).map(|_| SbWord {
             word: E::Word::new(0),
             cleared: E::Word::new(0),
             swap: E::Lock::new(()),
-            depth: bits(index),
         });
         Sbitmap {
             words: words.collect(),
             shift,
-            depth,
+            size: E::Hint::new(depth),
+            min_shallow,
             round_robin: false,
             shallow_rule: rule,
             swap_lock: true,
+            given_twice: false,
             batch_rule: BatchRule::ShareOne,
             batch_scale: BatchScale::KERNEL,
             hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
@@ -200,7 +205,7 @@ impl<E: Env> Sbitmap<E> {
             completion_cnt: E::Count::new(0),
             wakeup_cnt: E::Count::new(0),
             countdowns: Vec::new(),
-            wake_batch: E::Hint::new(wake_batch(depth, count, per_word, rule, min_shallow)),
+            wake_batch: E::Hint::new(wake_batch(depth, per_word, rule, min_shallow)),
         }
     }
 
@@ -208,21 +213,42 @@ impl<E: Env> Sbitmap<E> {
     /// if the map is in use, or has fewer bits.
     pub fn shrink(&mut self, depth: u32, min_shallow: Option<u32>) {
         assert!(depth > 0, "a tag map without tags");
-        assert!(depth <= self.depth, "a map only shrinks");
+        assert!(depth <= self.depth(), "a map only shrinks");
         assert_eq!(self.busy_count(), 0, "a map shrinks while it is not used");
         let per_word = 1 << self.shift;
         let count = depth.div_ceil(per_word);
         self.words.truncate(count as usize);
-        let last = self.words.last_mut().expect("at least one word is left");
-        last.depth = depth - (count - 1) * per_word;
-        self.depth = depth;
-        self.set_wake_batch(wake_batch(
-            depth,
-            count,
-            per_word,
-            self.shallow_rule,
-            min_shallow,
-        ));
+        self.size.put(depth);
+        self.min_shallow = min_shallow;
+        self.set_wake_batch(self.batch_of(depth));
+    }
+
+    /// sbq_calc_wake_batch(): tags per wake-up of so many bits.
+    fn batch_of(&self, depth: u32) -> u32 {
+        wake_batch(depth, 1 << self.shift, self.shallow_rule, self.min_shallow)
+    }
+
+    /// Bits of the map.
+    #[inline]
+    pub fn depth(&self) -> u32 {
+        self.size.get()
+    }
+
+    /// Words in use (`map_nr`): a resize may leave some behind.
+    #[inline]
+    pub fn word_count(&self) -> u32 {
+        self.depth().div_ceil(1 << self.shift)
+    }
+
+    /// Bits in use of a word (`__map_depth()`): of one behind the last all of them, for who came
+    /// there before a resize.
+    #[inline]
+    pub fn bits_of(&self, index: usize) -> u32 {
+        let (full, depth, first) = (1 << self.shift, self.depth(), (index as u32) << self.shift);
+        match depth > first && depth - first < full {
+            true => depth - first,
+            false => full,
+        }
     }
 
     /// Fewer wait queues than kernels have: a model in which nobody chooses one. Panics unless 1 to
@@ -239,7 +265,7 @@ impl<E: Env> Sbitmap<E> {
     pub fn share_wake_batch(&self, users: u32) {
         let batch = self
             .batch_rule
-            .batch(self.batch_scale, self.depth, users.max(1));
+            .batch(self.batch_scale, self.depth(), users.max(1));
         self.wake_batch.put(batch);
     }
 
@@ -265,15 +291,15 @@ impl<E: Env> Sbitmap<E> {
     /// Bits of word `index` that a request limited to `shallow` may use; no limit if `None`.
     /// Kernel: __map_depth_with_shallow() (v6.12), sbitmap_get_shallow() (v6.1).
     pub fn word_depth(&self, index: usize, shallow: Option<u32>) -> u32 {
-        let full = self.words[index].depth;
+        let full = self.bits_of(index);
         let Some(shallow) = shallow else { return full };
         match self.shallow_rule {
             ShallowDepth::PerWord => full.min(shallow),
-            ShallowDepth::Total if shallow >= self.depth => full,
+            ShallowDepth::Total if shallow >= self.depth() => full,
             ShallowDepth::Total => {
                 let product = u64::from(full) * u64::from(shallow);
-                let share = (product / u64::from(self.depth)) as u32;
-                let remainder = product % u64::from(self.depth);
+                let depth = u64::from(self.depth());
+                let (share, remainder) = ((product / depth) as u32, product % depth);
                 share + u32::from(remainder >= (index as u64 + 1) * u64::from(full))
             }
         }
@@ -283,10 +309,11 @@ impl<E: Env> Sbitmap<E> {
     pub(crate) fn hint_before(&self, cpu: &mut Cpu) -> u32 {
         let slot = &self.hints[usize::from(cpu.id.0)];
         let hint = slot.get();
-        if hint < self.depth {
+        let depth = self.depth();
+        if hint < depth {
             return hint;
         }
-        let redrawn = cpu.random_below(self.depth);
+        let redrawn = cpu.random_below(depth);
         slot.put(redrawn);
         redrawn
     }
@@ -298,7 +325,7 @@ impl<E: Env> Sbitmap<E> {
             None => slot.put(0),
             Some(bit) if bit == hint || self.round_robin => {
                 let next = bit + 1;
-                slot.put(if next >= self.depth - 1 { 0 } else { next });
+                slot.put(if next >= self.depth() - 1 { 0 } else { next });
             }
             Some(_) => {}
         }
@@ -306,7 +333,7 @@ impl<E: Env> Sbitmap<E> {
 
     /// After a free: the hint of the CPU that allocated.
     pub(crate) fn hint_freed(&self, cpu: CpuId, bit: u32) {
-        if !self.round_robin && bit < self.depth {
+        if !self.round_robin && bit < self.depth() {
             self.hints[usize::from(cpu.0)].put(bit);
         }
     }
@@ -336,17 +363,12 @@ impl<E: Env> Sbitmap<E> {
 }
 
 /// Tags per wake-up (sbq_calc_wake_batch).
-fn wake_batch(
-    depth: u32,
-    words: u32,
-    per_word: u32,
-    rule: ShallowDepth,
-    min_shallow: Option<u32>,
-) -> u32 {
+fn wake_batch(depth: u32, per_word: u32, rule: ShallowDepth, min_shallow: Option<u32>) -> u32 {
     let limit = min_shallow.unwrap_or(u32::MAX);
     let usable = match rule {
         ShallowDepth::Total => depth.min(limit),
         ShallowDepth::PerWord => {
+            let words = depth.div_ceil(per_word);
             let last = depth - (words - 1) * per_word;
             (words - 1) * per_word.min(limit) + last.min(limit)
         }

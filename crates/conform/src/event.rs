@@ -300,8 +300,15 @@ fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
             ftrace::Event::Probe(Probe::DispatchEntry { .. }) => {
                 asking.insert(record.cpu, index);
             }
-            ftrace::Event::Probe(Probe::DeadlineReturn { chosen, .. }) => {
-                owners[index] = chosen.and_then(|(rq, ..)| of_request.get(&rq).copied());
+            ftrace::Event::Probe(
+                probe @ (Probe::DeadlineReturn { .. } | Probe::DispatchReturn { .. }),
+            ) => {
+                let given = match probe {
+                    Probe::DeadlineReturn { chosen, .. } => chosen.map(|(rq, ..)| rq),
+                    Probe::DispatchReturn { request, .. } => request.map(|request| request.rq),
+                    _ => None,
+                };
+                owners[index] = given.and_then(|rq| of_request.get(&rq).copied());
                 if let Some(entry) = asking.remove(&record.cpu) {
                     owners[entry] = owners[index];
                 }
@@ -417,7 +424,7 @@ fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumb
     }
     match &record.event {
         ftrace::Event::Probe(probe) => {
-            fill_from_probe(&mut event, probe)?;
+            fill_from_probe(&mut event, probe);
             Some((owner?, event))
         }
         // Plug events name no device.
@@ -436,7 +443,7 @@ fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumb
     }
 }
 
-fn fill_from_probe(event: &mut Event, probe: &Probe) -> Option<()> {
+fn fill_from_probe(event: &mut Event, probe: &Probe) {
     match *probe {
         Probe::Insert(rq) => {
             let at = Jiffies(rq.jiffies);
@@ -458,9 +465,16 @@ fn fill_from_probe(event: &mut Event, probe: &Probe) -> Option<()> {
             event.sector = Sector(chosen.map_or(0, |(_, sector, _)| sector));
         }
         Probe::Finish { rq, .. } => event.kind = Kind::Finish { rq },
-        Probe::DispatchReturn(_) => return None,
+        Probe::DispatchReturn { request, jiffies } => {
+            let at = Jiffies(jiffies);
+            event.kind = Kind::Answer {
+                rq: request.map(|request| request.rq),
+                at,
+            };
+            event.sector = Sector(request.map_or(0, |request| request.sector));
+            event.sectors = Sectors(request.map_or(0, |request| request.bytes >> 9));
+        }
     }
-    Some(())
 }
 
 /// Operation and switches from the kernel's letters.

@@ -16,7 +16,6 @@ pub(super) use issue::Found;
 
 use std::collections::BTreeMap;
 
-use blkmq::elevator::Scheduler;
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, IoPrio, Op, QueueId, RequestId};
@@ -394,9 +393,7 @@ impl<'a> Follow<'a> {
         text.push_str(&state.kernels[queue.index()].show());
         text.push_str("model's queue:\n");
         let q = state.world.mq.queue(queue);
-        let look = |policy: &dyn Scheduler| q.with_pool(|pool| policy.show(pool));
-        let lines = q.elevator.inspect(look).unwrap_or_default();
-        for line in lines.lines() {
+        for line in q.elevator.show(q).lines() {
             text.push_str("  ");
             text.push_str(line);
             text.push('\n');

@@ -233,12 +233,16 @@ impl World {
     /// took: by map and word, bits and which of them are given back but not merged yet.
     pub(super) fn hide_tags(&mut self, queue: QueueId) -> Vec<[u64; 2]> {
         let cpu = &mut self.actors[0].cpu;
-        let words = self.mq.queue(queue).sched.iter().flat_map(|map| &map.words);
-        let hide = |word: &SbWord<Solo>| {
+        let maps = self.mq.queue(queue).sched.iter();
+        let words = maps.flat_map(|map| {
+            let all = |index| u64::MAX >> (64 - map.bits_of(index));
+            let words = map.words.iter().enumerate();
+            words.map(move |(index, word)| (word, all(index)))
+        });
+        let hide = |(word, all): (&SbWord<Solo>, u64)| {
             cpu.begin_label();
             let cleared = word.cleared.swap(cpu, 0);
             cpu.begin_label();
-            let all = u64::MAX >> (64 - word.depth);
             [all & !word.word.fetch_or(cpu, all), cleared]
         };
         let hidden = words.map(hide).collect();

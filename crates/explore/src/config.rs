@@ -372,8 +372,8 @@ impl Config {
 /// All tags of a map are free, and its words do not know it yet.
 fn give_back_all(map: &Sbitmap<Solo>) {
     let cpu = &mut Cpu::new(CpuId(0));
-    for word in &map.words {
-        let all = u64::MAX >> (64 - word.depth);
+    for (index, word) in map.words.iter().enumerate() {
+        let all = u64::MAX >> (64 - map.bits_of(index));
         for bits in [&word.word, &word.cleared] {
             cpu.begin_label();
             bits.fetch_or(cpu, all);

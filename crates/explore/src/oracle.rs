@@ -110,7 +110,7 @@ fn held_by_requests(
 
 fn compare(kind: &str, maps: &[Sbitmap<Solo>], held: &[u64]) -> Option<String> {
     for (map, &held) in maps.iter().zip(held) {
-        let busy = (0..map.depth).filter(|&bit| map.is_busy(bit));
+        let busy = (0..map.depth()).filter(|&bit| map.is_busy(bit));
         let busy = busy.fold(0_u64, |bits, bit| bits | 1 << bit);
         // Freed bits that are being merged back stand in `word` only, until the lock is dropped.
         let merging = !map.swap_lock || map.words.iter().any(|word| !word.swap.is_free());
@@ -433,12 +433,12 @@ fn asleep(world: &World, config: &Config) -> Result<(), Verdict> {
     let maps = &world.mq.sets[0].driver;
     let batches: u32 = maps
         .iter()
-        .map(|map| map.depth / map.wake_batch.get())
+        .map(|map| map.depth() / map.wake_batch.get())
         .sum();
     if asleep <= config.sleepers.saturating_sub(batches) {
         return Ok(());
     }
-    let free: u32 = maps.iter().map(|map| map.depth - map.busy_count()).sum();
+    let free: u32 = maps.iter().map(|map| map.depth() - map.busy_count()).sum();
     let text = format!("{asleep} sleep for a tag, {free} are free");
     Err(Verdict::Stall(text))
 }

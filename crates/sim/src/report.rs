@@ -4,7 +4,7 @@
 //! so equal runs give equal bytes. Names and shape of the JSON are fio's where fio has them.
 //! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
 
-use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::{SchedulerKind, Value};
 use blkmq::rules::Series;
 use blkmq::time::{Duration, SimTime};
 use serde::Serialize;
@@ -124,7 +124,7 @@ pub struct RunReport {
     pub nr_requests: u32,
     /// queue/iosched, by name, of the first device; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
-    pub iosched: Vec<(&'static str, i64)>,
+    pub iosched: Vec<(&'static str, Value)>,
     /// `finished`, or `stalled`: the figures are then those up to the stall.
     pub outcome: &'static str,
     /// Why it stalled, line by line.

@@ -107,7 +107,7 @@ impl Scheduler for OneList {
         Ok(())
     }
 
-    fn shown(&self) -> Vec<(&'static str, i64)> {
+    fn shown(&self) -> Vec<(&'static str, blkmq::elevator::Value)> {
         vec![("hold", self.hold)]
     }
 

@@ -13,9 +13,21 @@ pub struct Attribute<S> {
     /// Unit, range and default, as documentation has it.
     pub about: &'static str,
     /// What reading the file shows.
-    pub show: fn(&S) -> i64,
-    /// What writing an integer does; the kernel clamps silently.
-    pub store: fn(&mut S, i32),
+    pub show: fn(&S) -> Value,
+    /// What writing to it does.
+    pub store: Store<S>,
+}
+
+/// What an attribute shows: any integer of 64 bits, with a sign or without.
+pub type Value = i128;
+
+/// What a write to an attribute takes, and what it does.
+#[derive(Debug)]
+pub enum Store<S> {
+    /// kstrtoint() with base 0; the scheduler clamps silently.
+    Int(fn(&mut S, i32)),
+    /// kstrtoull() with base 10.
+    Long(fn(&mut S, u64)),
 }
 
 /// Settings of a scheduler as a table of attributes.
@@ -34,13 +46,15 @@ pub trait Attributes: Sized + 'static {
                 known: Self::TABLE.iter().map(|a| a.name).collect(),
             });
         };
-        let value = parse_int(attribute.name, text)?;
-        (attribute.store)(self, value);
+        match attribute.store {
+            Store::Int(store) => store(self, parse_int(attribute.name, text)?),
+            Store::Long(store) => store(self, parse_long(attribute.name, text)?),
+        }
         Ok(())
     }
 
     /// Names and values of all attributes as sysfs shows them.
-    fn shown(&self) -> Vec<(&'static str, i64)> {
+    fn shown(&self) -> Vec<(&'static str, Value)> {
         let show = |a: &Attribute<Self>| (a.name, (a.show)(self));
         Self::TABLE.iter().map(show).collect()
     }
@@ -65,12 +79,15 @@ pub enum StoreError {
         /// What was written.
         text: String,
     },
-    /// The number is no 32-bit signed integer. (Those that are get clamped silently.)
+    /// The number is no 32-bit signed integer, or no 64-bit one without sign, whichever the
+    /// attribute takes. (Those that are get clamped silently.)
     OutOfRange {
         /// Attribute.
         name: &'static str,
         /// What was written.
         text: String,
+        /// What it takes.
+        range: &'static str,
     },
 }
 
@@ -94,14 +111,28 @@ impl fmt::Display for StoreError {
             StoreError::NotANumber { name, text } => {
                 write!(f, "{name}: {text:?} is not an integer")
             }
-            StoreError::OutOfRange { name, text } => {
-                write!(f, "{name}: {text:?} is outside -2147483648 to 2147483647")
+            StoreError::OutOfRange { name, text, range } => {
+                write!(f, "{name}: {text:?} is outside {range}")
             }
         }
     }
 }
 
 impl core::error::Error for StoreError {}
+
+/// kstrtoull() with base 10.
+fn parse_long(name: &'static str, text: &str) -> Result<u64, StoreError> {
+    let bare = text.strip_suffix('\n').unwrap_or(text);
+    let digits = bare.strip_prefix('+').unwrap_or(bare);
+    let text = bare.to_owned();
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(StoreError::NotANumber { name, text });
+    }
+    let range = "0 to 18446744073709551615";
+    digits
+        .parse()
+        .map_err(|_| StoreError::OutOfRange { name, text, range })
+}
 
 /// kstrtoint() with base 0.
 fn parse_int(name: &'static str, text: &str) -> Result<i32, StoreError> {
@@ -128,6 +159,7 @@ fn parse_int(name: &'static str, text: &str) -> Result<i32, StoreError> {
     let out_of_range = || StoreError::OutOfRange {
         name,
         text: bare.to_owned(),
+        range: "-2147483648 to 2147483647",
     };
     let size = i64::from_str_radix(digits, base).map_err(|_| out_of_range())?;
     i32::try_from(if negative { -size } else { size }).map_err(|_| out_of_range())

@@ -5,7 +5,7 @@
 
 use core::hash::{Hash, Hasher};
 
-use super::attribute::StoreError;
+use super::attribute::{StoreError, Value};
 use super::facts::Facts;
 use super::hook::{After, TimerAsk};
 use super::scheduler::{
@@ -169,7 +169,7 @@ impl Scheduler for Custom {
         self.0.store(name, text)
     }
 
-    fn shown(&self) -> Vec<(&'static str, i64)> {
+    fn shown(&self) -> Vec<(&'static str, Value)> {
         self.0.shown()
     }
 

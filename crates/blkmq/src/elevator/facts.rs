@@ -8,6 +8,7 @@ use super::hook::{ElevatorTimer, Hooks};
 use super::token::ElevatorTokens;
 use crate::path::Label;
 use crate::queue::IrqClass;
+use crate::rules::ShallowDepth;
 
 /// Facts of one scheduler.
 #[derive(PartialEq, Eq, Hash, Debug)]
@@ -21,9 +22,8 @@ pub struct Facts {
     pub default_for_one_queue: bool,
     /// `Rules::series`, the January 2024 series, changes it.
     pub has_series: bool,
-    /// The least shallow depth that it will ask for (sbitmap_queue_min_shallow_depth()); none: it
-    /// limits no depth.
-    pub min_shallow_depth: Option<u32>,
+    /// The least shallow depth that it will ask for.
+    pub min_shallow_depth: MinShallow,
     /// Its locks; a lock's number is its place here.
     pub locks: &'static [ElevatorLock],
     /// Hooks that it wants to be called; those that it does not cost nothing.
@@ -52,7 +52,7 @@ impl Facts {
             single_queue: true,
             default_for_one_queue: false,
             has_series: false,
-            min_shallow_depth: None,
+            min_shallow_depth: MinShallow::Unlimited,
             locks,
             hooks: Hooks::NONE,
             timers: &[],
@@ -64,8 +64,40 @@ impl Facts {
                 dispatch_entry: "dispe",
                 dispatch_return: "disp",
                 finish: "fin",
+                deadlines: true,
+                events: None,
             },
         }
+    }
+}
+
+/// What a scheduler tells the map of its tags (sbitmap_queue_min_shallow_depth()).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MinShallow {
+    /// It limits no depth.
+    Unlimited,
+    /// This depth.
+    Depth(u32),
+    /// What [`shallow_share`] makes of this many percent.
+    Percent(u32),
+}
+
+impl MinShallow {
+    /// In the unit of such a map, made when nr_requests was `first`.
+    pub fn of(self, rule: ShallowDepth, shift: u32, first: u32) -> Option<u32> {
+        match self {
+            MinShallow::Unlimited => None,
+            MinShallow::Depth(depth) => Some(depth),
+            MinShallow::Percent(percent) => Some(shallow_share(percent, rule, shift, first)),
+        }
+    }
+}
+
+/// So many percent of the tags, rounded down: of each word, or of all that nr_requests says.
+pub fn shallow_share(percent: u32, rule: ShallowDepth, shift: u32, nr_requests: u32) -> u32 {
+    match rule {
+        ShallowDepth::PerWord => (1 << shift) * percent / 100,
+        ShallowDepth::Total => nr_requests * percent / 100,
     }
 }
 
@@ -110,4 +142,20 @@ pub struct Probes {
     pub dispatch_return: &'static str,
     /// finish_request.
     pub finish: &'static str,
+    /// That of dispatch_request shows the deadline of the request, that of finish_request the
+    /// tick; else the one shows the request as insertion does, the other its scheduler tag.
+    pub deadlines: bool,
+    /// Trace events of a scheduler with tokens; none of others.
+    pub events: Option<TokenEvents>,
+}
+
+/// Names of trace events of a scheduler that sets the number of its tokens by latency.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct TokenEvents {
+    /// A percentile was calculated.
+    pub percentile: &'static str,
+    /// There is another number of tokens.
+    pub depth: &'static str,
+    /// There was no token for a request.
+    pub throttled: &'static str,
 }

@@ -2,7 +2,7 @@
 //!
 //! Kernel: block/elevator.c (v6.1, v6.12).
 
-use super::attribute::{Attributes, StoreError};
+use super::attribute::{Attributes, StoreError, Value};
 use super::custom::Custom;
 use super::facts::Facts;
 use super::scheduler::Scheduler;
@@ -107,7 +107,7 @@ macro_rules! kinds {
             }
 
             /// Names and values of all attributes as sysfs shows them.
-            pub fn shown(&self) -> Vec<(&'static str, i64)> {
+            pub fn shown(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     SchedulerSettings::None => Vec::new(),
                     $(SchedulerSettings::$Kind(settings) => settings.shown(),)*
@@ -122,7 +122,7 @@ super::schedulers!(kinds);
 
 impl SchedulerSettings {
     /// What reading the attribute `name` shows; nothing if there is none.
-    pub fn show(&self, name: &str) -> Option<i64> {
+    pub fn show(&self, name: &str) -> Option<Value> {
         let mut shown = self.shown().into_iter();
         shown
             .find(|&(known, _)| known == name)

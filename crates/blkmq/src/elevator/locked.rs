@@ -13,9 +13,11 @@ use core::hash::{Hash, Hasher};
 use super::facts::Facts;
 use super::hook::{Hook, TimerAsk};
 use super::scheduler::{
-    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted, completed_level,
+    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler, Wanted,
+    completed_level,
 };
-use super::{DispatchStep, HookStep, InsertInHand, InsertStep, LockVisit, MergeStep, Merged};
+use super::{DispatchStep, HookStep, InsertInHand, InsertStep, LockVisit};
+use super::{MergeAsked, MergeStep, Merged};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Solo, Spot, TraceAction};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
@@ -252,24 +254,43 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         visit.visit(&self.policy)
     }
 
-    pub(crate) fn work_places(&self, _rules: &Rules) -> u16 {
+    pub(crate) fn work_places(&self, _hctx: HctxId, _rules: &Rules) -> u16 {
         1
     }
 
     /// has_work(): list heads, read without the lock.
     #[inline]
-    pub(crate) fn has_work(&self, _place: u16, cpu: &mut Cpu) -> bool {
+    pub(crate) fn has_work(&self, _hctx: HctxId, _place: u16, cpu: &mut Cpu) -> bool {
         self.policy.glance(cpu);
         self.work.test(cpu)
     }
 
-    /// The word of it, which lies beside the policy's lists.
-    pub(crate) fn work(&self) -> &E::Bit {
-        &self.work
+    /// The same by whoever walks over many queues: the word alone.
+    pub(crate) fn seems_to_have_work(&self, _hctx: HctxId, cpu: &mut Cpu) -> bool {
+        self.work.test(cpu)
     }
 
-    pub(crate) fn completed(&self) -> &[E::Count; LEVELS] {
-        &self.completed
+    pub(crate) fn has_queued(&self, _hctx: HctxId) -> bool {
+        self.work.peek()
+    }
+
+    pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+        Some(&self.completed)
+    }
+
+    pub(crate) fn show(&self, q: &RequestQueue<E>) -> String {
+        q.with_pool(|pool| self.policy.inspect(|policy| policy.show(pool)))
+    }
+
+    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
+        self.revise(cpu, |policy| {
+            q.with_pool(|pool| match with {
+                Meddle::Withdraw(rq) => policy.withdraw(pool, rq),
+                Meddle::Impose(rq) => policy.impose(pool, rq),
+                Meddle::Reshape(rq, sector, sectors) => policy.reshape(pool, rq, sector, sectors),
+                Meddle::Store(name, text) => drop(policy.store(name, text)),
+            });
+        });
     }
 
     pub(crate) fn revise<R>(
@@ -306,8 +327,8 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         }
     }
 
-    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> R {
-        self.policy.inspect(|policy| look(policy))
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
+        Some(self.policy.inspect(|policy| look(policy)))
     }
 
     /// Panics unless, while nobody has the lock, the policy agrees with itself, the pool and the
@@ -358,7 +379,11 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
 /// A look for a merge.
 impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
-    pub(crate) fn start_merge(&self, q: &RequestQueue<E>) -> (MergePath, MergeStep) {
+    pub(crate) fn start_merge(
+        &self,
+        q: &RequestQueue<E>,
+        _asked: MergeAsked,
+    ) -> (MergePath, MergeStep) {
         let tries = q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree;
         let lock = self.lock(q);
         let next = match tries {

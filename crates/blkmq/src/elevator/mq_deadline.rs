@@ -22,8 +22,9 @@ pub(crate) use settings::MqDeadlineSettings as Settings;
 pub(crate) use shared::DeadlineShared as Shared;
 pub use shared::DeadlineShared;
 
-use super::facts::{ElevatorLock, Facts, Probes};
+use super::facts::{ElevatorLock, Facts, MinShallow, Probes};
 use super::hook::Hooks;
+use super::shape::QueueShape;
 use crate::env::Env;
 use crate::rules::Rules;
 
@@ -34,7 +35,7 @@ pub const FACTS: Facts = Facts {
     default_for_one_queue: true,
     has_series: true,
     // sbitmap_queue_min_shallow_depth() in dd_depth_updated() (v6.1, v6.12).
-    min_shallow_depth: Some(1),
+    min_shallow_depth: MinShallow::Depth(1),
     locks: &[
         ElevatorLock::plain("dd->lock"),
         ElevatorLock::plain("dd->bucket_lists[].lock"),
@@ -50,6 +51,8 @@ pub const FACTS: Facts = Facts {
         dispatch_entry: "dde",
         dispatch_return: "dd",
         finish: "ddfin",
+        deadlines: true,
+        events: None,
     },
 };
 
@@ -59,6 +62,10 @@ pub(crate) const BUCKET: u8 = 1;
 pub(crate) const INSERTED: u8 = 2;
 
 /// Idle, with these settings.
-pub(crate) fn new<E: Env>(settings: &MqDeadlineSettings, rules: &Rules) -> DeadlineShared<E> {
+pub(crate) fn new<E: Env>(
+    settings: &MqDeadlineSettings,
+    rules: &Rules,
+    _shape: &QueueShape,
+) -> DeadlineShared<E> {
     DeadlineShared::new(settings, rules)
 }

@@ -12,6 +12,7 @@ pub use policy::Noop;
 use super::attribute::{Attribute, Attributes};
 use super::facts::{ElevatorLock, Facts};
 use super::locked::Locked;
+use super::shape::QueueShape;
 use crate::env::Env;
 use crate::rules::Rules;
 
@@ -44,6 +45,10 @@ pub(crate) type Shared<E> = Locked<E, Noop>;
     clippy::trivially_copy_pass_by_ref,
     reason = "as every scheduler has it: the list makes all alike"
 )]
-pub(crate) fn new<E: Env>(_settings: &NoopSettings, _rules: &Rules) -> Shared<E> {
+pub(crate) fn new<E: Env>(
+    _settings: &NoopSettings,
+    _rules: &Rules,
+    _shape: &QueueShape,
+) -> Shared<E> {
     Locked::with(Noop::default(), &FACTS)
 }

@@ -7,7 +7,7 @@
 use core::any::Any;
 use core::fmt::Debug;
 
-use super::attribute::StoreError;
+use super::attribute::{StoreError, Value};
 use super::hook::{After, TimerAsk};
 use super::token::Token;
 use crate::list::QueueList;
@@ -119,6 +119,13 @@ pub struct Wanted {
     pub map: TagMapSize,
 }
 
+impl Wanted {
+    /// op_is_sync(): a read, or somebody waits for it.
+    pub fn is_sync(self) -> bool {
+        self.op == Op::Read || self.flags.sync || self.flags.is_flush()
+    }
+}
+
 /// What a policy touched besides requests, which are counted where they are touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Charge {
@@ -127,6 +134,19 @@ pub struct Charge {
     /// Cache lines of its own that it wrote, a bit for each; [`Facts::lines`](super::Facts::lines)
     /// says how many it has. A line that another CPU touched last costs its way here.
     pub lines: u32,
+}
+
+/// What a comparison with a recorded kernel does to a scheduler, so as to go on from there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meddle<'a> {
+    /// [`Scheduler::withdraw`].
+    Withdraw(RequestId),
+    /// [`Scheduler::impose`].
+    Impose(RequestId),
+    /// [`Scheduler::reshape`].
+    Reshape(RequestId, Sector, Sectors),
+    /// [`Scheduler::store`]: this attribute, this text. A refusal is forgotten.
+    Store(&'a str, &'a str),
 }
 
 /// A scheduler behind one lock.
@@ -249,7 +269,7 @@ pub trait Scheduler: Any + Debug {
     }
 
     /// Names and values of its attributes. Default: there is none.
-    fn shown(&self) -> Vec<(&'static str, i64)> {
+    fn shown(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
 

@@ -10,9 +10,10 @@ use super::hook::{Hook, Hooks};
 use super::kind::SchedulerSettings;
 use super::locked::{self, Locked};
 use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
-use super::scheduler::{LEVELS, Scheduler, Wanted};
-use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeStep, Merged};
-use crate::env::{Bit, Cpu, Env, Lock, Solo};
+use super::scheduler::{LEVELS, Meddle, Scheduler, Wanted};
+use super::shape::QueueShape;
+use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeAsked, MergeStep, Merged};
+use crate::env::{Cpu, Env, Lock, Solo};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::RequestQueue;
@@ -85,11 +86,15 @@ macro_rules! elevators {
 
         impl<E: Env> Elevator<E> {
             /// Idle, as chosen.
-            pub fn new(settings: &SchedulerSettings, rules: &Rules) -> Elevator<E> {
+            pub fn new(
+                settings: &SchedulerSettings,
+                rules: &Rules,
+                shape: &QueueShape,
+            ) -> Elevator<E> {
                 match settings {
                     SchedulerSettings::None => Elevator::None,
                     $(SchedulerSettings::$Kind(settings) => {
-                        Elevator::$Kind(crate::elevator::$module::new(settings, rules))
+                        Elevator::$Kind(crate::elevator::$module::new(settings, rules, shape))
                     })*
                     SchedulerSettings::Custom(custom) => Elevator::Custom(
                         Locked::with(custom.clone(), custom.facts()),
@@ -124,29 +129,34 @@ macro_rules! elevators {
                 }
             }
 
-            /// Places where has_work looks, one a label: lists of different locks.
+            /// Places where has_work of an hctx looks, one a label: lists of different locks.
             #[inline]
-            pub(crate) fn work_places(&self, rules: &Rules) -> u16 {
+            pub(crate) fn work_places(&self, hctx: HctxId, rules: &Rules) -> u16 {
                 match self {
                     Elevator::None => 0,
-                    $(Elevator::$Kind(shared) => shared.work_places(rules),)*
-                    Elevator::Custom(shared) => shared.work_places(rules),
+                    $(Elevator::$Kind(shared) => shared.work_places(hctx, rules),)*
+                    Elevator::Custom(shared) => shared.work_places(hctx, rules),
                 }
             }
 
             /// Has one of these places requests? One access.
             #[inline]
-            pub(crate) fn has_work(&self, place: u16, cpu: &mut Cpu) -> bool {
-                match self {
+            pub(crate) fn has_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
+                let found = match self {
                     Elevator::None => false,
-                    $(Elevator::$Kind(shared) => shared.has_work(place, cpu),)*
-                    Elevator::Custom(shared) => shared.has_work(place, cpu),
-                }
+                    $(Elevator::$Kind(shared) => shared.has_work(hctx, place, cpu),)*
+                    Elevator::Custom(shared) => shared.has_work(hctx, place, cpu),
+                };
+                cpu.foretold.unwrap_or(found)
             }
 
-            /// has_work() of whoever walks over many queues: the word alone.
-            pub(crate) fn seems_to_have_work(&self, cpu: &mut Cpu) -> bool {
-                self.work().is_some_and(|word| word.test(cpu))
+            /// has_work() of an hctx by whoever walks over many: all places in one access.
+            pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
+                match self {
+                    Elevator::None => false,
+                    $(Elevator::$Kind(shared) => shared.seems_to_have_work(hctx, cpu),)*
+                    Elevator::Custom(shared) => shared.seems_to_have_work(hctx, cpu),
+                }
             }
 
             /// limit_depth().
@@ -159,15 +169,19 @@ macro_rules! elevators {
             }
 
             /// A look for a merge begins.
-            pub(crate) fn start_merge(&self, q: &RequestQueue<E>) -> (MergePath, MergeStep) {
+            pub(crate) fn start_merge(
+                &self,
+                q: &RequestQueue<E>,
+                asked: MergeAsked,
+            ) -> (MergePath, MergeStep) {
                 match self {
                     Elevator::None => (MergePath::Idle, MergeStep::Done(Merged::No)),
                     $(Elevator::$Kind(shared) => {
-                        let (path, step) = shared.start_merge(q);
+                        let (path, step) = shared.start_merge(q, asked);
                         (MergePath::$Kind(path), step)
                     })*
                     Elevator::Custom(shared) => {
-                        let (path, step) = shared.start_merge(q);
+                        let (path, step) = shared.start_merge(q, asked);
                         (MergePath::Custom(path), step)
                     }
                 }
@@ -335,19 +349,20 @@ macro_rules! elevators {
                 }
             }
 
-            /// Looks at the policy while nothing runs; nothing to look at where there is none.
+            /// Looks at the policy while nothing runs; nothing to look at where there is none, or
+            /// where several locks guard parts of it.
             pub fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
                 match self {
                     Elevator::None => None,
-                    $(Elevator::$Kind(shared) => Some(shared.inspect(look)),)*
-                    Elevator::Custom(shared) => Some(shared.inspect(look)),
+                    $(Elevator::$Kind(shared) => shared.inspect(look),)*
+                    Elevator::Custom(shared) => shared.inspect(look),
                 }
             }
 
-            /// Changes the policy as a recorded kernel has it, and notes whether it has work.
+            /// Changes the policy behind its one lock from outside, and notes whether it has work.
             ///
             /// # Panics
-            /// Without a scheduler, or if somebody has the lock.
+            /// Without such a policy, or if somebody has the lock.
             pub fn revise<R>(
                 &self,
                 cpu: &mut Cpu,
@@ -360,12 +375,34 @@ macro_rules! elevators {
                 }
             }
 
-            /// The word of has_work, which lies beside the policy's lists; none without a policy.
-            pub fn work(&self) -> Option<&E::Bit> {
+            /// Does to the scheduler what a recorded kernel did.
+            ///
+            /// # Panics
+            /// Without a scheduler, or if somebody has a lock of it.
+            pub fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
                 match self {
-                    Elevator::None => None,
-                    $(Elevator::$Kind(shared) => Some(shared.work()),)*
-                    Elevator::Custom(shared) => Some(shared.work()),
+                    Elevator::None => panic!("no scheduler to be changed"),
+                    $(Elevator::$Kind(shared) => shared.meddle(q, with, cpu),)*
+                    Elevator::Custom(shared) => shared.meddle(q, with, cpu),
+                }
+            }
+
+            /// The queue as text, for whoever compares it with a kernel's; empty without a
+            /// scheduler.
+            pub fn show(&self, q: &RequestQueue<E>) -> String {
+                match self {
+                    Elevator::None => String::new(),
+                    $(Elevator::$Kind(shared) => shared.show(q),)*
+                    Elevator::Custom(shared) => shared.show(q),
+                }
+            }
+
+            /// What has_work of an hctx says while nothing runs; no access of the modelled machine.
+            pub fn has_queued(&self, hctx: HctxId) -> bool {
+                match self {
+                    Elevator::None => false,
+                    $(Elevator::$Kind(shared) => shared.has_queued(hctx),)*
+                    Elevator::Custom(shared) => shared.has_queued(hctx),
                 }
             }
 
@@ -373,8 +410,8 @@ macro_rules! elevators {
             pub fn completed(&self) -> Option<&[E::Count; LEVELS]> {
                 match self {
                     Elevator::None => None,
-                    $(Elevator::$Kind(shared) => Some(shared.completed()),)*
-                    Elevator::Custom(shared) => Some(shared.completed()),
+                    $(Elevator::$Kind(shared) => shared.completed(),)*
+                    Elevator::Custom(shared) => shared.completed(),
                 }
             }
 

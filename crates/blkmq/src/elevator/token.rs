@@ -9,8 +9,11 @@
 pub struct ElevatorTokens {
     /// What reports call one of them: "read token".
     pub name: &'static str,
-    /// How many there are.
+    /// How many there are at first, and at most.
     pub depth: u32,
+    /// A request that its driver gives back returns its token, and returns it once more at its end
+    /// if it has got no other one until then.
+    pub given_twice: bool,
 }
 
 /// A token that was taken.

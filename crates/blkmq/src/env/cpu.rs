@@ -208,16 +208,51 @@ pub enum Probe {
         rq: Option<RequestId>,
         /// When that expires.
         deadline: Jiffies,
+        /// Its scheduler tag.
+        tag: Option<u32>,
         /// At that time.
         tick: Jiffies,
+    },
+    /// No token of this kind was to be had for a request that is there.
+    Throttled {
+        /// What the scheduler calls them.
+        group: &'static str,
+    },
+    /// A percentile of latencies was calculated.
+    Percentile(Percentile),
+    /// There are so many tokens of this kind now.
+    Depth {
+        /// What the scheduler calls them.
+        group: &'static str,
+        /// How many.
+        depth: u32,
     },
     /// The scheduler hears that a request is over.
     Finish {
         /// Which.
         rq: RequestId,
+        /// Its scheduler tag.
+        tag: Option<u32>,
         /// At that time.
         tick: Jiffies,
     },
+}
+
+/// A percentile of latencies, as the bucket of a histogram in which it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Percentile {
+    /// Of which requests, as the scheduler calls them.
+    pub group: &'static str,
+    /// Which latency.
+    pub kind: &'static str,
+    /// Which one, in percent.
+    pub percentile: u8,
+    /// The upper end of its bucket, as a share of the target.
+    pub numerator: u8,
+    /// The target.
+    pub denominator: u8,
+    /// Of how many samples.
+    pub samples: u32,
 }
 
 /// One event of a trace.
@@ -311,6 +346,8 @@ pub struct Cpu {
     pub random: u64,
     /// When the label with the last trace point began.
     pub traced_at: SimTime,
+    /// What looks whether a scheduler has work find, where a recorded kernel tells.
+    pub foretold: Option<bool>,
 }
 
 impl Cpu {
@@ -330,6 +367,7 @@ impl Cpu {
             need_resched: false,
             trace: Vec::new(),
             traced_at: SimTime::ZERO,
+            foretold: None,
             tracing: false,
             probing: false,
             accesses: 0,

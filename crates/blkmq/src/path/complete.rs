@@ -10,10 +10,11 @@ use super::flush::{self, Sequence};
 use super::freeze::wake_all;
 use super::tag::{self, TagMap};
 use super::{Next, TagStage, TagsInHand, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
-use crate::elevator::{Hook, Hooks};
+use crate::elevator::Hook;
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{CpuId, HctxId, Place, QueueId, RequestId, Status};
+use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
+use crate::rules::ToldEnds;
 use crate::sbitmap::Put;
 use restart::Scan;
 
@@ -199,7 +200,7 @@ impl CompletePath {
         self.owner = rq.ctx;
         let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
         let sequence = rq.flush_seq;
-        let finishes = q.elevator.finishes(rq);
+        let finishes = q.elevator.finishes(rq) || wants_hooks(q, rq);
         let traced = Traced::rq(&pool, self.rq);
         if sequence && !own_flush {
             // The data was transferred: what a later trace shows has no length left.
@@ -344,12 +345,8 @@ impl CompletePath {
         let rq = &mut pool[self.rq];
         let (finishes, sequence) = (q.elevator.finishes(rq), rq.flush_seq);
         let elv_priv = rq.elv_priv;
-        let hooks = q.elevator.hooks();
-        let told = hooks.completed || hooks.finished;
-        if told
-            && rq.use_sched
-            && let Some(hook) = self.next_hook(hooks)
-        {
+        let told = wants_hooks(q, rq);
+        if told && let Some(hook) = self.next_hook(q, rq) {
             drop(pool);
             let queue = self.queue;
             return Next::call(cpu, super::Call::Hook { queue, hook });
@@ -376,17 +373,17 @@ impl CompletePath {
     }
 
     /// What the scheduler is to be told before its finish_request.
-    #[cold]
-    fn next_hook(&mut self, hooks: Hooks) -> Option<Hook> {
+    fn next_hook<E: Env>(&mut self, q: &RequestQueue<E>, rq: &Request) -> Option<Hook> {
+        let hooks = q.elevator.hooks();
         if self.told == Told::Nothing {
             self.told = Told::Completed;
-            if hooks.completed {
+            if hooks.completed && hears_of_end(q, rq) {
                 return Some(Hook::Completed(self.rq));
             }
         }
         if self.told == Told::Completed {
             self.told = Told::Finished;
-            if hooks.finished {
+            if hooks.finished && rq.use_sched {
                 return Some(Hook::Finished(self.rq));
             }
         }
@@ -455,4 +452,20 @@ impl CompletePath {
         }
         Next::Done
     }
+}
+
+/// completed_request is called for it.
+fn hears_of_end<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
+    match q.settings.rules.told_ends {
+        // The flush machine's own request has a scheduler tag of somebody else.
+        ToldEnds::WithSchedTag => rq.internal_tag.is_some() && rq.op != Op::Flush,
+        ToldEnds::UseSched => rq.use_sched,
+    }
+}
+
+/// The scheduler has a hook for its end.
+#[inline]
+fn wants_hooks<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
+    let hooks = q.elevator.hooks();
+    (hooks.completed || hooks.finished) && (rq.use_sched || hears_of_end(q, rq))
 }

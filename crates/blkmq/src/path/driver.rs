@@ -30,7 +30,8 @@ impl<E: Env> BlkMq<E> {
         assert!(r.tag.is_some(), "the driver got a request without tag");
         r.in_flight = true;
         r.place = Place::Device;
-        r.io_start_time = cpu.now();
+        let (stamp, now) = (self.queue(queue).settings.rules.stamp, cpu.now());
+        r.io_start_time = cpu.plug.time(stamp, now);
         if self.set_of(queue).queue_shared() {
             timeout::add_timer(self.queue(queue), r, cpu);
         }

@@ -122,7 +122,7 @@ impl Fair {
             }
             At::Active => {
                 // "Don't try dividing an ant."
-                if set.driver[map].depth == 1 || !user(q, set, hctx).0.test(cpu) {
+                if set.driver[map].depth() == 1 || !user(q, set, hctx).0.test(cpu) {
                     return self.end(FairStep::Go);
                 }
                 self.to(At::Users)
@@ -135,7 +135,7 @@ impl Fair {
                 self.to(At::Share)
             }
             At::Share => {
-                let share = set.driver[map].depth.div_ceil(self.users);
+                let share = set.driver[map].depth().div_ceil(self.users);
                 let has = user(q, set, hctx).1.read(cpu) as u32;
                 let full = has >= share.max(SHARE_MIN);
                 self.end(if full { FairStep::Full } else { FairStep::Go })
@@ -160,7 +160,7 @@ pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &m
     let (q, set) = (mq.queue(queue), mq.set_of(queue));
     let counted = user(q, set, hctx).1;
     counted.add(cpu, by);
-    let (now, depth) = (counted.peek(), set.driver_of(hctx).depth as i32);
+    let (now, depth) = (counted.peek(), set.driver_of(hctx).depth() as i32);
     debug_assert!(now >= 0, "fewer requests count than gave their tags back");
     // v6.1 counts some out behind their tag, which another may have by then.
     let exact = q.settings.rules.active_count == ActiveCount::WithTag;

@@ -216,6 +216,8 @@ pub use super::fair::At as TagShare;
 pub use crate::sbitmap::GetAt as TagGet;
 /// Steps of a tag on its way back.
 pub use crate::sbitmap::PutAt as TagPut;
+/// Steps of another number of tags.
+pub use crate::sbitmap::ResizeAt as TagResize;
 pub use labels_of_schedulers::*;
 
 #[cfg(test)]

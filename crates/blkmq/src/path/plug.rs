@@ -18,7 +18,8 @@ use crate::env::{Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{DirectUnplug, PlugOrder, PlugRun};
+use crate::rules::{DirectUnplug, PlugOrder, PlugRun, Stamp};
+use crate::time::SimTime;
 
 /// BLK_MAX_REQUEST_COUNT.
 const PLUG_MAX: u32 = 32;
@@ -43,9 +44,39 @@ pub struct Plug {
     pub has_elevator: bool,
     /// It has held requests of several queues at once.
     pub multiple_queues: bool,
+    /// What its clock shows (cur_ktime).
+    pub clock: PlugClock,
+}
+
+/// The time at which a plug was first asked for the time since it was flushed, if it was. Neither
+/// compared nor hashed: a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlugClock(Option<SimTime>);
+
+impl PartialEq for PlugClock {
+    fn eq(&self, _other: &PlugClock) -> bool {
+        true
+    }
+}
+
+impl Eq for PlugClock {}
+
+impl core::hash::Hash for PlugClock {
+    fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
 }
 
 impl Plug {
+    /// blk_time_get_ns() of a task with this plug, or without one: `now` unless the rules have it
+    /// remembered.
+    pub(crate) fn time(&mut self, stamp: Stamp, now: SimTime) -> SimTime {
+        match stamp {
+            Stamp::OfPlug if self.active => *self.clock.0.get_or_insert(now),
+            // A plug that is being flushed for the last time still has its clock.
+            Stamp::OfPlug => self.clock.0.unwrap_or(now),
+            Stamp::Each => now,
+        }
+    }
+
     /// blk_start_plug_nr_ios(). Panics if the plug is active.
     pub fn start(&mut self, nr_ios: u16) {
         assert!(!self.active, "only the outermost plug counts");
@@ -398,14 +429,17 @@ impl PlugPath {
     /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
     fn free_cached<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.at = At::Cached;
-        if self.keep_cached || cpu.plug.cached.is_empty() {
+        if self.keep_cached {
+            return Next::Done;
+        }
+        if cpu.plug.cached.is_empty() {
+            cpu.plug.clock = PlugClock::default();
             return Next::Done;
         }
         self.queue = cpu.plug.cached_queue;
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
-        let Some(rq) = cpu.plug.cached.pop_front(&mut pool) else {
-            return Next::Done;
-        };
+        let rq = cpu.plug.cached.pop_front(&mut pool);
+        let rq = rq.expect("there was one");
         drop(pool);
         free_request(cpu, self.queue, rq)
     }

@@ -5,7 +5,7 @@
 //! and their like in other schedulers.
 
 use super::{Traced, jiffies};
-use crate::env::{Cpu, Env, Probe, Slab, TraceAction, TracePoint};
+use crate::env::{Cpu, Env, Percentile, Probe, Slab, TraceAction, TracePoint};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, RequestId, RequestPool};
 use crate::time::Jiffies;
@@ -42,8 +42,41 @@ pub(super) fn answer<E: Env>(q: &RequestQueue<E>, rq: Option<RequestId>, cpu: &m
         let tick = jiffies(q, cpu);
         let pool = q.pool.held(cpu.id);
         let deadline = rq.map_or(Jiffies::default(), |rq| pool[rq].fifo_time);
-        let probe = Probe::Answer { rq, deadline, tick };
+        let tag = rq.and_then(|rq| pool[rq].internal_tag.map(|tag| tag.0));
+        let probe = Probe::Answer {
+            rq,
+            deadline,
+            tag,
+            tick,
+        };
         emit(q, &pool, rq.unwrap_or(RequestId(0)), probe, cpu);
+    }
+}
+
+/// No token of this kind was to be had.
+#[inline]
+pub(crate) fn throttled<E: Env>(q: &RequestQueue<E>, group: &'static str, cpu: &mut Cpu) {
+    tell(q, Probe::Throttled { group }, cpu);
+}
+
+/// A percentile of latencies was calculated.
+#[inline]
+pub(crate) fn percentile<E: Env>(q: &RequestQueue<E>, found: Percentile, cpu: &mut Cpu) {
+    tell(q, Probe::Percentile(found), cpu);
+}
+
+/// There are so many tokens of a kind now.
+#[inline]
+pub(crate) fn depth<E: Env>(q: &RequestQueue<E>, group: &'static str, depth: u32, cpu: &mut Cpu) {
+    tell(q, Probe::Depth { group, depth }, cpu);
+}
+
+/// A trace event of the scheduler that is about no request.
+#[inline]
+fn tell<E: Env>(q: &RequestQueue<E>, probe: Probe, cpu: &mut Cpu) {
+    if cpu.probing {
+        let pool = q.pool.held(cpu.id);
+        emit(q, &pool, RequestId(0), probe, cpu);
     }
 }
 
@@ -54,7 +87,8 @@ pub(super) fn finish<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &mut Cpu) 
         let tick = jiffies(q, cpu);
         let pool = q.pool.held(cpu.id);
         if pool[rq].use_sched {
-            emit(q, &pool, rq, Probe::Finish { rq, tick }, cpu);
+            let tag = pool[rq].internal_tag.map(|tag| tag.0);
+            emit(q, &pool, rq, Probe::Finish { rq, tag, tick }, cpu);
         }
     }
 }

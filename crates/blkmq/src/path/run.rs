@@ -227,9 +227,9 @@ impl RunPath {
             }
             At::HasElevator | At::HasSide => {
                 let place = core::mem::take(&mut self.word);
-                match q.elevator.has_work(place, cpu) {
+                match q.elevator.has_work(self.hctx, place, cpu) {
                     true => self.here_or_kblockd(q, cpu),
-                    false if place + 1 < q.elevator.work_places(&q.settings.rules) => {
+                    false if place + 1 < q.elevator.work_places(self.hctx, &q.settings.rules) => {
                         self.word = place + 1;
                         self.to(At::HasSide)
                     }
@@ -447,12 +447,12 @@ impl RunPath {
 /// blk_mq_hw_queue_need_run() where a lock is held anyway.
 ///
 /// Deviation(D12): its words are read as one step, though the lock guards none of them.
-fn is_needed<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> bool {
-    let hctx = q.hctx(hctx);
+fn is_needed<E: Env>(q: &RequestQueue<E>, id: HctxId, cpu: &mut Cpu) -> bool {
+    let hctx = q.hctx(id);
     let quiesced = q.quiesced.test(cpu);
     let mut pending = hctx.dispatch_pending.test(cpu);
-    let places = q.elevator.work_places(&q.settings.rules);
-    pending = pending || (0..places).any(|place| q.elevator.has_work(place, cpu));
+    let places = q.elevator.work_places(id, &q.settings.rules);
+    pending = pending || (0..places).any(|place| q.elevator.has_work(id, place, cpu));
     for word in &hctx.ctx_map {
         pending = pending || word.load(cpu) != 0;
     }

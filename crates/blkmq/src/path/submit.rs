@@ -19,8 +19,9 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TraceP
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{Fix, FlushData, LonePlug, NoMerges, PlugOrder};
+use crate::rules::{Fix, FlushData, LonePlug, NoMerges, PlugOrder, Stamp};
 use crate::sbitmap::{Get, Put};
+use crate::time::SimTime;
 use entry::Split;
 
 labels! {
@@ -358,7 +359,12 @@ impl SubmitPath {
         let flags = r.flags;
         let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
         r.use_sched = q.has_elevator() && !around;
-        r.start_time = cpu.now();
+        // One allocated ahead has its time already (v6.1).
+        let stamp = q.settings.rules.stamp;
+        if stamp == Stamp::OfPlug || r.start_time == SimTime::ZERO {
+            let now = cpu.now();
+            r.start_time = cpu.plug.time(stamp, now);
+        }
         r.place = Place::Path;
         if let Some(how) = self.passthrough {
             r.passthrough = true;

@@ -3,7 +3,7 @@
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
 use super::fair::{self, Fair, FairStep};
-use super::label::{TagGet, TagPut, TagShare};
+use super::label::{TagGet, TagPut, TagResize, TagShare};
 use super::run::rouse;
 use super::{Next, lock};
 use crate::env::{Bit, Cpu, Env, Slab};
@@ -50,6 +50,8 @@ pub enum TagStage {
     Get(TagGet),
     /// A tag on its way back, and who is woken for it.
     Put(TagPut),
+    /// Another number of tags.
+    Resize(TagResize),
 }
 
 impl TagStage {
@@ -59,6 +61,7 @@ impl TagStage {
             TagStage::Share(at) => at.name(),
             TagStage::Get(at) => at.name(),
             TagStage::Put(at) => at.name(),
+            TagStage::Resize(at) => at.name(),
         }
     }
 

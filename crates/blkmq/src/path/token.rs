@@ -1,4 +1,5 @@
-//! A token of a scheduler: taking one, standing in line where there is none, giving it back.
+//! A token of a scheduler: taking one, standing in line where there is none, giving it back; and
+//! another number of them.
 //!
 //! A frame of its own, which a scheduler's dispatch calls under the lock that keeps others from
 //! the hctx's entry (khd->lock), and a hook calls without. Nothing is decided here: which map, and
@@ -13,7 +14,7 @@ use crate::elevator::Token;
 use crate::env::{Answer, Bit, Count, Cpu, Env, Hint, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
 use crate::request::{CpuId, HctxId, QueueId};
-use crate::sbitmap::{Get, GetStep, Put, PutStep, WAIT_QUEUES};
+use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 labels! {
@@ -35,6 +36,8 @@ labels! {
         Leave,
         /// Give one back, and wake who waits for it.
         Put,
+        /// Another number of tokens.
+        Resize,
     }
 }
 
@@ -60,6 +63,7 @@ enum Way {
     No,
     To(Get),
     Back(Put),
+    Size(Resize),
 }
 
 impl TokenPath {
@@ -85,11 +89,21 @@ impl TokenPath {
         }
     }
 
+    /// The map has so many tokens from now on.
+    pub(super) fn resize(queue: QueueId, map: u8, depth: u32) -> TokenPath {
+        TokenPath {
+            at: At::Resize,
+            way: Way::Size(Resize::to(depth)),
+            ..TokenPath::get(queue, HctxId(0), map)
+        }
+    }
+
     pub(super) fn tag_stage(&self) -> Option<TagStage> {
         match &self.way {
             Way::No => None,
             Way::To(get) => Some(TagStage::Get(get.stage())),
             Way::Back(put) => Some(TagStage::of_put(put)),
+            Way::Size(resize) => Some(TagStage::Resize(resize.stage())),
         }
     }
 
@@ -97,7 +111,7 @@ impl TokenPath {
     pub(super) fn in_hand(&self) -> Option<Token> {
         let number = match &self.way {
             Way::Back(put) => put.bit_in_hand(),
-            Way::No | Way::To(_) => self.number,
+            Way::No | Way::To(_) | Way::Size(_) => self.number,
         };
         let map = self.map;
         number.map(|number| Token { map, number })
@@ -108,16 +122,18 @@ impl TokenPath {
         let has = matches!(at, At::Stale | At::Leave);
         assert_eq!(self.number.is_some(), has, "{at:?}: a token in hand");
         let way = match self.way {
-            Way::No => at != At::Put,
+            Way::No => !matches!(at, At::Put | At::Resize),
             Way::To(_) => matches!(at, At::Get | At::Retry),
             Way::Back(_) => at == At::Put,
+            Way::Size(_) => at == At::Resize,
         };
         assert!(way, "{at:?} with {:?}", self.way);
         let tokens = self.tokens(mq.queue(self.queue));
         let lines = tokens.map.wait.len();
         assert!((self.line as usize) < lines, "{at:?}: no such line");
         if let Some(Token { number, .. }) = self.in_hand() {
-            assert!(tokens.map.is_busy(number), "{at:?}: {number} is free");
+            let busy = tokens.map.is_busy(number) || tokens.map.given_twice;
+            assert!(busy, "{at:?}: {number} is free");
         }
     }
 
@@ -150,6 +166,20 @@ impl TokenPath {
             }
             At::Leave => self.leave(q, cpu),
             At::Put => self.give_back(mq, cpu),
+            At::Resize => {
+                let Way::Size(resize) = &mut self.way else {
+                    unreachable!("the map is resized");
+                };
+                let map = usize::from(self.map);
+                match resize.step(&q.tokens[map].map, cpu) {
+                    ResizeStep::Step => Next::Step,
+                    ResizeStep::Lock(word) => {
+                        let index = u32::from(self.map) * WORDS_MAX + word;
+                        lock(self.queue, LockKind::TokenSwap, index)
+                    }
+                    ResizeStep::Done => Next::Done,
+                }
+            }
         }
     }
 

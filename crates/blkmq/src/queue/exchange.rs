@@ -5,11 +5,11 @@
 //! Kernel: blk_mq_exit_sched(), blk_mq_init_sched() in block/blk-mq-sched.c (6.1.192, 6.12.117).
 
 use super::tokens::token_maps;
-use super::{BlkMq, QueueSettings, RequestQueue};
+use super::{BlkMq, QueueSettings, RequestQueue, shape_of};
 use crate::elevator::{Elevator, SchedulerKind, SchedulerSettings};
 use crate::env::{Bit, Env};
-use crate::request::QueueId;
-use crate::sbitmap::Sbitmap;
+use crate::request::{HctxId, QueueId};
+use crate::sbitmap::{Sbitmap, shift_for};
 use crate::tags::TagSet;
 
 /// Most requests of a queue by default (BLKDEV_DEFAULT_RQ).
@@ -42,7 +42,8 @@ pub(super) fn sched_tags<E: Env>(
     };
     let rule = settings.rules.shallow_depth;
     let facts = settings.scheduler.facts();
-    let shallow = facts.and_then(|facts| facts.min_shallow_depth);
+    let first = settings.nr_requests_first;
+    let shallow = facts.and_then(|f| f.min_shallow_depth.of(rule, shift_for(made_for), first));
     let mut one = || {
         let mut map = Sbitmap::new(made_for, cpus, rule, shallow, waiters, &mut *hint);
         map.follow(&settings.rules);
@@ -75,7 +76,8 @@ impl<E: Env> BlkMq<E> {
         let cpus = q.ctxs.len();
         q.sched = sched_tags(settings, set, cpus, q.waiters, hint);
         q.tokens = token_maps(settings, cpus, q.hctxs.len(), hint);
-        q.elevator = Elevator::new(&chosen, &settings.rules);
+        let shape = shape_of(cpus, &q.hctxs);
+        q.elevator = Elevator::new(&chosen, &settings.rules, &shape);
         q.elevator_locks = self.locks.of_elevator(queue, chosen.kind());
     }
 }
@@ -88,7 +90,8 @@ impl<E: Env> RequestQueue<E> {
         assert_eq!(usage.users(), 0, "somebody uses the queue");
         assert!(self.quiesced.peek(), "the queue is not quiesced");
         assert!(self.elevator.is_free(), "somebody has the scheduler's lock");
-        let work = self.elevator.work().is_some_and(Bit::peek);
+        let mut hctxs = (0..self.hctxs.len() as u16).map(HctxId);
+        let work = hctxs.any(|hctx| self.elevator.has_queued(hctx));
         assert!(!work, "the scheduler has requests");
         for map in &self.sched {
             assert_eq!(map.busy_count(), 0, "scheduler tags are taken");
@@ -105,8 +108,9 @@ impl<E: Env> RequestQueue<E> {
 
     /// All schedulers that it may have, that of the beginning first.
     pub(super) fn schedulers(&self) -> Vec<(SchedulerKind, Elevator<E>)> {
+        let shape = shape_of(self.ctxs.len(), &self.hctxs);
         let of = |settings: &SchedulerSettings| {
-            let elevator = Elevator::new(settings, &self.settings.rules);
+            let elevator = Elevator::new(settings, &self.settings.rules, &shape);
             (settings.kind(), elevator)
         };
         let mut all: Vec<(SchedulerKind, Elevator<E>)> = Vec::new();

@@ -240,7 +240,7 @@ fn shift(first: u32, now: u32, shared: bool) -> (u32, u32) {
     config.tags.hctx_shared = shared;
     let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
     let map = &mq.queue(QueueId(0)).sched[0];
-    (map.shift, map.depth)
+    (map.shift, map.depth())
 }
 
 #[test]
@@ -259,5 +259,5 @@ fn without_a_scheduler_nr_requests_is_the_depth_of_the_driver_tags() {
     config.settings.nr_requests = 8;
     let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
     let map = &mq.sets[0].driver[0];
-    assert_eq!((map.shift, map.depth, map.words.len()), (5, 8, 1));
+    assert_eq!((map.shift, map.depth(), map.words.len()), (5, 8, 1));
 }

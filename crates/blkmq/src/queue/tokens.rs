@@ -50,6 +50,7 @@ pub(super) fn token_maps<E: Env>(
         let rule = settings.rules.shallow_depth;
         let mut map = Sbitmap::new(facts.depth, cpus, rule, None, hctxs, &mut *hint);
         map.follow(&settings.rules);
+        map.given_twice = facts.given_twice;
         let wait = |_| TokenWait {
             in_line: E::Bit::new(false),
             line: E::Hint::new(0),

@@ -109,7 +109,7 @@ impl Get {
             At::Freed | At::Seize | At::Release => self.merge_unlocked(map, cpu),
             At::RunMerge => {
                 let word = &map.words[self.index as usize];
-                merge_freed(word, cpu);
+                merge_freed(map, word, cpu);
                 word.swap.release(cpu);
                 self.at = At::Run;
                 GetStep::Step
@@ -121,8 +121,8 @@ impl Get {
     fn take_run<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = At::Search;
-        let Some((first, bits)) = word.word.acquire_run(cpu, u32::from(self.run), word.depth)
-        else {
+        let depth = map.bits_of(self.index as usize);
+        let Some((first, bits)) = word.word.acquire_run(cpu, u32::from(self.run), depth) else {
             return self.next_word(map, cpu);
         };
         debug_assert_ne!(bits, 0, "a run of bits that were all taken");
@@ -133,7 +133,7 @@ impl Get {
         );
         let base = first + (self.index << map.shift);
         debug_assert!(
-            base + u32::from(self.run) <= map.depth,
+            base + u32::from(self.run) <= map.depth(),
             "a run beyond the map"
         );
         map.hint_after(cpu, self.hint, Some(base + u32::from(self.run) - 1));
@@ -173,7 +173,7 @@ impl Get {
     fn merge<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = At::Search;
-        if merge_freed(word, cpu) {
+        if merge_freed(map, word, cpu) {
             word.swap.release(cpu);
             return GetStep::Step;
         }
@@ -216,9 +216,9 @@ impl Get {
     fn next_word<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         self.start = 0;
         self.tried += 1;
-        let count = map.words.len() as u32;
+        let count = map.word_count();
         self.index += 1;
-        if self.index == count {
+        if self.index >= count {
             self.index = 0;
         }
         if u32::from(self.tried) < count {
@@ -232,15 +232,35 @@ impl Get {
     }
 }
 
+impl<E: Env> Sbitmap<E> {
+    /// Takes a bit while nothing else runs, whatever the steps are.
+    pub(crate) fn take_any(&self, cpu: &mut Cpu) -> Option<u32> {
+        cpu.begin_label();
+        let mut get = Get::start(self, cpu, None);
+        loop {
+            let step = get.step(self, cpu);
+            cpu.begin_label();
+            match step {
+                GetStep::Step => {}
+                GetStep::Lock(word) => self.words[word as usize].swap.acquire(cpu),
+                GetStep::Got(bit) => return Some(bit),
+                GetStep::GotRun { .. } => unreachable!("bits are taken one by one"),
+                GetStep::Full => return None,
+            }
+        }
+    }
+}
+
 /// sbitmap_deferred_clear() under swap_lock: takes freed bits out of the word. True if there were.
 ///
 /// Deviation(D13): both words change in one step, though searches read them without the lock.
-fn merge_freed<E: Env>(word: &SbWord<E>, cpu: &mut Cpu) -> bool {
+pub(super) fn merge_freed<E: Env>(map: &Sbitmap<E>, word: &SbWord<E>, cpu: &mut Cpu) -> bool {
     if word.cleared.load(cpu) == 0 {
         return false;
     }
     let freed = word.cleared.swap(cpu, 0);
     let before = word.word.fetch_and(cpu, !freed);
-    debug_assert_eq!(before & freed, freed, "a bit is given back that nobody had");
+    let taken = before & freed == freed || map.given_twice;
+    debug_assert!(taken, "a bit is given back that nobody had");
     true
 }

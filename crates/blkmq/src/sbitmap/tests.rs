@@ -81,7 +81,7 @@ struct Naive {
 
 impl Naive {
     fn new(map: &Sbitmap<Solo>) -> Naive {
-        let depth = map.depth as usize;
+        let depth = map.depth() as usize;
         Naive {
             taken: vec![false; depth],
             freed: vec![false; depth],
@@ -298,10 +298,10 @@ proptest! {
             GetStep::Full => {
                 prop_assert_eq!(map.hints[0].get(), hint, "found nothing, learnt nothing");
                 // No word has room for the run behind its first free bit.
-                for (index, word) in map.words.iter().enumerate() {
+                for index in 0..map.words.len() {
                     let base = (index as u32) << map.shift;
-                    let free = (0..word.depth).find(|bit| !before[(base + bit) as usize]);
-                    prop_assert!(free.is_none_or(|bit| bit + count > word.depth));
+                    let free = (0..map.bits_of(index)).find(|bit| !before[(base + bit) as usize]);
+                    prop_assert!(free.is_none_or(|bit| bit + count > map.bits_of(index)));
                 }
             }
             other => prop_assert!(false, "a batch ends with {:?}", other),
@@ -501,8 +501,8 @@ fn a_bit_is_given_back_once() {
 fn a_map_that_shrinks_keeps_the_size_of_its_words() {
     let mut map = map(256, ShallowDepth::PerWord, Some(1));
     map.shrink(100, Some(1));
-    assert_eq!((map.shift, map.words.len(), map.depth), (6, 2, 100));
-    assert_eq!((map.words[0].depth, map.words[1].depth), (64, 36));
+    assert_eq!((map.shift, map.words.len(), map.depth()), (6, 2, 100));
+    assert_eq!((map.bits_of(0), map.bits_of(1)), (64, 36));
     assert_eq!(map.wake_batch.get(), 1);
     let mut cpu = Cpu::new(CpuId(0));
     let mut taken = std::collections::BTreeSet::new();

@@ -42,7 +42,7 @@ impl View<'_> {
     /// `tags`: free driver tags of each map.
     pub fn tags(&self) -> String {
         let maps = self.mq.sets[0].driver.iter().take(self.hctxs.into());
-        tuple(maps.map(|map| (map.depth - map.busy_count()).to_string()))
+        tuple(maps.map(|map| (map.depth() - map.busy_count()).to_string()))
     }
 
     /// `mcount`: marks that each map counts.

@@ -33,10 +33,12 @@ pub(crate) const fn tokens(reads: u32, writes: u32) -> [ElevatorTokens; 2] {
         ElevatorTokens {
             name: "read token",
             depth: reads,
+            given_twice: false,
         },
         ElevatorTokens {
             name: "write token",
             depth: writes,
+            given_twice: false,
         },
     ]
 }

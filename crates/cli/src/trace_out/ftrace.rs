@@ -3,14 +3,15 @@
 //! Maps trace points to events; the text is `trace::ftrace`'s. One file for all disks of a run.
 //! Kernel: include/trace/events/block.h (v6.12); probes as tools/lib.sh of the captures sets them.
 
-use blkmq::elevator::{Probes, SchedulerKind};
+use blkmq::elevator::{Probes, SchedulerKind, TokenEvents};
 use blkmq::env::{Probe, TraceAction, TracePoint};
 use blkmq::request::{IoClass, IoPrio, Op, RequestId};
 use blkmq::time::Jiffies;
 use sim::plan::Plan;
 use trace::blktrace::Device;
 use trace::ftrace::{
-    self, BlockBio, BlockDone, BlockRequest, DeviceNumber, Event, IoPriority, ProbedRequest, Record,
+    self, BlockBio, BlockDone, BlockRequest, DeviceNumber, Event, IoPriority, KyberLatency,
+    ProbedRequest, Record,
 };
 
 /// Where the requests of the first disk seem to lie, and how large they are.
@@ -117,15 +118,13 @@ pub(super) fn event(
 fn probed(shown: &Shown, point: &TracePoint, probe: Probe) -> Option<(&'static str, Event)> {
     let names = shown.probes?;
     let (name, probe) = match probe {
+        Probe::Throttled { .. } | Probe::Percentile(_) | Probe::Depth { .. } => {
+            return token_event(shown, names.events.as_ref()?, probe);
+        }
         Probe::Arrive { rq, tag, tick } => {
             let request = ProbedRequest {
-                rq: address(shown, rq),
-                sector: point.sector.0,
-                bytes: point.sectors.0 << 9,
-                priority: priority(point.ioprio),
-                cmd_flags: cmd_flags(point),
-                internal_tag: tag.map_or(-1, |tag| tag as i32),
                 jiffies: jiffies(shown, tick),
+                ..probed_request(shown, point, rq, tag)
             };
             (names.insert, ftrace::Probe::Insert(request))
         }
@@ -136,7 +135,20 @@ fn probed(shown: &Shown, point: &TracePoint, probe: Probe) -> Option<(&'static s
             };
             (names.dispatch_entry, entry)
         }
-        Probe::Answer { rq, deadline, tick } => {
+        Probe::Answer { rq, tag, tick, .. } if !names.deadlines => {
+            let jiffies = jiffies(shown, tick);
+            let request = rq.map(|rq| ProbedRequest {
+                jiffies,
+                ..probed_request(shown, point, rq, tag)
+            });
+            (
+                names.dispatch_return,
+                ftrace::Probe::DispatchReturn { request, jiffies },
+            )
+        }
+        Probe::Answer {
+            rq, deadline, tick, ..
+        } => {
             let deadline = jiffies(shown, deadline);
             let chosen = rq.map(|rq| (address(shown, rq), point.sector.0, deadline));
             let jiffies = jiffies(shown, tick);
@@ -145,12 +157,67 @@ fn probed(shown: &Shown, point: &TracePoint, probe: Probe) -> Option<(&'static s
                 ftrace::Probe::DeadlineReturn { chosen, jiffies },
             )
         }
-        Probe::Finish { rq, tick } => {
-            let (rq, detail) = (address(shown, rq), jiffies(shown, tick));
+        Probe::Finish { rq, tag, tick } => {
+            let detail = match names.deadlines {
+                true => jiffies(shown, tick),
+                false => tag.map_or(0, u64::from),
+            };
+            let rq = address(shown, rq);
             (names.finish, ftrace::Probe::Finish { rq, detail })
         }
     };
     Some((name, Event::Probe(probe)))
+}
+
+/// What a scheduler with tokens tells.
+fn token_event(shown: &Shown, names: &TokenEvents, probe: Probe) -> Option<(&'static str, Event)> {
+    let device = number(shown.device);
+    Some(match probe {
+        Probe::Throttled { group } => {
+            let domain = group.to_owned();
+            (names.throttled, Event::KyberThrottled { device, domain })
+        }
+        Probe::Depth { group, depth } => {
+            let domain = group.to_owned();
+            let event = Event::KyberAdjust {
+                device,
+                domain,
+                depth,
+            };
+            (names.depth, event)
+        }
+        Probe::Percentile(found) => {
+            let latency = KyberLatency {
+                device,
+                domain: found.group.to_owned(),
+                kind: found.kind.to_owned(),
+                percentile: found.percentile,
+                numerator: found.numerator,
+                denominator: found.denominator,
+                samples: found.samples,
+            };
+            (names.percentile, Event::KyberLatency(latency))
+        }
+        _ => return None,
+    })
+}
+
+/// The request that a probe shows.
+fn probed_request(
+    shown: &Shown,
+    point: &TracePoint,
+    rq: RequestId,
+    tag: Option<u32>,
+) -> ProbedRequest {
+    ProbedRequest {
+        rq: address(shown, rq),
+        sector: point.sector.0,
+        bytes: point.sectors.0 << 9,
+        priority: priority(point.ioprio),
+        cmd_flags: cmd_flags(point),
+        internal_tag: tag.map_or(-1, |tag| tag as i32),
+        jiffies: 0,
+    }
 }
 
 fn number(device: Device) -> DeviceNumber {

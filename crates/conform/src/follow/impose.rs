@@ -1,12 +1,10 @@
 //! What the kernel did and the paths would not: its effect on the scheduler, by hand.
 
-use blkmq::elevator::Scheduler;
+use blkmq::elevator::Meddle;
 use blkmq::env::{Bit, Cpu, Lock, Solo, TraceAction, Word};
 use blkmq::path::{Call, Frame, SubmitPath};
 use blkmq::queue::{LockId, LockKind, RequestQueue};
-use blkmq::request::{
-    Bio, CpuId, Place, Plugged, QueueId, RequestId, RequestPool, Sector, Sectors,
-};
+use blkmq::request::{Bio, CpuId, Place, Plugged, QueueId, RequestId, Sector, Sectors};
 use blkmq::rules::NoMerges;
 
 use super::{Follow, State};
@@ -51,19 +49,13 @@ impl Follow<'_> {
         })
     }
 
-    /// Does something with the scheduler under its lock.
-    fn with_scheduler(
-        &self,
-        state: &mut State,
-        queue: QueueId,
-        change: impl FnOnce(&mut dyn Scheduler, &mut RequestPool),
-    ) {
+    /// Does something to the scheduler.
+    fn meddle(&self, state: &mut State, queue: QueueId, with: Meddle<'_>) {
         let scratch = self.scratch();
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;
         let q = world.mq.queue(queue);
-        q.elevator
-            .revise(cpu, |policy| q.with_pool(|pool| change(policy, pool)));
+        q.elevator.meddle(q, with, cpu);
     }
 
     /// A bio joined this request: so it does in the model.
@@ -80,9 +72,7 @@ impl Follow<'_> {
         };
         let start = if front { event.sector } else { before.sector };
         let range: (Sector, Sectors) = (start, Sectors(before.sectors.0 + event.sectors.0));
-        self.with_scheduler(state, queue, |elevator, pool| {
-            elevator.reshape(pool, rq, range.0, range.1);
-        });
+        self.meddle(state, queue, Meddle::Reshape(rq, range.0, range.1));
     }
 
     /// The kernel's scheduler holds this request: so does the model's, by a path of nobody.
@@ -131,7 +121,7 @@ impl Follow<'_> {
 
     /// The model's scheduler lets go of a request that the kernel's does not have.
     fn take_out(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        self.with_scheduler(state, queue, |elevator, pool| elevator.withdraw(pool, rq));
+        self.meddle(state, queue, Meddle::Withdraw(rq));
         self.free(state, queue, rq);
     }
 
@@ -202,7 +192,7 @@ impl Follow<'_> {
 
     /// The kernel chose this request: so does the model's scheduler.
     pub(crate) fn impose(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        self.with_scheduler(state, queue, |elevator, pool| elevator.impose(pool, rq));
+        self.meddle(state, queue, Meddle::Impose(rq));
         state.loose.push((queue, rq));
     }
 

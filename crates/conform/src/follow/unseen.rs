@@ -99,11 +99,12 @@ impl Follow<'_> {
         };
         let queued = |frame: &Frame| {
             let q = state.world.mq.queue(frame.queue());
-            let mut hctxs = q.hctxs.iter();
-            q.elevator.work().is_some_and(Bit::peek)
-                || hctxs.any(|hctx| {
-                    hctx.dispatch_pending.peek() || hctx.ctx_map.iter().any(|word| word.peek() != 0)
-                })
+            let mut hctxs = (0..).map(HctxId).zip(&q.hctxs);
+            hctxs.any(|(number, hctx)| {
+                q.elevator.has_queued(number)
+                    || hctx.dispatch_pending.peek()
+                    || hctx.ctx_map.iter().any(|word| word.peek() != 0)
+            })
         };
         frames.iter().any(|frame| match frame {
             Frame::Run(_) => holds(frame) || queued(frame),
@@ -161,7 +162,7 @@ impl Follow<'_> {
     /// A run that is pending in kblockd.
     fn run_pending(&self, state: &mut State, queue: QueueId, hctx: HctxId, time: SimTime) {
         let q = state.world.mq.queue(queue);
-        let has_work = q.elevator.work().is_some_and(Bit::peek);
+        let has_work = q.elevator.has_queued(hctx);
         let in_ctx = q.hctx(hctx).ctx_map.iter().any(|word| word.peek() != 0);
         if !has_work && !in_ctx && !q.hctx(hctx).dispatch_pending.peek() {
             state.world.outside.run_work[queue.index()][usize::from(hctx.0)] = false;

@@ -56,7 +56,11 @@ impl Labels {
                 mark(label, Mark::Pick);
             }
         }
-        for label in [Pass::HasWork.label(), Run::HasElevator.label()] {
+        let works = [Pass::HasWork.label(), Pass::HasSide.label()];
+        for label in works
+            .into_iter()
+            .chain([Run::HasElevator.label(), Run::HasSide.label()])
+        {
             mark(label, Mark::HasWork);
         }
         let looks = [Run::HasDispatch.label(), Run::PeekDispatch.label()];
@@ -73,10 +77,10 @@ impl Labels {
     }
 }
 
-/// A word that was set to what it was when the kernel looked, with its value.
+/// What a look finds that was set to what it was when the kernel looked; a word with its value.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::world) enum Lever {
-    Work(QueueId, bool),
+    Work,
     Leftovers(QueueId, HctxId, bool),
 }
 
@@ -119,14 +123,8 @@ impl Walk<'_> {
         let q = self.mq.queue(queue);
         match (mark, frame) {
             (Mark::HasWork, _) => {
-                let Some(word) = q.elevator.work() else {
-                    return;
-                };
-                let (has, asks) = (word.peek(), self.hint == Hint::Asks(queue) && !dry);
-                if has != asks {
-                    write(word, asks, cpu);
-                    self.lever = Some(Lever::Work(queue, has));
-                }
+                cpu.foretold = Some(self.hint == Hint::Asks(queue) && !dry);
+                self.lever = Some(Lever::Work);
             }
             (Mark::HasLeftovers, Frame::Run(run))
                 if matches!(self.hint, Hint::Asks(of) if of == queue)
@@ -195,10 +193,7 @@ impl Driver for Walk<'_> {
 
     fn after(&mut self, _label: Label, cpu: &mut Cpu) {
         match self.lever.take() {
-            Some(Lever::Work(queue, value)) => {
-                let word = self.mq.queue(queue).elevator.work();
-                write(word.expect("it was written before"), value, cpu);
-            }
+            Some(Lever::Work) => cpu.foretold = None,
             Some(Lever::Leftovers(queue, hctx, value)) => {
                 write(
                     &self.mq.queue(queue).hctx(hctx).dispatch_pending,
@@ -231,7 +226,8 @@ impl Driver for Walk<'_> {
             self.outside.picks = self.outside.picks.saturating_sub(1);
         }
         let runs = matches!(at.stack.last(), Some(Frame::Run(_) | Frame::Flush(_)));
-        if self.goal == Goal::Run && !runs {
+        // A way to a token, under the scheduler's lock, is part of the decision.
+        if self.goal == Goal::Run && !runs && at.cpu.locks_held() == 0 {
             return self.stop(Stop::Later, Next::Lock(lock));
         }
         assert!(self.mq.is_free(lock), "nobody stands still with a lock");

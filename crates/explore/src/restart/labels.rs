@@ -216,7 +216,7 @@ impl Follower<'_> {
 
     fn free_tags(&self) -> u32 {
         let maps = self.world.mq.sets[0].driver.iter();
-        maps.map(|map| map.depth - map.busy_count()).sum()
+        maps.map(|map| map.depth() - map.busy_count()).sum()
     }
 
     /// The head got its tag: it counts as the device's, though it may still be offered.

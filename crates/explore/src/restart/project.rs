@@ -50,7 +50,7 @@ impl World {
         }
         let set = &self.mq.sets[0];
         for (map, count) in set.driver.iter().zip(&set.restarts) {
-            out.value((map.depth - map.busy_count()) as u8);
+            out.value((map.depth() - map.busy_count()) as u8);
             out.value(count.peek() as u8);
             waiters(setting, map, |hctx| out.value(hctx.0));
             out.value(END);

@@ -402,7 +402,7 @@ fn other_hctx(frame: &Frame, mq: &BlkMq<Solo>) -> bool {
 /// Free driver tags.
 fn free_tags(mq: &BlkMq<Solo>) -> u32 {
     let maps = mq.sets[0].driver.iter();
-    maps.map(|map| map.depth - map.busy_count()).sum()
+    maps.map(|map| map.depth() - map.busy_count()).sum()
 }
 
 /// Who waits for a tag of a map, in order of their numbers.

@@ -212,7 +212,7 @@ impl View<'_> {
             let restart = hctx.restart.peek();
             let stopped = hctx.stopped.peek();
             let quiet = busy == 0 && !pending && !restart && !stopped;
-            let depth = driver.depth;
+            let depth = driver.depth();
             (!quiet).then(|| {
                 format!(
                     "{disk}hctx {index}: dispatch list {}, SCHED_RESTART {}, {}driver tags {busy} \
@@ -230,8 +230,12 @@ impl View<'_> {
     fn scheduler_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
         let queued = |place: Place| matches!(place, Place::Elevator | Place::Side);
         let count = queue.with_pool(|pool| pool.iter().filter(|(_, rq)| queued(rq.place)).count());
-        let work = queue.elevator.work()?;
-        let says = if work.peek() { "yes" } else { "no" };
+        if !queue.has_elevator() {
+            return None;
+        }
+        let mut hctxs = (0..queue.hctxs.len() as u16).map(HctxId);
+        let work = hctxs.any(|hctx| queue.elevator.has_queued(hctx));
+        let says = if work { "yes" } else { "no" };
         let disk = self.layer.name(queue.id);
         let disk = disk.map_or(String::new(), |name| format!(" of {name}"));
         let name = queue.settings.scheduler.name();

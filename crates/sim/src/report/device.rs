@@ -1,6 +1,7 @@
 //! The devices in a report: what they were set up as, what they did, and how deep their queues
 //! were.
 
+use blkmq::elevator::Value;
 use blkmq::rules::Series;
 use blkmq::time::Duration;
 use serde::Serialize;
@@ -53,7 +54,7 @@ pub struct DiskReport {
     pub nr_requests: u32,
     /// queue/iosched, by name; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
-    pub iosched: Vec<(&'static str, i64)>,
+    pub iosched: Vec<(&'static str, Value)>,
     /// Reads of all jobs.
     pub read: Direction,
     /// Writes.

@@ -192,7 +192,12 @@ pub enum Probe {
         jiffies: u64,
     },
     /// `bfq` and `kyber`: their dispatch function returns a request, or nothing.
-    DispatchReturn(Option<ProbedRequest>),
+    DispatchReturn {
+        /// Which.
+        request: Option<ProbedRequest>,
+        /// Tick at the probe.
+        jiffies: u64,
+    },
     /// `ddfin`, `bfqfin`, `kyfin`: the scheduler is told that a request is done.
     Finish {
         /// Address of the request.
@@ -461,7 +466,10 @@ fn probe(name: &str, f: &mut Fields<'_>) -> Parsed<Probe> {
         "ins" => Probe::Insert(probed_request(f)?),
         "bfq" | "kyber" => {
             let request = probed_request(f)?;
-            Probe::DispatchReturn((request.rq != 0).then_some(request))
+            Probe::DispatchReturn {
+                request: (request.rq != 0).then_some(request),
+                jiffies: request.jiffies,
+            }
         }
         "ddfin" => {
             let rq = f.keyed("rq")?;

@@ -174,8 +174,13 @@ fn probe(f: &mut fmt::Formatter<'_>, name: &str, probe: &Probe) -> fmt::Result {
             let (rq, sector, deadline) = chosen.unwrap_or_default();
             write!(f, "rq=0x{rq:x} s={sector} ft={deadline} j={jiffies}")
         }
-        Probe::DispatchReturn(Some(seen)) => probed_request(f, seen),
-        Probe::DispatchReturn(None) => f.write_str("rq=0x0 s=0 len=0 prio=0x0 fl=0x0 it=0 j=0"),
+        Probe::DispatchReturn {
+            request: Some(seen),
+            ..
+        } => probed_request(f, seen),
+        Probe::DispatchReturn { jiffies, .. } => {
+            write!(f, "rq=0x0 s=0 len=0 prio=0x0 fl=0x0 it=0 j={jiffies}")
+        }
         Probe::Finish { rq, detail } => {
             let key = if name == "ddfin" { "j" } else { "it" };
             write!(f, "rq=0x{rq:x} {key}={}", *detail as i64)

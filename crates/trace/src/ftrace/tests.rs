@@ -145,7 +145,10 @@ fn probes() {
     assert_eq!(r.event, Event::Probe(want));
     let r =
         one("k-1 [0] ..... 9.0: bfq: (x <- y) rq=0x0 s=1 len=2 prio=0x3 fl=0x4 it=-418381824 j=5");
-    assert_eq!(r.event, Event::Probe(Probe::DispatchReturn(None)));
+    let Event::Probe(Probe::DispatchReturn { request, .. }) = r.event else {
+        panic!("{:?}", r.event);
+    };
+    assert_eq!(request, None);
     let r = one("k-1 [0] ..... 9.0: ddfin: (dd_finish_request+0x0/0xe0) rq=0xf j=9");
     assert_eq!(r.event, Event::Probe(Probe::Finish { rq: 15, detail: 9 }));
     let r = one("k-1 [0] ..... 9.0: dde: (dd_dispatch_request+0x0/0x100) j=7");

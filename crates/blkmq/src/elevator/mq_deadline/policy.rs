@@ -12,6 +12,7 @@ mod state;
 pub use state::State;
 
 use super::settings::MqDeadlineSettings;
+use crate::elevator::attribute::Value;
 use crate::elevator::merging;
 use crate::elevator::scheduler::set_level;
 use crate::elevator::{
@@ -453,7 +454,7 @@ impl Scheduler for MqDeadline {
         self.settings.store(name, text)
     }
 
-    fn shown(&self) -> Vec<(&'static str, i64)> {
+    fn shown(&self) -> Vec<(&'static str, Value)> {
         self.settings.shown()
     }
 

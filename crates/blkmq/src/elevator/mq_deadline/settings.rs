@@ -4,7 +4,7 @@
 //! decisions only: the expiry of queued requests stays as it was set.
 //! Kernel: block/mq-deadline.c STORE_FUNCTION (v6.1, v6.12), `attribute.rs` has the parsing.
 
-use crate::elevator::attribute::{Attribute, Attributes};
+use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
 use crate::request::Direction;
 use crate::time::Jiffies;
 
@@ -54,8 +54,8 @@ impl MqDeadlineSettings {
         }
     }
 
-    fn millis(&self, ticks: Jiffies) -> i64 {
-        (ticks.0 * 1000 / u64::from(self.hz)) as i64
+    fn millis(&self, ticks: Jiffies) -> Value {
+        Value::from(ticks.0 * 1000 / u64::from(self.hz))
     }
 
     fn ticks(&self, millis: i32) -> Jiffies {
@@ -74,43 +74,43 @@ impl Attributes for MqDeadlineSettings {
             name: "read_expire",
             about: "ms, 500: age at which a read goes first",
             show: |s| s.millis(s.read_expire),
-            store: |s, value| s.read_expire = s.ticks(value),
+            store: Store::Int(|s, value| s.read_expire = s.ticks(value)),
         },
         Attribute {
             name: "write_expire",
             about: "ms, 5000: age at which a write goes first",
             show: |s| s.millis(s.write_expire),
-            store: |s, value| s.write_expire = s.ticks(value),
+            store: Store::Int(|s, value| s.write_expire = s.ticks(value)),
         },
         Attribute {
             name: "prio_aging_expire",
             about: "ms, 10000: age at which a lower class overtakes",
             show: |s| s.millis(s.prio_aging_expire),
-            store: |s, value| s.prio_aging_expire = s.ticks(value),
+            store: Store::Int(|s, value| s.prio_aging_expire = s.ticks(value)),
         },
         Attribute {
             name: "writes_starved",
             about: "2: read batches before writes get one",
-            show: |s| i64::from(s.writes_starved),
-            store: |s, value| s.writes_starved = value,
+            show: |s| Value::from(s.writes_starved),
+            store: Store::Int(|s, value| s.writes_starved = value),
         },
         Attribute {
             name: "fifo_batch",
             about: "16: requests in a batch",
-            show: |s| i64::from(s.fifo_batch),
-            store: |s, value| s.fifo_batch = not_negative(value),
+            show: |s| Value::from(s.fifo_batch),
+            store: Store::Int(|s, value| s.fifo_batch = not_negative(value)),
         },
         Attribute {
             name: "front_merges",
             about: "1: look for front merges",
-            show: |s| i64::from(s.front_merges),
-            store: |s, value| s.front_merges = value > 0,
+            show: |s| Value::from(s.front_merges),
+            store: Store::Int(|s, value| s.front_merges = value > 0),
         },
         Attribute {
             name: "async_depth",
             about: "nr_requests as it was at first: tags for anything but reads, at least 1",
-            show: |s| i64::from(s.async_depth),
-            store: |s, value| s.async_depth = not_negative(value).max(1),
+            show: |s| Value::from(s.async_depth),
+            store: Store::Int(|s, value| s.async_depth = not_negative(value).max(1)),
         },
     ];
 }

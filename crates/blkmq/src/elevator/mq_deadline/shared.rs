@@ -7,12 +7,14 @@
 
 use super::{BUCKET, HookPath, INSERTED, MergePath, MqDeadline, MqDeadlineSettings};
 use crate::elevator::locked::{LOCK, Locked};
-use crate::elevator::{Hook, HookStep, LEVELS, LockVisit, MergeStep, Scheduler, Wanted};
+use crate::elevator::{
+    Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Scheduler, Wanted,
+};
 use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{IrqClass, LockId, RequestQueue};
-use crate::request::{BioId, CpuId, Request, RequestPool};
+use crate::request::{BioId, CpuId, HctxId, Request, RequestPool};
 use crate::rules::{Insertion, Rules, SideWork};
 
 /// DD_DISPATCHING: somebody is in dispatch.
@@ -116,7 +118,7 @@ impl<E: Env> DeadlineShared<E> {
 
     /// dd_has_work(): the policy's lists, with some of the series also both side lists in one, or
     /// each bucket.
-    pub(crate) fn work_places(&self, rules: &Rules) -> u16 {
+    pub(crate) fn work_places(&self, _hctx: HctxId, rules: &Rules) -> u16 {
         let side = match (rules.series.side_work, rules.series.insertion) {
             (SideWork::Unseen, _) => 0,
             (SideWork::Seen, Insertion::SideLists) => 1,
@@ -126,9 +128,9 @@ impl<E: Env> DeadlineShared<E> {
     }
 
     #[inline]
-    pub(crate) fn has_work(&self, place: u16, cpu: &mut Cpu) -> bool {
+    pub(crate) fn has_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
         if place == 0 {
-            return self.locked.has_work(0, cpu);
+            return self.locked.has_work(hctx, 0, cpu);
         }
         if let Some(bucket) = self.buckets.get(usize::from(place) - 1) {
             bucket.list.glance(cpu);
@@ -138,12 +140,24 @@ impl<E: Env> DeadlineShared<E> {
         self.inserted_pending.test(cpu)
     }
 
-    pub(crate) fn work(&self) -> &E::Bit {
-        self.locked.work()
+    pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
+        self.locked.seems_to_have_work(hctx, cpu)
     }
 
-    pub(crate) fn completed(&self) -> &[E::Count; LEVELS] {
+    pub(crate) fn has_queued(&self, hctx: HctxId) -> bool {
+        self.locked.has_queued(hctx)
+    }
+
+    pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
         self.locked.completed()
+    }
+
+    pub(crate) fn show(&self, q: &RequestQueue<E>) -> String {
+        self.locked.show(q)
+    }
+
+    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
+        self.locked.meddle(q, with, cpu);
     }
 
     pub(crate) fn revise<R>(
@@ -158,8 +172,12 @@ impl<E: Env> DeadlineShared<E> {
         self.locked.limit_depth(wanted)
     }
 
-    pub(crate) fn start_merge(&self, q: &RequestQueue<E>) -> (MergePath, MergeStep) {
-        self.locked.start_merge(q)
+    pub(crate) fn start_merge(
+        &self,
+        q: &RequestQueue<E>,
+        asked: MergeAsked,
+    ) -> (MergePath, MergeStep) {
+        self.locked.start_merge(q, asked)
     }
 
     pub(crate) fn merge(
@@ -196,7 +214,7 @@ impl<E: Env> DeadlineShared<E> {
         self.locked.finish(elv_priv, cpu);
     }
 
-    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> R {
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
         self.locked.inspect(look)
     }
 

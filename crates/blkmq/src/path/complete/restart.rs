@@ -6,7 +6,7 @@
 use super::{At, CompletePath};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Spot, Word};
 use crate::path::Next;
-use crate::queue::{BlkMq, HwQueue, RequestQueue};
+use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::RestartRule;
 use crate::tags::TagSet;
@@ -101,7 +101,7 @@ impl CompletePath {
                 true => self.run(set, q, queue, hctx, cpu),
                 false => self.to(At::SeesWork),
             },
-            _ => match self.sees_work(other, visited, cpu) {
+            _ => match self.sees_work(other, hctx, cpu) {
                 None => Next::Step,
                 Some(true) => self.run(set, q, queue, hctx, cpu),
                 Some(false) => self.onward(set, q, cpu),
@@ -113,12 +113,13 @@ impl CompletePath {
     fn sees_work<E: Env>(
         &mut self,
         other: &RequestQueue<E>,
-        visited: &HwQueue<E>,
+        hctx: HctxId,
         cpu: &mut Cpu,
     ) -> Option<bool> {
         if other.has_elevator() {
-            return Some(other.elevator.seems_to_have_work(cpu));
+            return Some(other.elevator.seems_to_have_work(hctx, cpu));
         }
+        let visited = other.hctx(hctx);
         let any = visited.ctx_map[usize::from(self.scan.word)].load(cpu) != 0;
         self.scan.word += 1;
         let last = usize::from(self.scan.word) == visited.ctx_map.len();

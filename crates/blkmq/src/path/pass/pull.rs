@@ -124,14 +124,14 @@ impl PullLoop {
     /// One look after another, if the scheduler keeps requests in several places.
     fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         let place = core::mem::take(&mut self.place);
-        if q.elevator.has_work(place, cpu) {
+        if q.elevator.has_work(hctx, place, cpu) {
             // Before v5.8 (ab3cee3762e5) nobody looked at the dispatch list here.
             return match q.settings.rules.restart.pull {
                 PullRule::One if place == 0 => self.budget(q, hctx, cpu),
                 _ => LoopStep::Wait(At::PeekDispatch, Next::Step),
             };
         }
-        if place + 1 < q.elevator.work_places(&q.settings.rules) {
+        if place + 1 < q.elevator.work_places(hctx, &q.settings.rules) {
             self.place = place + 1;
             return LoopStep::Wait(At::HasSide, Next::Step);
         }

@@ -4,7 +4,7 @@
 //! blk_mq_sched_bio_merge() (6.1.192, 6.12.117).
 
 use super::{At, SubmitPath};
-use crate::elevator::{self, MergeStep, Merged};
+use crate::elevator::{self, MergeAsked, MergeStep, Merged};
 use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
 use crate::merge::{self, BioTry, Side};
 use crate::path::{Next, Traced, trace_rq};
@@ -96,7 +96,17 @@ impl SubmitPath {
             self.spare = self.find_spare(mq, cpu);
         }
         self.at = At::ElevatorMerge;
-        let (merge, step) = q.elevator.start_merge(q);
+        let asked = q.with_pool(|pool| {
+            let bio = pool.bio(self.bio);
+            MergeAsked {
+                bio: self.bio,
+                cpu: cpu.id,
+                hctx: mq
+                    .set_of(self.queue)
+                    .hctx_for(cpu.id, bio.op, bio.flags.polled),
+            }
+        });
+        let (merge, step) = q.elevator.start_merge(q, asked);
         self.merge = merge;
         self.merge_step(step)
     }

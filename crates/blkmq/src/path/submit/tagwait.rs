@@ -253,6 +253,7 @@ impl SubmitPath {
         cpu.plug.cached_queue = self.queue;
         let flags = q.with_pool(|pool| pool.bio(self.bio).flags);
         q.pool.held(cpu.id).get_queue(bits.count_ones() - 1);
+        let now = cpu.now();
         let mut left = bits;
         while left != 0 {
             let bit = left.trailing_zeros();
@@ -264,6 +265,7 @@ impl SubmitPath {
             }
             let mut pool = q.pool.held(cpu.id);
             pool[rq].place = Place::PlugCache;
+            pool[rq].start_time = now;
             pool[rq].flags = flags;
             cpu.plug.cached.push_front(&mut pool, rq);
         }

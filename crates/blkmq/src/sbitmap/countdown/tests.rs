@@ -14,9 +14,10 @@ fn map(form: Countdown, depth: u32) -> Sbitmap<Solo> {
         ..Rules::v6_1()
     });
     let mut cpu = Cpu::new(CpuId(0));
-    for word in &map.words {
+    for (index, word) in map.words.iter().enumerate() {
         cpu.begin_label();
-        word.word.fetch_or(&mut cpu, u64::MAX >> (64 - word.depth));
+        word.word
+            .fetch_or(&mut cpu, u64::MAX >> (64 - map.bits_of(index)));
     }
     map
 }

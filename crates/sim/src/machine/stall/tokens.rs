@@ -11,7 +11,7 @@ pub(super) fn token_waits(
 ) -> Vec<String> {
     let scheduler = queue.settings.scheduler.name();
     let of_map = |tokens: &TokenMap<Solo>| {
-        let (what, depth) = (tokens.facts.name, tokens.map.depth);
+        let (what, depth) = (tokens.facts.name, tokens.map.depth());
         let taken = tokens.map.busy_count();
         let hctxs = (0..).map(HctxId).zip(&tokens.waits);
         let waiting = hctxs.filter(|(_, wait)| wait.in_line.peek());

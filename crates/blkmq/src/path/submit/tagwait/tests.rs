@@ -95,8 +95,8 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         let map = mq.sets[0].driver_of(HctxId(0));
         let mut cpu = Cpu::new(CpuId(0));
         // Both tags are somebody's.
-        for word in &map.words {
-            let bits = (1 << word.depth) - 1;
+        for (index, word) in map.words.iter().enumerate() {
+            let bits = (1 << map.bits_of(index)) - 1;
             cpu.begin_label();
             word.word.fetch_or(&mut cpu, bits);
         }

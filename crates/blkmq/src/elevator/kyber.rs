@@ -1,0 +1,111 @@
+//! Kyber: few requests of each kind with the device, as many as its latency allows.
+//!
+//! * [`domain`]: the four kinds of operations with their constants
+//! * [`khd`]: what happens under `khd->lock` of an hctx
+//! * [`latency`]: histograms, percentiles, and the depths that follow from them
+//! * [`settings`]: the attributes in queue/iosched
+//! * [`shared`]: a lock for each ctx queue and each hctx, and the words beside them
+//! * [`merge`], [`insert`], [`dispatch`], [`hook`]: the paths
+//!
+//! Tokens are maps of the queue (`queue/tokens.rs`). Kernel: block/kyber-iosched.c (6.1.192,
+//! 6.12.117; 5.11 as data).
+
+pub mod dispatch;
+pub mod domain;
+pub mod hook;
+pub mod insert;
+pub mod khd;
+pub mod latency;
+mod meddle;
+pub mod merge;
+pub mod settings;
+pub mod shared;
+
+pub(crate) use dispatch::DispatchPath;
+pub use domain::Domain;
+pub(crate) use hook::HookPath;
+pub(crate) use insert::InsertPath;
+pub(crate) use merge::MergePath;
+pub use settings::KyberSettings;
+pub(crate) use settings::KyberSettings as Settings;
+pub use shared::KyberShared;
+pub(crate) use shared::KyberShared as Shared;
+
+use super::facts::{ElevatorLock, Facts, MinShallow, Probes, TokenEvents};
+use super::hook::{ElevatorTimer, Hooks, TimerContext};
+use super::shape::QueueShape;
+use super::token::ElevatorTokens;
+use crate::env::Env;
+use crate::rules::Rules;
+
+/// KYBER_ASYNC_PERCENT: scheduler tags that operations which are not synchronous may use.
+pub const ASYNC_PERCENT: u32 = 75;
+
+/// Number of kcq->lock among Kyber's locks.
+pub(crate) const KCQ: u8 = 0;
+/// Number of khd->lock.
+pub(crate) const KHD: u8 = 1;
+/// Number of the one timer.
+pub(crate) const TIMER: u8 = 0;
+
+/// What is known of Kyber.
+pub const FACTS: Facts = Facts {
+    name: "kyber",
+    single_queue: false,
+    default_for_one_queue: false,
+    has_series: false,
+    // sbitmap_queue_min_shallow_depth() in kyber_depth_updated().
+    min_shallow_depth: MinShallow::Percent(ASYNC_PERCENT),
+    locks: &[
+        ElevatorLock::plain("kcq->lock"),
+        ElevatorLock::plain("khd->lock"),
+    ],
+    hooks: Hooks {
+        prepare: true,
+        completed: true,
+        requeued: true,
+        finished: true,
+        exits: false,
+    },
+    timers: &[ElevatorTimer {
+        name: "kqd->timer",
+        context: TimerContext::Softirq,
+    }],
+    tokens: &[
+        tokens("read token", Domain::Read),
+        tokens("write token", Domain::Write),
+        tokens("discard token", Domain::Discard),
+        tokens("other token", Domain::Other),
+    ],
+    picks: &[],
+    lines: 0,
+    probes: Probes {
+        insert: "ins",
+        dispatch_entry: "kybere",
+        dispatch_return: "kyber",
+        finish: "kyfin",
+        deadlines: false,
+        events: Some(TokenEvents {
+            percentile: "kyber_latency",
+            depth: "kyber_adjust",
+            throttled: "kyber_throttled",
+        }),
+    },
+};
+
+const fn tokens(name: &'static str, domain: Domain) -> ElevatorTokens {
+    ElevatorTokens {
+        name,
+        depth: domain.depth_max(),
+        given_twice: true,
+    }
+}
+
+/// Idle, with these settings.
+pub(crate) fn new<E: Env>(
+    settings: &KyberSettings,
+    rules: &Rules,
+    shape: &QueueShape,
+) -> KyberShared<E> {
+    KyberShared::new(settings, rules, shape)
+}

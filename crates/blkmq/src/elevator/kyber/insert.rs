@@ -1,0 +1,111 @@
+//! Insertion: each request goes to the ctx queue of the CPU that allocated it, under that one's
+//! lock.
+//!
+//! At the head a list of several ends up reversed: each is put before the last one.
+//! Kernel: kyber_insert_requests() in block/kyber-iosched.c (6.1.192, 6.12.117).
+
+use super::domain::Domain;
+use super::shared::{KcqId, KyberShared};
+use crate::elevator::{InsertInHand, InsertStep};
+use crate::env::{Cpu, Env, Lock, Slab, TraceAction, Word};
+use crate::list::QueueList;
+use crate::path::label::{Label, labels};
+use crate::path::{Next, Traced, jiffies, probe, trace_rq};
+use crate::queue::RequestQueue;
+use crate::request::{Place, RequestId};
+
+labels! {
+    /// Labels of an insertion that its caller has no name for.
+    pub enum At in "kyber-insert" {
+        /// Under the lock of its ctx queue: the next request of the list.
+        Next,
+    }
+}
+
+/// An insertion of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct InsertPath {
+    /// What is still to be inserted, in order.
+    list: QueueList,
+    kcq: KcqId,
+    head: bool,
+    /// It is not the first one's turn: the label is Kyber's own.
+    further: bool,
+}
+
+impl InsertPath {
+    pub(crate) fn label(self) -> Option<Label> {
+        self.further.then(|| At::Next.label())
+    }
+
+    pub(crate) fn in_hand(self) -> InsertInHand {
+        InsertInHand {
+            list: self.list,
+            seq: 0,
+            bucket: 0,
+            filled: false,
+        }
+    }
+}
+
+impl<E: Env> KyberShared<E> {
+    pub(crate) fn start_insert(
+        &self,
+        q: &RequestQueue<E>,
+        list: QueueList,
+        head: bool,
+    ) -> (InsertPath, Next) {
+        let kcq = first_kcq(q, list).expect("a list to be inserted has a request");
+        let path = InsertPath {
+            list,
+            kcq,
+            head,
+            further: false,
+        };
+        (path, self.kcq_lock(q, kcq))
+    }
+
+    /// Under kcq->lock, to the release: one request.
+    pub(crate) fn insert(
+        &self,
+        path: &mut InsertPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> InsertStep {
+        let kcq = self.kcq(path.kcq);
+        let mut pool = q.pool.held(cpu.id);
+        let rq = path.list.pop_front(&mut pool);
+        let rq = rq.expect("the lock was asked for one");
+        let tick = jiffies(q, cpu);
+        probe::arrive(q, &pool, rq, tick, cpu);
+        let traced = Traced::rq(&pool, rq);
+        let domain = Domain::of(pool[rq].op);
+        pool[rq].place = Place::Elevator;
+        let mut lists = kcq.held(cpu);
+        match path.head {
+            true => lists[domain.index()].push_front(&mut pool, rq),
+            false => lists[domain.index()].push_back(&mut pool, rq),
+        }
+        drop(lists);
+        drop(pool);
+        trace_rq(cpu, q.id, TraceAction::Insert, traced);
+        let (word, mask) = self.map_word(path.kcq, domain);
+        word.fetch_or(cpu, mask);
+        kcq.release(cpu);
+        match first_kcq(q, path.list) {
+            Some(next) => {
+                path.kcq = next;
+                path.further = true;
+                InsertStep::Wait(self.kcq_lock(q, next))
+            }
+            None => InsertStep::Done { touched: true },
+        }
+    }
+}
+
+/// The ctx queue of the first request of a list.
+fn first_kcq<E: Env>(q: &RequestQueue<E>, list: QueueList) -> Option<KcqId> {
+    let first: RequestId = list.first()?;
+    let (hctx, ctx) = q.with_pool(|pool| (pool[first].hctx, pool[first].ctx));
+    Some(KyberShared::kcq_of(q, hctx, ctx))
+}

@@ -1,0 +1,66 @@
+//! A bio looks for a merge: in the ctx queue of its CPU, among the newest requests of its domain.
+//!
+//! What has been flushed to an hctx merges no more. Kernel: kyber_bio_merge() in
+//! block/kyber-iosched.c, blk_bio_list_merge() in block/blk-merge.c (6.1.192, 6.12.117).
+
+use super::domain::Domain;
+use super::shared::{KcqId, KyberShared};
+use crate::elevator::{MergeAsked, MergeStep, Merged};
+use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
+use crate::merge::{Side, try_bio_merge_list};
+use crate::path::label::Label;
+use crate::path::{Traced, trace_rq};
+use crate::queue::RequestQueue;
+use crate::request::BioId;
+
+/// A look for a merge.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct MergePath {
+    kcq: KcqId,
+}
+
+impl MergePath {
+    /// The call's caller names its one label.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn label(self) -> Option<Label> {
+        None
+    }
+}
+
+impl<E: Env> KyberShared<E> {
+    pub(crate) fn start_merge(
+        &self,
+        q: &RequestQueue<E>,
+        asked: MergeAsked,
+    ) -> (MergePath, MergeStep) {
+        let kcq = KyberShared::kcq_of(q, asked.hctx, asked.cpu);
+        (MergePath { kcq }, MergeStep::Wait(self.kcq_lock(q, kcq)))
+    }
+
+    /// Under kcq->lock, to the release.
+    pub(crate) fn merge(
+        &self,
+        path: &mut MergePath,
+        q: &RequestQueue<E>,
+        bio: BioId,
+        cpu: &mut Cpu,
+    ) -> MergeStep {
+        let kcq = self.kcq(path.kcq);
+        let mut pool = q.pool.held(cpu.id);
+        let domain = Domain::of(pool.bio(bio).op);
+        let list = kcq.held(cpu)[domain.index()];
+        let merged = try_bio_merge_list(&mut pool, &list, bio, &q.settings.limits);
+        let traced = Traced::bio(&pool, bio);
+        drop(pool);
+        match merged {
+            Some((_, Side::Back)) => trace_rq(cpu, q.id, TraceAction::BackMerge, traced),
+            Some((_, Side::Front)) => trace_rq(cpu, q.id, TraceAction::FrontMerge, traced),
+            Some((_, Side::Discard)) | None => {}
+        }
+        kcq.release(cpu);
+        MergeStep::Done(match merged {
+            Some(_) => Merged::Into { absorbed: None },
+            None => Merged::No,
+        })
+    }
+}

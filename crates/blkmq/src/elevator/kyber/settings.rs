@@ -1,0 +1,57 @@
+//! The attributes of Kyber in queue/iosched: the two latencies that it is to keep.
+//!
+//! Any number of 64 bits is taken, decimal. A change acts on requests that end later; samples keep
+//! their buckets. Kernel: KYBER_LAT_SHOW_STORE in block/kyber-iosched.c (6.1.192, 6.12.117).
+
+use super::domain::{Domain, MEASURED};
+use crate::elevator::attribute::{Attribute, Attributes, Store};
+
+/// Settings of one queue's Kyber. Names are those of sysfs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct KyberSettings {
+    /// Ticks per second.
+    pub hz: u32,
+    /// queue/nr_requests as the scheduler was told last, which is before it changed.
+    pub nr_requests: u32,
+    /// Target of reads, nanoseconds. Default 2 ms.
+    pub read_lat_nsec: u64,
+    /// Target of writes, nanoseconds. Default 10 ms.
+    pub write_lat_nsec: u64,
+}
+
+impl KyberSettings {
+    /// The kernel's defaults at `hz` ticks per second, with `nr_requests` scheduler tags.
+    pub fn defaults(hz: u32, nr_requests: u32) -> KyberSettings {
+        let target = |domain: Domain| domain.target_ns().expect("it is measured");
+        KyberSettings {
+            hz,
+            nr_requests,
+            read_lat_nsec: target(Domain::Read),
+            write_lat_nsec: target(Domain::Write),
+        }
+    }
+
+    /// Targets of all measured domains; that of discards cannot be set.
+    pub fn targets(&self) -> [u64; MEASURED] {
+        let discard = Domain::Discard.target_ns().expect("it is measured");
+        [self.read_lat_nsec, self.write_lat_nsec, discard]
+    }
+}
+
+impl Attributes for KyberSettings {
+    const SCHEDULER: &'static str = "kyber";
+    const TABLE: &'static [Attribute<KyberSettings>] = &[
+        Attribute {
+            name: "read_lat_nsec",
+            about: "ns, 2000000: latency that reads are to keep",
+            show: |s| s.read_lat_nsec.into(),
+            store: Store::Long(|s, value| s.read_lat_nsec = value),
+        },
+        Attribute {
+            name: "write_lat_nsec",
+            about: "ns, 10000000: latency that writes are to keep",
+            show: |s| s.write_lat_nsec.into(),
+            store: Store::Long(|s, value| s.write_lat_nsec = value),
+        },
+    ];
+}

@@ -1,0 +1,347 @@
+//! What Kyber shares between CPUs: ctx queues with a lock each, hctxs with a lock each, histograms
+//! of each CPU, and what the timer keeps. Tokens are the queue's (`queue/tokens.rs`).
+//!
+//! Kernel: struct kyber_ctx_queue, kyber_hctx_data, kyber_queue_data, kyber_cpu_latency in
+//! block/kyber-iosched.c (6.1.192, 6.12.117).
+
+use super::domain::{DOMAINS, Domain};
+use super::khd::{self, HctxData};
+use super::latency::{Histograms, QueueData};
+use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
+use crate::elevator::{LEVELS, LockVisit, QueueShape, Scheduler, Wanted, shallow_share};
+use crate::env::{Bit, Cpu, Env, Lock, Slab, Spot, Word, solo_value};
+use crate::list::QueueList;
+use crate::path::Next;
+use crate::queue::{CTXS_A_WORD, IrqClass, LockId, RequestQueue};
+use crate::request::{CpuId, HctxId, Place, Request, RequestPool};
+use crate::rules::{AsyncDepth, Rules, ShallowDepth};
+use crate::sbitmap::shift_for;
+
+/// Kyber of one queue.
+#[derive(Debug)]
+pub struct KyberShared<E: Env> {
+    /// Of each hctx.
+    pub hctxs: Vec<KyberHctx<E>>,
+    /// Requests by domain of each ctx of each hctx, those of one hctx next to each other: under
+    /// `kcq->lock`.
+    pub kcqs: Vec<E::Lock<[QueueList; DOMAINS]>>,
+    /// Latencies of requests that ended on each CPU.
+    pub cpu_latency: Vec<CpuLatency<E>>,
+    /// What the timer keeps, and the targets. No lock: the timer's function runs once at a time.
+    pub data: E::Slab<QueueData>,
+    /// The timer is pending (timer_pending()).
+    pub timer_pending: E::Bit,
+    async_depth: AsyncDepth,
+}
+
+solo_value!(KyberShared {
+    async_depth;
+    hctxs, kcqs, cpu_latency, data, timer_pending
+});
+
+/// Of one hctx (kyber_hctx_data).
+#[derive(Debug)]
+pub struct KyberHctx<E: Env> {
+    /// Under khd->lock.
+    pub data: E::Lock<HctxData>,
+    /// `!list_empty(rqs[..])` of any domain, as has_work reads it without the lock.
+    pub flushed: E::Bit,
+    /// For each domain a bit for each ctx that has requests, [`CTXS_A_WORD`] to a word.
+    pub kcq_map: [Vec<E::Word>; DOMAINS],
+    /// Its first ctx queue among those of all hctxs.
+    first_kcq: u32,
+}
+
+solo_value!(KyberHctx { first_kcq; data, flushed, kcq_map });
+
+/// Of one CPU (kyber_cpu_latency).
+#[derive(Debug)]
+pub struct CpuLatency<E: Env> {
+    /// The counts.
+    pub counts: E::Slab<Histograms>,
+    /// Their cache line.
+    pub line: E::Spot,
+}
+
+solo_value!(CpuLatency { line; counts });
+
+/// A ctx queue: its hctx, and which of the bits of that.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct KcqId {
+    pub(super) hctx: HctxId,
+    pub(super) bit: u16,
+}
+
+impl<E: Env> KyberShared<E> {
+    pub(super) fn new(
+        settings: &KyberSettings,
+        rules: &Rules,
+        shape: &QueueShape,
+    ) -> KyberShared<E> {
+        let mut first_kcq = 0;
+        let hctx = |&ctxs: &usize| {
+            let words = ctxs.div_ceil(CTXS_A_WORD as usize).max(1);
+            let first = first_kcq;
+            first_kcq += ctxs as u32;
+            KyberHctx {
+                data: E::Lock::new(HctxData::default()),
+                flushed: E::Bit::new(false),
+                kcq_map: core::array::from_fn(|_| (0..words).map(|_| E::Word::new(0)).collect()),
+                first_kcq: first,
+            }
+        };
+        let hctxs: Vec<KyberHctx<E>> = shape.ctxs.iter().map(hctx).collect();
+        let latency = |_| CpuLatency {
+            counts: E::Slab::new(Histograms::default()),
+            line: E::Spot::new(),
+        };
+        let shift = shift_for(settings.nr_requests);
+        KyberShared {
+            hctxs,
+            kcqs: (0..first_kcq)
+                .map(|_| E::Lock::new([QueueList::new(); DOMAINS]))
+                .collect(),
+            cpu_latency: (0..shape.cpus).map(latency).collect(),
+            data: E::Slab::new(QueueData {
+                hz: settings.hz,
+                targets: settings.targets(),
+                async_depth: shallow_share(
+                    ASYNC_PERCENT,
+                    rules.shallow_depth,
+                    shift,
+                    settings.nr_requests,
+                ),
+                buckets: Histograms::default(),
+                timeouts: Default::default(),
+                p99: Default::default(),
+            }),
+            timer_pending: E::Bit::new(false),
+            async_depth: rules.async_depth,
+        }
+    }
+
+    pub(super) fn hctx(&self, hctx: HctxId) -> &KyberHctx<E> {
+        &self.hctxs[usize::from(hctx.0)]
+    }
+
+    /// khd->lock, to be asked for.
+    pub(super) fn khd_lock(q: &RequestQueue<E>, hctx: HctxId) -> Next {
+        let index = u32::from(hctx.0);
+        Next::Lock(LockId::of_elevator(q.id, KHD, IrqClass::Plain, index))
+    }
+
+    fn kcq_index(&self, id: KcqId) -> u32 {
+        self.hctx(id.hctx).first_kcq + u32::from(id.bit)
+    }
+
+    pub(super) fn kcq(&self, id: KcqId) -> &E::Lock<[QueueList; DOMAINS]> {
+        &self.kcqs[self.kcq_index(id) as usize]
+    }
+
+    /// kcq->lock, to be asked for.
+    pub(super) fn kcq_lock(&self, q: &RequestQueue<E>, id: KcqId) -> Next {
+        let index = self.kcq_index(id);
+        Next::Lock(LockId::of_elevator(q.id, KCQ, IrqClass::Plain, index))
+    }
+
+    /// The ctx queue of a CPU within an hctx (`index_hw`).
+    pub(super) fn kcq_of(q: &RequestQueue<E>, hctx: HctxId, cpu: CpuId) -> KcqId {
+        let kind = q.hctx(hctx).ctxs.first().map_or(0, |&(_, kind)| kind);
+        let bit = q.ctxs[usize::from(cpu.0)].index_hw[usize::from(kind)];
+        KcqId {
+            hctx,
+            bit: bit as u16,
+        }
+    }
+
+    /// The word of a domain's map that a ctx queue's bit lies in, and its mask there.
+    pub(super) fn map_word(&self, id: KcqId, domain: Domain) -> (&E::Word, u64) {
+        let map = &self.hctx(id.hctx).kcq_map[domain.index()];
+        let bit = u32::from(id.bit);
+        (&map[(bit / CTXS_A_WORD) as usize], 1 << (bit % CTXS_A_WORD))
+    }
+
+    pub(crate) fn lock_count(&self, number: u8) -> u32 {
+        match number {
+            KCQ => self.kcqs.len() as u32,
+            KHD => self.hctxs.len() as u32,
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn visit_lock<V: LockVisit<E>>(&self, number: u8, at: usize, visit: V) -> V::Out {
+        match number {
+            KCQ => visit.visit(&self.kcqs[at]),
+            KHD => visit.visit(&self.hctxs[at].data),
+            _ => panic!("kyber has no lock {number}"),
+        }
+    }
+
+    /// kyber_has_work(): flushed requests first, then each word of each domain's map.
+    ///
+    /// Deviation(D21): the kernel asks each domain's list and then its map; here the lists of all
+    /// domains, which lie on one cache line, are one look.
+    pub(crate) fn work_places(&self, hctx: HctxId, _rules: &Rules) -> u16 {
+        let words = self.hctx(hctx).kcq_map[0].len();
+        1 + (DOMAINS * words) as u16
+    }
+
+    #[inline]
+    pub(crate) fn has_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
+        let khd = self.hctx(hctx);
+        let Some(place) = place.checked_sub(1) else {
+            khd.data.glance(cpu);
+            return khd.flushed.test(cpu);
+        };
+        let words = khd.kcq_map[0].len();
+        let (domain, word) = (usize::from(place) / words, usize::from(place) % words);
+        khd.kcq_map[domain][word].load(cpu) != 0
+    }
+
+    /// Of the word that is looked at first; the others lie beside it.
+    pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
+        let khd = self.hctx(hctx);
+        khd.data.glance(cpu);
+        khd.flushed.test(cpu) || self.has_queued(hctx)
+    }
+
+    pub(crate) fn has_queued(&self, hctx: HctxId) -> bool {
+        let khd = self.hctx(hctx);
+        let mut words = khd.kcq_map.iter().flatten();
+        khd.flushed.peek() || words.any(|word| word.peek() != 0)
+    }
+
+    /// Operations that are not synchronous leave a quarter of the tags to others. Zero is no limit,
+    /// as for the kernel's allocation.
+    pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        if wanted.is_sync() {
+            return None;
+        }
+        let depth = match self.async_depth {
+            AsyncDepth::OfMap => {
+                shallow_share(ASYNC_PERCENT, ShallowDepth::PerWord, wanted.map.shift, 0)
+            }
+            AsyncDepth::AtStart | AsyncDepth::BeforeChange => self.data().async_depth,
+        };
+        Some(depth).filter(|&depth| depth > 0)
+    }
+
+    pub(super) fn data(&self) -> <E::Slab<QueueData> as Slab<QueueData>>::Held<'_> {
+        self.data.held(CpuId(0))
+    }
+
+    /// queue/nr_requests is about to change from `old`, with a map of words of this shift.
+    pub fn depth_updated(&self, old: u32, shift: u32) {
+        match self.async_depth {
+            AsyncDepth::AtStart => {}
+            AsyncDepth::OfMap => {
+                let share = shallow_share(ASYNC_PERCENT, ShallowDepth::PerWord, shift, 0);
+                self.data().async_depth = share;
+            }
+            AsyncDepth::BeforeChange => {
+                let share = shallow_share(ASYNC_PERCENT, ShallowDepth::Total, 0, old);
+                self.data().async_depth = share;
+            }
+        }
+    }
+
+    /// prepare_request(): no token yet.
+    #[expect(
+        clippy::unused_self,
+        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
+    )]
+    pub(crate) fn prepare(&self, rq: &mut Request) {
+        rq.elv_priv = [0; 2];
+    }
+
+    /// Nobody counts finished requests by level.
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn finishes(&self, _rq: &Request) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn finish(&self, _elv_priv: [u32; 2], _cpu: &mut Cpu) {}
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+        None
+    }
+
+    /// There is no policy behind one lock.
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn inspect<R>(&self, _look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn revise<R>(
+        &self,
+        _cpu: &mut Cpu,
+        _change: impl FnOnce(&mut dyn Scheduler) -> R,
+    ) -> R {
+        panic!("kyber has several locks, and no policy behind one")
+    }
+
+    /// Nothing waits beside the lists under its locks.
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn beside(&self) -> Vec<QueueList> {
+        Vec::new()
+    }
+
+    /// Panics unless what nobody works on agrees: lists, the words that tell of them, and the pool.
+    pub(crate) fn check(&self, pool: &RequestPool) {
+        let mut listed = 0;
+        for khd in &self.hctxs {
+            let kcqs = (khd.first_kcq..).zip(self.kcqs_of(khd));
+            for (index, kcq) in kcqs {
+                listed += self.check_kcq(khd, index, kcq, pool);
+            }
+            listed += khd.data.inspect(|data| {
+                let flushed = data.has_any() == khd.flushed.peek();
+                assert!(flushed || !khd.data.is_free(), "rqs and their word");
+                data.rqs.iter().map(QueueList::len).sum::<usize>()
+            });
+        }
+        let here = |rq: &Request| rq.place == Place::Elevator;
+        let held = pool.iter().filter(|(_, rq)| here(rq)).count();
+        assert_eq!(listed, held, "requests in lists, and those that are here");
+    }
+
+    fn kcqs_of(&self, khd: &KyberHctx<E>) -> &[E::Lock<[QueueList; DOMAINS]>] {
+        let first = khd.first_kcq as usize;
+        let firsts = self.hctxs.iter().map(|other| other.first_kcq as usize);
+        let end = firsts.filter(|&other| other > first).min();
+        &self.kcqs[first..end.unwrap_or(self.kcqs.len())]
+    }
+
+    /// How many requests are in it.
+    fn check_kcq(
+        &self,
+        khd: &KyberHctx<E>,
+        index: u32,
+        kcq: &E::Lock<[QueueList; DOMAINS]>,
+        pool: &RequestPool,
+    ) -> usize {
+        let bit = index - khd.first_kcq;
+        let mask = 1 << (bit % CTXS_A_WORD);
+        kcq.inspect(|lists| {
+            for (domain, list) in Domain::ALL.iter().zip(lists) {
+                let map = &khd.kcq_map[domain.index()];
+                let marked = map[(bit / CTXS_A_WORD) as usize].peek() & mask != 0;
+                let agrees = marked != list.is_empty() || !kcq.is_free();
+                assert!(agrees, "a ctx queue and its bit");
+                for rq in list.iter(pool) {
+                    assert_eq!(
+                        Domain::of(pool[rq].op),
+                        *domain,
+                        "{rq:?} is in a wrong list"
+                    );
+                    assert_eq!(khd::token_of(pool[rq].elv_priv), None, "{rq:?} has a token");
+                }
+            }
+            lists.iter().map(QueueList::len).sum()
+        })
+    }
+}

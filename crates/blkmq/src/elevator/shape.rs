@@ -1,0 +1,21 @@
+//! What a scheduler needs to know of the queue that it is made for: how many CPUs and hctxs there
+//! are, for whoever has something for each of them.
+
+/// CPUs and hctxs of a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueShape {
+    /// How many CPUs may submit.
+    pub cpus: usize,
+    /// How many ctxs each hctx serves (nr_ctx).
+    pub ctxs: Vec<usize>,
+}
+
+impl QueueShape {
+    /// One CPU, one hctx.
+    pub fn one() -> QueueShape {
+        QueueShape {
+            cpus: 1,
+            ctxs: vec![1],
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Another depth of a map that is in use: freed bits are merged back first, the words keep their
+//! size, and bits above the new depth stay taken until they are given back.
+//!
+//! Kernel: sbitmap_queue_resize(), sbitmap_resize(), sbitmap_queue_update_wake_batch() in
+//! lib/sbitmap.c (6.1.192, 6.12.117; 5.11 for queues that count down by themselves).
+
+use super::Sbitmap;
+use super::get::merge_freed;
+use crate::env::{Count, Cpu, Env, Hint, Lock, Word};
+use crate::names::stages;
+
+stages! {
+/// Where a resize stands.
+pub enum At in "tag-resize" {
+    /// Another wake batch, if the new depth has one.
+    Batch,
+    /// A queue that counts by itself begins anew: the next free wakes it (before v6.2).
+    Reset,
+    /// Under swap_lock of the next word: merge freed bits back.
+    Merge,
+    /// Without that lock: are there freed bits?
+    Freed,
+    /// Without it: take them in hand.
+    Seize,
+    /// Without it: take them out of the word.
+    Release,
+    /// The new depth.
+    Depth,
+}
+}
+
+/// A resize of a map in use.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Resize {
+    at: At,
+    depth: u32,
+    /// The word, or the wait queue, that is next.
+    index: u32,
+    /// Freed bits in hand: in neither word, for all others.
+    freed: u64,
+}
+
+/// Outcome of one step of a resize.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ResizeStep {
+    /// Go on.
+    Step,
+    /// Needs the swap lock of this word.
+    Lock(u32),
+    /// Done.
+    Done,
+}
+
+impl Resize {
+    /// To this depth.
+    ///
+    /// # Panics
+    /// If it is zero.
+    pub fn to(depth: u32) -> Resize {
+        assert!(depth > 0, "a map without bits");
+        Resize {
+            at: At::Batch,
+            depth,
+            index: 0,
+            freed: 0,
+        }
+    }
+
+    /// The next step.
+    pub fn stage(&self) -> At {
+        self.at
+    }
+
+    /// One step.
+    ///
+    /// # Panics
+    /// If the map was made with fewer words than the new depth has.
+    pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> ResizeStep {
+        match self.at {
+            At::Batch => {
+                let batch = map.batch_of(self.depth);
+                if batch == map.wake_batch.get() {
+                    return self.next_word(map);
+                }
+                map.wake_batch.put(batch);
+                if map.countdowns.is_empty() {
+                    return self.next_word(map);
+                }
+                self.go(At::Reset)
+            }
+            At::Reset => {
+                map.countdowns[self.index as usize].write(cpu, 1);
+                self.index += 1;
+                if (self.index as usize) < map.countdowns.len() {
+                    return ResizeStep::Step;
+                }
+                self.index = 0;
+                self.next_word(map)
+            }
+            At::Merge => {
+                let word = &map.words[self.index as usize];
+                merge_freed(map, word, cpu);
+                word.swap.release(cpu);
+                self.index += 1;
+                self.next_word(map)
+            }
+            At::Freed | At::Seize | At::Release => self.merge_unlocked(map, cpu),
+            At::Depth => {
+                let words = self.depth.div_ceil(1 << map.shift) as usize;
+                assert!(words <= map.words.len(), "a map has room for its depth");
+                map.size.put(self.depth);
+                ResizeStep::Done
+            }
+        }
+    }
+
+    /// sbitmap_deferred_clear() without the lock, as searches do it under these rules.
+    fn merge_unlocked<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> ResizeStep {
+        let word = &map.words[self.index as usize];
+        match self.at {
+            At::Freed if word.cleared.load(cpu) == 0 => {
+                self.index += 1;
+                self.next_word(map)
+            }
+            At::Freed => self.go(At::Seize),
+            At::Seize => {
+                self.freed = word.cleared.swap(cpu, 0);
+                self.go(At::Release)
+            }
+            _ => {
+                word.word.fetch_and(cpu, !core::mem::take(&mut self.freed));
+                self.index += 1;
+                self.next_word(map)
+            }
+        }
+    }
+
+    fn next_word<E: Env>(&mut self, map: &Sbitmap<E>) -> ResizeStep {
+        if self.index == map.word_count() {
+            self.index = 0;
+            return self.go(At::Depth);
+        }
+        if !map.swap_lock {
+            return self.go(At::Freed);
+        }
+        self.at = At::Merge;
+        ResizeStep::Lock(self.index)
+    }
+
+    fn go(&mut self, at: At) -> ResizeStep {
+        self.at = at;
+        ResizeStep::Step
+    }
+}
