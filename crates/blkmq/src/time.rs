@@ -41,6 +41,24 @@ impl SimTime {
         let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), hz);
         SimTime((self.jiffies(hz).0 + ticks.0) * (1_000_000_000 / u64::from(hz)))
     }
+
+    /// When the function of a timer of the wheel runs that is set now to expire so many ticks
+    /// later: in the tick behind, and of more than 62 ticks at the end of its coarser bucket, so
+    /// that it never is early (calc_index()).
+    ///
+    /// # Panics
+    /// If `hz` is zero.
+    pub fn wheel_after(self, delay: Duration, hz: u32) -> SimTime {
+        let length = 1_000_000_000 / u64::from(hz);
+        let (now, ticks) = (self.jiffies(hz).0, delay.0.div_ceil(length));
+        // LVL_START(n) and LVL_SHIFT(n).
+        let mut shift = 0;
+        while ticks >= 63 << shift && shift < 24 {
+            shift += 3;
+        }
+        let bucket = ((now + ticks) >> shift) + 1;
+        SimTime((bucket << shift) * length)
+    }
 }
 
 impl Duration {

@@ -5,6 +5,7 @@
 //! some moment of that interval, and everything after it still does. Such a moment is looked for
 //! by going back to a state before the call and taking all events since once more.
 
+mod entries;
 mod report;
 mod search;
 
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blkmq::elevator::LEVELS;
 use blkmq::env::Count;
 use blkmq::path::Frame;
-use blkmq::request::{QueueId, RequestId};
+use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
@@ -43,7 +44,7 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
     let mut events: Vec<(QueueId, Event)> = Vec::new();
     for (queue, setup) in setups.iter().enumerate() {
         let number = event::number_of(dir, &setup.device)?;
-        let of_device = traces.devices.remove(&number).unwrap_or_default().list;
+        let mut of_device = traces.devices.remove(&number).unwrap_or_default().list;
         let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
         if !of_device.iter().any(answer) {
             let what = format!(
@@ -52,6 +53,14 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
             );
             return Err(Error::Unfit { capture, what });
         }
+        if !of_device.iter().any(|e| matches!(e.kind, Kind::Ask { .. })) {
+            of_device = entries::with_entries(of_device);
+            let device = &setup.device;
+            judge.note(&format!(
+                "{device}: no probe at the entry of dispatch calls: each may have begun behind the last \
+                 event of its CPU, and one that gave nothing is not known"
+            ));
+        }
         events.extend(
             of_device
                 .into_iter()
@@ -59,6 +68,9 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         );
     }
     events.sort_by_key(|(_, event)| event.place.number());
+    if setups.iter().any(Setup::tells) {
+        judge.tells();
+    }
     compare(&capture, setups, events, judge)
 }
 
@@ -154,11 +166,16 @@ impl<'a> Calls<'a> {
                     state = self.settle(&state, index, judge);
                 }
             }
+            Follow::forget_told(&mut state, event.time, judge);
+            if let Kind::Told(told) = event.kind {
+                self.follow.compare_told(&mut state, index, told, judge);
+            }
             for what in state.notes.drain(..) {
                 judge.note(what);
             }
             told = told.max(index);
         }
+        Follow::left_to_tell(&state, judge);
         Ok(())
     }
 
@@ -198,12 +215,11 @@ impl<'a> Calls<'a> {
 
     /// The task comes to the point where it asks the scheduler.
     fn ask(&self, state: &mut State, index: usize, hctx: Option<u16>) {
-        let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let task = self.follow.at(state, index);
         let hctx = match hctx {
-            Some(hctx) => blkmq::request::HctxId(hctx),
-            None => state.world.hctx_of(queue, event.cpu),
+            Some(hctx) => HctxId(hctx),
+            None => self.hctx_asked(state, index),
         };
         for _ in 0..64 {
             let acting = self.follow.acting(state, task);
@@ -222,6 +238,24 @@ impl<'a> Calls<'a> {
                     self.follow.begin_aside(state, task, queue, hctx);
                 }
             }
+        }
+    }
+
+    /// The hctx of a call of which the capture does not tell: where one hctx has no request of
+    /// another's, that of the request that it gave; else that of the CPU.
+    fn hctx_asked(&self, state: &State, index: usize) -> HctxId {
+        let queue = self.stream.queue[index];
+        let q = state.world.mq.queue(queue);
+        let answer = self.stream.other_end[index].unwrap_or(index);
+        let given = match self.stream.events[answer].kind {
+            Kind::Answer { rq: Some(_), .. } if !q.settings.sq_sched() => {
+                Follow::queued_at(state, queue, &self.stream.events[answer])
+            }
+            _ => None,
+        };
+        match given {
+            Some(rq) => q.with_pool(|pool| pool[rq].hctx),
+            None => state.world.hctx_of(queue, self.stream.events[index].cpu),
         }
     }
 

@@ -13,6 +13,7 @@ use trace::capture::CaptureDir;
 use trace::ftrace::{self, DeviceNumber, IoPriority, Probe, Record};
 
 use super::Error;
+use super::told::Told;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub(super) enum Kind {
     Answer { rq: Option<u64>, at: Jiffies },
     /// Probe: dd_finish_request().
     Finish { rq: u64 },
+    /// Trace event of a scheduler with tokens.
+    Told(Told),
 }
 
 /// Where an event stands in a capture.
@@ -420,6 +423,10 @@ fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumb
         (event.op, event.flags) = op_of_rwbs(rwbs);
         event.sector = Sector(sector);
         event.sectors = Sectors(sectors);
+        return Some((device, event));
+    }
+    if let Some((device, told)) = Told::of_kernel(&record.event) {
+        event.kind = Kind::Told(told);
         return Some((device, event));
     }
     match &record.event {

@@ -9,6 +9,7 @@ mod arrive;
 mod device;
 mod impose;
 mod issue;
+mod tells;
 mod timers;
 mod unseen;
 
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, IoPrio, Op, QueueId, RequestId};
-use blkmq::time::{Jiffies, SimTime};
+use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::event::{Event, Kind};
 use super::kernel::Kernel;
@@ -78,6 +79,8 @@ pub(super) struct Follow<'a> {
     pub(super) setups: &'a [Setup],
     /// Decisions of the scheduler are recorded.
     pub(super) calls: bool,
+    /// A scheduler measures how long requests take.
+    measures: bool,
 }
 
 impl<'a> Follow<'a> {
@@ -86,6 +89,7 @@ impl<'a> Follow<'a> {
             stream,
             setups,
             calls,
+            measures: setups.iter().any(Setup::measures),
         }
     }
 
@@ -170,6 +174,10 @@ impl<'a> Follow<'a> {
     /// The tick of an event as the model counts it.
     pub(super) fn time(&self, state: &State, event: &Event) -> SimTime {
         let hz = self.setups[0].hz;
+        if self.measures {
+            // Its latencies are of the records' clock; so are ticks.
+            return self.measured(event.time);
+        }
         match (self.calls, event.kind) {
             (true, Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. }) => {
                 self.time_of(at)
@@ -180,6 +188,11 @@ impl<'a> Follow<'a> {
                 World::time_of(TICKS_BEFORE + read.jiffies(hz), hz)
             }
         }
+    }
+
+    /// A time of the records as the model counts it.
+    fn measured(&self, time: SimTime) -> SimTime {
+        World::time_of(TICKS_BEFORE, self.setups[0].hz) + Duration(time.0)
     }
 
     /// The beginning of a tick that a probe read.
@@ -361,7 +374,7 @@ impl<'a> Follow<'a> {
                     state.late.insert(event.cpu, level);
                 }
             }
-            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } => {}
+            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } | Kind::Told(_) => {}
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ mod priority;
 mod records;
 mod setup;
 mod stream;
+mod told;
 mod verdict;
 mod world;
 

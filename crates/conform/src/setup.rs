@@ -2,6 +2,7 @@
 //!
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
+use blkmq::queue::nr_requests_for;
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Jiffies;
@@ -66,6 +67,23 @@ pub(super) struct Setup {
 }
 
 impl Setup {
+    /// Its scheduler has trace events of its own.
+    pub(super) fn tells(&self) -> bool {
+        let facts = self.scheduler.kind().facts();
+        facts.is_some_and(|facts| facts.probes.events.is_some())
+    }
+
+    /// queue/nr_requests as the choice of the scheduler made it.
+    pub(super) fn nr_requests_first(&self) -> u32 {
+        nr_requests_first(self.scheduler.kind(), &self.hctxs)
+    }
+
+    /// Its scheduler measures how long requests take.
+    pub(super) fn measures(&self) -> bool {
+        let facts = self.scheduler.kind().facts();
+        facts.is_some_and(|facts| facts.hooks.completed)
+    }
+
     /// Reads what is known of `device`.
     pub(super) fn read(
         dir: &CaptureDir,
@@ -92,7 +110,7 @@ impl Setup {
         Ok(Setup {
             device: device.to_owned(),
             hz,
-            scheduler: scheduler(queue, nr_requests, hz)?,
+            scheduler: scheduler(queue, hz)?,
             limits: limits(queue)?,
             nomerges: match queue.number("nomerges")? {
                 0 => NoMerges::All,
@@ -226,7 +244,7 @@ fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
 
 /// The scheduler, with attributes as sysfs showed them; one that this kernel does not have keeps
 /// its default.
-fn scheduler(queue: &DeviceQueue, nr_requests: u32, hz: u32) -> Result<SchedulerSettings, Error> {
+fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
     let name = queue.scheduler()?;
     let kinds = SchedulerKind::ALL.iter();
     let named = |kind: &&SchedulerKind| kind.facts().map_or("none", |facts| facts.name) == name;
@@ -236,7 +254,7 @@ fn scheduler(queue: &DeviceQueue, nr_requests: u32, hz: u32) -> Result<Scheduler
             scheduler: name.to_owned(),
         });
     };
-    let mut settings = kind.defaults(hz, nr_requests);
+    let mut settings = kind.defaults(hz, nr_requests_first(kind, &hctxs(queue)));
     for (name, _) in kind.attributes() {
         let Some(value) = queue.tunable(name)? else {
             continue;
@@ -250,6 +268,13 @@ fn scheduler(queue: &DeviceQueue, nr_requests: u32, hz: u32) -> Result<Scheduler
             })?;
     }
     Ok(settings)
+}
+
+/// queue/nr_requests before anybody wrote to it, which some schedulers remember: what the choice of
+/// the scheduler made it.
+fn nr_requests_first(kind: SchedulerKind, hctxs: &[Hctx]) -> u32 {
+    let depth = hctxs.iter().map(|hctx| hctx.tags).max().unwrap_or(1);
+    nr_requests_for(kind, depth.max(1))
 }
 
 /// The hardware queues that serve interrupt-driven I/O: a poll queue, which lists CPUs again, is

@@ -36,14 +36,36 @@ pub struct Verdict {
     pub first_divergence: Option<Divergence>,
     /// All that it did not, the first included. Not in the JSON.
     pub divergences: Vec<Divergence>,
+    /// Events by which the scheduler tells of itself, where the capture has them and the model
+    /// tells them.
+    pub told: Option<ToldVerdict>,
     /// What could not be explained but decides nothing by itself. Not in the JSON.
     pub notes: Vec<String>,
 }
 
+/// Events of the scheduler's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToldVerdict {
+    /// The kernel's.
+    pub total: u64,
+    /// Those that the model told, too.
+    pub predicted: u64,
+    /// Those that the model told alone.
+    pub alone: u64,
+    /// The first that it did not tell, or told otherwise.
+    pub first_divergence: Option<Divergence>,
+}
+
 impl Verdict {
-    /// Every dispatch was predicted.
+    /// Every dispatch was predicted, and every event of the scheduler's own.
     pub fn conforms(&self) -> bool {
-        self.predicted == self.total
+        self.predicted == self.total && self.tells_alike()
+    }
+
+    /// The scheduler told what the kernel's did, and nothing else.
+    pub fn tells_alike(&self) -> bool {
+        let alike = |told: &ToldVerdict| told.predicted == told.total && told.alone == 0;
+        self.told.as_ref().is_none_or(alike)
     }
 
     /// Dispatches that the capture cannot decide about.
@@ -90,7 +112,7 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 10)?;
+        let mut object = serializer.serialize_struct("Verdict", 11)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
@@ -100,6 +122,18 @@ impl Serialize for Verdict {
         object.serialize_field("diverged", &self.diverged())?;
         object.serialize_field("unjudged", &self.unjudged())?;
         object.serialize_field("unjudged_reasons", &self.unjudged)?;
+        object.serialize_field("first_divergence", &self.first_divergence)?;
+        object.serialize_field("told", &self.told)?;
+        object.end()
+    }
+}
+
+impl Serialize for ToldVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("ToldVerdict", 4)?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("alone", &self.alone)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }
@@ -123,20 +157,36 @@ impl fmt::Display for Verdict {
             writeln!(f, "note: {note}")?;
         }
         if let Some(first) = &self.first_divergence {
-            writeln!(
-                f,
-                "first divergence: dispatch {} of {} at {}",
-                first.index, first.device, first.time
-            )?;
-            writeln!(f, "kernel: {}", first.kernel)?;
-            writeln!(f, "model:  {}", first.model)?;
-            writeln!(f, "{}", first.text.trim_end())?;
+            write_first(f, "dispatch", first)?;
+        }
+        let told = self.told.as_ref();
+        if let Some(first) = told.and_then(|told| told.first_divergence.as_ref()) {
+            write_first(f, "event", first)?;
         }
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }
+        if let Some(told) = told {
+            let (predicted, total) = (told.predicted, told.total);
+            write!(f, "predicted {predicted}/{total} events of the scheduler")?;
+            match told.alone {
+                0 => writeln!(f)?,
+                alone => writeln!(f, ", {alone} are the model's alone")?,
+            }
+        }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
     }
+}
+
+fn write_first(f: &mut fmt::Formatter<'_>, what: &str, first: &Divergence) -> fmt::Result {
+    writeln!(
+        f,
+        "first divergence: {what} {} of {} at {}",
+        first.index, first.device, first.time
+    )?;
+    writeln!(f, "kernel: {}", first.kernel)?;
+    writeln!(f, "model:  {}", first.model)?;
+    writeln!(f, "{}", first.text.trim_end())
 }
 
 /// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
@@ -189,6 +239,7 @@ impl Judge {
                 chosen: None,
                 first_divergence: None,
                 divergences: Vec::new(),
+                told: None,
                 notes: Vec::new(),
             },
             device: setup.device.clone(),
@@ -253,6 +304,55 @@ impl Judge {
             model,
             text,
         });
+    }
+
+    /// The capture would have events of the scheduler's own.
+    pub(super) fn tells(&mut self) {
+        self.verdict.told.get_or_insert_default();
+    }
+
+    /// Those.
+    fn told(&mut self) -> Option<&mut ToldVerdict> {
+        self.counts()
+            .then(|| self.verdict.told.get_or_insert_default())
+    }
+
+    /// The model told the same.
+    pub(super) fn told_alike(&mut self) {
+        if let Some(told) = self.told() {
+            told.total += 1;
+            told.predicted += 1;
+        }
+    }
+
+    /// The model told something else, or nothing.
+    pub(super) fn told_otherwise(
+        &mut self,
+        time: SimTime,
+        kernel: String,
+        model: String,
+        text: String,
+    ) {
+        let time = SimTime(time.since(self.genesis).0);
+        let device = self.device.clone();
+        if let Some(told) = self.told() {
+            told.total += 1;
+            told.first_divergence.get_or_insert(Divergence {
+                index: told.total,
+                device,
+                time,
+                kernel,
+                model,
+                text,
+            });
+        }
+    }
+
+    /// The model told so many events that the kernel did not.
+    pub(super) fn told_alone(&mut self, count: u64) {
+        if let Some(told) = &mut self.verdict.told {
+            told.alone += count;
+        }
     }
 
     /// The capture does not tell what would decide about this dispatch.

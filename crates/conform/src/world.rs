@@ -21,6 +21,7 @@ use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
 pub(super) use build::Size;
+use super::told::Told;
 use timers::Timers;
 use walk::Walk;
 pub(super) use walk::{Goal, Labels};
@@ -87,6 +88,8 @@ pub(super) struct Outside {
     pub(super) budgets_max: Vec<Option<u32>>,
     /// Timers of schedulers.
     pub(super) timers: Timers,
+    /// What schedulers told that no event has shown yet, with the time.
+    pub(super) told: Vec<(QueueId, SimTime, Told)>,
     /// Requests that the capture showed with the device while a path has them still to offer.
     pub(super) ahead: Vec<(QueueId, RequestId)>,
 }
@@ -108,6 +111,7 @@ impl Actor {
         cpu.owner = number as u32;
         cpu.task = WaiterId(number as u32);
         cpu.tracing = true;
+        cpu.probing = true;
         Actor {
             cpu,
             stack: Stack::default(),

@@ -96,6 +96,7 @@ pub const FACTS: Facts = Facts {
 const fn tokens(name: &'static str, domain: Domain) -> ElevatorTokens {
     ElevatorTokens {
         name,
+        group: domain.name(),
         depth: domain.depth_max(),
         given_twice: true,
     }

@@ -9,6 +9,8 @@
 pub struct ElevatorTokens {
     /// What reports call one of them: "read token".
     pub name: &'static str,
+    /// What trace events call what they are for.
+    pub group: &'static str,
     /// How many there are at first, and at most.
     pub depth: u32,
     /// A request that its driver gives back returns its token, and returns it once more at its end

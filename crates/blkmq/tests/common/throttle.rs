@@ -32,11 +32,13 @@ pub(crate) const fn tokens(reads: u32, writes: u32) -> [ElevatorTokens; 2] {
     [
         ElevatorTokens {
             name: "read token",
+            group: "reads",
             depth: reads,
             given_twice: false,
         },
         ElevatorTokens {
             name: "write token",
+            group: "writes",
             depth: writes,
             given_twice: false,
         },

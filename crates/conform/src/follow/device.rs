@@ -173,7 +173,9 @@ impl Follow<'_> {
             Self::run_again(state, queue, rq);
         }
         let q = state.world.mq.queue(queue);
+        let counted = q.elevator.completed().is_some();
         let level = q.with_pool(|pool| completed_level(pool[rq].elv_priv));
+        let level = level.filter(|_| counted);
         state.world.outside.take_back(&state.world.mq, queue, rq);
         let time = self.time(state, event);
         state

@@ -14,7 +14,10 @@ impl Follow<'_> {
     pub(super) fn expire_timers(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
         while let Some(armed) = state.world.outside.timers.next_until(event.time) {
-            let time = self.time(state, event);
+            let time = match self.measures {
+                true => self.measured(armed.due),
+                false => self.time(state, event),
+            };
             let actor = self.timers();
             let frame = match armed.timer {
                 Some(timer) => Frame::Hook(HookFrame::new(armed.queue, Hook::Timer(timer))),

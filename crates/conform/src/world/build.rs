@@ -36,6 +36,7 @@ impl World {
                 budgets: vec![0; setups.len()],
                 budgets_max: setups.iter().map(|setup| setup.budget).collect(),
                 timers: Timers::default(),
+                told: Vec::new(),
                 ahead: Vec::new(),
             },
             mq,
@@ -69,6 +70,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             driver_commit_rqs: setup.driver.commit_rqs,
             should_merge: true,
             slots_per_map: slots,
+            nr_requests_first: setup.nr_requests_first(),
             ..QueueSettings::plain(setup.rules, scheduler, setup.nr_requests)
         },
         tags: TagSetConfig {

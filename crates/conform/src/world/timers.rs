@@ -18,7 +18,7 @@ pub(crate) struct Armed {
     /// Of the queue's scheduler; none: the queue's timeout timer.
     pub(crate) timer: Option<u8>,
     /// By the records' clock.
-    due: SimTime,
+    pub(crate) due: SimTime,
     /// Whose CPU armed it: there its function runs.
     pub(crate) cpu: u16,
 }
@@ -44,8 +44,7 @@ impl Timers {
         let facts = facts.expect("a scheduler has armed it");
         let due = match facts.timers[usize::from(timer)].context {
             TimerContext::Hardirq => self.now + after,
-            // Where ticks lie a capture does not tell.
-            TimerContext::Softirq => self.now.tick_after(after, settings.hz),
+            TimerContext::Softirq => self.now.wheel_after(after, settings.hz),
         };
         self.set(queue, Some(timer), due, cpu);
     }

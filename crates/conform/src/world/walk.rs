@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, attempt, carry_out};
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::{Answer, Bit, Cpu, Solo, TracePoint};
+use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
 use blkmq::path::label::{Complete, Pass, Run};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
@@ -14,6 +14,7 @@ use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::{Hint, Outside, Stop};
+use crate::told::Told;
 
 /// What is special about a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,7 +207,16 @@ impl Driver for Walk<'_> {
     }
 
     fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self> {
-        self.shown.extend(cpu.trace.drain(..));
+        for point in cpu.trace.drain(..) {
+            match point.action {
+                TraceAction::Probe(probe) => {
+                    let told = Told::of_model(probe);
+                    let told = told.map(|told| (point.queue, self.now, told));
+                    self.outside.told.extend(told);
+                }
+                _ => self.shown.push_back(point),
+            }
+        }
         carry_out(self, cpu);
         if !self.shown.is_empty() && cpu.locks_held() == 0 {
             return self.stop(Stop::Shown, next);

@@ -129,6 +129,11 @@ impl Cpus {
         at.tick_after(delay, self.hz)
     }
 
+    /// When the function of a timer of the wheel runs.
+    pub(super) fn wheel_after(&self, at: SimTime, delay: Duration) -> SimTime {
+        at.wheel_after(delay, self.hz)
+    }
+
     /// The kernel makes a step, in the mode of the running level.
     pub(super) fn charge(&mut self, id: CpuId, step: Step) {
         let mode = self[id].kernel_mode();

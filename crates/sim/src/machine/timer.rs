@@ -59,7 +59,7 @@ impl Timers {
     ) {
         let at = cpus.at(id);
         let due = match context(mq, queue, timer) {
-            TimerContext::Softirq => cpus.tick_after(at, after),
+            TimerContext::Softirq => cpus.wheel_after(at, after),
             TimerContext::Hardirq => at + after,
         };
         let of = self.of(queue, timer);

@@ -1,0 +1,147 @@
+//! What a scheduler with tokens tells of itself: percentiles of latency, depths, and requests that
+//! found no token. The kernel's events against those of the model, one by one.
+//!
+//! Names come from both sides as text; nothing here knows a scheduler.
+
+use std::fmt;
+
+use blkmq::env::Probe;
+use trace::ftrace;
+
+/// A name in such an event: READ, total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Word([u8; 12]);
+
+impl Word {
+    pub(super) fn new(text: &str) -> Word {
+        let mut word = [0; 12];
+        for (to, from) in word.iter_mut().zip(text.bytes()) {
+            *to = from;
+        }
+        Word(word)
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = self.0.iter().take_while(|&&letter| letter != 0);
+        f.write_str(&String::from_utf8_lossy(
+            &letters.copied().collect::<Vec<u8>>(),
+        ))
+    }
+}
+
+/// One such event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// A percentile was calculated.
+    Percentile {
+        group: Word,
+        kind: Word,
+        percentile: u8,
+        numerator: u8,
+        denominator: u8,
+        samples: u32,
+    },
+    /// There are so many tokens now.
+    Depth { group: Word, depth: u32 },
+    /// There was no token for a request.
+    Throttled { group: Word },
+}
+
+impl Told {
+    /// The kernel's.
+    pub(super) fn of_kernel(event: &ftrace::Event) -> Option<(ftrace::DeviceNumber, Told)> {
+        use ftrace::Event as E;
+        Some(match event {
+            E::KyberLatency(found) => {
+                let told = Told::Percentile {
+                    group: Word::new(&found.domain),
+                    kind: Word::new(&found.kind),
+                    percentile: found.percentile,
+                    numerator: found.numerator,
+                    denominator: found.denominator,
+                    samples: found.samples,
+                };
+                (found.device, told)
+            }
+            E::KyberAdjust {
+                device,
+                domain,
+                depth,
+            } => {
+                let group = Word::new(domain);
+                let depth = *depth;
+                (*device, Told::Depth { group, depth })
+            }
+            E::KyberThrottled { device, domain } => {
+                let group = Word::new(domain);
+                (*device, Told::Throttled { group })
+            }
+            _ => return None,
+        })
+    }
+
+    /// The model's.
+    pub(super) fn of_model(probe: Probe) -> Option<Told> {
+        Some(match probe {
+            Probe::Percentile(found) => Told::Percentile {
+                group: Word::new(found.group),
+                kind: Word::new(found.kind),
+                percentile: found.percentile,
+                numerator: found.numerator,
+                denominator: found.denominator,
+                samples: found.samples,
+            },
+            Probe::Depth { group, depth } => {
+                let group = Word::new(group);
+                Told::Depth { group, depth }
+            }
+            Probe::Throttled { group } => {
+                let group = Word::new(group);
+                Told::Throttled { group }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Both are of one place in the scheduler, whatever they say.
+    pub(super) fn is_like(self, other: Told) -> bool {
+        match (self, other) {
+            (
+                Told::Percentile { group, kind, .. },
+                Told::Percentile {
+                    group: of, kind: k, ..
+                },
+            ) => (group, kind) == (of, k),
+            (Told::Depth { group, .. }, Told::Depth { group: of, .. }) => group == of,
+            (Told::Throttled { group }, Told::Throttled { group: of }) => group == of,
+            _ => false,
+        }
+    }
+
+    /// It comes with a dispatch call, which only mode calls knows.
+    pub(super) fn is_of_call(self) -> bool {
+        matches!(self, Told::Throttled { .. })
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Told::Percentile {
+                group,
+                kind,
+                percentile,
+                numerator,
+                denominator,
+                samples,
+            } => write!(
+                f,
+                "{group} {kind} p{percentile} {numerator}/{denominator} samples={samples}"
+            ),
+            Told::Depth { group, depth } => write!(f, "{group} depth {depth}"),
+            Told::Throttled { group } => write!(f, "{group} throttled"),
+        }
+    }
+}
