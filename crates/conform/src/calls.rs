@@ -119,6 +119,8 @@ struct Calls<'a> {
     open: BTreeSet<usize>,
     /// Turns given so far.
     turns: u64,
+    /// What calls under way have told.
+    untold: Vec<usize>,
 }
 
 impl<'a> Calls<'a> {
@@ -132,6 +134,7 @@ impl<'a> Calls<'a> {
             kept: Kept::new(setups),
             open: BTreeSet::new(),
             turns: 0,
+            untold: Vec::new(),
         }
     }
 
@@ -166,10 +169,8 @@ impl<'a> Calls<'a> {
                     state = self.settle(&state, index, judge);
                 }
             }
-            Follow::forget_told(&mut state, event.time, judge);
-            if let Kind::Told(told) = event.kind {
-                self.follow.compare_told(&mut state, index, told, judge);
-            }
+            self.follow.forget_told(&mut state, event.time, judge);
+            self.told(&mut state, index, judge);
             for what in state.notes.drain(..) {
                 judge.note(what);
             }
@@ -177,6 +178,32 @@ impl<'a> Calls<'a> {
         }
         Follow::left_to_tell(&state, judge);
         Ok(())
+    }
+
+    /// Events that the scheduler told: those of its timer at once, those of a dispatch call when
+    /// that has returned.
+    fn told(&mut self, state: &mut State, index: usize, judge: &mut Judge) {
+        let event = &self.stream.events[index];
+        match event.kind {
+            Kind::Told(told) if told.is_of_timer() => {
+                self.follow.compare_told(state, index, told, judge);
+            }
+            Kind::Told(_) => self.untold.push(index),
+            Kind::Answer { .. } => {
+                let here = |&told: &usize| self.stream.events[told].cpu == event.cpu;
+                let (now, later) = self
+                    .untold
+                    .iter()
+                    .partition::<Vec<usize>, _>(|told| here(told));
+                self.untold = later;
+                for index in now {
+                    if let Kind::Told(told) = self.stream.events[index].kind {
+                        self.follow.compare_told(state, index, told, judge);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
@@ -303,7 +330,7 @@ impl<'a> Calls<'a> {
         if state.world.actors[task].stop != Stop::Pick {
             return false;
         }
-        let time = self.follow.time_of(read.locked);
+        let time = self.follow.decides_at(event, read.locked);
         state
             .world
             .place(task, event.cpu, time, self.follow.hint(index));

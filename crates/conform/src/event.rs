@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use blkmq::elevator::{Probes, SchedulerKind};
 use blkmq::request::{IoClass, IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Jiffies, SimTime};
 use trace::blktrace::{self, Action, Categories, DeviceChoice, Reader};
@@ -246,7 +247,7 @@ pub(super) struct Traces {
 /// Reads the text trace.
 pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     let records = dir.ftrace()?.collect::<Result<Vec<Record>, _>>()?;
-    let owners = owners_of_probes(&records);
+    let owners = owners_of_probes(&records, &schedulers_of(dir)?);
     let mut traces = Traces::default();
     let devices = &mut traces.devices;
     for (record, owner) in records.iter().zip(owners) {
@@ -269,7 +270,10 @@ pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
 /// Device of each probe. Probes name none: that of a request is told by the `block_rq_insert` (or
 /// merge) that follows its insertion on the same CPU; an empty answer has a device only if there
 /// is but one. An entry belongs to the answer that follows it.
-fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
+fn owners_of_probes(
+    records: &[Record],
+    schedulers: &[(DeviceNumber, &'static Probes)],
+) -> Vec<Option<DeviceNumber>> {
     let mut all: Vec<DeviceNumber> = records
         .iter()
         .filter_map(|r| Some(shape(&r.event)?.0))
@@ -322,7 +326,35 @@ fn owners_of_probes(records: &[Record]) -> Vec<Option<DeviceNumber>> {
             _ => {}
         }
     }
+    // A probe on a scheduler that one device alone has.
+    for (record, owner) in records.iter().zip(&mut owners) {
+        let has = |(_, probes): &&(DeviceNumber, &Probes)| {
+            let names = [probes.dispatch_entry, probes.dispatch_return, probes.finish];
+            names.contains(&record.name.as_str())
+        };
+        let mut having = schedulers.iter().filter(has);
+        if let (Some((device, _)), None) = (having.next(), having.next()) {
+            *owner = owner.or(Some(*device));
+        }
+    }
     owners
+}
+
+/// Probes of the scheduler of each device, of those that have one that is known.
+fn schedulers_of(dir: &CaptureDir) -> Result<Vec<(DeviceNumber, &'static Probes)>, Error> {
+    let mut all = Vec::new();
+    for device in &dir.devices {
+        let Ok(queue) = dir.queue(Some(&device.name)) else {
+            continue;
+        };
+        let kind = queue.scheduler().ok().and_then(SchedulerKind::by_name);
+        if let Some(facts) = kind.and_then(SchedulerKind::facts)
+            && !is_idle(dir, &device.name)?
+        {
+            all.push((number_of(dir, &device.name)?, &facts.probes));
+        }
+    }
+    Ok(all)
 }
 
 /// A plug begins with the request that its task has got last. What is let go is what the task does

@@ -190,6 +190,14 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// When a call whose answer this is decided, if it read this tick.
+    pub(super) fn decides_at(&self, answer: &Event, tick: Jiffies) -> SimTime {
+        match self.measures {
+            true => self.measured(answer.time),
+            false => self.time_of(tick),
+        }
+    }
+
     /// A time of the records as the model counts it.
     fn measured(&self, time: SimTime) -> SimTime {
         World::time_of(TICKS_BEFORE, self.setups[0].hz) + Duration(time.0)

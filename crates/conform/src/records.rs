@@ -55,6 +55,8 @@ struct Plans {
     instead: BTreeMap<usize, usize>,
     /// Events behind which pending runs do not come yet.
     later: BTreeSet<usize>,
+    /// Insertions behind which a task goes on to where it would hand over a request.
+    begun: BTreeSet<usize>,
     /// D whose tasks have begun no run of their own.
     not_begun: BTreeSet<usize>,
     /// At an event: the clock is read so many nanoseconds beside its record.
@@ -209,6 +211,9 @@ impl<'a> Records<'a> {
         follow.resync(state, queue, event);
         let later = self.plans.later.contains(&index);
         follow.run_unseen(state, index, later);
+        if self.plans.begun.contains(&index) {
+            follow.go_to_offer(state, index);
+        }
         state.reads_beside = 0;
         Ok(found)
     }

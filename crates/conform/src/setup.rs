@@ -2,8 +2,8 @@
 //!
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
-use blkmq::queue::nr_requests_for;
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
+use blkmq::queue::nr_requests_for;
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;

@@ -40,6 +40,8 @@ pub(super) struct Stream {
     pub(super) while_waiting: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
+    /// Events that a scheduler told when its timer ran.
+    pub(super) told_by_timer: Vec<usize>,
     /// The last answer of which there is a D.
     pub(super) last_issued: usize,
     pub(super) tasks: usize,
@@ -75,6 +77,10 @@ impl Stream {
         stream.find_waiting();
         stream.join_calls();
         stream.join_priorities();
+        let of_timer = |event: &Event| matches!(event.kind, Kind::Told(told) if told.is_of_timer());
+        let told = stream.events.iter().enumerate();
+        let told = told.filter(|(_, event)| of_timer(event));
+        stream.told_by_timer = told.map(|(index, _)| index).collect();
         let ticks = stream.events.iter().filter_map(|event| match event.kind {
             Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } => Some(at),
             _ => None,
@@ -95,7 +101,10 @@ impl Stream {
                 last.push(None);
             }
             self.task.push(task);
-            if matches!(event.kind, Kind::Complete { .. } | Kind::Finish { .. }) {
+            if matches!(
+                event.kind,
+                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Told(_)
+            ) {
                 continue;
             }
             if let Some(before) = last[task].replace(index) {
@@ -154,7 +163,10 @@ impl Stream {
                 self.events[since].cpu != event.cpu || other.is_some_and(|at| at > since)
             };
             match event.kind {
-                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Arrive { .. } => {}
+                Kind::Complete { .. }
+                | Kind::Finish { .. }
+                | Kind::Arrive { .. }
+                | Kind::Told(_) => {}
                 Kind::Queue => asked[task] = Some((index, false)),
                 Kind::Issue
                 | Kind::Requeue

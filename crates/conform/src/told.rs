@@ -120,9 +120,9 @@ impl Told {
         }
     }
 
-    /// It comes with a dispatch call, which only mode calls knows.
-    pub(super) fn is_of_call(self) -> bool {
-        matches!(self, Told::Throttled { .. })
+    /// A timer's function tells it; the others come with a dispatch call.
+    pub(super) fn is_of_timer(self) -> bool {
+        !matches!(self, Told::Throttled { .. })
     }
 }
 

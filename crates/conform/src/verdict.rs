@@ -52,6 +52,11 @@ pub struct ToldVerdict {
     pub predicted: u64,
     /// Those that the model told alone.
     pub alone: u64,
+    /// Requests for which the kernel found no token. Not judged: an interrupt between two tries
+    /// of one call is not in the records.
+    pub throttled: u64,
+    /// Those for which the model found none either.
+    pub throttled_alike: u64,
     /// The first that it did not tell, or told otherwise.
     pub first_divergence: Option<Divergence>,
 }
@@ -130,10 +135,12 @@ impl Serialize for Verdict {
 
 impl Serialize for ToldVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ToldVerdict", 4)?;
+        let mut object = serializer.serialize_struct("ToldVerdict", 6)?;
         object.serialize_field("total", &self.total)?;
         object.serialize_field("predicted", &self.predicted)?;
         object.serialize_field("alone", &self.alone)?;
+        object.serialize_field("throttled", &self.throttled)?;
+        object.serialize_field("throttled_alike", &self.throttled_alike)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }
@@ -172,6 +179,10 @@ impl fmt::Display for Verdict {
             match told.alone {
                 0 => writeln!(f)?,
                 alone => writeln!(f, ", {alone} are the model's alone")?,
+            }
+            if told.throttled > 0 {
+                let (alike, all) = (told.throttled_alike, told.throttled);
+                writeln!(f, "without a token for a request in both: {alike} of {all} times")?;
             }
         }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
@@ -345,6 +356,14 @@ impl Judge {
                 model,
                 text,
             });
+        }
+    }
+
+    /// The kernel found no token, and perhaps the model.
+    pub(super) fn throttled(&mut self, alike: bool) {
+        if let Some(told) = self.told() {
+            told.throttled += 1;
+            told.throttled_alike += u64::from(alike);
         }
     }
 

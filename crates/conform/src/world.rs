@@ -20,8 +20,9 @@ use blkmq::sbitmap::SbWord;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
-pub(super) use build::Size;
 use super::told::Told;
+pub(super) use build::Size;
+pub(super) use timers::Armed;
 use timers::Timers;
 use walk::Walk;
 pub(super) use walk::{Goal, Labels};
@@ -281,6 +282,14 @@ impl World {
             actor.stop = Stop::Later;
         }
         looks
+    }
+
+    /// A task is where its event says: if it waits for a tag, it was moved there asleep.
+    pub(super) fn moved(&mut self, number: usize) {
+        let actor = &mut self.actors[number];
+        if let Some(Frame::Submit(path)) = actor.stack.top() {
+            path.moved(&self.mq, &actor.cpu);
+        }
     }
 
     /// What an actor was about to do does not happen: its paths are forgotten.

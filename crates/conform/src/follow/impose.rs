@@ -297,10 +297,12 @@ impl Follow<'_> {
                 None => state.world.outside.ahead.push((queue, rq)),
             },
         }
+        let now = self.time(state, event);
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             pool[rq].place = Place::Device;
             pool[rq].in_flight = true;
+            pool[rq].io_start_time = now;
         });
         let key = super::device::key(queue, event.op, event.sector.0);
         state.issued.entry(key).or_default().push((rq, 0));

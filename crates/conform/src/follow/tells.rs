@@ -27,14 +27,23 @@ impl Follow<'_> {
         judge: &mut Judge,
     ) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        self.run_timer_now(state, index, told);
         let all = &mut state.world.outside.told;
         let same = |&(of, _, other): &(QueueId, SimTime, Told)| of == queue && other == told;
         if let Some(at) = all.iter().position(same) {
             all.remove(at);
-            judge.told_alike();
+            match told.is_of_timer() {
+                true => judge.told_alike(),
+                false => judge.throttled(true),
+            }
             return;
         }
-        let like = |&&(of, _, other): &&(QueueId, SimTime, Told)| of == queue && told.is_like(other);
+        if !told.is_of_timer() {
+            judge.throttled(false);
+            return;
+        }
+        let like =
+            |&&(of, _, other): &&(QueueId, SimTime, Told)| of == queue && told.is_like(other);
         let instead = all.iter().find(like).copied();
         let model = instead.map_or("nothing".to_owned(), |(.., other)| other.to_string());
         if let Some(instead) = instead {
@@ -43,6 +52,28 @@ impl Follow<'_> {
         let text = Self::show(state, queue);
         judge.told_otherwise(event.time, told.to_string(), model, text);
         self.impose_told(state, queue, told);
+    }
+
+    /// The kernel's timer ran, and that of the model is armed and has told nothing: it runs now.
+    /// With several CPUs a tick may be missed, or the one that armed it be another.
+    fn run_timer_now(&self, state: &mut State, index: usize, told: Told) {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let outside = &mut state.world.outside;
+        let lately = |&&(of, time, other): &&(QueueId, SimTime, Told)| {
+            of == queue && other.is_of_timer() && time + self.late() > self.measured(event.time)
+        };
+        if !told.is_of_timer() || outside.told.iter().any(|other| lately(&other)) {
+            return;
+        }
+        let Some(armed) = outside.timers.take(queue) else {
+            return;
+        };
+        Self::note(
+            state,
+            "a timer of the scheduler ran at another tick than that it was set for",
+        );
+        let time = self.measured(event.time);
+        self.expire(state, armed, time);
     }
 
     /// The kernel set this depth: so it is in the model.
@@ -67,16 +98,20 @@ impl Follow<'_> {
     }
 
     /// What is older than this time the kernel will not tell any more.
-    pub(crate) fn forget_told(state: &mut State, now: SimTime, judge: &mut Judge) {
+    pub(crate) fn forget_told(&self, state: &mut State, now: SimTime, judge: &mut Judge) {
+        let now = self.measured(now);
         let all = &mut state.world.outside.told;
-        let before = all.len();
-        all.retain(|&(_, time, _)| time + FORGOTTEN_AFTER > now);
-        judge.told_alone((before - all.len()) as u64);
+        let old = |&(_, time, _): &(QueueId, SimTime, Told)| time + FORGOTTEN_AFTER <= now;
+        let alone = all.iter().filter(|told| old(told) && told.2.is_of_timer());
+        judge.told_alone(alone.count() as u64);
+        all.retain(|told| !old(told));
     }
 
     /// What the model told and the kernel did not, to the end of the trace: unless the trace ends
     /// before the kernel would have.
     pub(crate) fn left_to_tell(state: &State, judge: &mut Judge) {
-        judge.told_alone(state.world.outside.told.len() as u64);
+        let all = state.world.outside.told.iter();
+        let alone = all.filter(|(.., told)| told.is_of_timer());
+        judge.told_alone(alone.count() as u64);
     }
 }

@@ -5,32 +5,58 @@
 
 use blkmq::elevator::Hook;
 use blkmq::path::{Frame, HookFrame, TimeoutPath};
+use blkmq::time::{Duration, SimTime};
 
 use super::{Follow, State};
-use crate::world::Hint;
+use crate::world::{Armed, Hint};
 
 impl Follow<'_> {
     /// Timers that are due before an event have expired.
     pub(super) fn expire_timers(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
-        while let Some(armed) = state.world.outside.timers.next_until(event.time) {
+        let held = |armed: &Armed| self.is_held(index, armed);
+        let timers = |state: &mut State| state.world.outside.timers.next_until(event.time, held);
+        while let Some(armed) = timers(state) {
             let time = match self.measures {
                 true => self.measured(armed.due),
                 false => self.time(state, event),
             };
-            let actor = self.timers();
-            let frame = match armed.timer {
-                Some(timer) => Frame::Hook(HookFrame::new(armed.queue, Hook::Timer(timer))),
-                None => {
-                    state.world.mq.timer_expires(armed.queue);
-                    Frame::Timeout(TimeoutPath::new(armed.queue))
-                }
-            };
-            state.world.place(actor, armed.cpu, time, Hint::Else);
-            state.world.begin(actor, frame);
-            let ended = Self::finish(state, actor);
-            assert!(ended, "a timer's function waits for nothing");
+            self.expire(state, armed, time);
         }
+    }
+
+    /// The capture shows when the function of this timer ran, by what it told: not before this
+    /// event.
+    fn is_held(&self, index: usize, armed: &Armed) -> bool {
+        if !self.measures || armed.timer.is_none() {
+            return false;
+        }
+        let told = &self.stream.told_by_timer;
+        let next = told.partition_point(|&at| at < index);
+        let mut next = told[next..].iter();
+        let shown = next.find(|&&at| self.stream.queue[at] == armed.queue);
+        shown.is_some_and(|&at| at > index && self.stream.events[at].time < armed.due + self.late())
+    }
+
+    /// So late the function of a timer may run (captures' README: up to two ticks).
+    pub(super) fn late(&self) -> Duration {
+        Duration(3 * 1_000_000_000 / u64::from(self.setups[0].hz))
+    }
+
+    /// The function of a timer runs.
+    pub(super) fn expire(&self, state: &mut State, armed: Armed, time: SimTime) {
+        let actor = self.timers();
+        let frame = match armed.timer {
+            Some(timer) => Frame::Hook(HookFrame::new(armed.queue, Hook::Timer(timer))),
+            None => {
+                state.world.mq.timer_expires(armed.queue);
+                Frame::Timeout(TimeoutPath::new(armed.queue))
+            }
+        };
+        state.world.place(actor, armed.cpu, time, Hint::Else);
+        state.world.begin(actor, frame);
+        let ended = Self::finish(state, actor);
+        assert!(ended, "a timer's function waits for nothing");
     }
 }
 

@@ -50,6 +50,16 @@ impl Follow<'_> {
         }
     }
 
+    /// The task of an event goes on to where it would hand over a request.
+    pub(crate) fn go_to_offer(&self, state: &mut State, index: usize) {
+        let task = self.acting(state, self.stream.task[index]);
+        for _ in 0..super::STOPS_MOST {
+            if !matches!(state.world.go(task, Goal::Show), Stop::Later) {
+                return;
+            }
+        }
+    }
+
     /// A task that does something else than hand over a request: its run showed nowhere.
     fn run_of_task(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];

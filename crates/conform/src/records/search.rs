@@ -23,6 +23,8 @@ const FAR_MOST: usize = 4;
 const FAR_EVENTS: usize = 40;
 /// Runs that are tried to come later, and places for each, at most.
 const LATER_MOST: usize = 6;
+/// Tasks that are tried to have decided before they show it, at most.
+const BEGUN_MOST: usize = 4;
 /// D whose tasks are tried to have begun nothing, at most.
 const NOT_BEGUN_MOST: usize = 6;
 /// How far a record can stand from the scheduler's look at the clock, in nanoseconds.
@@ -32,6 +34,9 @@ impl Records<'_> {
     /// The state behind a D that does not follow at once, if there is a way that leads to it.
     pub(super) fn explain(&mut self, index: usize) -> Option<State> {
         if let Some(found) = self.beside_tick(index) {
+            return Some(found);
+        }
+        if let Some(found) = self.begun_before(index) {
             return Some(found);
         }
         let scheduled = self.setups[self.stream.queue[index].index()].has_scheduler();
@@ -124,6 +129,30 @@ impl Records<'_> {
                 return Some(found);
             }
             self.plans.beside.remove(&event);
+        }
+        None
+    }
+
+    /// A task that has requests in its hands was told to make room, between its decisions and what
+    /// it shows of them: they were made before this D.
+    fn begun_before(&mut self, index: usize) -> Option<State> {
+        let oldest = index.saturating_sub(BACK_MOST);
+        let in_hand = |&event: &usize| {
+            let next = self.stream.next[event].filter(|&next| next > index);
+            let shows = next.is_some_and(|next| self.stream.events[next].kind == Kind::Issue);
+            let puts = matches!(
+                self.stream.events[event].kind,
+                Kind::Insert | Kind::RequestMerge
+            );
+            shows && puts && !self.plans.begun.contains(&event)
+        };
+        let last: Vec<usize> = (oldest..index).rev().filter(in_hand).collect();
+        for event in last.into_iter().take(BEGUN_MOST) {
+            self.plans.begun.insert(event);
+            if let Some(found) = self.attempt(event, index) {
+                return Some(found);
+            }
+            self.plans.begun.remove(&event);
         }
         None
     }

@@ -79,12 +79,26 @@ impl Timers {
     }
 
     /// The next one that is due at this time; the clock goes there, or to this time.
-    pub(crate) fn next_until(&mut self, time: SimTime) -> Option<Armed> {
-        let all = self.armed.iter().filter(|armed| armed.due <= time);
+    /// Not one that is held back.
+    pub(crate) fn next_until(
+        &mut self,
+        time: SimTime,
+        held: impl Fn(&Armed) -> bool,
+    ) -> Option<Armed> {
+        let due = |armed: &&Armed| armed.due <= time && !held(armed);
+        let all = self.armed.iter().filter(due);
         let first = all.min_by_key(|armed| armed.due).copied();
         self.now = first.map_or(time, |armed| armed.due);
         let Armed { queue, timer, .. } = first?;
         self.forget(queue, timer);
         first
+    }
+
+    /// A timer of a queue's scheduler that is armed: it runs now.
+    pub(crate) fn take(&mut self, queue: QueueId) -> Option<Armed> {
+        let of = |armed: &&Armed| armed.queue == queue && armed.timer.is_some();
+        let first = self.armed.iter().find(of).copied()?;
+        self.forget(queue, first.timer);
+        Some(first)
     }
 }

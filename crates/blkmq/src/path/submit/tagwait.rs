@@ -177,10 +177,29 @@ impl SubmitPath {
         if self.at != At::WaitFinish || self.rq.is_some() || !q.has_elevator() {
             return false;
         }
+        self.moved(mq, cpu);
         let shallow = if limited { self.shallow(q) } else { None };
         self.search = Search::Map(Get::start(identity_map(mq, q, self.hctx), cpu, shallow));
         self.at = At::WaitRetry;
         true
+    }
+
+    /// A task that has no tag yet has slept and is on another CPU now, whose hctx it asks: for a
+    /// trace check, which knows where it was and is. Nothing changes where that hctx has another
+    /// map of tags, in whose lines it does not stand.
+    pub fn moved<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let q = mq.queue(self.queue);
+        if self.rq.is_some() {
+            return;
+        }
+        let (op, polled) = q.with_pool(|pool| {
+            let bio = pool.bio(self.bio);
+            (bio.op, bio.flags.polled)
+        });
+        let here = mq.set_of(self.queue).hctx_for(cpu.id, op, polled);
+        if identity_index(mq, q, here) == identity_index(mq, q, self.hctx) {
+            self.hctx = here;
+        }
     }
 
     /// The scheduler's limit_depth; not asked for what will not enter the scheduler.
