@@ -10,6 +10,7 @@ mod token;
 
 use core::hash::{Hash, Hasher};
 
+use super::attribute::StoreError;
 use super::facts::Facts;
 use super::hook::{Hook, TimerAsk};
 use super::scheduler::{
@@ -282,13 +283,16 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         q.with_pool(|pool| self.policy.inspect(|policy| policy.show(pool)))
     }
 
-    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
+    pub(crate) fn store(&self, name: &str, text: &str, cpu: &mut Cpu) -> Result<(), StoreError> {
+        self.revise(cpu, |policy| policy.store(name, text))
+    }
+
+    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
         self.revise(cpu, |policy| {
             q.with_pool(|pool| match with {
                 Meddle::Withdraw(rq) => policy.withdraw(pool, rq),
                 Meddle::Impose(rq) => policy.impose(pool, rq),
                 Meddle::Reshape(rq, sector, sectors) => policy.reshape(pool, rq, sector, sectors),
-                Meddle::Store(name, text) => drop(policy.store(name, text)),
             });
         });
     }

@@ -138,15 +138,13 @@ pub struct Charge {
 
 /// What a comparison with a recorded kernel does to a scheduler, so as to go on from there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meddle<'a> {
+pub enum Meddle {
     /// [`Scheduler::withdraw`].
     Withdraw(RequestId),
     /// [`Scheduler::impose`].
     Impose(RequestId),
     /// [`Scheduler::reshape`].
     Reshape(RequestId, Sector, Sectors),
-    /// [`Scheduler::store`]: this attribute, this text. A refusal is forgotten.
-    Store(&'a str, &'a str),
 }
 
 /// A scheduler behind one lock.

@@ -4,6 +4,7 @@
 
 use core::fmt::Debug;
 
+use super::attribute::StoreError;
 use super::custom::Custom;
 use super::facts::ELEVATOR_LOCKS_MAX;
 use super::hook::{Hook, Hooks};
@@ -375,11 +376,24 @@ macro_rules! elevators {
                 }
             }
 
+            /// A write to an attribute while requests may be queued, as a write to sysfs.
+            pub fn store(&self, name: &str, text: &str, cpu: &mut Cpu) -> Result<(), StoreError> {
+                match self {
+                    Elevator::None => Err(StoreError::UnknownAttribute {
+                        scheduler: "none",
+                        name: name.to_owned(),
+                        known: Vec::new(),
+                    }),
+                    $(Elevator::$Kind(shared) => shared.store(name, text, cpu),)*
+                    Elevator::Custom(shared) => shared.store(name, text, cpu),
+                }
+            }
+
             /// Does to the scheduler what a recorded kernel did.
             ///
             /// # Panics
             /// Without a scheduler, or if somebody has a lock of it.
-            pub fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
+            pub fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
                 match self {
                     Elevator::None => panic!("no scheduler to be changed"),
                     $(Elevator::$Kind(shared) => shared.meddle(q, with, cpu),)*

@@ -8,7 +8,7 @@
 //!       [host_tags=0] [max_segments=128] [budget=0] [chunk_sectors=0]
 //!       [max_discard_sectors=1048576] [discard_granularity=0]
 //!       [blocking=0] [queues=1] [lone_plug=each-bio] [restart=v5.12]
-//!       [series=stock] [buckets=32]
+//!       [series=stock] [buckets=32] [first=NR_REQUESTS] [ATTRIBUTE=VALUE]
 //! bio [queue=N] REQUEST, REQUEST ... [cpu=N]    submit_bio()
 //! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
 //! work [timers]                       work items run, also those that a timer delays
@@ -22,14 +22,25 @@
 //! stop N | start N | quiesce | unquiesce
 //! rerun [MS] [cpu=N]                 a driver has all hctxs run, at once or after so many ms
 //! go [cpu=N]                          a task that stopped, or waits for a lock, goes on
+//! set NAME=VALUE                      an attribute of the scheduler; a refusal is printed
+//! tick 20ms | at 500ms                moves the clock; timers that are due expire
+//! many N REQUEST [cpu=N]              so many of them, 100 sectors apart
+//! print all | runs | WORD ...         all lines; of D only how many of which operation; only lines
+//!                                     that begin with one of these words
+//! io N OP SECTOR+SECTORS after 3ms    so many, one after another, each this long; prints no more
+//!                                     than what the scheduler tells of itself
+//! depth GROUP N                       another number of tokens, as the timer sets it
 //! ... until LABEL                     behind bio, unplug, go: the task stops before that label
 //! labels on | off                     print every label
-//! show places | pending | restart | line | busy | map | completed
+//! probes on | off                     print what the scheduler tells of itself
+//! show places | pending | restart | line | busy | map | completed | scheduler | timer | tokens
+//!      | work
 //! ```
 //!
 //! A REQUEST is `OP SECTOR+SECTORS [preflush] [fua] [sync] [nowait] [nomerge] [pages]`: with
 //! `pages` each page of its data is a segment.
 
+mod clock;
 mod machine;
 
 use super::World;
@@ -57,6 +68,8 @@ type Printed = Result<Vec<String>, String>;
 /// A block layer with its device.
 pub(crate) struct Layer {
     machine: Machine,
+    /// What of it is printed.
+    only: String,
 }
 
 impl World for Layer {
@@ -74,6 +87,8 @@ impl World for Layer {
         match word {
             "go" => self.machine.resume(cpu)?,
             "bio" => self.bios(rest, cpu)?,
+            "many" => self.many(rest, cpu)?,
+            "print" => self.only = rest.to_owned(),
             "plug" => {
                 let announced = if rest.is_empty() { 1 } else { number(rest)? };
                 self.machine.tasks[cpu].plug.start(announced);
@@ -104,13 +119,19 @@ impl World for Layer {
                 self.machine.run_on(cpu as u16, Frame::RunQueues(path));
             }
             "labels" => self.machine.rest.labels = rest == "on",
+            "probes" => self.probe(rest == "on"),
+            "set" => self.set(rest),
+            "tick" | "at" => self.move_clock(word, rest)?,
+            "io" => self.ios(rest)?,
+            "depth" => self.resize(rest)?,
             "show" => return self.show(rest),
             _ => return Err(format!("unknown command {word:?}")),
         }
         if let Some(label) = self.machine.rest.until.take() {
             return Err(format!("nothing came to the label {}", label.name()));
         }
-        Ok(core::mem::take(&mut self.machine.rest.printed))
+        let printed = core::mem::take(&mut self.machine.rest.printed);
+        Ok(clock::filtered(printed, &self.only))
     }
 }
 
@@ -124,7 +145,8 @@ impl Layer {
         let sets = vec![vec![values.config()]; values.queues];
         let mut machine = Machine::new(BlkMq::with_sets(&sets, &mut || 0), values.cpus);
         machine.rest.budgets = values.budget;
-        Ok(Box::new(Layer { machine }))
+        let only = "all".to_owned();
+        Ok(Box::new(Layer { machine, only }))
     }
 
     fn bios(&mut self, list: &str, cpu: usize) -> Result<(), String> {
@@ -148,7 +170,8 @@ impl Layer {
             Some("r") => Op::Read,
             Some("w") => Op::Write,
             Some("d") => Op::Discard,
-            other => return Err(format!("unknown operation {other:?}: r, w or d")),
+            Some("z") => Op::WriteZeroes,
+            other => return Err(format!("unknown operation {other:?}: r, w, d or z")),
         };
         let range = words.next().and_then(|range| range.split_once('+'));
         let (sector, sectors) = range.ok_or(format!("{text:?}: no SECTOR+SECTORS"))?;
@@ -257,6 +280,7 @@ impl Layer {
                 let completed = dd.locked.completed.each_ref().map(Count::peek);
                 Ok(vec![format!("completed {completed:?}")])
             }
+            "scheduler" | "timer" | "tokens" | "work" => Ok(self.show_scheduler(what)),
             "map" => Ok(vec![format!("{:?}", self.machine.mq.sets[0].map[0])]),
             "places" => {
                 let live = q.with_pool(|pool| {
@@ -304,6 +328,10 @@ struct Values {
     blocking: bool,
     queues: usize,
     lone_plug: Option<LonePlug>,
+    /// nr_requests before it was written.
+    first: Option<u32>,
+    /// Attributes of the scheduler.
+    attributes: Vec<(String, String)>,
 }
 
 impl Default for Values {
@@ -333,6 +361,8 @@ impl Default for Values {
             blocking: false,
             queues: 1,
             lone_plug: None,
+            first: None,
+            attributes: Vec::new(),
         }
     }
 }
@@ -383,6 +413,10 @@ impl Values {
             "blocking" => self.blocking = value != "0",
             "max_segments" => self.max_segments = number(value)?,
             "host_tags" => self.host_tags = value != "0",
+            "first" => self.first = Some(number(value)?),
+            _ if self.scheduler.attributes().iter().any(|(known, _)| *known == name) => {
+                self.attributes.push((name.to_owned(), value.to_owned()));
+            }
             _ => return Err(format!("unknown setting {name:?}")),
         }
         Ok(())
@@ -395,8 +429,16 @@ impl Values {
         } else {
             self.tags
         };
+        let first = self.first.unwrap_or(nr_requests);
+        let mut elevator = self.scheduler.defaults(HZ, first);
+        for (name, value) in &self.attributes {
+            elevator.store(name, value).expect("a value that it takes");
+        }
         QueueConfig {
-            settings: self.settings(nr_requests),
+            settings: QueueSettings {
+                nr_requests_first: first,
+                ..self.settings(nr_requests)
+            },
             tags: TagSetConfig {
                 queue_depth: self.tags,
                 counts: HctxCounts {
@@ -411,7 +453,7 @@ impl Values {
                 wait_queues: 8,
             },
             topology: CpuTopology::flat(self.cpus),
-            elevator: self.scheduler.defaults(HZ, nr_requests),
+            elevator,
             further: Vec::new(),
             bios: BIOS,
         }

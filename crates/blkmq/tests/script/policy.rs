@@ -26,8 +26,8 @@
 use super::World;
 use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::elevator::{
-    BioMerge, DispatchTime, Elevator, InsertAt, Insertion, Scheduler, SchedulerKind, TagMapSize,
-    Wanted, completed_level,
+    BioMerge, DispatchTime, Elevator, InsertAt, Insertion, QueueShape, Scheduler, SchedulerKind,
+    TagMapSize, Wanted, completed_level,
 };
 use blkmq::env::{Cpu, Solo};
 use blkmq::merge::{Merging, Side};
@@ -108,7 +108,11 @@ impl PolicyQueue {
         let nr_requests = number("nr_requests", 128)?;
         let mut queue = PolicyQueue {
             pool: RequestPool::new(REQUESTS, BIOS),
-            elevator: Elevator::new(&kind.defaults(hz, nr_requests), &rules),
+            elevator: Elevator::new(
+                &kind.defaults(hz, nr_requests),
+                &rules,
+                &QueueShape::one(),
+            ),
             cpu: Cpu::new(CpuId(0)),
             limits: QueueLimits {
                 max_sectors: 2560,

@@ -50,7 +50,7 @@ impl Follow<'_> {
     }
 
     /// Does something to the scheduler.
-    fn meddle(&self, state: &mut State, queue: QueueId, with: Meddle<'_>) {
+    fn meddle(&self, state: &mut State, queue: QueueId, with: Meddle) {
         let scratch = self.scratch();
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;

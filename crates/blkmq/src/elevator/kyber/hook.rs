@@ -97,8 +97,8 @@ impl<E: Env> KyberShared<E> {
 
     /// kyber_completed_request() up to its timer.
     ///
-    /// Deviation(D22): both counts of a sample change in one step, and the timer takes all counts of
-    /// a CPU in one; the kernel's are atomic one by one.
+    /// Deviation(D22): both counts of a sample change in one step, and the timer takes all counts
+    /// of a CPU in one; the kernel's are atomic one by one.
     fn sample(
         &self,
         path: &mut HookPath,

@@ -5,7 +5,7 @@
 use super::domain::{DOMAINS, Domain};
 use super::khd::set_token;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::Meddle;
+use crate::elevator::{Meddle, StoreError};
 use crate::elevator::attribute::Attributes;
 use crate::env::{Bit, Cpu, Env, Lock, Word};
 use crate::list::QueueList;
@@ -14,7 +14,7 @@ use crate::request::{HctxId, Place, RequestId, RequestPool};
 use core::fmt::Write;
 
 impl<E: Env> KyberShared<E> {
-    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
+    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
         match with {
             Meddle::Withdraw(rq) => self.leave(q, rq, cpu),
             Meddle::Impose(rq) => self.impose(q, rq, cpu),
@@ -22,18 +22,22 @@ impl<E: Env> KyberShared<E> {
                 pool[rq].sector = sector;
                 pool[rq].sectors = sectors;
             }),
-            Meddle::Store(name, text) => self.store(name, text),
         }
     }
 
-    /// A write to a file of queue/iosched/. A refusal changes nothing.
-    fn store(&self, name: &str, text: &str) {
+    /// A write to a file of queue/iosched/.
+    pub(crate) fn store(
+        &self,
+        name: &str,
+        text: &str,
+        _cpu: &mut Cpu,
+    ) -> Result<(), StoreError> {
         let mut data = self.data();
         let mut settings = super::KyberSettings::defaults(data.hz, 0);
         (settings.read_lat_nsec, settings.write_lat_nsec) = (data.targets[0], data.targets[1]);
-        if settings.store(name, text).is_ok() {
-            data.targets = settings.targets();
-        }
+        settings.store(name, text)?;
+        data.targets = settings.targets();
+        Ok(())
     }
 
     /// The request leaves all lists.

@@ -8,7 +8,7 @@
 use super::{BUCKET, HookPath, INSERTED, MergePath, MqDeadline, MqDeadlineSettings};
 use crate::elevator::locked::{LOCK, Locked};
 use crate::elevator::{
-    Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Scheduler, Wanted,
+    Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Scheduler, StoreError, Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
 use crate::list::QueueList;
@@ -156,7 +156,11 @@ impl<E: Env> DeadlineShared<E> {
         self.locked.show(q)
     }
 
-    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle<'_>, cpu: &mut Cpu) {
+    pub(crate) fn store(&self, name: &str, text: &str, cpu: &mut Cpu) -> Result<(), StoreError> {
+        self.locked.store(name, text, cpu)
+    }
+
+    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
         self.locked.meddle(q, with, cpu);
     }
 

@@ -5,6 +5,8 @@
 
 use core::ops::ControlFlow;
 
+use super::clock;
+
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
 use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
 use blkmq::path::{Frame, Label, Next, RequeuePath, RequeueRequest, RunPath};
@@ -13,7 +15,7 @@ use blkmq::request::{
     BioId, CpuId, HctxId, Op, OpFlags, Plugged, QueueId, RequestPool, Sector, Sectors, Status,
 };
 use blkmq::tags::WaiterId;
-use blkmq::time::Duration;
+use blkmq::time::{Duration, SimTime};
 
 /// Owner numbers of contexts that are no tasks begin here.
 const WORKER: u32 = 1000;
@@ -70,6 +72,12 @@ pub(super) struct Rest {
     pub(super) answers: Vec<Reply>,
     /// Print the labels of paths, too.
     pub(super) labels: bool,
+    /// Print what the scheduler tells of itself.
+    pub(super) probes: bool,
+    /// What the clock shows.
+    pub(super) now: SimTime,
+    /// Timers of the scheduler that are armed.
+    pub(super) timers: Vec<(QueueId, u8, SimTime)>,
     pub(super) printed: Vec<String>,
 }
 
@@ -90,6 +98,9 @@ impl Machine {
                 budgets: 0,
                 answers: Vec::new(),
                 labels: false,
+                probes: false,
+                now: SimTime::ZERO,
+                timers: Vec::new(),
                 printed: Vec::new(),
             },
             mq,
@@ -204,6 +215,8 @@ impl Machine {
     }
 
     fn run(&mut self, cpu: &mut Cpu, stack: &mut Stack, wanted: Next) -> End {
+        cpu.at_ps = self.rest.now.0 * 1000;
+        cpu.probing = self.rest.probes;
         let mut walk = Walk {
             mq: &self.mq,
             rest: &mut self.rest,
@@ -274,7 +287,9 @@ impl Walk<'_> {
     fn tell(&mut self, cpu: &mut Cpu) {
         for point in cpu.trace.drain(..) {
             let of = self.rest.of_queue(point.queue);
-            self.rest.printed.push(traced(&point) + &of);
+            if let Some(line) = traced(&point) {
+                self.rest.printed.push(line + &of);
+            }
         }
         carry_out(self, cpu);
     }
@@ -439,6 +454,17 @@ impl drive::Machine for Walk<'_> {
         self.rest.woken.push(waiter.0 as usize);
     }
 
+    fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
+        let due = self.rest.now.wheel_after(after, super::HZ);
+        self.cancel(queue, timer);
+        self.rest.timers.push((queue, timer, due));
+    }
+
+    fn cancel(&mut self, queue: QueueId, timer: u8) {
+        let other = |&(of, number, _): &(QueueId, u8, SimTime)| (of, number) != (queue, timer);
+        self.rest.timers.retain(other);
+    }
+
     fn time_out(&mut self, _queue: QueueId, _after: Duration) {
         unreachable!("a script has one queue on its tags")
     }
@@ -486,7 +512,7 @@ fn address(op: Op, sector: Sector, sectors: Sectors) -> String {
 }
 
 /// A trace point in blktrace's letters.
-fn traced(point: &TracePoint) -> String {
+fn traced(point: &TracePoint) -> Option<String> {
     let address = address(point.op, point.sector, point.sectors);
     let OpFlags { preflush, fua, .. } = point.flags;
     let flags = match (preflush, fua) {
@@ -496,7 +522,7 @@ fn traced(point: &TracePoint) -> String {
         (true, true) => " preflush fua",
     };
     let with = |letter: &str| format!("{letter} {address}{flags}{}", status_word(point.status));
-    match point.action {
+    Some(match point.action {
         TraceAction::Queue => with("Q"),
         TraceAction::Split => format!("X {address} / {}", point.payload),
         TraceAction::BackMerge => with("M"),
@@ -509,6 +535,6 @@ fn traced(point: &TracePoint) -> String {
         TraceAction::Issue => with("D"),
         TraceAction::Requeue => with("R"),
         TraceAction::Complete => with("C"),
-        TraceAction::Probe(_) => unreachable!("nothing is probed"),
-    }
+        TraceAction::Probe(probe) => return clock::told(probe),
+    })
 }

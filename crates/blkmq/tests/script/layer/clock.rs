@@ -1,0 +1,199 @@
+//! The clock of a layer script, its timers, and what a scheduler tells of itself.
+
+use blkmq::elevator::Hook;
+use blkmq::env::{Bit, Cpu, Probe};
+use blkmq::path::{Call, Frame, HookFrame, SubmitPath};
+use blkmq::request::{CpuId, HctxId, QueueId};
+use blkmq::time::{Duration, SimTime};
+
+use super::{Layer, number};
+
+/// What a probe prints, of those that are about no request.
+pub(super) fn told(probe: Probe) -> Option<String> {
+    match probe {
+        Probe::Throttled { group } => Some(format!("throttled {group}")),
+        Probe::Percentile(found) => Some(format!(
+            "{} {} p{} {}/{} samples={}",
+            found.group,
+            found.kind,
+            found.percentile,
+            found.numerator,
+            found.denominator,
+            found.samples
+        )),
+        Probe::Depth { group, depth } => Some(format!("depth {group} {depth}")),
+        _ => None,
+    }
+}
+
+/// Which lines are printed: all, those of these words, or of D how many of which operation.
+pub(super) fn filtered(lines: Vec<String>, only: &str) -> Vec<String> {
+    let word = |line: &String| line.split(' ').next().unwrap_or("").to_owned();
+    match only {
+        "all" => lines,
+        "runs" => {
+            let mut runs: Vec<(String, u32)> = Vec::new();
+            for line in lines.iter().filter(|line| line.starts_with("D ")) {
+                let op = line[2..3].to_owned();
+                match runs.last_mut() {
+                    Some((last, count)) if *last == op => *count += 1,
+                    _ => runs.push((op, 1)),
+                }
+            }
+            let run = |(op, count): &(String, u32)| format!(" {count}{op}");
+            let text: String = runs.iter().map(run).collect();
+            let others = lines.into_iter().filter(|line| {
+                let word = line.split(' ').next().unwrap_or("");
+                word == "throttled" || word == "depth"
+            });
+            let mut printed: Vec<String> = others.collect();
+            if !text.is_empty() {
+                printed.push(format!("D{text}"));
+            }
+            printed
+        }
+        words => {
+            let wanted = |line: &String| words.split(' ').any(|wanted| wanted == word(line));
+            lines.into_iter().filter(wanted).collect()
+        }
+    }
+}
+
+impl Layer {
+    /// `many N OP SECTOR+SECTORS [PROPERTY ...]`.
+    pub(super) fn many(&mut self, text: &str, cpu: usize) -> Result<(), String> {
+        let (count, request) = text.split_once(' ').ok_or("many N REQUEST")?;
+        let (op, rest) = request.split_once(' ').ok_or("many N REQUEST")?;
+        let (sector, rest) = rest.split_once('+').ok_or("many N REQUEST")?;
+        let first: u64 = number(sector)?;
+        for at in 0..number::<u64>(count)? {
+            let bio = self.parse_bio(QueueId(0), &format!("{op} {}+{rest}", first + at * 100))?;
+            let path = SubmitPath::new(QueueId(0), bio);
+            self.machine.run_task(cpu, Frame::Submit(path))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn probe(&mut self, on: bool) {
+        self.machine.rest.probes = on;
+    }
+
+    /// `set NAME=VALUE`.
+    pub(super) fn set(&mut self, pair: &str) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let mut cpu = Cpu::new(CpuId(0));
+        let q = self.machine.mq.queue(QueueId(0));
+        if let Err(refused) = q.elevator.store(name, value, &mut cpu) {
+            self.machine.rest.printed.push(refused.to_string());
+        }
+    }
+
+    /// `tick 20ms` later, or `at 500ms`.
+    pub(super) fn move_clock(&mut self, word: &str, text: &str) -> Result<(), String> {
+        let span = span(text)?;
+        let now = self.machine.rest.now;
+        let to = match word {
+            "tick" => now + span,
+            _ => SimTime(span.0),
+        };
+        if to < now {
+            return Err(format!("the clock shows {now} already"));
+        }
+        self.machine.expire_until(to);
+        Ok(())
+    }
+
+    /// `io N OP SECTOR+SECTORS after 3ms`.
+    pub(super) fn ios(&mut self, text: &str) -> Result<(), String> {
+        let (count, rest) = text.split_once(' ').ok_or("io N REQUEST after SPAN")?;
+        let (request, after) = rest.split_once(" after ").ok_or("io N REQUEST after SPAN")?;
+        let after = span(after)?;
+        for _ in 0..number::<u32>(count)? {
+            let bio = self.parse_bio(QueueId(0), request)?;
+            let path = SubmitPath::new(QueueId(0), bio);
+            let before = self.machine.rest.printed.len();
+            self.machine.run_task(0, Frame::Submit(path))?;
+            self.machine.run_work(true);
+            self.machine.rest.printed.truncate(before);
+            let to = self.machine.rest.now + after;
+            self.machine.expire_until(to);
+            let before = self.machine.rest.printed.len();
+            self.complete("all", blkmq::request::Status::Ok)?;
+            self.machine.rest.printed.truncate(before);
+        }
+        Ok(())
+    }
+
+    /// `depth GROUP N`.
+    pub(super) fn resize(&mut self, text: &str) -> Result<(), String> {
+        let (group, depth) = text.split_once(' ').ok_or("depth GROUP N")?;
+        let tokens = &self.machine.mq.queue(QueueId(0)).tokens;
+        let map = tokens.iter().position(|map| map.facts.group == group);
+        let call = Call::ResizeTokens {
+            queue: QueueId(0),
+            map: map.ok_or(format!("there is no group {group:?}"))? as u8,
+            depth: number(depth)?,
+        };
+        self.machine.run_on(0, Frame::from(call));
+        Ok(())
+    }
+
+    pub(super) fn show_scheduler(&self, what: &str) -> Vec<String> {
+        let q = self.machine.mq.queue(QueueId(0));
+        match what {
+            "scheduler" => q.elevator.show(q).lines().map(str::to_owned).collect(),
+            "timer" => {
+                let due = |&(.., due): &(QueueId, u8, SimTime)| format!("timer at {due}");
+                self.machine.rest.timers.iter().map(due).collect()
+            }
+            "work" => {
+                let hctxs = (0..q.hctxs.len() as u16).map(HctxId);
+                let says = |hctx: HctxId| match q.elevator.has_queued(hctx) {
+                    true => format!("hctx {}: yes", hctx.0),
+                    false => format!("hctx {}: no", hctx.0),
+                };
+                hctxs.map(says).collect()
+            }
+            _ => {
+                let line = |map: &blkmq::queue::TokenMap<blkmq::env::Solo>| {
+                    let waits = map.waits.iter().filter(|wait| wait.in_line.peek());
+                    let (taken, depth) = (map.map.busy_count(), map.map.depth());
+                    let batch = blkmq::env::Hint::get(&map.map.wake_batch);
+                    format!(
+                        "{} {taken} of {depth}, wake batch {batch}, {} wait",
+                        map.facts.group,
+                        waits.count()
+                    )
+                };
+                q.tokens.iter().map(line).collect()
+            }
+        }
+    }
+}
+
+impl super::Machine {
+    /// Timers that are due until then, one after another.
+    fn expire_until(&mut self, to: SimTime) {
+        loop {
+            let due = self.rest.timers.iter().copied().filter(|&(.., due)| due <= to);
+            let Some(first) = due.min_by_key(|&(.., due)| due) else {
+                break;
+            };
+            let (queue, timer, due) = first;
+            self.rest.timers.retain(|&other| other != first);
+            self.rest.now = self.rest.now.max(due);
+            self.run_on(0, Frame::Hook(HookFrame::new(queue, Hook::Timer(timer))));
+        }
+        self.rest.now = to;
+    }
+}
+
+/// `20ms`, `700us`, `5ns` or `1s`.
+fn span(text: &str) -> Result<Duration, String> {
+    let units = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let found = units.iter().find_map(|&(unit, ns)| {
+        let digits = text.strip_suffix(unit)?;
+        digits.parse::<u64>().ok().map(|count| Duration(count * ns))
+    });
+    found.ok_or(format!("{text:?} is no time"))
+}
