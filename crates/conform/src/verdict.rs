@@ -182,7 +182,10 @@ impl fmt::Display for Verdict {
             }
             if told.throttled > 0 {
                 let (alike, all) = (told.throttled_alike, told.throttled);
-                writeln!(f, "without a token for a request in both: {alike} of {all} times")?;
+                writeln!(
+                    f,
+                    "without a token for a request in both: {alike} of {all} times"
+                )?;
             }
         }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)

@@ -144,7 +144,12 @@ fn every_record_of_a_scheduler_with_tokens_is_predicted() {
 /// Ctx queues, hctxs and tokens on several CPUs: from calls, and from records alone.
 #[test]
 fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
-    for name in ["m2-randread-kyber", "m4-sq4-kyber", "sd-fsync-kyber", "sd-rand-kyber"] {
+    for name in [
+        "m2-randread-kyber",
+        "m4-sq4-kyber",
+        "sd-fsync-kyber",
+        "sd-rand-kyber",
+    ] {
         let verdict = run(name, Mode::Calls);
         assert_eq!(verdict.predicted, verdict.total, "{verdict}");
     }
@@ -177,13 +182,20 @@ fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
 #[test]
 fn an_event_that_says_something_else_is_a_divergence() {
     let other = changed("ky07-throttle-writes", "ftrace.txt", |text| {
-        text.replacen("kyber_adjust: 252,0 WRITE 32", "kyber_adjust: 252,0 WRITE 64", 1)
+        text.replacen(
+            "kyber_adjust: 252,0 WRITE 32",
+            "kyber_adjust: 252,0 WRITE 64",
+            1,
+        )
     });
     let verdict = run_in(other.path(), Mode::Calls, None).unwrap();
     let told = verdict.told.as_ref().expect("ftrace.txt has them");
     assert!(!verdict.conforms(), "{verdict}");
     let first = told.first_divergence.as_ref().expect("one differs");
-    assert_eq!((&*first.kernel, &*first.model), ("WRITE depth 64", "WRITE depth 32"));
+    assert_eq!(
+        (&*first.kernel, &*first.model),
+        ("WRITE depth 64", "WRITE depth 32")
+    );
     assert!(first.text.contains("cur_domain"), "{}", first.text);
 }
 

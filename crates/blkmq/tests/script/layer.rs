@@ -414,7 +414,12 @@ impl Values {
             "max_segments" => self.max_segments = number(value)?,
             "host_tags" => self.host_tags = value != "0",
             "first" => self.first = Some(number(value)?),
-            _ if self.scheduler.attributes().iter().any(|(known, _)| *known == name) => {
+            _ if self
+                .scheduler
+                .attributes()
+                .iter()
+                .any(|(known, _)| *known == name) =>
+            {
                 self.attributes.push((name.to_owned(), value.to_owned()));
             }
             _ => return Err(format!("unknown setting {name:?}")),

@@ -108,11 +108,7 @@ impl PolicyQueue {
         let nr_requests = number("nr_requests", 128)?;
         let mut queue = PolicyQueue {
             pool: RequestPool::new(REQUESTS, BIOS),
-            elevator: Elevator::new(
-                &kind.defaults(hz, nr_requests),
-                &rules,
-                &QueueShape::one(),
-            ),
+            elevator: Elevator::new(&kind.defaults(hz, nr_requests), &rules, &QueueShape::one()),
             cpu: Cpu::new(CpuId(0)),
             limits: QueueLimits {
                 max_sectors: 2560,

@@ -5,8 +5,8 @@
 use super::domain::{DOMAINS, Domain};
 use super::khd::set_token;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::{Meddle, StoreError};
 use crate::elevator::attribute::Attributes;
+use crate::elevator::{Meddle, StoreError};
 use crate::env::{Bit, Cpu, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::RequestQueue;
@@ -26,12 +26,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// A write to a file of queue/iosched/.
-    pub(crate) fn store(
-        &self,
-        name: &str,
-        text: &str,
-        _cpu: &mut Cpu,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn store(&self, name: &str, text: &str, _cpu: &mut Cpu) -> Result<(), StoreError> {
         let mut data = self.data();
         let mut settings = super::KyberSettings::defaults(data.hz, 0);
         (settings.read_lat_nsec, settings.write_lat_nsec) = (data.targets[0], data.targets[1]);

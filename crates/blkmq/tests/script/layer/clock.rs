@@ -106,7 +106,9 @@ impl Layer {
     /// `io N OP SECTOR+SECTORS after 3ms`.
     pub(super) fn ios(&mut self, text: &str) -> Result<(), String> {
         let (count, rest) = text.split_once(' ').ok_or("io N REQUEST after SPAN")?;
-        let (request, after) = rest.split_once(" after ").ok_or("io N REQUEST after SPAN")?;
+        let (request, after) = rest
+            .split_once(" after ")
+            .ok_or("io N REQUEST after SPAN")?;
         let after = span(after)?;
         for _ in 0..number::<u32>(count)? {
             let bio = self.parse_bio(QueueId(0), request)?;
@@ -175,7 +177,12 @@ impl super::Machine {
     /// Timers that are due until then, one after another.
     fn expire_until(&mut self, to: SimTime) {
         loop {
-            let due = self.rest.timers.iter().copied().filter(|&(.., due)| due <= to);
+            let due = self
+                .rest
+                .timers
+                .iter()
+                .copied()
+                .filter(|&(.., due)| due <= to);
             let Some(first) = due.min_by_key(|&(.., due)| due) else {
                 break;
             };
@@ -190,7 +197,12 @@ impl super::Machine {
 
 /// `20ms`, `700us`, `5ns` or `1s`.
 fn span(text: &str) -> Result<Duration, String> {
-    let units = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let units = [
+        ("ns", 1),
+        ("us", 1000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+    ];
     let found = units.iter().find_map(|&(unit, ns)| {
         let digits = text.strip_suffix(unit)?;
         digits.parse::<u64>().ok().map(|count| Duration(count * ns))
