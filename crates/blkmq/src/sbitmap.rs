@@ -223,6 +223,20 @@ impl<E: Env> Sbitmap<E> {
         self.set_wake_batch(self.batch_of(depth));
     }
 
+    /// Fewer bits, as a resize leaves them: the words are still there.
+    ///
+    /// # Panics
+    /// If the map is in use, or would have more bits than it was made with.
+    pub fn reduce(&mut self, depth: u32) {
+        assert!((1..=self.depth()).contains(&depth), "{depth} bits");
+        assert_eq!(self.busy_count(), 0, "a map in use is resized step by step");
+        self.size.put(depth);
+        for hint in &self.hints {
+            hint.put(hint.get() % depth);
+        }
+        self.set_wake_batch(self.batch_of(depth));
+    }
+
     /// sbq_calc_wake_batch(): tags per wake-up of so many bits.
     fn batch_of(&self, depth: u32) -> u32 {
         wake_batch(depth, 1 << self.shift, self.shallow_rule, self.min_shallow)

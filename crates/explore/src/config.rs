@@ -93,6 +93,8 @@ pub struct Config {
     pub sleepers: u32,
     /// The 3 ms runs exist and may happen at any time; without them a stall is not only a delay.
     pub delayed_runs: bool,
+    /// Tokens of each kind of the scheduler, no more; none: as many as it has.
+    pub tokens: Option<u32>,
     /// Every label is a step of its own, also those that touch nothing shared.
     pub every_label: bool,
     /// A defect that must be found.
@@ -198,6 +200,10 @@ pub enum Mutant {
     NoTokenWake,
     /// An hctx that stands in line for a token does not look for one again.
     NoTokenRetry,
+    /// The token of a request that ends stays taken.
+    LostToken,
+    /// A token that was taken is free for others, too.
+    DoubledToken,
 }
 
 impl Config {
@@ -243,6 +249,7 @@ impl Config {
             freed: false,
             sleepers: 0,
             delayed_runs: false,
+            tokens: None,
             every_label: false,
             mutant: None,
             states_max: 20_000_000,
@@ -341,6 +348,13 @@ impl Config {
             bios: self.bios() as usize,
         };
         let mut mq = BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0);
+        for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {
+            if let Some(depth) = self.tokens {
+                tokens.map.reduce(depth);
+            }
+            // Where the driver gives nothing back that it has put its data into, none is.
+            tokens.map.given_twice = false;
+        }
         for map in &mut mq.sets[0].driver {
             match self.wake_batch {
                 Some(batch) => map.set_wake_batch(batch),

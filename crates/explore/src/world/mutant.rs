@@ -4,7 +4,7 @@ use super::{Fixed, World};
 use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
-use blkmq::path::label::{Complete, List, Plug, Run, Submit, Switch, Token};
+use blkmq::path::label::{Complete, Hook, List, Plug, Run, Submit, Switch, Token};
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, Place, QueueId};
 
@@ -42,6 +42,7 @@ impl Fixed {
     pub(super) fn drops_call(&self, label: Label) -> bool {
         (self.has(Mutant::NoRecheck) && label == List::Restart.label())
             || (self.has(Mutant::NoRestartRun) && label == Complete::ClearRestart.label())
+            || (self.has(Mutant::LostToken) && label == Hook::Enter.label())
             || (self.has(Mutant::NoDrain) && label == Switch::Drain.label())
             || (self.has(Mutant::NoThawWake) && label == Switch::Unfreeze.label())
     }
@@ -100,6 +101,14 @@ impl Fixed {
             Mutant::NoQuiesce if label == Switch::Quiesce.label() => {
                 cpu.begin_label();
                 mq.queue(QueueId(0)).quiesced.clear(cpu);
+            }
+            Mutant::DoubledToken if label == Token::Get.label() => {
+                for tokens in &mq.queue(QueueId(0)).tokens {
+                    for word in &tokens.map.words {
+                        cpu.begin_label();
+                        word.word.fetch_and(cpu, 0);
+                    }
+                }
             }
             _ => {}
         }

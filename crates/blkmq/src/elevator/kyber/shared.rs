@@ -5,7 +5,7 @@
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::{DOMAINS, Domain};
-use super::khd::{self, HctxData};
+use super::khd::HctxData;
 use super::latency::{Histograms, QueueData};
 use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
 use crate::elevator::{LEVELS, LockVisit, QueueShape, Scheduler, Wanted, shallow_share};
@@ -338,7 +338,6 @@ impl<E: Env> KyberShared<E> {
                         *domain,
                         "{rq:?} is in a wrong list"
                     );
-                    assert_eq!(khd::token_of(pool[rq].elv_priv), None, "{rq:?} has a token");
                 }
             }
             lists.iter().map(QueueList::len).sum()

@@ -9,7 +9,7 @@ fn settings() -> MqDeadlineSettings {
 }
 
 /// Value shown after a store.
-fn stored(name: &str, text: &str) -> i64 {
+fn stored(name: &str, text: &str) -> i128 {
     let mut settings = settings();
     settings.store(name, text).expect("a valid store");
     let shown = settings.shown();
@@ -19,7 +19,7 @@ fn stored(name: &str, text: &str) -> i64 {
 
 #[test]
 fn defaults_are_those_of_the_kernel() {
-    let shown: Vec<i64> = settings()
+    let shown: Vec<i128> = settings()
         .shown()
         .into_iter()
         .map(|(_, value)| value)
@@ -74,7 +74,8 @@ fn what_is_no_int_is_refused() {
             refusal(wrong),
             StoreError::OutOfRange {
                 name: "fifo_batch",
-                text: text(wrong)
+                text: text(wrong),
+                range: "-2147483648 to 2147483647",
             }
         );
     }

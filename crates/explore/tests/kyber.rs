@@ -1,0 +1,80 @@
+//! Kyber under the explorer: ctx queues, hctxs and tokens, each behind a lock of its own. No token is
+//! lost or doubled, and no request stranded, when a token comes back between the failed try and the
+//! entry in line. Without 3 ms runs, so that a stall is for ever; the timer may expire at any time.
+//!
+//! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
+
+#[path = "common/clean.rs"]
+mod clean;
+mod counts;
+
+use blkmq::elevator::SchedulerKind;
+use blkmq::request::Op;
+use blkmq::rules::Rules;
+use clean::clean;
+use counts::compare;
+use explore::{Config, Mutant, exhaustive};
+
+/// `tasks` bios over so many hctxs, and one token of each kind. What is not measured, unless it says
+/// otherwise: without samples and timer spaces are a hundredth as large. Its batch of one also means
+/// that a call asks for its token only once.
+fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
+    let name = format!("{}, {hctxs} hctxs, {tasks} writes of zeroes", rules.name);
+    let mut config = Config::new(&name, rules, SchedulerKind::Kyber, tasks);
+    config.tags = 2;
+    config.nr_requests = 4;
+    config.hctxs = hctxs;
+    config.states_max = 4_000_000;
+    config.cpus = hctxs;
+    config.tokens = Some(1);
+    for (cpu, task) in (0..hctxs).cycle().zip(&mut config.tasks) {
+        task.cpu = cpu;
+        task.op = Op::WriteZeroes;
+    }
+    config
+}
+
+#[test]
+fn configurations_with_one_token_lose_nothing() {
+    let mut table = String::new();
+    for rules in [Rules::v6_1(), Rules::v6_12()] {
+        table += &clean(&config(rules, 1, 2));
+        let mut measured = config(rules, 1, 1);
+        measured.name += ", or rather a read";
+        measured.tasks[0].op = Op::Read;
+        table += &clean(&measured);
+        let mut requeues = config(rules, 1, 1);
+        requeues.name += ", 1 requeue";
+        requeues.requeues = 1;
+        table += &clean(&requeues);
+    }
+    table += &clean(&config(Rules::v6_12(), 2, 2));
+    compare("kyber.txt", &table);
+}
+
+#[test]
+fn what_waiting_for_a_token_must_not_forget_is_found() {
+    for mutant in [Mutant::NoTokenWake, Mutant::NoTokenRetry] {
+        let mut config = config(Rules::v6_12(), 1, 2);
+        config.mutant = Some(mutant);
+        let report = exhaustive(&config);
+        assert_eq!(report.verdict.word(), "stall", "{mutant:?}: {report}");
+        let steps: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
+        let waits = steps.iter().any(|step| step.contains("token.line"));
+        assert!(waits, "{mutant:?}: {steps:#?}");
+    }
+}
+
+#[test]
+fn a_token_that_is_lost_or_doubled_is_found() {
+    let mut lost = config(Rules::v6_12(), 1, 1);
+    lost.mutant = Some(Mutant::LostToken);
+    let report = exhaustive(&lost);
+    let text = report.verdict.to_string();
+    assert!(text.contains("tokens are taken"), "{report}");
+
+    let mut doubled = config(Rules::v6_12(), 1, 2);
+    doubled.mutant = Some(Mutant::DoubledToken);
+    let report = exhaustive(&doubled);
+    assert_ne!(report.verdict.word(), "clean", "{report}");
+}
