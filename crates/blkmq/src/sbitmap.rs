@@ -82,7 +82,8 @@ pub struct Sbitmap<E: Env> {
 solo_value!(Sbitmap {
     shift, round_robin, shallow_rule, min_shallow, swap_lock, given_twice, batch_rule,
     batch_scale;
-    words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns, wake_batch
+    words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns,
+    wake_batch
 });
 
 /// A wait queue and what is seen of it without its lock (sbq_wait_state).

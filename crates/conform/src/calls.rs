@@ -57,8 +57,8 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
             of_device = entries::with_entries(of_device);
             let device = &setup.device;
             judge.note(&format!(
-                "{device}: no probe at the entry of dispatch calls: each may have begun behind the last \
-                 event of its CPU, and one that gave nothing is not known"
+                "{device}: no probe at the entry of dispatch calls: each may have begun behind the \
+                 last event of its CPU, and one that gave nothing is not known"
             ));
         }
         events.extend(

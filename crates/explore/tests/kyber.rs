@@ -1,8 +1,7 @@
-//! Kyber under the explorer: ctx queues, hctxs and tokens, each behind a lock of its own. No token is
-//! lost or doubled, and no request stranded, when a token comes back between the failed try and the
-//! entry in line. Without 3 ms runs, so that a stall is for ever; the timer may expire at any time.
-//!
-//! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
+//! Kyber under the explorer: ctx queues, hctxs and tokens, each behind a lock of its own. No token
+//! is lost or doubled, and no request stranded, when a token comes back between the failed try and
+//! the entry in line. Without 3 ms runs, so that a stall is for ever; the timer may expire at any
+//! time. Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 #[path = "common/clean.rs"]
 mod clean;
@@ -15,9 +14,9 @@ use clean::clean;
 use counts::compare;
 use explore::{Config, Mutant, exhaustive};
 
-/// `tasks` bios over so many hctxs, and one token of each kind. What is not measured, unless it says
-/// otherwise: without samples and timer spaces are a hundredth as large. Its batch of one also means
-/// that a call asks for its token only once.
+/// `tasks` bios over so many hctxs, and one token of each kind. What is not measured, unless it
+/// says otherwise: without samples and timer spaces are a hundredth as large. Its batch of one also
+/// means that a call asks for its token only once.
 fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
     let name = format!("{}, {hctxs} hctxs, {tasks} writes of zeroes", rules.name);
     let mut config = Config::new(&name, rules, SchedulerKind::Kyber, tasks);

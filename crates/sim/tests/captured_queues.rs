@@ -146,13 +146,13 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
 /// async_depth is what the rule of `queue.async_depth` says, or was written on purpose: most
 /// captures write it, equal to nr_requests; dd16 leaves it stale.
 fn stale_async_depth(p: &Plan, queue: &DeviceQueue, name: &str) {
-    let shown = queue.tunable("async_depth").unwrap().unwrap();
+    let shown = i128::from(queue.tunable("async_depth").unwrap().unwrap());
     let rule = p.disks[0]
         .queue
         .scheduler
         .show("async_depth")
         .expect("an attribute");
-    let on_purpose = shown == i64::from(p.disks[0].queue.nr_requests);
+    let on_purpose = shown == i128::from(p.disks[0].queue.nr_requests);
     assert!(
         shown == rule || on_purpose,
         "{name}: async_depth {shown}, the rule says {rule}"

@@ -108,7 +108,7 @@ impl Scheduler for OneList {
     }
 
     fn shown(&self) -> Vec<(&'static str, blkmq::elevator::Value)> {
-        vec![("hold", self.hold)]
+        vec![("hold", self.hold.into())]
     }
 
     fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {

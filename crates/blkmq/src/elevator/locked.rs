@@ -275,6 +275,10 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         self.work.peek()
     }
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
+    )]
     pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
         Some(&self.completed)
     }
@@ -331,6 +335,10 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         }
     }
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
+    )]
     pub(crate) fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
         Some(self.policy.inspect(|policy| look(policy)))
     }

@@ -88,7 +88,7 @@ impl World for Layer {
             "go" => self.machine.resume(cpu)?,
             "bio" => self.bios(rest, cpu)?,
             "many" => self.many(rest, cpu)?,
-            "print" => self.only = rest.to_owned(),
+            "print" => rest.clone_into(&mut self.only),
             "plug" => {
                 let announced = if rest.is_empty() { 1 } else { number(rest)? };
                 self.machine.tasks[cpu].plug.start(announced);

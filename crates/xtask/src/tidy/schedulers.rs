@@ -18,6 +18,10 @@ const ALLOWED: &[(&str, &str)] = &[
         "specs/Dispatch is about mq-deadline: its bits and buckets are looked at",
     ),
     ("crates/explore/src/runs/dispatch/", "the same of runs"),
+    (
+        "crates/trace/src/ftrace/",
+        "a kernel's trace events have its scheduler's name",
+    ),
 ];
 
 /// No scheduler is named outside its folder.

@@ -183,7 +183,7 @@ impl QueueData {
             self.p99[at] = p99;
         }
         let p99 = p99.filter(|&p99| bad || p99 >= GOOD_BUCKETS)?;
-        let scaled = depth * (p99 + 1) >> LATENCY_SHIFT;
+        let scaled = (depth * (p99 + 1)) >> LATENCY_SHIFT;
         Some(scaled.clamp(1, domain.depth_max()))
     }
 }

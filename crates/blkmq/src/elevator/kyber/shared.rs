@@ -296,7 +296,7 @@ impl<E: Env> KyberShared<E> {
         for khd in &self.hctxs {
             let kcqs = (khd.first_kcq..).zip(self.kcqs_of(khd));
             for (index, kcq) in kcqs {
-                listed += self.check_kcq(khd, index, kcq, pool);
+                listed += Self::check_kcq(khd, index, kcq, pool);
             }
             listed += khd.data.inspect(|data| {
                 let flushed = data.has_any() == khd.flushed.peek();
@@ -318,7 +318,6 @@ impl<E: Env> KyberShared<E> {
 
     /// How many requests are in it.
     fn check_kcq(
-        &self,
         khd: &KyberHctx<E>,
         index: u32,
         kcq: &E::Lock<[QueueList; DOMAINS]>,
