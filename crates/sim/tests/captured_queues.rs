@@ -107,7 +107,7 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
         "{name}"
     );
     let discard = i64::from(limits.max_discard_sectors) * 512;
-    assert_eq!(discard, shown("discard_max_bytes"), "{name}");
+    assert_eq!(discard, shown("discard_max_hw_bytes"), "{name}");
     let segments = i64::from(limits.max_discard_segments);
     assert_eq!(segments, shown("max_discard_segments"), "{name}");
     let cache = queue.attribute("write_cache").unwrap() == "write back";

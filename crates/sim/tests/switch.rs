@@ -169,7 +169,7 @@ fn bad_changes_are_one_error_that_names_the_place() {
         ),
         (
             "[[change]]\nat_us = 1\nscheduler = \"bfq\"",
-            "switch.toml:13: change.0.scheduler: bfq is not modelled; none, mq-deadline and noop are",
+            "switch.toml:13: change.0.scheduler: bfq is not modelled; none, mq-deadline, kyber and noop are",
         ),
         (
             "[[change]]\nat_us = 1\nscheduler = \"none\"\ndevice = \"sdx\"",

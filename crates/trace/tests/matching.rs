@@ -64,7 +64,9 @@ fn where_nothing_is_odd_the_honest_numbers_are_those_of_btt() {
         let empty = stats.btt.q_count != stats.count(Action::Queue);
         // Its btt.txt has Q2C of 699 bios, one less than were queued: btt loses the bio before
         // which another one was put.
-        let loses = capture.ends_with("m2-k612-mq-deadline");
+        let loses = capture.ends_with("m2-k612-mq-deadline")
+            // Two writes to one place are under way at once: btt has room for one of them.
+            || capture.ends_with("ky31-throttled-adjust");
         if empty || loses || odd.iter().any(|action| stats.count(*action) > 0) {
             continue;
         }

@@ -109,7 +109,7 @@ fn a_capture_that_cannot_be_compared_is_told() {
         ),
         (&[&dir, "--rules", "v2.4"], &["--rules v2.4", "v6.12"]),
         (&[&dir, "--trace-device", "sdz"], &["sdz", "nullb0"]),
-        (&[&capture("ky01-burst")], &["kyber", "not modelled"]),
+        (&[&capture("bf01-seq2")], &["bfq", "not modelled"]),
     ];
     for (args, says) in table {
         let ran = place.blksim(&[&["conform"], *args].concat());
@@ -238,8 +238,8 @@ fn a_capture_that_cannot_be_replayed_is_told() {
         (&[&dir, "--set", "queue.fifo=1"], &["--set queue.fifo=1"]),
         (&[&dir, "--trace-device", "sdz"], &["sdz"]),
         (
-            &[&capture("ky01-burst")],
-            &["captured with kyber", "--scheduler none"],
+            &[&capture("bf01-seq2")],
+            &["captured with bfq", "--scheduler none"],
         ),
         (
             &[&capture("m4-shared3-mq-deadline")],
