@@ -326,6 +326,9 @@ impl<E: Env> drive::Machine for Thread<'_, E> {
             .outside(|outside| outside.woken |= 1 << waiter.0);
     }
 
+    /// There is no clock: it never expires.
+    fn arm(&mut self, _queue: QueueId, _timer: u8, _after: Duration) {}
+
     /// A rescue that comes seconds later: it does not count.
     fn time_out(&mut self, _queue: QueueId, _after: Duration) {}
 }
