@@ -6,11 +6,10 @@
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
-use blkmq::elevator::{DispatchTime, InsertAt, Insertion, Scheduler};
+use blkmq::elevator::{DispatchTime, InsertAt, Insertion, Now, Scheduler};
 use blkmq::merge::Merging;
 use blkmq::request::{Bio, Op, Place, RequestId, RequestPool, Sector, Sectors};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
-use blkmq::time::Jiffies;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -74,9 +73,13 @@ impl Steady {
             limits: &LIMITS,
             nomerges: NoMerges::All,
         };
-        let inserted = self
-            .dd
-            .insert(&mut self.pool, rq, InsertAt::Sorted, Jiffies(0), merging);
+        let inserted = self.dd.insert(
+            &mut self.pool,
+            rq,
+            InsertAt::Sorted,
+            Now::default(),
+            merging,
+        );
         // A rare neighbour: the depth would shrink, so it goes in again elsewhere.
         if let Insertion::Absorbed(mut absorbed) = inserted {
             while let Some(rq) = absorbed.pop_front(&mut self.pool) {
@@ -92,7 +95,7 @@ impl Steady {
 
     /// The request that goes comes back at once with another address.
     fn turn(&mut self) -> RequestId {
-        let now = DispatchTime::at(Jiffies(0));
+        let now = DispatchTime::at(Now::default());
         let rq = self
             .dd
             .dispatch(&mut self.pool, now, self.completed)

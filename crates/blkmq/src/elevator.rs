@@ -11,7 +11,7 @@
 //! Kernel: block/elevator.c, block/elevator.h (v6.1, v6.12).
 
 /// The schedulers: gives the list to the macro of this name. Each module in the list has `FACTS`,
-/// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, rules, shape)`, which makes a
+/// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue, shape)`, which makes a
 /// `Shared<E>` with the methods called in `shared.rs`, and the states of its paths, which for a
 /// scheduler behind one lock are those of `locked`. In brackets: the groups of its own labels.
 macro_rules! schedulers {
@@ -54,6 +54,7 @@ mod path;
 mod scheduler;
 mod shape;
 mod shared;
+mod submitters;
 mod token;
 
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
@@ -67,11 +68,12 @@ pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler,
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler, TRACED,
     TagMapSize, Wanted, completed_level,
 };
 pub use shape::QueueShape;
 pub use shared::Elevator;
+pub use submitters::{Submitter, SubmitterGroup, Submitters};
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
 use core::fmt::Debug;

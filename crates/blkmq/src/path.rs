@@ -52,7 +52,7 @@ pub use token::TokenPath;
 use label::labels;
 
 use crate::elevator::{self, Hook, Token};
-use crate::env::{Cpu, Env, Slab, TraceAction, TracePoint};
+use crate::env::{Cpu, Env, Said, Slab, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
@@ -516,6 +516,11 @@ pub(crate) fn trace_count(cpu: &mut Cpu, queue: QueueId, action: TraceAction, co
         ioprio: IoPrio::default(),
         payload: count,
     });
+}
+
+/// A message of a scheduler.
+pub(crate) fn trace_message(cpu: &mut Cpu, queue: QueueId, said: Said) {
+    trace_count(cpu, queue, TraceAction::Message(said), 0);
 }
 
 /// What a trace point shows of a bio or request.

@@ -229,6 +229,14 @@ impl<E: Env> BlkMq<E> {
         }
     }
 
+    /// Somebody reads what schedulers write to blktrace. Before anything happens: schedulers are
+    /// made anew.
+    pub fn listen(&mut self) {
+        for queue in &mut self.queues {
+            queue.listen();
+        }
+    }
+
     /// Whether the task stands in a wait queue of tags and is to be woken there
     /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as is seen without the queue's lock. One
     /// that has found a tag stands there until it has taken its entry out, and is not. Panics if
@@ -291,7 +299,7 @@ impl<E: Env> RequestQueue<E> {
             hctxs,
             sched,
             tokens: tokens::token_maps(&settings, cpus, hctx_count, hint),
-            elevator: Elevator::new(&config.elevator, &settings.rules, &shape),
+            elevator: Elevator::new(&config.elevator, &settings, &shape),
             requeue: E::Lock::new(RequeueLists::default()),
             tag_active: E::Bit::new(false),
             nr_active: E::Count::new(0),
@@ -306,6 +314,12 @@ impl<E: Env> RequestQueue<E> {
             waiters: config.tags.waiters,
             elevator_locks: [0; ELEVATOR_LOCKS_MAX],
         }
+    }
+
+    fn listen(&mut self) {
+        self.settings.log = true;
+        let shape = shape_of(self.ctxs.len(), &self.hctxs);
+        self.elevator = Elevator::new(&self.first, &self.settings, &shape);
     }
 
     /// What its parts were made for: after a change of the scheduler they are others.

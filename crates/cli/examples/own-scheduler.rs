@@ -9,12 +9,11 @@ use std::path::Path;
 
 use blkmq::elevator::{
     Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, Scheduler, SchedulerKind, SchedulerSettings,
+    LEVELS, Now, Scheduler, SchedulerKind, SchedulerSettings,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{Place, RequestId, RequestPool};
-use blkmq::time::Jiffies;
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
 use sim::report::{Origin, Report};
@@ -39,7 +38,7 @@ impl Scheduler for ReadsFirst {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         let direction = pool[rq].op.direction() as usize;

@@ -25,6 +25,10 @@ pub(crate) use folder::Written;
 /// Process id of the first task.
 const FIRST_PID: u32 = 1000;
 
+/// cgroup id of a message without a cgroup, and of every one unless blktrace is asked for ids
+/// (trace_note() with CONFIG_BLK_CGROUP, v6.1, v6.12).
+const NO_CGROUP: u64 = 1;
+
 /// The files being written. Dropped without [`TraceOut::keep`] it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct TraceOut {
@@ -116,10 +120,12 @@ impl TraceOut {
         Ok(())
     }
 
-    /// Writes points, which are in order of time for each CPU; none before `until` is to come.
+    /// Writes points, which are in order of time for each CPU, with the text of their messages;
+    /// none before `until` is to come.
     pub(crate) fn write(
         &mut self,
         points: &[(SimTime, CpuId, u32, TracePoint)],
+        messages: &str,
         until: SimTime,
     ) -> Result<(), Error> {
         for &(time, cpu, task, point) in points {
@@ -140,7 +146,13 @@ impl TraceOut {
             event.pid = pid;
             let (writer, device) = &mut self.writers[point.queue.index()];
             event.device = *device;
-            writer.write(&event)?;
+            match point.action {
+                TraceAction::Message(said) => {
+                    let text = noted(said.text(messages));
+                    writer.write_with(&event, Some(NO_CGROUP), text.as_bytes())?;
+                }
+                _ => writer.write(&event)?,
+            }
         }
         match &mut self.ftrace {
             Some(ftrace) => Ok(ftrace.settle(until)?),
@@ -210,6 +222,7 @@ fn event(time: SimTime, point: &TracePoint) -> Option<Event> {
         TraceAction::Issue => (Action::Issue, Categories::ISSUE),
         TraceAction::Requeue => (Action::Requeue, Categories::REQUEUE),
         TraceAction::Complete => (Action::Complete, Categories::COMPLETE),
+        TraceAction::Message(_) => return Some(Event::new(time, Action::Message)),
         TraceAction::Probe(_) => return None,
     };
     let mut event = Event::new(time, action);
@@ -219,6 +232,11 @@ fn event(time: SimTime, point: &TracePoint) -> Option<Event> {
     event.extra = point.payload;
     event.error = point.status.errno();
     Some(event)
+}
+
+/// As much of a message as a note takes (BLK_TN_MAX_MSG, with the end of the string).
+fn noted(message: &str) -> &str {
+    &message[..message.floor_char_boundary(127)]
 }
 
 fn categories(point: &TracePoint) -> Categories {

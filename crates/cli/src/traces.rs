@@ -63,11 +63,12 @@ impl Traces {
 
     fn hand_on(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
         let points = simulator.take_trace();
+        let messages = simulator.take_messages();
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.note(simulator, &points);
         }
         match &mut self.blktrace {
-            Some(blktrace) => blktrace.write(&points, simulator.now()),
+            Some(blktrace) => blktrace.write(&points, &messages, simulator.now()),
             None => Ok(()),
         }
     }

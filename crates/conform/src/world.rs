@@ -91,6 +91,8 @@ pub(super) struct Outside {
     pub(super) timers: Timers,
     /// What schedulers told that no event has shown yet, with the time.
     pub(super) told: Vec<(QueueId, SimTime, Told)>,
+    /// Messages of schedulers that no event has shown yet, with the time.
+    pub(super) said: Vec<(QueueId, SimTime, String)>,
     /// Requests that the capture showed with the device while a path has them still to offer.
     pub(super) ahead: Vec<(QueueId, RequestId)>,
 }
@@ -222,7 +224,7 @@ impl World {
         actor.cpu.begin_label();
         if answer == Answer::Ok {
             self.mq.start_request(queue, rq, &mut actor.cpu);
-            actor.cpu.trace.clear();
+            actor.cpu.take_trace(&mut String::new(), |_| ());
         } else {
             let held = self.mq.queue(queue).with_pool(|pool| pool[rq].budget);
             if held.is_some() {

@@ -11,7 +11,7 @@ use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{Place, RequestId, RequestPool};
 use blkmq::rules::Rules;
-use blkmq::time::{Duration, Jiffies};
+use blkmq::time::Duration;
 use explore::{Config, exhaustive};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("idler->lock")];
@@ -86,7 +86,7 @@ impl Scheduler for Idler {
         pool: &mut RequestPool,
         rq: RequestId,
         _at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         pool[rq].place = Place::Elevator;

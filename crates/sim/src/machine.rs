@@ -281,4 +281,11 @@ impl Simulator {
     pub fn take_trace(&mut self) -> Vec<(SimTime, CpuId, u32, TracePoint)> {
         core::mem::take(&mut self.recorder.trace)
     }
+
+    /// Takes the text of the messages among the trace points that [`Self::take_trace`] took just
+    /// before ([`Said::text`](blkmq::env::Said::text)).
+    pub fn take_messages(&mut self) -> String {
+        assert!(self.recorder.trace.is_empty(), "trace points first");
+        core::mem::take(&mut self.recorder.messages)
+    }
 }

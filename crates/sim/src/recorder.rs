@@ -160,6 +160,8 @@ pub struct Recorder {
     pub changes: Vec<ChangeTimes>,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
     pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
+    /// Text of the messages among them.
+    pub messages: String,
 }
 
 impl Recorder {
@@ -210,6 +212,7 @@ impl Recorder {
             disks,
             changes: vec![ChangeTimes::default(); plan.changes.len()],
             trace: Vec::new(),
+            messages: String::new(),
         }
     }
 

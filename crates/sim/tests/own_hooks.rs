@@ -15,7 +15,7 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{IoContextId, Place, Request, RequestId, RequestPool};
-use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
 use sim::plan::Plan;
 
@@ -103,7 +103,7 @@ impl Scheduler for Own {
         pool: &mut RequestPool,
         rq: RequestId,
         _at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         pool[rq].place = Place::Elevator;
@@ -178,7 +178,7 @@ impl Scheduler for Own {
         After::Nothing
     }
 
-    fn exits(&mut self, io_context: IoContextId, _now: Now) -> After {
+    fn exits(&mut self, _pool: &mut RequestPool, io_context: IoContextId, _now: Now) -> After {
         self.see(|seen| seen.exits.push(io_context));
         After::Nothing
     }

@@ -9,13 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use blkmq::elevator::{
     BioMerge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, MergeHooks, Scheduler, SchedulerSettings, try_merge,
+    LEVELS, MergeHooks, Now, Scheduler, SchedulerSettings, try_merge,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{MergeIndex, Merging, Side};
 use blkmq::request::{Bio, BioId, Place, Request, RequestId, RequestPool};
 use blkmq::rules::QueueLimits;
-use blkmq::time::Jiffies;
 use sim::machine::Simulator;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("merger->lock")];
@@ -76,7 +75,13 @@ impl MergeHooks for Merger {
 }
 
 impl Scheduler for Merger {
-    fn merge_bio(&mut self, pool: &mut RequestPool, bio: BioId, merging: Merging<'_>) -> BioMerge {
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        _now: Now,
+        merging: Merging<'_>,
+    ) -> BioMerge {
         let whose = pool.bio(bio).io_context;
         let merge = try_merge(self, pool, bio, merging);
         if let BioMerge::Into { rq, side, .. } = merge {
@@ -94,7 +99,7 @@ impl Scheduler for Merger {
         pool: &mut RequestPool,
         rq: RequestId,
         _at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         pool[rq].place = Place::Elevator;

@@ -8,13 +8,13 @@ use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
     Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, Scheduler, SchedulerKind, SchedulerSettings, StoreError,
+    LEVELS, Now, Scheduler, SchedulerKind, SchedulerSettings, StoreError,
 };
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{CpuId, Place, RequestId, RequestPool};
-use blkmq::time::{Jiffies, SimTime};
+use blkmq::time::SimTime;
 use sim::machine::{Simulator, Stall};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
@@ -57,7 +57,7 @@ impl Scheduler for OneList {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         pool[rq].place = Place::Elevator;
@@ -94,7 +94,7 @@ impl Scheduler for OneList {
         }
     }
 
-    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+    fn store(&mut self, name: &str, text: &str, _now: Now) -> Result<(), StoreError> {
         let unknown = || StoreError::UnknownAttribute {
             scheduler: self.facts.name,
             name: name.to_owned(),

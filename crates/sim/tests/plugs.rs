@@ -39,7 +39,7 @@ fn letters(trace: &[Traced]) -> String {
             TraceAction::Issue => "D",
             TraceAction::Requeue => "R",
             TraceAction::Complete => break,
-            TraceAction::Probe(_) => continue,
+            TraceAction::Message(_) | TraceAction::Probe(_) => continue,
         };
         let own = *task == trace[0].2;
         letters += &if own {

@@ -14,7 +14,6 @@ use super::scheduler::{
 use super::token::Token;
 use crate::merge::Merging;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
-use crate::time::Jiffies;
 
 /// What a program's own scheduler has besides what every scheduler has.
 pub trait CustomScheduler: Scheduler + Send + Sync {
@@ -88,8 +87,14 @@ impl Hash for Custom {
 }
 
 impl Scheduler for Custom {
-    fn merge_bio(&mut self, pool: &mut RequestPool, bio: BioId, merging: Merging<'_>) -> BioMerge {
-        self.0.merge_bio(pool, bio, merging)
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        now: Now,
+        merging: Merging<'_>,
+    ) -> BioMerge {
+        self.0.merge_bio(pool, bio, now, merging)
     }
 
     fn insert(
@@ -97,7 +102,7 @@ impl Scheduler for Custom {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        now: Jiffies,
+        now: Now,
         merging: Merging<'_>,
     ) -> Insertion {
         self.0.insert(pool, rq, at, now, merging)
@@ -145,8 +150,8 @@ impl Scheduler for Custom {
         self.0.finished(pool, rq, now)
     }
 
-    fn exits(&mut self, io_context: IoContextId, now: Now) -> After {
-        self.0.exits(io_context, now)
+    fn exits(&mut self, pool: &mut RequestPool, io_context: IoContextId, now: Now) -> After {
+        self.0.exits(pool, io_context, now)
     }
 
     fn timer(&mut self, pool: &mut RequestPool, timer: u8, now: Now) -> After {
@@ -161,16 +166,28 @@ impl Scheduler for Custom {
         self.0.limit_depth(wanted)
     }
 
+    fn limits_under_lock(&self, wanted: Wanted) -> bool {
+        self.0.limits_under_lock(wanted)
+    }
+
+    fn limit_depth_locked(&mut self, wanted: Wanted, now: Now) -> Option<u32> {
+        self.0.limit_depth_locked(wanted, now)
+    }
+
     fn depth_updated(&mut self, old: u32) {
         self.0.depth_updated(old);
     }
 
-    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
-        self.0.store(name, text)
+    fn store(&mut self, name: &str, text: &str, now: Now) -> Result<(), StoreError> {
+        self.0.store(name, text, now)
     }
 
     fn shown(&self) -> Vec<(&'static str, Value)> {
         self.0.shown()
+    }
+
+    fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
+        self.0.take_log(each);
     }
 
     fn take_charge(&mut self) -> Charge {

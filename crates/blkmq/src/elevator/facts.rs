@@ -39,6 +39,8 @@ pub struct Facts {
     pub picks: &'static [Label],
     /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
     pub lines: u8,
+    /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
+    pub logs: bool,
     /// What probes on its functions are called.
     pub probes: Probes,
 }
@@ -59,6 +61,7 @@ impl Facts {
             tokens: &[],
             picks: &[],
             lines: 0,
+            logs: false,
             probes: Probes {
                 insert: "ins",
                 dispatch_entry: "dispe",

@@ -5,7 +5,7 @@
 use super::attribute::{Attributes, StoreError, Value};
 use super::custom::Custom;
 use super::facts::Facts;
-use super::scheduler::Scheduler;
+use super::scheduler::{Now, Scheduler};
 
 /// Generates the kinds, their settings and the groups of their own labels.
 macro_rules! kinds {
@@ -102,7 +102,7 @@ macro_rules! kinds {
                         known: Vec::new(),
                     }),
                     $(SchedulerSettings::$Kind(settings) => settings.store(name, text),)*
-                    SchedulerSettings::Custom(custom) => custom.store(name, text),
+                    SchedulerSettings::Custom(custom) => custom.store(name, text, Now::default()),
                 }
             }
 

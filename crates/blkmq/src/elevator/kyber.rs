@@ -36,7 +36,7 @@ use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::shape::QueueShape;
 use super::token::ElevatorTokens;
 use crate::env::Env;
-use crate::rules::Rules;
+use crate::queue::QueueSettings;
 
 /// KYBER_ASYNC_PERCENT: scheduler tags that operations which are not synchronous may use.
 pub const ASYNC_PERCENT: u32 = 75;
@@ -79,6 +79,7 @@ pub const FACTS: Facts = Facts {
     ],
     picks: &[],
     lines: 0,
+    logs: false,
     probes: Probes {
         insert: "ins",
         dispatch_entry: "kybere",
@@ -105,8 +106,8 @@ const fn tokens(name: &'static str, domain: Domain) -> ElevatorTokens {
 /// Idle, with these settings.
 pub(crate) fn new<E: Env>(
     settings: &KyberSettings,
-    rules: &Rules,
+    queue: &QueueSettings,
     shape: &QueueShape,
 ) -> KyberShared<E> {
-    KyberShared::new(settings, rules, shape)
+    KyberShared::new(settings, &queue.rules, shape)
 }

@@ -6,6 +6,8 @@
 //! Kernel: dd_insert_requests(), dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and
 //! their like (6.1.192, 6.12.117).
 
+mod depth;
+mod log;
 mod token;
 
 use core::hash::{Hash, Hasher};
@@ -14,8 +16,7 @@ use super::attribute::StoreError;
 use super::facts::Facts;
 use super::hook::{Hook, TimerAsk};
 use super::scheduler::{
-    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler, Wanted,
-    completed_level,
+    BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler, completed_level,
 };
 use super::{DispatchStep, HookStep, InsertInHand, InsertStep, LockVisit};
 use super::{MergeAsked, MergeStep, Merged};
@@ -23,7 +24,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Solo, Spot, T
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::path::label::{Label, labels};
-use crate::path::{Next, Traced, free_request, jiffies, probe, trace_rq, trace_swallowed};
+use crate::path::{Next, Traced, free_request, jiffies, probe};
 use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, HctxId, Place, Request, RequestId, RequestPool};
 use crate::rules::{MergeLookup, MergedFree, Rules};
@@ -287,8 +288,15 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         q.with_pool(|pool| self.policy.inspect(|policy| policy.show(pool)))
     }
 
-    pub(crate) fn store(&self, name: &str, text: &str, cpu: &mut Cpu) -> Result<(), StoreError> {
-        self.revise(cpu, |policy| policy.store(name, text))
+    pub(crate) fn store(
+        &self,
+        q: &RequestQueue<E>,
+        name: &str,
+        text: &str,
+        cpu: &mut Cpu,
+    ) -> Result<(), StoreError> {
+        let now = now(q, cpu);
+        self.revise(cpu, |policy| policy.store(name, text, now))
     }
 
     pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
@@ -314,11 +322,6 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         self.policy.release(cpu);
         cpu.begin_label();
         changed
-    }
-
-    /// The depth that the policy leaves to such a request.
-    pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
-        self.policy.inspect(|policy| policy.limit_depth(wanted))
     }
 
     /// finish_request() counts the request.
@@ -383,6 +386,13 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         ask
     }
 
+    /// What a section leaves behind: the word that has_work reads, the charge, and a timer.
+    #[inline]
+    fn settle(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        let ask = self.note_work(cpu);
+        set_timer(ask, q, cpu);
+    }
+
     /// prepare_request(): no lock is taken, and nothing but the request changes.
     pub(crate) fn prepare(&self, rq: &mut Request) {
         self.policy.inspect(|policy| policy.prepare(rq));
@@ -424,13 +434,17 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// Under the lock, to the release.
     fn merge_section(&self, q: &RequestQueue<E>, bio: BioId, cpu: &mut Cpu) -> Merged {
+        let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
-        let merge = self.policy.held(cpu).merge_bio(&mut pool, bio, merging(q));
+        let merge = self
+            .policy
+            .held(cpu)
+            .merge_bio(&mut pool, bio, now, merging(q));
         let traced = Traced::bio(&pool, bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);
-            let ask = self.note_work(cpu);
-            set_timer(ask, q, cpu);
+            self.tell(q, cpu);
+            self.settle(q, cpu);
             self.policy.release(cpu);
             return Merged::No;
         };
@@ -439,16 +453,17 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
             Traced::rq(&pool, rq)
         });
         drop(pool);
+        let mut log = self.log(q, cpu);
         match side {
-            Side::Back => trace_rq(cpu, q.id, TraceAction::BackMerge, traced),
-            Side::Front => trace_rq(cpu, q.id, TraceAction::FrontMerge, traced),
+            Side::Back => log.trace(TraceAction::BackMerge, traced, cpu),
+            Side::Front => log.trace(TraceAction::FrontMerge, traced, cpu),
             Side::Discard => {}
         }
         if let Some(gone) = gone {
-            trace_swallowed(cpu, q.id, gone);
+            log.swallow(gone, cpu);
         }
-        let ask = self.note_work(cpu);
-        set_timer(ask, q, cpu);
+        log.rest(cpu);
+        self.settle(q, cpu);
         self.policy.release(cpu);
         Merged::Into { absorbed }
     }
@@ -513,38 +528,40 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         absorbed: &mut QueueList,
         cpu: &mut Cpu,
     ) -> Inserted {
-        let now = jiffies(q, cpu);
+        let now = now(q, cpu);
         loop {
             let mut pool = q.pool.held(cpu.id);
             let Some(rq) = list.pop_front(&mut pool) else {
                 break;
             };
-            probe::arrive(q, &pool, rq, now, cpu);
+            probe::arrive(q, &pool, rq, now.tick, cpu);
             let mut policy = self.policy.held(cpu);
             let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
             drop(policy);
+            let mut log = self.log(q, cpu);
             match insertion {
                 Insertion::Inserted => {
                     assert_eq!(pool[rq].place, Place::Elevator, "{rq:?} was not taken");
                     let traced = Traced::rq(&pool, rq);
                     drop(pool);
-                    trace_rq(cpu, q.id, TraceAction::Insert, traced);
+                    log.trace(TraceAction::Insert, traced, cpu);
+                    log.rest(cpu);
                 }
                 Insertion::Absorbed(mut gone) => {
                     while let Some(rq) = gone.pop_back(&mut pool) {
                         let traced = Traced::rq(&pool, rq);
                         pool[rq].place = Place::Path;
                         absorbed.push_back(&mut pool, rq);
-                        trace_swallowed(cpu, q.id, traced);
+                        log.swallow(traced, cpu);
                     }
+                    log.rest(cpu);
                     if q.settings.rules.merged_free == MergedFree::UnderLock {
                         return Inserted::UpToMerge;
                     }
                 }
             }
         }
-        let ask = self.note_work(cpu);
-        set_timer(ask, q, cpu);
+        self.settle(q, cpu);
         Inserted::All
     }
 
@@ -613,6 +630,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         let time = DispatchTime {
             entered: core::mem::take(asked).0,
             locked: jiffies(q, cpu),
+            time: cpu.now(),
         };
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
@@ -625,6 +643,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
             assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
         }
         drop(pool);
+        self.tell(q, cpu);
         self.charge(charge, cpu);
         if !more && self.work.peek() {
             self.work.mirror(cpu, false);
@@ -646,25 +665,31 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         if !core::mem::replace(&mut path.asked, true) {
             return HookStep::Wait(Next::Lock(self.lock(q)));
         }
-        let now = Now {
-            time: cpu.now(),
-            tick: jiffies(q, cpu),
-        };
+        let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         let mut policy = self.policy.held(cpu);
         let after = match hook {
             Hook::Completed(rq) => policy.completed(&mut pool, rq, now),
             Hook::Requeued(rq) => policy.requeued(&mut pool, rq, now),
             Hook::Finished(rq) => policy.finished(&mut pool, rq, now),
-            Hook::Exits(io_context) => policy.exits(io_context, now),
+            Hook::Exits(io_context) => policy.exits(&mut pool, io_context, now),
             Hook::Timer(timer) => policy.timer(&mut pool, timer, now),
         };
         drop(policy);
         drop(pool);
-        let ask = self.note_work(cpu);
-        set_timer(ask, q, cpu);
+        self.tell(q, cpu);
+        self.settle(q, cpu);
         self.policy.release(cpu);
         HookStep::Done(after)
+    }
+}
+
+/// The time in a section.
+#[inline]
+fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
+    Now {
+        time: cpu.now(),
+        tick: jiffies(q, cpu),
     }
 }
 

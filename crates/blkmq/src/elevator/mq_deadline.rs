@@ -26,7 +26,7 @@ use super::facts::{ElevatorLock, Facts, MinShallow, Probes};
 use super::hook::Hooks;
 use super::shape::QueueShape;
 use crate::env::Env;
-use crate::rules::Rules;
+use crate::queue::QueueSettings;
 
 /// What is known of mq-deadline.
 pub const FACTS: Facts = Facts {
@@ -46,6 +46,7 @@ pub const FACTS: Facts = Facts {
     tokens: &[],
     picks: &[dispatch::At::Drain.label()],
     lines: 0,
+    logs: false,
     probes: Probes {
         insert: "ins",
         dispatch_entry: "dde",
@@ -64,8 +65,8 @@ pub(crate) const INSERTED: u8 = 2;
 /// Idle, with these settings.
 pub(crate) fn new<E: Env>(
     settings: &MqDeadlineSettings,
-    rules: &Rules,
+    queue: &QueueSettings,
     _shape: &QueueShape,
 ) -> DeadlineShared<E> {
-    DeadlineShared::new(settings, rules)
+    DeadlineShared::new(settings, &queue.rules)
 }

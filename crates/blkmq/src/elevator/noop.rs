@@ -14,7 +14,7 @@ use super::facts::{ElevatorLock, Facts};
 use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::env::Env;
-use crate::rules::Rules;
+use crate::queue::QueueSettings;
 
 /// What is known of noop.
 pub const FACTS: Facts = Facts::plain("noop", &[ElevatorLock::plain("nd->lock")]);
@@ -47,7 +47,7 @@ pub(crate) type Shared<E> = Locked<E, Noop>;
 )]
 pub(crate) fn new<E: Env>(
     _settings: &NoopSettings,
-    _rules: &Rules,
+    _queue: &QueueSettings,
     _shape: &QueueShape,
 ) -> Shared<E> {
     Locked::with(Noop::default(), &FACTS)

@@ -20,6 +20,12 @@ use crate::time::{Jiffies, SimTime};
 /// Levels that a scheduler may count requests by; mq-deadline: RT, BE, IDLE.
 pub const LEVELS: usize = 3;
 
+/// A line of a scheduler's log that is none: here the next record of blktrace belongs that the call
+/// makes by itself. Those are the I of an insertion; the M or F of a bio, and behind it the M of
+/// the request that was absorbed; the M of each request that an insertion absorbed. What has no
+/// such line comes behind the last message.
+pub const TRACED: &str = "\u{1}";
+
 /// Answer to [`Scheduler::merge_bio`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BioMerge {
@@ -69,32 +75,51 @@ impl InsertAt {
     }
 }
 
-/// The tick as a dispatch call sees it: the counter may move while it waits for the lock.
+/// The time as a dispatch call sees it: the counter may move while it waits for the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DispatchTime {
     /// Read on entry, before the lock; judges age.
     pub entered: Jiffies,
     /// Read under the lock; judges expiry.
     pub locked: Jiffies,
+    /// ktime_get_ns() under the lock.
+    pub time: SimTime,
 }
 
 impl DispatchTime {
-    /// Both readings in one tick.
-    pub fn at(now: Jiffies) -> DispatchTime {
+    /// All readings at once.
+    pub fn at(now: Now) -> DispatchTime {
         DispatchTime {
-            entered: now,
-            locked: now,
+            entered: now.tick,
+            locked: now.tick,
+            time: now.time,
+        }
+    }
+
+    /// As hooks see it.
+    pub fn now(self) -> Now {
+        Now {
+            time: self.time,
+            tick: self.locked,
         }
     }
 }
 
-/// The time as a hook sees it under the lock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// The time as it is under the lock: both clocks stand still in a critical section.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Now {
     /// ktime_get_ns().
     pub time: SimTime,
     /// jiffies.
     pub tick: Jiffies,
+}
+
+impl Now {
+    /// The beginning of this tick.
+    pub fn at_tick(tick: Jiffies, hz: u32) -> Now {
+        let time = SimTime(tick.0 * (1_000_000_000 / u64::from(hz)));
+        Now { time, tick }
+    }
 }
 
 /// Size of a scheduler-tag map, for [`Scheduler::limit_depth`].
@@ -154,6 +179,7 @@ pub trait Scheduler: Any + Debug {
         &mut self,
         _pool: &mut RequestPool,
         _bio: BioId,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> BioMerge {
         BioMerge::No
@@ -167,7 +193,7 @@ pub trait Scheduler: Any + Debug {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        now: Jiffies,
+        now: Now,
         merging: Merging<'_>,
     ) -> Insertion;
 
@@ -230,7 +256,7 @@ pub trait Scheduler: Any + Debug {
     }
 
     /// The last task of an I/O context has exited (exit_icq). Default: nothing.
-    fn exits(&mut self, _io_context: IoContextId, _now: Now) -> After {
+    fn exits(&mut self, _pool: &mut RequestPool, _io_context: IoContextId, _now: Now) -> After {
         After::Nothing
     }
 
@@ -247,9 +273,20 @@ pub trait Scheduler: Any + Debug {
 
     /// The shallow depth for the allocation of such a request, in the unit of the kernel's
     /// tag maps (`Rules::shallow_depth`); none: no limit. Not asked for flush, passthrough and
-    /// reserved requests. Default: never a limit.
+    /// reserved requests. Without the lock. Default: never a limit.
     fn limit_depth(&self, _wanted: Wanted) -> Option<u32> {
         None
+    }
+
+    /// limit_depth takes the lock for such a request: then [`Scheduler::limit_depth_locked`] is
+    /// asked instead, once for each allocation. Read without the lock. Default: never.
+    fn limits_under_lock(&self, _wanted: Wanted) -> bool {
+        false
+    }
+
+    /// [`Scheduler::limit_depth`] of a scheduler that takes its lock for that. Default: as without.
+    fn limit_depth_locked(&mut self, wanted: Wanted, _now: Now) -> Option<u32> {
+        self.limit_depth(wanted)
     }
 
     /// Told when queue/nr_requests is written, before it changes: `old` is the value until then
@@ -258,7 +295,7 @@ pub trait Scheduler: Any + Debug {
 
     /// Writes `text` to the attribute `name` while requests may be queued, as a write to sysfs
     /// would. Default: there is none.
-    fn store(&mut self, name: &str, _text: &str) -> Result<(), StoreError> {
+    fn store(&mut self, name: &str, _text: &str, _now: Now) -> Result<(), StoreError> {
         Err(StoreError::UnknownAttribute {
             scheduler: "this scheduler",
             name: name.to_owned(),
@@ -270,6 +307,12 @@ pub trait Scheduler: Any + Debug {
     fn shown(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
+
+    /// Hands out, line by line, what was written to blktrace since the last call
+    /// (blk_add_trace_msg()), and forgets it. The line [`TRACED`] stands where blktrace's own
+    /// record of the call comes between two messages. Asked behind each call, if
+    /// [`Facts::logs`](super::Facts) and somebody listens (`QueueSettings::log`). Default: nothing.
+    fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
 
     /// What the calls since the last one touched besides requests, to be priced. Default: nothing.
     fn take_charge(&mut self) -> Charge {

@@ -17,7 +17,7 @@ use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeAsked, MergeStep
 use crate::env::{Cpu, Env, Lock, Solo};
 use crate::list::QueueList;
 use crate::path::Next;
-use crate::queue::RequestQueue;
+use crate::queue::{LockId, QueueSettings, RequestQueue};
 use crate::request::{BioId, HctxId, Request, RequestPool};
 use crate::rules::Rules;
 
@@ -89,13 +89,13 @@ macro_rules! elevators {
             /// Idle, as chosen.
             pub fn new(
                 settings: &SchedulerSettings,
-                rules: &Rules,
+                queue: &QueueSettings,
                 shape: &QueueShape,
             ) -> Elevator<E> {
                 match settings {
                     SchedulerSettings::None => Elevator::None,
                     $(SchedulerSettings::$Kind(settings) => {
-                        Elevator::$Kind(crate::elevator::$module::new(settings, rules, shape))
+                        Elevator::$Kind(crate::elevator::$module::new(settings, queue, shape))
                     })*
                     SchedulerSettings::Custom(custom) => Elevator::Custom(
                         Locked::with(custom.clone(), custom.facts()),
@@ -166,6 +166,37 @@ macro_rules! elevators {
                     Elevator::None => None,
                     $(Elevator::$Kind(shared) => shared.limit_depth(wanted),)*
                     Elevator::Custom(shared) => shared.limit_depth(wanted),
+                }
+            }
+
+            /// The lock that limit_depth() takes for such a request, if it does.
+            #[inline]
+            pub(crate) fn limit_depth_lock(
+                &self,
+                q: &RequestQueue<E>,
+                wanted: Wanted,
+            ) -> Option<LockId> {
+                match self {
+                    Elevator::None => None,
+                    $(Elevator::$Kind(shared) => shared.limit_depth_lock(q, wanted),)*
+                    Elevator::Custom(shared) => shared.limit_depth_lock(q, wanted),
+                }
+            }
+
+            /// limit_depth() under that lock, to the release.
+            ///
+            /// # Panics
+            /// If it takes none.
+            pub(crate) fn limit_depth_locked(
+                &self,
+                q: &RequestQueue<E>,
+                wanted: Wanted,
+                cpu: &mut Cpu,
+            ) -> Option<u32> {
+                match self {
+                    Elevator::None => panic!("limit_depth of no scheduler"),
+                    $(Elevator::$Kind(shared) => shared.limit_depth_locked(q, wanted, cpu),)*
+                    Elevator::Custom(shared) => shared.limit_depth_locked(q, wanted, cpu),
                 }
             }
 
@@ -377,15 +408,21 @@ macro_rules! elevators {
             }
 
             /// A write to an attribute while requests may be queued, as a write to sysfs.
-            pub fn store(&self, name: &str, text: &str, cpu: &mut Cpu) -> Result<(), StoreError> {
+            pub fn store(
+                &self,
+                q: &RequestQueue<E>,
+                name: &str,
+                text: &str,
+                cpu: &mut Cpu,
+            ) -> Result<(), StoreError> {
                 match self {
                     Elevator::None => Err(StoreError::UnknownAttribute {
                         scheduler: "none",
                         name: name.to_owned(),
                         known: Vec::new(),
                     }),
-                    $(Elevator::$Kind(shared) => shared.store(name, text, cpu),)*
-                    Elevator::Custom(shared) => shared.store(name, text, cpu),
+                    $(Elevator::$Kind(shared) => shared.store(q, name, text, cpu),)*
+                    Elevator::Custom(shared) => shared.store(q, name, text, cpu),
                 }
             }
 

@@ -179,8 +179,42 @@ pub enum TraceAction {
     Requeue,
     /// C: completed.
     Complete,
+    /// A message of the scheduler (BLK_TN_MESSAGE).
+    Message(Said),
     /// A function of the scheduler. Not in blktrace: captures have probes on them.
     Probe(Probe),
+}
+
+/// Where the text of a message lies: in [`Cpu::messages`], until somebody takes it from there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Said {
+    from: u32,
+    bytes: u32,
+}
+
+impl Said {
+    /// So many bytes from there on.
+    ///
+    /// # Panics
+    /// Behind 4 GiB.
+    pub fn at(from: usize, bytes: usize) -> Said {
+        let small = |size: usize| u32::try_from(size).expect("messages of less than 4 GiB");
+        Said {
+            from: small(from),
+            bytes: small(bytes),
+        }
+    }
+
+    /// The message.
+    pub fn text(self, messages: &str) -> &str {
+        &messages[self.from as usize..][..self.bytes as usize]
+    }
+
+    /// Of messages that were put behind so many bytes of others.
+    #[must_use]
+    pub fn behind(self, bytes: usize) -> Said {
+        Said::at(self.from as usize + bytes, self.bytes as usize)
+    }
 }
 
 /// What a probe on a function of the scheduler sees. Recorded when probing is on.
@@ -315,6 +349,8 @@ pub struct Cpu {
     pub at_ps: u64,
     /// Events of the label, when tracing is on.
     pub trace: Vec<TracePoint>,
+    /// Text of the messages among them. Whoever takes those takes it, too ([`Cpu::take_trace`]).
+    pub messages: String,
     /// Its number.
     pub id: CpuId,
     /// Another task wants this CPU: long loops end early.
@@ -366,6 +402,7 @@ impl Cpu {
             random: 0,
             need_resched: false,
             trace: Vec::new(),
+            messages: String::new(),
             traced_at: SimTime::ZERO,
             foretold: None,
             tracing: false,
@@ -397,6 +434,19 @@ impl Cpu {
             self.accesses = 0;
         }
         self.outside_labels();
+    }
+
+    /// Hands over the trace points, and adds their messages to `messages`; both keep their room.
+    pub fn take_trace(&mut self, messages: &mut String, mut each: impl FnMut(TracePoint)) {
+        let before = messages.len();
+        messages.push_str(&self.messages);
+        self.messages.clear();
+        for mut point in self.trace.drain(..) {
+            if let TraceAction::Message(said) = &mut point.action {
+                *said = said.behind(before);
+            }
+            each(point);
+        }
     }
 
     /// The label left nothing for the driver: no effects, no trace points.

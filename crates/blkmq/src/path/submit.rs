@@ -40,6 +40,8 @@ labels! {
         /// Take a request allocated ahead, or look for tags. Whatever makes the request the bio's
         /// and sends it on touches nothing shared: it belongs to the label that got the request.
         Alloc,
+        /// Under the scheduler's lock: limit_depth() of one that takes it.
+        LimitDepth,
         /// __blk_mq_alloc_requests(): take a tag.
         Tag,
         /// __blk_mq_alloc_requests_batch(): take tags for all that the plug announced.
@@ -102,6 +104,8 @@ pub struct SubmitPath {
     own_plug: bool,
     hctx: HctxId,
     search: Search,
+    /// What limit_depth() said under the scheduler's lock: holds for all of this allocation.
+    depth: Option<Depth>,
     batch: bool,
     ws: u32,
     waiting: bool,
@@ -132,6 +136,7 @@ impl SubmitPath {
             own_plug: false,
             hctx: HctxId(0),
             search: Search::No,
+            depth: None,
             batch: false,
             ws: 0,
             waiting: false,
@@ -192,6 +197,7 @@ impl SubmitPath {
             }
             At::CtxMerge => self.ctx_merge(mq, cpu),
             At::Alloc => self.alloc(mq, cpu),
+            At::LimitDepth => self.limit_depth(mq, cpu),
             At::Tag
             | At::TagBatch
             | At::WouldBlock
@@ -323,6 +329,33 @@ impl SubmitPath {
             self.rq = Some(rq);
             return self.start(mq, cpu);
         }
+        let wanted = self.wanted(q);
+        let lock = wanted.and_then(|wanted| q.elevator.limit_depth_lock(q, wanted));
+        if let Some(lock) = lock {
+            self.at = At::LimitDepth;
+            return Next::Lock(lock);
+        }
+        self.look_for_tags(mq, cpu);
+        match self.at {
+            // It begins by asking for a lock.
+            At::TagBatch => self.search(mq, cpu),
+            _ => Next::Step,
+        }
+    }
+
+    /// One that needs the scheduler's lock.
+    fn limit_depth<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let wanted = self.wanted(q).expect("it is to be asked");
+        let depth = q.elevator.limit_depth_locked(q, wanted, cpu);
+        self.depth = Some(Depth(depth));
+        self.look_for_tags(mq, cpu);
+        Next::Step
+    }
+
+    /// How many, and how.
+    fn look_for_tags<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) {
+        let q = mq.queue(self.queue);
         let shallow = self.shallow(q);
         let map = identity_map(mq, q, self.hctx);
         // Once asked for, whatever comes of it.
@@ -339,12 +372,11 @@ impl SubmitPath {
                 true => Search::No,
                 false => Search::Map(Get::start(map, cpu, shallow)),
             };
-            return self.to(At::Tag);
+            self.at = At::Tag;
+            return;
         }
         self.search = Search::Map(Get::batch(map, cpu, ahead));
         self.at = At::TagBatch;
-        // It begins by asking for a lock.
-        self.search(mq, cpu)
     }
 
     /// The request becomes the bio's.
@@ -352,6 +384,7 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         let rq = self.rq.expect("it was allocated");
         self.entered = false;
+        self.depth = None;
         let mut pool = q.pool.held(cpu.id);
         q.visit_elevator(&pool);
         pool.bio_to_request(rq, self.bio);
@@ -489,6 +522,7 @@ impl SubmitPath {
 
     /// A NOWAIT bio that found no tag.
     pub(super) fn would_block<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        self.depth = None;
         let mut pool = q.pool.held(cpu.id);
         let mut traced = Traced::bio(&pool, self.bio);
         traced.status = Status::Again;
@@ -507,6 +541,10 @@ impl SubmitPath {
         self.to(At::Rest)
     }
 }
+
+/// An answer of limit_depth(): how deep, if there is a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Depth(Option<u32>);
 
 /// op_is_sync().
 fn is_sync<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> bool {

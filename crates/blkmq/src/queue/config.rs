@@ -1,6 +1,6 @@
 //! Settings of a queue and what it is built from.
 
-use crate::elevator::{SchedulerKind, SchedulerSettings};
+use crate::elevator::{SchedulerKind, SchedulerSettings, Submitters};
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
 use crate::time::Jiffies;
@@ -41,6 +41,12 @@ pub struct QueueSettings {
     pub inline_runs: bool,
     /// Slots of the pool for each map of identifying tags.
     pub slots_per_map: u32,
+    /// queue/rotational.
+    pub rotational: bool,
+    /// Who submits, as schedulers see it.
+    pub submitters: Submitters,
+    /// Somebody reads what schedulers write to blktrace.
+    pub log: bool,
 }
 
 impl QueueSettings {
@@ -64,6 +70,9 @@ impl QueueSettings {
             should_merge: false,
             inline_runs: false,
             slots_per_map: nr_requests,
+            rotational: false,
+            submitters: Submitters::default(),
+            log: false,
         }
     }
 

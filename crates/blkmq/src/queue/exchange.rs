@@ -77,7 +77,7 @@ impl<E: Env> BlkMq<E> {
         q.sched = sched_tags(settings, set, cpus, q.waiters, hint);
         q.tokens = token_maps(settings, cpus, q.hctxs.len(), hint);
         let shape = shape_of(cpus, &q.hctxs);
-        q.elevator = Elevator::new(&chosen, &settings.rules, &shape);
+        q.elevator = Elevator::new(&chosen, settings, &shape);
         q.elevator_locks = self.locks.of_elevator(queue, chosen.kind());
     }
 }
@@ -110,7 +110,7 @@ impl<E: Env> RequestQueue<E> {
     pub(super) fn schedulers(&self) -> Vec<(SchedulerKind, Elevator<E>)> {
         let shape = shape_of(self.ctxs.len(), &self.hctxs);
         let of = |settings: &SchedulerSettings| {
-            let elevator = Elevator::new(settings, &self.settings.rules, &shape);
+            let elevator = Elevator::new(settings, &self.settings, &shape);
             (settings.kind(), elevator)
         };
         let mut all: Vec<(SchedulerKind, Elevator<E>)> = Vec::new();

@@ -10,7 +10,6 @@ use blkmq::elevator::{
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{Op, Place, Request, RequestId, RequestPool};
-use blkmq::time::Jiffies;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("throttle->lock")];
 
@@ -82,7 +81,7 @@ impl Scheduler for Throttle {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         assert_eq!(pool[rq].elv_priv[1], 0, "what is queued has no token");

@@ -26,11 +26,12 @@
 use super::World;
 use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::elevator::{
-    BioMerge, DispatchTime, Elevator, InsertAt, Insertion, QueueShape, Scheduler, SchedulerKind,
-    TagMapSize, Wanted, completed_level,
+    BioMerge, DispatchTime, Elevator, InsertAt, Insertion, Now, QueueShape, Scheduler,
+    SchedulerKind, TagMapSize, Wanted, completed_level,
 };
 use blkmq::env::{Cpu, Solo};
 use blkmq::merge::{Merging, Side};
+use blkmq::queue::QueueSettings;
 use blkmq::request::{
     Bio, BioId, CpuId, IoClass, IoPrio, Op, Place, RequestId, RequestPool, Sector, Sectors,
 };
@@ -106,9 +107,14 @@ impl PolicyQueue {
         let rules = Rules::by_name(rules).ok_or(format!("unknown rules {rules:?}"))?;
         let hz = number("hz", 1000)?;
         let nr_requests = number("nr_requests", 128)?;
+        let settings = QueueSettings {
+            hz,
+            ..QueueSettings::plain(rules, kind, nr_requests)
+        };
+        let scheduler = kind.defaults(hz, nr_requests);
         let mut queue = PolicyQueue {
             pool: RequestPool::new(REQUESTS, BIOS),
-            elevator: Elevator::new(&kind.defaults(hz, nr_requests), &rules, &QueueShape::one()),
+            elevator: Elevator::new(&scheduler, &settings, &QueueShape::one()),
             cpu: Cpu::new(CpuId(0)),
             limits: QueueLimits {
                 max_sectors: 2560,
@@ -155,10 +161,12 @@ impl PolicyQueue {
                     _ => return Err(format!("nomerges={value}: 0, 1 or 2")),
                 }
             }
-            _ => self
-                .elevator
-                .revise(&mut self.cpu, |policy| policy.store(name, value))
-                .map_err(|error| error.to_string())?,
+            _ => {
+                let now = self.clocks();
+                self.elevator
+                    .revise(&mut self.cpu, |policy| policy.store(name, value, now))
+                    .map_err(|error| error.to_string())?;
+            }
         }
         Ok(())
     }
@@ -184,13 +192,18 @@ impl PolicyQueue {
         Ok(printed)
     }
 
+    /// The clocks at the beginning of the tick.
+    fn clocks(&self) -> Now {
+        Now::at_tick(self.now, self.hz)
+    }
+
     /// Inserts one request; answers the merges in the order they happened.
     fn insert_request(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
         let merging = Merging {
             limits: &self.limits,
             nomerges: self.nomerges,
         };
-        let (pool, now) = (&mut self.pool, self.now);
+        let (now, pool) = (self.clocks(), &mut self.pool);
         let insertion = self.elevator.revise(&mut self.cpu, |policy| {
             policy.insert(pool, rq, at, now, merging)
         });
@@ -223,8 +236,8 @@ impl PolicyQueue {
             limits: &self.limits,
             nomerges: self.nomerges,
         };
-        let pool = &mut self.pool;
-        let change = |policy: &mut dyn Scheduler| policy.merge_bio(pool, bio, merging);
+        let (now, pool) = (self.clocks(), &mut self.pool);
+        let change = |policy: &mut dyn Scheduler| policy.merge_bio(pool, bio, now, merging);
         match self.elevator.revise(&mut self.cpu, change) {
             BioMerge::No => {
                 self.pool.free_bio(bio);
@@ -270,7 +283,7 @@ impl PolicyQueue {
         let starved = self.starved();
         let now = DispatchTime {
             entered,
-            locked: self.now,
+            ..DispatchTime::at(self.clocks())
         };
         let (pool, completed) = (&mut self.pool, self.completed);
         let change = |policy: &mut dyn Scheduler| policy.dispatch(pool, now, completed);
@@ -360,7 +373,13 @@ impl PolicyQueue {
             io_context: of.io_context,
             map,
         };
-        let depth = self.look(|policy| policy.limit_depth(wanted));
+        let now = self.clocks();
+        let depth = match self.look(|policy| policy.limits_under_lock(wanted)) {
+            true => self.elevator.revise(&mut self.cpu, |policy| {
+                policy.limit_depth_locked(wanted, now)
+            }),
+            false => self.look(|policy| policy.limit_depth(wanted)),
+        };
         self.pool.free_bio(bio);
         Ok(vec![
             depth.map_or("no limit".to_owned(), |depth| depth.to_string()),

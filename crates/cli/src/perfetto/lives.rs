@@ -87,6 +87,7 @@ impl Lives {
             | TraceAction::Plug
             | TraceAction::Unplug
             | TraceAction::UnplugTimer
+            | TraceAction::Message(_)
             | TraceAction::Probe(_) => {}
         }
     }

@@ -92,6 +92,8 @@ pub(super) fn event(
         ),
         // A bio that ends without a request has an event of its own, which captures do not take.
         TraceAction::Complete if !point.of_request => return None,
+        // Not a block event: blktrace alone has it.
+        TraceAction::Message(_) => return None,
         TraceAction::Complete => (
             "block_rq_complete",
             Event::RequestComplete(done(shown, point)),

@@ -37,6 +37,7 @@ impl World {
                 budgets_max: setups.iter().map(|setup| setup.budget).collect(),
                 timers: Timers::default(),
                 told: Vec::new(),
+                said: Vec::new(),
                 ahead: Vec::new(),
             },
             mq,

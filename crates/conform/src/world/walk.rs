@@ -207,8 +207,13 @@ impl Driver for Walk<'_> {
     }
 
     fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self> {
+        let messages = core::mem::take(&mut cpu.messages);
         for point in cpu.trace.drain(..) {
             match point.action {
+                TraceAction::Message(said) => {
+                    let text = said.text(&messages).to_owned();
+                    self.outside.said.push((point.queue, self.now, text));
+                }
                 TraceAction::Probe(probe) => {
                     let told = Told::of_model(probe);
                     let told = told.map(|told| (point.queue, self.now, told));

@@ -3,9 +3,9 @@
 use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
-use crate::recorder::{TaskUsage, Usage};
+use crate::recorder::{Recorder, TaskUsage, Usage};
 use blkmq::drive::Stack;
-use blkmq::env::{Cpu, Probe, Solo, TraceAction, TracePoint};
+use blkmq::env::{Cpu, Probe, Solo, TraceAction};
 use blkmq::path::{Frame, Next, RunQueuesPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
@@ -366,21 +366,24 @@ impl CpuState {
     /// others spread over it. Each takes the clock of its CPU a nanosecond later at least, as it
     /// does in a kernel.
     #[cold]
-    pub(super) fn hand_over_trace(&mut self, records: &mut Vec<(SimTime, CpuId, u32, TracePoint)>) {
+    pub(super) fn hand_over_trace(&mut self, recorder: &mut Recorder) {
         let task = self.current.map_or(0, |task| task.0 + 1);
         let (from, to) = (self.env.traced_at, self.at());
         let count = self.env.trace.len() as u64;
-        for (index, point) in (0..).zip(self.env.trace.drain(..)) {
+        let (cpu, next) = (self.env.id, &mut self.next_record);
+        let mut index = 0;
+        self.env.take_trace(&mut recorder.messages, |point| {
             let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
             let at = match returns {
                 // The function returns behind its unlock, the end of the label.
                 true => to,
                 false => from + Duration(to.since(from).0 * index / count),
             };
-            let at = at.max(self.next_record);
-            self.next_record = at + Duration(1);
-            records.push((at, self.env.id, task, point));
-        }
+            index += 1;
+            let at = at.max(*next);
+            *next = at + Duration(1);
+            recorder.trace.push((at, cpu, task, point));
+        });
     }
 
     /// Its own time.

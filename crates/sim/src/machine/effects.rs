@@ -98,7 +98,7 @@ impl Simulator {
                 self.recorder.depth_changes(ends.disk, at, true);
             }
             if !cpu.env.trace.is_empty() {
-                cpu.hand_over_trace(&mut self.recorder.trace);
+                cpu.hand_over_trace(&mut self.recorder);
             }
         }
         self.cpus[id].env.answer = match reply.verdict {

@@ -1,6 +1,6 @@
 //! Building a machine from a plan, and the phases of its jobs.
 
-use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::{SchedulerKind, Submitters};
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::CpuId;
@@ -80,8 +80,12 @@ impl Simulator {
         self.devices.replace(device, with);
     }
 
-    /// Records every trace point from now on.
+    /// Records every trace point from now on, and, if the run has not begun, what schedulers write
+    /// between them.
     pub fn trace(&mut self) {
+        if !self.begun {
+            self.layer.mq.listen();
+        }
         for cpu in self.cpus.iter_mut() {
             cpu.env.tracing = true;
             cpu.env.trace.reserve(64);
@@ -187,6 +191,9 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         } else {
             device.queue_depth
         },
+        rotational: device.rotational,
+        submitters: Submitters::default(),
+        log: false,
     };
     QueueConfig {
         settings,

@@ -73,6 +73,7 @@ impl Component {
         let tag = at.contains("tag") || at.starts_with("wait-") || at.starts_with("put-");
         let hooks = [
             Submit::ElevatorMerge.label(),
+            Submit::LimitDepth.label(),
             Plug::Elevator.label(),
             Complete::Finish.label(),
             Run::HasElevator.label(),

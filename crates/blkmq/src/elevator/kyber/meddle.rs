@@ -26,7 +26,13 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// A write to a file of queue/iosched/.
-    pub(crate) fn store(&self, name: &str, text: &str, _cpu: &mut Cpu) -> Result<(), StoreError> {
+    pub(crate) fn store(
+        &self,
+        _q: &RequestQueue<E>,
+        name: &str,
+        text: &str,
+        _cpu: &mut Cpu,
+    ) -> Result<(), StoreError> {
         let mut data = self.data();
         let mut settings = super::KyberSettings::defaults(data.hz, 0);
         (settings.read_lat_nsec, settings.write_lat_nsec) = (data.targets[0], data.targets[1]);

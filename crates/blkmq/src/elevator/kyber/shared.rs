@@ -227,6 +227,25 @@ impl<E: Env> KyberShared<E> {
         Some(depth).filter(|&depth| depth > 0)
     }
 
+    /// It takes no lock for that.
+    #[expect(
+        clippy::unused_self,
+        reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
+    )]
+    pub(crate) fn limit_depth_lock(&self, _q: &RequestQueue<E>, _wanted: Wanted) -> Option<LockId> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn limit_depth_locked(
+        &self,
+        _q: &RequestQueue<E>,
+        wanted: Wanted,
+        _cpu: &mut Cpu,
+    ) -> Option<u32> {
+        unreachable!("{wanted:?} needs no lock")
+    }
+
     pub(super) fn data(&self) -> <E::Slab<QueueData> as Slab<QueueData>>::Held<'_> {
         self.data.held(CpuId(0))
     }

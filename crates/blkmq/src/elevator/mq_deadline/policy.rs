@@ -16,8 +16,8 @@ use crate::elevator::attribute::Value;
 use crate::elevator::merging;
 use crate::elevator::scheduler::set_level;
 use crate::elevator::{
-    Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, StoreError,
-    Wanted,
+    Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler,
+    StoreError, Wanted,
 };
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
@@ -359,7 +359,13 @@ impl MqDeadline {
 }
 
 impl Scheduler for MqDeadline {
-    fn merge_bio(&mut self, pool: &mut RequestPool, bio: BioId, merging: Merging<'_>) -> BioMerge {
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        _now: Now,
+        merging: Merging<'_>,
+    ) -> BioMerge {
         merging::try_merge(self, pool, bio, merging)
     }
 
@@ -368,7 +374,7 @@ impl Scheduler for MqDeadline {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        now: Jiffies,
+        now: Now,
         merging: Merging<'_>,
     ) -> Insertion {
         let request = &mut pool[rq];
@@ -387,12 +393,12 @@ impl Scheduler for MqDeadline {
         request.place = Place::Elevator;
         match at {
             InsertAt::Head => {
-                request.fifo_time = now;
+                request.fifo_time = now.tick;
                 self.head_list(level).push_front(pool, rq);
             }
             InsertAt::Sorted => {
                 let (dir, sector) = (request.op.direction(), request.sector);
-                request.fifo_time = now + self.settings.expire(dir);
+                request.fifo_time = now.tick + self.settings.expire(dir);
                 let queue = &mut self.levels[level];
                 queue.sort[dir as usize].insert(pool, rq, sector);
                 queue.fifo[dir as usize].push_back(pool, rq);
@@ -450,7 +456,7 @@ impl Scheduler for MqDeadline {
         self.settings.async_depth = old;
     }
 
-    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+    fn store(&mut self, name: &str, text: &str, _now: Now) -> Result<(), StoreError> {
         self.settings.store(name, text)
     }
 

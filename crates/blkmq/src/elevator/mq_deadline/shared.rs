@@ -156,8 +156,14 @@ impl<E: Env> DeadlineShared<E> {
         self.locked.show(q)
     }
 
-    pub(crate) fn store(&self, name: &str, text: &str, cpu: &mut Cpu) -> Result<(), StoreError> {
-        self.locked.store(name, text, cpu)
+    pub(crate) fn store(
+        &self,
+        q: &RequestQueue<E>,
+        name: &str,
+        text: &str,
+        cpu: &mut Cpu,
+    ) -> Result<(), StoreError> {
+        self.locked.store(q, name, text, cpu)
     }
 
     pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
@@ -174,6 +180,19 @@ impl<E: Env> DeadlineShared<E> {
 
     pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
         self.locked.limit_depth(wanted)
+    }
+
+    pub(crate) fn limit_depth_lock(&self, q: &RequestQueue<E>, wanted: Wanted) -> Option<LockId> {
+        self.locked.limit_depth_lock(q, wanted)
+    }
+
+    pub(crate) fn limit_depth_locked(
+        &self,
+        q: &RequestQueue<E>,
+        wanted: Wanted,
+        cpu: &mut Cpu,
+    ) -> Option<u32> {
+        self.locked.limit_depth_locked(q, wanted, cpu)
     }
 
     pub(crate) fn start_merge(

@@ -7,12 +7,12 @@
 use super::NoopSettings;
 use crate::elevator::merging::{self, MergeHooks};
 use crate::elevator::{
-    Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, StoreError,
+    Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler,
+    StoreError,
 };
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{BioId, Place, RequestId, RequestPool, Sector, Sectors};
-use crate::time::Jiffies;
 
 /// noop of one queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -46,7 +46,13 @@ impl MergeHooks for Noop {
 }
 
 impl Scheduler for Noop {
-    fn merge_bio(&mut self, pool: &mut RequestPool, bio: BioId, merging: Merging<'_>) -> BioMerge {
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        _now: Now,
+        merging: Merging<'_>,
+    ) -> BioMerge {
         merging::try_merge(self, pool, bio, merging)
     }
 
@@ -55,7 +61,7 @@ impl Scheduler for Noop {
         pool: &mut RequestPool,
         rq: RequestId,
         at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         merging: Merging<'_>,
     ) -> Insertion {
         assert_eq!(
@@ -95,7 +101,7 @@ impl Scheduler for Noop {
         !self.at_head.is_empty() || !self.queue.is_empty()
     }
 
-    fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
+    fn store(&mut self, name: &str, text: &str, _now: Now) -> Result<(), StoreError> {
         NoopSettings.store(name, text)
     }
 

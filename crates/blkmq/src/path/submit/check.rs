@@ -33,6 +33,11 @@ impl SubmitPath {
         assert!(!self.waiting || in_line, "{at:?} counted as waiting");
         assert!(self.waiting || !leaves, "{at:?} leaves no line");
         assert!(!self.batch || searches, "{at:?} for several tags");
+        let bare = matches!(
+            at,
+            At::Enter | At::ElevatorMerge | At::Alloc | At::LimitDepth
+        );
+        assert!(!bare || self.depth.is_none(), "{at:?} behind limit_depth()");
         if self.own_plug {
             assert_eq!(at, At::Rest, "{at:?} with a plug of its own");
             assert!(cpu.plug.active, "a plug of its own is the task's");
@@ -60,6 +65,7 @@ impl SubmitPath {
         assert!(!self.waiting, "it waits for a tag");
         assert_eq!(self.rq, None, "a request that goes nowhere");
         assert_eq!(self.spare.or(self.absorbed), None, "a request to be freed");
+        assert_eq!(self.depth, None, "a depth that nobody reads");
         assert_eq!(self.rest, None, "a part of the bio is left");
         assert!(!self.own_plug, "its plug is left to the task");
     }

@@ -2,7 +2,7 @@
 //!
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
-use super::{At, SubmitPath};
+use super::{At, Depth, SubmitPath};
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
@@ -202,8 +202,16 @@ impl SubmitPath {
         }
     }
 
-    /// The scheduler's limit_depth; not asked for what will not enter the scheduler.
+    /// The scheduler's limit_depth.
     pub(super) fn shallow<E: Env>(&self, q: &RequestQueue<E>) -> Option<u32> {
+        match self.depth {
+            Some(Depth(told)) => told,
+            None => q.elevator.limit_depth(self.wanted(q)?),
+        }
+    }
+
+    /// What limit_depth is told; not asked for what will not enter the scheduler.
+    pub(super) fn wanted<E: Env>(&self, q: &RequestQueue<E>) -> Option<Wanted> {
         if !q.has_elevator() || self.passthrough.is_some() {
             return None;
         }
@@ -214,7 +222,7 @@ impl SubmitPath {
         if q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush() {
             return None;
         }
-        q.elevator.limit_depth(Wanted {
+        Some(Wanted {
             op,
             flags,
             io_context,

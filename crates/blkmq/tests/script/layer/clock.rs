@@ -83,7 +83,7 @@ impl Layer {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let mut cpu = Cpu::new(CpuId(0));
         let q = self.machine.mq.queue(QueueId(0));
-        if let Err(refused) = q.elevator.store(name, value, &mut cpu) {
+        if let Err(refused) = q.elevator.store(q, name, value, &mut cpu) {
             self.machine.rest.printed.push(refused.to_string());
         }
     }

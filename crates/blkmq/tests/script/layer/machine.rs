@@ -285,9 +285,10 @@ impl Walk<'_> {
 
     /// Trace points and effects.
     fn tell(&mut self, cpu: &mut Cpu) {
+        let messages = core::mem::take(&mut cpu.messages);
         for point in cpu.trace.drain(..) {
             let of = self.rest.of_queue(point.queue);
-            if let Some(line) = traced(&point) {
+            if let Some(line) = traced(&point, &messages) {
                 self.rest.printed.push(line + &of);
             }
         }
@@ -512,7 +513,7 @@ fn address(op: Op, sector: Sector, sectors: Sectors) -> String {
 }
 
 /// A trace point in blktrace's letters.
-fn traced(point: &TracePoint) -> Option<String> {
+fn traced(point: &TracePoint, messages: &str) -> Option<String> {
     let address = address(point.op, point.sector, point.sectors);
     let OpFlags { preflush, fua, .. } = point.flags;
     let flags = match (preflush, fua) {
@@ -535,6 +536,7 @@ fn traced(point: &TracePoint) -> Option<String> {
         TraceAction::Issue => with("D"),
         TraceAction::Requeue => with("R"),
         TraceAction::Complete => with("C"),
+        TraceAction::Message(said) => format!("m {}", said.text(messages)),
         TraceAction::Probe(probe) => return clock::told(probe),
     })
 }

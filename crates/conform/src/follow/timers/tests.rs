@@ -56,7 +56,7 @@ impl Scheduler for Delayer {
         pool: &mut RequestPool,
         rq: RequestId,
         _at: InsertAt,
-        _now: Jiffies,
+        _now: Now,
         _merging: Merging<'_>,
     ) -> Insertion {
         pool[rq].place = At::Elevator;

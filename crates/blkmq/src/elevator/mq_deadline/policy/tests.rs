@@ -4,7 +4,8 @@
 
 use super::{MqDeadline, MqDeadlineSettings, level_of};
 use crate::elevator::{
-    Attributes, BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Scheduler, completed_level,
+    Attributes, BioMerge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler,
+    completed_level,
 };
 use crate::merge::{Merging, merges_ranges};
 use crate::request::{
@@ -169,7 +170,8 @@ impl Queue {
             limits: &self.limits,
             nomerges: self.nomerges,
         };
-        match self.dd.merge_bio(&mut self.pool, bio, merging) {
+        let now = Now::at_tick(self.now, 1000);
+        match self.dd.merge_bio(&mut self.pool, bio, now, merging) {
             BioMerge::No => self.make_request(rq, bio, InsertAt::Sorted),
             BioMerge::Into { rq, absorbed, .. } => {
                 assert!(
@@ -194,7 +196,8 @@ impl Queue {
             limits: &self.limits,
             nomerges: self.nomerges,
         };
-        match self.dd.insert(&mut self.pool, rq, at, self.now, merging) {
+        let now = Now::at_tick(self.now, 1000);
+        match self.dd.insert(&mut self.pool, rq, at, now, merging) {
             Insertion::Inserted => assert_eq!(self.pool[rq].place, Place::Elevator),
             Insertion::Absorbed(mut absorbed) => {
                 assert_eq!(
@@ -210,7 +213,7 @@ impl Queue {
     }
 
     fn dispatch(&mut self) -> bool {
-        let now = DispatchTime::at(self.now);
+        let now = DispatchTime::at(Now::at_tick(self.now, 1000));
         let Some(rq) = self.dd.dispatch(&mut self.pool, now, self.completed) else {
             return false;
         };

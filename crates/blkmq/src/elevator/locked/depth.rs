@@ -1,0 +1,39 @@
+//! limit_depth() of a scheduler behind one lock: most answer without it, some take it.
+//!
+//! Kernel: bfqq_request_over_limit() in block/bfq-iosched.c is one that takes it (v6.1, v6.12).
+
+use super::{Locked, Scheduler, now};
+use crate::elevator::Wanted;
+use crate::env::{Cpu, Env, Lock};
+use crate::queue::{LockId, RequestQueue};
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    /// The depth that the policy leaves to such a request.
+    pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        self.policy.inspect(|policy| policy.limit_depth(wanted))
+    }
+
+    /// The lock, if such a request needs it for that.
+    #[inline]
+    pub(crate) fn limit_depth_lock(&self, q: &RequestQueue<E>, wanted: Wanted) -> Option<LockId> {
+        let locks = self
+            .policy
+            .inspect(|policy| policy.limits_under_lock(wanted));
+        locks.then(|| self.lock(q))
+    }
+
+    /// Under the lock, to the release.
+    pub(crate) fn limit_depth_locked(
+        &self,
+        q: &RequestQueue<E>,
+        wanted: Wanted,
+        cpu: &mut Cpu,
+    ) -> Option<u32> {
+        let now = now(q, cpu);
+        let depth = self.policy.held(cpu).limit_depth_locked(wanted, now);
+        self.tell(q, cpu);
+        self.settle(q, cpu);
+        self.policy.release(cpu);
+        depth
+    }
+}

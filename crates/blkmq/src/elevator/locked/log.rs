@@ -1,0 +1,94 @@
+//! What a scheduler behind one lock writes to blktrace: messages, between the records that the
+//! block layer writes in the same section.
+//!
+//! Kernel: blk_add_trace_msg() and its like in schedulers, __blk_trace_note_message() in
+//! kernel/trace/blktrace.c (6.1.192, 6.12.117).
+
+use super::{Locked, Scheduler};
+use crate::elevator::scheduler::TRACED;
+use crate::env::{Cpu, Env, Lock, Said, TraceAction};
+use crate::path::{Traced, trace_message, trace_rq, trace_swallowed};
+use crate::queue::RequestQueue;
+use crate::request::QueueId;
+
+/// Messages of one call that are not recorded yet: the text of the CPU from there on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Log {
+    queue: QueueId,
+    from: usize,
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    /// Takes what the policy has written, under its lock.
+    #[inline]
+    pub(super) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+        let from = cpu.messages.len();
+        if self.facts.logs && q.settings.log {
+            self.take_log(cpu);
+        }
+        Log { queue: q.id, from }
+    }
+
+    #[cold]
+    fn take_log(&self, cpu: &mut Cpu) {
+        let mut messages = core::mem::take(&mut cpu.messages);
+        self.policy.held(cpu).take_log(&mut |line| {
+            // Nobody reads what is not recorded.
+            messages.push_str(line);
+            messages.push('\n');
+        });
+        if !cpu.tracing {
+            messages.clear();
+        }
+        cpu.messages = messages;
+    }
+
+    /// Records all that the policy has written.
+    #[inline]
+    pub(super) fn tell(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        self.log(q, cpu).rest(cpu);
+    }
+}
+
+impl Log {
+    /// Records messages up to the next mark, and then what the mark stands for.
+    #[inline]
+    pub(super) fn trace(&mut self, action: TraceAction, traced: Traced, cpu: &mut Cpu) {
+        while self.message(cpu) {}
+        trace_rq(cpu, self.queue, action, traced);
+    }
+
+    /// The same for a request that was absorbed.
+    #[inline]
+    pub(super) fn swallow(&mut self, traced: Traced, cpu: &mut Cpu) {
+        while self.message(cpu) {}
+        trace_swallowed(cpu, self.queue, traced);
+    }
+
+    /// Records the messages that are left.
+    #[inline]
+    pub(super) fn rest(mut self, cpu: &mut Cpu) {
+        while self.from < cpu.messages.len() {
+            self.message(cpu);
+        }
+    }
+
+    /// Records one message. False if that was a mark, or there is none.
+    #[inline]
+    fn message(&mut self, cpu: &mut Cpu) -> bool {
+        self.from < cpu.messages.len() && self.record(cpu)
+    }
+
+    #[cold]
+    fn record(&mut self, cpu: &mut Cpu) -> bool {
+        let line = cpu.messages[self.from..].lines().next();
+        let line = line.expect("there is text left");
+        let (bytes, mark) = (line.len(), line == TRACED);
+        let said = Said::at(self.from, bytes);
+        self.from += bytes + 1;
+        if !mark {
+            trace_message(cpu, self.queue, said);
+        }
+        !mark
+    }
+}

@@ -1,0 +1,70 @@
+//! Who submits I/O to a queue, as schedulers see it: pid, priority and group by I/O context.
+//!
+//! Kernel: struct io_context, struct task_struct, struct blkcg (v6.1, v6.12).
+
+use crate::request::{IoContextId, IoPrio};
+
+/// One I/O context.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Submitter {
+    /// Of the task that has it.
+    pub pid: i32,
+    /// ioprio of the context; class none if nobody set it.
+    pub ioprio: IoPrio,
+    /// What class none stands for (task_nice_ioclass(), task_nice_ioprio()).
+    pub nice: IoPrio,
+    /// Its cgroup: place in [`Submitters::groups`].
+    pub group: u16,
+}
+
+/// A cgroup.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SubmitterGroup {
+    /// Path below the root, without a slash in front: `a/b`. Empty: the root.
+    pub path: String,
+    /// Place of the group that it is in; of the root itself 0.
+    pub parent: u16,
+    /// io.bfq.weight, 1 to 1000.
+    pub weight: u16,
+}
+
+/// All that submit to a queue.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Submitters {
+    /// By I/O context.
+    pub tasks: Vec<Submitter>,
+    /// Groups, the root first, each behind the one that it is in.
+    pub groups: Vec<SubmitterGroup>,
+}
+
+impl Default for Submitters {
+    /// The root group alone, and nobody in it.
+    fn default() -> Submitters {
+        let root = SubmitterGroup {
+            path: String::new(),
+            parent: 0,
+            weight: 100,
+        };
+        Submitters {
+            tasks: Vec::new(),
+            groups: vec![root],
+        }
+    }
+}
+
+impl Submitters {
+    /// The submitter with this I/O context: an ordinary task of the root group, numbered as the
+    /// context is, if nothing is known of it.
+    pub fn of(&self, io_context: IoContextId) -> Submitter {
+        let known = self.tasks.get(io_context.0 as usize).copied();
+        known.unwrap_or(Submitter {
+            pid: io_context.0 as i32,
+            ioprio: IoPrio::default(),
+            nice: IoPrio {
+                class: crate::request::IoClass::BestEffort,
+                level: 4,
+            },
+            group: 0,
+        })
+    }
+}

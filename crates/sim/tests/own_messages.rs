@@ -1,0 +1,231 @@
+//! What a program's own scheduler writes to blktrace, and its limit of tags under its lock.
+
+#[path = "common/runs.rs"]
+mod runs;
+
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
+
+use blkmq::elevator::{
+    BioMerge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
+    LEVELS, Now, Scheduler, SchedulerSettings, TRACED, Wanted,
+};
+use blkmq::env::TraceAction;
+use blkmq::list::QueueList;
+use blkmq::merge::Merging;
+use blkmq::request::{BioId, CpuId, Place, RequestId, RequestPool};
+use blkmq::time::SimTime;
+use sim::machine::Simulator;
+use sim::plan::Plan;
+
+const SILENT: Facts = Facts::plain("own-silent", &[ElevatorLock::irq_save("own->lock")]);
+const TALKS: Facts = Facts {
+    logs: true,
+    ..Facts::plain("own-talks", &[ElevatorLock::irq_save("own->lock")])
+};
+
+/// First in, first out, in words.
+#[derive(Clone, Debug)]
+struct Talker {
+    facts: &'static Facts,
+    /// The tags that a submission may use, asked for under the lock.
+    limit: Option<u32>,
+    queued: QueueList,
+    text: String,
+}
+
+impl Talker {
+    fn new(facts: &'static Facts) -> Talker {
+        Talker {
+            facts,
+            limit: None,
+            queued: QueueList::new(),
+            text: String::new(),
+        }
+    }
+
+    fn say(&mut self, what: &str, now: Now) {
+        writeln!(self.text, "{what} at {}", now.time.0).unwrap();
+    }
+}
+
+impl Scheduler for Talker {
+    fn merge_bio(
+        &mut self,
+        _pool: &mut RequestPool,
+        _bio: BioId,
+        now: Now,
+        _merging: Merging<'_>,
+    ) -> BioMerge {
+        self.say("no merge", now);
+        BioMerge::No
+    }
+
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        _at: InsertAt,
+        now: Now,
+        _merging: Merging<'_>,
+    ) -> Insertion {
+        self.say("before", now);
+        self.text += TRACED;
+        self.text += "\n";
+        self.say("behind", now);
+        pool[rq].place = Place::Elevator;
+        self.queued.push_back(pool, rq);
+        Insertion::Inserted
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        _completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        self.say("dispatch", now.now());
+        let rq = self.queued.first()?;
+        self.impose(pool, rq);
+        Some(rq)
+    }
+
+    fn has_work(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    fn limits_under_lock(&self, _wanted: Wanted) -> bool {
+        self.limit.is_some()
+    }
+
+    fn limit_depth_locked(&mut self, _wanted: Wanted, now: Now) -> Option<u32> {
+        self.say("depth", now);
+        self.limit
+    }
+
+    fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
+        self.text.lines().for_each(each);
+        self.text.clear();
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.queued.remove(pool, rq);
+        pool[rq].place = Place::Path;
+    }
+}
+
+impl CustomScheduler for Talker {
+    fn facts(&self) -> &'static Facts {
+        self.facts
+    }
+
+    fn copy(&self) -> Box<dyn CustomScheduler> {
+        Box::new(self.clone())
+    }
+
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.queued.hash(&mut state);
+    }
+}
+
+fn plan(job: &str, own: Talker) -> Plan {
+    let text = format!(
+        "[device]\ntype = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 0\nirqmode = 2\n\
+         hw_queue_depth = 16\ncompletion_nsec = 50000\n[queue]\n\
+         scheduler = \"mq-deadline\"\nnr_requests = 64\n[[job]]\nname = \"reads\"\n\
+         rw = \"randread\"\ndirect = 1\nioengine = \"libaio\"\nnorandommap = true\n{job}"
+    );
+    let mut plan = runs::plan_of(&text);
+    plan.disks[0].queue.scheduler = SchedulerSettings::Custom(Custom::new(own));
+    plan
+}
+
+/// Time, CPU, and a message or the name of a record.
+type Line = (SimTime, CpuId, String);
+
+fn run(plan: &Plan) -> Vec<Line> {
+    let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
+    simulator.trace();
+    if let Some(stall) = runs::to_its_end(&mut simulator) {
+        panic!("{stall}");
+    }
+    simulator.settle();
+    let points = simulator.take_trace();
+    let messages = simulator.take_messages();
+    let lines = points.into_iter().map(|(at, cpu, _, point)| {
+        let line = match point.action {
+            TraceAction::Message(said) => said.text(&messages).to_owned(),
+            action => format!("{action:?}"),
+        };
+        (at, cpu, line)
+    });
+    lines.collect()
+}
+
+const ONE: &str = "iodepth = 1\nnumber_ios = 20\n";
+
+#[test]
+fn messages_stand_around_the_record_of_their_call() {
+    let lines = run(&plan(ONE, Talker::new(&TALKS)));
+    let inserted = (0..lines.len()).filter(|&at| lines[at].2 == "Insert");
+    let around: Vec<(&str, &str)> = inserted
+        .map(|at| (lines[at - 1].2.as_str(), lines[at + 1].2.as_str()))
+        .collect();
+    assert_eq!(around.len(), 20);
+    for (before, behind) in around {
+        let (what, at) = before.split_once(" at ").unwrap();
+        assert_eq!(what, "before");
+        assert_eq!(behind, format!("behind at {at}"), "one section, one time");
+    }
+    let said = |what: &str| lines.iter().filter(|line| line.2.starts_with(what)).count();
+    // Tried for each bio; asked once with a request and once without.
+    assert_eq!(said("no merge"), 20);
+    assert!(said("dispatch") >= 20, "{}", said("dispatch"));
+    assert!(!lines.iter().any(|line| line.2.contains(TRACED)));
+    for (at, _, line) in &lines {
+        if let Some((_, told)) = line.split_once(" at ") {
+            // The label began then; a record of it takes the clock of its CPU a little later.
+            let told = SimTime(told.parse().unwrap());
+            assert!(told <= *at && at.since(told).0 < 5_000, "{line}: {at}");
+        }
+    }
+}
+
+#[test]
+fn who_does_not_log_is_not_asked() {
+    let lines = run(&plan(ONE, Talker::new(&SILENT)));
+    assert!(lines.iter().all(|line| !line.2.contains(" at ")));
+    // The records are the same ones at the same times: a message costs nothing.
+    let told = run(&plan(ONE, Talker::new(&TALKS)));
+    let records = |lines: &[Line]| -> Vec<String> {
+        let records = lines.iter().filter(|line| !line.2.contains(" at "));
+        records.map(|line| line.2.clone()).collect()
+    };
+    assert_eq!(records(&lines), records(&told));
+}
+
+#[test]
+fn a_limit_under_the_lock_is_asked_for_once_an_allocation() {
+    let job = "iodepth = 32\nnumber_ios = 400\n";
+    let depth = |limit: Option<u32>| {
+        let mut own = Talker::new(&TALKS);
+        own.limit = limit;
+        let lines = run(&plan(job, own));
+        let asked = lines.iter().filter(|line| line.2.starts_with("depth"));
+        let mut inside = (0, 0);
+        for (.., line) in &lines {
+            match line.as_str() {
+                "GetRq" => inside.0 += 1,
+                "Complete" => inside.0 -= 1,
+                _ => {}
+            }
+            inside.1 = inside.1.max(inside.0);
+        }
+        (asked.count(), inside.1)
+    };
+    assert_eq!(depth(None), (0, 32));
+    let (limited, least) = depth(Some(8));
+    // Once for each of the 400, however long they wait for a tag.
+    assert_eq!(limited, 400);
+    assert!((8..=9).contains(&least), "{least}");
+}
