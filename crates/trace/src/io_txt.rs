@@ -31,6 +31,8 @@ pub struct Process {
     pub name: String,
     /// ioprio of the task; class 0 leaves it alone.
     pub priority: IoPriority,
+    /// cgroup that it is in from the start, without a slash in front; empty: the root.
+    pub group: String,
     /// Line of its `proc`.
     pub line: u64,
     /// What it does, loops not unrolled.
@@ -80,6 +82,17 @@ pub enum Call {
         /// Sectors.
         sectors: u32,
     },
+    /// `b`: write into the page cache.
+    Buffered {
+        /// First sector.
+        sector: u64,
+        /// Sectors.
+        sectors: u32,
+    },
+    /// `wb`: begin writeback of all that is dirty, and do not wait.
+    Writeback,
+    /// `fsync`: write back, and wait.
+    Fsync,
 }
 
 /// An I/O of a batch.
@@ -123,13 +136,19 @@ impl IoScript {
                 continue;
             };
             let number = lines.number();
-            if let line::Line::Process { name, priority } = parsed {
+            if let line::Line::Process {
+                name,
+                priority,
+                group,
+            } = parsed
+            {
                 if in_loop {
                     return Err(lines.error("proc", "inside a loop; `end` is missing"));
                 }
                 processes.push(Process {
                     name,
                     priority,
+                    group,
                     line: number,
                     steps: Vec::new(),
                 });
@@ -253,6 +272,12 @@ impl Expansion {
             }
             Call::Discard { sector, sectors } => {
                 self.calls.push(Call::Discard {
+                    sector: sector + add,
+                    sectors,
+                });
+            }
+            Call::Buffered { sector, sectors } => {
+                self.calls.push(Call::Buffered {
                     sector: sector + add,
                     sectors,
                 });

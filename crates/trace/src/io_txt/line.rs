@@ -9,8 +9,15 @@ use crate::text::Lines;
 
 /// What a line is.
 pub(super) enum Line {
-    Process { name: String, priority: IoPriority },
-    Loop { count: u32, step_sectors: u64 },
+    Process {
+        name: String,
+        priority: IoPriority,
+        group: String,
+    },
+    Loop {
+        count: u32,
+        step_sectors: u64,
+    },
     End,
     Call(Call),
 }
@@ -41,6 +48,12 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
             sector: words.number("sector")?,
             sectors: words.length()?,
         }),
+        "b" => Line::Call(Call::Buffered {
+            sector: words.number("sector")?,
+            sectors: words.length()?,
+        }),
+        "wb" => Line::Call(Call::Writeback),
+        "fsync" => Line::Call(Call::Fsync),
         "r" => words.io(IoKind::Read)?,
         "w" => words.io(IoKind::Write)?,
         "W" => words.io(IoKind::WriteDsync)?,
@@ -54,8 +67,9 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
             Line::Call(Call::Queue(io))
         }
         _ => {
-            let what =
-                format!("`{op}` is none of proc, at, r, w, W, f, d, submit, reap, loop, end");
+            let what = format!(
+                "`{op}` is none of proc, at, r, w, W, f, d, b, wb, fsync, submit, reap, loop, end"
+            );
             return Err(lines.error("line", what));
         }
     };
@@ -75,6 +89,7 @@ fn process(words: &mut Words<'_>) -> Result<Line> {
     if level > 7 {
         return Err(words.lines.error("level", format!("{level} is not 0 to 7")));
     }
+    let group = words.words.next().unwrap_or_default().trim_matches('/');
     Ok(Line::Process {
         name,
         priority: IoPriority {
@@ -82,6 +97,7 @@ fn process(words: &mut Words<'_>) -> Result<Line> {
             hint: 0,
             level,
         },
+        group: group.to_owned(),
     })
 }
 

@@ -139,3 +139,22 @@ fn bad_scripts() {
         assert!(got.starts_with(want), "{text:?}\n  {got}");
     }
 }
+
+#[test]
+fn a_process_may_be_in_a_group_and_write_through_the_page_cache() {
+    let script = read("proc a 2 4 a/x\nb 8 64\nwb\nfsync\n").expect("all are known");
+    let [process] = &script.processes[..] else {
+        panic!("{script:?}")
+    };
+    assert_eq!(process.group, "a/x");
+    let calls = [
+        Call::Buffered {
+            sector: 8,
+            sectors: 64,
+        },
+        Call::Writeback,
+        Call::Fsync,
+        Call::Reap(0),
+    ];
+    assert_eq!(process.expand(), calls);
+}
