@@ -60,7 +60,8 @@ mod token;
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
 pub use custom::{Custom, CustomScheduler};
 pub use facts::{
-    ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, MinShallow, Probes, TokenEvents, shallow_share,
+    ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, LogMarks, MinShallow, Probes, TokenEvents,
+    shallow_share,
 };
 pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
 pub use kind::{SchedulerKind, SchedulerSettings, labels};

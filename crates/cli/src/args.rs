@@ -337,9 +337,10 @@ pub(crate) struct ConformArgs {
     /// Folder of the capture: meta.txt, queue.txt, and ftrace.txt or blktrace files
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What counts as a dispatch: `calls` of the scheduler (ftrace.txt) or D `records` of
-    /// blktrace. Default: calls, if the capture has them; the output says which and why
-    #[arg(long, value_name = "calls|records")]
+    /// What is compared: `calls` of the scheduler (ftrace.txt), D `records` of blktrace, or the
+    /// `log` that a scheduler wrote into it, with the calls that it tells of. Default: calls, if
+    /// the capture has them; the output says which and why
+    #[arg(long, value_name = "calls|records|log")]
     pub(crate) mode: Option<String>,
     /// Only this device of several
     #[arg(long, value_name = "DEV")]
@@ -347,6 +348,9 @@ pub(crate) struct ConformArgs {
     /// Kernel whose rules apply, in place of the capture's own
     #[arg(long, value_name = "KERNEL")]
     pub(crate) rules: Option<String>,
+    /// queue/rotational when the scheduler was chosen, where meta.txt does not tell
+    #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub(crate) rotational_when_chosen: Option<u8>,
     /// Verdict as JSON: to FILE, else in place of the text
     #[arg(
         long,

@@ -1,7 +1,7 @@
 //! `blksim conform`: does the model decide as a captured kernel did?
 
 use blkmq::rules::Rules;
-use conform::{Mode, Options, run};
+use conform::{LogVerdict, Mode, Options, run};
 use trace::capture::CaptureDir;
 
 use crate::args::ConformArgs;
@@ -22,6 +22,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
             mode,
             trace_device,
             rules,
+            rotational_when_chosen: args.rotational_when_chosen.map(|number| number != 0),
         },
     )?;
     // The text goes to standard output unless the JSON does.
@@ -34,7 +35,9 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
         output::print(&format!("{verdict}\n"))?;
     }
     // A difference outranks what cannot be judged.
+    let alike = verdict.log.as_ref().is_none_or(LogVerdict::alike);
     Ok(match (verdict.diverged(), verdict.unjudged()) {
+        _ if !alike => DIFFERENT,
         (0, 0) => OK,
         (0, _) => UNJUDGED,
         _ => DIFFERENT,
@@ -42,7 +45,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
 }
 
 fn mode(name: &str) -> Result<Mode, Error> {
-    let what = "no such mode; expected calls or records";
+    let what = "no such mode; expected calls, records or log";
     Mode::by_name(name).ok_or_else(|| Error::usage(format!("--mode {name}"), what))
 }
 

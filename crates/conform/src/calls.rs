@@ -24,6 +24,7 @@ use super::follow::{Follow, State};
 use super::kept::Kept;
 use super::setup::Setup;
 use super::stream::Stream;
+use super::submitters::Processes;
 use super::verdict::{Judge, Unjudged};
 use super::world::{Goal, Stop};
 
@@ -42,9 +43,12 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         ));
     }
     let mut events: Vec<(QueueId, Event)> = Vec::new();
+    let mut names = BTreeMap::new();
     for (queue, setup) in setups.iter().enumerate() {
         let number = event::number_of(dir, &setup.device)?;
-        let mut of_device = traces.devices.remove(&number).unwrap_or_default().list;
+        let mut trace = traces.devices.remove(&number).unwrap_or_default();
+        names.append(&mut trace.names);
+        let mut of_device = trace.list;
         let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
         if !of_device.iter().any(answer) {
             let what = format!(
@@ -71,18 +75,19 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
     if setups.iter().any(Setup::tells) {
         judge.tells();
     }
-    compare(&capture, setups, events, judge)
+    let stream = Stream::new(events);
+    let setups = Processes::read(dir, names)?.add_to(setups, &stream);
+    Calls::new(&stream, &setups).run(&capture, judge)
 }
 
-/// The same of events in their order, each with the number of its device.
-pub(super) fn compare(
+/// The same of calls that the log tells of, in their order, and of the log.
+pub(super) fn judge_stream(
     capture: &str,
+    stream: &Stream,
     setups: &[Setup],
-    events: Vec<(QueueId, Event)>,
     judge: &mut Judge,
 ) -> Result<(), Error> {
-    let stream = Stream::new(events);
-    Calls::new(&stream, setups).run(capture, judge)
+    Calls::new(stream, setups).run(capture, judge)
 }
 
 /// What a call read outside the lock.
@@ -177,6 +182,7 @@ impl<'a> Calls<'a> {
             told = told.max(index);
         }
         Follow::left_to_tell(&state, judge);
+        self.follow.end_lines(&mut state, judge);
         Ok(())
     }
 
@@ -208,6 +214,13 @@ impl<'a> Calls<'a> {
 
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
     fn step(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
+        self.follow.tell_times(state);
+        let agrees = self.step_unlogged(state, index);
+        self.follow.compare_lines(state, index, false);
+        agrees
+    }
+
+    fn step_unlogged(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
         self.follow.before(state, index)?;
         let queue = self.stream.queue[index];
         // A task that waits for a tag finds one at its G and not before.
@@ -330,7 +343,7 @@ impl<'a> Calls<'a> {
         if state.world.actors[task].stop != Stop::Pick {
             return false;
         }
-        let time = self.follow.decides_at(event, read.locked);
+        let time = self.follow.decides_at(state, index, read.locked);
         state
             .world
             .place(task, event.cpu, time, self.follow.hint(index));
@@ -400,7 +413,9 @@ impl<'a> Calls<'a> {
 
     /// A decision that does not follow at its return: another moment of the call, or a miss.
     fn settle(&mut self, state: &State, index: usize, judge: &mut Judge) -> State {
-        if let Some(found) = self.explain(state, index) {
+        // The log tells when a call was decided.
+        let several = self.stream.logs.is_empty();
+        if let Some(found) = several.then(|| self.explain(state, index)).flatten() {
             judge.hit();
             return found;
         }

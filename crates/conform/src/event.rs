@@ -51,6 +51,10 @@ pub(super) enum Kind {
     Finish { rq: u64 },
     /// Trace event of a scheduler with tokens.
     Told(Told),
+    /// A line of the scheduler's log: its number in [`Events::lines`].
+    Line(u32),
+    /// A task exits: the scheduler lets go of what it keeps for it.
+    Exit,
 }
 
 /// Where an event stands in a capture.
@@ -142,6 +146,8 @@ pub(super) struct Events {
     pub(super) list: Vec<Event>,
     /// Names of tasks, where the trace tells.
     pub(super) names: BTreeMap<u32, String>,
+    /// Texts of the scheduler's log, where they were asked for.
+    pub(super) lines: Vec<String>,
 }
 
 /// Opens the binary trace of `device`.
@@ -165,11 +171,27 @@ fn reader_of(dir: &CaptureDir, device: &str) -> Result<Reader, Error> {
 
 /// Reads the binary trace of `device`.
 pub(super) fn of_blktrace(dir: &CaptureDir, device: &str) -> Result<Events, Error> {
+    of_trace(dir, device, false)
+}
+
+/// The same with the messages that a scheduler wrote into it.
+pub(super) fn of_blktrace_with_log(dir: &CaptureDir, device: &str) -> Result<Events, Error> {
+    of_trace(dir, device, true)
+}
+
+fn of_trace(dir: &CaptureDir, device: &str, log: bool) -> Result<Events, Error> {
     let mut reader = reader_of(dir, device)?;
     let mut events = Events::default();
     let mut number = 0;
     while let Some(event) = reader.next()? {
         number += 1;
+        if log && event.action == Action::Message {
+            let text = String::from_utf8_lossy(reader.pdu()).into_owned();
+            let kind = Kind::Line(events.lines.len() as u32);
+            events.list.push(bare(number, &event, kind));
+            events.lines.push(text);
+            continue;
+        }
         if let Some(name) = reader.process_name(event.pid) {
             let name = || name.to_owned();
             events.names.entry(event.pid).or_insert_with(name);
@@ -177,6 +199,22 @@ pub(super) fn of_blktrace(dir: &CaptureDir, device: &str) -> Result<Events, Erro
         events.list.extend(from_record(number, &event));
     }
     Ok(events)
+}
+
+/// An event that is about no request.
+fn bare(number: u64, event: &blktrace::Event, kind: Kind) -> Event {
+    Event {
+        place: Place::Event(number),
+        time: event.time,
+        cpu: event.cpu as u16,
+        pid: event.pid,
+        kind,
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(0),
+        sectors: Sectors(0),
+        ioprio: None,
+    }
 }
 
 fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {

@@ -24,6 +24,7 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::event::{Event, Kind};
 use super::kernel::Kernel;
+use super::log::Sides;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::world::{Goal, Hint, Size, Stop, World};
@@ -70,6 +71,17 @@ pub(super) struct State {
     pub(super) notes: Vec<&'static str>,
     /// Devices whose two sides may hold different requests.
     pub(super) differs: Vec<bool>,
+    /// Logs of schedulers, device by device.
+    pub(super) sides: Vec<Sides>,
+}
+
+impl State {
+    /// The kernel's line that the next one of the model is to be compared with.
+    pub(super) fn coming(&self, queue: QueueId) -> usize {
+        let fresh = self.world.outside.said.iter();
+        let fresh = fresh.filter(|&&(of, ..)| of == queue).count();
+        self.sides[queue.index()].coming() + fresh
+    }
 }
 
 /// What stays.
@@ -89,7 +101,7 @@ impl<'a> Follow<'a> {
             stream,
             setups,
             calls,
-            measures: setups.iter().any(Setup::measures),
+            measures: setups.iter().any(Setup::measures) || !stream.logs.is_empty(),
         }
     }
 
@@ -119,6 +131,7 @@ impl<'a> Follow<'a> {
             early: Vec::new(),
             notes: Vec::new(),
             differs: vec![false; self.setups.len()],
+            sides: vec![Sides::default(); self.setups.len()],
         }
     }
 
@@ -128,7 +141,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Who imposes.
-    fn scratch(&self) -> usize {
+    pub(super) fn scratch(&self) -> usize {
         self.stream.tasks + self.stream.cpus
     }
 
@@ -172,11 +185,11 @@ impl<'a> Follow<'a> {
     }
 
     /// The tick of an event as the model counts it.
-    pub(super) fn time(&self, state: &State, event: &Event) -> SimTime {
+    pub(super) fn time(&self, state: &State, queue: QueueId, event: &Event) -> SimTime {
         let hz = self.setups[0].hz;
         if self.measures {
             // Its latencies are of the records' clock; so are ticks.
-            return self.measured(event.time);
+            return self.time_of_section(state, queue, (event.time, event.cpu));
         }
         match (self.calls, event.kind) {
             (true, Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. }) => {
@@ -191,15 +204,17 @@ impl<'a> Follow<'a> {
     }
 
     /// When a call whose answer this is decided, if it read this tick.
-    pub(super) fn decides_at(&self, answer: &Event, tick: Jiffies) -> SimTime {
+    pub(super) fn decides_at(&self, state: &State, index: usize, tick: Jiffies) -> SimTime {
+        let answer = &self.stream.events[index];
+        let (time, cpu) = (answer.time, answer.cpu);
         match self.measures {
-            true => self.measured(answer.time),
+            true => self.time_of_section(state, self.stream.queue[index], (time, cpu)),
             false => self.time_of(tick),
         }
     }
 
     /// A time of the records as the model counts it.
-    fn measured(&self, time: SimTime) -> SimTime {
+    pub(super) fn measured(&self, time: SimTime) -> SimTime {
         World::time_of(TICKS_BEFORE, self.setups[0].hz) + Duration(time.0)
     }
 
@@ -226,7 +241,7 @@ impl<'a> Follow<'a> {
     pub(super) fn at(&self, state: &mut State, index: usize) -> usize {
         let event = &self.stream.events[index];
         let task = self.stream.task[index];
-        let time = self.time(state, event);
+        let time = self.time(state, self.stream.queue[index], event);
         // Until the event itself is shown the task was on its way to it.
         let hint = match (self.calls, event.kind) {
             (false, _) => Hint::Free,
@@ -250,7 +265,7 @@ impl<'a> Follow<'a> {
     pub(super) fn go_on(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
         let task = self.stream.task[index];
-        let time = self.time(state, event);
+        let time = self.time(state, self.stream.queue[index], event);
         let acting = self.acting(state, task);
         state.world.place(acting, event.cpu, time, self.hint(index));
         state.world.go(acting, Goal::Run);
@@ -382,7 +397,12 @@ impl<'a> Follow<'a> {
                     state.late.insert(event.cpu, level);
                 }
             }
-            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } | Kind::Told(_) => {}
+            Kind::Exit => self.exit(state, index),
+            Kind::Issue
+            | Kind::Ask { .. }
+            | Kind::Answer { .. }
+            | Kind::Told(_)
+            | Kind::Line(_) => {}
         }
         Ok(())
     }

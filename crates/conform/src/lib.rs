@@ -3,6 +3,7 @@
 //!
 //! * mode `calls`: a dispatch is one call of dd_dispatch_request() (kprobes; empty ones count)
 //! * mode `records`: a dispatch is one `D` of blktrace; when the decision was made is inferred
+//! * mode `log`: every line that the scheduler wrote to blktrace, and every call that it tells of
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
 //! imposed, so that each miss counts once. No clock, no printing. Read next: `calls.rs`.
@@ -13,10 +14,12 @@ mod event;
 mod follow;
 mod kept;
 mod kernel;
+mod log;
 mod priority;
 mod records;
 mod setup;
 mod stream;
+mod submitters;
 mod told;
 mod verdict;
 mod world;
@@ -26,7 +29,7 @@ use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 
 pub use event::Place;
-pub use verdict::{Divergence, Verdict};
+pub use verdict::{Divergence, LogVerdict, Verdict};
 
 use setup::Setup;
 use verdict::Judge;
@@ -38,6 +41,8 @@ pub enum Mode {
     Calls,
     /// The records of blktrace: one `D`.
     Records,
+    /// The scheduler's messages in blktrace: each line, and each dispatch call among them.
+    Log,
 }
 
 impl Mode {
@@ -46,12 +51,13 @@ impl Mode {
         match self {
             Mode::Calls => "calls",
             Mode::Records => "records",
+            Mode::Log => "log",
         }
     }
 
     /// The mode of this name.
     pub fn by_name(name: &str) -> Option<Mode> {
-        [Mode::Calls, Mode::Records]
+        [Mode::Calls, Mode::Records, Mode::Log]
             .into_iter()
             .find(|mode| mode.name() == name)
     }
@@ -67,6 +73,8 @@ pub struct Options {
     pub trace_device: Option<String>,
     /// Rules to apply. Default: those of the kernel that `meta.txt` names.
     pub rules: Option<Rules>,
+    /// queue/rotational when the scheduler was chosen. Default: as `meta.txt` says.
+    pub rotational_when_chosen: Option<bool>,
 }
 
 /// Why there is no verdict.
@@ -148,7 +156,8 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     let mut devices = without_idle(dir, devices.collect())?;
     devices.retain(|device| Some(device) != named.as_ref());
     let hz = setup::hz_of(dir)?;
-    let read = |device: &String| Setup::read(dir, device, options.rules, hz);
+    let chosen = options.rotational_when_chosen;
+    let read = |device: &String| Setup::read(dir, device, options.rules, (hz, chosen));
     let mut setups = Vec::new();
     for device in named
         .iter()
@@ -169,6 +178,11 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     };
     let mut judge = Judge::new(&capture, first, mode);
     judge.chosen(why);
+    for setup in &setups {
+        if let Some(note) = setup.unknown() {
+            judge.note(&note);
+        }
+    }
     if named.is_some() {
         let others = devices.iter().filter_map(|device| read(device).ok());
         setups.extend(followable(dir, others.collect(), mode)?);
@@ -176,6 +190,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     }
     match mode {
         Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
+        Mode::Log => log::judge(dir, &setups, &mut judge)?,
         Mode::Records => {
             let mut traces = Vec::new();
             for setup in &setups {
@@ -187,7 +202,9 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
                 priority::fill(dir, &setup.device, &mut events)?;
                 traces.push(events);
             }
-            records::judge(&capture, &setups, &traces, &mut judge)?;
+            let names = traces.iter().flat_map(|trace| trace.names.clone());
+            let processes = submitters::Processes::read(dir, names.collect())?;
+            records::judge(&capture, &setups, &traces, &processes, &mut judge)?;
         }
     }
     Ok(judge.verdict())
@@ -234,7 +251,7 @@ fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str),
 
 /// Of devices whose dispatches do not count: those that can be followed in this mode.
 fn followable(dir: &CaptureDir, setups: Vec<Setup>, mode: Mode) -> Result<Vec<Setup>, Error> {
-    if mode == Mode::Records || setups.is_empty() {
+    if mode != Mode::Calls || setups.is_empty() {
         return Ok(setups);
     }
     let traces = event::of_ftrace(dir)?;

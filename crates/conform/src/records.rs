@@ -20,6 +20,7 @@ use super::follow::{Follow, Found, State};
 use super::kept::Kept;
 use super::setup::Setup;
 use super::stream::Stream;
+use super::submitters::Processes;
 use super::verdict::{Judge, Unjudged};
 
 /// Decisions at one event, at most.
@@ -32,6 +33,7 @@ pub(super) fn judge(
     capture: &str,
     setups: &[Setup],
     traces: &[Events],
+    processes: &Processes,
     judge: &mut Judge,
 ) -> Result<(), Error> {
     let mut events: Vec<(QueueId, Event)> = Vec::new();
@@ -41,7 +43,8 @@ pub(super) fn judge(
     }
     events.sort_by_key(|(_, event)| event.time);
     let stream = Stream::new(events);
-    Records::new(&stream, setups).run(capture, judge)
+    let setups = processes.add_to(setups, &stream);
+    Records::new(&stream, &setups).run(capture, judge)
 }
 
 /// What is otherwise than at first sight.

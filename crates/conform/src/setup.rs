@@ -2,7 +2,7 @@
 //!
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
-use blkmq::elevator::{SchedulerKind, SchedulerSettings};
+use blkmq::elevator::{LogMarks, SchedulerKind, SchedulerSettings, Submitters};
 use blkmq::queue::nr_requests_for;
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Jiffies;
@@ -48,6 +48,16 @@ pub(super) struct Setup {
     pub(super) rules: Rules,
     /// The scheduler with its attributes.
     pub(super) scheduler: SchedulerSettings,
+    /// queue/rotational when the scheduler was chosen.
+    pub(super) rotational_when_chosen: bool,
+    /// Nobody told.
+    pub(super) rotational_taken: bool,
+    /// queue/rotational when the capture began.
+    pub(super) rotational: bool,
+    /// Who submits.
+    pub(super) submitters: Submitters,
+    /// What its scheduler writes to blktrace is compared.
+    pub(super) listens: bool,
     pub(super) limits: QueueLimits,
     pub(super) nomerges: NoMerges,
     pub(super) nr_requests: u32,
@@ -73,6 +83,25 @@ impl Setup {
         facts.is_some_and(|facts| facts.probes.events.is_some())
     }
 
+    /// What marks calls in the log of its scheduler, if that writes one.
+    pub(super) fn log_marks(&self) -> Option<&'static LogMarks> {
+        let facts = self.scheduler.kind().facts();
+        facts.and_then(|facts| facts.probes.log.as_ref())
+    }
+
+    /// What is taken without being told, if that decides anything.
+    pub(super) fn unknown(&self) -> Option<String> {
+        let needed = self.rotational_taken && self.log_marks().is_some();
+        needed.then(|| {
+            format!(
+                "{}: queue/rotational when the scheduler was chosen is not in meta.txt: taken as {}; \
+                 --rotational-when-chosen says otherwise",
+                self.device,
+                u8::from(self.rotational_when_chosen)
+            )
+        })
+    }
+
     /// queue/nr_requests as the choice of the scheduler made it.
     pub(super) fn nr_requests_first(&self) -> u32 {
         nr_requests_first(self.scheduler.kind(), &self.hctxs)
@@ -89,7 +118,7 @@ impl Setup {
         dir: &CaptureDir,
         device: &str,
         rules: Option<Rules>,
-        hz: u32,
+        (hz, chosen): (u32, Option<bool>),
     ) -> Result<Setup, Error> {
         let queue = dir.queue(Some(device))?;
         let rules = match rules {
@@ -97,6 +126,11 @@ impl Setup {
             None => rules_of(&dir.meta)?,
         };
         let nr_requests = positive(queue, "nr_requests")?;
+        let rotational = match queue.attributes.contains_key("rotational") {
+            true => queue.number("rotational")? != 0,
+            false => false,
+        };
+        let told = chosen.or(dir.meta.rotational_when_chosen.get(device).copied());
         // The module is the driver of what stands below.
         let module = match device.starts_with("dm-") {
             true => "dm-mod",
@@ -111,6 +145,12 @@ impl Setup {
             device: device.to_owned(),
             hz,
             scheduler: scheduler(queue, hz)?,
+            // null_blk_main.c: a new device does not rotate, whatever is written later.
+            rotational_when_chosen: told.unwrap_or(rotational && !null_blk),
+            rotational_taken: told.is_none(),
+            rotational,
+            submitters: Submitters::default(),
+            listens: false,
             limits: limits(queue)?,
             nomerges: match queue.number("nomerges")? {
                 0 => NoMerges::All,

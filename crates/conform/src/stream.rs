@@ -10,6 +10,7 @@ use blkmq::request::{IoPrio, QueueId};
 use blkmq::time::Jiffies;
 
 use super::event::{Event, Kind};
+use super::log::Log;
 
 /// Events of all devices, with what was found out about each.
 #[derive(Debug, Default)]
@@ -44,6 +45,8 @@ pub(super) struct Stream {
     pub(super) told_by_timer: Vec<usize>,
     /// The last answer of which there is a D.
     pub(super) last_issued: usize,
+    /// Logs of schedulers, device by device, where they are compared.
+    pub(super) logs: Vec<Log>,
     pub(super) tasks: usize,
     pub(super) cpus: usize,
     /// The earliest tick that a probe read.
@@ -103,7 +106,7 @@ impl Stream {
             self.task.push(task);
             if matches!(
                 event.kind,
-                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Told(_)
+                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Told(_) | Kind::Line(_)
             ) {
                 continue;
             }
@@ -122,6 +125,7 @@ impl Stream {
         for (index, event) in self.events.iter().enumerate() {
             let task = self.task[index];
             match event.kind {
+                Kind::Line(_) => continue,
                 Kind::Queue => at_once[task] += 1,
                 Kind::Unplug { .. } | Kind::Insert | Kind::Issue => at_once[task] = 0,
                 _ => {}
@@ -153,6 +157,9 @@ impl Stream {
         let mut asked: Vec<Option<(usize, bool)>> = vec![None; self.tasks];
         for index in 0..self.events.len() {
             let (event, task) = (&self.events[index], self.task[index]);
+            if matches!(event.kind, Kind::Line(_)) {
+                continue;
+            }
             let (last, other) = &mut seen[usize::from(event.cpu)];
             if let Some(before) = last.replace(index)
                 && self.task[before] != task
@@ -166,6 +173,7 @@ impl Stream {
                 Kind::Complete { .. }
                 | Kind::Finish { .. }
                 | Kind::Arrive { .. }
+                | Kind::Line(_)
                 | Kind::Told(_) => {}
                 Kind::Queue => asked[task] = Some((index, false)),
                 Kind::Issue
@@ -198,6 +206,7 @@ impl Stream {
         for (index, event) in self.events.iter().enumerate() {
             let place = (self.queue[index], event.sector.0);
             match event.kind {
+                Kind::Line(_) => continue,
                 Kind::Ask { .. } => {
                     asking.insert(event.cpu, index);
                 }

@@ -39,6 +39,8 @@ pub struct Verdict {
     /// Events by which the scheduler tells of itself, where the capture has them and the model
     /// tells them.
     pub told: Option<ToldVerdict>,
+    /// Lines of the scheduler's log, in mode log.
+    pub log: Option<LogVerdict>,
     /// What could not be explained but decides nothing by itself. Not in the JSON.
     pub notes: Vec<String>,
 }
@@ -61,6 +63,26 @@ pub struct ToldVerdict {
     pub first_divergence: Option<Divergence>,
 }
 
+/// Lines of the scheduler's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogVerdict {
+    /// The kernel's.
+    pub total: u64,
+    /// Those that the model wrote, too, in this order.
+    pub predicted: u64,
+    /// Those that the model wrote alone.
+    pub alone: u64,
+    /// The first that it did not write, or wrote otherwise.
+    pub first_divergence: Option<Divergence>,
+}
+
+impl LogVerdict {
+    /// Every line of the kernel, and no other.
+    pub fn alike(&self) -> bool {
+        self.predicted == self.total && self.alone == 0
+    }
+}
+
 impl Verdict {
     /// Every dispatch was predicted, and every event of the scheduler's own.
     pub fn conforms(&self) -> bool {
@@ -70,7 +92,7 @@ impl Verdict {
     /// The scheduler told what the kernel's did, and nothing else.
     pub fn tells_alike(&self) -> bool {
         let alike = |told: &ToldVerdict| told.predicted == told.total && told.alone == 0;
-        self.told.as_ref().is_none_or(alike)
+        self.told.as_ref().is_none_or(alike) && self.log.as_ref().is_none_or(LogVerdict::alike)
     }
 
     /// Dispatches that the capture cannot decide about.
@@ -117,7 +139,7 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 11)?;
+        let mut object = serializer.serialize_struct("Verdict", 12)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
@@ -129,6 +151,18 @@ impl Serialize for Verdict {
         object.serialize_field("unjudged_reasons", &self.unjudged)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.serialize_field("told", &self.told)?;
+        object.serialize_field("log", &self.log)?;
+        object.end()
+    }
+}
+
+impl Serialize for LogVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("LogVerdict", 4)?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("alone", &self.alone)?;
+        object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }
 }
@@ -170,6 +204,10 @@ impl fmt::Display for Verdict {
         if let Some(first) = told.and_then(|told| told.first_divergence.as_ref()) {
             write_first(f, "event", first)?;
         }
+        let log = self.log.as_ref();
+        if let Some(first) = log.and_then(|log| log.first_divergence.as_ref()) {
+            write_first(f, "line", first)?;
+        }
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }
@@ -186,6 +224,13 @@ impl fmt::Display for Verdict {
                     f,
                     "without a token for a request in both: {alike} of {all} times"
                 )?;
+            }
+        }
+        if let Some(log) = log {
+            write!(f, "predicted {} of {} log lines", log.predicted, log.total)?;
+            match log.alone {
+                0 => writeln!(f)?,
+                alone => writeln!(f, ", {alone} are the model's alone")?,
             }
         }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
@@ -254,6 +299,7 @@ impl Judge {
                 first_divergence: None,
                 divergences: Vec::new(),
                 told: None,
+                log: None,
                 notes: Vec::new(),
             },
             device: setup.device.clone(),
@@ -323,6 +369,28 @@ impl Judge {
     /// The capture would have events of the scheduler's own.
     pub(super) fn tells(&mut self) {
         self.verdict.told.get_or_insert_default();
+    }
+
+    /// Lines of the log of a device.
+    pub(super) fn lines(
+        &mut self,
+        device: &str,
+        (total, predicted, alone): (u64, u64, u64),
+        first: Option<Divergence>,
+    ) {
+        if self.only.as_ref().is_some_and(|only| only != device) {
+            return;
+        }
+        let genesis = self.genesis;
+        let log = self.verdict.log.get_or_insert_default();
+        log.total += total;
+        log.predicted += predicted;
+        log.alone += alone;
+        let first = first.map(|first| Divergence {
+            time: SimTime(first.time.since(genesis).0),
+            ..first
+        });
+        log.first_divergence = log.first_divergence.take().or(first);
     }
 
     /// Those.

@@ -51,6 +51,7 @@ fn run_in(dir: &Path, mode: Mode, rules: Option<Rules>) -> Result<Verdict, Error
         mode: Some(mode),
         trace_device: None,
         rules,
+        rotational_when_chosen: None,
     };
     conform::run(&CaptureDir::open(dir)?, &options)
 }
@@ -173,6 +174,7 @@ fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
         mode: Some(Mode::Calls),
         trace_device: Some("dm-0".to_owned()),
         rules: None,
+        rotational_when_chosen: None,
     };
     let verdict = conform::run(&CaptureDir::open(&traces(name)).unwrap(), &options).unwrap();
     assert_eq!((verdict.predicted, verdict.total), (600, 600), "{verdict}");
@@ -584,6 +586,7 @@ fn the_json_has_exactly_the_promised_fields() {
         "unjudged_reasons",
         "first_divergence",
         "told",
+        "log",
     ];
     promised.sort_unstable();
     let good = run("dd07-merges", Mode::Records);

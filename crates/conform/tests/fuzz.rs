@@ -288,6 +288,7 @@ impl Ends {
             mode: Some(mode),
             trace_device: None,
             rules: None,
+            rotational_when_chosen: None,
         };
         match catch_unwind(AssertUnwindSafe(|| conform::run(&dir, &options))) {
             Ok(Ok(_)) => self.verdicts += 1,

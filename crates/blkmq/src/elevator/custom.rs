@@ -14,6 +14,7 @@ use super::scheduler::{
 use super::token::Token;
 use crate::merge::Merging;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
+use crate::time::SimTime;
 
 /// What a program's own scheduler has besides what every scheduler has.
 pub trait CustomScheduler: Scheduler + Send + Sync {
@@ -184,6 +185,14 @@ impl Scheduler for Custom {
 
     fn shown(&self) -> Vec<(&'static str, Value)> {
         self.0.shown()
+    }
+
+    fn lines_at(&mut self, times: &[SimTime]) {
+        self.0.lines_at(times);
+    }
+
+    fn rotates(&mut self, rotational: bool) {
+        self.0.rotates(rotational);
     }
 
     fn take_log(&mut self, each: &mut dyn FnMut(&str)) {

@@ -69,6 +69,7 @@ impl Facts {
                 finish: "fin",
                 deadlines: true,
                 events: None,
+                log: None,
             },
         }
     }
@@ -150,6 +151,19 @@ pub struct Probes {
     pub deadlines: bool,
     /// Trace events of a scheduler with tokens; none of others.
     pub events: Option<TokenEvents>,
+    /// How lines of its log in blktrace tell of calls; none of others.
+    pub log: Option<LogMarks>,
+}
+
+/// Lines by which the log of a scheduler tells what it was called for.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct LogMarks {
+    /// How the first line of a dispatch call begins.
+    pub dispatch: &'static str,
+    /// What is in a line of each dispatch call that gives a request.
+    pub gives: &'static str,
+    /// What is in a line of each call for a process that exits.
+    pub exit: &'static str,
 }
 
 /// Names of trace events of a scheduler that sets the number of its tokens by latency.

@@ -91,6 +91,7 @@ pub const FACTS: Facts = Facts {
             depth: "kyber_adjust",
             throttled: "kyber_throttled",
         }),
+        log: None,
     },
 };
 

@@ -28,7 +28,7 @@ use crate::path::{Next, Traced, free_request, jiffies, probe};
 use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, HctxId, Place, Request, RequestId, RequestPool};
 use crate::rules::{MergeLookup, MergedFree, Rules};
-use crate::time::Jiffies;
+use crate::time::{Jiffies, SimTime};
 use token::Tokens;
 
 /// Number of the one lock among a scheduler's locks.
@@ -307,6 +307,14 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
                 Meddle::Reshape(rq, sector, sectors) => policy.reshape(pool, rq, sector, sectors),
             });
         });
+    }
+
+    pub(crate) fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
+        self.revise(cpu, |policy| policy.lines_at(times));
+    }
+
+    pub(crate) fn rotates(&self, rotational: bool, cpu: &mut Cpu) {
+        self.revise(cpu, |policy| policy.rotates(rotational));
     }
 
     pub(crate) fn revise<R>(

@@ -54,6 +54,7 @@ pub const FACTS: Facts = Facts {
         finish: "ddfin",
         deadlines: true,
         events: None,
+        log: None,
     },
 };
 

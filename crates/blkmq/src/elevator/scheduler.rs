@@ -314,6 +314,14 @@ pub trait Scheduler: Any + Debug {
     /// [`Facts::logs`](super::Facts) and somebody listens (`QueueSettings::log`). Default: nothing.
     fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
 
+    /// When a recorded kernel wrote the lines that come next. A comparison says so before each call:
+    /// a clock that stands still for a whole section is then read as that kernel's was between two
+    /// of its lines. Default: nothing.
+    fn lines_at(&mut self, _times: &[SimTime]) {}
+
+    /// queue/rotational has been written. Default: nothing.
+    fn rotates(&mut self, _rotational: bool) {}
+
     /// What the calls since the last one touched besides requests, to be priced. Default: nothing.
     fn take_charge(&mut self) -> Charge {
         Charge::default()

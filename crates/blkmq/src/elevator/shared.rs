@@ -20,6 +20,7 @@ use crate::path::Next;
 use crate::queue::{LockId, QueueSettings, RequestQueue};
 use crate::request::{BioId, HctxId, Request, RequestPool};
 use crate::rules::Rules;
+use crate::time::SimTime;
 
 /// Generates the closed set and its calls, each with an arm for each scheduler.
 macro_rules! elevators {
@@ -435,6 +436,25 @@ macro_rules! elevators {
                     Elevator::None => panic!("no scheduler to be changed"),
                     $(Elevator::$Kind(shared) => shared.meddle(q, with, cpu),)*
                     Elevator::Custom(shared) => shared.meddle(q, with, cpu),
+                }
+            }
+
+            /// When a recorded kernel wrote the lines that the scheduler's log comes to next
+            /// ([`Scheduler::lines_at`](super::Scheduler::lines_at)).
+            pub fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.lines_at(times, cpu),)*
+                    Elevator::Custom(shared) => shared.lines_at(times, cpu),
+                }
+            }
+
+            /// queue/rotational has been written.
+            pub fn rotates(&self, rotational: bool, cpu: &mut Cpu) {
+                match self {
+                    Elevator::None => {}
+                    $(Elevator::$Kind(shared) => shared.rotates(rotational, cpu),)*
+                    Elevator::Custom(shared) => shared.rotates(rotational, cpu),
                 }
             }
 

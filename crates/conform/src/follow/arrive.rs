@@ -8,6 +8,7 @@ use blkmq::request::{Bio, Op, QueueId};
 use super::{Follow, State};
 use crate::event::{Event, Kind};
 use crate::kernel::Entry;
+use crate::submitters::io_context_of;
 use crate::world::{Goal, Hint, Stop};
 
 /// The capture's task waited.
@@ -130,6 +131,7 @@ impl Follow<'_> {
         let event = &self.stream.events[index];
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
+        bio.io_context = io_context_of(self.stream.task[index]);
         bio.flags.nowait = self.stream.would_block[index];
         let q = state.world.mq.queue(self.stream.queue[index]);
         q.with_pool(|pool| pool.add_bio(bio))

@@ -58,7 +58,7 @@ impl Follow<'_> {
         }
         let scratch = self.scratch();
         state.world.outside.take_back(&state.world.mq, queue, rq);
-        let time = self.time(state, event);
+        let time = self.time(state, queue, event);
         state
             .world
             .place(scratch, event.cpu, time, crate::world::Hint::Free);
@@ -177,7 +177,7 @@ impl Follow<'_> {
         let level = q.with_pool(|pool| completed_level(pool[rq].elv_priv));
         let level = level.filter(|_| counted);
         state.world.outside.take_back(&state.world.mq, queue, rq);
-        let time = self.time(state, event);
+        let time = self.time(state, queue, event);
         state
             .world
             .place(irq, event.cpu, time, crate::world::Hint::Free);

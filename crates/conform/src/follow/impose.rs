@@ -81,7 +81,7 @@ impl Follow<'_> {
             return;
         }
         let scratch = self.scratch();
-        let time = self.time(state, event);
+        let time = self.time(state, queue, event);
         state.world.place(scratch, entry.cpu, time, Hint::Else);
         let mut bio = Bio::default();
         bio.op = entry.op;
@@ -297,7 +297,7 @@ impl Follow<'_> {
                 None => state.world.outside.ahead.push((queue, rq)),
             },
         }
-        let now = self.time(state, event);
+        let now = self.time(state, queue, event);
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             pool[rq].place = Place::Device;

@@ -8,6 +8,7 @@ use blkmq::path::{Frame, HookFrame, TimeoutPath};
 use blkmq::time::{Duration, SimTime};
 
 use super::{Follow, State};
+use crate::submitters::io_context_of;
 use crate::world::{Armed, Hint};
 
 impl Follow<'_> {
@@ -18,8 +19,8 @@ impl Follow<'_> {
         let timers = |state: &mut State| state.world.outside.timers.next_until(event.time, held);
         while let Some(armed) = timers(state) {
             let time = match self.measures {
-                true => self.measured(armed.due),
-                false => self.time(state, event),
+                true => self.time_of_section(state, armed.queue, (armed.due, armed.cpu)),
+                false => self.time(state, armed.queue, event),
             };
             self.expire(state, armed, time);
         }
@@ -41,6 +42,21 @@ impl Follow<'_> {
     /// So late the function of a timer may run (captures' README: up to two ticks).
     pub(super) fn late(&self) -> Duration {
         Duration(3 * 1_000_000_000 / u64::from(self.setups[0].hz))
+    }
+
+    /// A task exits: schedulers that keep something for it let go of it (exit_io_context()).
+    pub(super) fn exit(&self, state: &mut State, index: usize) {
+        let queue = self.stream.queue[index];
+        let task = self.at(state, index);
+        let facts = state.world.mq.queue(queue).settings.scheduler.facts();
+        let told = facts.is_some_and(|facts| facts.hooks.exits);
+        if !told || !Self::finish(state, task) {
+            return;
+        }
+        let io_context = io_context_of(self.stream.task[index]);
+        let frame = HookFrame::new(queue, Hook::Exits(io_context));
+        state.world.begin(task, Frame::Hook(frame));
+        Self::finish(state, task);
     }
 
     /// The function of a timer runs.

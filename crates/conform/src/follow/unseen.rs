@@ -40,7 +40,7 @@ impl Follow<'_> {
         if later {
             return;
         }
-        let time = self.time(state, &self.stream.events[index]);
+        let time = self.time(state, self.stream.queue[index], &self.stream.events[index]);
         for queue in 0..state.world.outside.run_work.len() {
             for hctx in 0..state.world.outside.run_work[queue].len() {
                 if state.world.outside.run_work[queue][hctx] {
@@ -145,7 +145,7 @@ impl Follow<'_> {
         index: usize,
         (queue, cpu): (QueueId, u16),
     ) -> Option<RequestId> {
-        let time = self.time(state, &self.stream.events[index]);
+        let time = self.time(state, self.stream.queue[index], &self.stream.events[index]);
         let free = |&actor: &usize| state.world.actors[actor].is_lost();
         let actor = self.ahead().find(free)?;
         let hctx = state.world.hctx_of(queue, cpu);

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use blkmq::env::Cpu;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::HctxId;
+use blkmq::request::{CpuId, HctxId};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 use super::{Actor, Labels, Outside, Timers, World};
@@ -26,6 +27,10 @@ impl World {
             false => configs.map(|config| vec![config]).collect(),
         };
         let mq = BlkMq::with_sets(&sets, &mut || 0);
+        let mut cpu = Cpu::new(CpuId(0));
+        for (q, setup) in mq.queues.iter().zip(setups) {
+            q.elevator.rotates(setup.rotational, &mut cpu);
+        }
         World {
             outside: Outside {
                 run_work: setups.iter().map(|s| vec![false; s.hctxs.len()]).collect(),
@@ -72,6 +77,9 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             should_merge: true,
             slots_per_map: slots,
             nr_requests_first: setup.nr_requests_first(),
+            rotational: setup.rotational_when_chosen,
+            submitters: setup.submitters.clone(),
+            log: setup.listens,
             ..QueueSettings::plain(setup.rules, scheduler, setup.nr_requests)
         },
         tags: TagSetConfig {

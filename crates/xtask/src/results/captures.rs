@@ -9,12 +9,12 @@ use super::tables::{columns, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 
-/// A capture with the figures of both modes, where they apply.
+/// A capture with the figures of all modes, where they apply.
 struct Judged {
     name: String,
     /// Kernel: `6.1`.
     kernel: String,
-    cells: [String; 2],
+    cells: [String; 3],
 }
 
 /// What conform says of a capture in one mode: a report, or why it refuses.
@@ -23,11 +23,11 @@ enum Said {
     Refused(String),
 }
 
-const MODES: [&str; 2] = ["calls", "records"];
+const MODES: [&str; 3] = ["calls", "records", "log"];
 
 /// Captures of one CPU, by the beginnings of their names.
 fn is_of_one_cpu(name: &str) -> bool {
-    ["dd", "no"].iter().any(|head| name.starts_with(head))
+    ["bf", "dd", "no"].iter().any(|head| name.starts_with(head))
 }
 
 /// Names of all folders, in order.
@@ -95,6 +95,24 @@ fn cell(said: &Said) -> Result<String> {
     })
 }
 
+/// `3671/3671`, lines; a scheduler without a log has none.
+fn log_cell(said: &Said) -> Result<String> {
+    let report = match said {
+        Said::Refused(why) if why.contains("writes no log") => return Ok("-".to_owned()),
+        Said::Refused(why) if why.contains("makes no dispatch calls") => return Ok("-".to_owned()),
+        Said::Refused(why) if why.contains("no message") => return Ok("no log".to_owned()),
+        Said::Refused(why) => return Err(Failure(why.clone())),
+        Said::Report(report) => report,
+    };
+    let [predicted, total, alone] =
+        ["/log/predicted", "/log/total", "/log/alone"].map(|path| number(report, path));
+    let (predicted, total, alone) = (predicted?, total?, alone?);
+    Ok(match alone as u64 {
+        0 => format!("{predicted}/{total}"),
+        alone => format!("{predicted}/{total}, {alone} more"),
+    })
+}
+
 /// All captures of a kind with their figures, but those that are refused.
 fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
     let mut wanted = Vec::new();
@@ -111,11 +129,12 @@ fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
         }
     }
     let all = each(&wanted, |(name, device)| {
-        let [calls, records] = MODES.map(|mode| conform(blksim, name, mode, device.as_deref()));
-        Ok((calls?, records?))
+        let [calls, records, log] =
+            MODES.map(|mode| conform(blksim, name, mode, device.as_deref()));
+        Ok([calls?, records?, log?])
     })?;
     let mut judged = Vec::new();
-    for ((name, device), (calls, records)) in wanted.iter().zip(all) {
+    for ((name, device), [calls, records, log]) in wanted.iter().zip(all) {
         let Said::Report(report) = &records else {
             continue;
         };
@@ -126,7 +145,7 @@ fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
                 Some(device) => format!("{name}, {device}"),
             },
             kernel,
-            cells: [cell(&calls)?, cell(&records)?],
+            cells: [cell(&calls)?, cell(&records)?, log_cell(&log)?],
         });
     }
     Ok(judged)
@@ -135,12 +154,12 @@ fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
 /// Captures of one CPU: each dispatch is decided by its records.
 pub(super) fn one_cpu(blksim: &Blksim) -> Result<String> {
     let row = |one: Judged| {
-        let [calls, records] = one.cells;
-        vec![one.name, one.kernel, calls, records]
+        let [calls, records, log] = one.cells;
+        vec![one.name, one.kernel, calls, records, log]
     };
     let rows: Vec<Vec<String>> = judged(blksim, true)?.into_iter().map(row).collect();
     Ok(table(
-        &columns(&["Capture", "Kernel", "Calls", "Records"]),
+        &columns(&["Capture", "Kernel", "Calls", "Records", "Log lines"]),
         &rows,
     ))
 }
@@ -148,12 +167,12 @@ pub(super) fn one_cpu(blksim: &Blksim) -> Result<String> {
 /// Captures of several CPUs.
 pub(super) fn more_cpus(blksim: &Blksim) -> Result<String> {
     let row = |one: Judged| {
-        let [calls, records] = one.cells;
-        vec![one.name, one.kernel, calls, records]
+        let [calls, records, log] = one.cells;
+        vec![one.name, one.kernel, calls, records, log]
     };
     let rows: Vec<Vec<String>> = judged(blksim, false)?.into_iter().map(row).collect();
     Ok(table(
-        &columns(&["Capture", "Kernel", "Calls", "Records"]),
+        &columns(&["Capture", "Kernel", "Calls", "Records", "Log lines"]),
         &rows,
     ))
 }

@@ -11,9 +11,22 @@ use crate::env::{Bit, Cpu, Env, Lock, Word};
 use crate::list::QueueList;
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId, RequestPool};
+use crate::time::SimTime;
 use core::fmt::Write;
 
 impl<E: Env> KyberShared<E> {
+    #[expect(
+        clippy::unused_self,
+        reason = "as every scheduler's shared state has it"
+    )]
+    pub(crate) fn lines_at(&self, _times: &[SimTime], _cpu: &mut Cpu) {}
+
+    #[expect(
+        clippy::unused_self,
+        reason = "as every scheduler's shared state has it"
+    )]
+    pub(crate) fn rotates(&self, _rotational: bool, _cpu: &mut Cpu) {}
+
     pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
         match with {
             Meddle::Withdraw(rq) => self.leave(q, rq, cpu),

@@ -16,6 +16,7 @@ use crate::path::Next;
 use crate::queue::{IrqClass, LockId, RequestQueue};
 use crate::request::{BioId, CpuId, HctxId, Request, RequestPool};
 use crate::rules::{Insertion, Rules, SideWork};
+use crate::time::SimTime;
 
 /// DD_DISPATCHING: somebody is in dispatch.
 pub const DISPATCHING: u64 = 1 << 0;
@@ -165,6 +166,18 @@ impl<E: Env> DeadlineShared<E> {
     ) -> Result<(), StoreError> {
         self.locked.store(q, name, text, cpu)
     }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "as every scheduler's shared state has it"
+    )]
+    pub(crate) fn lines_at(&self, _times: &[SimTime], _cpu: &mut Cpu) {}
+
+    #[expect(
+        clippy::unused_self,
+        reason = "as every scheduler's shared state has it"
+    )]
+    pub(crate) fn rotates(&self, _rotational: bool, _cpu: &mut Cpu) {}
 
     pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
         self.locked.meddle(q, with, cpu);

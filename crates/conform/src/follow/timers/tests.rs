@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
     After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, InsertAt,
-    Insertion, LEVELS, Now, Scheduler, SchedulerSettings, TimerAsk, TimerContext,
+    Insertion, LEVELS, Now, Scheduler, SchedulerSettings, Submitters, TimerAsk, TimerContext,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -14,6 +14,8 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 
 use crate::event::{Event, Events, Kind};
 use crate::setup::{Driver, Hctx, Setup};
+use crate::stream::Stream;
+use crate::submitters::Processes;
 use crate::verdict::Judge;
 use crate::{Mode, Place, Verdict, calls, records};
 
@@ -129,6 +131,11 @@ fn setup(facts: &'static Facts) -> Setup {
         hz: 1000,
         rules: Rules::v6_12(),
         scheduler: SchedulerSettings::Custom(Custom::new(delayer)),
+        rotational_when_chosen: false,
+        rotational_taken: false,
+        rotational: false,
+        submitters: Submitters::default(),
+        listens: false,
         limits: QueueLimits::PLAIN,
         nomerges: NoMerges::Never,
         nr_requests: 8,
@@ -207,8 +214,9 @@ impl Capture {
             Mode::Calls => {
                 let events = self.0.iter().cloned();
                 let events = events.map(|event| (QueueId(0), event)).collect();
-                calls::compare("by hand", &setups, events, &mut judge)
+                calls::judge_stream("by hand", &Stream::new(events), &setups, &mut judge)
             }
+            Mode::Log => unreachable!("nothing here writes a log"),
             Mode::Records => {
                 let probe = |event: &Event| {
                     matches!(
@@ -221,7 +229,8 @@ impl Capture {
                     list: list.collect(),
                     ..Events::default()
                 };
-                records::judge("by hand", &setups, &[events], &mut judge)
+                let nobody = Processes::default();
+                records::judge("by hand", &setups, &[events], &nobody, &mut judge)
             }
         };
         judged.unwrap();

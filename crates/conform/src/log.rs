@@ -1,0 +1,192 @@
+//! Mode log: every line that the scheduler wrote to blktrace, and every dispatch call, in order.
+//!
+//! The lines tell when a call was decided and when a task exited, and what the clock read inside a
+//! critical section: everything else is of the records. A call is known by its line; what it gave
+//! is told by its probe, where the capture has one, or by the D that follows. Read next:
+//! `calls.rs`, `log/sides.rs`.
+
+mod compare;
+mod names;
+mod sections;
+mod sides;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use blkmq::elevator::LogMarks;
+use blkmq::request::{QueueId, Sector};
+use blkmq::time::Jiffies;
+use trace::capture::CaptureDir;
+
+use super::event::{self, Event, Events, Kind};
+use super::setup::Setup;
+use super::stream::Stream;
+use super::submitters::Processes;
+use super::verdict::Judge;
+use super::{Error, calls, priority};
+pub(super) use sides::{Log, Sides};
+
+/// Time that a probe may stand before the line of its call: its clock counts microseconds.
+const PROBE_BEFORE: u64 = 1_000;
+
+/// Compares every line and every call of every device.
+pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Result<(), Error> {
+    let capture = super::name_of(dir);
+    let mut events: Vec<(QueueId, Event)> = Vec::new();
+    let mut texts = Vec::new();
+    let mut names = BTreeMap::new();
+    for (queue, setup) in setups.iter().enumerate() {
+        let marks = setup.log_marks().ok_or_else(|| Error::Unfit {
+            capture: capture.clone(),
+            what: format!(
+                "scheduler {} writes no log; compare with another mode",
+                setup.scheduler_name()
+            ),
+        })?;
+        let mut trace = event::of_blktrace_with_log(dir, &setup.device)?;
+        if trace.lines.is_empty() {
+            let what = format!(
+                "no message in the blktrace files of {}; compare with another mode",
+                setup.device
+            );
+            return Err(Error::Unfit { capture, what });
+        }
+        priority::fill(dir, &setup.device, &mut trace)?;
+        let answers = answers(dir, setup)?;
+        if answers.is_empty() {
+            judge.note(&format!(
+                "{}: no probe on dispatch calls: what each gave is read from its lines and from \
+                 the next D",
+                setup.device
+            ));
+        }
+        add_calls(&mut trace, marks, answers);
+        sections::add_exits(&mut trace, marks);
+        let list = core::mem::take(&mut trace.list).into_iter();
+        events.extend(list.map(|event| (QueueId(queue as _), event)));
+        texts.push(core::mem::take(&mut trace.lines));
+        names.append(&mut trace.names);
+    }
+    events.sort_by_key(|(_, event)| event.time);
+    let mut stream = Stream::new(events);
+    let mut setups = Processes::read(dir, names)?.add_to(setups, &stream);
+    for setup in &mut setups {
+        setup.listens = true;
+    }
+    add_logs(&mut stream, texts);
+    calls::judge_stream(&capture, &stream, &setups, judge)
+}
+
+/// The log of each device, with where its lines are among the events.
+fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
+    stream.logs = texts.into_iter().map(Log::new).collect();
+    for (index, event) in stream.events.iter().enumerate() {
+        if let Kind::Line(_) = event.kind {
+            let log = &mut stream.logs[stream.queue[index].index()];
+            log.events.push(index);
+            log.times.push(event.time);
+        }
+    }
+}
+
+/// What the probes at the return of dispatch calls saw.
+fn answers(dir: &CaptureDir, setup: &Setup) -> Result<VecDeque<Event>, Error> {
+    if !dir.files.contains_key("ftrace.txt") {
+        return Ok(VecDeque::new());
+    }
+    let number = event::number_of(dir, &setup.device)?;
+    let mut traces = event::of_ftrace(dir)?;
+    let all = traces.devices.remove(&number).unwrap_or_default().list;
+    let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
+    Ok(all.into_iter().filter(answer).collect())
+}
+
+/// Each call stands before the line that it begins with, entry and answer: there it decides.
+fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
+    let lines = &trace.lines;
+    let begins = |event: &Event| match event.kind {
+        Kind::Line(line) => lines[line as usize].starts_with(marks.dispatch),
+        _ => false,
+    };
+    let calls: Vec<usize> = (0..trace.list.len())
+        .filter(|&at| begins(&trace.list[at]))
+        .collect();
+    let told = join(&trace.list, &calls, answers);
+    let mut issues = issues(&trace.list);
+    let mut all = Vec::with_capacity(trace.list.len() + 2 * calls.len());
+    let mut numbered = calls.iter().copied().zip(told).peekable();
+    for (at, event) in trace.list.iter().enumerate() {
+        if let Some((_, answer)) = numbered.next_if(|&(call, _)| call == at) {
+            let given = match answer {
+                Some(answer) => {
+                    let Kind::Answer { rq, .. } = answer.kind else {
+                        unreachable!("only answers are joined");
+                    };
+                    rq.map(|address| (address, answer.sector))
+                }
+                None => gives(trace, marks, at).then(|| (0, Sector(0))),
+            };
+            // Calls and D of one device come in one order, but for what waits for a tag.
+            let issue = given.and_then(|_| issues.pop_front());
+            let given = match (given, issue) {
+                (Some((0, _)), Some(sector)) => Some((0, sector)),
+                (given, _) => given,
+            };
+            all.extend(call(event, given));
+        }
+        all.push(event.clone());
+    }
+    trace.list = all;
+}
+
+/// Entry and answer of a call.
+fn call(line: &Event, given: Option<(u64, Sector)>) -> [Event; 2] {
+    let at = Jiffies(0);
+    let mut asked = line.clone();
+    asked.kind = Kind::Ask { at, hctx: None };
+    let mut answer = line.clone();
+    answer.kind = Kind::Answer {
+        rq: given.map(|(address, _)| address),
+        at,
+    };
+    answer.sector = given.map_or(Sector(0), |(_, sector)| sector);
+    [asked, answer]
+}
+
+/// The answer of each call: of its CPU, behind its line and before the next.
+fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option<Event>> {
+    let mut told = vec![None; calls.len()];
+    for answer in answers {
+        let mine = |&number: &usize| {
+            let line = &list[calls[number]];
+            line.cpu == answer.cpu && line.time.0 <= answer.time.0 + PROBE_BEFORE
+        };
+        let until = calls.partition_point(|&call| {
+            let line = &list[call];
+            line.time.0 <= answer.time.0 + PROBE_BEFORE
+        });
+        if let Some(number) = (0..until).rev().find(mine)
+            && told[number].is_none()
+        {
+            told[number] = Some(answer);
+        }
+    }
+    told
+}
+
+/// Starts of the requests that the driver got, in order.
+fn issues(list: &[Event]) -> VecDeque<Sector> {
+    let issue = |e: &&Event| e.kind == Kind::Issue && e.sectors.0 > 0;
+    list.iter().filter(issue).map(|e| e.sector).collect()
+}
+
+/// By its lines the call that begins here gave a request.
+fn gives(trace: &Events, marks: &LogMarks, call: usize) -> bool {
+    let cpu = trace.list[call].cpu;
+    let behind = trace.list[call + 1..].iter().filter(|e| e.cpu == cpu);
+    let lines = behind.map_while(|event| match event.kind {
+        Kind::Line(line) => Some(trace.lines[line as usize].as_str()),
+        _ => None,
+    });
+    let mut own = lines.take_while(|line| !line.starts_with(marks.dispatch));
+    own.any(|line| line.contains(marks.gives))
+}

@@ -1,0 +1,217 @@
+//! The model's log against the kernel's: line by line, and behind a difference where both go on
+//! alike.
+
+use blkmq::request::QueueId;
+use blkmq::time::{Duration, SimTime};
+
+use super::names::Names;
+use super::sides::{Log, Sides};
+use crate::event::Kind;
+use crate::follow::{Follow, State};
+use crate::verdict::{Divergence, Judge};
+
+/// Lines of context.
+const CONTEXT: usize = 12;
+/// Lines that have to be alike for both sides to go on together.
+const ALIKE: usize = 3;
+/// Lines that are looked through for that, of each side.
+const WINDOW: usize = 96;
+/// Between a record and a line of its section, at most.
+const OF_SECTION: Duration = Duration(100_000);
+/// Lines of which a scheduler knows the time ahead.
+const AHEAD: usize = 64;
+
+impl Follow<'_> {
+    /// What both sides have by now. `ends`: nothing more comes.
+    pub(crate) fn compare_lines(&self, state: &mut State, index: usize, ends: bool) {
+        for (queue, _, line) in state.world.outside.said.drain(..) {
+            state.sides[queue.index()].model.push_back(line);
+        }
+        for (queue, log) in self.stream.logs.iter().enumerate() {
+            let seen = log.events.partition_point(|&event| event <= index);
+            self.compare_sides(state, (QueueId(queue as _), log), seen, ends);
+        }
+    }
+
+    fn compare_sides(
+        &self,
+        state: &mut State,
+        (queue, log): (QueueId, &Log),
+        seen: usize,
+        ends: bool,
+    ) {
+        loop {
+            let sides = &mut state.sides[queue.index()];
+            if sides.lost && !find_way(sides, log, seen, ends) {
+                return;
+            }
+            if sides.next >= seen {
+                return;
+            }
+            let Some(model) = sides.model.front() else {
+                return;
+            };
+            if sides.names.alike(&log.lines[sides.next], model) {
+                sides.model.pop_front();
+                sides.next += 1;
+                sides.predicted += 1;
+                continue;
+            }
+            sides.lost = true;
+            if sides.first.is_none() {
+                let first = self.line_divergence(state, queue, log);
+                state.sides[queue.index()].first = Some(first);
+            }
+        }
+    }
+
+    /// The line of both, what came before it, and both queues.
+    fn line_divergence(&self, state: &State, queue: QueueId, log: &Log) -> Divergence {
+        let sides = &state.sides[queue.index()];
+        let from = sides.next.saturating_sub(CONTEXT);
+        let mut text = String::from("lines before:\n");
+        for line in &log.lines[from..sides.next] {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push_str("the kernel's next:\n");
+        for line in log.lines[sides.next..].iter().take(CONTEXT) {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push_str("the model's next:\n");
+        for line in sides.model.iter().take(CONTEXT) {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push_str(&Self::show(state, queue));
+        Divergence {
+            index: sides.next as u64 + 1,
+            device: self.setups[queue.index()].device.clone(),
+            time: self.stream.events[log.events[sides.next]].time,
+            kernel: log.lines[sides.next].clone(),
+            model: sides.model.front().cloned().unwrap_or_default(),
+            text,
+        }
+    }
+
+    /// All lines have been compared.
+    pub(crate) fn end_lines(&self, state: &mut State, judge: &mut Judge) {
+        self.compare_lines(state, self.stream.events.len(), true);
+        for (queue, log) in self.stream.logs.iter().enumerate() {
+            let end = &state.sides[queue];
+            if end.first.is_none() && end.next < log.lines.len() {
+                let mut first = self.line_divergence(state, QueueId(queue as _), log);
+                "nothing".clone_into(&mut first.model);
+                state.sides[queue].first = Some(first);
+            }
+            let sides = &mut state.sides[queue];
+            let alone = sides.alone + sides.model.len() as u64;
+            let first = sides.first.take();
+            let device = &self.setups[queue].device;
+            let total = log.lines.len() as u64;
+            judge.lines(device, (total, sides.predicted, alone), first);
+        }
+    }
+
+    /// The clock as the section of an event reads it: the line that it writes next has the time,
+    /// where one follows on its CPU before anything else.
+    pub(crate) fn time_of_section(
+        &self,
+        state: &State,
+        queue: QueueId,
+        (time, cpu): (SimTime, u16),
+    ) -> SimTime {
+        let own = self.measured(time);
+        let Some(log) = self.stream.logs.get(queue.index()) else {
+            return own;
+        };
+        let coming = state.coming(queue);
+        let Some(&at) = log.events.get(coming) else {
+            return own;
+        };
+        let line = &self.stream.events[at];
+        let (first, last) = (time.min(line.time), time.max(line.time));
+        let behind = self
+            .stream
+            .events
+            .partition_point(|other| other.time < last);
+        let between = self.stream.events[..behind].iter().rev();
+        let between = between.take_while(|other| other.time > first);
+        let others = between.filter(|other| {
+            let counts = !matches!(
+                other.kind,
+                Kind::Line(_) | Kind::Ask { .. } | Kind::Answer { .. } | Kind::Exit
+            );
+            counts && other.cpu == cpu && other.time > first
+        });
+        let near = line.cpu == cpu && last.since(first) < OF_SECTION;
+        match near && others.count() == 0 {
+            true => self.measured(log.times[coming]),
+            false => own,
+        }
+    }
+
+    /// The schedulers learn at which times the kernel wrote what comes next.
+    pub(crate) fn tell_times(&self, state: &mut State) {
+        let scratch = self.scratch();
+        for (queue, log) in self.stream.logs.iter().enumerate() {
+            let coming = state.coming(QueueId(queue as _)).min(log.times.len());
+            let until = (coming + AHEAD).min(log.times.len());
+            let world = &mut state.world;
+            let cpu = &mut world.actors[scratch].cpu;
+            let q = world.mq.queue(QueueId(queue as _));
+            let times = log.times[coming..until].iter();
+            let times: Vec<SimTime> = times.map(|&time| self.measured(time)).collect();
+            q.elevator.lines_at(&times, cpu);
+        }
+    }
+}
+
+/// Drops as few lines of both as there must be for both to go on alike. False: not known yet.
+fn find_way(sides: &mut Sides, log: &Log, seen: usize, ends: bool) -> bool {
+    let kernel = &log.lines[sides.next..seen];
+    if !ends && (kernel.len() < WINDOW || sides.model.len() < WINDOW) {
+        // More of either may come.
+        if kernel.len().min(sides.model.len()) < 4 * ALIKE {
+            return false;
+        }
+    }
+    let model = &sides.model;
+    let alike = |from: usize, to: usize| {
+        let kernel = kernel[from..].iter().take(ALIKE);
+        let model: Vec<&String> = model.iter().skip(to).take(ALIKE).collect();
+        !model.is_empty()
+            && kernel.len().min(model.len()) >= if ends { 1 } else { ALIKE }
+            && kernel.zip(model).all(|(a, b)| Names::similar(a, b))
+    };
+    let reach = (kernel.len() + model.len()).min(2 * WINDOW);
+    for away in 0..=reach {
+        for from in 0..=away.min(kernel.len()) {
+            let to = away - from;
+            if to < model.len() && from < kernel.len() && alike(from, to) {
+                sides.next += from;
+                sides.alone += to as u64;
+                sides.model.drain(..to);
+                sides.lost = false;
+                // The same line may differ in its pointers alone.
+                sides.names = Names::default();
+                if away == 0 {
+                    sides.next += 1;
+                    sides.model.pop_front();
+                    sides.alone += 1;
+                }
+                return true;
+            }
+        }
+    }
+    let full = kernel.len() >= WINDOW && model.len() >= WINDOW;
+    if ends || full {
+        let drop = if ends { model.len() } else { WINDOW / 2 };
+        sides.alone += drop as u64;
+        sides.model.drain(..drop);
+        sides.next += if ends { kernel.len() } else { WINDOW / 2 };
+        return false;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! A capture of a scheduler that writes a log, told by hand.
+
+use std::hash::{Hash, Hasher};
+
+use blkmq::elevator::{
+    Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion, LEVELS,
+    LogMarks, Now, Probes, Scheduler, SchedulerSettings, Submitters,
+};
+use blkmq::list::QueueList;
+use blkmq::merge::Merging;
+use blkmq::request::{Op, OpFlags, Place as At, QueueId, RequestId, RequestPool, Sector, Sectors};
+use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use blkmq::time::{Jiffies, SimTime};
+
+use crate::event::{Event, Events, Kind};
+use crate::log::{add_calls, add_logs};
+use crate::setup::{Driver, Hctx, Setup};
+use crate::stream::Stream;
+use crate::verdict::Judge;
+use crate::{Mode, Place, Verdict, calls};
+
+const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("teller->lock")];
+const MARKS: LogMarks = LogMarks {
+    dispatch: "ask",
+    gives: "gives",
+    exit: "exits",
+};
+const FACTS: Facts = Facts {
+    logs: true,
+    probes: Probes {
+        log: Some(MARKS),
+        ..Facts::plain("teller", LOCKS).probes
+    },
+    ..Facts::plain("teller", LOCKS)
+};
+
+/// First in, first out; tells what it does, and when it gave something out.
+#[derive(Clone, Debug, Default)]
+struct Teller {
+    queued: QueueList,
+    log: Vec<String>,
+    /// Times of the lines that come, the next one first.
+    times: Vec<SimTime>,
+}
+
+impl Teller {
+    fn tell(&mut self, line: String) {
+        self.log.push(line);
+        if !self.times.is_empty() {
+            self.times.remove(0);
+        }
+    }
+}
+
+impl Scheduler for Teller {
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        _at: InsertAt,
+        _now: Now,
+        _merging: Merging<'_>,
+    ) -> Insertion {
+        pool[rq].place = At::Elevator;
+        self.queued.push_back(pool, rq);
+        self.tell(format!("in {:016x} {}", rq.0, pool[rq].sector.0));
+        Insertion::Inserted
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        _completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        self.tell("ask".to_owned());
+        let rq = self.queued.first()?;
+        self.impose(pool, rq);
+        let later = self.times.first().map_or(0, |time| time.since(now.time).0);
+        self.tell(format!("gives {:016x} after {later}", rq.0));
+        Some(rq)
+    }
+
+    fn has_work(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.queued.remove(pool, rq);
+        pool[rq].place = At::Path;
+    }
+
+    fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
+        for line in self.log.drain(..) {
+            each(&line);
+        }
+    }
+
+    fn lines_at(&mut self, times: &[SimTime]) {
+        self.times = times.to_vec();
+    }
+}
+
+impl CustomScheduler for Teller {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
+
+    fn copy(&self) -> Box<dyn CustomScheduler> {
+        Box::new(self.clone())
+    }
+
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.queued.hash(&mut state);
+    }
+}
+
+/// A device behind it: one hctx.
+fn setup() -> Setup {
+    Setup {
+        device: "told".to_owned(),
+        hz: 250,
+        rules: Rules::v6_12(),
+        scheduler: SchedulerSettings::Custom(Custom::new(Teller::default())),
+        rotational_when_chosen: false,
+        rotational_taken: false,
+        rotational: false,
+        submitters: Submitters::default(),
+        listens: true,
+        limits: QueueLimits::PLAIN,
+        nomerges: NoMerges::Never,
+        nr_requests: 8,
+        io_timeout: Jiffies(1000),
+        hctxs: vec![Hctx {
+            tags: 4,
+            cpus: vec![0],
+        }],
+        hctx_shared: false,
+        queue_shared: false,
+        cpus: 1,
+        driver: Driver {
+            queue_rqs: false,
+            commit_rqs: false,
+        },
+        budget: None,
+    }
+}
+
+const TASK: u32 = 100;
+const KWORKER: u32 = 50;
+
+/// What blktrace has.
+#[derive(Default)]
+struct Capture(Events);
+
+impl Capture {
+    fn add(&mut self, ns: u64, pid: u32, kind: Kind, sector: u64) {
+        self.0.list.push(Event {
+            place: Place::Event(self.0.list.len() as u64 + 1),
+            time: SimTime(1_000_000_000 + ns),
+            cpu: 0,
+            pid,
+            kind,
+            op: Op::Read,
+            flags: OpFlags::default(),
+            sector: Sector(sector),
+            sectors: Sectors(8),
+            ioprio: None,
+        });
+    }
+
+    fn line(&mut self, ns: u64, pid: u32, text: &str) {
+        let kind = Kind::Line(self.0.lines.len() as u32);
+        self.0.lines.push(text.to_owned());
+        self.add(ns, pid, kind, 0);
+    }
+
+    /// A read of this address, whose request has this name.
+    fn read(&mut self, ns: u64, sector: u64, name: &str) {
+        for kind in [Kind::Queue, Kind::Get, Kind::Insert] {
+            self.add(ns, TASK, kind, sector);
+        }
+        self.line(ns + 1000, TASK, &format!("in {name} {sector}"));
+    }
+
+    /// It goes and comes back; between the lines of the call the clock moves so far.
+    fn goes(&mut self, ns: u64, sector: u64, (name, moves): (&str, u64)) {
+        self.line(ns, KWORKER, "ask");
+        let gives = format!("gives {name} after {moves}");
+        self.line(ns + moves, KWORKER, &gives);
+        self.add(ns + 10_000, KWORKER, Kind::Issue, sector);
+        let complete = Kind::Complete { failed: false };
+        self.add(ns + 50_000, 0, complete, sector);
+    }
+
+    fn judged(mut self) -> Verdict {
+        let setups = [setup()];
+        let mut judge = Judge::new("by hand", &setups[0], Mode::Log);
+        add_calls(&mut self.0, &MARKS, Vec::new().into());
+        let events = self.0.list.into_iter();
+        let mut stream = Stream::new(events.map(|event| (QueueId(0), event)).collect());
+        add_logs(&mut stream, vec![self.0.lines]);
+        calls::judge_stream("by hand", &stream, &setups, &mut judge).unwrap();
+        judge.verdict()
+    }
+}
+
+const A: &str = "00000000f88c0f3c";
+const B: &str = "00000000108e6847";
+
+/// Two reads, one after the other.
+fn two_reads(second: &str, moves: u64) -> Capture {
+    let mut capture = Capture::default();
+    capture.read(0, 64, A);
+    capture.goes(20_000, 64, (A, 4_000));
+    capture.read(100_000, 128, B);
+    capture.goes(120_000, 128, (second, moves));
+    capture
+}
+
+#[test]
+fn every_line_and_the_clock_between_two_of_them_agree() {
+    let verdict = two_reads(B, 3_000).judged();
+    let log = verdict.log.as_ref().expect("it has a log");
+    assert_eq!(
+        (log.total, log.predicted, log.alone),
+        (6, 6, 0),
+        "{verdict}"
+    );
+    assert_eq!((verdict.total, verdict.predicted), (2, 2), "{verdict}");
+    assert!(verdict.conforms(), "{verdict}");
+}
+
+#[test]
+fn another_name_for_the_same_request_is_a_difference() {
+    let verdict = two_reads("00000000aaaaaaaa", 3_000).judged();
+    let log = verdict.log.as_ref().expect("it has a log");
+    let first = log.first_divergence.as_ref().expect("it differs");
+    assert_eq!(first.index, 6, "{verdict}");
+    assert!(first.text.contains("lines before:"), "{verdict}");
+    assert_eq!((log.predicted, log.alone), (5, 1), "{verdict}");
+    assert!(!verdict.conforms());
+    assert_eq!(verdict.predicted, 2, "the decision is the same");
+}
+
+#[test]
+fn a_line_that_only_one_side_has_is_passed_over() {
+    let mut capture = two_reads(B, 3_000);
+    capture.0.list.retain(|event| event.kind != Kind::Line(1));
+    capture.0.lines.remove(1);
+    for event in &mut capture.0.list {
+        if let Kind::Line(line) = &mut event.kind {
+            *line -= u32::from(*line > 1);
+        }
+    }
+    capture.line(300_000, KWORKER, "more");
+    let verdict = capture.judged();
+    let log = verdict.log.as_ref().expect("it has a log");
+    assert!(log.predicted < log.total, "{verdict}");
+    assert!(log.first_divergence.is_some(), "{verdict}");
+}

@@ -1,0 +1,50 @@
+//! Where a section that no record tells of begins: that of a task that exits.
+
+use blkmq::elevator::LogMarks;
+
+use crate::event::{Event, Events, Kind};
+
+/// Longest time between two lines of a section, ns.
+const BETWEEN_LINES: u64 = 100_000;
+
+/// A task exits before the first line of the section in which it says so. One exit may have several
+/// such lines.
+pub(super) fn add_exits(trace: &mut Events, marks: &LogMarks) {
+    let mut exits: Vec<usize> = Vec::new();
+    for (at, event) in trace.list.iter().enumerate() {
+        let Kind::Line(line) = event.kind else {
+            continue;
+        };
+        if !trace.lines[line as usize].contains(marks.exit) {
+            continue;
+        }
+        let first = first_of(&trace.list, at);
+        if exits.last() != Some(&first) {
+            exits.push(first);
+        }
+    }
+    for at in exits.into_iter().rev() {
+        let mut exit = trace.list[at].clone();
+        exit.kind = Kind::Exit;
+        trace.list.insert(at, exit);
+    }
+}
+
+/// The first line that the same task wrote without a break.
+fn first_of(list: &[Event], at: usize) -> usize {
+    let mut first = at;
+    for before in (0..at).rev() {
+        let (event, next) = (&list[before], &list[first]);
+        if event.cpu != next.cpu {
+            continue;
+        }
+        let goes_on = matches!(event.kind, Kind::Line(_))
+            && event.pid == next.pid
+            && next.time.0 - event.time.0 < BETWEEN_LINES;
+        if !goes_on {
+            break;
+        }
+        first = before;
+    }
+    first
+}
