@@ -123,7 +123,7 @@ fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
                     };
                     rq.map(|address| (address, answer.sector))
                 }
-                None => gives(trace, marks, at).then(|| (0, Sector(0))),
+                None => gives(trace, marks, at).then_some((0, Sector(0))),
             };
             // Calls and D of one device come in one order, but for what waits for a tag.
             let issue = given.and_then(|_| issues.pop_front());

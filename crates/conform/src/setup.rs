@@ -94,8 +94,8 @@ impl Setup {
         let needed = self.rotational_taken && self.log_marks().is_some();
         needed.then(|| {
             format!(
-                "{}: queue/rotational when the scheduler was chosen is not in meta.txt: taken as {}; \
-                 --rotational-when-chosen says otherwise",
+                "{}: queue/rotational when the scheduler was chosen is not in meta.txt: taken as \
+                 {}; --rotational-when-chosen says otherwise",
                 self.device,
                 u8::from(self.rotational_when_chosen)
             )

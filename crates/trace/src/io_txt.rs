@@ -136,29 +136,18 @@ impl IoScript {
                 continue;
             };
             let number = lines.number();
-            if let line::Line::Process {
-                name,
-                priority,
-                group,
-            } = parsed
-            {
+            if let line::Line::Process(process) = parsed {
                 if in_loop {
                     return Err(lines.error("proc", "inside a loop; `end` is missing"));
                 }
-                processes.push(Process {
-                    name,
-                    priority,
-                    group,
-                    line: number,
-                    steps: Vec::new(),
-                });
+                processes.push(process);
                 continue;
             }
             let Some(process) = processes.last_mut() else {
                 return Err(lines.error("proc", "expected `proc NAME CLASS LEVEL` first"));
             };
             match parsed {
-                line::Line::Process { .. } => unreachable!("handled above"),
+                line::Line::Process(_) => unreachable!("handled above"),
                 line::Line::Loop {
                     count,
                     step_sectors,

@@ -314,9 +314,9 @@ pub trait Scheduler: Any + Debug {
     /// [`Facts::logs`](super::Facts) and somebody listens (`QueueSettings::log`). Default: nothing.
     fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
 
-    /// When a recorded kernel wrote the lines that come next. A comparison says so before each call:
-    /// a clock that stands still for a whole section is then read as that kernel's was between two
-    /// of its lines. Default: nothing.
+    /// When a recorded kernel wrote the lines that come next. A comparison says so before each
+    /// call: a clock that stands still for a whole section is then read as that kernel's was
+    /// between two of its lines. Default: nothing.
     fn lines_at(&mut self, _times: &[SimTime]) {}
 
     /// queue/rotational has been written. Default: nothing.

@@ -1,5 +1,5 @@
-//! Both logs of one device: the kernel's lines with their times, and those of the model that none of
-//! them has been compared with yet.
+//! Both logs of one device: the kernel's lines with their times, and those of the model that none
+//! of them has been compared with yet.
 
 use std::collections::VecDeque;
 

@@ -2,22 +2,15 @@
 
 use blkmq::time::Duration;
 
-use super::{Call, Io, IoKind};
+use super::{Call, Io, IoKind, Process};
 use crate::Result;
 use crate::ftrace::IoPriority;
 use crate::text::Lines;
 
 /// What a line is.
 pub(super) enum Line {
-    Process {
-        name: String,
-        priority: IoPriority,
-        group: String,
-    },
-    Loop {
-        count: u32,
-        step_sectors: u64,
-    },
+    Process(Process),
+    Loop { count: u32, step_sectors: u64 },
     End,
     Call(Call),
 }
@@ -90,7 +83,7 @@ fn process(words: &mut Words<'_>) -> Result<Line> {
         return Err(words.lines.error("level", format!("{level} is not 0 to 7")));
     }
     let group = words.words.next().unwrap_or_default().trim_matches('/');
-    Ok(Line::Process {
+    Ok(Line::Process(Process {
         name,
         priority: IoPriority {
             class,
@@ -98,7 +91,9 @@ fn process(words: &mut Words<'_>) -> Result<Line> {
             level,
         },
         group: group.to_owned(),
-    })
+        line: words.lines.number(),
+        steps: Vec::new(),
+    }))
 }
 
 struct Words<'a> {
