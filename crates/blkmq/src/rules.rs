@@ -73,6 +73,8 @@ pub struct Rules {
     pub elevator_line: ElevatorLine,
     /// null_blk has queue_rqs: it takes a whole plug.
     pub null_blk_queue_rqs: bool,
+    /// A task reads the clock once in a plug, until that is let go (blk_time_get_ns(), v6.9).
+    pub plug_keeps_time: bool,
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
     pub null_blk_fua: bool,
     /// NVME_MAX_SEGS: most segments of an NVMe command.
@@ -392,6 +394,7 @@ impl Rules {
             merged_free: MergedFree::UnderLock,
             elevator_line: ElevatorLine::Shared,
             null_blk_queue_rqs: false,
+            plug_keeps_time: false,
             null_blk_fua: false,
             nvme_max_segments: 127,
             nvme_max_kb: 4096,
@@ -432,6 +435,7 @@ impl Rules {
             merged_free: MergedFree::Unlocked,
             elevator_line: ElevatorLine::Apart,
             null_blk_queue_rqs: true,
+            plug_keeps_time: true,
             null_blk_fua: true,
             nvme_max_segments: 128,
             nvme_max_kb: 8192,

@@ -214,7 +214,7 @@ impl<'a> Calls<'a> {
 
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
     fn step(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
-        self.follow.tell_times(state);
+        self.follow.tell_times(state, index);
         let agrees = self.step_unlogged(state, index);
         self.follow.compare_lines(state, index, false);
         agrees
@@ -347,6 +347,7 @@ impl<'a> Calls<'a> {
         state
             .world
             .place(task, event.cpu, time, self.follow.hint(index));
+        state.world.actors[task].cpu.ktime = state.plugged[self.stream.task[index]];
         self.count(state, queue, read.uncounted, -1);
         let before = Follow::held_by_run(state, task);
         state.world.decide(task, Goal::Run);

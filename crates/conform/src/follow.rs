@@ -73,6 +73,8 @@ pub(super) struct State {
     pub(super) differs: Vec<bool>,
     /// Logs of schedulers, device by device.
     pub(super) sides: Vec<Sides>,
+    /// By task: when it has read the clock first in its plug, where that is kept.
+    pub(super) plugged: Vec<Option<SimTime>>,
 }
 
 impl State {
@@ -132,6 +134,7 @@ impl<'a> Follow<'a> {
             notes: Vec::new(),
             differs: vec![false; self.setups.len()],
             sides: vec![Sides::default(); self.setups.len()],
+            plugged: vec![None; self.stream.tasks],
         }
     }
 
@@ -189,7 +192,11 @@ impl<'a> Follow<'a> {
         let hz = self.setups[0].hz;
         if self.measures {
             // Its latencies are of the records' clock; so are ticks.
-            return self.time_of_section(state, queue, (event.time, event.cpu));
+            return match event.kind {
+                // An interrupt: the tick is that of its beginning.
+                Kind::Complete { .. } => self.measured(event.time),
+                _ => self.time_of_section(state, queue, (event.time, event.cpu)),
+            };
         }
         match (self.calls, event.kind) {
             (true, Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. }) => {
@@ -251,6 +258,9 @@ impl<'a> Follow<'a> {
         state.world.place(task, event.cpu, time, hint);
         let runner = self.runner(task);
         state.world.place(runner, event.cpu, time, hint);
+        for actor in [task, runner] {
+            state.world.actors[actor].cpu.ktime = state.plugged[task];
+        }
         let hands_over = matches!(
             event.kind,
             Kind::Ask { .. } | Kind::Answer { .. } | Kind::Issue | Kind::Requeue
@@ -398,11 +408,8 @@ impl<'a> Follow<'a> {
                 }
             }
             Kind::Exit => self.exit(state, index),
-            Kind::Issue
-            | Kind::Ask { .. }
-            | Kind::Answer { .. }
-            | Kind::Told(_)
-            | Kind::Line(_) => {}
+            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } | Kind::Told(_) => {}
+            Kind::Line(_) => self.line(state, index),
         }
         Ok(())
     }

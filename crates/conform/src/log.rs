@@ -86,6 +86,23 @@ fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
             log.times.push(event.time);
         }
     }
+    let events = &stream.events;
+    let section = |(from, to): (usize, usize)| {
+        let (line, next) = (&events[from], &events[to]);
+        let mut between = events[from + 1..to].iter().filter(|e| e.cpu == line.cpu);
+        // Those are written under the lock.
+        let inside = |event: &&Event| {
+            matches!(
+                event.kind,
+                Kind::Insert | Kind::RequestMerge | Kind::BioMerge { .. } | Kind::Line(_)
+            )
+        };
+        (line.cpu, line.pid) == (next.cpu, next.pid) && between.all(|event| inside(&event))
+    };
+    for log in &mut stream.logs {
+        let pairs = log.events.windows(2).map(|pair| (pair[0], pair[1]));
+        log.goes_on = pairs.map(section).chain([false]).collect();
+    }
 }
 
 /// What the probes at the return of dispatch calls saw.

@@ -299,6 +299,13 @@ fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
         let Some(value) = queue.tunable(name)? else {
             continue;
         };
+        // What shows its default nobody has written, and a write may do more than set a value.
+        if settings
+            .show(name)
+            .is_some_and(|default| default.to_string() == value.to_string())
+        {
+            continue;
+        }
         settings
             .store(name, &value.to_string())
             .map_err(|bad| Error::Setting {

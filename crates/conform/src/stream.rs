@@ -115,6 +115,20 @@ impl Stream {
             }
         }
         self.tasks = known.len();
+        self.join_lines();
+    }
+
+    /// Behind a line comes what its task does next.
+    fn join_lines(&mut self) {
+        let mut next: Vec<Option<usize>> = vec![None; self.tasks];
+        for (index, event) in self.events.iter().enumerate().rev() {
+            let task = self.task[index];
+            match event.kind {
+                Kind::Line(_) => self.next[index] = next[task],
+                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Told(_) => {}
+                _ => next[task] = Some(index),
+            }
+        }
     }
 
     /// A bio that must not wait (NOWAIT) ends in the hands of its task, with an error.

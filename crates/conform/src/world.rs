@@ -190,6 +190,7 @@ impl World {
             return actor.stop;
         }
         let wants = core::mem::replace(&mut actor.wants, Next::Step);
+        let said = self.outside.said.len();
         let mut walk = Walk {
             mq: &self.mq,
             outside: &mut self.outside,
@@ -205,6 +206,7 @@ impl World {
             now: actor.cpu.now(),
             cpu: actor.cpu.id.0,
             decided: false,
+            said,
         };
         let at = blkmq::drive::Context {
             cpu: &mut actor.cpu,

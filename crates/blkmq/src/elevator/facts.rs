@@ -41,6 +41,8 @@ pub struct Facts {
     pub lines: u8,
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
     pub logs: bool,
+    /// insert_requests takes the lock anew for each request of a list.
+    pub inserts_each: bool,
     /// What probes on its functions are called.
     pub probes: Probes,
 }
@@ -62,6 +64,7 @@ impl Facts {
             picks: &[],
             lines: 0,
             logs: false,
+            inserts_each: false,
             probes: Probes {
                 insert: "ins",
                 dispatch_entry: "dispe",

@@ -80,6 +80,7 @@ pub const FACTS: Facts = Facts {
     picks: &[],
     lines: 0,
     logs: false,
+    inserts_each: false,
     probes: Probes {
         insert: "ins",
         dispatch_entry: "kybere",

@@ -219,6 +219,8 @@ impl HookPath {
 enum Inserted {
     /// The list is in.
     All,
+    /// A request is in, or absorbed; the others take the lock anew.
+    One,
     /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
     UpToMerge,
 }
@@ -506,6 +508,13 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
                 let at = InsertAt::by_flag(path.head);
                 match self.insert_list(q, &mut path.list, at, &mut path.absorbed, cpu) {
                     Inserted::UpToMerge => path.to(Stage::AbsorbedLocked),
+                    Inserted::One => {
+                        self.policy.release(cpu);
+                        match path.absorbed.is_empty() {
+                            true => InsertStep::Wait(Next::Lock(self.lock(q))),
+                            false => path.to(Stage::Absorbed),
+                        }
+                    }
                     Inserted::All => {
                         self.policy.release(cpu);
                         match path.absorbed.is_empty() {
@@ -521,6 +530,10 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
             },
             Stage::Absorbed => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                None if !path.list.is_empty() => {
+                    path.at = Stage::Section;
+                    InsertStep::Wait(Next::Lock(self.lock(q)))
+                }
                 None => InsertStep::Done { touched: false },
             },
         }
@@ -563,10 +576,16 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
                         log.swallow(traced, cpu);
                     }
                     log.rest(cpu);
-                    if q.settings.rules.merged_free == MergedFree::UnderLock {
+                    // Who is told of the end of requests takes the lock for that.
+                    let under_lock = q.settings.rules.merged_free == MergedFree::UnderLock;
+                    if under_lock && !self.facts.hooks.finished {
                         return Inserted::UpToMerge;
                     }
                 }
+            }
+            if self.facts.inserts_each && !list.is_empty() {
+                self.settle(q, cpu);
+                return Inserted::One;
             }
         }
         self.settle(q, cpu);
@@ -582,7 +601,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         absorbed: &mut QueueList,
         cpu: &mut Cpu,
     ) {
-        while self.insert_list(q, list, at, absorbed, cpu) == Inserted::UpToMerge {}
+        while self.insert_list(q, list, at, absorbed, cpu) != Inserted::All {}
     }
 }
 
@@ -638,7 +657,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         let time = DispatchTime {
             entered: core::mem::take(asked).0,
             locked: jiffies(q, cpu),
-            time: cpu.now(),
+            time: cpu.ktime.unwrap_or(cpu.now()),
         };
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
@@ -696,7 +715,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 #[inline]
 fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
     Now {
-        time: cpu.now(),
+        time: cpu.ktime.unwrap_or(cpu.now()),
         tick: jiffies(q, cpu),
     }
 }

@@ -47,6 +47,7 @@ pub const FACTS: Facts = Facts {
     picks: &[dispatch::At::Drain.label()],
     lines: 0,
     logs: false,
+    inserts_each: false,
     probes: Probes {
         insert: "ins",
         dispatch_entry: "dde",

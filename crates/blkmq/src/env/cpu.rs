@@ -384,6 +384,9 @@ pub struct Cpu {
     pub traced_at: SimTime,
     /// What looks whether a scheduler has work find, where a recorded kernel tells.
     pub foretold: Option<bool>,
+    /// What blk_time_get_ns() answers where a recorded kernel's task had read the clock in this plug
+    /// before (`Rules::plug_keeps_time`); none: the time.
+    pub ktime: Option<SimTime>,
 }
 
 impl Cpu {
@@ -405,6 +408,7 @@ impl Cpu {
             messages: String::new(),
             traced_at: SimTime::ZERO,
             foretold: None,
+            ktime: None,
             tracing: false,
             probing: false,
             accesses: 0,

@@ -18,6 +18,7 @@ impl Follow<'_> {
     /// Q: a bio enters.
     pub(super) fn queue(&self, state: &mut State, index: usize) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        self.start_plug_clock(state, index);
         let task = self.at(state, index);
         if !Self::finish(state, task) {
             self.lose(state, index, "a task went on where its path would not");
@@ -124,6 +125,45 @@ impl Follow<'_> {
             if next == Some(Kind::Plug) {
                 plug.start(self.stream.announces[self.stream.task[get]]);
             }
+        }
+    }
+
+    /// A line of the scheduler's log that the model has not come to: its task goes on until it says
+    /// something. An interrupt may come between that and the next record of the task.
+    pub(super) fn line(&self, state: &mut State, index: usize) {
+        let task = self.stream.task[index];
+        let actor = &state.world.actors[task];
+        let goes = matches!(actor.stop, Stop::Later | Stop::Shown);
+        let stands = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
+        if stands || state.coming(self.stream.queue[index]) != self.number_of(index) {
+            return;
+        }
+        let next = self.stream.next[index];
+        let get = next.filter(|&next| self.stream.events[next].kind == Kind::Get);
+        let submits = matches!(actor.stack.last(), Some(Frame::Submit(_)));
+        self.at(state, index);
+        if let Some(get) = get.filter(|_| submits) {
+            self.begin_plug(state, get);
+        }
+        state.world.go(task, Goal::Say);
+    }
+
+    /// The first bio of a plug: its task has just read the clock (bio_issue_init()), and goes on with
+    /// that time until the plug is let go.
+    fn start_plug_clock(&self, state: &mut State, index: usize) {
+        let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
+        if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
+            return;
+        }
+        let follows = |at: usize, kind: Kind| {
+            let next = self.stream.next[at]?;
+            (self.stream.events[next].kind == kind).then_some(next)
+        };
+        let starts = follows(index, Kind::Get).and_then(|get| follows(get, Kind::Plug));
+        if starts.is_some() {
+            state.plugged[task] = Some(self.measured(self.stream.events[index].time));
+        } else if state.world.actors[task].cpu.plug.list.is_empty() {
+            state.plugged[task] = None;
         }
     }
 

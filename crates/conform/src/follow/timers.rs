@@ -11,6 +11,9 @@ use super::{Follow, State};
 use crate::submitters::io_context_of;
 use crate::world::{Armed, Hint};
 
+/// Interrupts are off for so long, at most, in the sections of a scheduler.
+const NEAR: Duration = Duration(60_000);
+
 impl Follow<'_> {
     /// Timers that are due before an event have expired.
     pub(super) fn expire_timers(&self, state: &mut State, index: usize) {
@@ -18,8 +21,12 @@ impl Follow<'_> {
         let held = |armed: &Armed| self.is_held(index, armed);
         let timers = |state: &mut State| state.world.outside.timers.next_until(event.time, held);
         while let Some(armed) = timers(state) {
+            if self.is_too_early(state, index, armed) {
+                state.world.outside.timers.put_back(armed);
+                return;
+            }
             let time = match self.measures {
-                true => self.time_of_section(state, armed.queue, (armed.due, armed.cpu)),
+                true => self.measured(armed.due),
                 false => self.time(state, armed.queue, event),
             };
             self.expire(state, armed, time);
@@ -37,6 +44,21 @@ impl Follow<'_> {
         let mut next = told[next..].iter();
         let shown = next.find(|&&at| self.stream.queue[at] == armed.queue);
         shown.is_some_and(|&at| at > index && self.stream.events[at].time < armed.due + self.late())
+    }
+
+    /// The timer is due just before an event that the kernel's log has first: somebody had the lock,
+    /// with interrupts off, before its time came.
+    fn is_too_early(&self, state: &State, index: usize, armed: Armed) -> bool {
+        let event = &self.stream.events[index];
+        if self.stream.logs.is_empty() || armed.timer.is_none() {
+            return false;
+        }
+        if event.time.since(armed.due) > NEAR {
+            return false;
+        }
+        let mut tried = state.clone();
+        self.expire(&mut tried, armed, self.measured(armed.due));
+        self.speaks_otherwise(&tried, state.coming(armed.queue), armed.queue)
     }
 
     /// So late the function of a timer may run (captures' README: up to two ticks).

@@ -18,6 +18,11 @@ const ALIKE: usize = 3;
 const WINDOW: usize = 96;
 /// Between a record and a line of its section, at most.
 const OF_SECTION: Duration = Duration(100_000);
+/// From the lock to the time that its first line has, ns.
+const BEFORE_LINE: u64 = 2_500;
+/// A line is put together before it has its time: so long for a letter, by what a further digit
+/// costs in lines that are otherwise alike, ns.
+const NS_A_LETTER: u64 = 30;
 /// Lines of which a scheduler knows the time ahead.
 const AHEAD: usize = 64;
 
@@ -144,22 +149,62 @@ impl Follow<'_> {
         });
         let near = line.cpu == cpu && last.since(first) < OF_SECTION;
         match near && others.count() == 0 {
-            true => self.measured(log.times[coming]),
+            // The lock was taken, and the tick read, before the line was put together.
+            true => SimTime(self.measured(log.times[coming]).0 - BEFORE_LINE),
             false => own,
         }
     }
 
+    /// The first line that the model has written since its line of this number is not the kernel's.
+    pub(crate) fn speaks_otherwise(&self, state: &State, number: usize, queue: QueueId) -> bool {
+        let said = &state.world.outside.said;
+        let behind = state.coming(queue) - number;
+        let mut own = said.iter().filter(|(of, ..)| *of == queue);
+        let all = own.clone().count();
+        let first = own.nth(all - behind.min(all));
+        let kernel = self.stream.logs[queue.index()].lines.get(number);
+        match (first, kernel) {
+            (Some((.., line)), Some(kernel)) if behind > 0 => !Names::similar(kernel, line),
+            _ => false,
+        }
+    }
+
+    /// The number of a line in its log.
+    pub(crate) fn number_of(&self, index: usize) -> usize {
+        match self.stream.events[index].kind {
+            Kind::Line(line) => line as usize,
+            _ => usize::MAX,
+        }
+    }
+
     /// The schedulers learn at which times the kernel wrote what comes next.
-    pub(crate) fn tell_times(&self, state: &mut State) {
+    pub(crate) fn tell_times(&self, state: &mut State, index: usize) {
+        let event = &self.stream.events[index];
+        let interrupts = matches!(event.kind, Kind::Complete { .. } | Kind::Finish { .. });
+        let kept = state
+            .plugged
+            .get(self.stream.task[index])
+            .copied()
+            .flatten();
+        let kept = kept.is_some() && !interrupts;
         let scratch = self.scratch();
         for (queue, log) in self.stream.logs.iter().enumerate() {
             let coming = state.coming(QueueId(queue as _)).min(log.times.len());
-            let until = (coming + AHEAD).min(log.times.len());
+            let own = log.goes_on[coming..].iter().take(AHEAD).take_while(|&&on| on);
+            let until = (coming + 1 + own.count()).min(log.times.len());
             let world = &mut state.world;
             let cpu = &mut world.actors[scratch].cpu;
             let q = world.mq.queue(QueueId(queue as _));
             let times = log.times[coming..until].iter();
-            let times: Vec<SimTime> = times.map(|&time| self.measured(time)).collect();
+            let read = |(time, line): (&SimTime, &String)| {
+                let before = NS_A_LETTER * line.len() as u64;
+                SimTime(self.measured(*time).0 - before)
+            };
+            let lines = &log.lines[coming..until];
+            let times: Vec<SimTime> = match kept {
+                true => Vec::new(),
+                false => times.zip(lines).map(read).collect(),
+            };
             q.elevator.lines_at(&times, cpu);
         }
     }

@@ -17,6 +17,8 @@ pub(crate) struct Log {
     pub(crate) events: Vec<usize>,
     /// Of each: its time.
     pub(crate) times: Vec<SimTime>,
+    /// Of each: the next line is of the same section.
+    pub(crate) goes_on: Vec<bool>,
 }
 
 impl Log {

@@ -94,6 +94,11 @@ impl Timers {
         first
     }
 
+    /// It has not expired yet after all.
+    pub(crate) fn put_back(&mut self, armed: Armed) {
+        self.armed.push(armed);
+    }
+
     /// A timer of a queue's scheduler that is armed: it runs now.
     pub(crate) fn take(&mut self, queue: QueueId) -> Option<Armed> {
         let of = |armed: &&Armed| armed.queue == queue && armed.timer.is_some();

@@ -39,6 +39,8 @@ pub(crate) enum Goal {
     Show,
     /// The same, but only through runs: whatever else it does shows in an event of its own.
     Run,
+    /// To the next line of a scheduler's log, or the next trace point, decision or offer.
+    Say,
     /// To the scheduler's finish hook, which the capture shows.
     BeforeFinish,
 }
@@ -105,6 +107,8 @@ pub(in crate::world) struct Walk<'a> {
     pub(in crate::world) cpu: u16,
     /// The scheduler has just decided.
     pub(in crate::world) decided: bool,
+    /// Lines of logs until now.
+    pub(in crate::world) said: usize,
 }
 
 impl Walk<'_> {
@@ -168,7 +172,7 @@ impl Driver for Walk<'_> {
         if !self.shown.is_empty() {
             return self.stop(Stop::Shown, Next::Step);
         }
-        if self.decided {
+        if self.decided || self.goal == Goal::Say && self.outside.said.len() > self.said {
             return self.stop(Stop::Later, Next::Step);
         }
         let Some(frame) = at.stack.last().copied() else {
@@ -179,7 +183,7 @@ impl Driver for Walk<'_> {
             Goal::Run if mark == Mark::HasWork && self.hint == Hint::Asks(frame.queue()) => true,
             Goal::Run => !matches!(frame, Frame::Run(_) | Frame::Flush(_)),
             Goal::BeforeFinish => mark == Mark::Finish,
-            Goal::Show => false,
+            Goal::Show | Goal::Say => false,
         };
         if later {
             return self.stop(Stop::Later, Next::Step);
