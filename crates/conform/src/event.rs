@@ -179,6 +179,19 @@ pub(super) fn of_blktrace_with_log(dir: &CaptureDir, device: &str) -> Result<Eve
     of_trace(dir, device, true)
 }
 
+/// A scheduler wrote messages into the trace of `device`.
+pub(super) fn has_log(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
+    let Ok(mut reader) = reader_of(dir, device) else {
+        return Ok(false);
+    };
+    while let Some(event) = reader.next()? {
+        if event.action == Action::Message {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn of_trace(dir: &CaptureDir, device: &str, log: bool) -> Result<Events, Error> {
     let mut reader = reader_of(dir, device)?;
     let mut events = Events::default();

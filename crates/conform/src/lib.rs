@@ -189,6 +189,10 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         judge.only(named);
     }
     match mode {
+        Mode::Calls if log::is_told(dir, &setups)? => {
+            judge.note("when a call was decided is told by the scheduler's log in blktrace");
+            log::judge(dir, &setups, &mut judge)?;
+        }
         Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
         Mode::Log => log::judge(dir, &setups, &mut judge)?,
         Mode::Records => {
@@ -229,6 +233,9 @@ fn without_idle(dir: &CaptureDir, devices: Vec<String>) -> Result<Vec<String>, E
 fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str), Error> {
     if setups.iter().any(|setup| !setup.has_scheduler()) {
         return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
+    }
+    if log::is_told(dir, setups)? {
+        return Ok((Mode::Log, "the scheduler's log is in the blktrace files"));
     }
     if !dir.files.contains_key("ftrace.txt") {
         return Ok((Mode::Records, "there is no ftrace.txt with dispatch calls"));

@@ -105,6 +105,16 @@ fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
     }
 }
 
+/// The scheduler of each device writes a log, and the capture has it.
+pub(super) fn is_told(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Error> {
+    for setup in setups {
+        if setup.log_marks().is_none() || !event::has_log(dir, &setup.device)? {
+            return Ok(false);
+        }
+    }
+    Ok(!setups.is_empty())
+}
+
 /// What the probes at the return of dispatch calls saw.
 fn answers(dir: &CaptureDir, setup: &Setup) -> Result<VecDeque<Event>, Error> {
     if !dir.files.contains_key("ftrace.txt") {

@@ -378,7 +378,8 @@ impl Judge {
         (total, predicted, alone): (u64, u64, u64),
         first: Option<Divergence>,
     ) {
-        if self.only.as_ref().is_some_and(|only| only != device) {
+        let others = self.only.as_ref().is_some_and(|only| only != device);
+        if others || self.verdict.mode != Mode::Log {
             return;
         }
         let genesis = self.genesis;

@@ -105,7 +105,7 @@ fn a_capture_that_cannot_be_compared_is_told() {
         (&["."], &["meta.txt"]),
         (
             &[&dir, "--mode", "guess"],
-            &["--mode guess", "calls or records"],
+            &["--mode guess", "calls, records or log"],
         ),
         (&[&dir, "--rules", "v2.4"], &["--rules v2.4", "v6.12"]),
         (&[&dir, "--trace-device", "sdz"], &["sdz", "nullb0"]),

@@ -190,7 +190,10 @@ impl Follow<'_> {
         let scratch = self.scratch();
         for (queue, log) in self.stream.logs.iter().enumerate() {
             let coming = state.coming(QueueId(queue as _)).min(log.times.len());
-            let own = log.goes_on[coming..].iter().take(AHEAD).take_while(|&&on| on);
+            let own = log.goes_on[coming..]
+                .iter()
+                .take(AHEAD)
+                .take_while(|&&on| on);
             let until = (coming + 1 + own.count()).min(log.times.len());
             let world = &mut state.world;
             let cpu = &mut world.actors[scratch].cpu;
