@@ -384,8 +384,8 @@ pub struct Cpu {
     pub traced_at: SimTime,
     /// What looks whether a scheduler has work find, where a recorded kernel tells.
     pub foretold: Option<bool>,
-    /// What blk_time_get_ns() answers where a recorded kernel's task had read the clock in this plug
-    /// before (`Rules::plug_keeps_time`); none: the time.
+    /// What blk_time_get_ns() answers where a recorded kernel's task had read the clock in this
+    /// plug before (`Rules::plug_keeps_time`); none: the time.
     pub ktime: Option<SimTime>,
 }
 

@@ -148,8 +148,8 @@ impl Follow<'_> {
         state.world.go(task, Goal::Say);
     }
 
-    /// The first bio of a plug: its task has just read the clock (bio_issue_init()), and goes on with
-    /// that time until the plug is let go.
+    /// The first bio of a plug: its task has just read the clock (bio_issue_init()), and goes on
+    /// with that time until the plug is let go.
     fn start_plug_clock(&self, state: &mut State, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {

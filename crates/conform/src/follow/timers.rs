@@ -46,8 +46,8 @@ impl Follow<'_> {
         shown.is_some_and(|&at| at > index && self.stream.events[at].time < armed.due + self.late())
     }
 
-    /// The timer is due just before an event that the kernel's log has first: somebody had the lock,
-    /// with interrupts off, before its time came.
+    /// The timer is due just before an event that the kernel's log has first: somebody had the
+    /// lock, with interrupts off, before its time came.
     fn is_too_early(&self, state: &State, index: usize, armed: Armed) -> bool {
         let event = &self.stream.events[index];
         if self.stream.logs.is_empty() || armed.timer.is_none() {
