@@ -12,6 +12,7 @@ use blkmq::request::{Op, OpFlags, Place as At, QueueId, RequestId, RequestPool, 
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::{Jiffies, SimTime};
 
+use super::{BEFORE_LINE, NS_A_LETTER};
 use crate::event::{Event, Events, Kind};
 use crate::log::{add_calls, add_logs};
 use crate::setup::{Driver, Hctx, Setup};
@@ -186,7 +187,10 @@ impl Capture {
     /// It goes and comes back; between the lines of the call the clock moves so far.
     fn goes(&mut self, ns: u64, sector: u64, (name, moves): (&str, u64)) {
         self.line(ns, KWORKER, "ask");
-        let gives = format!("gives {name} after {moves}");
+        // From the lock, and to where the line is put together.
+        let letters = "gives 0123456789abcdef after 4000".len() as u64;
+        let read = moves + BEFORE_LINE - NS_A_LETTER * letters;
+        let gives = format!("gives {name} after {read}");
         self.line(ns + moves, KWORKER, &gives);
         self.add(ns + 10_000, KWORKER, Kind::Issue, sector);
         let complete = Kind::Complete { failed: false };
