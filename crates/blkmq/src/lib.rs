@@ -3,7 +3,7 @@
 //! No clock, no cost, no threads, no I/O: four drivers bring those (docs/architecture.md).
 //!
 //! * values: [`time`], [`request`], [`rules`]
-//! * containers: [`list`], [`sort`], [`sbitmap`]
+//! * containers: [`list`], [`rbtree`], [`sort`], [`sbitmap`]
 //! * schedulers: [`elevator`], [`merge`]
 //! * the seam: [`env`](mod@env), [`path`], [`drive`]
 //! * state: [`queue`], [`tags`]
@@ -18,6 +18,7 @@ pub mod merge;
 mod names;
 pub mod path;
 pub mod queue;
+pub mod rbtree;
 pub mod request;
 pub mod rules;
 pub mod sbitmap;

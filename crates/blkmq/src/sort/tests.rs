@@ -56,12 +56,12 @@ proptest! {
 fn mix_shape(pool: &RequestPool, at: u32, digest: &mut u64) {
     let value = match at {
         NIL => 255,
-        at => u64::from(at) * 2 + u64::from(node(pool, at).red),
+        at => u64::from(at) * 2 + u64::from(node(pool, at).rb.is_red()),
     };
     *digest = (*digest ^ value).wrapping_mul(0x0100_0000_01b3);
     if at != NIL {
-        mix_shape(pool, node(pool, at).child[LEFT], digest);
-        mix_shape(pool, node(pool, at).child[RIGHT], digest);
+        mix_shape(pool, node(pool, at).rb.child[LEFT], digest);
+        mix_shape(pool, node(pool, at).rb.child[RIGHT], digest);
     }
 }
 
@@ -95,7 +95,7 @@ fn takes_every_shape_that_the_kernel_takes() {
             set_sector(&mut pool, slot, sector);
             tree.insert(&mut pool, RequestId(slot), Sector(sector));
         }
-        mix_shape(&pool, tree.root, &mut digest);
+        mix_shape(&pool, tree.0.root(), &mut digest);
         if kernel.iter().any(|&(at, _)| at == step) {
             seen.push((step, digest));
         }
