@@ -43,8 +43,8 @@ impl MergeHooks for Merger {
         &mut self.index
     }
 
-    fn allow_merge(&mut self, rq: &Request, bio: &Bio) -> bool {
-        !self.apart || rq.io_context == bio.io_context
+    fn allow_merge(&mut self, pool: &RequestPool, rq: RequestId, bio: BioId) -> bool {
+        !self.apart || pool[rq].io_context == pool.bio(bio).io_context
     }
 
     /// The oldest that the bio ends before: front merges, which last_merge alone would show.

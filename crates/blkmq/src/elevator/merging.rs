@@ -11,7 +11,7 @@ use crate::merge::{
     MergeIndex, Merging, Side, attach, bio_is_mergeable, may_join, merges_ranges, side_of,
     try_request_merge,
 };
-use crate::request::{Bio, BioId, Place, Request, RequestId, RequestPool};
+use crate::request::{BioId, Place, RequestId, RequestPool};
 use crate::rules::{NoMerges, QueueLimits};
 
 /// Hooks of a scheduler for merging, as struct elevator_mq_ops names them. For [`try_merge`] and
@@ -22,7 +22,7 @@ pub trait MergeHooks {
 
     /// A bio that fits may become part of this request (allow_merge). It may be asked twice about
     /// one pair. Default: always.
-    fn allow_merge(&mut self, _rq: &Request, _bio: &Bio) -> bool {
+    fn allow_merge(&mut self, _pool: &RequestPool, _rq: RequestId, _bio: BioId) -> bool {
         true
     }
 
@@ -77,8 +77,8 @@ pub fn try_merge(
         Found::Stop => None,
     };
     // What last_merge or the hash knows has been asked about before: so does the kernel.
-    let allowed = candidate
-        .filter(|&(rq, side)| side == Side::Discard || hooks.allow_merge(&pool[rq], pool.bio(bio)));
+    let allowed =
+        candidate.filter(|&(rq, side)| side == Side::Discard || hooks.allow_merge(pool, rq, bio));
     let Some((rq, side)) = allowed else {
         return BioMerge::No;
     };
@@ -130,8 +130,7 @@ fn elv_merge(
 
 /// elv_bio_merge_ok().
 fn fits(hooks: &mut impl MergeHooks, pool: &RequestPool, rq: RequestId, bio: BioId) -> bool {
-    let (rq, bio) = (&pool[rq], pool.bio(bio));
-    may_join(rq, bio) && hooks.allow_merge(rq, bio)
+    may_join(&pool[rq], pool.bio(bio)) && hooks.allow_merge(pool, rq, bio)
 }
 
 /// `rq` took a bio at its end: it may now reach its successor; otherwise its key in the hash has

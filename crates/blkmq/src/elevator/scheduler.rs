@@ -147,8 +147,14 @@ pub struct Wanted {
 impl Wanted {
     /// op_is_sync(): a read, or somebody waits for it.
     pub fn is_sync(self) -> bool {
-        self.op == Op::Read || self.flags.sync || self.flags.is_flush()
+        is_sync(self.op, self.flags)
     }
+}
+
+/// op_is_sync(): a read, or somebody waits for it.
+#[inline]
+pub(super) fn is_sync(op: Op, flags: OpFlags) -> bool {
+    op == Op::Read || flags.sync || flags.is_flush()
 }
 
 /// What a policy touched besides requests, which are counted where they are touched.

@@ -1,5 +1,7 @@
 //! Settings of a queue and what it is built from.
 
+use core::ops::Range;
+
 use crate::elevator::{SchedulerKind, SchedulerSettings, Submitters};
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
@@ -43,6 +45,9 @@ pub struct QueueSettings {
     pub slots_per_map: u32,
     /// queue/rotational.
     pub rotational: bool,
+    /// Sectors that each arm of the drive reaches (queue/independent_access_ranges); none: one for
+    /// all.
+    pub access_ranges: Vec<Range<u64>>,
     /// Who submits, as schedulers see it.
     pub submitters: Submitters,
     /// Somebody reads what schedulers write to blktrace.
@@ -71,6 +76,7 @@ impl QueueSettings {
             inline_runs: false,
             slots_per_map: nr_requests,
             rotational: false,
+            access_ranges: Vec::new(),
             submitters: Submitters::default(),
             log: false,
         }

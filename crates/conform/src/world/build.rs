@@ -78,6 +78,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             slots_per_map: slots,
             nr_requests_first: setup.nr_requests_first(),
             rotational: setup.rotational_when_chosen,
+            access_ranges: Vec::new(),
             submitters: setup.submitters.clone(),
             log: setup.listens,
             ..QueueSettings::plain(setup.rules, scheduler, setup.nr_requests)

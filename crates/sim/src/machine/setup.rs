@@ -192,6 +192,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
             device.queue_depth
         },
         rotational: device.rotational,
+        access_ranges: Vec::new(),
         submitters: Submitters::default(),
         log: false,
     };
