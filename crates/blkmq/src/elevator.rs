@@ -33,6 +33,8 @@ macro_rules! schedulers {
                 /// Hooks and the timer.
                 KyberHook = hook::At,
             ],
+            /// BFQ.
+            Bfq => bfq,
             /// noop.
             Noop => noop,
         }
@@ -41,6 +43,7 @@ macro_rules! schedulers {
 use schedulers;
 
 mod attribute;
+pub mod bfq;
 mod custom;
 mod facts;
 mod hook;

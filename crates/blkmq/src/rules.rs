@@ -3,10 +3,15 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod fair_queueing;
 mod fixes;
 mod restart;
 mod series;
 
+pub use fair_queueing::{
+    DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
+    ResumeAfter, SoleArrival, StableMerge, ThinkTime,
+};
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use restart::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagLine,
@@ -85,6 +90,8 @@ pub struct Rules {
     pub attribute_store: AttributeStore,
     /// What of the January 2024 series is applied to mq-deadline; kernels have nothing of it.
     pub series: Series,
+    /// Budget fair queueing as this kernel has it.
+    pub fair_queueing: FairQueueing,
     /// Who runs an hctx again that could not issue all it had.
     pub restart: Restart,
     /// Repairs of stalls; kernels of today have them all.
@@ -358,6 +365,7 @@ impl Rules {
             async_depth: AsyncDepth::AtStart,
             wake_scan: WakeScan::Countdown(Countdown::Resets),
             restart: Restart::V5_9,
+            fair_queueing: FairQueueing::V5_11,
             fixes: Fixes::ALL.without(Fix::SwapLock),
             ..Rules::v6_1()
         }
@@ -399,6 +407,7 @@ impl Rules {
             nvme_max_segments: 127,
             nvme_max_kb: 4096,
             series: Series::STOCK,
+            fair_queueing: FairQueueing::V6_1,
             restart: Restart::V5_12,
             fixes: Fixes::ALL,
         }
@@ -440,6 +449,7 @@ impl Rules {
             nvme_max_segments: 128,
             nvme_max_kb: 8192,
             series: Series::STOCK,
+            fair_queueing: FairQueueing::V6_12,
             restart: Restart::V5_12,
             fixes: Fixes::ALL,
         }

@@ -168,8 +168,8 @@ fn bad_changes_are_one_error_that_names_the_place() {
             "switch.toml:13: change.0.scheduler: no scheduler `mq-deadlin`; did you mean `mq-deadline`?",
         ),
         (
-            "[[change]]\nat_us = 1\nscheduler = \"bfq\"",
-            "switch.toml:13: change.0.scheduler: bfq is not modelled; none, mq-deadline, kyber and noop are",
+            "[[change]]\nat_us = 1\nscheduler = \"cfq\"",
+            "switch.toml:13: change.0.scheduler: cfq is not modelled; none, mq-deadline, kyber, bfq and noop are",
         ),
         (
             "[[change]]\nat_us = 1\nscheduler = \"none\"\ndevice = \"sdx\"",

@@ -70,8 +70,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
         &["--scheduler", "none is there twice"],
     ),
     (
-        "plot bad.toml --schedulers bfq -o out",
-        &["--scheduler bfq", "not modelled"],
+        "plot bad.toml --schedulers cfq -o out",
+        &["--scheduler cfq", "not modelled"],
     ),
     (
         "plot bad.toml --threads 2 --set job.numjobs=3 -o out",
@@ -119,8 +119,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("run bad.toml --frob", &["--frob"]),
     ("run bad.toml -- --name=x", &["cannot be used with"]),
     (
-        "run bad.toml --scheduler bfq",
-        &["error: --scheduler bfq: queue.scheduler", "not modelled"],
+        "run bad.toml --scheduler cfq",
+        &["error: --scheduler cfq: queue.scheduler", "not modelled"],
     ),
     (
         "run bad.toml --scheduler mq-dedline",

@@ -13,6 +13,23 @@ fn capture(name: &str) -> String {
     dir.display().to_string()
 }
 
+/// A copy of a capture that says that another scheduler ran.
+fn unmodelled(place: &Place) -> String {
+    let copy = place.path("unmodelled");
+    std::fs::create_dir_all(&copy).unwrap();
+    for entry in std::fs::read_dir(capture("dd01-defaults")).unwrap() {
+        let entry = entry.unwrap();
+        let to = copy.join(entry.file_name());
+        if entry.file_name() == "queue.txt" {
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            std::fs::write(to, text.replace("mq-deadline", "cfq")).unwrap();
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+    copy.display().to_string()
+}
+
 pub(crate) fn json(ran: &Ran) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     serde_json::from_str(&ran.stdout).unwrap()
@@ -109,7 +126,7 @@ fn a_capture_that_cannot_be_compared_is_told() {
         ),
         (&[&dir, "--rules", "v2.4"], &["--rules v2.4", "v6.12"]),
         (&[&dir, "--trace-device", "sdz"], &["sdz", "nullb0"]),
-        (&[&capture("bf01-seq2")], &["bfq", "not modelled"]),
+        (&[&unmodelled(&place)], &["cfq", "not modelled"]),
     ];
     for (args, says) in table {
         let ran = place.blksim(&[&["conform"], *args].concat());
@@ -238,8 +255,8 @@ fn a_capture_that_cannot_be_replayed_is_told() {
         (&[&dir, "--set", "queue.fifo=1"], &["--set queue.fifo=1"]),
         (&[&dir, "--trace-device", "sdz"], &["sdz"]),
         (
-            &[&capture("bf01-seq2")],
-            &["captured with bfq", "--scheduler none"],
+            &[&unmodelled(&place)],
+            &["captured with cfq", "--scheduler none"],
         ),
         (
             &[&capture("m4-shared3-mq-deadline")],

@@ -227,7 +227,7 @@ fn a_failed_run_leaves_old_files_alone() {
     for args in [
         small(&["--json=report.json", "--csv=absent/report.csv"]),
         small(&["--json=report.json", "--csv=/dev/full"]),
-        small(&["--json=report.json", "--scheduler", "bfq"]),
+        small(&["--json=report.json", "--scheduler", "cfq"]),
     ] {
         let ran = place.blksim(&args);
         assert_eq!(ran.code, Some(2), "{ran:?}");

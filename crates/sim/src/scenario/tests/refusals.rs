@@ -57,8 +57,8 @@ const BAD_TOML: &[(&str, &str)] = &[
         "dir/s.toml:2: queue.scheduler: no scheduler `mqdeadline`; did you mean `mq-deadline`?",
     ),
     (
-        "[queue]\nscheduler = \"bfq\"",
-        "dir/s.toml:2: queue.scheduler: bfq is not modelled",
+        "[queue]\nscheduler = \"cfq\"",
+        "dir/s.toml:2: queue.scheduler: cfq is not modelled",
     ),
     (
         "[queue]\nfifo_batch = 1",

@@ -1,0 +1,106 @@
+//! BFQ: queues of processes are served a budget of sectors each, in an order that gives everybody
+//! the share of their weight.
+//!
+//! * [`policy`]: what there is, and what the block layer calls under the lock
+//! * `service_tree`, `wf2q`, `entity`, `group`: B-WF2Q+ over a hierarchy
+//! * `queue`, `process`: queues, their references, and who has which
+//! * `arrive`, `merge`, `cooperate`, `split`, `position`: what comes, and which queues become one
+//! * `serve`, `budget`, `idling`, `depth`: what goes, how much, and what is waited for
+//! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
+//! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//!
+//! One lock guards it all; its timer runs in a hard interrupt. Kernel: block/bfq-iosched.c,
+//! bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as `rules/bfq.rs` tells.
+
+#[macro_use]
+mod log;
+mod arrive;
+mod budget;
+mod burst;
+mod cgroup;
+mod check;
+mod classify;
+mod cooperate;
+mod depth;
+mod entity;
+mod group;
+mod idling;
+mod merge;
+pub mod policy;
+mod position;
+mod process;
+mod queue;
+mod raising;
+mod rate;
+mod serve;
+mod service_tree;
+pub mod settings;
+mod split;
+mod wf2q;
+
+pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
+use arrive::Arrived;
+pub use policy::Bfq;
+use policy::{ZERO, far_past};
+pub use process::ACTUATORS_MAX;
+pub use settings::BfqSettings;
+pub(crate) use settings::BfqSettings as Settings;
+
+use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes};
+use super::hook::{ElevatorTimer, Hooks, TimerContext};
+use super::locked::Locked;
+use super::shape::QueueShape;
+use crate::env::Env;
+use crate::queue::QueueSettings;
+
+/// What is known of BFQ.
+pub const FACTS: Facts = Facts {
+    name: "bfq",
+    single_queue: true,
+    default_for_one_queue: false,
+    has_series: false,
+    // sbitmap_queue_min_shallow_depth() in bfq_depth_updated().
+    min_shallow_depth: MinShallow::Depth(1),
+    locks: &[ElevatorLock::irq_save("bfqd->lock")],
+    hooks: Hooks {
+        prepare: false,
+        completed: false,
+        requeued: true,
+        finished: true,
+        exits: true,
+    },
+    timers: &[ElevatorTimer {
+        name: "bfqd->idle_slice_timer",
+        context: TimerContext::Hardirq,
+    }],
+    tokens: &[],
+    picks: &[],
+    lines: 0,
+    logs: true,
+    inserts_each: true,
+    probes: Probes {
+        insert: "ins",
+        dispatch_entry: "bfqe",
+        dispatch_return: "bfq",
+        finish: "bfqfin",
+        deadlines: false,
+        events: None,
+        log: Some(LogMarks {
+            dispatch: "bfq dispatch requests:",
+            gives: "select_queue: returned this queue",
+            exit: "exit_bfqq:",
+        }),
+    },
+};
+
+/// What CPUs share of it.
+pub(crate) type Shared<E> = Locked<E, Bfq>;
+
+/// Idle, with these settings.
+pub(crate) fn new<E: Env>(
+    settings: &BfqSettings,
+    queue: &QueueSettings,
+    _shape: &QueueShape,
+) -> Shared<E> {
+    Locked::with(Bfq::new(settings, queue), &FACTS)
+}

@@ -1,0 +1,317 @@
+//! Budgets: how much a queue is served at a time, and what becomes of it when its time is over.
+//!
+//! Kernel: __bfq_bfqq_recalc_budget(), bfq_bfqq_is_slow(), bfq_bfqq_charge_time(),
+//! bfq_bfqq_expire(), bfq_bfqq_update_budg_for_activation() in block/bfq-iosched.c (6.1.192,
+//! 6.12.117).
+
+use super::Bfq;
+use super::queue::QId;
+use crate::request::{RequestId, RequestPool};
+use crate::rules::IoBound;
+
+/// Why a queue is not served any longer, numbered as in the log (enum bfqq_expiration).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Expiry {
+    /// It has been waited for in vain.
+    TooIdle,
+    /// It has had its time.
+    BudgetTimeout,
+    /// It has used its budget up.
+    BudgetExhausted,
+    /// It has nothing more, and is not waited for.
+    NoMoreRequests,
+    /// Another one is more urgent.
+    Preempted,
+}
+
+/// bfq_default_max_budget, sectors.
+pub(super) const BUDGET_MAX_DEFAULT: i32 = 16 * 1024;
+/// So many selections until a measured budget counts (bfq_stats_min_budgets).
+const BUDGETS_MIN: i32 = 194;
+/// bfq_async_charge_factor.
+const ASYNC_CHARGE: u32 = 3;
+/// A queue in service for less is not judged by its rate, us.
+const SLOW_TEST_MIN_US: u64 = 1000;
+/// One in service for longer is slow if it did not get half of the largest budget, us.
+const SLOW_TEST_US: u64 = 20_000;
+/// Quick arrivals in a row that make a queue IO_bound (v5.11).
+pub(super) const STREAK: u32 = 120;
+
+impl Bfq {
+    #[inline]
+    pub(super) fn budget_left(&self, q: QId) -> i32 {
+        let entity = &self.entities[self.entities.of(q)];
+        entity.budget - entity.service
+    }
+
+    /// bfq_max_budget().
+    fn budget_max(&self) -> i32 {
+        if self.budgets_assigned < BUDGETS_MIN {
+            BUDGET_MAX_DEFAULT
+        } else {
+            self.max_budget
+        }
+    }
+
+    /// bfq_min_budget().
+    pub(super) fn budget_min(&self) -> i32 {
+        self.budget_max() / 32
+    }
+
+    /// What a new queue gets at first.
+    pub(super) fn budget_first(&self) -> i32 {
+        2 * self.budget_max() / 3
+    }
+
+    /// Sectors that a request is charged for.
+    #[inline]
+    pub(super) fn charge_of(&self, pool: &RequestPool, rq: RequestId, q: QId) -> u32 {
+        let queue = &self.queues[q];
+        let sectors = pool[rq].sectors.0;
+        if queue.flags.sync || queue.is_raised() || self.is_asymmetric(q) {
+            sectors
+        } else {
+            sectors * ASYNC_CHARGE
+        }
+    }
+
+    /// Its next request fits into what is left of its budget.
+    pub(super) fn next_fits(&self, pool: &RequestPool, q: QId) -> bool {
+        self.queues[q].next_rq.is_some_and(|rq| {
+            i64::from(self.charge_of(pool, rq, q)) <= i64::from(self.budget_left(q))
+        })
+    }
+
+    /// Its next request is another one, or larger: so may its budget be (bfq_updated_next_req()).
+    pub(super) fn updated_next(&mut self, pool: &RequestPool, q: QId) {
+        let Some(next) = self.queues[q].next_rq else {
+            return;
+        };
+        if self.in_service == Some(q) {
+            return;
+        }
+        let e = self.entities.of(q);
+        let charge = self.charge_of(pool, next, q).cast_signed();
+        let budget = self.queues[q]
+            .max_budget
+            .max(charge)
+            .max(self.entities[e].service);
+        if self.entities[e].budget != budget {
+            self.entities[e].budget = budget;
+            say!(self, q, "updated next rq: new budget {budget}");
+            self.requeue(q, false);
+        }
+    }
+
+    /// Budget of a queue that becomes active. True if it goes on with what it had left, and so may
+    /// preempt (bfq_bfqq_update_budg_for_activation()).
+    pub(super) fn budget_for_activation(
+        &mut self,
+        pool: &RequestPool,
+        q: QId,
+        arrived_in_time: bool,
+    ) -> bool {
+        let (e, left) = (self.entities.of(q), self.budget_left(q));
+        self.entities[e].service = 0;
+        if self.queues[q].flags.non_blocking_wait_rq && arrived_in_time && left > 0 {
+            self.entities[e].budget = left.min(self.queues[q].max_budget);
+            return true;
+        }
+        let next = self.queues[q].next_rq.expect("a request has come");
+        let charge = self.charge_of(pool, next, q).cast_signed();
+        self.entities[e].budget = self.queues[q].max_budget.max(charge);
+        self.queues[q].flags.non_blocking_wait_rq = false;
+        false
+    }
+
+    /// bfq_bfqq_is_slow(): whether, and how many milliseconds it was in service.
+    fn is_slow(&mut self, q: QId, compensate: bool) -> (bool, u64) {
+        let queue = &self.queues[q];
+        if !queue.flags.sync {
+            return (false, 0);
+        }
+        let seeky = queue.is_seeky();
+        let until = match compensate {
+            true => self.last_idling_start_ns,
+            false => self.ktime(),
+        };
+        let us = until.saturating_sub(self.last_budget_start_ns) / 1000;
+        if us < SLOW_TEST_MIN_US {
+            return (seeky, if self.rotational { 8 } else { 2 });
+        }
+        let slow = match us > SLOW_TEST_US {
+            true => self.entities[self.entities.of(q)].service < self.max_budget / 2,
+            false => seeky,
+        };
+        say!(self, q, "bfq_bfqq_is_slow: slow {}", u8::from(slow));
+        (slow, us / 1000)
+    }
+
+    /// bfq_bfqq_charge_time().
+    fn charge_time(&mut self, q: QId, ms: u64) {
+        let timeout_ms = self.fixed.charge_timeout_ms;
+        let bounded = ms.min(timeout_ms);
+        let by_time = self.max_budget as u64 * bounded / timeout_ms;
+        let entity = &mut self.entities.list[(self.entities.groups + q.0) as usize];
+        let total = (by_time as i32).max(entity.service);
+        entity.budget = entity.budget.max(total);
+        let more = (total - entity.service).max(0);
+        self.served(q, more);
+    }
+
+    /// __bfq_bfqq_recalc_budget().
+    fn recalc_budget(&mut self, pool: &RequestPool, q: QId, why: Expiry) {
+        let min = self.budget_min();
+        let queue = &self.queues[q];
+        let (sync, raised, dispatched) = (queue.flags.sync, queue.is_raised(), queue.dispatched);
+        let mut budget = if raised { 2 * min } else { queue.max_budget };
+        let e = self.entities.of(q);
+        let (last, left) = (self.entities[e].budget, self.budget_left(q));
+        say!(self, q, "recalc_budg: last budg {last}, budg left {left}");
+        say!(
+            self,
+            q,
+            "recalc_budg: last max_budg {budget}, min budg {min}"
+        );
+        let seeky = self.in_service.is_some_and(|q| self.queues[q].is_seeky());
+        say!(
+            self,
+            q,
+            "recalc_budg: sync {}, seeky {}",
+            u8::from(sync),
+            u8::from(seeky)
+        );
+        let max = self.max_budget;
+        if sync && !raised {
+            budget = match why {
+                Expiry::TooIdle if dispatched > 0 => (budget * 2).min(max),
+                Expiry::TooIdle if budget > 5 * min => budget - 4 * min,
+                Expiry::TooIdle => min,
+                Expiry::BudgetTimeout => (budget * 2).min(max),
+                Expiry::BudgetExhausted => budget.saturating_mul(4).min(max),
+                Expiry::NoMoreRequests => self.entities[e].service.max(min),
+                Expiry::Preempted => return,
+            };
+        } else if !sync {
+            budget = max;
+        }
+        if self.budgets_assigned >= BUDGETS_MIN && self.settings.max_budget == 0 {
+            budget = budget.min(max);
+        }
+        self.queues[q].max_budget = budget;
+        let next = self.queues[q].next_rq;
+        if let Some(next) = next {
+            let charge = self.charge_of(pool, next, q).cast_signed();
+            self.entities[e].budget = budget.max(charge);
+        }
+        let head = next.map_or(0, |rq| pool[rq].sectors.0);
+        let new = self.entities[e].budget;
+        say!(self, q, "head sect: {head}, new budget {new}");
+    }
+
+    /// The queue in service stops to be it (bfq_bfqq_expire()). With `compensate` its time ended
+    /// when the device began to idle for it.
+    pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, compensate: bool, why: Expiry) {
+        let (slow, ms) = self.is_slow(q, compensate);
+        let e = self.entities.of(q);
+        if !self.queues[q].is_raised() {
+            let much_left = self.budget_left(q) >= self.entities[e].budget / 3;
+            if slow || why == Expiry::BudgetTimeout && much_left {
+                self.charge_time(q, ms);
+            }
+        }
+        self.forget_streak(q, why);
+        let tick = self.tick;
+        let queue = &mut self.queues[q];
+        if self.settings.low_latency {
+            if !queue.is_raised() {
+                queue.raised.last_start_finish = tick;
+            }
+            if queue.is_empty() {
+                self.soft_rt_at_expiry(q);
+            }
+        }
+        let queue = &self.queues[q];
+        let (number, dispatched) = (why as u8, queue.dispatched);
+        let short = u8::from(queue.flags.has_short_ttime);
+        let slow = u8::from(slow);
+        say!(
+            self,
+            q,
+            "expire ({number}, slow {slow}, num_disp {dispatched}, short_ttime {short})"
+        );
+        self.rqs_injected = false;
+        self.wait_dispatch = false;
+        self.waited_rq = None;
+        self.recalc_budget(pool, q, why);
+        if self.inner_expire(pool, q, why) {
+            return;
+        }
+        let over = matches!(why, Expiry::BudgetTimeout | Expiry::BudgetExhausted);
+        if !self.queues[q].flags.busy && !over {
+            self.queues[q].flags.non_blocking_wait_rq = true;
+        } else {
+            self.entities[e].service = 0;
+        }
+        let mut at = self.entities.parent(e);
+        while let Some(e) = at {
+            self.entities[e].service = 0;
+            at = self.entities.parent(e);
+        }
+    }
+
+    /// The part that process exit does alone: true if the queue is gone (__bfq_bfqq_expire()).
+    pub(super) fn inner_expire(&mut self, pool: &RequestPool, q: QId, why: Expiry) -> bool {
+        let queue = &mut self.queues[q];
+        if queue.flags.coop && queue.is_seeky() {
+            queue.flags.split_coop = true;
+        }
+        let empty = queue.is_empty();
+        let kept = why == Expiry::Preempted && self.idling_needed(q);
+        if empty && !kept {
+            let queue = &mut self.queues[q];
+            if queue.dispatched == 0 {
+                queue.budget_timeout = self.tick;
+            }
+            self.del_busy(q, true);
+        } else {
+            self.requeue(q, true);
+            if !empty && !self.nonrot_with_queueing {
+                self.position_update(pool, q);
+            }
+        }
+        self.reset_in_service()
+    }
+
+    /// v5.11: idle after little service means not bound by I/O.
+    fn forget_streak(&mut self, q: QId, why: Expiry) {
+        if self.rules.io_bound == IoBound::Streak && why == Expiry::TooIdle {
+            let entity = &self.entities[self.entities.of(q)];
+            if entity.service <= 2 * entity.budget / 10 {
+                self.queues[q].flags.io_bound = false;
+            }
+        }
+    }
+
+    /// Time is over for it (bfq_bfqq_budget_timeout()).
+    #[inline]
+    pub(super) fn is_timed_out(&self, q: QId) -> bool {
+        self.queues[q].budget_timeout <= self.tick
+    }
+
+    /// bfq_may_expire_for_budg_timeout().
+    pub(super) fn may_expire_for_timeout(&mut self, q: QId) -> bool {
+        let waits = self.queues[q].flags.wait_request;
+        let much_left = self.budget_left(q) >= self.entities[self.entities.of(q)].budget / 3;
+        let timed_out = self.is_timed_out(q);
+        say!(
+            self,
+            q,
+            "may_budget_timeout: wait_request {} left {} timeout {}",
+            u8::from(waits),
+            u8::from(much_left),
+            u8::from(timed_out)
+        );
+        (!waits || much_left) && timed_out
+    }
+}

@@ -1,0 +1,134 @@
+//! Depth limits: how many of the scheduler's tags a kind of operation, and a process, may have.
+//!
+//! Kernel: bfq_limit_depth(), bfqq_request_over_limit(), bfq_update_depths() in
+//! block/bfq-iosched.c (6.1.192, 6.12.117).
+
+use super::Bfq;
+use super::queue::QId;
+use super::wf2q::path;
+use crate::elevator::scheduler::Wanted;
+use crate::request::Op;
+use crate::rules::DepthLimit;
+
+/// Classes of one level count for so many of the next one (IOPRIO_BE_NR).
+const CLASS_FACTOR: u64 = 8;
+
+/// Share of asynchronous operations and of synchronous writes, in sixteenths, unless somebody is
+/// raised, and if so.
+const SIXTEENTHS: [[u32; 2]; 2] = [[8, 12], [3, 6]];
+
+impl Bfq {
+    /// The limit of such an operation, and whether it is none.
+    fn kind_limit(&self, wanted: Wanted, of: u32) -> Option<u32> {
+        let sync = wanted.is_sync();
+        if sync && matches!(wanted.op, Op::Read | Op::Flush) {
+            return None;
+        }
+        let raised = usize::from(self.raised_busy_queues != 0);
+        Some((of * SIXTEENTHS[raised][usize::from(sync)] / 16).max(1))
+    }
+
+    /// The limit of such an operation for whoever has no queue of its kind.
+    pub(super) fn depth_of_kind(&self, wanted: Wanted) -> Option<u32> {
+        match self.rules.depth_limit {
+            DepthLimit::TotalAndShare => {
+                let limit = self.kind_limit(wanted, self.settings.nr_requests);
+                limit.filter(|&limit| limit < wanted.map.nr_requests)
+            }
+            _ => self.kind_limit(wanted, 1 << wanted.map.shift),
+        }
+    }
+
+    /// bfq_limit_depth().
+    pub(super) fn depth(&mut self, wanted: Wanted) -> Option<u32> {
+        let (shift, nr_requests) = (wanted.map.shift, wanted.map.nr_requests);
+        let sync = u8::from(wanted.is_sync());
+        let busy = self.raised_busy_queues;
+        let (shown, depth) = match self.rules.depth_limit {
+            DepthLimit::Words => {
+                let depth = self.kind_limit(wanted, 1 << shift);
+                if depth.is_none() {
+                    return None;
+                }
+                (depth.unwrap_or(0), depth)
+            }
+            DepthLimit::WordsAndShare => {
+                let mut depth = self.kind_limit(wanted, 1 << shift);
+                let limit = depth.map_or(nr_requests, |depth| nr_requests * depth >> shift);
+                if self.is_over_limit(wanted, limit) {
+                    depth = Some(1);
+                }
+                (depth.unwrap_or(0), depth)
+            }
+            DepthLimit::TotalAndShare => {
+                let limit = self.kind_limit(wanted, self.settings.nr_requests);
+                let mut limit = limit.unwrap_or(nr_requests);
+                if self.is_over_limit(wanted, limit) {
+                    limit = 1;
+                }
+                (limit, (limit < nr_requests).then_some(limit))
+            }
+        };
+        say_device!(
+            self,
+            "[bfq_limit_depth] wr_busy {busy} sync {sync} depth {shown}"
+        );
+        depth
+    }
+
+    /// The process has a queue of this kind: then its share is looked at, under the lock.
+    pub(super) fn looks_at_share(&self, wanted: Wanted) -> bool {
+        let sync = wanted.is_sync();
+        let mut actuators = 0..self.actuators() as u8;
+        self.rules.depth_limit != DepthLimit::Words
+            && actuators.any(|at| self.slot(wanted.io_context, sync, at).is_some())
+    }
+
+    fn is_over_limit(&mut self, wanted: Wanted, limit: u32) -> bool {
+        let sync = wanted.is_sync();
+        (0..self.actuators() as u8).any(|actuator| {
+            let q = self.slot(wanted.io_context, sync, actuator);
+            q.is_some_and(|q| self.has_its_share(q, limit))
+        })
+    }
+
+    /// It, or a group that it is in, has as many requests as its weight gives it
+    /// (bfqq_request_over_limit()).
+    fn has_its_share(&mut self, q: QId, limit: u32) -> bool {
+        let e = self.entities.of(q);
+        if !path(self, e).all(|e| self.entities[e].on_st) {
+            return false;
+        }
+        let mut limit = u64::from(limit);
+        for level in (0..path(self, e).count()).rev() {
+            let at = path(self, e).nth(level).expect("it is that far below");
+            let entity = &self.entities[at];
+            let trees = &self.groups[entity.group.index()].trees;
+            let wsum = match level {
+                0 => {
+                    let classes = &trees[..usize::from(self.queues[q].class)];
+                    let fold = |sum, tree: &super::service_tree::ServiceTree| {
+                        sum * CLASS_FACTOR + tree.wsum
+                    };
+                    classes.iter().fold(0, fold)
+                }
+                // Groups are of class BE.
+                _ => trees[1].wsum,
+            };
+            if wsum == 0 {
+                continue;
+            }
+            limit = (limit * u64::from(entity.weight) + wsum / 2) / wsum;
+            let allocated = entity.allocated;
+            if i64::from(allocated) >= limit.cast_signed() {
+                say!(
+                    self,
+                    q,
+                    "too many requests: allocated {allocated} limit {limit} level {level}"
+                );
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,110 @@
+//! Entity: what a service tree schedules, a queue or a group.
+//!
+//! Groups come first in the arena, in the order of [`Submitters`](crate::elevator::Submitters); the
+//! root's own entry is unused. Kernel: struct bfq_entity in block/bfq-iosched.h (6.1.192).
+
+use core::ops::{Index, IndexMut};
+
+use super::group::GroupId;
+use super::queue::QId;
+use crate::rbtree::{RbNode, RbNodes};
+
+/// Number of an entity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct EntityId(pub(super) u32);
+
+/// Which tree of its service tree an entity is in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum InTree {
+    /// Neither: in service, or not scheduled.
+    #[default]
+    No,
+    /// It has something to be served.
+    Active,
+    /// It has been served not long ago.
+    Idle,
+}
+
+/// One entity. Times are virtual: sectors shifted by 22 over weight.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Entity {
+    pub(super) rb: RbNode,
+    /// In a tree or in service (on_st_or_in_serv).
+    pub(super) on_st: bool,
+    pub(super) start: u64,
+    pub(super) finish: u64,
+    pub(super) tree: InTree,
+    /// Least start of its subtree in the active tree.
+    pub(super) min_start: u64,
+    /// Sectors served in this slot.
+    pub(super) service: i32,
+    /// Sectors that it may be served.
+    pub(super) budget: i32,
+    /// Requests that are allocated.
+    pub(super) allocated: i32,
+    pub(super) weight: u32,
+    pub(super) new_weight: u32,
+    pub(super) orig_weight: u32,
+    /// The group that it is in.
+    pub(super) group: GroupId,
+    pub(super) prio_changed: bool,
+    /// It counts among those with pending requests (in_groups_with_pending_reqs).
+    pub(super) pending: bool,
+    /// Of a group: the queue that was created last in it.
+    pub(super) last_created: Option<QId>,
+}
+
+/// All entities of a queue.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Entities {
+    pub(super) list: Vec<Entity>,
+    /// So many of them are groups.
+    pub(super) groups: u32,
+}
+
+impl Entities {
+    /// Of this queue.
+    #[inline]
+    pub(super) fn of(&self, q: QId) -> EntityId {
+        EntityId(self.groups + q.0)
+    }
+
+    /// The queue that it is, if it is one (bfq_entity_to_bfqq()).
+    #[inline]
+    pub(super) fn queue(&self, e: EntityId) -> Option<QId> {
+        e.0.checked_sub(self.groups).map(QId)
+    }
+
+    /// The group's entity that it is below; none below the root.
+    #[inline]
+    pub(super) fn parent(&self, e: EntityId) -> Option<EntityId> {
+        self[e].group.entity()
+    }
+}
+
+impl Index<EntityId> for Entities {
+    type Output = Entity;
+    #[inline]
+    fn index(&self, e: EntityId) -> &Entity {
+        &self.list[e.0 as usize]
+    }
+}
+
+impl IndexMut<EntityId> for Entities {
+    #[inline]
+    fn index_mut(&mut self, e: EntityId) -> &mut Entity {
+        &mut self.list[e.0 as usize]
+    }
+}
+
+impl RbNodes for Entities {
+    #[inline]
+    fn node(&self, at: u32) -> &RbNode {
+        &self.list[at as usize].rb
+    }
+
+    #[inline]
+    fn node_mut(&mut self, at: u32) -> &mut RbNode {
+        &mut self.list[at as usize].rb
+    }
+}

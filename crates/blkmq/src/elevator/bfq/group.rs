@@ -1,0 +1,66 @@
+//! Group: what is scheduled together below one entity, and shared by its processes.
+//!
+//! Kernel: struct bfq_group, struct bfq_sched_data in block/bfq-iosched.h (6.1.192, 6.12.117).
+
+use super::entity::EntityId;
+use super::queue::QId;
+use super::service_tree::ServiceTree;
+use crate::rbtree::RbTree;
+
+/// Number of a group: its place in [`Submitters::groups`](crate::elevator::Submitters).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) struct GroupId(pub(super) u16);
+
+/// The group that has no entity.
+pub(super) const ROOT: GroupId = GroupId(0);
+
+impl GroupId {
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Its entity; the root has none.
+    #[inline]
+    pub(super) fn entity(self) -> Option<EntityId> {
+        (self != ROOT).then_some(EntityId(u32::from(self.0)))
+    }
+}
+
+/// Levels of a class (IOPRIO_NR_LEVELS).
+pub(super) const LEVELS: usize = 8;
+/// Classes (BFQ_IOPRIO_CLASSES).
+pub(super) const CLASSES: usize = 3;
+
+/// Queues of a group's asynchronous operations, for one actuator.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct AsyncQueues {
+    /// RT and BE, by level.
+    pub(super) by_level: [[Option<QId>; LEVELS]; 2],
+    pub(super) idle: Option<QId>,
+}
+
+impl AsyncQueues {
+    pub(super) fn iter(&self) -> impl Iterator<Item = QId> + '_ {
+        let levels = self.by_level.iter().flatten();
+        levels.chain([&self.idle]).flatten().copied()
+    }
+}
+
+/// One group.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Group {
+    pub(super) in_service: Option<EntityId>,
+    pub(super) next_in_service: Option<EntityId>,
+    /// RT, BE, IDLE.
+    pub(super) trees: [ServiceTree; CLASSES],
+    /// When class IDLE was looked at last, in ticks.
+    pub(super) idle_class_served: i64,
+    /// Of each actuator.
+    pub(super) async_queues: Vec<AsyncQueues>,
+    /// Queues by the sector of their next request.
+    pub(super) positions: RbTree,
+    pub(super) active_entities: u32,
+    /// Queues of its own with requests (num_queues_with_pending_reqs).
+    pub(super) pending_queues: u32,
+}

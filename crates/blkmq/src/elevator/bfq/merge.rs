@@ -1,0 +1,146 @@
+//! Merging: bios and requests with what is queued, and what that changes in a queue.
+//!
+//! A bio that might join a request is also how queues are found that should be one: whoever asks
+//! looks for a queue to cooperate with. Kernel: bfq_bio_merge(), bfq_allow_bio_merge(),
+//! bfq_request_merged(), bfq_requests_merged() in block/bfq-iosched.c (6.1.192, 6.12.117).
+
+use super::Bfq;
+use super::arrive::queue_of;
+use super::group::GroupId;
+use crate::elevator::merging::{self, MergeHooks};
+use crate::elevator::scheduler::{BioMerge, is_sync};
+use crate::merge::{MergeIndex, Merging, Side, may_join, merges_ranges};
+use crate::request::{BioId, Place, RequestId, RequestPool};
+use crate::rules::QueueLimits;
+
+impl Bfq {
+    /// bfq_bio_merge().
+    pub(super) fn offer_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        merging: Merging<'_>,
+    ) -> BioMerge {
+        let asked = pool.bio(bio);
+        let (process, sync) = (asked.io_context, is_sync(asked.op, asked.flags));
+        let actuator = self.actuator_of(asked.sector, asked.sectors);
+        if self.processes.len() > process.0 as usize {
+            let group = GroupId(self.submitters.of(process).group);
+            self.update_group(pool, process, group);
+        }
+        self.bio_queue = self.slot(process, sync, actuator);
+        self.bio_traced = false;
+        let merged = merging::try_merge(self, pool, bio, merging);
+        self.bio_queue = None;
+        self.bio_traced = true;
+        merged
+    }
+
+    /// Lines from here on come behind the record of the bio's merge.
+    fn bio_is_traced(&mut self) {
+        if !core::mem::replace(&mut self.bio_traced, true) {
+            self.log.traced();
+        }
+    }
+}
+
+impl MergeHooks for Bfq {
+    fn index(&mut self) -> &mut MergeIndex {
+        &mut self.index
+    }
+
+    /// bfq_allow_bio_merge().
+    fn allow_merge(&mut self, pool: &RequestPool, rq: RequestId, bio: BioId) -> bool {
+        let (request, bio) = (&pool[rq], pool.bio(bio));
+        if is_sync(bio.op, bio.flags) && !is_sync(request.op, request.flags) {
+            return false;
+        }
+        let Some(mut q) = self.bio_queue else {
+            return false;
+        };
+        if let Some(new) = self.setup_cooperator(pool, q, bio.sector, bio.io_context) {
+            while q != new {
+                q = self.merge_queues(bio.io_context, q);
+            }
+            self.bio_queue = Some(q);
+        }
+        queue_of(request) == Some(q)
+    }
+
+    /// bfq_request_merge(): a front merge, within the bio's own queue.
+    fn request_merge(
+        &mut self,
+        pool: &RequestPool,
+        bio: BioId,
+        limits: &QueueLimits,
+    ) -> Option<(RequestId, Side)> {
+        let q = self.bio_queue?;
+        let asked = pool.bio(bio);
+        let end = asked.sector.end(asked.sectors);
+        let rq = self.queues[q].sort.find(pool, end)?;
+        if !may_join(&pool[rq], pool.bio(bio)) || !self.allow_merge(pool, rq, bio) {
+            return None;
+        }
+        match merges_ranges(pool[rq].op, limits) {
+            true => Some((rq, Side::Discard)),
+            false => Some((rq, Side::Front)),
+        }
+    }
+
+    fn former_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
+        let q = queue_of(&pool[rq])?;
+        self.queues[q].sort.prev(pool, rq)
+    }
+
+    fn next_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
+        let q = queue_of(&pool[rq])?;
+        self.queues[q].sort.next(pool, rq)
+    }
+
+    /// bfq_request_merged().
+    fn grown_at_front(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.bio_is_traced();
+        let q = queue_of(&pool[rq]).expect("a queued request has a queue");
+        let prev = self.queues[q].sort.prev(pool, rq);
+        let passed = prev.is_some_and(|prev| pool[rq].sector < pool[prev].sector);
+        let sector = pool[rq].sector;
+        self.queues[q].sort.remove(pool, rq);
+        self.queues[q].sort.insert(pool, rq, sector);
+        if !passed {
+            return;
+        }
+        let before = self.queues[q].next_rq;
+        let next = self.choose(pool, before, Some(rq), self.last_position);
+        self.queues[q].next_rq = next;
+        if before != next {
+            self.updated_next(pool, q);
+            if !self.nonrot_with_queueing {
+                self.position_update(pool, q);
+            }
+        }
+    }
+
+    /// bfq_requests_merged().
+    fn requests_merged(&mut self, pool: &mut RequestPool, rq: RequestId, next: RequestId) {
+        self.bio_is_traced();
+        let (q, of_next) = (queue_of(&pool[rq]), queue_of(&pool[next]));
+        let queued = pool[next].place == Place::Elevator;
+        if let Some(q) = q {
+            if queued && of_next == Some(q) && pool[next].fifo_time < pool[rq].fifo_time {
+                // It takes the place of the older one, which is about to leave.
+                let fifo = &mut self.queues[q].fifo;
+                fifo.remove(pool, rq);
+                fifo.insert_before(pool, next, rq);
+                pool[rq].fifo_time = pool[next].fifo_time;
+            }
+            if self.queues[q].next_rq == Some(next) {
+                self.queues[q].next_rq = Some(rq);
+            }
+        }
+        if queued {
+            let of_next = of_next.expect("a queued request has a queue");
+            self.remove(pool, next, of_next);
+        }
+        self.log.traced();
+    }
+}

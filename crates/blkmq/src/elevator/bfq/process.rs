@@ -1,0 +1,217 @@
+//! Process: what BFQ keeps of an I/O context on this device, its queues among it.
+//!
+//! Kernel: struct bfq_io_cq in block/bfq-iosched.h (6.1.192, 6.12.117).
+
+use super::Bfq;
+use super::group::GroupId;
+use super::queue::{QId, Raised, ThinkTimes};
+use crate::request::{IoContextId, IoPrio};
+
+/// A process: its I/O context.
+pub(super) type ProcessId = IoContextId;
+
+/// Most access ranges of a drive that count (BFQ_MAX_ACTUATORS).
+pub const ACTUATORS_MAX: usize = 8;
+
+/// State of a queue that merges with another one, for when its process leaves that again
+/// (`saved_...` of struct bfq_io_cq, bfq_iocq_bfqq_data).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Saved {
+    pub(super) has_short_ttime: bool,
+    pub(super) io_bound: bool,
+    pub(super) io_start_ns: u64,
+    pub(super) idle_total_ns: u64,
+    pub(super) in_large_burst: bool,
+    pub(super) was_in_burst_list: bool,
+    pub(super) weight: u32,
+    pub(super) raised: Raised,
+    pub(super) ttime: ThinkTimes,
+    pub(super) last_serv_time_ns: u64,
+    pub(super) inject_limit: u32,
+    pub(super) decrease_time: i64,
+    /// The queue that it is to be merged into later (stable_merge_bfqq).
+    pub(super) stable_candidate: Option<QId>,
+    /// It has been merged for good.
+    pub(super) stably_merged: bool,
+}
+
+/// One process.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Process {
+    /// Asynchronous and synchronous operations, by actuator.
+    pub(super) queues: [[Option<QId>; ACTUATORS_MAX]; 2],
+    pub(super) ioprio: IoPrio,
+    /// The group that it was in last; none yet.
+    pub(super) group: Option<GroupId>,
+    pub(super) saved: Vec<Saved>,
+    /// Its requests that are allocated.
+    pub(super) requests: u32,
+}
+
+impl Bfq {
+    /// What is kept of this process, made if there is nothing yet.
+    #[inline]
+    pub(super) fn know(&mut self, p: ProcessId) {
+        if self.processes.len() <= p.0 as usize {
+            self.add_process(p);
+        }
+    }
+
+    #[cold]
+    fn add_process(&mut self, p: ProcessId) {
+        let fresh = Process {
+            saved: vec![Saved::default(); self.actuators()],
+            ..Process::default()
+        };
+        self.processes.resize(p.0 as usize + 1, fresh);
+    }
+
+    /// Its queue of that kind (bic_to_bfqq()).
+    #[inline]
+    pub(super) fn slot(&self, p: ProcessId, sync: bool, actuator: u8) -> Option<QId> {
+        let process = self.processes.get(p.0 as usize)?;
+        process.queues[usize::from(sync)][usize::from(actuator)]
+    }
+
+    /// bic_set_bfqq().
+    pub(super) fn set_slot(&mut self, p: ProcessId, sync: bool, actuator: u8, to: Option<QId>) {
+        let before = self.slot(p, sync, actuator);
+        if let Some(old) = before
+            && self.queues[old].owner == Some(p)
+        {
+            self.queues[old].owner = None;
+        }
+        let process = &mut self.processes[p.0 as usize];
+        process.queues[usize::from(sync)][usize::from(actuator)] = to;
+        // v5.13 left the plan as it was.
+        let saved = &mut process.saved[usize::from(actuator)];
+        if let Some(q) = to
+            && saved.stable_candidate == Some(q)
+            && self.rules.cancels_candidate()
+        {
+            saved.stable_candidate = None;
+            self.put_stable(q);
+        }
+    }
+
+    #[inline]
+    pub(super) fn saved(&mut self, p: ProcessId, actuator: u8) -> &mut Saved {
+        &mut self.processes[p.0 as usize].saved[usize::from(actuator)]
+    }
+
+    /// References of processes: slots, and reservations for those that are still to come
+    /// (bfqq_process_refs()).
+    #[inline]
+    pub(super) fn process_references(&self, q: QId) -> i32 {
+        let queue = &self.queues[q];
+        let entity = &self.entities[self.entities.of(q)];
+        queue.references
+            - entity.allocated
+            - i32::from(entity.on_st)
+            - i32::from(queue.counted_weight.is_some())
+            - queue.stable_references
+    }
+
+    /// bfq_put_queue().
+    pub(super) fn put(&mut self, q: QId) {
+        let (address, references) = (self.queues[q].address, self.queues[q].references);
+        say!(self, q, "put_queue: {address:016x} {references}");
+        assert!(references > 0, "{q:?} is put and has no reference");
+        self.queues[q].references -= 1;
+        if references == 1 {
+            self.free_queue(q);
+        }
+    }
+
+    #[cold]
+    fn free_queue(&mut self, q: QId) {
+        assert!(!self.queues[q].flags.busy, "{q:?} is freed while busy");
+        assert!(self.queues[q].is_empty(), "{q:?} is freed with requests");
+        if core::mem::take(&mut self.queues[q].in_burst_list) {
+            self.burst_list.retain(|&other| other != q);
+            if self.queues[q].owner.is_some() && self.burst_size > 0 {
+                self.burst_size -= 1;
+            }
+        }
+        self.leave_woken_list(q);
+        for woken in core::mem::take(&mut self.queues[q].woken) {
+            self.queues[woken].waker = None;
+            self.queues[woken].in_woken_list = false;
+        }
+        if self.last_completed == Some(q) {
+            self.last_completed = None;
+        }
+        // Pointers without a reference that nobody reads any more.
+        for other in 0..self.queues.len() as u32 {
+            let other = &mut self.queues[QId(other)];
+            if other.tentative_waker == Some(q) {
+                other.tentative_waker = None;
+            }
+        }
+        let e = self.entities.of(q);
+        self.entities[e] = super::entity::Entity::default();
+        self.queues.free(q);
+    }
+
+    /// bfq_put_stable_ref().
+    pub(super) fn put_stable(&mut self, q: QId) {
+        self.queues[q].stable_references -= 1;
+        self.put(q);
+    }
+
+    /// bfq_release_process_ref().
+    pub(super) fn release(&mut self, q: QId) {
+        let queue = &self.queues[q];
+        if queue.flags.busy && queue.is_empty() && self.in_service != Some(q) {
+            self.del_busy(q, false);
+        }
+        self.reassign_last_created(q, None);
+        self.put(q);
+    }
+
+    /// Gives back what was reserved for the process in the queues that it should have gone to
+    /// (bfq_put_cooperator()).
+    pub(super) fn put_cooperators(&mut self, q: QId) {
+        let mut at = self.queues[q].new;
+        while let Some(reserved) = at {
+            if reserved == q {
+                break;
+            }
+            at = self.queues[reserved].new;
+            self.put(reserved);
+        }
+    }
+
+    /// bfq_exit_icq().
+    pub(super) fn exit_process(&mut self, pool: &crate::request::RequestPool, p: ProcessId) {
+        if self.processes.len() <= p.0 as usize {
+            return;
+        }
+        for actuator in 0..self.actuators() as u8 {
+            if let Some(candidate) = self.saved(p, actuator).stable_candidate.take() {
+                self.put_stable(candidate);
+            }
+            for sync in [true, false] {
+                let Some(q) = self.slot(p, sync, actuator) else {
+                    continue;
+                };
+                self.set_slot(p, sync, actuator, None);
+                if self.in_service == Some(q) {
+                    self.inner_expire(pool, q, super::budget::Expiry::BudgetTimeout);
+                    self.schedule_dispatch();
+                }
+                let (address, references) = (self.queues[q].address, self.queues[q].references);
+                say!(self, q, "exit_bfqq: {address:016x}, {references}");
+                self.put_cooperators(q);
+                self.release(q);
+            }
+        }
+        let (actuators, process) = (self.actuators(), &mut self.processes[p.0 as usize]);
+        *process = Process {
+            saved: vec![Saved::default(); actuators],
+            // Some may be on their way still.
+            requests: process.requests,
+            ..Process::default()
+        };
+    }
+}

@@ -1,0 +1,212 @@
+//! Weight raising: interactive and soft real-time queues have a multiple of their weight for a
+//! while.
+//!
+//! Times are ticks. Kernel: bfq_wr_duration(), bfq_update_bfqq_wr_on_rq_arrival(),
+//! bfq_update_wr_data(), bfq_bfqq_softrt_next_start() in block/bfq-iosched.c (6.1.192, 6.12.117).
+
+use super::queue::QId;
+use super::{Bfq, far_past};
+use crate::rules::Raising;
+
+/// bfq_wr_coeff.
+pub(super) const COEFF: u32 = 30;
+/// Of soft real-time queues (BFQ_SOFTRT_WEIGHT_FACTOR).
+const COEFF_SOFT_RT: u32 = COEFF * 100;
+/// Sectors that an interactive queue is served at most while raised (max_service_from_wr).
+const SERVICE_MAX: u64 = 120_000;
+/// Sectors a second that a soft real-time queue takes at most (bfq_wr_max_softrt_rate).
+const SOFT_RT_RATE: u64 = 7000;
+
+/// What an arrival at an idle queue looks like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) deserves: bool,
+    pub(super) interactive: bool,
+    pub(super) in_burst: bool,
+    pub(super) soft_rt: bool,
+}
+
+impl Bfq {
+    /// How long an interactive queue is raised (bfq_wr_duration()).
+    pub(super) fn raise_time(&self) -> i64 {
+        let time = (self.rate_dur_product / u64::from(self.peak_rate)).cast_signed();
+        time.clamp(self.fixed.raise_time_min, self.fixed.raise_time_max)
+    }
+
+    /// It was raised as soft real-time the last time.
+    #[inline]
+    pub(super) fn is_soft_rt(&self, q: QId) -> bool {
+        self.queues[q].raised.cur_max_time == self.fixed.raise_time_soft_rt
+    }
+
+    /// switch_back_to_interactive_wr().
+    pub(super) fn back_to_interactive(&mut self, q: QId) {
+        let time = self.raise_time();
+        let raised = &mut self.queues[q].raised;
+        raised.coeff = COEFF;
+        raised.cur_max_time = time;
+        raised.last_start_finish = raised.start_at_switch_to_srt;
+    }
+
+    /// bfq_bfqq_end_wr().
+    pub(super) fn end_raising(&mut self, q: QId) {
+        let (soft_rt, tick) = (self.is_soft_rt(q), self.tick);
+        let queue = &mut self.queues[q];
+        if !soft_rt {
+            queue.soft_rt_next_start = tick;
+        }
+        // The kernel counts one less also if it was not raised: it is asked of raised ones, and of
+        // all where low_latency is cleared.
+        if queue.flags.busy {
+            self.raised_busy_queues -= 1;
+        }
+        queue.raised.coeff = 1;
+        queue.raised.cur_max_time = 0;
+        queue.raised.last_start_finish = tick;
+        let e = self.entities.of(q);
+        self.entities[e].prio_changed = true;
+    }
+
+    /// bfq_update_bfqq_wr_on_rq_arrival().
+    pub(super) fn raise_on_arrival(&mut self, q: QId, coeff_before: u32, arrival: Arrival) {
+        let (time, tick) = (self.raise_time(), self.tick);
+        let soft_rt_time = self.fixed.raise_time_soft_rt;
+        let budget_max = 2 * self.budget_min();
+        let raised = &mut self.queues[q].raised;
+        if coeff_before == 1 && arrival.deserves {
+            if arrival.interactive {
+                raised.service = 0;
+                raised.coeff = COEFF;
+                raised.cur_max_time = time;
+            } else {
+                raised.start_at_switch_to_srt = far_past(tick);
+                raised.coeff = COEFF_SOFT_RT;
+                raised.cur_max_time = soft_rt_time;
+            }
+            let e = self.entities.of(q);
+            let entity = &mut self.entities[e];
+            entity.budget = entity.budget.min(budget_max);
+        } else if coeff_before > 1 {
+            if arrival.interactive {
+                raised.coeff = COEFF;
+                raised.cur_max_time = time;
+            } else if arrival.in_burst {
+                raised.coeff = 1;
+            } else if arrival.soft_rt {
+                if raised.cur_max_time != soft_rt_time {
+                    raised.start_at_switch_to_srt = raised.last_start_finish;
+                    raised.cur_max_time = soft_rt_time;
+                    raised.coeff = COEFF_SOFT_RT;
+                }
+                raised.last_start_finish = tick;
+            }
+        }
+    }
+
+    /// When it may be taken for soft real-time again (bfq_bfqq_softrt_next_start()).
+    pub(super) fn soft_rt_next_start(&self, q: QId) -> i64 {
+        let queue = &self.queues[q];
+        let hz = u64::from(self.settings.hz);
+        let served = (hz * queue.service_from_backlogged / SOFT_RT_RATE).cast_signed();
+        let idle = (self.settings.slice_idle_ns / (1_000_000_000 / hz)).cast_signed();
+        let by_rate = queue.last_idle_backlogged + served;
+        queue
+            .soft_rt_next_start
+            .max(by_rate)
+            .max(self.tick + idle + 4)
+    }
+
+    /// An empty queue expires: with nothing in flight its next start is known, else at its last
+    /// completion.
+    pub(super) fn soft_rt_at_expiry(&mut self, q: QId) {
+        if self.queues[q].dispatched > 0 {
+            self.queues[q].flags.softrt_update = true;
+            return;
+        }
+        let interactive = self.queues[q].raised.coeff == COEFF;
+        if self.rules.raising == Raising::AnyWeight && interactive {
+            return;
+        }
+        self.queues[q].soft_rt_next_start = self.soft_rt_next_start(q);
+    }
+
+    /// A request is dispatched from the queue in service: its period may be over
+    /// (bfq_update_wr_data()).
+    pub(super) fn update_raising(&mut self, q: QId) {
+        let e = self.entities.of(q);
+        if self.queues[q].is_raised() {
+            let raised = self.queues[q].raised;
+            let past =
+                self.fixed
+                    .to_ms(self.tick.wrapping_sub(raised.last_start_finish)) as u32;
+            let time = self.fixed.to_ms(raised.cur_max_time);
+            let (weight, orig) = (self.entities[e].weight, self.entities[e].orig_weight);
+            let coeff = raised.coeff;
+            say!(
+                self,
+                q,
+                "raising period dur {past}/{time} msec, old coeff {coeff}, w {weight}({orig})"
+            );
+            if self.entities[e].prio_changed {
+                say!(self, q, "WARN: pending prio change");
+            }
+            if self.queues[q].flags.in_large_burst {
+                self.end_raising(q);
+            } else if raised.last_start_finish + raised.cur_max_time < self.tick {
+                self.raise_period_over(q);
+            }
+            let (soft_rt, queue) = (self.is_soft_rt(q), &self.queues[q]);
+            if queue.is_raised() && !soft_rt && queue.raised.service > SERVICE_MAX {
+                self.end_raising(q);
+            }
+        }
+        let entity = &self.entities[e];
+        if (entity.weight > entity.orig_weight) != self.queues[q].is_raised() {
+            self.update_weight_prio(e, false);
+        }
+    }
+
+    /// Soft real-time goes on as interactive if that period is not over.
+    pub(super) fn raise_period_over(&mut self, q: QId) {
+        let interactive_over =
+            self.queues[q].raised.start_at_switch_to_srt + self.raise_time() < self.tick;
+        if !self.is_soft_rt(q) || interactive_over {
+            self.end_raising(q);
+        } else {
+            self.back_to_interactive(q);
+            let e = self.entities.of(q);
+            self.entities[e].prio_changed = true;
+        }
+    }
+
+    /// An asynchronous request comes to a busy queue that has not been raised for half a second.
+    pub(super) fn raise_async(&mut self, q: QId) {
+        let time = self.raise_time();
+        let raised = &mut self.queues[q].raised;
+        raised.coeff = COEFF;
+        raised.cur_max_time = time;
+        self.raised_busy_queues += 1;
+        let e = self.entities.of(q);
+        self.entities[e].prio_changed = true;
+    }
+
+    /// low_latency is cleared (bfq_end_wr()).
+    pub(super) fn end_all_raising(&mut self) {
+        for actuator in 0..self.active_lists.len() {
+            for at in (0..self.active_lists[actuator].len()).rev() {
+                self.end_raising(self.active_lists[actuator][at]);
+            }
+        }
+        for at in (0..self.idle_list.len()).rev() {
+            self.end_raising(self.idle_list[at]);
+        }
+        for group in 0..self.groups.len() {
+            for actuator in 0..self.groups[group].async_queues.len() {
+                let queues: Vec<QId> = self.groups[group].async_queues[actuator].iter().collect();
+                for q in queues {
+                    self.end_raising(q);
+                }
+            }
+        }
+    }
+}

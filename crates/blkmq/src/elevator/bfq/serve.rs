@@ -1,0 +1,414 @@
+//! Service: which queue is served, which of its requests goes, and what its end brings.
+//!
+//! Kernel: bfq_select_queue(), bfq_choose_req(), bfq_remove_request(), __bfq_dispatch_request(),
+//! bfq_completed_request() in block/bfq-iosched.c (6.1.192, 6.12.117).
+
+use super::Bfq;
+use super::arrive::{queue_of, set_queue_of};
+use super::budget::Expiry;
+use super::queue::{IDLE, QId};
+use crate::elevator::scheduler::is_sync;
+use crate::request::{Place, RequestId, RequestPool, Sector};
+
+/// An actuator with fewer requests in the driver is underused (actuator_load_threshold).
+const ACTUATOR_LOAD: i32 = 4;
+
+/// How far a request is from the head, or that it is too far behind.
+enum Distance {
+    Sectors(u64),
+    Wrapped,
+}
+
+impl Bfq {
+    /// Of two requests that which is to go first (bfq_choose_req()).
+    pub(super) fn choose(
+        &self,
+        pool: &RequestPool,
+        a: Option<RequestId>,
+        b: Option<RequestId>,
+        last: u64,
+    ) -> Option<RequestId> {
+        let (Some(one), Some(two)) = (a, b) else {
+            return a.or(b);
+        };
+        if one == two {
+            return a;
+        }
+        let (x, y) = (&pool[one], &pool[two]);
+        let sync = [x, y].map(|rq| is_sync(rq.op, rq.flags));
+        let first = match (sync, [x.flags.meta, y.flags.meta]) {
+            ([true, false], _) => one,
+            ([false, true], _) => two,
+            (_, [true, false]) => one,
+            (_, [false, true]) => two,
+            _ => {
+                let (s, t) = (x.sector.0, y.sector.0);
+                match (self.distance(s, last), self.distance(t, last)) {
+                    (Distance::Sectors(d), Distance::Sectors(e)) if d < e => one,
+                    (Distance::Sectors(d), Distance::Sectors(e)) if e < d => two,
+                    (Distance::Sectors(_), Distance::Sectors(_)) if s >= t => one,
+                    (Distance::Sectors(_), Distance::Sectors(_)) => two,
+                    (Distance::Sectors(_), Distance::Wrapped) => one,
+                    (Distance::Wrapped, Distance::Sectors(_)) => two,
+                    (Distance::Wrapped, Distance::Wrapped) if s <= t => one,
+                    (Distance::Wrapped, Distance::Wrapped) => two,
+                }
+            }
+        };
+        Some(first)
+    }
+
+    fn distance(&self, sector: u64, last: u64) -> Distance {
+        let back_max = u64::from(self.settings.back_seek_max) * 2;
+        if sector >= last {
+            Distance::Sectors(sector - last)
+        } else if sector + back_max >= last {
+            Distance::Sectors((last - sector) * u64::from(self.settings.back_seek_penalty))
+        } else {
+            Distance::Wrapped
+        }
+    }
+
+    /// The head of its FIFO, if its time has come; looked at once a slot (bfq_check_fifo()).
+    fn check_fifo(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
+        if core::mem::replace(&mut self.queues[q].flags.fifo_expire, true) {
+            return None;
+        }
+        let rq = self.queues[q]
+            .fifo
+            .first()
+            .expect("it holds the one that goes");
+        if rq == last || self.ktime() < pool[rq].fifo_time.0 {
+            return None;
+        }
+        let name = Bfq::request_name(rq);
+        say!(self, q, "check_fifo: returned {name:016x}");
+        Some(rq)
+    }
+
+    /// bfq_find_next_rq().
+    fn find_next(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
+        if let Some(rq) = self.check_fifo(pool, q, last) {
+            return Some(rq);
+        }
+        let sort = &self.queues[q].sort;
+        let prev = sort.prev(pool, last);
+        let first = || sort.first(pool).filter(|&first| first != last);
+        let next = sort.next(pool, last).or_else(first);
+        self.choose(pool, next, prev, pool[last].sector.0)
+    }
+
+    /// Takes a request out of its queue (bfq_remove_request()).
+    pub(super) fn remove(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
+        if self.queues[q].next_rq == Some(rq) {
+            self.queues[q].next_rq = self.find_next(pool, q, rq);
+            self.updated_next(pool, q);
+        }
+        let sync = is_sync(pool[rq].op, pool[rq].flags);
+        let queue = &mut self.queues[q];
+        queue.fifo.remove(pool, rq);
+        queue.queued[usize::from(sync)] -= 1;
+        self.queued -= 1;
+        queue.sort.remove(pool, rq);
+        self.index.remove(pool, rq);
+        if self.queues[q].is_empty() {
+            self.queues[q].next_rq = None;
+            if self.queues[q].flags.busy && self.in_service != Some(q) {
+                self.del_busy(q, false);
+                let e = self.entities.of(q);
+                self.entities[e].budget = 0;
+                self.entities[e].service = 0;
+            }
+            self.position_remove(q);
+        } else if !self.nonrot_with_queueing {
+            self.position_update(pool, q);
+        }
+        self.queues[q].meta_pending -= u32::from(pool[rq].flags.meta);
+    }
+
+    /// bfq_select_queue().
+    fn select(&mut self, pool: &RequestPool) -> Option<QId> {
+        let mut why = Expiry::BudgetTimeout;
+        let mut at = self.in_service;
+        if let Some(q) = at {
+            say!(self, q, "select_queue: already in-service queue");
+            if self.may_expire_for_timeout(q) && !self.must_idle(q) {
+                self.expire(pool, q, false, why);
+                at = self.set_in_service();
+            }
+        } else {
+            at = self.set_in_service();
+        }
+        let chosen = loop {
+            let Some(q) = at else { break None };
+            if let Some(other) = self.of_underused_actuator(pool)
+                && other != q
+            {
+                // Without a line, as in the kernel.
+                return Some(other);
+            }
+            if let Some(next) = self.queues[q].next_rq {
+                let charge = i64::from(self.charge_of(pool, next, q));
+                if charge <= i64::from(self.budget_left(q)) {
+                    if self.queues[q].flags.wait_request {
+                        self.stop_waiting(q);
+                    }
+                    break Some(q);
+                }
+                why = Expiry::BudgetExhausted;
+            } else {
+                let queue = &self.queues[q];
+                let waits = queue.flags.wait_request;
+                if waits || queue.dispatched != 0 && self.better_to_idle(q) {
+                    break self.inject(pool, q);
+                }
+                why = Expiry::NoMoreRequests;
+            }
+            self.expire(pool, q, false, why);
+            at = self.set_in_service();
+        };
+        match chosen {
+            Some(q) => say!(self, q, "select_queue: returned this queue"),
+            None => say_device!(self, "select_queue: no queue returned"),
+        }
+        chosen
+    }
+
+    /// bfq_set_in_service_queue(), with the line of who has checked it.
+    fn set_in_service(&mut self) -> Option<QId> {
+        let q = self.get_next_queue();
+        if let Some(q) = q {
+            self.queues[q].flags.fifo_expire = false;
+            self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
+            self.shift_soft_rt_start(q);
+            self.set_budget_timeout(q);
+            let budget = self.entities[self.entities.of(q)].budget;
+            say!(self, q, "set_in_service_queue, cur-budget = {budget}");
+        }
+        self.in_service = q;
+        if self.rules.only_busy_idles {
+            self.in_serv_last_pos = 0;
+        }
+        if let Some(q) = q {
+            say!(self, q, "select_queue: checking new queue");
+        }
+        q
+    }
+
+    /// A soft real-time queue does not lose by having waited for service.
+    fn shift_soft_rt_start(&mut self, q: QId) {
+        let (tick, soft_rt) = (self.tick, self.is_soft_rt(q));
+        let queue = &mut self.queues[q];
+        let start = queue.raised.last_start_finish;
+        if start < tick && queue.is_raised() && soft_rt && queue.budget_timeout < tick {
+            queue.raised.last_start_finish = if queue.budget_timeout > start {
+                start + tick - queue.budget_timeout
+            } else {
+                tick
+            };
+        }
+    }
+
+    /// bfq_set_budget_timeout().
+    fn set_budget_timeout(&mut self, q: QId) {
+        let entity = &self.entities[self.entities.of(q)];
+        let coeff = match self.is_soft_rt(q) {
+            true => 1,
+            false => i64::from(entity.weight / entity.orig_weight),
+        };
+        self.last_budget_start_ns = self.ktime();
+        self.queues[q].budget_timeout = self.tick + self.settings.timeout_sync * coeff;
+    }
+
+    /// Who is served while the device waits for `q`: of the same process, of who wakes it or is
+    /// woken by it, or any that fits.
+    fn inject(&mut self, pool: &RequestPool, q: QId) -> Option<QId> {
+        let queue = &self.queues[q];
+        let owner = queue.owner;
+        let async_queue = owner.and_then(|owner| self.slot(owner, false, queue.actuator));
+        let waker = queue.waker.filter(|_| self.rules.injects_wakers());
+        let woken = queue
+            .woken
+            .last()
+            .copied()
+            .filter(|_| self.rules.injects_wakers());
+        let ready = |q: &QId| self.queues[*q].flags.busy && self.next_fits(pool, *q);
+        let of_owner = |q: &QId| {
+            let next = self.queues[*q].next_rq;
+            next.map(|rq| pool[rq].io_context) == owner
+        };
+        let own = async_queue.filter(ready).filter(of_owner);
+        let found = own.or(waker.filter(ready)).or(woken.filter(ready));
+        if found.is_some() {
+            return found;
+        }
+        let long = !queue.flags.has_short_ttime;
+        let others = !queue.is_raised() || self.raised_busy_queues > 1 || long;
+        if !self.idling_boosts(q) && others {
+            self.choose_injection(pool, q)
+        } else {
+            None
+        }
+    }
+
+    /// bfq_find_bfqq_for_underused_actuator().
+    fn of_underused_actuator(&self, pool: &RequestPool) -> Option<QId> {
+        if !self.rules.actuators {
+            return None;
+        }
+        let loads = &self.in_driver;
+        (0..loads.len()).find_map(|at| {
+            let under = loads[at] < ACTUATOR_LOAD;
+            let least = at + 1 == loads.len() || loads[at] < loads[at + 1];
+            if !under || !least {
+                return None;
+            }
+            let own = |q: &QId| usize::from(self.queues[*q].actuator) == at;
+            self.in_service.filter(own).or_else(|| {
+                let mut active = self.active_lists[at].iter().rev().copied();
+                active.find(|&q| !self.queues[q].is_empty() && self.next_fits(pool, q))
+            })
+        })
+    }
+
+    /// bfq_dispatch_rq_from_bfqq().
+    pub(super) fn dispatch_from(&mut self, pool: &mut RequestPool, q: QId) -> RequestId {
+        let rq = self.queues[q]
+            .next_rq
+            .expect("a queue that is served has a next request");
+        let charge = self.charge_of(pool, rq, q);
+        self.served(q, charge.cast_signed());
+        if self.in_service == Some(q) && core::mem::take(&mut self.wait_dispatch) {
+            self.waited_rq = Some(rq);
+        }
+        self.queues[q].dispatched += 1;
+        self.update_rate(pool, q, rq);
+        self.remove(pool, rq, q);
+        if self.in_service == Some(q) {
+            self.update_raising(q);
+            if self.busy_queues_total() > 1 && self.queues[q].class == IDLE {
+                self.expire(pool, q, false, Expiry::BudgetExhausted);
+            }
+        }
+        rq
+    }
+
+    /// __bfq_dispatch_request().
+    pub(super) fn dispatch_next(&mut self, pool: &mut RequestPool) -> Option<RequestId> {
+        if let Some(rq) = self.dispatch_list.pop_front(pool) {
+            if let Some(q) = queue_of(&pool[rq]) {
+                self.queues[q].dispatched += 1;
+                self.enters_driver(q);
+            }
+            return Some(self.start(pool, rq));
+        }
+        let busy = self.busy_queues_total();
+        say_device!(self, "dispatch requests: {busy} busy queues");
+        if busy == 0 || self.settings.strict_guarantees && self.in_driver_total > 0 {
+            return None;
+        }
+        let q = self.select(pool)?;
+        let actuator = self.queues[q].actuator;
+        let rq = self.dispatch_from(pool, q);
+        self.in_driver[usize::from(actuator)] += 1;
+        self.in_driver_total += 1;
+        Some(self.start(pool, rq))
+    }
+
+    pub(super) fn enters_driver(&mut self, q: QId) {
+        self.in_driver[usize::from(self.queues[q].actuator)] += 1;
+        self.in_driver_total += 1;
+    }
+
+    pub(super) fn start(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+        pool[rq].started = true;
+        pool[rq].place = Place::Path;
+        rq
+    }
+
+    /// A request leaves, from the driver or never having been there (bfq_finish_requeue_request()).
+    pub(super) fn finish(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        let Some(q) = queue_of(&pool[rq]) else {
+            return;
+        };
+        if pool[rq].started {
+            if self.waited_rq == Some(rq) {
+                self.update_inject_limit(q);
+            }
+            self.completed(pool, q);
+        }
+        self.count_allocated(q, -1);
+        self.put(q);
+        let process = &mut self.processes[pool[rq].io_context.0 as usize];
+        process.requests -= 1;
+        set_queue_of(&mut pool[rq], None);
+    }
+
+    /// bfq_completed_request().
+    fn completed(&mut self, pool: &RequestPool, q: QId) {
+        self.update_hw_tag();
+        self.in_driver[usize::from(self.queues[q].actuator)] -= 1;
+        self.in_driver_total -= 1;
+        let tick = self.tick;
+        let queue = &mut self.queues[q];
+        queue.dispatched -= 1;
+        if queue.dispatched == 0 && !queue.flags.busy {
+            queue.budget_timeout = tick;
+            self.no_longer_pending(q);
+        }
+        let now = self.ktime();
+        self.queues[q].ttime.last_end_request = now;
+        self.rate_at_completion(now);
+        self.last_completion_ns = now;
+        let coop = self.queues[q].flags.coop;
+        self.last_completed = (!coop || !self.rules.injects_wakers()).then_some(q);
+        let queue = &self.queues[q];
+        let idle = queue.dispatched == 0 && queue.is_empty();
+        let interactive = queue.raised.coeff == super::raising::COEFF;
+        if queue.flags.softrt_update && idle && !interactive {
+            self.queues[q].soft_rt_next_start = self.soft_rt_next_start(q);
+        }
+        if self.in_service == Some(q) {
+            if self.must_idle(q) {
+                if self.queues[q].dispatched == 0 {
+                    self.arm_idle_timer(q);
+                }
+                return;
+            }
+            let queue = &self.queues[q];
+            let (empty, in_flight) = (queue.is_empty(), queue.dispatched > 0);
+            if self.may_expire_for_timeout(q) {
+                self.expire(pool, q, false, Expiry::BudgetTimeout);
+            } else if empty && (!in_flight || !self.better_to_idle(q)) {
+                self.expire(pool, q, false, Expiry::NoMoreRequests);
+            }
+        }
+        if self.in_driver_total == 0 {
+            self.schedule_dispatch();
+        }
+    }
+
+    /// The hardware queues are to be run (bfq_schedule_dispatch()).
+    pub(super) fn schedule_dispatch(&mut self) {
+        if self.queued != 0 {
+            say_device!(self, "schedule dispatch");
+            self.runs = true;
+        }
+    }
+
+    /// Sectors of a drive's arms: whose a range is (bfq_actuator_index()).
+    pub(super) fn actuator_of(&self, sector: Sector, sectors: crate::request::Sectors) -> u8 {
+        if self.ranges.len() <= 1 {
+            return 0;
+        }
+        let end = sector.end(sectors).0 - 1;
+        let own = |range: &&core::ops::Range<u64>| range.contains(&end);
+        let at = self.ranges.iter().position(|range| own(&range));
+        at.unwrap_or(0) as u8
+    }
+
+    /// A request in the log, apart from all queues.
+    pub(super) fn request_name(rq: RequestId) -> u64 {
+        u64::from(rq.0) | 0xffff << 48
+    }
+}

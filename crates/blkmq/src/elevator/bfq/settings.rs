@@ -1,0 +1,139 @@
+//! The attributes of BFQ in queue/iosched.
+//!
+//! Kernel: STORE_FUNCTION, bfq_max_budget_store() and their like in block/bfq-iosched.c (6.1.192,
+//! 6.12.117).
+
+use crate::elevator::attribute::{Attribute, Attributes, Store};
+use crate::time::Jiffies;
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1000;
+/// INT_MAX.
+const INT_MAX: u64 = i32::MAX as u64;
+/// bfq_slice_idle.
+const SLICE_IDLE: u64 = 8 * MS;
+/// slice_idle while strict guarantees are given, at least.
+const SLICE_STRICT: u64 = SLICE_IDLE;
+
+/// Settings of one queue's BFQ.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BfqSettings {
+    /// Ticks per second.
+    pub hz: u32,
+    /// queue/nr_requests as the scheduler was told last, which is before it changed.
+    pub nr_requests: u32,
+    /// Time until a request may go first, of asynchronous and of synchronous ones, ns.
+    pub fifo_expire_ns: [u64; 2],
+    /// Longest seek backward, KiB. Default 16384.
+    pub back_seek_max: u32,
+    /// What a sector backward costs, of one forward. Default 2.
+    pub back_seek_penalty: u32,
+    /// Idling for the queue in service. Default 8 ms.
+    pub slice_idle_ns: u64,
+    /// Sectors that a queue is served at most; 0: by the peak rate. Default 0.
+    pub max_budget: u32,
+    /// Ticks that it is served at most. Default: an eighth of a second.
+    pub timeout_sync: i64,
+    /// One request with the driver at a time, and idle always. Default false.
+    pub strict_guarantees: bool,
+    /// Weight raising. Default true.
+    pub low_latency: bool,
+}
+
+impl BfqSettings {
+    /// The kernel's defaults at `hz` ticks per second, with `nr_requests` scheduler tags.
+    pub fn defaults(hz: u32, nr_requests: u32) -> BfqSettings {
+        BfqSettings {
+            hz,
+            nr_requests,
+            fifo_expire_ns: [250 * MS, 125 * MS],
+            back_seek_max: 16 * 1024,
+            back_seek_penalty: 2,
+            slice_idle_ns: SLICE_IDLE,
+            max_budget: 0,
+            timeout_sync: i64::from(hz / 8),
+            strict_guarantees: false,
+            low_latency: true,
+        }
+    }
+}
+
+fn int(value: u64, least: u64) -> u64 {
+    value.clamp(least, INT_MAX)
+}
+
+impl Attributes for BfqSettings {
+    const SCHEDULER: &'static str = "bfq";
+    const TABLE: &'static [Attribute<BfqSettings>] = &[
+        Attribute {
+            name: "fifo_expire_sync",
+            about: "ms, 125: age at which a synchronous request may go first",
+            show: |s| (s.fifo_expire_ns[1] / MS).into(),
+            store: Store::Long(|s, value| s.fifo_expire_ns[1] = int(value, 1) * MS),
+        },
+        Attribute {
+            name: "fifo_expire_async",
+            about: "ms, 250: the same of an asynchronous one",
+            show: |s| (s.fifo_expire_ns[0] / MS).into(),
+            store: Store::Long(|s, value| s.fifo_expire_ns[0] = int(value, 1) * MS),
+        },
+        Attribute {
+            name: "back_seek_max",
+            about: "KiB, 16384: longest seek backward that is considered",
+            show: |s| s.back_seek_max.into(),
+            store: Store::Long(|s, value| s.back_seek_max = int(value, 0) as u32),
+        },
+        Attribute {
+            name: "back_seek_penalty",
+            about: "2: cost of a sector backward, of one forward",
+            show: |s| s.back_seek_penalty.into(),
+            store: Store::Long(|s, value| s.back_seek_penalty = int(value, 1) as u32),
+        },
+        Attribute {
+            name: "slice_idle",
+            about: "ms, 8: how long the device is idle for a queue; 0: never",
+            show: |s| (s.slice_idle_ns / MS).into(),
+            store: Store::Long(|s, value| s.slice_idle_ns = int(value, 0) * MS),
+        },
+        Attribute {
+            name: "slice_idle_us",
+            about: "us, 8000: the same",
+            show: |s| (s.slice_idle_ns / US).into(),
+            store: Store::Long(|s, value| {
+                s.slice_idle_ns = value.min(u64::from(u32::MAX)) * US;
+            }),
+        },
+        Attribute {
+            name: "max_budget",
+            about: "sectors, 0: what a queue is served at most; 0: by the measured peak rate",
+            show: |s| s.max_budget.into(),
+            store: Store::Long(|s, value| s.max_budget = int(value, 0) as u32),
+        },
+        Attribute {
+            name: "timeout_sync",
+            about: "ms, an eighth of a second: how long a queue is served at most",
+            show: |s| (s.timeout_sync as u64 * 1000 / u64::from(s.hz)).into(),
+            store: Store::Long(|s, value| {
+                let ticks = Jiffies::from_millis(int(value, 1), s.hz);
+                s.timeout_sync = ticks.0 as i64;
+            }),
+        },
+        Attribute {
+            name: "strict_guarantees",
+            about: "0: 1 for one request with the driver at a time, and idling always",
+            show: |s| s.strict_guarantees.into(),
+            store: Store::Long(|s, value| {
+                if !s.strict_guarantees && value > 0 {
+                    s.slice_idle_ns = s.slice_idle_ns.max(SLICE_STRICT);
+                }
+                s.strict_guarantees = value > 0;
+            }),
+        },
+        Attribute {
+            name: "low_latency",
+            about: "1: raise the weight of interactive and soft real-time queues",
+            show: |s| s.low_latency.into(),
+            store: Store::Long(|s, value| s.low_latency = value > 0),
+        },
+    ];
+}

@@ -1,0 +1,160 @@
+//! Split: a process whose queue has become random leaves it, and its state comes back.
+//!
+//! Kernel: bfq_split_bfqq(), bfq_bfqq_resume_state(), bfq_waker_bfqq(),
+//! bfq_get_bfqq_handle_split() in block/bfq-iosched.c (6.1.192, 6.12.117).
+
+use super::queue::QId;
+use super::{Arrived, Bfq};
+use crate::rules::{Raising, ResumeAfter};
+
+impl Bfq {
+    /// The process gets a queue of its own if this one is to be split. Answers the queue, and
+    /// whether it was kept; nothing if there is nothing to split.
+    pub(super) fn split(&mut self, of: Arrived, q: QId) -> Option<(QId, bool)> {
+        let stably = self.saved(of.process, of.actuator).stably_merged;
+        let flags = self.queues[q].flags;
+        if !flags.coop || !flags.split_coop || stably {
+            return None;
+        }
+        let waker = self.safe_waker(q);
+        if flags.in_large_burst {
+            self.saved(of.process, of.actuator).in_large_burst = true;
+        }
+        let kept = self.leave_shared(of, q);
+        let early = self.rules.resume_after == ResumeAfter::Split;
+        if kept {
+            if early {
+                self.resume_state(q, of, true);
+            }
+            return Some((q, true));
+        }
+        let new = self.respawn(of);
+        if early {
+            self.resume_state(new, of, false);
+        }
+        if self.rules.raising == Raising::DefaultWeight {
+            self.queues[new].tentative_waker = None;
+            self.queues[new].waker = None;
+            if let Some(waker) = waker {
+                self.set_waker(new, waker);
+            }
+        }
+        Some((new, false))
+    }
+
+    /// A waker that will still be there (bfq_waker_bfqq()).
+    fn safe_waker(&self, q: QId) -> Option<QId> {
+        let waker = self.queues[q].waker?;
+        let mut at = self.queues[q].new;
+        while let Some(new) = at {
+            if new == waker {
+                return (self.process_references(waker) != 1).then_some(waker);
+            }
+            at = self.queues[new].new;
+        }
+        (self.process_references(waker) != 0).then_some(waker)
+    }
+
+    /// bfq_split_bfqq(): true if nobody else is there, so that the queue is kept.
+    fn leave_shared(&mut self, of: Arrived, q: QId) -> bool {
+        say!(self, q, "splitting queue");
+        let alone = self.process_references(q) == 1;
+        if alone && (self.queues[q].new.is_none() || !self.rules.chain_to_tail) {
+            let queue = &mut self.queues[q];
+            queue.pid = of.pid;
+            queue.flags.coop = false;
+            queue.flags.split_coop = false;
+            return true;
+        }
+        let actuator = self.queues[q].actuator;
+        self.set_slot(of.process, true, actuator, None);
+        self.put_cooperators(q);
+        self.release(q);
+        false
+    }
+
+    /// A queue in place of the one that was left.
+    fn respawn(&mut self, of: Arrived) -> QId {
+        let q = self.get_queue(of, true);
+        self.set_slot(of.process, of.sync, of.actuator, Some(q));
+        if of.sync {
+            let large = self.large_burst;
+            let saved = self.saved(of.process, of.actuator);
+            let listed = saved.was_in_burst_list;
+            if listed && large || saved.in_large_burst {
+                self.queues[q].flags.in_large_burst = true;
+            } else {
+                self.queues[q].flags.in_large_burst = false;
+                if listed {
+                    self.join_burst_list(q);
+                }
+            }
+            self.queues[q].split_time = self.tick;
+        }
+        q
+    }
+
+    /// bfq_bfqq_resume_state().
+    pub(super) fn resume_state(&mut self, q: QId, of: Arrived, existed: bool) {
+        let actuator = self.queues[q].actuator;
+        let saved = self.saved(of.process, actuator).clone();
+        let (low_latency, all) = (
+            self.settings.low_latency,
+            self.rules.raising == Raising::DefaultWeight,
+        );
+        let busy = existed && self.queues[q].flags.busy;
+        let queue = &mut self.queues[q];
+        queue.flags.has_short_ttime = saved.has_short_ttime;
+        queue.flags.io_bound = saved.io_bound;
+        queue.ttime = saved.ttime;
+        let mut coeff_before = 1;
+        let served = queue.raised.service;
+        let own_coeff = queue.raised.coeff;
+        queue.raised = saved.raised;
+        if all {
+            queue.last_serv_time_ns = saved.last_serv_time_ns;
+            queue.inject_limit = saved.inject_limit;
+            queue.decrease_time = saved.decrease_time;
+            queue.io_start_ns = saved.io_start_ns;
+            queue.idle_total_ns = saved.idle_total_ns;
+        } else {
+            queue.raised.service = served;
+        }
+        if low_latency || !all {
+            coeff_before = own_coeff;
+        } else {
+            queue.raised.coeff = own_coeff;
+        }
+        let e = self.entities.of(q);
+        if all {
+            self.entities[e].new_weight = saved.weight;
+        }
+        self.resume_raising(q);
+        self.entities[e].prio_changed = true;
+        if busy {
+            match (coeff_before > 1, self.queues[q].is_raised()) {
+                (false, true) => self.raised_busy_queues += 1,
+                (true, false) => self.raised_busy_queues -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Raising goes on unless its period is over meanwhile.
+    fn resume_raising(&mut self, q: QId) {
+        let queue = &self.queues[q];
+        let raised = queue.raised;
+        let in_burst = queue.flags.in_large_burst;
+        let over = raised.last_start_finish + raised.cur_max_time < self.tick;
+        if raised.coeff <= 1 || !in_burst && !over {
+            return;
+        }
+        let interactive_goes_on = raised.start_at_switch_to_srt + self.raise_time() >= self.tick;
+        if self.is_soft_rt(q) && !in_burst && interactive_goes_on {
+            self.back_to_interactive(q);
+        } else {
+            self.queues[q].raised.coeff = 1;
+            say!(self, q, "resume state: switching off wr");
+        }
+    }
+}
