@@ -18,7 +18,8 @@ mod threads;
 mod value;
 
 pub use cpu::{
-    Answer, Cpu, Effect, OUTBOX_LIMIT, Outbox, Percentile, Probe, Said, TraceAction, TracePoint,
+    Answer, Cpu, Effect, Gauge, GaugeForm, GaugeUnit, OUTBOX_LIMIT, Outbox, Percentile, Probe,
+    Reading, Said, TraceAction, TracePoint,
 };
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 pub use solo::{Solo, SoloLock, SoloSlab};

@@ -2,6 +2,8 @@
 //!
 //! Not what it means (`report.rs`). Histograms keep three digits and never grow.
 
+mod curve;
+mod readings;
 mod runs;
 mod series;
 mod timeline;
@@ -16,6 +18,8 @@ use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
 use crate::plan::{DiskId, Plan};
+pub use curve::Curve;
+pub use readings::{GroupStats, LatencyStats, Readings, ToldValue, Track};
 pub use runs::RunStats;
 pub use series::Series;
 pub use timeline::{Span, SpanKind, Timeline, Window};
@@ -152,6 +156,8 @@ pub struct Recorder {
     pub lock_spreads: Option<Vec<LockSpread>>,
     /// Who did what when, if that was asked for.
     pub timeline: Option<Timeline>,
+    /// What schedulers tell over time, if that was asked for.
+    pub readings: Option<Box<Readings>>,
     /// Requests with the devices, all together.
     pub device_depth: Depth,
     /// One entry a disk if there are several; of one the sums tell all.
@@ -208,6 +214,7 @@ impl Recorder {
             runs: None,
             lock_spreads: None,
             timeline: None,
+            readings: None,
             device_depth: Depth::default(),
             disks,
             changes: vec![ChangeTimes::default(); plan.changes.len()],
@@ -241,6 +248,9 @@ impl Recorder {
         self.from = now;
         self.begun = true;
         self.device_depth.begin(now);
+        if let Some(readings) = &mut self.readings {
+            readings.begin();
+        }
         for disk in &mut self.disks {
             disk.depth.begin(now);
         }
@@ -282,6 +292,9 @@ impl Recorder {
     ) {
         self.until = now;
         self.device_depth.settle(now);
+        if let Some(readings) = &mut self.readings {
+            readings.finish(now);
+        }
         for disk in &mut self.disks {
             disk.depth.settle(now);
         }

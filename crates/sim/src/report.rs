@@ -26,16 +26,18 @@ mod lockers;
 mod locks;
 mod runs;
 mod text;
+mod tokens;
 mod work;
 
 pub use changes::ChangeReport;
-pub use details::{Counts, DepthDetails, Details, LatencyDetails, LockDetails};
+pub use details::{Counts, DepthDetails, Details, GaugeDetails, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;
 pub use lockers::{LockerGroup, LockersReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
 pub use runs::{HctxRuns, RunCounts, RunsReport};
+pub use tokens::{LatencyReport, TokenReport};
 pub use work::WorkReport;
 
 /// Where a run came from: what the caller knows and the plan does not.
@@ -66,6 +68,10 @@ pub struct Report {
     /// Runs of hardware queues; left out if there were none, or if that was not collected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunsReport>,
+    /// Tokens of schedulers, by group of requests; left out if none told anything of them, or if
+    /// that was not collected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenReport>,
     /// The device, or what several have in common.
     pub device: DeviceReport,
     /// Each of several devices; left out if there is one.
@@ -219,13 +225,14 @@ impl Report {
                 .collect(),
             cpus,
             runs: RunsReport::new(plan, recorder),
+            tokens: TokenReport::all(plan, recorder),
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
             changes: ChangeReport::all(plan, recorder),
             lockers: LockersReport::new(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),
-            details: Details::new(recorder),
+            details: Details::new(plan, recorder),
         }
     }
 

@@ -270,6 +270,57 @@ pub enum Probe {
         /// At that time.
         tick: Jiffies,
     },
+    /// A value that no kernel's event has: for curves over time.
+    Reading(Reading),
+}
+
+/// One thing that a scheduler's values are of, a constant of its own: it says what a curve of them
+/// shows.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Gauge {
+    /// What it is.
+    pub name: &'static str,
+    /// What a value means for the time around it.
+    pub form: GaugeForm,
+    /// What the numbers are.
+    pub unit: GaugeUnit,
+}
+
+/// What a value means for the time around it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GaugeForm {
+    /// It holds until the next one.
+    Level,
+    /// It holds for its moment alone.
+    Sample,
+    /// So much came to what there was.
+    Count,
+}
+
+/// What the numbers of a gauge are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GaugeUnit {
+    /// Things.
+    Number,
+    /// Sectors of 512 bytes.
+    Sectors,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Thousandths of what is aimed at.
+    OfTarget,
+}
+
+/// A value of a gauge.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Reading {
+    /// Which gauge.
+    pub gauge: &'static Gauge,
+    /// Of which of the scheduler's groups, as it calls them.
+    pub group: &'static str,
+    /// Of which one of the group, where that has several (queues of a process, say); else 0.
+    pub number: u32,
+    /// How much.
+    pub value: u64,
 }
 
 /// A percentile of latencies, as the bucket of a histogram in which it lies.
@@ -359,6 +410,8 @@ pub struct Cpu {
     pub tracing: bool,
     /// The functions of schedulers are probed, too.
     pub probing: bool,
+    /// What schedulers tell over time is recorded, whether anything else is or not.
+    pub telling: bool,
     /// Who owns the locks that are taken: differs for each frame of a CPU.
     pub owner: u32,
     /// Locks held by this context.
@@ -411,6 +464,7 @@ impl Cpu {
             ktime: None,
             tracing: false,
             probing: false,
+            telling: false,
             accesses: 0,
             accessed: false,
             locks_held: 0,
@@ -503,6 +557,14 @@ impl Cpu {
     /// The same for what the end of a label is, behind a release.
     pub(crate) fn emit_at_end(&mut self, point: TracePoint) {
         if self.tracing {
+            self.record(point);
+        }
+    }
+
+    /// The same for what a scheduler tells over time.
+    pub(crate) fn emit_told(&mut self, point: TracePoint) {
+        self.goes_on();
+        if self.tracing || self.telling {
             self.record(point);
         }
     }

@@ -5,7 +5,7 @@
 //! and their like in other schedulers.
 
 use super::{Traced, jiffies};
-use crate::env::{Cpu, Env, Percentile, Probe, Slab, TraceAction, TracePoint};
+use crate::env::{Cpu, Env, Percentile, Probe, Reading, Slab, TraceAction, TracePoint};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, RequestId, RequestPool};
 use crate::time::Jiffies;
@@ -71,10 +71,19 @@ pub(crate) fn depth<E: Env>(q: &RequestQueue<E>, group: &'static str, depth: u32
     tell(q, Probe::Depth { group, depth }, cpu);
 }
 
-/// A trace event of the scheduler that is about no request.
+/// A gauge of the scheduler shows something. Not while a lock's guard lives: a policy behind one
+/// has to hand its readings out, as it does with its log.
+#[inline]
+pub(crate) fn reading<E: Env>(q: &RequestQueue<E>, reading: Reading, cpu: &mut Cpu) {
+    if cpu.telling {
+        tell(q, Probe::Reading(reading), cpu);
+    }
+}
+
+/// An event of the scheduler that is about no request.
 #[inline]
 fn tell<E: Env>(q: &RequestQueue<E>, probe: Probe, cpu: &mut Cpu) {
-    if cpu.probing {
+    if cpu.probing || cpu.telling {
         let pool = q.pool.held(cpu.id);
         emit(q, &pool, RequestId(0), probe, cpu);
     }
@@ -117,6 +126,10 @@ fn emit<E: Env>(
     match probe {
         // The function returns behind its unlock, with the label's end.
         Probe::Answer { .. } => cpu.emit_at_end(point),
+        Probe::Throttled { .. }
+        | Probe::Percentile(_)
+        | Probe::Depth { .. }
+        | Probe::Reading(_) => cpu.emit_told(point),
         _ => cpu.emit(point),
     }
 }

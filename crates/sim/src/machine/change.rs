@@ -79,7 +79,7 @@ pub(super) fn grace(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
 }
 
 /// elevator_exit() and blk_mq_init_sched(). Timers of the old scheduler are over first: what runs
-/// for them is waited for.
+/// for them is waited for. The queue whose scheduler it was, if it is no more.
 pub(super) fn exchange(
     cpus: &mut Cpus,
     tasks: &mut Tasks,
@@ -87,15 +87,16 @@ pub(super) fn exchange(
     timers: &mut Timers,
     id: CpuId,
     to: usize,
-) {
+) -> Option<QueueId> {
     let queue = cpus.asking(id);
     if reads_scheduler(cpus, tasks, queue) {
         cpus[id].level_state().wait = Wait::Wants(Next::Exchange(to as u32));
         pause_to_tick(cpus, tasks, id);
-        return;
+        return None;
     }
     timers.shut_down(queue);
     layer.exchange(queue, to);
+    Some(queue)
 }
 
 fn pause_to_tick(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {

@@ -370,7 +370,7 @@ impl CpuState {
         let task = self.current.map_or(0, |task| task.0 + 1);
         let (from, to) = (self.env.traced_at, self.at());
         let count = self.env.trace.len() as u64;
-        let (cpu, next) = (self.env.id, &mut self.next_record);
+        let (cpu, tracing, next) = (self.env.id, self.env.tracing, &mut self.next_record);
         let mut index = 0;
         self.env.take_trace(&mut recorder.messages, |point| {
             let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
@@ -382,7 +382,14 @@ impl CpuState {
             index += 1;
             let at = at.max(*next);
             *next = at + Duration(1);
-            recorder.trace.push((at, cpu, task, point));
+            if let (Some(readings), TraceAction::Probe(probe)) =
+                (&mut recorder.readings, point.action)
+            {
+                readings.note(at, point.queue, probe);
+            }
+            if tracing {
+                recorder.trace.push((at, cpu, task, point));
+            }
         });
     }
 

@@ -56,7 +56,13 @@ impl Simulator {
                 Stop::Grace => change::grace(&mut self.cpus, &mut self.tasks, id),
                 Stop::Exchange(to) => {
                     let (layer, timers) = (&mut self.layer, &mut self.timers);
-                    change::exchange(&mut self.cpus, &mut self.tasks, layer, timers, id, to);
+                    let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                    let exchanged = change::exchange(cpus, tasks, layer, timers, id, to);
+                    if let (Some(queue), Some(readings)) = (exchanged, &mut self.recorder.readings)
+                    {
+                        let facts = self.layer.mq.queue(queue).settings.scheduler.facts();
+                        readings.scheduler_is(queue, facts, self.cpus.at(id));
+                    }
                 }
             }
         }

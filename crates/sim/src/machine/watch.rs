@@ -12,7 +12,7 @@ use super::arbiter::OWNERS;
 use super::cpu::CpuState;
 use super::cpus::{Core, Cpus};
 use super::task::TaskId;
-use crate::recorder::{Recorder, Series, SpanKind, Timeline, Watch, Window};
+use crate::recorder::{Readings, Recorder, Series, SpanKind, Timeline, Watch, Window};
 
 impl Simulator {
     /// Collects how waits and holds of locks are spread, how deep the device's queue is over time,
@@ -23,8 +23,8 @@ impl Simulator {
         self.collect_counts();
     }
 
-    /// Collects who waits for locks, how far they travel, and runs of each hardware queue. To be
-    /// called before the run.
+    /// Collects who waits for locks, how far they travel, runs of each hardware queue, and what
+    /// schedulers tell. To be called before the run.
     pub fn collect_counts(&mut self) {
         let queues = self.layer.mq.queues.iter();
         let hctxs: Vec<usize> = queues.map(|queue| queue.hctxs.len()).collect();
@@ -32,6 +32,20 @@ impl Simulator {
         let watch = self.cpus.watch(&self.layer.mq);
         watch.want_waits();
         watch.want_runs(&hctxs, owners);
+        self.collect_readings();
+    }
+
+    /// Collects what schedulers tell over time. To be called before the run.
+    pub fn collect_readings(&mut self) {
+        let mut readings = Readings::default();
+        for queue in &self.layer.mq.queues {
+            let facts = queue.settings.scheduler.facts();
+            readings.scheduler_is(queue.id, facts, self.cpus.core.now);
+        }
+        self.recorder.readings = Some(Box::new(readings));
+        for cpu in self.cpus.iter_mut() {
+            cpu.env.telling = true;
+        }
     }
 
     /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]

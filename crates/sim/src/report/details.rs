@@ -1,10 +1,13 @@
 //! Spreads behind the sums of a report: for plots. Collected only where they were asked for.
 
+use blkmq::env::{GaugeForm, GaugeUnit};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde::ser::Serializer;
 
-use crate::recorder::{DIRECTIONS, LockSpread, Recorder};
+use super::tokens::device_of;
+use crate::plan::Plan;
+use crate::recorder::{DIRECTIONS, LockSpread, Recorder, Track};
 
 /// How things were spread.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -15,6 +18,29 @@ pub struct Details {
     pub locks: Vec<LockDetails>,
     /// Requests with the device over the measured time.
     pub device_depth: DepthDetails,
+    /// What schedulers told over the whole run; left out if that was nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scheduler: Vec<GaugeDetails>,
+}
+
+/// Values of one gauge of a scheduler over time, of one group of requests.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct GaugeDetails {
+    /// Name of the device.
+    pub device: String,
+    /// What the values are of.
+    pub name: String,
+    /// Which group, as the scheduler calls it.
+    pub group: String,
+    /// `level` (it holds until the next one), `sample` (for its moment), `count` (it adds up).
+    pub form: &'static str,
+    /// `number`, `sectors`, `ns`, or `target`: in parts of what the scheduler aims at.
+    pub unit: &'static str,
+    /// Length of a step, from the beginning of the run.
+    pub step_ns: u64,
+    /// A value for each step, null where there is none: of a level the one at the step's end, of
+    /// samples their mean, of counts their sum.
+    pub values: Vec<Option<f64>>,
 }
 
 /// Latencies of one direction.
@@ -82,7 +108,7 @@ impl LockDetails {
 
 impl Details {
     /// Nothing if the run did not collect them.
-    pub(super) fn new(recorder: &Recorder) -> Option<Details> {
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<Details> {
         let locks = recorder.lock_spreads.as_ref()?;
         let series = recorder.device_depth.series.as_ref()?;
         let (mut mean, mut max) = (Vec::new(), Vec::new());
@@ -98,7 +124,39 @@ impl Details {
                 mean,
                 max,
             },
+            scheduler: gauges(plan, recorder),
         })
+    }
+}
+
+fn gauges(plan: &Plan, recorder: &Recorder) -> Vec<GaugeDetails> {
+    let tracks = recorder.readings.iter().flat_map(|told| &told.tracks);
+    tracks.map(|track| GaugeDetails::new(plan, track)).collect()
+}
+
+impl GaugeDetails {
+    fn new(plan: &Plan, track: &Track) -> GaugeDetails {
+        let values = track.curve.values();
+        GaugeDetails {
+            device: device_of(plan, track.queue),
+            name: track.told.name(),
+            group: track.told.group_name(),
+            form: match track.curve.form {
+                GaugeForm::Level => "level",
+                GaugeForm::Sample => "sample",
+                GaugeForm::Count => "count",
+            },
+            unit: match track.told.unit {
+                GaugeUnit::Number => "number",
+                GaugeUnit::Sectors => "sectors",
+                GaugeUnit::Nanoseconds => "ns",
+                GaugeUnit::OfTarget => "target",
+            },
+            step_ns: track.curve.step().0,
+            values: values
+                .map(|value| Some(track.told.scaled(value?)))
+                .collect(),
+        }
     }
 }
 

@@ -41,6 +41,7 @@ impl fmt::Display for Report {
         if let Some(runs) = &self.runs {
             write!(f, "{runs}")?;
         }
+        super::tokens::write(&self.tokens, f)?;
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;
         }

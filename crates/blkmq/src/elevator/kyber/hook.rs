@@ -10,12 +10,19 @@ use super::khd::token_of;
 use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
 use crate::elevator::{After, Hook, HookStep, Token};
-use crate::env::{Bit, Cpu, Effect, Env, Slab, Spot};
+use crate::env::{Bit, Cpu, Effect, Env, Gauge, GaugeForm, GaugeUnit, Reading, Slab, Spot};
 use crate::path::label::{Label, labels};
 use crate::path::{Call, Next, jiffies, probe};
 use crate::queue::RequestQueue;
 use crate::request::RequestId;
 use crate::time::Duration;
+
+/// Tokens that requests hold when the timer runs.
+static TAKEN: Gauge = Gauge {
+    name: "tokens taken",
+    form: GaugeForm::Sample,
+    unit: GaugeUnit::Number,
+};
 
 labels! {
     /// Labels of hooks and of the timer's function behind the first one.
@@ -156,6 +163,9 @@ impl<E: Env> KyberShared<E> {
     fn judge(&self, path: &mut HookPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> HookStep {
         let now = jiffies(q, cpu);
         path.bad = self.data().congested(now, |found| tell(q, found, cpu));
+        if cpu.telling {
+            tell_taken(q, cpu);
+        }
         path.to(At::Domain)
     }
 
@@ -190,6 +200,19 @@ fn put_token<E: Env>(rq: RequestId, q: &RequestQueue<E>, cpu: &Cpu) -> HookStep 
         number,
     });
     HookStep::Done(token.map_or(After::Nothing, After::PutToken))
+}
+
+#[cold]
+fn tell_taken<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
+    for (domain, tokens) in Domain::ALL.iter().zip(&q.tokens) {
+        let reading = Reading {
+            gauge: &TAKEN,
+            group: domain.name(),
+            number: 0,
+            value: tokens.map.busy_count().into(),
+        };
+        probe::reading(q, reading, cpu);
+    }
 }
 
 fn tell<E: Env>(q: &RequestQueue<E>, found: Percentile, cpu: &mut Cpu) {

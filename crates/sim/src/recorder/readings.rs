@@ -1,0 +1,320 @@
+//! What schedulers tell over time: numbers of tokens, percentiles of latencies, tries in vain, and
+//! whatever gauges they have. As curves in a bounded room, and summed up for each group.
+//!
+//! No scheduler is known here by name. Off unless asked for.
+
+use blkmq::elevator::Facts;
+use blkmq::env::{GaugeForm, GaugeUnit, Percentile, Probe, Reading};
+use blkmq::request::QueueId;
+use blkmq::time::SimTime;
+
+use super::curve::Curve;
+
+/// Curves that are kept at most; what further groups tell is in the sums only.
+const CURVES: usize = 256;
+
+/// All that was told.
+#[derive(Clone, Debug, Default)]
+pub struct Readings {
+    /// Of each gauge and group one, in the order in which they first told anything.
+    pub tracks: Vec<Track>,
+    /// Groups with tokens, by queue, in the order of their scheduler.
+    pub groups: Vec<GroupStats>,
+}
+
+/// A value that a scheduler told, and of what.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldValue {
+    of: Of,
+    /// What the scheduler calls the group of requests.
+    pub group: &'static str,
+    /// Which one of the group; 0 where it is but one.
+    pub number: u32,
+    /// What a value means for the time around it.
+    pub form: GaugeForm,
+    /// What the numbers are.
+    pub unit: GaugeUnit,
+    /// How much.
+    pub value: u64,
+}
+
+/// Of a gauge, or of an event that kernels have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    Depth,
+    Percentile(&'static str, u8),
+    Throttled,
+    Gauge(&'static str),
+}
+
+impl ToldValue {
+    /// Nothing of a probe that sees no value.
+    pub fn of(probe: Probe) -> Option<ToldValue> {
+        let (of, group, value) = match probe {
+            Probe::Depth { group, depth } => (Of::Depth, group, depth.into()),
+            Probe::Throttled { group } => (Of::Throttled, group, 1),
+            Probe::Percentile(found) => {
+                let of = Of::Percentile(found.kind, found.percentile);
+                (of, found.group, of_target(found))
+            }
+            Probe::Reading(Reading {
+                gauge,
+                group,
+                number,
+                value,
+            }) => {
+                return Some(ToldValue {
+                    of: Of::Gauge(gauge.name),
+                    group,
+                    number,
+                    form: gauge.form,
+                    unit: gauge.unit,
+                    value,
+                });
+            }
+            _ => return None,
+        };
+        let (form, unit) = match of {
+            Of::Depth => (GaugeForm::Level, GaugeUnit::Number),
+            Of::Percentile(..) => (GaugeForm::Sample, GaugeUnit::OfTarget),
+            Of::Throttled | Of::Gauge(_) => (GaugeForm::Count, GaugeUnit::Number),
+        };
+        Some(ToldValue {
+            of,
+            group,
+            number: 0,
+            form,
+            unit,
+            value,
+        })
+    }
+
+    /// What it is a value of, for people.
+    pub fn name(&self) -> String {
+        match self.of {
+            Of::Depth => "tokens".to_owned(),
+            Of::Percentile(kind, percentile) => format!("{kind} latency, {percentile} %"),
+            Of::Throttled => "requests without a token".to_owned(),
+            Of::Gauge(name) => name.to_owned(),
+        }
+    }
+
+    /// The group, for people.
+    pub fn group_name(&self) -> String {
+        match self.number {
+            0 => self.group.to_owned(),
+            number => format!("{} {number}", self.group),
+        }
+    }
+
+    /// In its unit, whole targets among them.
+    pub fn scaled(&self, value: f64) -> f64 {
+        match self.unit {
+            GaugeUnit::OfTarget => value / 1000.0,
+            GaugeUnit::Number | GaugeUnit::Sectors | GaugeUnit::Nanoseconds => value,
+        }
+    }
+
+    fn is_like(&self, other: &ToldValue) -> bool {
+        self.of == other.of && self.number == other.number && self.group == other.group
+    }
+}
+
+/// A gauge of one group over time.
+#[derive(Clone, Debug)]
+pub struct Track {
+    /// Of which queue's scheduler.
+    pub queue: QueueId,
+    /// The first value, which says of what it is.
+    pub told: ToldValue,
+    /// All of them.
+    pub curve: Curve,
+}
+
+/// A group of requests that need tokens.
+#[derive(Clone, Debug)]
+pub struct GroupStats {
+    /// Of which queue's scheduler.
+    pub queue: QueueId,
+    /// What the scheduler calls it.
+    pub group: &'static str,
+    /// Tokens when measuring began, or the scheduler came.
+    pub first: u32,
+    /// Tokens now.
+    pub depth: u32,
+    /// Fewest.
+    pub least: u32,
+    /// Most.
+    pub most: u32,
+    /// Times that their number changed.
+    pub changes: u64,
+    /// Requests that found none (each look counts).
+    pub throttled: u64,
+    /// Latencies, in the order in which they were first told.
+    pub latencies: Vec<LatencyStats>,
+    /// Its scheduler is still there.
+    here: bool,
+}
+
+/// A percentile of a group's latencies, as its scheduler calculated it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyStats {
+    /// Which latency.
+    pub kind: &'static str,
+    /// Which percentile.
+    pub percentile: u8,
+    /// How often it was calculated.
+    pub calculated: u64,
+    /// How often it was not above the target.
+    pub within: u64,
+    /// The largest, in thousandths of the target.
+    pub worst: u64,
+}
+
+impl Readings {
+    /// This scheduler begins to work for a queue; whatever was there does so no more.
+    pub(crate) fn scheduler_is(
+        &mut self,
+        queue: QueueId,
+        facts: Option<&'static Facts>,
+        now: SimTime,
+    ) {
+        for track in self.tracks.iter_mut().filter(|track| track.queue == queue) {
+            track.curve.gone(now);
+        }
+        for group in self.groups.iter_mut().filter(|group| group.queue == queue) {
+            group.here = false;
+        }
+        for tokens in facts.map_or(&[][..], |facts| facts.tokens) {
+            self.begin_group(queue, tokens.group, tokens.depth);
+            let (group, depth) = (tokens.group, tokens.depth);
+            if let Some(told) = ToldValue::of(Probe::Depth { group, depth }) {
+                self.put(now, queue, told);
+            }
+        }
+    }
+
+    /// A group with so many tokens; one that was there before goes on.
+    fn begin_group(&mut self, queue: QueueId, group: &'static str, depth: u32) {
+        if let Some(known) = self.group(queue, group) {
+            known.here = true;
+            known.has(depth);
+            return;
+        }
+        self.groups.push(GroupStats {
+            queue,
+            group,
+            first: depth,
+            depth,
+            least: depth,
+            most: depth,
+            changes: 0,
+            throttled: 0,
+            latencies: Vec::new(),
+            here: true,
+        });
+    }
+
+    fn group(&mut self, queue: QueueId, group: &str) -> Option<&mut GroupStats> {
+        let mut groups = self.groups.iter_mut();
+        groups.find(|known| known.queue == queue && known.group == group)
+    }
+
+    /// Measuring begins: sums do, curves are of the whole run.
+    pub(super) fn begin(&mut self) {
+        self.groups.retain(|group| group.here);
+        for group in &mut self.groups {
+            (group.first, group.least, group.most) = (group.depth, group.depth, group.depth);
+            (group.changes, group.throttled) = (0, 0);
+            group.latencies.clear();
+        }
+    }
+
+    /// The run is over.
+    pub(super) fn finish(&mut self, now: SimTime) {
+        for track in &mut self.tracks {
+            track.curve.until(now);
+        }
+    }
+
+    /// Takes note of what a scheduler tells; of what else a probe sees, nothing.
+    pub(crate) fn note(&mut self, at: SimTime, queue: QueueId, probe: Probe) {
+        match probe {
+            Probe::Depth { group, depth } => {
+                if let Some(known) = self.group(queue, group) {
+                    known.changes += 1;
+                    known.has(depth);
+                }
+            }
+            Probe::Throttled { group } => {
+                if let Some(known) = self.group(queue, group) {
+                    known.throttled += 1;
+                }
+            }
+            Probe::Percentile(found) => {
+                if let Some(known) = self.group(queue, found.group) {
+                    known.latency(found);
+                }
+            }
+            _ => {}
+        }
+        if let Some(told) = ToldValue::of(probe) {
+            self.put(at, queue, told);
+        }
+    }
+
+    fn put(&mut self, at: SimTime, queue: QueueId, told: ToldValue) {
+        let mut known = self.tracks.iter();
+        let index = known.position(|track| track.queue == queue && track.told.is_like(&told));
+        let index = match index {
+            Some(index) => index,
+            None if self.tracks.len() == CURVES => return,
+            None => {
+                let curve = Curve::new(told.form);
+                self.tracks.push(Track { queue, told, curve });
+                self.tracks.len() - 1
+            }
+        };
+        self.tracks[index].curve.add(at, told.value);
+    }
+}
+
+impl GroupStats {
+    fn has(&mut self, depth: u32) {
+        self.depth = depth;
+        self.least = self.least.min(depth);
+        self.most = self.most.max(depth);
+    }
+
+    fn latency(&mut self, found: Percentile) {
+        let is =
+            |known: &LatencyStats| known.kind == found.kind && known.percentile == found.percentile;
+        let index = self.latencies.iter().position(is).unwrap_or_else(|| {
+            self.latencies.push(LatencyStats {
+                kind: found.kind,
+                percentile: found.percentile,
+                calculated: 0,
+                within: 0,
+                worst: 0,
+            });
+            self.latencies.len() - 1
+        });
+        let known = &mut self.latencies[index];
+        known.calculated += 1;
+        known.within += u64::from(found.numerator <= found.denominator);
+        known.worst = known.worst.max(of_target(found));
+    }
+
+    /// It told anything beside the number of its tokens, or that one changed.
+    pub fn has_told(&self) -> bool {
+        self.changes > 0 || self.throttled > 0 || !self.latencies.is_empty()
+    }
+}
+
+/// In thousandths of the target.
+fn of_target(found: Percentile) -> u64 {
+    u64::from(found.numerator) * 1000 / u64::from(found.denominator.max(1))
+}
+
+#[cfg(test)]
+mod tests;
