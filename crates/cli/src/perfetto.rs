@@ -1,8 +1,10 @@
 //! `--trace-perfetto FILE`: a part of the run as a trace that ui.perfetto.dev opens.
 //!
 //! Chrome's JSON format: what each CPU did, who held which lock, and the life of each I/O. Read
-//! next: `perfetto/slices.rs` for slices that nest, `perfetto/lives.rs` for I/Os.
+//! next: `perfetto/slices.rs` for slices that nest, `perfetto/lives.rs` for I/Os,
+//! `perfetto/counters.rs` for what schedulers tell.
 
+mod counters;
 mod json;
 mod lives;
 mod slices;
@@ -16,6 +18,7 @@ use sim::recorder::Window;
 use crate::args::RunArgs;
 use crate::error::Error;
 use crate::output::{OutputFile, Written};
+use counters::Counters;
 use lives::Lives;
 
 /// The window, where none is given: so long from the end of the ramp.
@@ -29,6 +32,7 @@ pub(crate) struct Perfetto {
     file: Option<OutputFile>,
     written: Option<Written>,
     lives: Lives,
+    counters: Counters,
 }
 
 impl Perfetto {
@@ -51,10 +55,12 @@ impl Perfetto {
             return Err(Error::usage("--trace-perfetto -", what));
         }
         simulator.collect_timeline(window);
+        simulator.collect_readings();
         Ok(Some(Perfetto {
             file: Some(file),
             written: None,
             lives: Lives::default(),
+            counters: Counters::default(),
         }))
     }
 
@@ -67,10 +73,12 @@ impl Perfetto {
         let timeline = simulator
             .timeline()
             .or(simulator.recorder().timeline.as_ref());
-        if let Some(window) = timeline.and_then(sim::recorder::Timeline::window) {
-            for (time, cpu, _, point) in points {
+        let window = timeline.and_then(sim::recorder::Timeline::window);
+        for (time, cpu, _, point) in points {
+            if let Some(window) = window {
                 self.lives.note(window, *time, *cpu, point);
             }
+            self.counters.note(window, *time, point);
         }
     }
 
@@ -88,9 +96,11 @@ impl Perfetto {
             );
             return Err(Error::usage("--trace-window", what));
         }
+        let readings = simulator.recorder().readings.as_deref();
         let text = json::trace(
             timeline,
             &self.lives,
+            &self.counters.complete(from, readings),
             |task| simulator.task_name(task),
             |queue| simulator.disk_name(queue),
         );

@@ -1,7 +1,8 @@
 //! The trace as text: Chrome's trace event format, one event a line, times in microseconds.
 //!
 //! Tracks: process 1 has a thread for each CPU, process 2 one for each lock, process 3 the I/Os as
-//! nested asynchronous slices. Flows lead from submission to issue to completion over the CPUs.
+//! nested asynchronous slices, process 4 counters of schedulers. Flows lead from submission to issue
+//! to completion over the CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ const ORIGIN: &str = concat!("simulated by blksim ", env!("CARGO_PKG_VERSION"));
 const CPUS: u32 = 1;
 const LOCKS: u32 = 2;
 const IOS: u32 = 3;
+const SCHEDULER: u32 = 4;
 
 /// Names of the parts of an I/O's life, by the phase that ends each.
 const PARTS: [&str; 4] = [
@@ -32,6 +34,7 @@ const PARTS: [&str; 4] = [
 pub(super) fn trace(
     timeline: &Timeline,
     lives: &Lives,
+    counters: &[(SimTime, (QueueId, String), f64)],
     task_name: impl Fn(u32) -> String,
     disk_name: impl Fn(QueueId) -> Option<String>,
 ) -> String {
@@ -46,6 +49,16 @@ pub(super) fn trace(
     for (id, life) in lives.all.iter().enumerate() {
         io(id, life, disk_name(life.queue), end, &mut out);
         flow(id, life, end, &seen, &mut out);
+    }
+    if !counters.is_empty() {
+        out.named("process_name", SCHEDULER, 0, "scheduler");
+    }
+    for (at, (queue, name), value) in counters {
+        let name = match disk_name(*queue) {
+            Some(disk) => format!("{disk} {name}"),
+            None => name.clone(),
+        };
+        out.counter(&name, *at, *value);
     }
     out.finish()
 }
@@ -201,6 +214,15 @@ impl Events {
         self.event(&format!(
             "\"ph\":\"{kind}\",\"cat\":\"io\",\"name\":{},\"id\":{id},\"pid\":{IOS},\"tid\":1,\
              \"ts\":{}",
+            quoted(name),
+            microseconds(at)
+        ));
+    }
+
+    fn counter(&mut self, name: &str, at: SimTime, value: f64) {
+        self.event(&format!(
+            "\"ph\":\"C\",\"name\":{},\"pid\":{SCHEDULER},\"tid\":1,\"ts\":{},\
+             \"args\":{{\"value\":{value}}}",
             quoted(name),
             microseconds(at)
         ));

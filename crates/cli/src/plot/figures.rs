@@ -4,6 +4,7 @@
 mod bars;
 mod cpu_time;
 mod depth;
+mod gauges;
 mod handoff;
 mod latency;
 mod lock_times;
@@ -29,7 +30,7 @@ type Drawn = Result<Scene, &'static str>;
 pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
     let mut figures = Vec::new();
     let mut notes = Vec::new();
-    let drawn: [(&str, Drawn); 7] = [
+    let drawn: [(&str, Drawn); 8] = [
         ("scaling", scaling::draw(groups)),
         ("cpu-time", Ok(cpu_time::draw(groups))),
         ("bars", Ok(bars::draw(groups))),
@@ -37,6 +38,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
         ("lock-times", lock_times::draw(groups)),
         ("handoff", handoff::draw(groups)),
         ("queue-depth", depth::draw(groups)),
+        ("scheduler", gauges::draw(groups)),
     ];
     for (name, drawn) in drawn {
         match drawn {

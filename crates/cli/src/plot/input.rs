@@ -39,6 +39,52 @@ pub(crate) struct Depth {
     pub(crate) max: Vec<f64>,
 }
 
+/// What a value of a gauge means for the time around it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// It holds until the next one.
+    Level,
+    /// It holds for its moment.
+    Sample,
+    /// It adds up.
+    Count,
+}
+
+/// What the numbers of a gauge are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GaugeUnit {
+    Number,
+    Sectors,
+    Nanoseconds,
+    /// Parts of what the scheduler aims at.
+    Target,
+}
+
+/// Something that a scheduler told over time, of one group of requests.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Gauge {
+    pub(crate) name: String,
+    /// With its device, if there are several.
+    pub(crate) group: String,
+    pub(crate) form: Form,
+    pub(crate) unit: GaugeUnit,
+    pub(crate) step_ns: f64,
+    /// Of each step from the beginning of the run.
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+impl Gauge {
+    /// When a step begins.
+    pub(crate) fn at(&self, step: usize) -> f64 {
+        self.step_ns * step as f64
+    }
+
+    /// When the last one ends.
+    pub(crate) fn end(&self) -> f64 {
+        self.at(self.values.len())
+    }
+}
+
 /// How things were spread.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Details {
@@ -46,6 +92,7 @@ pub(crate) struct Details {
     pub(crate) latency_ns: Counts,
     pub(crate) locks: Vec<Lock>,
     pub(crate) depth: Depth,
+    pub(crate) gauges: Vec<Gauge>,
 }
 
 /// A run.
@@ -214,8 +261,50 @@ fn details(root: &Place) -> Result<Details, String> {
             mean: depth.numbers("mean")?,
             max: depth.numbers("max")?,
         },
+        gauges: gauges(&details)?,
     })
 }
+
+/// None of a scheduler that told nothing.
+fn gauges(details: &Place) -> Result<Vec<Gauge>, String> {
+    if details.0.get("scheduler").is_none() {
+        return Ok(Vec::new());
+    }
+    let list = details.list("scheduler")?;
+    let mut devices = Vec::new();
+    for gauge in &list {
+        devices.push(gauge.text("device")?);
+    }
+    let several = devices.iter().any(|device| *device != devices[0]);
+    let mut gauges = Vec::new();
+    for (gauge, device) in list.iter().zip(&devices) {
+        let group = gauge.text("group")?;
+        gauges.push(Gauge {
+            name: gauge.text("name")?,
+            group: match several {
+                true => format!("{device} {group}"),
+                false => group,
+            },
+            form: gauge.one_of("form", &FORMS)?,
+            unit: gauge.one_of("unit", &UNITS)?,
+            step_ns: gauge.number("step_ns")?,
+            values: gauge.numbers_and_gaps("values")?,
+        });
+    }
+    Ok(gauges)
+}
+
+const FORMS: [(&str, Form); 3] = [
+    ("level", Form::Level),
+    ("sample", Form::Sample),
+    ("count", Form::Count),
+];
+const UNITS: [(&str, GaugeUnit); 4] = [
+    ("number", GaugeUnit::Number),
+    ("sectors", GaugeUnit::Sectors),
+    ("ns", GaugeUnit::Nanoseconds),
+    ("target", GaugeUnit::Target),
+];
 
 /// Hand-offs of the locks of this name; none if the report has no such.
 fn handoffs(root: &Place, name: &str) -> Result<[f64; 5], String> {
@@ -270,6 +359,30 @@ impl<'a> Place<'a> {
         let text = place.0.as_str();
         let text = text.ok_or_else(|| format!("`{}`: expected a text", place.1))?;
         Ok(text.to_owned())
+    }
+
+    /// What one of these words stands for.
+    fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
+        let text = self.text(name)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        found.map(|(_, means)| *means).ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let expected = words.join(", ");
+            format!(
+                "`{}`: `{text}`; expected one of {expected}",
+                self.path(name)
+            )
+        })
+    }
+
+    /// Numbers, with null where there is none.
+    fn numbers_and_gaps(&self, name: &str) -> Result<Vec<Option<f64>>, String> {
+        let items = self.list(name)?.into_iter();
+        let value = |item: Place| match item.0.is_null() {
+            true => Ok(None),
+            false => item.as_number().map(Some),
+        };
+        items.map(value).collect()
     }
 
     fn list(&self, name: &str) -> Result<Vec<Place<'a>>, String> {

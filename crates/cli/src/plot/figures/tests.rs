@@ -1,5 +1,5 @@
 use super::super::group::Groups;
-use super::super::input::{Depth, Details, Lock, Run, Times};
+use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Times};
 use super::super::render;
 use super::super::scene::{Item, Scene};
 use super::*;
@@ -49,8 +49,46 @@ fn run(scheduler: &str, threads: f64) -> Run {
                 mean: vec![0.5, 2.0, 64.0],
                 max: vec![3.0, 9.0, 64.0],
             },
+            gauges: gauges(),
         }),
     }
+}
+
+/// One of each form; one group has nothing to show.
+fn gauges() -> Vec<Gauge> {
+    let gauge = |name: &str, group: &str, form, unit, values: [Option<f64>; 3]| Gauge {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        form,
+        unit,
+        step_ns: 1e6,
+        values: values.to_vec(),
+    };
+    let [one, two] = [Some(1.0), Some(2.0)];
+    vec![
+        gauge(
+            "tokens",
+            "READ",
+            Form::Level,
+            GaugeUnit::Number,
+            [one, None, two],
+        ),
+        gauge("tokens", "OTHER", Form::Level, GaugeUnit::Number, [two; 3]),
+        gauge(
+            "latency",
+            "READ",
+            Form::Sample,
+            GaugeUnit::Target,
+            [None, one, two],
+        ),
+        gauge(
+            "service",
+            "queue 7",
+            Form::Count,
+            GaugeUnit::Sectors,
+            [one, None, one],
+        ),
+    ]
 }
 
 fn drawn(runs: &[Run]) -> (Vec<Figure>, Vec<String>) {
@@ -108,7 +146,7 @@ fn runs_of_two_versions_are_told() {
 fn check(runs: &[Run], count: usize) {
     let (figures, notes) = drawn(runs);
     assert_eq!(figures.len(), count, "{notes:?}");
-    assert_eq!(figures.len() + notes.len(), 7, "each figure or a note");
+    assert_eq!(figures.len() + notes.len(), 8, "each figure or a note");
     for figure in &figures {
         check_texts(&figure.name, &figure.scene);
         assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
@@ -122,14 +160,14 @@ fn check(runs: &[Run], count: usize) {
 fn a_study_has_all_figures_and_readable_texts() {
     let threads = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     let runs = threads.map(|n| [run("none", n), run("mq-deadline", n)]);
-    check(&runs.concat(), 7);
+    check(&runs.concat(), 8);
     let every: Vec<Run> = (1..=32).map(|n| run("none", f64::from(n))).collect();
-    check(&every, 7);
+    check(&every, 8);
 }
 
 #[test]
 fn one_run_has_all_figures_but_the_one_that_needs_several() {
-    check(&[run("none", 32.0)], 6);
+    check(&[run("none", 32.0)], 7);
 }
 
 #[test]
@@ -143,7 +181,7 @@ fn seven_long_names_fit() {
     let runs: Vec<Run> = (0..7)
         .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
         .collect();
-    check(&runs, 7);
+    check(&runs, 8);
     let eight: Vec<Run> = (0..8).map(|i| run(&name(i), 1.0)).collect();
     assert!(Groups::new(&eight).unwrap_err().contains("at most 7"));
 }
@@ -173,8 +211,36 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
         latency_ns: Vec::new(),
         locks: Vec::new(),
         depth: nothing,
+        gauges: Vec::new(),
     });
     check(&[run], 2);
+}
+
+#[test]
+fn a_group_that_does_nothing_has_no_curve() {
+    let (figures, _) = drawn(&[run("none", 1.0)]);
+    let figure = figures.iter().find(|of| of.name == "scheduler").unwrap();
+    let says = |text: &str| {
+        let says = |item: &Item| matches!(item, Item::Text { text: t, .. } if t.contains(text));
+        figure.scene.items.iter().any(says)
+    };
+    let names = [
+        "READ",
+        "queue 7",
+        "the target",
+        "tokens",
+        "service, in 1 ms",
+    ];
+    assert!(names.iter().all(|name| says(name)));
+    assert!(!says("OTHER"));
+    let mut still = run("none", 1.0);
+    let gauges = &mut still.details.as_mut().unwrap().gauges;
+    gauges.retain(|gauge| gauge.group == "OTHER");
+    let (_, notes) = drawn(&[still]);
+    assert!(
+        notes.iter().any(|note| note.contains("told anything")),
+        "{notes:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! What schedulers tell over time, as counters: levels, samples, and sums of what is counted.
+
+use std::collections::BTreeMap;
+
+use blkmq::env::{GaugeForm, TraceAction, TracePoint};
+use blkmq::request::QueueId;
+use blkmq::time::SimTime;
+use sim::recorder::{Readings, ToldValue};
+
+/// Of which queue, what, and of which group.
+type Name = (QueueId, String);
+
+/// What is told in the window, and what held when it began.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Counters {
+    levels: BTreeMap<Name, f64>,
+    /// Sums of what is counted, from the window's beginning on.
+    sums: BTreeMap<Name, f64>,
+    values: Vec<(SimTime, Name, f64)>,
+}
+
+impl Counters {
+    /// Takes note of a trace point. While the window is not known it has not begun.
+    pub(super) fn note(
+        &mut self,
+        window: Option<(SimTime, SimTime)>,
+        time: SimTime,
+        point: &TracePoint,
+    ) {
+        let TraceAction::Probe(probe) = point.action else {
+            return;
+        };
+        let Some(told) = ToldValue::of(probe) else {
+            return;
+        };
+        let name = (point.queue, name(&told));
+        let value = told.scaled(told.value as f64);
+        match window {
+            Some((from, to)) if from <= time && time < to => {
+                let shown = match told.form {
+                    GaugeForm::Level | GaugeForm::Sample => value,
+                    GaugeForm::Count => {
+                        let sum = self.sums.entry(name.clone()).or_default();
+                        *sum += value;
+                        *sum
+                    }
+                };
+                self.values.push((time, name, shown));
+            }
+            Some((from, _)) if from <= time => {}
+            _ if told.form == GaugeForm::Level => {
+                self.levels.insert(name, value);
+            }
+            _ => {}
+        }
+    }
+
+    /// All values in order of time. Of a level that nobody told before the window, what it was from
+    /// the start.
+    pub(super) fn complete(
+        &self,
+        from: SimTime,
+        readings: Option<&Readings>,
+    ) -> Vec<(SimTime, Name, f64)> {
+        let mut levels = self.levels.clone();
+        for track in readings.iter().flat_map(|told| &told.tracks) {
+            let first = track.curve.values().next().flatten();
+            if let (GaugeForm::Level, Some(first)) = (track.curve.form, first) {
+                let name = (track.queue, name(&track.told));
+                levels
+                    .entry(name)
+                    .or_insert_with(|| track.told.scaled(first));
+            }
+        }
+        let levels = levels.into_iter().map(|(name, value)| (from, name, value));
+        let mut all: Vec<_> = levels.chain(self.values.iter().cloned()).collect();
+        all.sort_by_key(|(time, ..)| *time);
+        all
+    }
+}
+
+fn name(told: &ToldValue) -> String {
+    format!("{}: {}", told.group_name(), told.name())
+}
