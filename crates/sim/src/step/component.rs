@@ -80,7 +80,8 @@ impl Component {
             Run::HasSide.label(),
         ];
         match path {
-            "elevator-merge" => Component::Scheduler,
+            "elevator-merge" | "hook" => Component::Scheduler,
+            "token" => Component::Tags,
             _ if label.is_of_scheduler() => Component::Scheduler,
             _ if hooks.contains(&label) => Component::Scheduler,
             "submit" | "pass" | "list" | "plug" | "complete" | "end-batch"
