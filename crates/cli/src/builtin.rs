@@ -36,6 +36,10 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/idle-user-stall.toml"),
     ),
     built_in(
+        "kyber-latency.toml",
+        include_str!("../scenarios/kyber-latency.toml"),
+    ),
+    built_in(
         "lock-handoff.toml",
         include_str!("../scenarios/lock-handoff.toml"),
     ),

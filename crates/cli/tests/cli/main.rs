@@ -19,3 +19,4 @@ mod place;
 mod plot;
 mod run;
 mod schedulers;
+mod tokens;
