@@ -8,6 +8,7 @@
 mod blocks;
 mod captures;
 mod document;
+mod kyber;
 mod runs;
 mod sweeps;
 mod tables;

@@ -1,8 +1,8 @@
 //! The trace as text: Chrome's trace event format, one event a line, times in microseconds.
 //!
 //! Tracks: process 1 has a thread for each CPU, process 2 one for each lock, process 3 the I/Os as
-//! nested asynchronous slices, process 4 counters of schedulers. Flows lead from submission to issue
-//! to completion over the CPUs.
+//! nested asynchronous slices, process 4 counters of schedulers. Flows lead from submission over
+//! issue to completion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -3,7 +3,7 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{captures, sweeps};
+use super::{captures, kyber, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -89,6 +89,18 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "drives",
         cost: Cost::Seconds,
         make: |blksim| made(sweeps::drives(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "kyber-latency",
+        cost: Cost::Seconds,
+        make: |blksim| made(kyber::latency(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "kyber-threads",
+        cost: Cost::Minutes,
+        make: |blksim| made(kyber::threads(blksim)),
     },
     Block {
         file: RESULTS,

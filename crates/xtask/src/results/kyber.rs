@@ -1,0 +1,166 @@
+//! Figures of Kyber: its targets under a flood of writes, and what it makes of the published jobs.
+
+use serde_json::Value;
+
+use super::runs::{Blksim, iops, number, word};
+use super::tables::{columns, grouped, table};
+use crate::step::{Failure, Result};
+
+/// Runs of the scenario: what they are called, and how they are set.
+const LATENCY: [(&str, &str); 6] = [
+    ("none", "--scheduler none"),
+    ("mq-deadline", "--scheduler mq-deadline"),
+    ("kyber", ""),
+    (
+        "kyber, reads within 1 ms",
+        "--set queue.read_lat_nsec=1000000",
+    ),
+    (
+        "kyber, reads within 0.2 ms",
+        "--set queue.read_lat_nsec=200000",
+    ),
+    (
+        "kyber, writes within 4 ms, too",
+        "--set queue.write_lat_nsec=4000000",
+    ),
+];
+
+/// Reads against a flood of writes.
+pub(super) fn latency(blksim: &Blksim) -> Result<String> {
+    let lines: Vec<String> = LATENCY
+        .iter()
+        .map(|(_, set)| format!("run kyber-latency --json {set}"))
+        .collect();
+    let mut rows = Vec::new();
+    for ((name, _), report) in LATENCY.iter().zip(blksim.all(&lines)?) {
+        let ms = |path: &str| Ok(format!("{:.2}", number(&report, path)? / 1e6));
+        rows.push(vec![
+            (*name).to_owned(),
+            grouped(number(&report, "/jobs/0/read/iops")?),
+            ms("/jobs/0/read/clat_ns/percentile/90.000000")?,
+            ms("/jobs/0/read/clat_ns/percentile/99.000000")?,
+            grouped(number(&report, "/jobs/1/write/iops")?),
+            ms("/jobs/1/write/clat_ns/percentile/99.000000")?,
+            depth(&report)?,
+            within(&report, "READ", "I/O")?,
+            within(&report, "WRITE", "total")?,
+        ]);
+    }
+    let header = [
+        "scheduler",
+        "reads a second",
+        "90 %, ms",
+        "99 %, ms",
+        "writes a second",
+        "99 %, ms",
+        "tokens of writes",
+        "reads: I/O, 90 %, within target",
+        "writes: total, 99 %, within target",
+    ];
+    Ok(table(&columns(&header), &rows))
+}
+
+/// The entry of a group of requests, if the scheduler has tokens.
+fn group<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+    let mut groups = report.pointer("/tokens")?.as_array()?.iter();
+    groups.find(|group| group["group"] == name)
+}
+
+/// Tokens of writes in the measured time: fewest and most.
+fn depth(report: &Value) -> Result<String> {
+    let Some(writes) = group(report, "WRITE") else {
+        return Ok("-".to_owned());
+    };
+    let (least, most) = (number(writes, "/least")?, number(writes, "/most")?);
+    Ok(match least < most {
+        true => format!("{least} to {most}"),
+        false => least.to_string(),
+    })
+}
+
+/// How often a latency of a group was within its target, as the scheduler sees it.
+fn within(report: &Value, name: &str, latency: &str) -> Result<String> {
+    let Some(of_group) = group(report, name) else {
+        return Ok("-".to_owned());
+    };
+    let latencies = of_group.pointer("/latencies").and_then(Value::as_array);
+    let latencies = latencies.ok_or_else(|| Failure("tokens without latencies".to_owned()))?;
+    for one in latencies {
+        if word(one, "/latency")? == latency {
+            let (met, of) = (number(one, "/within")?, number(one, "/calculated")?);
+            return Ok(format!("{met} of {of} times"));
+        }
+    }
+    Ok("never calculated".to_owned())
+}
+
+/// The jobs of table 3.1.
+const JOBS: [(&str, &str); 2] = [
+    ("null_blk", "mq-deadline-scaling"),
+    ("NVMe", "nvme-scaling"),
+];
+
+/// What Kyber makes of the jobs of table 3.1: predicted before anybody compares it with anything.
+pub(super) fn threads(blksim: &Blksim) -> Result<String> {
+    let mut lines = Vec::new();
+    for (_, scenario) in JOBS {
+        for numjobs in [1, 2, 4, 8, 16, 32] {
+            lines.push(format!(
+                "run {scenario} --json --scheduler kyber --set job.numjobs={numjobs}"
+            ));
+        }
+    }
+    let reports = blksim.all(&lines)?;
+    let mut rows = Vec::new();
+    for ((name, _), reports) in JOBS.iter().zip(reports.chunks(lines.len() / JOBS.len())) {
+        for report in reports {
+            let shares = report.pointer("/locks").and_then(Value::as_array);
+            let shares = shares.ok_or_else(|| Failure("a report has no locks".to_owned()))?;
+            let (mut share, mut longest) = (0.0, (0.0, "-"));
+            for lock in shares {
+                let of_lock = number(lock, "/wait_share")?;
+                share += of_lock;
+                if of_lock > longest.0 {
+                    longest = (of_lock, word(lock, "/name")?);
+                }
+            }
+            rows.push(vec![
+                (*name).to_owned(),
+                number(report, "/jobs/0/threads")?.to_string(),
+                grouped(iops(report)? / 1000.0),
+                format!("{:.1}", number(report, "/jobs/0/sys_cpu")?),
+                format!("{:.1}", 100.0 * share),
+                longest.1.to_owned(),
+            ]);
+        }
+    }
+    let header = [
+        "device",
+        "threads",
+        "thousands of IOPS",
+        "sys %",
+        "lock %",
+        "waited for longest",
+    ];
+    Ok(table(&columns(&header), &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn groups_are_found_and_a_scheduler_without_tokens_has_none() {
+        let report = json!({"tokens": [{
+            "group": "WRITE", "least": 8, "most": 16,
+            "latencies": [{"latency": "total", "within": 3, "calculated": 4}],
+        }]});
+        assert_eq!(depth(&report).unwrap(), "8 to 16");
+        assert_eq!(within(&report, "WRITE", "total").unwrap(), "3 of 4 times");
+        assert_eq!(within(&report, "WRITE", "I/O").unwrap(), "never calculated");
+        let none = json!({});
+        assert_eq!(depth(&none).unwrap(), "-");
+        assert_eq!(within(&none, "READ", "I/O").unwrap(), "-");
+    }
+}
