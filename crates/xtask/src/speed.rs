@@ -2,7 +2,8 @@
 //!
 //! Counted under callgrind in two runs that differ in their length alone: what is left of the
 //! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
-//! counts repeat to the last digit, so that 3 % is a change of the code.
+//! counts repeat to the last digit, so that 3 % is a change of the code. Under another scheduler an
+//! I/O may take so many times the instructions of the first scenario, counted in the same way.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -40,9 +41,22 @@ pub(crate) fn run(write: bool) -> Result {
     )?;
     let mut measured = Vec::new();
     for (scenario, _) in &baseline {
-        let value = per_io(&blksim, scenario)?;
+        let value = per_io(&blksim, scenario, None)?;
         println!("{scenario}: {value:.0} instructions an I/O");
         measured.push((scenario.clone(), value));
+    }
+    let mut dearer = Vec::new();
+    let (scenario, own) = measured.first().expect("the baseline has a scenario");
+    for (scheduler, most) in times(&text)? {
+        let value = per_io(&blksim, scenario, Some(&scheduler))?;
+        let ratio = value / own;
+        println!("{scenario} under {scheduler}: {value:.0} instructions an I/O, {ratio:.2} times");
+        if ratio > most {
+            dearer.push(format!(
+                "{scenario} under {scheduler}: {ratio:.2} times the instructions, expected at \
+                 most {most}"
+            ));
+        }
     }
     if write {
         let text = rewritten(&text, &measured);
@@ -52,9 +66,7 @@ pub(crate) fn run(write: bool) -> Result {
         return Ok(Outcome::Passed);
     }
     let judged = baseline.iter().zip(&measured);
-    let dearer: Vec<String> = judged
-        .filter_map(|((scenario, known), (_, now))| judge(scenario, *known, *now))
-        .collect();
+    dearer.extend(judged.filter_map(|((scenario, known), (_, now))| judge(scenario, *known, *now)));
     if dearer.is_empty() {
         return Ok(Outcome::Passed);
     }
@@ -94,6 +106,20 @@ fn baseline(text: &str) -> Result<Vec<(String, f64)>> {
     Ok(figures)
 }
 
+/// Schedulers, and how many times the instructions of the first scenario's own they may take.
+fn times(text: &str) -> Result<Vec<(String, f64)>> {
+    let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
+    let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
+    let times = table.get("times").and_then(Value::as_table);
+    let times = times.ok_or_else(|| wrong("[times] is missing".to_owned()))?;
+    let one = |(name, value): (&String, &Value)| {
+        let most = value.as_float().filter(|most| *most > 0.0);
+        let most = most.ok_or_else(|| wrong(format!("times.{name}: expected a number")))?;
+        Ok((name.clone(), most))
+    };
+    times.iter().map(one).collect()
+}
+
 /// What is to be said of a scenario that became dearer than the tolerance.
 fn judge(scenario: &str, known: f64, now: f64) -> Option<String> {
     let percent = 100.0 * (now / known - 1.0);
@@ -121,11 +147,12 @@ fn rewritten(text: &str, measured: &[(String, f64)]) -> String {
     text.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// Instructions of an I/O: the two runs side by side, one a core.
-fn per_io(blksim: &Path, scenario: &str) -> Result<f64> {
+/// Instructions of an I/O: the two runs side by side, one a core. `scheduler`: another one than the
+/// scenario's.
+fn per_io(blksim: &Path, scenario: &str, scheduler: Option<&str>) -> Result<f64> {
     let [short, long] = thread::scope(|scope| {
         RUNTIMES
-            .map(|runtime| scope.spawn(move || counted(blksim, scenario, runtime)))
+            .map(|runtime| scope.spawn(move || counted(blksim, scenario, scheduler, runtime)))
             .map(|run| {
                 run.join()
                     .unwrap_or_else(|_| Err(Failure("a thread ended".to_owned())))
@@ -142,11 +169,17 @@ fn slope(short: Counted, long: Counted) -> Option<f64> {
     Some(instructions as f64 / ios as f64)
 }
 
-fn counted(blksim: &Path, scenario: &str, runtime: &str) -> Result<Counted> {
+fn counted(
+    blksim: &Path,
+    scenario: &str,
+    scheduler: Option<&str>,
+    runtime: &str,
+) -> Result<Counted> {
     let folder = paths::target_dir().join("speed");
     fs::create_dir_all(&folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
-    let profile = folder.join(format!("{scenario}-{runtime}.callgrind"));
-    let printed = Run::new("valgrind", &["--tool=callgrind"])
+    let of = scheduler.map_or(String::new(), |name| format!("-{name}"));
+    let profile = folder.join(format!("{scenario}{of}-{runtime}.callgrind"));
+    let mut run = Run::new("valgrind", &["--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(blksim)
         .arg("run")
@@ -154,8 +187,11 @@ fn counted(blksim: &Path, scenario: &str, runtime: &str) -> Result<Counted> {
         .arg("--runtime")
         .arg(runtime)
         .arg("--csv")
-        .arg("-")
-        .printed()?;
+        .arg("-");
+    if let Some(name) = scheduler {
+        run = run.arg("--scheduler").arg(name);
+    }
+    let printed = run.printed()?;
     let counts = instructions(&printed.stderr).zip(ios(&printed.stdout));
     match counts.filter(|_| printed.success) {
         Some((instructions, ios)) => Ok(Counted { instructions, ios }),
@@ -224,6 +260,8 @@ mod tests {
         }
         let ours = fs::read_to_string(paths::root().join(BASELINE)).unwrap();
         assert_eq!(baseline(&ours).unwrap().len(), 2);
+        assert!(times(&ours).unwrap().iter().all(|(_, most)| *most > 1.0));
+        assert!(times("[times]\na = \"b\"\n").is_err() && times("").is_err());
         assert_eq!(table().unwrap().lines().count(), 2 + 2);
     }
 }
