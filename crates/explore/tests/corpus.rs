@@ -327,6 +327,14 @@ fn a_user_goes_idle_while_tasks_of_another_sleep() {
         eprintln!("{}", walk(&config, seed, 2_000));
     }
     assert!(of_stable > 200, "{of_stable}");
+    // From 1 to 2, and to 3: the share and one task of each queue are a batch for each queue.
+    for tags in [4, 5, 6] {
+        let smaller = Config {
+            tags,
+            ..config.clone()
+        };
+        assert_eq!(stalls(&smaller), 0, "{tags} tags");
+    }
     config.rules = Rules::v6_12();
     assert_eq!(stalls(&config), 0);
 }
