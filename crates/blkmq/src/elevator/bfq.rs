@@ -41,8 +41,7 @@ mod wf2q;
 pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
 use arrive::Arrived;
 pub use policy::Bfq;
-use policy::{ZERO, far_past};
-pub use process::ACTUATORS_MAX;
+use policy::{DIVISION, ZERO, far_past};
 pub use settings::BfqSettings;
 pub(crate) use settings::BfqSettings as Settings;
 
@@ -75,7 +74,8 @@ pub const FACTS: Facts = Facts {
     }],
     tokens: &[],
     picks: &[],
-    lines: 0,
+    lines: policy::LINES_ALL,
+    group_weight: Some("io.bfq.weight"),
     logs: true,
     inserts_each: true,
     probes: Probes {

@@ -53,6 +53,7 @@ impl Bfq {
 
     /// Gives a request its queue (bfq_init_rq()). None: it goes around all queues.
     pub(super) fn init_rq(&mut self, pool: &mut RequestPool, rq: RequestId) -> Option<QId> {
+        self.works(8);
         // Who has no I/O context here was allocated for the flush machine.
         if !pool[rq].use_sched {
             return None;
@@ -113,6 +114,7 @@ impl Bfq {
 
     /// The process's priority may have changed (bfq_check_ioprio_change()).
     fn check_ioprio(&mut self, of: Arrived) {
+        self.works(2);
         let ioprio = self.submitters.of(of.process).ioprio;
         let process = &mut self.processes[of.process.0 as usize];
         if process.ioprio == ioprio {
@@ -153,6 +155,7 @@ impl Bfq {
     /// A queue for such a request: the group's, if it is asynchronous, else a new one
     /// (bfq_get_queue()). `respawn`: not to be merged with others right away.
     pub(super) fn get_queue(&mut self, of: Arrived, respawn: bool) -> QId {
+        self.works(4);
         let ioprio = self.processes[of.process.0 as usize].ioprio;
         let shared = match of.sync {
             true => None,
@@ -198,7 +201,8 @@ impl Bfq {
 
     /// bfq_init_bfqq(), bfq_init_entity().
     fn allocate(&mut self, of: Arrived) -> QId {
-        let now = self.ktime();
+        self.works(20);
+        let now = self.read_clock();
         let q = self.queues.allocate();
         let e = self.entities.of(q);
         if self.entities.list.len() <= e.0 as usize {
@@ -246,6 +250,7 @@ impl Bfq {
 
     /// __bfq_insert_request(): the request is in its queue.
     pub(super) fn insert_queued(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
+        self.works(4);
         let of = self.arrived(&pool[rq]);
         let mut q = q;
         if let Some(new) = self.setup_cooperator(pool, q, pool[rq].sector, of.process) {
@@ -267,17 +272,19 @@ impl Bfq {
         self.update_think_time(q);
         self.update_short_think_time(q);
         self.update_seeks(pool, q, rq);
+        self.touch(q);
         self.add_request(pool, rq, q, of);
         let expire = self.fifo_expire_ns(of.sync);
-        pool[rq].fifo_time = Jiffies(self.ktime() + expire);
+        pool[rq].fifo_time = Jiffies(self.read_clock() + expire);
         self.queues[q].fifo.push_back(pool, rq);
         self.enqueued(pool, rq, q, of.sync);
     }
 
     /// bfq_add_request().
     fn add_request(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId, of: Arrived) {
+        self.works(8);
         let coeff_before = self.queues[q].raised.coeff;
-        let now = self.ktime();
+        let now = self.read_clock();
         say!(self, q, "add_request {}", u8::from(of.sync));
         self.queues[q].queued[usize::from(of.sync)] += 1;
         self.queued += 1;
@@ -294,6 +301,8 @@ impl Bfq {
         }
         let sector = pool[rq].sector;
         self.queues[q].sort.insert(pool, rq, sector);
+        let visits = self.queues[q].sort.take_visits();
+        self.works(visits);
         let before = self.queues[q].next_rq;
         let next = self.choose(pool, before, Some(rq), self.last_position);
         self.queues[q].next_rq = next;
@@ -325,6 +334,7 @@ impl Bfq {
     /// The only request of its process: it may have been woken, and a sample of the time that it is
     /// served in may begin.
     fn sole_arrival(&mut self, q: QId, now: u64) {
+        self.works(4);
         self.check_waker(q, now);
         if self.queues[q].decrease_time + self.fixed.inject_reset <= self.tick {
             self.reset_inject_limit(q);
@@ -336,7 +346,7 @@ impl Bfq {
             && (in_driver == 0 || measured)
             && queue.decrease_time + self.fixed.inject_sample <= self.tick
         {
-            self.last_empty_occupied_ns = self.ktime();
+            self.last_empty_occupied_ns = self.read_clock();
             self.wait_dispatch = true;
             if in_driver == 0 {
                 self.rqs_injected = false;
@@ -347,12 +357,12 @@ impl Bfq {
     /// A queue that was idle has a request: true if it is taken for interactive
     /// (bfq_bfqq_handle_idle_busy_switch()).
     fn becomes_busy(&mut self, pool: &RequestPool, q: QId, of: Arrived, coeff_before: u32) -> bool {
-        let tick = self.tick;
+        self.works(16);
+        let (now, tick) = (self.read_clock(), self.tick);
         let queue = &self.queues[q];
         let long_idle =
             queue.dispatched == 0 && queue.budget_timeout + self.fixed.raise_idle_min < tick;
-        let in_time =
-            self.ktime() <= queue.ttime.last_end_request + 3 * self.settings.slice_idle_ns;
+        let in_time = now <= queue.ttime.last_end_request + 3 * self.settings.slice_idle_ns;
         let in_burst = queue.flags.in_large_burst;
         let any_weight = self.rules.raising == Raising::AnyWeight;
         let e = self.entities.of(q);
@@ -406,6 +416,7 @@ impl Bfq {
 
     /// The queue in service may have to give way to one that has become busy.
     fn maybe_preempt(&mut self, pool: &RequestPool, q: QId, wants_to: bool) {
+        self.works(6);
         let Some(s) = self.in_service else { return };
         let as_raised = self.queues[q].raised.coeff >= self.queues[s].raised.coeff;
         let not_waited = self.rules.only_busy_idles && !self.better_to_idle(s);
@@ -431,6 +442,7 @@ impl Bfq {
 
     /// bfq_rq_enqueued().
     fn enqueued(&mut self, pool: &RequestPool, rq: RequestId, q: QId, sync: bool) {
+        self.works(4);
         let rq = &pool[rq];
         let queue = &mut self.queues[q];
         queue.meta_pending += u32::from(rq.flags.meta);

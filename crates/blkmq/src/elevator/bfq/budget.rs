@@ -4,8 +4,8 @@
 //! bfq_bfqq_expire(), bfq_bfqq_update_budg_for_activation() in block/bfq-iosched.c (6.1.192,
 //! 6.12.117).
 
-use super::Bfq;
 use super::queue::QId;
+use super::{Bfq, DIVISION};
 use crate::request::{RequestId, RequestPool};
 use crate::rules::IoBound;
 
@@ -84,6 +84,7 @@ impl Bfq {
 
     /// Its next request is another one, or larger: so may its budget be (bfq_updated_next_req()).
     pub(super) fn updated_next(&mut self, pool: &RequestPool, q: QId) {
+        self.works(4);
         let Some(next) = self.queues[q].next_rq else {
             return;
         };
@@ -111,6 +112,7 @@ impl Bfq {
         q: QId,
         arrived_in_time: bool,
     ) -> bool {
+        self.works(4);
         let (e, left) = (self.entities.of(q), self.budget_left(q));
         self.entities[e].service = 0;
         if self.queues[q].flags.non_blocking_wait_rq && arrived_in_time && left > 0 {
@@ -126,6 +128,7 @@ impl Bfq {
 
     /// bfq_bfqq_is_slow(): whether, and how many milliseconds it was in service.
     fn is_slow(&mut self, q: QId, compensate: bool) -> (bool, u64) {
+        self.works(3 + 2 * DIVISION);
         let queue = &self.queues[q];
         if !queue.flags.sync {
             return (false, 0);
@@ -133,7 +136,7 @@ impl Bfq {
         let seeky = queue.is_seeky();
         let until = match compensate {
             true => self.last_idling_start_ns,
-            false => self.ktime(),
+            false => self.read_clock(),
         };
         let us = until.saturating_sub(self.last_budget_start_ns) / 1000;
         if us < SLOW_TEST_MIN_US {
@@ -149,6 +152,7 @@ impl Bfq {
 
     /// bfq_bfqq_charge_time().
     fn charge_time(&mut self, q: QId, ms: u64) {
+        self.works(3 + 1 * DIVISION);
         let timeout_ms = self.fixed.charge_timeout_ms;
         let bounded = ms.min(timeout_ms);
         let by_time = self.max_budget as u64 * bounded / timeout_ms;
@@ -161,6 +165,7 @@ impl Bfq {
 
     /// __bfq_bfqq_recalc_budget().
     fn recalc_budget(&mut self, pool: &RequestPool, q: QId, why: Expiry) {
+        self.works(8);
         let min = self.budget_min();
         let queue = &self.queues[q];
         let (sync, raised, dispatched) = (queue.flags.sync, queue.is_raised(), queue.dispatched);
@@ -212,6 +217,7 @@ impl Bfq {
     /// The queue in service stops to be it (bfq_bfqq_expire()). With `compensate` its time ended
     /// when the device began to idle for it.
     pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, compensate: bool, why: Expiry) {
+        self.works(10);
         let (slow, ms) = self.is_slow(q, compensate);
         let e = self.entities.of(q);
         if !self.queues[q].is_raised() {
@@ -262,6 +268,7 @@ impl Bfq {
 
     /// The part that process exit does alone: true if the queue is gone (__bfq_bfqq_expire()).
     pub(super) fn inner_expire(&mut self, pool: &RequestPool, q: QId, why: Expiry) -> bool {
+        self.works(5);
         let queue = &mut self.queues[q];
         if queue.flags.coop && queue.is_seeky() {
             queue.flags.split_coop = true;
@@ -301,6 +308,7 @@ impl Bfq {
 
     /// bfq_may_expire_for_budg_timeout().
     pub(super) fn may_expire_for_timeout(&mut self, q: QId) -> bool {
+        self.works(3);
         let waits = self.queues[q].flags.wait_request;
         let much_left = self.budget_left(q) >= self.entities[self.entities.of(q)].budget / 3;
         let timed_out = self.is_timed_out(q);

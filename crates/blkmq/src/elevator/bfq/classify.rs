@@ -4,12 +4,12 @@
 //! Kernel: bfq_update_io_thinktime(), bfq_update_has_short_ttime(), bfq_update_io_seektime(),
 //! bfq_update_io_intensity(), bfq_check_waker() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
-use super::Bfq;
 use super::budget::STREAK;
 use super::idling::LARGE;
 use super::log::Name;
 use super::queue::{IDLE, QId};
 use super::wf2q::unlist;
+use super::{Bfq, DIVISION};
 use crate::request::{Request, RequestId, RequestPool};
 use crate::rules::{IoBound, Raising, ThinkTime};
 
@@ -39,12 +39,13 @@ impl Bfq {
 
     /// bfq_update_io_thinktime().
     pub(super) fn update_think_time(&mut self, q: QId) {
+        self.works(2 + 3 * DIVISION);
         let queue = &self.queues[q];
         let idle = queue.dispatched == 0 && !queue.flags.busy;
         if self.rules.think_time == ThinkTime::WhenIdle && !idle {
             return;
         }
-        let now = self.ktime();
+        let now = self.read_clock();
         let most = 2 * self.settings.slice_idle_ns;
         let ttime = &mut self.queues[q].ttime;
         let elapsed = now.wrapping_sub(ttime.last_end_request).min(most);
@@ -55,6 +56,7 @@ impl Bfq {
 
     /// bfq_update_has_short_ttime().
     pub(super) fn update_short_think_time(&mut self, q: QId) {
+        self.works(4);
         let slice = self.settings.slice_idle_ns;
         let queue = &self.queues[q];
         if !queue.flags.sync || queue.class == IDLE || slice == 0 {
@@ -79,6 +81,7 @@ impl Bfq {
 
     /// bfq_update_io_seektime().
     pub(super) fn update_seeks(&mut self, pool: &RequestPool, q: QId, rq: RequestId) {
+        self.works(3);
         let far = self.is_far(self.queues[q].last_request_pos, &pool[rq]);
         let queue = &mut self.queues[q];
         queue.seek_history = queue.seek_history << 1 | u32::from(far);
@@ -93,6 +96,7 @@ impl Bfq {
 
     /// bfq_update_io_intensity(), before the request is queued.
     pub(super) fn update_io_bound(&mut self, q: QId, now: u64) {
+        self.works(5);
         if self.rules.io_bound == IoBound::Streak {
             return;
         }
@@ -127,6 +131,7 @@ impl Bfq {
 
     /// The queue whose request has just ended may be what wakes this one (bfq_check_waker()).
     pub(super) fn check_waker(&mut self, q: QId, now: u64) {
+        self.works(4);
         let queue = &self.queues[q];
         let old = self.rules.raising == Raising::AnyWeight;
         let within = if old {

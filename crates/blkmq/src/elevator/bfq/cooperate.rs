@@ -21,6 +21,7 @@ impl Bfq {
         sector: Sector,
         process: ProcessId,
     ) -> Option<QId> {
+        self.works(4);
         let tails = self.rules.chain_to_tail;
         if tails && self.queues[q].new.is_some() {
             return Some(self.tail_of(q));
@@ -121,6 +122,7 @@ impl Bfq {
     /// Plans that all processes of `q` go to `other`, or where that one's go: one reference is
     /// reserved for each (bfq_setup_merge()).
     pub(super) fn setup_merge(&mut self, q: QId, other: QId) -> Option<QId> {
+        self.works(8);
         if self.process_references(other) == 0 {
             return None;
         }
@@ -200,6 +202,7 @@ impl Bfq {
 
     /// A process leaves `q` for the queue that is planned (bfq_merge_bfqqs()). Answers that one.
     pub(super) fn merge_queues(&mut self, process: ProcessId, q: QId) -> QId {
+        self.works(12);
         let new = self.queues[q].new.expect("a merge is planned");
         let pid = i64::from(self.queues[new].pid).cast_unsigned();
         say!(self, q, "merging with queue {pid}");
@@ -265,6 +268,7 @@ impl Bfq {
     /// A queue has just been created for a process: merged at once, later, or not
     /// (bfq_do_or_sched_stable_merge()). Answers the queue that the process gets.
     pub(super) fn stable_merge(&mut self, q: QId, process: ProcessId) -> QId {
+        self.works(6);
         let limit = match self.rules.stable_merge {
             StableMerge::Never => return q,
             StableMerge::WithinBurst => self.fixed.burst_interval,

@@ -3,9 +3,9 @@
 //! Kernel: bfq_limit_depth(), bfqq_request_over_limit(), bfq_update_depths() in
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
-use super::Bfq;
 use super::queue::QId;
 use super::wf2q::path;
+use super::{Bfq, DIVISION};
 use crate::elevator::scheduler::Wanted;
 use crate::request::Op;
 use crate::rules::DepthLimit;
@@ -41,6 +41,7 @@ impl Bfq {
 
     /// bfq_limit_depth().
     pub(super) fn depth(&mut self, wanted: Wanted) -> Option<u32> {
+        self.works(5);
         let (shift, nr_requests) = (wanted.map.shift, wanted.map.nr_requests);
         let sync = u8::from(wanted.is_sync());
         let busy = self.raised_busy_queues;
@@ -101,6 +102,7 @@ impl Bfq {
         }
         let mut limit = u64::from(limit);
         for level in (0..path(self, e).count()).rev() {
+            self.works(4 + DIVISION);
             let at = path(self, e).nth(level).expect("it is that far below");
             let entity = &self.entities[at];
             let trees = &self.groups[entity.group.index()].trees;

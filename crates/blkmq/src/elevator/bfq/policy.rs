@@ -13,7 +13,7 @@ use super::entity::{Entities, Entity};
 use super::group::{AsyncQueues, Group, GroupId};
 use super::idling::HwTag;
 use super::log::Log;
-use super::process::{ACTUATORS_MAX, Process};
+use super::process::Process;
 use super::queue::{QId, Queues};
 use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
 use super::settings::BfqSettings;
@@ -26,7 +26,7 @@ use crate::elevator::scheduler::{
 use crate::elevator::submitters::Submitters;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
-use crate::queue::QueueSettings;
+use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
 use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{FairQueueing, InsertOrder};
 use crate::time::{Jiffies, SimTime};
@@ -192,8 +192,24 @@ pub struct Bfq {
     /// The hardware queues are to be run.
     pub(super) runs: bool,
     pub(super) log: Log,
+    /// What it has done since it was asked last: operations like one inside a container.
+    operations: u32,
+    /// Lines of memory that it has changed since then, a bit each: its own, then those of queues.
     touched: u32,
 }
+
+/// A division of 64 bits takes as long as so many operations inside a container.
+pub(super) const DIVISION: u32 = 6;
+/// So does reading the clock.
+const CLOCK: u32 = 7;
+/// Lines of struct bfq_data that a section changes.
+const LINES: u32 = 5;
+/// Of them: changed by dispatches and completions only.
+const LINES_OF_SERVICE: u32 = 2;
+/// Queues whose lines are told apart; more share some.
+const QUEUE_LINES: u32 = 24;
+/// Lines in all.
+pub(super) const LINES_ALL: u8 = (LINES + QUEUE_LINES) as u8;
 
 impl Bfq {
     /// Idle.
@@ -203,7 +219,9 @@ impl Bfq {
         let fixed = Fixed::new(settings.hz, &rules);
         let groups = &queue.submitters.groups;
         let actuators = match rules.actuators {
-            true if queue.access_ranges.len() <= ACTUATORS_MAX => queue.access_ranges.len().max(1),
+            true if queue.access_ranges.len() <= ACCESS_RANGES_MAX => {
+                queue.access_ranges.len().max(1)
+            }
             _ => 1,
         };
         let ranges = match actuators {
@@ -294,6 +312,7 @@ impl Bfq {
             timer_armed: false,
             runs: false,
             log: Log::new(queue.log),
+            operations: 0,
             touched: 0,
         }
     }
@@ -303,11 +322,31 @@ impl Bfq {
         self.now = now.time;
         self.tick = now.tick.0.cast_signed();
         self.runs = false;
+        self.touched |= (1 << (LINES - LINES_OF_SERVICE)) - 1;
+    }
+
+    /// Notes what a function does besides work in containers: a branch, a field, each for one.
+    #[inline]
+    pub(super) fn works(&mut self, operations: u32) {
+        self.operations += operations;
+    }
+
+    /// Notes that a queue's lines are changed.
+    #[inline]
+    pub(super) fn touch(&mut self, q: QId) {
+        self.touched |= 1 << (LINES + q.0 % QUEUE_LINES);
+    }
+
+    /// Notes that what is measured and who is in service may change.
+    #[inline]
+    fn serves(&mut self) {
+        self.touched |= (1 << LINES) - 1;
     }
 
     /// ktime_get_ns().
     #[inline]
-    pub(super) fn ktime(&self) -> u64 {
+    pub(super) fn read_clock(&mut self) -> u64 {
+        self.works(CLOCK);
         let of_log = if self.log.listens {
             self.log.time()
         } else {
@@ -433,6 +472,7 @@ impl Scheduler for Bfq {
         _completed: [u32; LEVELS],
     ) -> Option<RequestId> {
         self.begin(now.now());
+        self.serves();
         self.dispatch_next(pool)
     }
 
@@ -446,6 +486,7 @@ impl Scheduler for Bfq {
 
     fn finished(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
         self.begin(now);
+        self.serves();
         self.finish(pool, rq);
         self.after()
     }
@@ -458,6 +499,7 @@ impl Scheduler for Bfq {
 
     fn timer(&mut self, pool: &mut RequestPool, _timer: u8, now: Now) -> After {
         self.begin(now);
+        self.serves();
         self.idled_in_vain(pool);
         self.after()
     }
@@ -516,7 +558,7 @@ impl Scheduler for Bfq {
     }
 
     fn take_charge(&mut self) -> Charge {
-        let mut container_ops = self.index.take_visits();
+        let mut container_ops = self.index.take_visits() + core::mem::take(&mut self.operations);
         for group in &mut self.groups {
             container_ops += group.positions.take_visits();
             for tree in &mut group.trees {

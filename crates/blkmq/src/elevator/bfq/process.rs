@@ -5,13 +5,11 @@
 use super::Bfq;
 use super::group::GroupId;
 use super::queue::{QId, Raised, ThinkTimes};
+use crate::queue::ACCESS_RANGES_MAX;
 use crate::request::{IoContextId, IoPrio};
 
 /// A process: its I/O context.
 pub(super) type ProcessId = IoContextId;
-
-/// Most access ranges of a drive that count (BFQ_MAX_ACTUATORS).
-pub const ACTUATORS_MAX: usize = 8;
 
 /// State of a queue that merges with another one, for when its process leaves that again
 /// (`saved_...` of struct bfq_io_cq, bfq_iocq_bfqq_data).
@@ -39,7 +37,7 @@ pub(super) struct Saved {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Process {
     /// Asynchronous and synchronous operations, by actuator.
-    pub(super) queues: [[Option<QId>; ACTUATORS_MAX]; 2],
+    pub(super) queues: [[Option<QId>; ACCESS_RANGES_MAX]; 2],
     pub(super) ioprio: IoPrio,
     /// The group that it was in last; none yet.
     pub(super) group: Option<GroupId>,

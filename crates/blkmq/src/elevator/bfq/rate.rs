@@ -5,9 +5,9 @@
 //! bfq_update_rate_reset(), update_thr_responsiveness_params() in block/bfq-iosched.c (6.1.192,
 //! 6.12.117).
 
-use super::Bfq;
 use super::idling::MIN_TT;
 use super::queue::QId;
+use super::{Bfq, DIVISION};
 use crate::request::{Request, RequestId, RequestPool};
 
 /// BFQ_RATE_SHIFT.
@@ -45,7 +45,7 @@ impl Bfq {
     }
 
     fn reset_rate(&mut self, rq: Option<&Request>) {
-        let now = self.ktime();
+        let now = self.read_clock();
         if let Some(rq) = rq {
             self.rate = Rate {
                 first_dispatch: now,
@@ -80,6 +80,7 @@ impl Bfq {
     }
 
     fn adopt_rate(&mut self) {
+        self.works(8 + 4 * DIVISION);
         let since_first = self
             .last_completion_ns
             .wrapping_sub(self.rate.first_dispatch);
@@ -106,7 +107,8 @@ impl Bfq {
 
     /// A request goes to the driver (bfq_update_peak_rate()).
     pub(super) fn update_rate(&mut self, pool: &RequestPool, q: QId, rq: RequestId) {
-        let (now, rq) = (self.ktime(), &pool[rq]);
+        self.works(7);
+        let (now, rq) = (self.read_clock(), &pool[rq]);
         if self.rate.samples == 0 {
             say_device!(self, "update_peak_rate: goto reset, samples 0");
             self.reset_rate(Some(rq));
@@ -138,6 +140,7 @@ impl Bfq {
 
     /// A completion that took long ends the interval, as the device was not busy.
     pub(super) fn rate_at_completion(&mut self, now: u64) {
+        self.works(2 + 1 * DIVISION);
         let us = (now.wrapping_sub(self.last_completion_ns) / 1000) as u32;
         if u64::from(us) > MIN_TT / 1000 && (self.rate.rq_max << SHIFT) / us < 1 << (SHIFT - 10) {
             self.close_rate(None);

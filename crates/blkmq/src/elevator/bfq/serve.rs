@@ -71,6 +71,7 @@ impl Bfq {
 
     /// The head of its FIFO, if its time has come; looked at once a slot (bfq_check_fifo()).
     fn check_fifo(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
+        self.works(3);
         if core::mem::replace(&mut self.queues[q].flags.fifo_expire, true) {
             return None;
         }
@@ -78,7 +79,7 @@ impl Bfq {
             .fifo
             .first()
             .expect("it holds the one that goes");
-        if rq == last || self.ktime() < pool[rq].fifo_time.0 {
+        if rq == last || self.read_clock() < pool[rq].fifo_time.0 {
             return None;
         }
         let name = Bfq::request_name(rq);
@@ -88,6 +89,7 @@ impl Bfq {
 
     /// bfq_find_next_rq().
     fn find_next(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
+        self.works(4);
         if let Some(rq) = self.check_fifo(pool, q, last) {
             return Some(rq);
         }
@@ -100,6 +102,7 @@ impl Bfq {
 
     /// Takes a request out of its queue (bfq_remove_request()).
     pub(super) fn remove(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
+        self.works(6);
         if self.queues[q].next_rq == Some(rq) {
             self.queues[q].next_rq = self.find_next(pool, q, rq);
             self.updated_next(pool, q);
@@ -110,6 +113,8 @@ impl Bfq {
         queue.queued[usize::from(sync)] -= 1;
         self.queued -= 1;
         queue.sort.remove(pool, rq);
+        let visits = queue.sort.take_visits();
+        self.works(visits);
         self.index.remove(pool, rq);
         if self.queues[q].is_empty() {
             self.queues[q].next_rq = None;
@@ -128,6 +133,7 @@ impl Bfq {
 
     /// bfq_select_queue().
     fn select(&mut self, pool: &RequestPool) -> Option<QId> {
+        self.works(6);
         let mut why = Expiry::BudgetTimeout;
         let mut at = self.in_service;
         if let Some(q) = at {
@@ -176,6 +182,7 @@ impl Bfq {
 
     /// bfq_set_in_service_queue(), with the line of who has checked it.
     fn set_in_service(&mut self) -> Option<QId> {
+        self.works(6);
         let q = self.get_next_queue();
         if let Some(q) = q {
             self.queues[q].flags.fifo_expire = false;
@@ -216,13 +223,14 @@ impl Bfq {
             true => 1,
             false => i64::from(entity.weight / entity.orig_weight),
         };
-        self.last_budget_start_ns = self.ktime();
+        self.last_budget_start_ns = self.read_clock();
         self.queues[q].budget_timeout = self.tick + self.settings.timeout_sync * coeff;
     }
 
     /// Who is served while the device waits for `q`: of the same process, of who wakes it or is
     /// woken by it, or any that fits.
     fn inject(&mut self, pool: &RequestPool, q: QId) -> Option<QId> {
+        self.works(8);
         let queue = &self.queues[q];
         let owner = queue.owner;
         let async_queue = owner.and_then(|owner| self.slot(owner, false, queue.actuator));
@@ -273,6 +281,7 @@ impl Bfq {
 
     /// bfq_dispatch_rq_from_bfqq().
     pub(super) fn dispatch_from(&mut self, pool: &mut RequestPool, q: QId) -> RequestId {
+        self.works(5);
         let rq = self.queues[q]
             .next_rq
             .expect("a queue that is served has a next request");
@@ -281,6 +290,7 @@ impl Bfq {
         if self.in_service == Some(q) && core::mem::take(&mut self.wait_dispatch) {
             self.waited_rq = Some(rq);
         }
+        self.touch(q);
         self.queues[q].dispatched += 1;
         self.update_rate(pool, q, rq);
         self.remove(pool, rq, q);
@@ -295,6 +305,7 @@ impl Bfq {
 
     /// __bfq_dispatch_request().
     pub(super) fn dispatch_next(&mut self, pool: &mut RequestPool) -> Option<RequestId> {
+        self.works(4);
         if let Some(rq) = self.dispatch_list.pop_front(pool) {
             if let Some(q) = queue_of(&pool[rq]) {
                 self.queues[q].dispatched += 1;
@@ -328,6 +339,7 @@ impl Bfq {
 
     /// A request leaves, from the driver or never having been there (bfq_finish_requeue_request()).
     pub(super) fn finish(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.works(5);
         let Some(q) = queue_of(&pool[rq]) else {
             return;
         };
@@ -337,6 +349,7 @@ impl Bfq {
             }
             self.completed(pool, q);
         }
+        self.touch(q);
         self.count_allocated(q, -1);
         self.put(q);
         let process = &mut self.processes[pool[rq].io_context.0 as usize];
@@ -346,6 +359,7 @@ impl Bfq {
 
     /// bfq_completed_request().
     fn completed(&mut self, pool: &RequestPool, q: QId) {
+        self.works(10);
         self.update_hw_tag();
         self.in_driver[usize::from(self.queues[q].actuator)] -= 1;
         self.in_driver_total -= 1;
@@ -356,7 +370,7 @@ impl Bfq {
             queue.budget_timeout = tick;
             self.no_longer_pending(q);
         }
-        let now = self.ktime();
+        let now = self.read_clock();
         self.queues[q].ttime.last_end_request = now;
         self.rate_at_completion(now);
         self.last_completion_ns = now;

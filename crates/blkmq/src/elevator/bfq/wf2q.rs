@@ -4,11 +4,11 @@
 //! budgets (`budget.rs`). Kernel: block/bfq-wf2q.c (6.1.192, 6.12.117); in names of functions
 //! `bfq_` is left out.
 
-use super::Bfq;
 use super::entity::{EntityId, InTree};
 use super::group::{CLASSES, GroupId, ROOT};
 use super::queue::{BE, QId};
 use super::service_tree::{delta, later};
+use super::{Bfq, DIVISION};
 use crate::rules::PendingGroups;
 
 /// The group's parent in turn, up to the root.
@@ -41,6 +41,7 @@ impl Bfq {
         new: Option<EntityId>,
         expiration: bool,
     ) -> bool {
+        self.works(5);
         let g = group.index();
         let before = self.groups[g].next_in_service;
         let chosen = new.filter(|&new| Some(new) != before);
@@ -73,6 +74,7 @@ impl Bfq {
 
     /// bfq_lookup_next_entity().
     fn lookup_next(&mut self, group: GroupId, expiration: bool) -> Option<EntityId> {
+        self.works(4);
         let g = group.index();
         let group = &mut self.groups[g];
         let mut class = 0;
@@ -101,6 +103,7 @@ impl Bfq {
     }
 
     fn calc_finish(&mut self, e: EntityId, service: i32) {
+        self.works(2 + 1 * DIVISION);
         let service = i64::from(service).cast_unsigned();
         let entity = &mut self.entities[e];
         let delta = delta(service, u64::from(entity.weight));
@@ -125,6 +128,7 @@ impl Bfq {
     }
 
     fn active_insert(&mut self, (g, class): (usize, usize), e: EntityId) {
+        self.works(3);
         self.groups[g].trees[class].insert_active(&mut self.entities, e);
         if let Some(q) = self.entities.queue(e) {
             self.active_lists[usize::from(self.queues[q].actuator)].push(q);
@@ -135,6 +139,7 @@ impl Bfq {
     }
 
     fn active_extract(&mut self, (g, class): (usize, usize), e: EntityId) {
+        self.works(3);
         self.groups[g].trees[class].extract_active(&mut self.entities, e);
         if let Some(q) = self.entities.queue(e) {
             unlist(
@@ -176,6 +181,7 @@ impl Bfq {
     }
 
     fn forget_idle(&mut self, at: (usize, usize)) {
+        self.works(3);
         let tree = &mut self.groups[at.0].trees[at.1];
         let (first, last) = (tree.first_idle, tree.last_idle);
         if let Some(last) = last
@@ -194,6 +200,7 @@ impl Bfq {
     /// Applies a weight and, with `class_too`, a class that were stored. Answers the tree that it
     /// belongs to then (__bfq_entity_update_weight_prio()).
     pub(super) fn update_weight_prio(&mut self, e: EntityId, class_too: bool) -> (usize, usize) {
+        self.works(8);
         let old = self.tree_of(e);
         if !self.entities[e].prio_changed {
             return old;
@@ -258,6 +265,7 @@ impl Bfq {
         queue.service_from_backlogged = queue.service_from_backlogged.wrapping_add(more);
         let mut at = Some(self.entities.of(q));
         while let Some(e) = at {
+            self.works(3 + DIVISION);
             let tree_at = self.tree_of(e);
             self.entities[e].service += sectors;
             let tree = &mut self.groups[tree_at.0].trees[tree_at.1];
@@ -269,6 +277,7 @@ impl Bfq {
     }
 
     fn update_fin_time_enqueue(&mut self, e: EntityId, backshifted: bool) {
+        self.works(3);
         let at = self.update_weight_prio(e, true);
         let budget = self.entities[e].budget;
         self.calc_finish(e, budget);
@@ -287,6 +296,7 @@ impl Bfq {
     }
 
     fn activate_entity(&mut self, e: EntityId, non_blocking_wait_rq: bool) {
+        self.works(6);
         let at = self.tree_of(e);
         let vtime = self.groups[at.0].trees[at.1].vtime;
         let finish = self.entities[e].finish;
@@ -317,6 +327,7 @@ impl Bfq {
     }
 
     fn requeue_entity(&mut self, e: EntityId) {
+        self.works(4);
         let at = self.tree_of(e);
         if self.groups[at.0].in_service == Some(e) {
             let service = self.entities[e].service;
@@ -357,6 +368,7 @@ impl Bfq {
 
     /// Takes one entity out. False if it was not scheduled (__bfq_deactivate_entity()).
     pub(super) fn deactivate_one(&mut self, e: EntityId, into_idle_tree: bool) -> bool {
+        self.works(6);
         if !self.entities[e].on_st {
             return false;
         }
@@ -437,6 +449,7 @@ impl Bfq {
 
     /// Who is served next, who is in service from here on (bfq_get_next_queue()).
     pub(super) fn get_next_queue(&mut self) -> Option<QId> {
+        self.works(4);
         if self.busy_queues_total() == 0 {
             return None;
         }
@@ -467,6 +480,7 @@ impl Bfq {
 
     /// Nobody is in service. True if the queue that was is gone (__bfq_bfqd_reset_in_service()).
     pub(super) fn reset_in_service(&mut self) -> bool {
+        self.works(4);
         let q = self.in_service.take().expect("a queue is in service");
         self.queues[q].flags.wait_request = false;
         self.cancel_idle_timer();
@@ -487,6 +501,7 @@ impl Bfq {
 
     /// bfq_del_bfqq_busy().
     pub(super) fn del_busy(&mut self, q: QId, expiration: bool) {
+        self.works(4);
         say!(self, q, "del from busy");
         let queue = &mut self.queues[q];
         assert!(queue.flags.busy, "{q:?} leaves the busy ones and is none");
@@ -505,6 +520,7 @@ impl Bfq {
 
     /// bfq_add_bfqq_busy().
     pub(super) fn add_busy(&mut self, q: QId) {
+        self.works(5);
         say!(self, q, "add to busy");
         self.activate(q);
         let queue = &mut self.queues[q];
@@ -539,6 +555,7 @@ impl Bfq {
     /// among those that have (bfq_weights_tree_remove();
     /// bfq_del_bfqq_in_groups_with_pending_reqs()).
     pub(super) fn no_longer_pending(&mut self, q: QId) {
+        self.works(3);
         match self.rules.pending_groups {
             PendingGroups::SinceActivation => {
                 let mut at = self.entities.parent(self.entities.of(q));
@@ -586,6 +603,7 @@ impl Bfq {
 
     /// Counts a queue under its weight, with a reference (bfq_weights_tree_add()).
     pub(super) fn weights_add(&mut self, q: QId) {
+        self.works(4);
         if self.queues[q].counted_weight.is_some() {
             return;
         }
@@ -603,6 +621,7 @@ impl Bfq {
 
     /// __bfq_weights_tree_remove().
     pub(super) fn weights_remove(&mut self, q: QId) {
+        self.works(4);
         let Some(weight) = self.queues[q].counted_weight.take() else {
             return;
         };
