@@ -9,13 +9,15 @@ mod exchange;
 mod locks;
 mod tokens;
 
-pub use config::{QueueConfig, QueueSettings};
+pub use config::{ACCESS_RANGES_MAX, QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
 pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
 pub use tokens::{TokenMap, TokenWait};
 
-use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, QueueShape, SchedulerKind, SchedulerSettings};
+use crate::elevator::{
+    ELEVATOR_LOCKS_MAX, Elevator, QueueShape, SchedulerKind, SchedulerSettings, Submitters,
+};
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
@@ -237,6 +239,14 @@ impl<E: Env> BlkMq<E> {
         }
     }
 
+    /// These submit. Before anything happens: schedulers are made anew.
+    pub fn know(&mut self, submitters: &Submitters) {
+        for queue in &mut self.queues {
+            queue.settings.submitters = submitters.clone();
+            queue.remake();
+        }
+    }
+
     /// Whether the task stands in a wait queue of tags and is to be woken there
     /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as is seen without the queue's lock. One
     /// that has found a tag stands there until it has taken its entry out, and is not. Panics if
@@ -318,6 +328,11 @@ impl<E: Env> RequestQueue<E> {
 
     fn listen(&mut self) {
         self.settings.log = true;
+        self.remake();
+    }
+
+    /// Makes the scheduler anew, by settings that have changed.
+    fn remake(&mut self) {
         let shape = shape_of(self.ctxs.len(), &self.hctxs);
         self.elevator = Elevator::new(&self.first, &self.settings, &shape);
     }

@@ -371,6 +371,17 @@ impl Rules {
         }
     }
 
+    /// What is known here of Linux 5.13: v5.11 but for what is told apart.
+    pub const fn v5_13() -> Rules {
+        Rules {
+            name: "v5.13",
+            restart: Restart::V5_12,
+            fixes: Fixes::ALL,
+            fair_queueing: FairQueueing::V5_13,
+            ..Rules::v5_11()
+        }
+    }
+
     /// Linux 6.1 stable (6.1.192).
     pub const fn v6_1() -> Rules {
         Rules {
@@ -480,10 +491,22 @@ impl Rules {
     /// All presets, oldest first.
     pub const PRESETS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
 
-    /// The preset of this name ("v6.1", also without the "v"), or v5.11.
+    /// These rules with another merging of queues that are created together.
+    pub const fn with_stable_merge(self, stable_merge: StableMerge) -> Rules {
+        let fair_queueing = FairQueueing {
+            stable_merge,
+            ..self.fair_queueing
+        };
+        Rules {
+            fair_queueing,
+            ..self
+        }
+    }
+
+    /// The preset of this name ("v6.1", also without the "v"), v5.11 or v5.13.
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
-        let others = [Rules::v5_11()];
+        let others = [Rules::v5_11(), Rules::v5_13()];
         Rules::PRESETS
             .into_iter()
             .chain(others)

@@ -13,7 +13,7 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
 use sim::device::Numbers;
-use sim::machine::Simulator;
+use sim::machine::{FIRST_PID, Simulator};
 use sim::plan::{Engine, Plan, Submitter, ThreadPlan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
 
@@ -21,9 +21,6 @@ use crate::error::Error;
 use crate::output::{OutputFile, Written as WrittenFile};
 
 pub(crate) use folder::Written;
-
-/// Process id of the first task.
-const FIRST_PID: u32 = 1000;
 
 /// cgroup id of a message without a cgroup, and of every one unless blktrace is asked for ids
 /// (trace_note() with CONFIG_BLK_CGROUP, v6.1, v6.12).

@@ -37,6 +37,7 @@ mod work;
 
 pub use setup::queue_config;
 pub use stall::{Below, Stall, StalledRequest, Why};
+pub use task::FIRST_PID;
 
 use blkmq::env::{Solo, TracePoint};
 use blkmq::queue::BlkMq;

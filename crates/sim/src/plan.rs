@@ -3,8 +3,8 @@
 //! Plain data: what the simulator sizes itself from, once. Made only by `Scenario::plan`, which
 //! checks it as a whole; nothing behind it looks at the scenario again.
 
-use blkmq::elevator::{SchedulerKind, SchedulerSettings};
-use blkmq::request::{IoPrio, SetId};
+use blkmq::elevator::{SchedulerKind, SchedulerSettings, SubmitterGroup};
+use blkmq::request::{IoClass, IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Duration;
 
@@ -42,11 +42,19 @@ pub struct Plan {
     pub lockers: Vec<LockerPlan>,
     /// Phases of the run (stonewall), at least 1.
     pub phases: u16,
+    /// Control groups with the weight of each, the root first.
+    pub groups: Vec<SubmitterGroup>,
     /// Changes of schedulers while it runs, in order of time.
     pub changes: Vec<ChangePlan>,
     /// Options that were accepted though they change nothing here, for the report.
     pub ignored: Vec<String>,
 }
+
+/// What a task without a priority stands for: that of nice 0 (task_nice_ioprio()).
+pub const DEFAULT_PRIORITY: IoPrio = IoPrio {
+    class: IoClass::BestEffort,
+    level: 4,
+};
 
 /// A write to queue/scheduler while the run goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -289,6 +297,8 @@ pub struct ThreadPlan {
     pub gtod_reduce: bool,
     /// ioprio of the task; class none: the kernel's default.
     pub priority: IoPrio,
+    /// Its control group: place in [`Plan::groups`].
+    pub group: u16,
     /// An fsync(2) after this many writes; 0: none.
     pub fsync: u32,
     /// An fdatasync(2) after this many writes; 0: none.

@@ -54,6 +54,9 @@ pub struct Scenario {
     pub global: BTreeMap<String, Value>,
     /// Jobs: options of fio, each as in a job file. At least one, unless there are lockers.
     pub job: Vec<BTreeMap<String, Value>>,
+    /// Control groups by path below the root, as `a/b`, each with its attributes for schedulers
+    /// (`io.bfq.weight`, 1 to 1000, default 100). Jobs name theirs as `cgroup`. Default: none.
+    pub group: BTreeMap<String, BTreeMap<String, u64>>,
     /// Threads that take one spin lock and do no I/O. Default: none.
     pub locker: Vec<Locker>,
     /// What is written to files of queue/ in the course of the run. Default: nothing.

@@ -13,7 +13,7 @@ use blkmq::elevator::{
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{MergeIndex, Merging, Side};
-use blkmq::request::{Bio, BioId, Place, Request, RequestId, RequestPool};
+use blkmq::request::{BioId, Place, Request, RequestId, RequestPool};
 use blkmq::rules::QueueLimits;
 use sim::machine::Simulator;
 

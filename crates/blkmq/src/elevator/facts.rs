@@ -39,6 +39,8 @@ pub struct Facts {
     pub picks: &'static [Label],
     /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
     pub lines: u8,
+    /// File of a control group with its weight for this scheduler.
+    pub group_weight: Option<&'static str>,
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
     pub logs: bool,
     /// insert_requests takes the lock anew for each request of a list.
@@ -63,6 +65,7 @@ impl Facts {
             tokens: &[],
             picks: &[],
             lines: 0,
+            group_weight: None,
             logs: false,
             inserts_each: false,
             probes: Probes {

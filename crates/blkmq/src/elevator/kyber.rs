@@ -79,6 +79,7 @@ pub const FACTS: Facts = Facts {
     ],
     picks: &[],
     lines: 0,
+    group_weight: None,
     logs: false,
     inserts_each: false,
     probes: Probes {

@@ -46,6 +46,7 @@ pub const FACTS: Facts = Facts {
     tokens: &[],
     picks: &[dispatch::At::Drain.label()],
     lines: 0,
+    group_weight: None,
     logs: false,
     inserts_each: false,
     probes: Probes {

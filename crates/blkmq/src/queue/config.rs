@@ -7,6 +7,9 @@ use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
 use crate::time::Jiffies;
 
+/// Most access ranges of a drive that a scheduler tells apart (BFQ_MAX_ACTUATORS, v6.12).
+pub const ACCESS_RANGES_MAX: usize = 8;
+
 /// What does not change while a queue runs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueueSettings {

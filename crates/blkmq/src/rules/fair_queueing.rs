@@ -14,6 +14,21 @@ pub enum StableMerge {
     SinceActivation,
 }
 
+impl StableMerge {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, StableMerge); 3] = [
+        ("never", StableMerge::Never),
+        ("within-burst", StableMerge::WithinBurst),
+        ("since-activation", StableMerge::SinceActivation),
+    ];
+
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<StableMerge> {
+        let mut all = StableMerge::NAMES.into_iter();
+        all.find(|(other, _)| *other == name).map(|(_, rule)| rule)
+    }
+}
+
 /// Which arrival may tell of a waker, and starts a sample for the injection limit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SoleArrival {

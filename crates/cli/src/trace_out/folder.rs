@@ -12,10 +12,9 @@ use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::NoMerges;
-use sim::machine::Simulator;
+use sim::machine::{FIRST_PID, Simulator};
 use sim::plan::{DiskPlan, Engine, Plan};
 
-use super::FIRST_PID;
 use crate::error::Error;
 
 /// Begins the command in meta.txt; says whether a folder may be written over.

@@ -6,10 +6,11 @@
 use core::any::Any;
 use std::sync::Arc;
 
+use blkmq::elevator::{Submitter, Submitters};
 use blkmq::env::{Slab, Solo};
 use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, CpuId, Op, QueueId, RequestId};
+use blkmq::request::{Bio, CpuId, IoPrio, Op, QueueId, RequestId};
 use blkmq::rules::QueueLimits;
 use blkmq::time::{Duration, SimTime};
 
@@ -20,7 +21,7 @@ use super::task::{Program, State, Task, TaskId, Turn, io_context_of};
 use super::tasks::Tasks;
 use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
-use crate::plan::{DeviceId, Plan};
+use crate::plan::{DEFAULT_PRIORITY, DeviceId, Plan};
 use crate::profile::MachineProfile;
 use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
 
@@ -133,6 +134,8 @@ impl Simulator {
                 }
             }
         }
+        let submitters = replay.submitters();
+        simulator.layer.mq.know(&submitters);
         simulator.replay = Some(Box::new(replay));
         Ok(simulator)
     }
@@ -153,6 +156,27 @@ impl Simulator {
 }
 
 impl Replay {
+    /// Captured processes, as schedulers see them: the priority of each is that of its first I/O.
+    /// Groups are not captured.
+    fn submitters(&self) -> Submitters {
+        let mut submitters = Submitters::default();
+        for (index, stream) in self.arrivals.streams.iter().enumerate() {
+            let at = io_context_of(self.tasks[index]).0 as usize;
+            if submitters.tasks.len() <= at {
+                submitters.tasks.resize(at + 1, Submitter::default());
+            }
+            let mut of_stream = self.stream_of.iter().zip(&self.arrivals.ios);
+            let first = of_stream.find(|(of, _)| **of == index as u32);
+            submitters.tasks[at] = Submitter {
+                pid: stream.pid.cast_signed(),
+                ioprio: first.map_or(IoPrio::default(), |(_, io)| io.ioprio),
+                nice: DEFAULT_PRIORITY,
+                group: 0,
+            };
+        }
+        submitters
+    }
+
     /// Wakes every captured process for its first step.
     pub(super) fn start(&self, cpus: &mut Cpus, tasks: &mut Tasks) {
         for (stream, &task) in self.arrivals.streams.iter().zip(&self.tasks) {

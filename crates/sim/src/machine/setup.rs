@@ -1,6 +1,6 @@
 //! Building a machine from a plan, and the phases of its jobs.
 
-use blkmq::elevator::{SchedulerKind, Submitters};
+use blkmq::elevator::{SchedulerKind, Submitter, Submitters};
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::CpuId;
@@ -16,13 +16,13 @@ use super::lines::OuterLines;
 use super::locker::{self, Locker};
 use super::placement::Placement;
 use super::progress::Progress;
-use super::task::{Program, Task, TaskId};
+use super::task::{Program, Task, TaskId, pid_of};
 use super::tasks::Tasks;
 use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
 use crate::device::Device;
-use crate::plan::{DeviceId, DiskPlan, Engine, Plan, Submitter};
+use crate::plan::{self, DEFAULT_PRIORITY, DeviceId, DiskPlan, Engine, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -192,8 +192,8 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
             device.queue_depth
         },
         rotational: device.rotational,
-        access_ranges: Vec::new(),
-        submitters: Submitters::default(),
+        access_ranges: device.access_ranges.clone(),
+        submitters: submitters(plan),
         log: false,
     };
     QueueConfig {
@@ -218,6 +218,25 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
     }
 }
 
+/// Who submits, as schedulers see it: fio's threads and, of each with io_uring, its worker, in the
+/// order of tasks.
+fn submitters(plan: &Plan) -> Submitters {
+    let nobody = Submitter::default();
+    let workers = plan.threads.iter().filter(|t| t.engine == Engine::IoUring);
+    let threads = plan.threads.iter().chain(workers);
+    let submitter = |(index, thread): (usize, &ThreadPlan)| Submitter {
+        pid: pid_of(TaskId(index as u32)).cast_signed(),
+        ioprio: thread.priority,
+        nice: DEFAULT_PRIORITY,
+        group: thread.group,
+    };
+    let known = threads.enumerate().map(submitter);
+    Submitters {
+        tasks: [nobody].into_iter().chain(known).collect(),
+        groups: plan.groups.clone(),
+    }
+}
+
 /// Tasks at most, but for those of a replay, who are the waiters of its disk.
 fn tasks_most(plan: &Plan) -> usize {
     2 * plan.threads.len() + usize::from(plan.machine.cpus) + 1
@@ -233,7 +252,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(Program::Fio(Some(Box::new(fio))), allowed);
         // What is there when fio's threads run: `placement.rs`.
-        let at_fork = thread.submitter != Submitter::Fio;
+        let at_fork = thread.submitter != plan::Submitter::Fio;
         task.cpu = placement.next(&task.allowed, at_fork);
         tasks.push(task);
     }

@@ -32,6 +32,14 @@ pub(super) struct Ready {
     pub(super) at: SimTime,
 }
 
+/// Process id of the first task, in traces and as schedulers know it.
+pub const FIRST_PID: u32 = 1000;
+
+/// A task's process id.
+pub(super) fn pid_of(task: TaskId) -> u32 {
+    FIRST_PID + task.0
+}
+
 /// A task's I/O context: each has its own.
 pub(super) fn io_context_of(task: TaskId) -> IoContextId {
     IoContextId(task.0 + 1)

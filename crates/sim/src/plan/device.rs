@@ -1,5 +1,7 @@
 //! The device's part of a plan.
 
+use std::ops::Range;
+
 use blkmq::time::Duration;
 
 use super::StackedPlan;
@@ -29,6 +31,8 @@ pub struct DevicePlan {
     pub budget: u32,
     /// Spinning disk, as queue/rotational says.
     pub rotational: bool,
+    /// Sectors of each arm (queue/independent_access_ranges); none: one for all.
+    pub access_ranges: Vec<Range<u64>>,
     /// What goes wrong on purpose.
     pub fault: FaultPlan,
 }

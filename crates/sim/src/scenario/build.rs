@@ -1,7 +1,9 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
 use blkmq::elevator::{OF_KERNELS, SchedulerKind, SchedulerSettings};
-use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series};
+use blkmq::rules::{
+    LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
+};
 use blkmq::time::Duration;
 
 use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
@@ -13,6 +15,7 @@ use trace::fio::FioJob;
 mod changes;
 mod disks;
 mod drivers;
+mod groups;
 mod lockers;
 mod threads;
 
@@ -84,7 +87,13 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         drivers.push(driver);
     }
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
-    let (threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
+    let groups = groups::groups(scenario, &jobs)?;
+    let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
+    for thread in &mut threads {
+        let path = jobs[usize::from(thread.job)].cgroup.as_str();
+        let group = groups.iter().position(|group| group.path == path);
+        thread.group = group.expect("each job's group is among them") as u16;
+    }
     for (number, disk) in disks.iter_mut().enumerate() {
         disk.capacity = capacity(number as u8, disk, &threads);
     }
@@ -98,6 +107,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         threads,
         lockers,
         phases,
+        groups,
         changes,
         ignored,
     };
@@ -256,6 +266,15 @@ fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<LonePlug> {
     })
 }
 
+/// Merges of queues that are created together.
+fn stable_merge(asked: &Asked<'_>, name: &str) -> Result<StableMerge> {
+    StableMerge::by_name(name).ok_or_else(|| {
+        let names = StableMerge::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("no stable_merge `{name}`; there are {names}");
+        asked.error("stable_merge", what)
+    })
+}
+
 fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
     let written = &asked.queue;
     let scheduler = scheduler(asked, driver)?;
@@ -265,6 +284,10 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
     let rules = match &written.lone_plug {
         None => rules,
         Some(name) => rules.with_lone_plug(lone_plug(asked, name)?),
+    };
+    let rules = match &written.stable_merge {
+        None => rules,
+        Some(name) => rules.with_stable_merge(stable_merge(asked, name)?),
     };
     let (nr_requests, before) = nr_requests(asked, driver, scheduler)?;
     let mut iosched = scheduler.defaults(hz, before);

@@ -42,6 +42,9 @@ pub struct Queue {
     /// Who plugs where a task has no plug: `each-bio`, `each-write` or `never`. Default: as `rules`
     /// have it.
     pub lone_plug: Option<String>,
+    /// When queues of processes that start together are merged, of schedulers that do so: `never`,
+    /// `within-burst` or `since-activation`. Default: as `rules` have it.
+    pub stable_merge: Option<String>,
     /// A scheduler's name, or `none`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,
@@ -174,6 +177,10 @@ impl Queue {
                 .clone()
                 .or_else(|| base.restart_rule.clone()),
             lone_plug: self.lone_plug.clone().or_else(|| base.lone_plug.clone()),
+            stable_merge: self
+                .stable_merge
+                .clone()
+                .or_else(|| base.stable_merge.clone()),
             scheduler: self.scheduler.clone().or_else(|| base.scheduler.clone()),
             nr_requests: self.nr_requests.or(base.nr_requests),
             nomerges: self.nomerges.or(base.nomerges),

@@ -65,6 +65,7 @@ pub(super) fn thread() -> ThreadPlan {
         registered_files: false,
         thread: false,
         gtod_reduce: false,
+        group: 0,
         priority: IoPrio::default(),
         fsync: 0,
         fdatasync: 0,

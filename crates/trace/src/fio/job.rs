@@ -256,6 +256,8 @@ pub struct FioJob {
     pub stonewall: bool,
     /// Default all.
     pub cpus_allowed: Option<Vec<u16>>,
+    /// Control group, a path below the root without a slash in front. Default the root: empty.
+    pub cgroup: String,
     /// Default shared.
     pub cpus_allowed_policy: CpusPolicy,
     /// Default none.
@@ -354,6 +356,7 @@ impl FioJob {
             startdelay: Duration::ZERO,
             stonewall: false,
             cpus_allowed: None,
+            cgroup: String::new(),
             cpus_allowed_policy: CpusPolicy::Shared,
             continue_on_error: ContinueOnError::default(),
             group_reporting: false,

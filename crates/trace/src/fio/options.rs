@@ -308,6 +308,11 @@ const MODELLED: &[Known] = &[
         Flag("waits for the jobs before it to end"),
     ),
     known(
+        "cgroup",
+        &[],
+        Value("the control group that it is in, below the root, as a/b; default the root"),
+    ),
+    known(
         "cpus_allowed",
         &[],
         Value("CPU numbers such as 0-3,8; default all"),
@@ -562,8 +567,11 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         &[],
         "placement of memory is not modelled",
     ),
-    ("cgroup", &[], "cgroups are not modelled"),
-    ("cgroup_weight", &[], "cgroups are not modelled"),
+    (
+        "cgroup_weight",
+        &[],
+        "weights of groups stand in the scenario's [group] tables",
+    ),
     ("cgroup_nodelete", &[], "cgroups are not modelled"),
     (
         "cmdprio_percentage",

@@ -4,11 +4,12 @@
 
 use blkmq::env::Slab;
 use blkmq::path::SubmitPath;
-use blkmq::request::{Bio, CpuId, IoClass, IoPrio, Op, OpFlags};
+use blkmq::request::{Bio, CpuId, IoClass, Op, OpFlags};
 
 use super::FioTask;
 use crate::machine::layer::Layer;
 use crate::machine::task::{TaskId, io_context_of};
+use crate::plan::DEFAULT_PRIORITY;
 
 /// Puts the bio of an I/O into its slot, and begins with its way.
 pub(super) fn add(
@@ -33,10 +34,6 @@ fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool)
     let io = fio.slots[slot as usize].io;
     let write = io.op == Op::Write;
     let is_fsync = io.op == Op::Flush;
-    let default = IoPrio {
-        class: IoClass::BestEffort,
-        level: 4,
-    };
     let prio = fio.plan.priority;
     *bio = Bio::default();
     bio.op = if is_fsync { Op::Write } else { io.op };
@@ -56,7 +53,7 @@ fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool)
         bio.scatter();
     }
     bio.ioprio = if prio.class == IoClass::None {
-        default
+        DEFAULT_PRIORITY
     } else {
         prio
     };

@@ -1,5 +1,8 @@
 //! The device of a plan, as its driver sets it up.
 
+use std::ops::Range;
+
+use blkmq::queue::ACCESS_RANGES_MAX;
 use blkmq::rules::Rules;
 
 use super::disks::{Disk, Kind};
@@ -64,6 +67,7 @@ const COMMON: &[&str] = &[
     "queue",
     "poll_queues",
     "rotational",
+    "actuators",
     "fault",
 ];
 
@@ -104,7 +108,30 @@ pub(super) fn driver(
         Kind::ScsiDebug => scsi_debug::set_up(&setup)?,
     };
     driver.plan.rotational = disk.device.rotational.is_some_and(|switch| switch.0);
+    driver.plan.access_ranges = access_ranges(scenario, disk, driver.plan.sectors)?;
     Ok(driver)
+}
+
+/// Sectors of each arm: as many as the others, the last one has the rest.
+fn access_ranges(scenario: &Scenario, disk: &Disk<'_>, sectors: u64) -> Result<Vec<Range<u64>>> {
+    let arms = match disk.device.actuators {
+        None | Some(1) => return Ok(Vec::new()),
+        Some(arms) if arms > 0 && usize::from(arms) <= ACCESS_RANGES_MAX => u64::from(arms),
+        Some(arms) => {
+            let what =
+                format!("a drive has no {arms} actuators; expected 1 to {ACCESS_RANGES_MAX}");
+            return Err(scenario.error(&format!("{}.actuators", disk.field), what));
+        }
+    };
+    let each = sectors / arms;
+    let end = |arm| {
+        if arm + 1 == arms {
+            sectors
+        } else {
+            (arm + 1) * each
+        }
+    };
+    Ok((0..arms).map(|arm| arm * each..end(arm)).collect())
 }
 
 fn fault(scenario: &Scenario, disk: &Disk<'_>) -> Result<FaultPlan> {

@@ -206,6 +206,7 @@ impl Written<'_> {
             thread: job.thread,
             gtod_reduce: job.gtod_reduce,
             priority: priority(job),
+            group: 0,
             fsync: job.fsync,
             fdatasync: job.fdatasync,
             thinktime: job.thinktime,

@@ -1,0 +1,71 @@
+//! Control groups of a scenario: those with a `[group]` table, those that jobs name, and all that
+//! these are in.
+//!
+//! Weights are attributes of a scheduler's own, under the name that its facts give.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blkmq::elevator::{SchedulerKind, SubmitterGroup, Submitters};
+use trace::fio::FioJob;
+
+use crate::scenario::{Result, Scenario};
+
+/// Weights that a group may have.
+const WEIGHTS: std::ops::RangeInclusive<u64> = 1..=1000;
+/// Weight of a group that nobody gave one.
+const WEIGHT: u16 = 100;
+
+/// The root, and each group behind the one that it is in.
+pub(super) fn groups(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<SubmitterGroup>> {
+    let mut weights = BTreeMap::new();
+    for (path, attributes) in &scenario.group {
+        weights.insert(bare(scenario, path)?, weight(scenario, path, attributes)?);
+    }
+    let named = jobs.iter().map(|job| job.cgroup.as_str());
+    let mut paths = BTreeSet::new();
+    for path in weights.keys().map(String::as_str).chain(named) {
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        paths.extend(ends.chain([path.len()]).map(|end| path[..end].to_owned()));
+    }
+    let mut groups = Submitters::default().groups;
+    // A path sorts behind that of the group that it is in.
+    for path in paths.into_iter().filter(|path| !path.is_empty()) {
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        let parent = groups.iter().position(|group| group.path == above);
+        groups.push(SubmitterGroup {
+            weight: weights.get(&path).copied().unwrap_or(WEIGHT),
+            parent: parent.expect("those above come first") as u16,
+            path,
+        });
+    }
+    Ok(groups)
+}
+
+/// A path without slashes at its ends.
+fn bare(scenario: &Scenario, path: &str) -> Result<String> {
+    let bare = path.trim_matches('/');
+    if bare.is_empty() || bare.split('/').any(str::is_empty) {
+        let what = "expected the path of a group below the root, as a/b";
+        return Err(scenario.error(&format!("group.{path}"), what));
+    }
+    Ok(bare.to_owned())
+}
+
+fn weight(scenario: &Scenario, path: &str, attributes: &BTreeMap<String, u64>) -> Result<u16> {
+    let facts = SchedulerKind::ALL.iter().filter_map(|kind| kind.facts());
+    let known: Vec<&str> = facts.filter_map(|facts| facts.group_weight).collect();
+    let mut weight = WEIGHT;
+    for (name, &value) in attributes {
+        let field = format!("group.{path}.{name}");
+        if !known.contains(&name.as_str()) {
+            let what = format!("no attribute of a group; expected {}", known.join(", "));
+            return Err(scenario.error(&field, what));
+        }
+        if !WEIGHTS.contains(&value) {
+            let what = format!("{value} is no weight; expected 1 to 1000");
+            return Err(scenario.error(&field, what));
+        }
+        weight = value as u16;
+    }
+    Ok(weight)
+}
