@@ -193,22 +193,37 @@ pub(super) fn other_rules(blksim: &Blksim) -> Result<String> {
 
 /// Captures that conform does not judge, with its reason.
 pub(super) fn refused(blksim: &Blksim) -> Result<String> {
-    let names = folders()?;
-    let all = each(&names, |name| conform(blksim, name, "records", None))?;
-    let refused = names
+    let refused = refusals(blksim, &folders()?)?;
+    Ok(refused
         .iter()
-        .zip(&all)
-        .filter_map(|(name, said)| match said {
-            Said::Refused(why) => Some(format!("* {name}: {why}\n")),
-            Said::Report(_) => None,
-        });
+        .map(|(name, why)| format!("* {name}: {why}\n"))
+        .collect())
+}
+
+/// Those of the captures that conform does not judge, each with its reason.
+fn refusals(blksim: &Blksim, names: &[String]) -> Result<Vec<(String, String)>> {
+    let all = each(names, |name| conform(blksim, name, "records", None))?;
+    let refused = names.iter().zip(all).filter_map(|(name, said)| match said {
+        Said::Refused(why) => Some((name.clone(), why)),
+        Said::Report(_) => None,
+    });
     Ok(refused.collect())
+}
+
+/// True of the reason that a scheduler is not modelled: such a capture cannot be replayed either.
+fn is_not_modelled(why: &str) -> bool {
+    why.contains(": scheduler ") && why.contains(" is not modelled")
 }
 
 /// Replays of single devices under the captured scheduler on the captured device: mean Q2C.
 pub(super) fn replayed(blksim: &Blksim) -> Result<String> {
     let mut names = folders()?;
     names.retain(|name| is_of_one_cpu(name) || ON_MORE_CPUS.contains(&name.as_str()));
+    let refused = refusals(blksim, &names)?;
+    names.retain(|name| {
+        let mut reasons = refused.iter().filter(|(refused, _)| refused == name);
+        !reasons.any(|(_, why)| is_not_modelled(why))
+    });
     let all = each(&names, |name| {
         blksim.json(&format!("replay traces/{name} --json"))
     })?;
@@ -261,6 +276,19 @@ mod tests {
         let failure = cell(&Said::Refused("t: damaged".to_owned())).unwrap_err();
         assert_eq!(failure.0, "t: damaged");
         assert!(cell(&report("{}")).is_err());
+    }
+
+    #[test]
+    fn a_scheduler_that_is_not_modelled_is_told_from_other_reasons() {
+        let why = "nullb0: scheduler bfq is not modelled yet; none, mq-deadline, kyber, noop are";
+        assert!(is_not_modelled(why));
+        for why in [
+            "nullb0: the cache of this kernel is not modelled",
+            "sda: scheduler none makes no dispatch calls; x",
+            "nullb0: no Q in this capture",
+        ] {
+            assert!(!is_not_modelled(why), "{why}");
+        }
     }
 
     #[test]
