@@ -99,6 +99,19 @@ fn every_rule_catches_its_mutant() {
 }
 
 #[test]
+fn a_test_may_be_left_to_a_longer_run() {
+    let text = r#"
+#[ignore = "minutes: cargo xtask explore --full"]
+fn f() {}
+#[ignore] // BAD
+fn g() {}
+#[ignore = "not today"] // BAD
+fn h() { unimplemented!() } // BAD
+"#;
+    check("no-stubs", "crates/explore/tests/a.rs", text);
+}
+
+#[test]
 fn blkmq_words_are_seen_in_code_alone() {
     let text = r##"//! f64 in a header.
 use std::{fmt, time::Duration}; // BAD
