@@ -34,6 +34,7 @@ fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn configurations_with_one_token_lose_nothing() {
     let mut table = String::new();
     for rules in [Rules::v6_1(), Rules::v6_12()] {

@@ -64,7 +64,7 @@ fn whole_presets_leave_nothing_on_a_shared_set() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "minutes: cargo xtask explore --full"]
 fn repaired_presets_leave_nothing_of_three_requests() {
     let mut table = String::new();
     for preset in [Restart::V4_15, Restart::V4_19, Restart::V5_9] {

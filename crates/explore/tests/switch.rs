@@ -36,11 +36,18 @@ fn a_change_loses_nothing() {
         }
         table += &clean(&config(rules, DEADLINE, &[NONE, DEADLINE], 1));
     }
-    table += &clean(&config(Rules::v6_12(), NONE, &[DEADLINE], 2));
     compare("switch.txt", &table);
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn a_change_between_two_tasks_loses_nothing() {
+    let table = clean(&config(Rules::v6_12(), NONE, &[DEADLINE], 2));
+    compare("switch-two.txt", &table);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn plugs_and_flushes_end_around_a_change() {
     let mut table = String::new();
     for rules in [Rules::v6_1(), Rules::v6_12()] {

@@ -22,7 +22,7 @@ const STEPS: &[Step] = &[
     ("scripts", || checks::scripts(false)),
     ("determinism", determinism::run),
     ("reproduce", reproduce::run),
-    ("explore", checks::explore),
+    ("explore", || checks::explore(false)),
     ("loom", checks::loom),
     ("specs", || specs::check(false)),
     // Those of the step machines are tests of `explore` and `loom`.
@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
 /// What takes too long for every change: `--full` does it as well, before an issue is resolved.
 const LONG_STEPS: &[Step] = &[
     ("specs --full", || specs::check(true)),
+    ("explore --full", checks::explore_long),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench explore", bench_explore::run),
     ("results", || results(false)),

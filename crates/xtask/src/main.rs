@@ -34,8 +34,8 @@ struct Args {
 enum Command {
     /// Everything below, in order; stops at the first failure
     Ci {
-        /// Also what takes long: all variants of the specifications, random exploration, the
-        /// explorer against TLC
+        /// Also what takes long: all variants of the specifications, the tests of the explorer that
+        /// are ignored, random exploration, the explorer against TLC
         #[arg(long)]
         full: bool,
     },
@@ -53,8 +53,12 @@ enum Command {
         #[arg(long)]
         rewrite: bool,
     },
-    /// Short exploration, release build
-    Explore,
+    /// Short exploration, optimised build
+    Explore {
+        /// Also the tests that take minutes
+        #[arg(long)]
+        full: bool,
+    },
     /// Thread interleavings of the step machines under loom
     Loom,
     /// Specifications under TLC, against what they promise
@@ -114,7 +118,7 @@ fn main() -> ExitCode {
         Command::Determinism => determinism::run(),
         Command::Examples => checks::examples(),
         Command::Scripts { rewrite } => checks::scripts(rewrite),
-        Command::Explore => checks::explore(),
+        Command::Explore { full } => checks::explore(full),
         Command::Loom => checks::loom(),
         Command::Specs { full } => specs::check(full),
         Command::Mutants => specs::mutants(),
