@@ -16,6 +16,14 @@ pub(crate) struct BuiltIn {
 /// All of them, by name. A test compares with the directory.
 pub(crate) const ALL: &[BuiltIn] = &[
     built_in(
+        "bfq-burst.toml",
+        include_str!("../scenarios/bfq-burst.toml"),
+    ),
+    built_in(
+        "bfq-startup.toml",
+        include_str!("../scenarios/bfq-startup.toml"),
+    ),
+    built_in(
         "dell-scaling.toml",
         include_str!("../scenarios/dell-scaling.toml"),
     ),

@@ -311,9 +311,7 @@ impl Bfq {
             self.position_update(pool, q);
         }
         let mut interactive = false;
-        if !self.queues[q].flags.busy {
-            interactive = self.becomes_busy(pool, q, of, coeff_before);
-        } else {
+        if self.queues[q].flags.busy {
             let queue = &self.queues[q];
             let since = queue.raised.last_start_finish + self.fixed.raise_async_gap;
             let late = since < self.tick;
@@ -323,6 +321,8 @@ impl Bfq {
             if changed {
                 self.updated_next(pool, q);
             }
+        } else {
+            interactive = self.becomes_busy(pool, q, of, coeff_before);
         }
         let queue = &mut self.queues[q];
         let raised_both = coeff_before > 1 && queue.is_raised();

@@ -152,7 +152,7 @@ impl Bfq {
 
     /// bfq_bfqq_charge_time().
     fn charge_time(&mut self, q: QId, ms: u64) {
-        self.works(3 + 1 * DIVISION);
+        self.works(3 + DIVISION);
         let timeout_ms = self.fixed.charge_timeout_ms;
         let bounded = ms.min(timeout_ms);
         let by_time = self.max_budget as u64 * bounded / timeout_ms;

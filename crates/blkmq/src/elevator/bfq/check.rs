@@ -87,7 +87,10 @@ impl Bfq {
             stable += candidates.filter(|&candidate| candidate == q).count() as i32;
         }
         for group in &self.groups {
-            let pinned = group.async_queues.iter().flat_map(|queues| queues.iter());
+            let pinned = group
+                .async_queues
+                .iter()
+                .flat_map(super::group::AsyncQueues::iter);
             expected += pinned.filter(|&pinned| pinned == q).count() as i32;
         }
         assert_eq!(

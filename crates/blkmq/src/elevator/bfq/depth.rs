@@ -47,15 +47,12 @@ impl Bfq {
         let busy = self.raised_busy_queues;
         let (shown, depth) = match self.rules.depth_limit {
             DepthLimit::Words => {
-                let depth = self.kind_limit(wanted, 1 << shift);
-                if depth.is_none() {
-                    return None;
-                }
-                (depth.unwrap_or(0), depth)
+                let depth = self.kind_limit(wanted, 1 << shift)?;
+                (depth, Some(depth))
             }
             DepthLimit::WordsAndShare => {
                 let mut depth = self.kind_limit(wanted, 1 << shift);
-                let limit = depth.map_or(nr_requests, |depth| nr_requests * depth >> shift);
+                let limit = depth.map_or(nr_requests, |depth| (nr_requests * depth) >> shift);
                 if self.is_over_limit(wanted, limit) {
                     depth = Some(1);
                 }

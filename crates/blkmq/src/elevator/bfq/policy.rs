@@ -609,7 +609,7 @@ impl Scheduler for Bfq {
             self.dispatch_from(pool, q);
             self.enters_driver(q);
         }
-        self.start(pool, rq);
+        Bfq::start(pool, rq);
     }
 
     fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {

@@ -41,7 +41,7 @@ impl Bfq {
     /// bfq_calc_max_budget().
     pub(super) fn calc_max_budget(&self) -> i32 {
         let timeout_ms = self.fixed.to_ms(self.settings.timeout_sync).cast_unsigned();
-        (u64::from(self.peak_rate) * 1000 * timeout_ms >> SHIFT) as i32
+        ((u64::from(self.peak_rate) * 1000 * timeout_ms) >> SHIFT) as i32
     }
 
     fn reset_rate(&mut self, rq: Option<&Request>) {
@@ -88,7 +88,7 @@ impl Bfq {
         rate.delta_from_first = rate.delta_from_first.max(since_first);
         let delta = rate.delta_from_first;
         let new = ((rate.sectors << SHIFT) / (delta / 1000)) as u32;
-        let few = rate.sequential < 3 * rate.samples >> 2;
+        let few = rate.sequential < (3 * rate.samples) >> 2;
         if few && new <= self.peak_rate || new > 20 << SHIFT {
             return;
         }
@@ -140,7 +140,7 @@ impl Bfq {
 
     /// A completion that took long ends the interval, as the device was not busy.
     pub(super) fn rate_at_completion(&mut self, now: u64) {
-        self.works(2 + 1 * DIVISION);
+        self.works(2 + DIVISION);
         let us = (now.wrapping_sub(self.last_completion_ns) / 1000) as u32;
         if u64::from(us) > MIN_TT / 1000 && (self.rate.rq_max << SHIFT) / us < 1 << (SHIFT - 10) {
             self.close_rate(None);

@@ -24,38 +24,38 @@ impl Bfq {
     pub(super) fn choose(
         &self,
         pool: &RequestPool,
-        a: Option<RequestId>,
-        b: Option<RequestId>,
+        first: Option<RequestId>,
+        second: Option<RequestId>,
         last: u64,
     ) -> Option<RequestId> {
-        let (Some(one), Some(two)) = (a, b) else {
-            return a.or(b);
+        let (Some(one), Some(two)) = (first, second) else {
+            return first.or(second);
         };
         if one == two {
-            return a;
+            return first;
         }
-        let (x, y) = (&pool[one], &pool[two]);
-        let sync = [x, y].map(|rq| is_sync(rq.op, rq.flags));
-        let first = match (sync, [x.flags.meta, y.flags.meta]) {
-            ([true, false], _) => one,
-            ([false, true], _) => two,
-            (_, [true, false]) => one,
-            (_, [false, true]) => two,
-            _ => {
-                let (s, t) = (x.sector.0, y.sector.0);
-                match (self.distance(s, last), self.distance(t, last)) {
-                    (Distance::Sectors(d), Distance::Sectors(e)) if d < e => one,
-                    (Distance::Sectors(d), Distance::Sectors(e)) if e < d => two,
-                    (Distance::Sectors(_), Distance::Sectors(_)) if s >= t => one,
-                    (Distance::Sectors(_), Distance::Sectors(_)) => two,
-                    (Distance::Sectors(_), Distance::Wrapped) => one,
-                    (Distance::Wrapped, Distance::Sectors(_)) => two,
-                    (Distance::Wrapped, Distance::Wrapped) if s <= t => one,
-                    (Distance::Wrapped, Distance::Wrapped) => two,
-                }
-            }
+        let (of_one, of_two) = (&pool[one], &pool[two]);
+        let sync = [of_one, of_two].map(|rq| is_sync(rq.op, rq.flags));
+        let takes_one = match (sync, [of_one.flags.meta, of_two.flags.meta]) {
+            ([true, false], _) => true,
+            ([false, true], _) => false,
+            (_, [true, false]) => true,
+            (_, [false, true]) => false,
+            _ => self.is_nearer(of_one.sector.0, of_two.sector.0, last),
         };
-        Some(first)
+        Some(if takes_one { one } else { two })
+    }
+
+    /// The first sector is nearer to the head; of equals the higher one, of those far behind the
+    /// lower one.
+    fn is_nearer(&self, one: u64, two: u64, last: u64) -> bool {
+        match (self.distance(one, last), self.distance(two, last)) {
+            (Distance::Sectors(near), Distance::Sectors(far)) if near != far => near < far,
+            (Distance::Sectors(_), Distance::Sectors(_)) => one >= two,
+            (Distance::Sectors(_), Distance::Wrapped) => true,
+            (Distance::Wrapped, Distance::Sectors(_)) => false,
+            (Distance::Wrapped, Distance::Wrapped) => one <= two,
+        }
     }
 
     fn distance(&self, sector: u64, last: u64) -> Distance {
@@ -311,7 +311,7 @@ impl Bfq {
                 self.queues[q].dispatched += 1;
                 self.enters_driver(q);
             }
-            return Some(self.start(pool, rq));
+            return Some(Bfq::start(pool, rq));
         }
         let busy = self.busy_queues_total();
         say_device!(self, "dispatch requests: {busy} busy queues");
@@ -323,7 +323,7 @@ impl Bfq {
         let rq = self.dispatch_from(pool, q);
         self.in_driver[usize::from(actuator)] += 1;
         self.in_driver_total += 1;
-        Some(self.start(pool, rq))
+        Some(Bfq::start(pool, rq))
     }
 
     pub(super) fn enters_driver(&mut self, q: QId) {
@@ -331,7 +331,7 @@ impl Bfq {
         self.in_driver_total += 1;
     }
 
-    pub(super) fn start(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+    pub(super) fn start(pool: &mut RequestPool, rq: RequestId) -> RequestId {
         pool[rq].started = true;
         pool[rq].place = Place::Path;
         rq

@@ -103,7 +103,7 @@ impl Bfq {
     }
 
     fn calc_finish(&mut self, e: EntityId, service: i32) {
-        self.works(2 + 1 * DIVISION);
+        self.works(2 + DIVISION);
         let service = i64::from(service).cast_unsigned();
         let entity = &mut self.entities[e];
         let delta = delta(service, u64::from(entity.weight));
