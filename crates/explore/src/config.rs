@@ -3,10 +3,10 @@
 //! Not here: how it moves (`world.rs`). Sizes are meant to be tiny; see the table in
 //! `tests/exhaustive.rs` for what they cost.
 
-use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings};
+use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings, Submitter, Submitters};
 use blkmq::env::{Cpu, Solo, Word};
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, nr_requests_for};
-use blkmq::request::{CpuId, HctxId, Op, QueueId};
+use blkmq::request::{CpuId, HctxId, IoClass, IoPrio, Op, QueueId};
 use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Rules};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
@@ -120,6 +120,8 @@ pub struct Task {
     pub flush: bool,
     /// Each is a passthrough request, at the head of where it goes.
     pub passthrough: bool,
+    /// Its priority, as schedulers know it that look at processes.
+    pub ioprio: IoPrio,
 }
 
 impl Task {
@@ -133,6 +135,10 @@ impl Task {
             op: Op::Read,
             flush: false,
             passthrough: false,
+            ioprio: IoPrio {
+                class: IoClass::None,
+                level: 0,
+            },
         }
     }
 }
@@ -204,6 +210,10 @@ pub enum Mutant {
     LostToken,
     /// A token that was taken is free for others, too.
     DoubledToken,
+    /// A timer that a scheduler arms never expires.
+    LostTimer,
+    /// What a scheduler's timer or another hook asks for, to run the queues, does not happen.
+    NoHookRun,
 }
 
 impl Config {
@@ -367,6 +377,25 @@ impl Config {
         mq
     }
 
+    /// The tasks, as schedulers see them.
+    fn submitters(&self) -> Submitters {
+        let nice = IoPrio {
+            class: IoClass::BestEffort,
+            level: 4,
+        };
+        let submitter = |(index, task): (usize, &Task)| Submitter {
+            pid: index as i32 + 1,
+            ioprio: task.ioprio,
+            nice,
+            group: 0,
+        };
+        let known = self.tasks.iter().enumerate().map(submitter);
+        Submitters {
+            tasks: [Submitter::default()].into_iter().chain(known).collect(),
+            ..Submitters::default()
+        }
+    }
+
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         // Tasks say themselves whether they plug.
         let rules = self.rules.with_lone_plug(LonePlug::Never);
@@ -378,6 +407,7 @@ impl Config {
             nomerges: self.nomerges,
             hz: HZ,
             driver_budget: self.budgets.is_some(),
+            submitters: self.submitters(),
             ..QueueSettings::plain(rules, self.scheduler, nr_requests)
         }
     }

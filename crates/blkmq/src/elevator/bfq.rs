@@ -7,7 +7,7 @@
 //! * `arrive`, `merge`, `cooperate`, `split`, `position`: what comes, and which queues become one
 //! * `serve`, `budget`, `idling`, `depth`: what goes, how much, and what is waited for
 //! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
-//! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//! * `gauge`: what it shows over time; [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
 //!
 //! One lock guards it all; its timer runs in a hard interrupt. Kernel: block/bfq-iosched.c,
 //! bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as `rules/bfq.rs` tells.
@@ -23,6 +23,7 @@ mod classify;
 mod cooperate;
 mod depth;
 mod entity;
+mod gauge;
 mod group;
 mod idling;
 mod merge;

@@ -12,6 +12,7 @@ use super::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use super::token::Token;
+use crate::env::Reading;
 use crate::merge::Merging;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::time::SimTime;
@@ -197,6 +198,10 @@ impl Scheduler for Custom {
 
     fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
         self.0.take_log(each);
+    }
+
+    fn take_readings(&mut self, each: &mut dyn FnMut(Reading)) {
+        self.0.take_readings(each);
     }
 
     fn take_charge(&mut self) -> Charge {

@@ -671,6 +671,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         }
         drop(pool);
         self.tell(q, cpu);
+        self.read(q, cpu);
         self.charge(charge, cpu);
         if !more && self.work.peek() {
             self.work.mirror(cpu, false);
@@ -705,6 +706,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         drop(policy);
         drop(pool);
         self.tell(q, cpu);
+        self.read(q, cpu);
         self.settle(q, cpu);
         self.policy.release(cpu);
         HookStep::Done(after)

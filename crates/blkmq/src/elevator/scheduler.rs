@@ -10,6 +10,7 @@ use core::fmt::Debug;
 use super::attribute::{StoreError, Value};
 use super::hook::{After, TimerAsk};
 use super::token::Token;
+use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::request::{
@@ -319,6 +320,10 @@ pub trait Scheduler: Any + Debug {
     /// record of the call comes between two messages. Asked behind each call, if
     /// [`Facts::logs`](super::Facts) and somebody listens (`QueueSettings::log`). Default: nothing.
     fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
+
+    /// Hands out what it shows of itself since the last call, for curves over time. Asked behind
+    /// dispatch calls and hooks, while somebody wants curves. Default: nothing.
+    fn take_readings(&mut self, _each: &mut dyn FnMut(Reading)) {}
 
     /// When a recorded kernel wrote the lines that come next. A comparison says so before each
     /// call: a clock that stands still for a whole section is then read as that kernel's was

@@ -43,6 +43,7 @@ impl Fixed {
         (self.has(Mutant::NoRecheck) && label == List::Restart.label())
             || (self.has(Mutant::NoRestartRun) && label == Complete::ClearRestart.label())
             || (self.has(Mutant::LostToken) && label == Hook::Enter.label())
+            || (self.has(Mutant::NoHookRun) && label == Hook::Section.label())
             || (self.has(Mutant::NoDrain) && label == Switch::Drain.label())
             || (self.has(Mutant::NoThawWake) && label == Switch::Unfreeze.label())
     }
@@ -59,6 +60,10 @@ impl Fixed {
     /// The path is at its end, in vain, instead of this label.
     pub(super) fn gives_up_at(&self, label: Label) -> bool {
         self.has(Mutant::NoTokenRetry) && label == Token::Retry.label()
+    }
+
+    pub(super) fn loses_timers(&self) -> bool {
+        self.has(Mutant::LostTimer)
     }
 
     pub(super) fn completes_twice(&self) -> bool {

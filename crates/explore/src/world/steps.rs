@@ -280,6 +280,9 @@ impl Machine for Steps<'_> {
     }
 
     fn arm(&mut self, queue: QueueId, timer: u8, _after: Duration) {
+        if self.fixed.loses_timers() {
+            return;
+        }
         self.outside.timers |= 1 << self.fixed.config.timer_place(queue, timer);
     }
 

@@ -24,6 +24,7 @@ use crate::elevator::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use crate::elevator::submitters::Submitters;
+use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
@@ -192,6 +193,8 @@ pub struct Bfq {
     /// The hardware queues are to be run.
     pub(super) runs: bool,
     pub(super) log: Log,
+    /// The queue of the last request to go, and sectors that it was charged for.
+    pub(super) shown: Option<(QId, u32)>,
     /// What it has done since it was asked last: operations like one inside a container.
     operations: u32,
     /// Lines of memory that it has changed since then, a bit each: its own, then those of queues.
@@ -312,6 +315,7 @@ impl Bfq {
             timer_armed: false,
             runs: false,
             log: Log::new(queue.log),
+            shown: None,
             operations: 0,
             touched: 0,
         }
@@ -322,6 +326,7 @@ impl Bfq {
         self.now = now.time;
         self.tick = now.tick.0.cast_signed();
         self.runs = false;
+        self.shown = None;
         self.touched |= (1 << (LINES - LINES_OF_SERVICE)) - 1;
     }
 
@@ -547,6 +552,10 @@ impl Scheduler for Bfq {
 
     fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
         self.log.take(each);
+    }
+
+    fn take_readings(&mut self, each: &mut dyn FnMut(Reading)) {
+        self.readings(each);
     }
 
     fn lines_at(&mut self, times: &[SimTime]) {

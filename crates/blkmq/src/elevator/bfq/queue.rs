@@ -124,6 +124,8 @@ pub(super) struct Queue {
     pub(super) in_woken_list: bool,
     /// Queues that it wakes, the latest last.
     pub(super) woken: Vec<QId>,
+    /// Virtual time up to which its share has been shown.
+    pub(super) share_from: u64,
 }
 
 impl Queue {

@@ -287,6 +287,7 @@ impl Bfq {
             .expect("a queue that is served has a next request");
         let charge = self.charge_of(pool, rq, q);
         self.served(q, charge.cast_signed());
+        self.shown = Some((q, charge));
         if self.in_service == Some(q) && core::mem::take(&mut self.wait_dispatch) {
             self.waited_rq = Some(rq);
         }

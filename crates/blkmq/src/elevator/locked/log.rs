@@ -7,7 +7,7 @@
 use super::{Locked, Scheduler};
 use crate::elevator::scheduler::TRACED;
 use crate::env::{Cpu, Env, Lock, Said, TraceAction};
-use crate::path::{Traced, trace_message, trace_rq, trace_swallowed};
+use crate::path::{Traced, probe, trace_message, trace_rq, trace_swallowed};
 use crate::queue::RequestQueue;
 use crate::request::QueueId;
 
@@ -47,6 +47,27 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     #[inline]
     pub(super) fn tell(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
         self.log(q, cpu).rest(cpu);
+    }
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    /// Records what the policy shows of itself, if somebody wants curves.
+    #[inline]
+    pub(super) fn read(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        if cpu.telling {
+            self.read_all(q, cpu);
+        }
+    }
+
+    #[cold]
+    fn read_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        let mut readings = Vec::new();
+        self.policy
+            .held(cpu)
+            .take_readings(&mut |reading| readings.push(reading));
+        for reading in readings {
+            probe::reading(q, reading, cpu);
+        }
     }
 }
 

@@ -1,0 +1,72 @@
+//! BFQ under the explorer: its idle timer against insertion, dispatch and completion. No queue that
+//! the device waits for is waited for without an end, and what others have queued meanwhile goes.
+//! Without 3 ms runs, so that a stall is for ever; the timer may expire at any time. Counts as in
+//! `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
+
+#[path = "common/clean.rs"]
+mod clean;
+mod counts;
+
+use blkmq::elevator::SchedulerKind;
+use blkmq::request::{IoClass, IoPrio};
+use blkmq::rules::{Rules, StableMerge};
+use clean::clean;
+use counts::compare;
+use explore::{Config, Mutant, Task, exhaustive};
+
+const fn best_effort(level: u8) -> IoPrio {
+    IoPrio {
+        class: IoClass::BestEffort,
+        level,
+    }
+}
+
+/// Two processes, the second of less weight: while the first is waited for, the second one's request
+/// is kept back, as otherwise the first would not get its share. `bios` of the first.
+fn config(rules: Rules, bios: u32) -> Config {
+    let rules = rules.with_stable_merge(StableMerge::Never);
+    let name = format!("{}, {bios} and 1 reads of two processes", rules.name);
+    let mut config = Config::new(&name, rules, SchedulerKind::Bfq, 2);
+    config.tags = 1;
+    config.nr_requests = 4;
+    config.cpus = 2;
+    config.states_max = 4_000_000;
+    config.tasks = vec![
+        Task {
+            bios,
+            ioprio: best_effort(0),
+            ..Task::read(0)
+        },
+        Task {
+            ioprio: best_effort(7),
+            ..Task::read(1)
+        },
+    ];
+    config
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn no_queue_is_waited_for_without_an_end() {
+    let mut table = String::new();
+    for rules in [Rules::v6_1(), Rules::v6_12()] {
+        table += &clean(&config(rules, 1));
+    }
+    let mut merged = config(Rules::v6_12(), 1);
+    merged.rules = Rules::v6_12();
+    merged.tasks[0].ioprio = best_effort(7);
+    merged.name = "v6.12, two processes that share a queue".to_owned();
+    table += &clean(&merged);
+    compare("bfq.txt", &table);
+}
+
+/// What keeps the queue going once the device waits: the timer, and the run that it asks for.
+#[test]
+fn a_timer_that_is_lost_or_runs_nothing_is_found() {
+    for mutant in [Mutant::LostTimer, Mutant::NoHookRun] {
+        let mut config = config(Rules::v6_12(), 1);
+        config.mutant = Some(mutant);
+        let report = exhaustive(&config);
+        assert_eq!(report.verdict.word(), "stall", "{mutant:?}: {report}");
+    }
+}
