@@ -163,8 +163,11 @@ impl ServiceTree {
         }
         let first = self.idle.first(entities).map(EntityId);
         assert_eq!(self.first_idle, first, "first idle entity");
-        let last = self.idle.last(entities).map(EntityId);
-        assert_eq!(self.last_idle, last, "last idle entity");
+        // Of equals the one that came first; and whoever is before that, when it leaves.
+        if let Some(last) = self.last_idle {
+            assert_eq!(entities[last].tree, InTree::Idle, "last idle entity");
+            assert_eq!(entities[last].group, group, "group of the last idle entity");
+        }
     }
 }
 
