@@ -1,43 +1,60 @@
 //! Scripts about the decisions of a scheduler behind one lock: `queue scheduler=mq-deadline ...`.
 //!
-//! One scheduler, no tags, no CPUs: insert, merge, dispatch, complete, and a clock of ticks.
-//! Every command checks all structures afterwards.
+//! One scheduler, no tags, no CPUs: insert, merge, dispatch, complete, and a clock. It stands still
+//! but where a command moves it; a timer that is armed expires when it is passed. Every command
+//! checks all structures afterwards.
 //!
 //! ```text
 //! queue [scheduler=mq-deadline] [rules=v6.1] [hz=1000] [nr_requests=128] [ATTRIBUTE=VALUE]
-//!       [LIMIT=VALUE] [nomerges=0]
+//!       [LIMIT=VALUE] [nomerges=0] [rotational=0] [ranges=0-1000,1000-2000]
+//! group PATH [weight=100]             a cgroup; before all but others of its kind
+//! task NAME [prio=CLASS[/LEVEL]] [group=PATH] [pid=N]    likewise; others are as they come
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
 //! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed
 //! bio REQUEST                         prints M or F and what it joined, or "no merge"
+//! submit REQUEST, REQUEST ...         offers it for merging, then inserts it if nothing took it
 //! dispatch [N] [waited=2ms]           prints D, or "-" for a call that returns nothing
+//! serve N [each=1ms]                  so many dispatches, each completed so much later; a call
+//!                                     without result waits for the timer. Prints who was served
 //! drain                               dispatches until a call returns nothing
-//! complete REQUEST | all              the device is done
+//! pull N                              so many dispatches at once, printed as those of `serve`
+//! complete REQUEST, REQUEST ... | all the device is done; prints "run" if queues are to be run
+//! exit NAME                           the last task of this I/O context exits
+//! rotational 0 | 1                    a write to queue/rotational
 //! requeue REQUEST                     the driver gives it back, to be inserted at head
-//! tick 20ms | at 500ms                moves the clock
+//! tick 20ms | at 500ms                moves the clock, in whole ticks
+//! wait 1500us                         moves the clock, to the ns
+//! log on | off | WORD ...             what the scheduler writes to blktrace is printed: all, or
+//!                                     lines that contain one of these words
 //! depth REQUEST                       prints the shallow depth of such an allocation
 //! nr_requests N                       a write to queue/nr_requests
 //! has_work                            prints yes or no
 //! show state | NAME                   also of mq-deadline: show batch | queued | counts
 //! ```
 //!
-//! A REQUEST is `OP SECTOR+SECTORS [prio=CLASS[/LEVEL]] [segments=N] [nomerge] [sync] [fua]`, with
-//! OP one of r, w, d (discard), z (write-zeroes).
+//! A REQUEST is `OP SECTOR+SECTORS [by=TASK] [prio=CLASS[/LEVEL]] [segments=N] [times=N] [gap=N]
+//! [nomerge] [sync] [fua] [meta] [bare]`, with OP one of r, w, d (discard), z (write-zeroes). With
+//! `times` there are so many, each `gap` sectors behind the one before. A bare one was allocated
+//! for the flush machine, without what a scheduler keeps with a request.
+
+mod around;
+mod parse;
 
 use super::World;
+use around::{Around, span};
 use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::elevator::{
-    BioMerge, DispatchTime, Elevator, InsertAt, Insertion, Now, QueueShape, Scheduler,
-    SchedulerKind, TagMapSize, Wanted, completed_level,
+    After, BioMerge, DispatchTime, Elevator, Hooks, InsertAt, Insertion, Now, QueueShape,
+    Scheduler, SchedulerKind, SchedulerSettings, TagMapSize, Wanted, completed_level,
 };
 use blkmq::env::{Cpu, Solo};
 use blkmq::merge::{Merging, Side};
 use blkmq::queue::QueueSettings;
-use blkmq::request::{
-    Bio, BioId, CpuId, IoClass, IoPrio, Op, Place, RequestId, RequestPool, Sector, Sectors,
-};
+use blkmq::request::{BioId, CpuId, Place, RequestId, RequestPool, Sector};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
-use blkmq::time::Jiffies;
+use blkmq::time::{Jiffies, SimTime};
 use core::any::Any;
+use parse::{letter, parse_number, word_shift, yes_no};
 
 /// Slots of a script's pool; more than any script needs.
 const REQUESTS: usize = 256;
@@ -50,8 +67,11 @@ pub(crate) struct PolicyQueue {
     cpu: Cpu,
     limits: QueueLimits,
     nomerges: NoMerges,
-    now: Jiffies,
-    hz: u32,
+    around: Around,
+    settings: QueueSettings,
+    scheduler: SchedulerSettings,
+    /// Attributes as the first line gives them.
+    attributes: Vec<String>,
     nr_requests: u32,
     in_device: Vec<RequestId>,
     completed: [u32; 3],
@@ -64,6 +84,18 @@ impl World for PolicyQueue {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim();
         let printed = match word {
+            "group" => self.around.add_group(rest).and_then(|()| self.begin_anew()),
+            "task" => self.around.add_task(rest).and_then(|()| self.begin_anew()),
+            "submit" => self.submit(rest),
+            "serve" => self.serve(rest),
+            "pull" => self.pull(rest),
+            "exit" => Ok(self.exit(rest)),
+            "rotational" => {
+                self.call(|policy, _, _| policy.rotates(rest == "1"));
+                Ok(Vec::new())
+            }
+            "wait" => span(rest).map(|span| self.move_clock(self.around.time + span)),
+            "log" => Ok(self.listen(rest)),
             "set" => Ok(rest
                 .split_whitespace()
                 .filter_map(|pair| self.set(pair).err())
@@ -76,8 +108,10 @@ impl World for PolicyQueue {
             "requeue" => self.requeue(rest),
             "tick" => self
                 .millis(rest)
-                .map(|span| self.move_clock(self.now + span)),
-            "at" => self.millis(rest).map(|instant| self.move_clock(instant)),
+                .map(|span| self.move_clock_to_tick(self.clocks().tick + span)),
+            "at" => self
+                .millis(rest)
+                .map(|instant| self.move_clock_to_tick(instant)),
             "depth" => self.depth(rest),
             "nr_requests" => self.write_nr_requests(rest),
             "has_work" => Ok(vec![yes_no(self.look(Scheduler::has_work))]),
@@ -85,7 +119,9 @@ impl World for PolicyQueue {
             _ => Err(format!("unknown command {word:?}")),
         };
         self.elevator.check(&self.pool);
-        printed
+        let mut lines = self.around.take_printed();
+        lines.extend(printed?);
+        Ok(lines)
     }
 }
 
@@ -107,8 +143,12 @@ impl PolicyQueue {
         let rules = Rules::by_name(rules).ok_or(format!("unknown rules {rules:?}"))?;
         let hz = number("hz", 1000)?;
         let nr_requests = number("nr_requests", 128)?;
+        let ranges = given("ranges").map_or(Ok(Vec::new()), parse_ranges)?;
         let settings = QueueSettings {
             hz,
+            rotational: given("rotational") == Some("1"),
+            access_ranges: ranges,
+            log: kind.facts().is_some_and(|facts| facts.logs),
             ..QueueSettings::plain(rules, kind, nr_requests)
         };
         let scheduler = kind.defaults(hz, nr_requests);
@@ -127,19 +167,70 @@ impl PolicyQueue {
                 fua: false,
             },
             nomerges: NoMerges::All,
-            now: Jiffies(0),
-            hz,
+            around: Around::new(hz),
+            settings,
+            scheduler,
+            attributes: Vec::new(),
             nr_requests,
             in_device: Vec::new(),
             completed: [0; 3],
         };
-        let of_queue = ["scheduler", "rules", "hz", "nr_requests"];
-        for pair in &pairs {
-            if !of_queue.contains(&pair.split('=').next().unwrap_or_default()) {
-                queue.set(pair)?;
-            }
-        }
+        let of_queue = [
+            "scheduler",
+            "rules",
+            "hz",
+            "nr_requests",
+            "rotational",
+            "ranges",
+        ];
+        let of_other =
+            |pair: &&&str| !of_queue.contains(&pair.split('=').next().unwrap_or_default());
+        queue.attributes = pairs
+            .iter()
+            .filter(of_other)
+            .map(|&pair| pair.to_owned())
+            .collect();
+        queue.begin_anew()?;
         Ok(Box::new(queue))
+    }
+
+    /// A scheduler that knows these tasks and groups.
+    fn begin_anew(&mut self) -> Printed {
+        if self.pool.iter().any(|(_, rq)| rq.place != Place::Free)
+            || self.around.time != SimTime::ZERO
+        {
+            return Err("tasks and groups come first".to_owned());
+        }
+        self.settings.submitters = self.around.submitters.clone();
+        self.elevator = Elevator::new(&self.scheduler, &self.settings, &QueueShape::one());
+        for pair in self.attributes.clone() {
+            self.set(&pair)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// A call of the scheduler, with what it leaves behind.
+    fn call<R>(
+        &mut self,
+        change: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
+    ) -> R {
+        let (now, pool, around) = (self.clocks(), &mut self.pool, &mut self.around);
+        self.elevator.revise(&mut self.cpu, |policy| {
+            let result = change(policy, pool, now);
+            around.after_call(policy);
+            result
+        })
+    }
+
+    fn hooks(&self) -> Hooks {
+        let facts = self.scheduler.kind().facts();
+        facts.expect("scripts are about a scheduler").hooks
+    }
+
+    fn after(&mut self, after: After) {
+        if after == After::RunQueues {
+            self.around.print("run".to_owned());
+        }
     }
 
     /// `NAME=VALUE`: a limit, nomerges, or an attribute of the scheduler.
@@ -162,9 +253,7 @@ impl PolicyQueue {
                 }
             }
             _ => {
-                let now = self.clocks();
-                self.elevator
-                    .revise(&mut self.cpu, |policy| policy.store(name, value, now))
+                self.call(|policy, _, now| policy.store(name, value, now))
                     .map_err(|error| error.to_string())?;
             }
         }
@@ -176,36 +265,69 @@ impl PolicyQueue {
             Some(requests) => (InsertAt::Head, requests),
             None => (InsertAt::Sorted, rest),
         };
-        let mut printed = Vec::new();
-        for text in requests.split(',') {
-            let bio = self.parse_bio(text)?;
-            let (rq, _) = self
-                .pool
-                .iter()
-                .find(|(_, rq)| rq.place == Place::Free)
-                .ok_or("full")?;
-            self.pool.reset(rq);
-            self.pool.bio_to_request(rq, bio);
-            self.pool[rq].place = Place::Path;
-            printed.extend(self.insert_request(rq, at));
-        }
-        Ok(printed)
+        self.each_request(requests, |queue, bio, bare| {
+            let printed = queue.insert_bio(bio, bare, at)?;
+            for line in printed {
+                queue.around.print(line);
+            }
+            Ok(())
+        })
     }
 
-    /// The clocks at the beginning of the tick.
+    /// Does it for each bio that is written, in turn.
+    fn each_request(
+        &mut self,
+        requests: &str,
+        mut each: impl FnMut(&mut PolicyQueue, BioId, bool) -> Result<(), String>,
+    ) -> Printed {
+        for text in requests.split(',') {
+            let written = self.parse_request(text)?;
+            for at in 0..written.times {
+                let mut bio = written.bio.clone();
+                bio.sector = Sector(bio.sector.0 + at * written.gap);
+                let bio = self.pool.add_bio(bio).ok_or("out of bios")?;
+                each(self, bio, written.bare)?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn insert_bio(&mut self, bio: BioId, bare: bool, at: InsertAt) -> Printed {
+        let mut all = self.pool.iter();
+        let free = all.find(|(_, rq)| rq.place == Place::Free);
+        let rq = free.map(|(rq, _)| rq).ok_or("full")?;
+        drop(all);
+        self.pool.reset(rq);
+        self.pool.bio_to_request(rq, bio);
+        self.pool[rq].place = Place::Path;
+        self.pool[rq].use_sched = !bare;
+        Ok(self.insert_request(rq, at))
+    }
+
+    /// As the block layer does it: merged, or inserted.
+    fn submit(&mut self, requests: &str) -> Printed {
+        self.each_request(requests, |queue, bio, bare| {
+            let printed = match queue.offer(bio) {
+                Some(printed) => printed,
+                None => queue.insert_bio(bio, bare, InsertAt::Sorted)?,
+            };
+            for line in printed {
+                queue.around.print(line);
+            }
+            Ok(())
+        })
+    }
+
     fn clocks(&self) -> Now {
-        Now::at_tick(self.now, self.hz)
+        self.around.now()
     }
 
     /// Inserts one request; answers the merges in the order they happened.
     fn insert_request(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
-        let merging = Merging {
-            limits: &self.limits,
-            nomerges: self.nomerges,
-        };
-        let (now, pool) = (self.clocks(), &mut self.pool);
-        let insertion = self.elevator.revise(&mut self.cpu, |policy| {
-            policy.insert(pool, rq, at, now, merging)
+        let (limits, nomerges) = (self.limits, self.nomerges);
+        let insertion = self.call(|policy, pool, now| {
+            let limits = &limits;
+            policy.insert(pool, rq, at, now, Merging { limits, nomerges })
         });
         let absorbed = match insertion {
             Insertion::Inserted => return Vec::new(),
@@ -226,68 +348,72 @@ impl PolicyQueue {
 
     fn bio(&mut self, rest: &str) -> Printed {
         let bio = self.parse_bio(rest)?;
-        let name = format!(
-            "{} {}+{}",
-            letter(self.pool.bio(bio).op),
-            self.pool.bio(bio).sector.0,
-            self.pool.bio(bio).sectors.0
-        );
-        let merging = Merging {
-            limits: &self.limits,
-            nomerges: self.nomerges,
+        Ok(self.offer(bio).unwrap_or_else(|| {
+            self.pool.free_bio(bio);
+            vec!["no merge".to_owned()]
+        }))
+    }
+
+    /// Offers a bio for merging; nothing if nobody takes it.
+    fn offer(&mut self, bio: BioId) -> Option<Vec<String>> {
+        let of = self.pool.bio(bio);
+        let name = format!("{} {}+{}", letter(of.op), of.sector.0, of.sectors.0);
+        let (limits, nomerges) = (self.limits, self.nomerges);
+        let merge = self.call(|policy, pool, now| {
+            let limits = &limits;
+            policy.merge_bio(pool, bio, now, Merging { limits, nomerges })
+        });
+        let BioMerge::Into { rq, side, absorbed } = merge else {
+            return None;
         };
-        let (now, pool) = (self.clocks(), &mut self.pool);
-        let change = |policy: &mut dyn Scheduler| policy.merge_bio(pool, bio, now, merging);
-        match self.elevator.revise(&mut self.cpu, change) {
-            BioMerge::No => {
-                self.pool.free_bio(bio);
-                Ok(vec!["no merge".to_owned()])
-            }
-            BioMerge::Into { rq, side, absorbed } => {
-                let action = match side {
-                    Side::Back => "M",
-                    Side::Front => "F",
-                    Side::Discard => "+",
-                };
-                let mut printed = vec![format!("{action} {name}")];
-                if let Some(absorbed) = absorbed {
-                    printed.push(format!("M {}", self.name(absorbed)));
-                    self.finish(absorbed);
-                }
-                let last = printed.len() - 1;
-                printed[last] += &format!(" -> {}", self.name(rq));
-                Ok(printed)
-            }
+        let action = match side {
+            Side::Back => "M",
+            Side::Front => "F",
+            Side::Discard => "+",
+        };
+        let mut printed = vec![format!("{action} {name}")];
+        if let Some(absorbed) = absorbed {
+            printed.push(format!("M {}", self.name(absorbed)));
+            self.finish(absorbed);
         }
+        let last = printed.len() - 1;
+        printed[last] += &format!(" -> {}", self.name(rq));
+        Some(printed)
     }
 
     fn dispatch(&mut self, rest: &str) -> Printed {
-        let (mut calls, mut entered) = (1, self.now);
+        let (mut calls, mut entered) = (1, self.clocks().tick);
         for word in rest.split_whitespace() {
             match word.strip_prefix("waited=") {
                 Some(span) => entered = entered - self.millis(span)?,
                 None => calls = parse_number(word)?,
             }
         }
-        Ok((0..calls)
-            .map(|_| self.dispatch_once(entered).unwrap_or("-".to_owned()))
-            .collect())
+        for _ in 0..calls {
+            let line = self.dispatch_once(entered).unwrap_or("-".to_owned());
+            self.around.print(line);
+        }
+        Ok(Vec::new())
     }
 
     fn drain(&mut self) -> Vec<String> {
-        core::iter::from_fn(|| self.dispatch_once(self.now)).collect()
+        while let Some(line) = self.dispatch_once(self.clocks().tick) {
+            self.around.print(line);
+        }
+        Vec::new()
     }
 
     /// One call; tells when it reset `starved`.
     fn dispatch_once(&mut self, entered: Jiffies) -> Option<String> {
         let starved = self.starved();
-        let now = DispatchTime {
-            entered,
-            ..DispatchTime::at(self.clocks())
-        };
-        let (pool, completed) = (&mut self.pool, self.completed);
-        let change = |policy: &mut dyn Scheduler| policy.dispatch(pool, now, completed);
-        let rq = self.elevator.revise(&mut self.cpu, change)?;
+        let completed = self.completed;
+        let rq = self.call(|policy, pool, now| {
+            let now = DispatchTime {
+                entered,
+                ..DispatchTime::at(now)
+            };
+            policy.dispatch(pool, now, completed)
+        })?;
         self.pool[rq].place = Place::Device;
         self.in_device.push(rq);
         let reset = starved > 0 && self.starved() == 0;
@@ -298,13 +424,72 @@ impl PolicyQueue {
         ))
     }
 
+    /// `serve N [each=1ms]`: how many of whom were served in a row.
+    fn serve(&mut self, rest: &str) -> Printed {
+        let (mut calls, mut each) = (1, span("1ms")?);
+        for word in rest.split_whitespace() {
+            match word.strip_prefix("each=") {
+                Some(length) => each = span(length)?,
+                None => calls = parse_number(word)?,
+            }
+        }
+        let mut who = Vec::new();
+        while calls > 0 {
+            calls -= 1;
+            if self.dispatch_once(self.clocks().tick).is_some() {
+                let rq = self.in_device[self.in_device.len() - 1];
+                who.push(self.submitter(rq));
+                self.move_clock(self.around.time + each);
+                self.in_device.pop();
+                let lines = self.around.take_printed();
+                self.finish(rq);
+                // That queues are to be run is no news here.
+                let more = self.around.take_printed();
+                let more = more.into_iter().filter(|line| line != "run");
+                lines
+                    .into_iter()
+                    .chain(more)
+                    .for_each(|line| self.around.print(line));
+            } else {
+                who.push("-".to_owned());
+                match self.around.expiry() {
+                    Some(expiry) => drop(self.move_clock(expiry)),
+                    None => calls = 0,
+                }
+            }
+        }
+        self.around.print(runs_of(&who));
+        Ok(Vec::new())
+    }
+
+    /// `pull N`: as many dispatches at once, told in the same way.
+    fn pull(&mut self, rest: &str) -> Printed {
+        let calls = parse_number(rest)?;
+        let dispatched = |queue: &mut PolicyQueue| {
+            queue.dispatch_once(queue.clocks().tick)?;
+            queue.in_device.last().map(|&rq| queue.submitter(rq))
+        };
+        let who: Vec<String> = (0..calls)
+            .map(|_: u32| dispatched(self).unwrap_or("-".to_owned()))
+            .collect();
+        self.around.print(runs_of(&who));
+        Ok(Vec::new())
+    }
+
+    fn submitter(&self, rq: RequestId) -> String {
+        let by = self.around.name_of(self.pool[rq].io_context);
+        by.trim_start_matches(" by=").to_owned()
+    }
+
     fn complete(&mut self, rest: &str) -> Printed {
         if rest == "all" {
             for rq in core::mem::take(&mut self.in_device) {
                 self.finish(rq);
             }
-        } else {
-            let rq = self.take_from_device(rest)?;
+            return Ok(Vec::new());
+        }
+        for name in rest.split(',') {
+            let rq = self.take_from_device(name.trim())?;
             self.finish(rq);
         }
         Ok(Vec::new())
@@ -312,12 +497,38 @@ impl PolicyQueue {
 
     fn requeue(&mut self, rest: &str) -> Printed {
         let rq = self.take_from_device(rest)?;
+        if self.hooks().requeued {
+            let after = self.call(|policy, pool, now| policy.requeued(pool, rq, now));
+            self.after(after);
+        }
         self.pool[rq].place = Place::Path;
         Ok(self.insert_request(rq, InsertAt::Head))
     }
 
+    fn exit(&mut self, name: &str) -> Vec<String> {
+        let task = self.around.task(name);
+        if self.hooks().exits {
+            let after = self.call(|policy, pool, now| policy.exits(pool, task, now));
+            self.after(after);
+        }
+        Vec::new()
+    }
+
+    fn listen(&mut self, rest: &str) -> Vec<String> {
+        self.around.listen_for = match rest {
+            "on" => vec![String::new()],
+            "off" => Vec::new(),
+            words => words.split_whitespace().map(str::to_owned).collect(),
+        };
+        Vec::new()
+    }
+
     fn take_from_device(&mut self, name: &str) -> Result<RequestId, String> {
-        let at = self.in_device.iter().position(|&rq| self.name(rq) == name);
+        let is_it = |&rq: &RequestId| {
+            let full = self.name(rq);
+            full == name || full.split(" by=").next() == Some(name)
+        };
+        let at = self.in_device.iter().position(is_it);
         Ok(self
             .in_device
             .remove(at.ok_or(format!("{name:?} is not in the device"))?))
@@ -325,6 +536,10 @@ impl PolicyQueue {
 
     /// Ends a request: its bios, its count, its slot.
     fn finish(&mut self, rq: RequestId) {
+        if self.hooks().finished {
+            let after = self.call(|policy, pool, now| policy.finished(pool, rq, now));
+            self.after(after);
+        }
         for bio in self.pool.bios_of(rq).collect::<Vec<BioId>>() {
             self.pool.free_bio(bio);
         }
@@ -354,9 +569,18 @@ impl PolicyQueue {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn move_clock(&mut self, to: Jiffies) -> Vec<String> {
-        assert!(to >= self.now, "the clock does not go back");
-        self.now = to;
+    fn move_clock_to_tick(&mut self, tick: Jiffies) -> Vec<String> {
+        self.move_clock(Now::at_tick(tick, self.around.hz).time)
+    }
+
+    /// Timers that are passed expire on the way.
+    fn move_clock(&mut self, to: SimTime) -> Vec<String> {
+        assert!(to >= self.around.time, "the clock does not go back");
+        while let Some(timer) = self.around.take_expired(to) {
+            let after = self.call(|policy, pool, now| policy.timer(pool, timer, now));
+            self.after(after);
+        }
+        self.around.time = to;
         Vec::new()
     }
 
@@ -373,11 +597,8 @@ impl PolicyQueue {
             io_context: of.io_context,
             map,
         };
-        let now = self.clocks();
         let depth = match self.look(|policy| policy.limits_under_lock(wanted)) {
-            true => self.elevator.revise(&mut self.cpu, |policy| {
-                policy.limit_depth_locked(wanted, now)
-            }),
+            true => self.call(|policy, _, now| policy.limit_depth_locked(wanted, now)),
             false => self.look(|policy| policy.limit_depth(wanted)),
         };
         self.pool.free_bio(bio);
@@ -388,8 +609,7 @@ impl PolicyQueue {
 
     fn write_nr_requests(&mut self, rest: &str) -> Printed {
         let old = self.nr_requests;
-        self.elevator
-            .revise(&mut self.cpu, |policy| policy.depth_updated(old));
+        self.call(|policy, _, _| policy.depth_updated(old));
         self.nr_requests = parse_number(rest)?;
         Ok(Vec::new())
     }
@@ -441,105 +661,25 @@ impl PolicyQueue {
             }
         }
     }
-
-    /// `OP SECTOR+SECTORS [prio=CLASS[/LEVEL]] [FLAG]...`.
-    fn parse_bio(&mut self, text: &str) -> Result<BioId, String> {
-        let mut words = text.split_whitespace();
-        let mut bio = Bio::default();
-        bio.segments = 1;
-        bio.op = match words.next() {
-            Some("r") => Op::Read,
-            Some("w") => Op::Write,
-            Some("d") => Op::Discard,
-            Some("z") => Op::WriteZeroes,
-            other => return Err(format!("unknown operation {other:?}: r, w, d or z")),
-        };
-        let range = words.next().and_then(|range| range.split_once('+'));
-        let (sector, sectors) = range.ok_or(format!("{text:?}: no SECTOR+SECTORS"))?;
-        bio.sector = Sector(parse_number(sector)?);
-        bio.sectors = Sectors(parse_number(sectors)?);
-        for word in words {
-            match word.split_once('=').unwrap_or((word, "")) {
-                ("prio", prio) => bio.ioprio = parse_prio(prio)?,
-                ("segments", count) => bio.segments = parse_number(count)?,
-                ("nomerge", "") => bio.flags.nomerge = true,
-                ("sync", "") => bio.flags.sync = true,
-                ("fua", "") => bio.flags.fua = true,
-                _ => return Err(format!("unknown property {word:?} of a request")),
-            }
-        }
-        self.pool.add_bio(bio).ok_or("out of bios".to_owned())
-    }
-
-    /// `20ms` in ticks, rounded up.
-    fn millis(&self, text: &str) -> Result<Jiffies, String> {
-        let number = text
-            .strip_suffix("ms")
-            .ok_or(format!("{text:?} is not a time in ms"))?;
-        Ok(Jiffies::from_millis(parse_number(number)?, self.hz))
-    }
-
-    /// Operation, address and what else matters: `w 8+8 prio=rt`.
-    fn name(&self, rq: RequestId) -> String {
-        let request = &self.pool[rq];
-        let class = match request.ioprio.class {
-            IoClass::None => "",
-            IoClass::RealTime => " prio=rt",
-            IoClass::BestEffort => " prio=be",
-            IoClass::Idle => " prio=idle",
-        };
-        let level = match request.ioprio.level {
-            0 => String::new(),
-            level => format!("/{level}"),
-        };
-        let range = format!("{}+{}", request.sector.0, request.sectors.0);
-        format!("{} {range}{class}{level}", letter(request.op))
-    }
 }
 
-fn letter(op: Op) -> &'static str {
-    match op {
-        Op::Read => "r",
-        Op::Write => "w",
-        Op::Discard => "d",
-        Op::WriteZeroes => "z",
-        Op::Flush => "f",
-    }
-}
-
-fn parse_prio(text: &str) -> Result<IoPrio, String> {
-    let (class, level) = text.split_once('/').unwrap_or((text, "0"));
-    let class = match class {
-        "none" => IoClass::None,
-        "rt" => IoClass::RealTime,
-        "be" => IoClass::BestEffort,
-        "idle" => IoClass::Idle,
-        _ => {
-            return Err(format!(
-                "unknown priority class {class:?}: none, rt, be or idle"
-            ));
-        }
+/// `FIRST-BEHIND,...`: sectors of each range.
+fn parse_ranges(text: &str) -> Result<Vec<core::ops::Range<u64>>, String> {
+    let range = |text: &str| {
+        let (first, behind) = text
+            .split_once('-')
+            .ok_or(format!("{text:?} is not FIRST-BEHIND"))?;
+        Ok(parse_number(first)?..parse_number(behind)?)
     };
-    Ok(IoPrio {
-        class,
-        level: parse_number(level)?,
-    })
+    text.split(',').map(range).collect()
 }
 
-fn parse_number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse()
-        .map_err(|_| format!("{text:?} is not a number of the right size"))
-}
-
-fn yes_no(answer: bool) -> String {
-    if answer { "yes" } else { "no" }.to_owned()
-}
-
-/// log2 of the bits in a word of a tag map of this depth (sbitmap_calculate_shift()).
-fn word_shift(depth: u32) -> u32 {
-    let mut shift = 6;
-    while depth >= 4 && shift > 0 && (4 << shift) > depth {
-        shift -= 1;
-    }
-    shift
+/// `D 3a b`: who was served how often in a row.
+fn runs_of(who: &[String]) -> String {
+    let runs = who.chunk_by(|one, other| one == other);
+    let runs = runs.map(|run| match run.len() {
+        1 => format!(" {}", run[0]),
+        number => format!(" {number}{}", run[0]),
+    });
+    format!("D{}", runs.collect::<String>())
 }

@@ -1,0 +1,169 @@
+//! What is around the scheduler of a script: the clock, its timer, its log, who submits.
+//!
+//! Not here: requests and the device (`policy.rs`).
+
+use blkmq::elevator::{Now, Scheduler, Submitter, SubmitterGroup, Submitters, TRACED, TimerAsk};
+use blkmq::request::{IoClass, IoContextId, IoPrio};
+use blkmq::time::{Duration, SimTime};
+
+use super::parse::{parse_number, parse_prio};
+
+/// Clock, timer, log, names of tasks.
+pub(super) struct Around {
+    pub(super) time: SimTime,
+    pub(super) hz: u32,
+    timer: Option<(SimTime, u8)>,
+    /// Lines of the log that contain one of these are printed.
+    pub(super) listen_for: Vec<String>,
+    printed: Vec<String>,
+    /// Names of tasks by I/O context; number 0 is nobody's.
+    tasks: Vec<String>,
+    pub(super) submitters: Submitters,
+}
+
+impl Around {
+    pub(super) fn new(hz: u32) -> Around {
+        Around {
+            time: SimTime::ZERO,
+            hz,
+            timer: None,
+            listen_for: Vec::new(),
+            printed: Vec::new(),
+            tasks: vec![String::new()],
+            submitters: Submitters::default(),
+        }
+    }
+
+    /// Both clocks.
+    pub(super) fn now(&self) -> Now {
+        let tick = self.time.jiffies(self.hz);
+        Now {
+            time: self.time,
+            tick,
+        }
+    }
+
+    /// Takes what a call left behind: lines, and what it wants of its timer.
+    pub(super) fn after_call(&mut self, policy: &mut dyn Scheduler) {
+        match policy.take_timer() {
+            Some(TimerAsk::Arm { timer, after }) => self.timer = Some((self.time + after, timer)),
+            Some(TimerAsk::Cancel { .. }) => self.timer = None,
+            None => {}
+        }
+        let (words, printed) = (&self.listen_for, &mut self.printed);
+        policy.take_log(&mut |line| {
+            if line != TRACED && words.iter().any(|word| line.contains(word.as_str())) {
+                printed.push(format!("  {line}"));
+            }
+        });
+    }
+
+    /// A line of the script's own, behind those of the log so far.
+    pub(super) fn print(&mut self, line: String) {
+        self.printed.push(line);
+    }
+
+    pub(super) fn take_printed(&mut self) -> Vec<String> {
+        core::mem::take(&mut self.printed)
+    }
+
+    /// When the timer that is armed expires.
+    pub(super) fn expiry(&self) -> Option<SimTime> {
+        self.timer.map(|(at, _)| at)
+    }
+
+    /// The timer that expires by then, if one does; the clock is at its expiry.
+    pub(super) fn take_expired(&mut self, by: SimTime) -> Option<u8> {
+        let (at, timer) = self.timer.filter(|&(at, _)| at <= by)?;
+        self.timer = None;
+        self.time = at;
+        Some(timer)
+    }
+
+    /// The I/O context of a task by its name, a new one if nobody has that.
+    pub(super) fn task(&mut self, name: &str) -> IoContextId {
+        let at = self.tasks.iter().position(|known| known == name);
+        let at = at.unwrap_or_else(|| {
+            self.tasks.push(name.to_owned());
+            self.tasks.len() - 1
+        });
+        IoContextId(at as u32)
+    }
+
+    /// `by=NAME`, nothing for nobody's.
+    pub(super) fn name_of(&self, io_context: IoContextId) -> String {
+        match io_context {
+            IoContextId(0) => String::new(),
+            IoContextId(at) => format!(" by={}", self.tasks[at as usize]),
+        }
+    }
+
+    /// `group PATH [weight=N]`.
+    pub(super) fn add_group(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.split_whitespace();
+        let path = words.next().ok_or("a group has a path")?.to_owned();
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let parent = self.group(parent)?;
+        let mut weight = 100;
+        for word in words {
+            let value = word.strip_prefix("weight=");
+            weight = parse_number(value.ok_or(format!("unknown property {word:?} of a group"))?)?;
+        }
+        self.submitters.groups.push(SubmitterGroup {
+            path,
+            parent,
+            weight,
+        });
+        Ok(())
+    }
+
+    fn group(&self, path: &str) -> Result<u16, String> {
+        let at = self.submitters.groups.iter().position(|g| g.path == path);
+        at.map(|at| at as u16)
+            .ok_or(format!("there is no group {path:?}"))
+    }
+
+    /// `task NAME [prio=CLASS/LEVEL] [group=PATH] [pid=N]`.
+    pub(super) fn add_task(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.split_whitespace();
+        let id = self.task(words.next().ok_or("a task has a name")?);
+        let normal = |pid| Submitter {
+            pid,
+            ioprio: IoPrio::default(),
+            nice: IoPrio {
+                class: IoClass::BestEffort,
+                level: 4,
+            },
+            group: 0,
+        };
+        for at in self.submitters.tasks.len()..=id.0 as usize {
+            self.submitters.tasks.push(normal(at as i32));
+        }
+        let mut task = normal(id.0 as i32);
+        for word in words {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("prio", prio) => task.ioprio = parse_prio(prio)?,
+                ("group", path) => task.group = self.group(path)?,
+                ("pid", pid) => task.pid = parse_number(pid)?,
+                _ => return Err(format!("unknown property {word:?} of a task")),
+            }
+        }
+        self.submitters.tasks[id.0 as usize] = task;
+        Ok(())
+    }
+}
+
+/// `20ms`, `8us`, `5ns`, `2s`.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let units = [
+        ("ns", 1),
+        ("us", 1000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+    ];
+    let found = units
+        .iter()
+        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)));
+    let (number, ns) = found.ok_or(format!("{text:?} is not a time in ns, us, ms or s"))?;
+    Ok(Duration(parse_number::<u64>(number)? * ns))
+}
