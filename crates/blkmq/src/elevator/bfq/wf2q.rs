@@ -31,7 +31,8 @@ impl Bfq {
     }
 
     pub(super) fn busy_queues_total(&self) -> u32 {
-        self.busy_queues.iter().sum()
+        let busy = self.busy_queues.iter();
+        busy.fold(0, |sum, &class| sum.wrapping_add(class))
     }
 
     /// Chooses anew who of a group is next. True if the group's own place may change by it.
@@ -508,7 +509,10 @@ impl Bfq {
         queue.flags.busy = false;
         let (class, raised) = (queue.class, queue.is_raised());
         let idle = queue.dispatched == 0;
-        self.busy_queues[usize::from(class) - 1] -= 1;
+        // Its class may have changed meanwhile, which the kernel does not count: then one of these
+        // is below zero, as an unsigned number.
+        let busy = &mut self.busy_queues[usize::from(class) - 1];
+        *busy = busy.wrapping_sub(1);
         if raised {
             self.raised_busy_queues -= 1;
         }
@@ -528,7 +532,8 @@ impl Bfq {
         queue.flags.busy = true;
         let (class, raised) = (queue.class, queue.is_raised());
         let idle = queue.dispatched == 0;
-        self.busy_queues[usize::from(class) - 1] += 1;
+        let busy = &mut self.busy_queues[usize::from(class) - 1];
+        *busy = busy.wrapping_add(1);
         if idle {
             if self.rules.pending_groups == PendingGroups::Exact {
                 self.add_pending(q);
