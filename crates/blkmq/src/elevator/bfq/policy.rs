@@ -640,3 +640,6 @@ impl Scheduler for Bfq {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
