@@ -21,8 +21,8 @@ const fn best_effort(level: u8) -> IoPrio {
     }
 }
 
-/// Two processes, the second of less weight: while the first is waited for, the second one's request
-/// is kept back, as otherwise the first would not get its share. `bios` of the first.
+/// Two processes, the second of less weight: while the first is waited for, the second one's
+/// request is kept back, as otherwise the first would not get its share. `bios` of the first.
 fn config(rules: Rules, bios: u32) -> Config {
     let rules = rules.with_stable_merge(StableMerge::Never);
     let name = format!("{}, {bios} and 1 reads of two processes", rules.name);

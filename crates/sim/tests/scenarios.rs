@@ -24,6 +24,10 @@ const PROFILES: &[ProfileFacts<'_>] = &[
         name: "pserver16",
         cpus: 64,
     },
+    ProfileFacts {
+        name: "quadcore",
+        cpus: 4,
+    },
 ];
 
 fn all() -> BTreeMap<String, (PathBuf, Plan)> {

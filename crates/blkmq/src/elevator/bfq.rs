@@ -7,10 +7,11 @@
 //! * `arrive`, `merge`, `cooperate`, `split`, `position`: what comes, and which queues become one
 //! * `serve`, `budget`, `idling`, `depth`: what goes, how much, and what is waited for
 //! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
-//! * `gauge`: what it shows over time; [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//! * `gauge`: what it shows over time
 //!
 //! One lock guards it all; its timer runs in a hard interrupt. Kernel: block/bfq-iosched.c,
-//! bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as `rules/bfq.rs` tells.
+//! bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as `rules/fair_queueing.rs` tells.
 
 #[macro_use]
 mod log;

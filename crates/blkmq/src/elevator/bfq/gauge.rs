@@ -1,8 +1,8 @@
 //! Gauges: what BFQ shows of itself over time, for plots.
 //!
-//! After each request that it lets go: what its queue was served, what it would have been in an ideal
-//! world that serves all busy queues of a group at once by weight, its weight with raising, its
-//! budget, and the virtual time of its tree.
+//! After each request that it lets go: what its queue was served, what it would have been in an
+//! ideal world that serves all busy queues of a group at once by weight, its weight with raising,
+//! its budget, and the virtual time of its tree.
 
 use super::Bfq;
 use super::queue::QId;
