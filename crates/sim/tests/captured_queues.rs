@@ -35,6 +35,10 @@ fn plan(capture: &CaptureDir, queue: &DeviceQueue) -> Plan {
         .set(&format!("queue.scheduler={}", queue.scheduler().unwrap()))
         .unwrap();
     // What the capture's script wrote to sysfs on purpose.
+    let rotational = queue.number("rotational").unwrap();
+    scenario = scenario
+        .set(&format!("device.rotational={rotational}"))
+        .unwrap();
     let depth = i64::from(queue.hctxs[0].tags);
     let written = queue.number("nr_requests").unwrap();
     let default = if queue.iosched.is_empty() {

@@ -60,7 +60,7 @@ fn each_stall_names_it() {
         // (All that a scheduler of so many requests may have, more than runs take out of it.)
         let lossy = SCENARIO.replace(
             "[[job]]",
-            "[queue]\nnr_requests = 64\n[device.fault]\nlost_completion = \"1/20\"\n[[job]]",
+            "[queue]\nnr_requests = 256\n[device.fault]\nlost_completion = \"1/20\"\n[[job]]",
         );
         place.write("s.toml", &lossy);
         let ran = place.blksim(&["run", "s.toml", "--scheduler", kind.name()]);
@@ -82,7 +82,7 @@ fn each_has_a_capture_folder_that_is_replayed() {
         let queue = std::fs::read_to_string(place.path("t/queue.txt")).unwrap();
         assert!(queue.contains(name), "{queue}");
         // Whatever the verdict, its dispatches are judged.
-        let ran = place.blksim(&["conform", "t", "--json"]);
+        let ran = place.blksim(&["conform", "t", "--mode", "records", "--json"]);
         let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(verdict["scheduler"], name, "{verdict:#}");
         assert!(verdict["total"].as_u64().unwrap() >= 600, "{verdict:#}");

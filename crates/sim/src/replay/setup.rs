@@ -195,6 +195,9 @@ fn queue(
         let value = shown("nr_requests")?;
         scenario = scenario.set(&format!("queue.nr_requests={value}"))?;
     }
+    if own_device && shown("rotational")? != 0 {
+        scenario = scenario.set("device.rotational=1")?;
+    }
     if own_device
         && shown("max_sectors_kb")? < i64::from(plan.disks[0].queue.limits.max_sectors / 2)
     {

@@ -542,7 +542,7 @@ fn the_list_of_options_is_sound() {
     // Every modelled option reaches a field: a bad value is refused by value, never by a panic.
     for known in super::known_options() {
         if let super::Treatment::Value(_) | super::Treatment::Flag(_) = known.treatment {
-            let free = ["name", "filename"].contains(&known.name);
+            let free = ["name", "filename", "cgroup"].contains(&known.name);
             let outcome = file(&format!("[a]\n{}=?\n", known.name));
             assert_eq!(outcome.is_ok(), free, "{}", known.name);
         }
