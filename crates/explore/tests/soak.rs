@@ -4,7 +4,7 @@
 //! same seed takes the same walks.
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::request::{Op, QueueId};
+use blkmq::request::{IoPrio, Op, QueueId};
 use blkmq::rules::Rules;
 use explore::{Config, Mutant, Refusal, Task, Verdict, walk};
 
@@ -27,6 +27,7 @@ fn busy(rules: Rules, scheduler: SchedulerKind, hctxs: u16, tags: u32) -> Config
         op,
         flush,
         passthrough: false,
+        ioprio: IoPrio::default(),
     };
     config.tasks = vec![
         task(0, 0, Op::Read, false),
