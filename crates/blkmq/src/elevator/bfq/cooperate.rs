@@ -126,12 +126,14 @@ impl Bfq {
         if self.process_references(other) == 0 {
             return None;
         }
-        let mut tail = other;
+        let (mut tail, mut links) = (other, 0);
         while let Some(new) = self.queues[tail].new {
             if new == q {
                 return None;
             }
             tail = new;
+            links += 1;
+            assert!(links <= self.queues.len(), "planned merges in a circle");
         }
         let references = self.process_references(q);
         if references == 0 || self.process_references(tail) == 0 {
