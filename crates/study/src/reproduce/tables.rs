@@ -327,7 +327,10 @@ mod tests {
                 assert!(row.iops.is_none() || row.mb_per_s.is_none(), "{row:?}");
                 // Any two rows are put into proportion where none are named.
                 assert!(!table.ratios.is_empty() || row.throughput() > 0.0);
-                let named = table.ratios.iter().any(|one| one.after == row.name);
+                let named = table
+                    .ratios
+                    .iter()
+                    .any(|one| [&one.after, &one.before].contains(&&row.name));
                 assert!(
                     row.iops.or(row.mb_per_s).or(row.lock_share).is_some() || named,
                     "{row:?} is judged by nothing"
