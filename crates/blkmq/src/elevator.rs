@@ -1,7 +1,8 @@
 //! Schedulers: what the block layer asks of one, and the closed set of them.
 //!
 //! * [`Facts`]: what is known of a scheduler without running it; [`Attributes`]: its files in sysfs
-//! * [`Scheduler`]: the contract of a policy behind one lock; [`Locked`]: its paths
+//! * [`Scheduler`]: the contract of a policy behind one lock; [`Locked`]: its paths;
+//!   [`series`]: the same with the January 2024 series
 //! * a folder for each scheduler, with all of it: policy, shared state, paths, settings, facts
 //! * [`Custom`]: a scheduler of a program that uses this library
 //!
@@ -18,12 +19,7 @@ macro_rules! schedulers {
     ($then:ident) => {
         $then! {
             /// mq-deadline.
-            MqDeadline => mq_deadline [
-                /// Insertion of a list by the January 2024 series.
-                DdInsert = insert::At,
-                /// Dispatch calls of the same.
-                DdDispatch = dispatch::At,
-            ],
+            MqDeadline => mq_deadline,
             /// Kyber.
             Kyber => kyber [
                 /// Insertion of further requests of a list.
@@ -55,6 +51,7 @@ pub mod mq_deadline;
 pub mod noop;
 mod path;
 mod scheduler;
+pub mod series;
 mod shape;
 mod shared;
 mod submitters;

@@ -212,7 +212,8 @@ fn labels_of_steps_are_those_of_the_table() {
             let (action, named) = row.expect("a row for each action");
             let ran: Vec<String> = labels.iter().map(|label| label.name().to_owned()).collect();
             let grant = ["SideLock", "Lock", "PickLock", "Fire"].contains(&action.as_str());
-            let release = action.ends_with("Unlock") && !ran.contains(&"dd-insert.unlock".into());
+            let release =
+                action.ends_with("Unlock") && !ran.contains(&"series-insert.unlock".into());
             let fits = match (grant, release) {
                 (true, _) => ran.is_empty(),
                 // Behind the release runs what belongs to no action.

@@ -1,4 +1,4 @@
-//! The January 2024 series on mq-deadline: which of its protocols lose requests.
+//! The January 2024 series on mq-deadline and bfq: which of its protocols lose requests.
 //!
 //! Without 3 ms runs, so that a lost request is for ever and not only late. Counts as in
 //! `exhaustive.rs`; expected verdicts: reference models of the series, one step an access.
@@ -10,16 +10,19 @@ use blkmq::rules::{DispatchGate, NoMerges, Rules, Series};
 use counts::compare;
 use explore::{Config, Report, Task, Verdict, exhaustive};
 
-const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
-
 /// `tasks` reads from as many CPUs, two buckets.
 fn reads(name: &str, series: Series, tasks: u16) -> Config {
+    reads_under(SchedulerKind::MqDeadline, name, series, tasks)
+}
+
+/// The same under another scheduler that has the series.
+fn reads_under(scheduler: SchedulerKind, name: &str, series: Series, tasks: u16) -> Config {
     let series = Series {
         buckets: 2,
         ..series
     };
     let rules = Rules::v6_12().with_series(series);
-    let mut config = Config::new(name, rules, DEADLINE, 0);
+    let mut config = Config::new(name, rules, scheduler, 0);
     config.tasks = (0..tasks).map(Task::read).collect();
     config.cpus = tasks;
     config.tags = u32::from(tasks);
@@ -65,6 +68,22 @@ fn every_preset_with_two_submitters() {
     compare("series.txt", &table);
 }
 
+/// The paths of the series are the same under BFQ, what its lock guards is another thing.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn every_preset_on_bfq() {
+    let mut table = String::new();
+    for (name, verdict) in TWO {
+        let series = Series::by_name(name).expect("a preset");
+        let mut config = reads_under(SchedulerKind::Bfq, name, series, 2);
+        config.nomerges = NoMerges::All;
+        let report = exhaustive(&config);
+        assert_eq!(report.verdict.word(), verdict, "{report}");
+        table += &line(&report);
+    }
+    compare("series-bfq.txt", &table);
+}
+
 /// The lost request sits in a bucket: no bit says so, and nobody will look.
 #[test]
 fn a_request_is_left_in_a_bucket() {
@@ -76,7 +95,7 @@ fn a_request_is_left_in_a_bucket() {
         };
         assert_eq!(why.matches("in Side").count(), 1, "{name}: {why}");
         let told: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
-        let fills = told.iter().any(|step| step.contains("dd-insert.fill"));
+        let fills = told.iter().any(|step| step.contains("series-insert.fill"));
         assert!(fills, "{report}");
     }
 }

@@ -225,7 +225,11 @@ fn readmes_agree_with_the_tables_of_labels() {
             }
         }
         let wrong = readme.replacen("| list.tag-line |", "| list.tag-leave |", 1);
-        let wrong = wrong.replacen("| Fill | dd-insert.fill |", "| Fill | dd-insert.mark |", 2);
+        let wrong = wrong.replacen(
+            "| Fill | series-insert.fill |",
+            "| Fill | series-insert.mark |",
+            2,
+        );
         assert_ne!(tables_differ(table, &wrong), [""; 0], "{spec}");
     }
 }

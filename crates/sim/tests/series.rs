@@ -1,5 +1,5 @@
-//! The January 2024 series on mq-deadline under contention: what each preset takes, tries and does
-//! without, and that runs repeat.
+//! The January 2024 series under contention, on mq-deadline and bfq: what each preset takes, tries
+//! and does without, and that runs repeat.
 
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
@@ -9,11 +9,14 @@ use std::path::Path;
 
 const PROFILE: &str = "ryzen-7950x";
 
+/// Schedulers that the series changes, and what their locks' names begin with.
+const CHANGED: [(&str, &str); 2] = [("mq-deadline", "dd"), ("bfq", "bfqd")];
+
 /// Locks and I/Os of 16 threads on one null_blk for 3 ms.
-fn run(queue: &str, seed: u64) -> (Vec<LockStats>, u64) {
+fn run(scheduler: &str, queue: &str, seed: u64) -> (Vec<LockStats>, u64) {
     let text = format!(
-        "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\n[queue]\nscheduler = \"mq-deadline\"\n\
-         {queue}\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\nbs = 512\ndirect = 1\n\
+        "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\n[queue]\n\
+         scheduler = \"{scheduler}\"\n{queue}\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\nbs = 512\ndirect = 1\n\
          ioengine = \"io_uring\"\niodepth = 4\niodepth_batch = 4\niodepth_batch_complete = 4\n\
          numjobs = 16\nthread = 1\nnorandommap = 1\ntime_based = 1\nruntime = \"3ms\"\n"
     );
@@ -28,7 +31,7 @@ fn run(queue: &str, seed: u64) -> (Vec<LockStats>, u64) {
         .unwrap_or_else(|error| panic!("{error}"));
     let mut simulator = Simulator::new(&plan, &profile).expect("a machine of this plan");
     let outcome = simulator.run(|_| true);
-    assert!(matches!(outcome, Outcome::Finished), "{queue}");
+    assert!(matches!(outcome, Outcome::Finished), "{scheduler}: {queue}");
     simulator.settle();
     let recorder = simulator.recorder();
     (recorder.locks.clone(), recorder.total_ios)
@@ -42,7 +45,7 @@ fn of(locks: &[LockStats], name: &str) -> (u64, u64) {
 
 #[test]
 fn presets_take_the_locks_that_they_have() {
-    // Name, tries at dd->lock fail, buckets are filled, side lists are.
+    // Name, tries at the scheduler's lock fail, buckets are filled, side lists are.
     for (name, tries, buckets, side) in [
         ("stock", false, false, false),
         ("poc", true, true, false),
@@ -53,36 +56,59 @@ fn presets_take_the_locks_that_they_have() {
         ("serialise-only", false, false, false),
         ("skip-merge", true, false, false),
     ] {
-        let (locks, ios) = run(&format!("series = \"{name}\""), 1);
-        assert!(ios > 500, "{name}: {ios}");
-        let (taken, failed) = of(&locks, "dd->lock");
-        assert!(taken > 0, "{name}");
-        assert_eq!(failed > 0, tries, "{name}: {failed} failed tries");
-        let (filled, _) = of(&locks, "dd->bucket_lists[].lock");
-        assert_eq!(filled > 0, buckets, "{name}: {filled} bucket locks");
-        let (appended, _) = of(&locks, "dd->insert_lock");
-        assert_eq!(appended > 0, side, "{name}: {appended} insert locks");
+        for (scheduler, data) in CHANGED {
+            let (locks, ios) = run(scheduler, &format!("series = \"{name}\""), 1);
+            assert!(ios > 500, "{scheduler}, {name}: {ios}");
+            let (taken, failed) = of(&locks, &format!("{data}->lock"));
+            assert!(taken > 0, "{scheduler}, {name}");
+            assert_eq!(
+                failed > 0,
+                tries,
+                "{scheduler}, {name}: {failed} failed tries"
+            );
+            let (filled, _) = of(&locks, &format!("{data}->bucket_lists[].lock"));
+            assert_eq!(
+                filled > 0,
+                buckets,
+                "{scheduler}, {name}: {filled} bucket locks"
+            );
+            let (appended, _) = of(&locks, &format!("{data}->insert_lock"));
+            assert_eq!(
+                appended > 0,
+                side,
+                "{scheduler}, {name}: {appended} insert locks"
+            );
+        }
     }
 }
 
 /// Where merging is only tried, each bio tries once; stock takes the lock for it each time.
 #[test]
 fn a_merge_that_is_skipped_takes_no_lock() {
-    let (stock, ios) = run("", 1);
-    let (skipping, more) = run("series = \"skip-merge\"", 1);
-    let (taken, _) = of(&stock, "dd->lock");
-    let (fewer, failed) = of(&skipping, "dd->lock");
-    assert!(
-        fewer * ios < taken * more,
-        "{fewer}/{more} of {taken}/{ios}"
-    );
-    assert!(failed > more / 2, "{failed} failed tries at {more} I/Os");
+    for (scheduler, data) in CHANGED {
+        let lock = format!("{data}->lock");
+        let (stock, ios) = run(scheduler, "", 1);
+        let (skipping, more) = run(scheduler, "series = \"skip-merge\"", 1);
+        let (taken, _) = of(&stock, &lock);
+        let (fewer, failed) = of(&skipping, &lock);
+        assert!(
+            fewer * ios < taken * more,
+            "{scheduler}: {fewer}/{more} of {taken}/{ios}"
+        );
+        assert!(
+            failed > more / 2,
+            "{scheduler}: {failed} failed tries at {more} I/Os"
+        );
+    }
 }
 
 #[test]
 fn runs_of_the_series_repeat() {
     for queue in ["series = \"v2\"\ndd_cpu_buckets = 4", "series = \"v3\""] {
-        assert_eq!(run(queue, 7), run(queue, 7), "{queue}");
-        assert_ne!(run(queue, 7), run(queue, 8), "{queue}");
+        for (scheduler, _) in CHANGED {
+            let run = |seed| run(scheduler, queue, seed);
+            assert_eq!(run(7), run(7), "{scheduler}: {queue}");
+            assert_ne!(run(7), run(8), "{scheduler}: {queue}");
+        }
     }
 }

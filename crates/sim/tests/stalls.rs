@@ -140,11 +140,11 @@ fn scenario(seed: u64) -> String {
          scheduler = \"{}\"\nio_timeout = 5\nnomerges = {}\nrq_affinity = {}\n",
         up_to(rng, 8),
         one(rng, &["v6.1", "v6.12"]),
-        one(rng, &["none", "mq-deadline"]),
+        one(rng, &["none", "mq-deadline", "kyber", "bfq"]),
         rng.below(3),
         rng.below(3),
     );
-    if text.contains("mq-deadline") {
+    if text.contains("mq-deadline") || text.contains("bfq") {
         text += series(&mut Rng::stream(seed, "series"));
     }
     let (polled, trims) = device(rng, &mut text);

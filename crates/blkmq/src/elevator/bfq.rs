@@ -10,7 +10,8 @@
 //! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
 //! * `gauge`: what it shows over time
 //!
-//! One lock guards it all; its timer runs in a hard interrupt. Kernel: block/bfq-iosched.c,
+//! One lock guards it all; its timer runs in a hard interrupt. Its paths are those of `series.rs`.
+//! Kernel: block/bfq-iosched.c,
 //! bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as `rules/fair_queueing.rs` tells.
 
 #[macro_use]
@@ -40,7 +41,7 @@ pub mod settings;
 mod split;
 mod wf2q;
 
-pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
+pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
 use arrive::Arrived;
 pub use policy::Bfq;
 use policy::{DIVISION, ZERO, far_past};
@@ -49,7 +50,7 @@ pub(crate) use settings::BfqSettings as Settings;
 
 use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
-use super::locked::Locked;
+use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::env::Env;
 use crate::queue::QueueSettings;
@@ -59,10 +60,14 @@ pub const FACTS: Facts = Facts {
     name: "bfq",
     single_queue: true,
     default_for_one_queue: false,
-    has_series: false,
+    has_series: true,
     // sbitmap_queue_min_shallow_depth() in bfq_depth_updated().
     min_shallow_depth: MinShallow::Depth(1),
-    locks: &[ElevatorLock::irq_save("bfqd->lock")],
+    locks: &[
+        ElevatorLock::irq_save("bfqd->lock"),
+        ElevatorLock::irq_save("bfqd->bucket_lists[].lock"),
+        ElevatorLock::irq_save("bfqd->insert_lock"),
+    ],
     hooks: Hooks {
         prepare: false,
         completed: false,
@@ -75,7 +80,7 @@ pub const FACTS: Facts = Facts {
         context: TimerContext::Hardirq,
     }],
     tokens: &[],
-    picks: &[],
+    picks: &[series::dispatch::At::Drain.label()],
     lines: policy::LINES_ALL,
     group_weight: Some("io.bfq.weight"),
     logs: true,
@@ -96,7 +101,7 @@ pub const FACTS: Facts = Facts {
 };
 
 /// What CPUs share of it.
-pub(crate) type Shared<E> = Locked<E, Bfq>;
+pub(crate) type Shared<E> = WithSeries<E, Bfq>;
 
 /// Idle, with these settings.
 pub(crate) fn new<E: Env>(
@@ -104,5 +109,5 @@ pub(crate) fn new<E: Env>(
     queue: &QueueSettings,
     _shape: &QueueShape,
 ) -> Shared<E> {
-    Locked::with(Bfq::new(settings, queue), &FACTS)
+    WithSeries::with(Bfq::new(settings, queue), &FACTS, &queue.rules)
 }

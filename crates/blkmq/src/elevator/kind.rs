@@ -14,10 +14,14 @@ macro_rules! kinds {
         $Kind:ident => $module:ident
         $([$($(#[doc = $said:literal])+ $Group:ident = $($at:ident)::+,)+])?,
     )*) => {
-        /// Labels that one scheduler has and no other.
+        /// Labels that some schedulers have and the block layer has not.
         pub mod labels {
             crate::path::label::groups! {
                 from crate::path::label::OWN;
+                /// Insertion of a list by the January 2024 series.
+                SeriesInsert = crate::elevator::series::insert::At,
+                /// Dispatch calls of the same.
+                SeriesDispatch = crate::elevator::series::dispatch::At,
                 $($($($(#[doc = $said])+ $Group = crate::elevator::$module::$($at)::+,)+)?)*
             }
         }

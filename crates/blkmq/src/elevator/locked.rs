@@ -2,15 +2,13 @@
 //! counts of finished requests; and the paths through it, which every such scheduler has alike.
 //!
 //! What the scheduler decides is its policy's ([`Scheduler`]). A scheduler that adds steps of its
-//! own wraps these paths (`mq_deadline/`); one with several locks brings paths of its own.
+//! own wraps these paths (`series/`); one with several locks brings paths of its own.
 //! Kernel: dd_insert_requests(), dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and
 //! their like (6.1.192, 6.12.117).
 
 mod depth;
 mod log;
 mod token;
-
-use core::hash::{Hash, Hasher};
 
 use super::attribute::StoreError;
 use super::facts::Facts;
@@ -20,7 +18,7 @@ use super::scheduler::{
 };
 use super::{DispatchStep, HookStep, InsertInHand, InsertStep, LockVisit};
 use super::{MergeAsked, MergeStep, Merged};
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Solo, Spot, TraceAction};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Spot, TraceAction, solo_value};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::path::label::{Label, labels};
@@ -66,39 +64,7 @@ pub struct Locked<E: Env, P: Scheduler + 'static> {
     pub(super) facts: &'static Facts,
 }
 
-impl<P: Scheduler + Clone> Clone for Locked<Solo, P> {
-    fn clone(&self) -> Self {
-        Locked {
-            policy: self.policy.clone(),
-            work: self.work.clone(),
-            completed: self.completed.clone(),
-            lines: self.lines.clone(),
-            facts: self.facts,
-        }
-    }
-
-    fn clone_from(&mut self, source: &Self) {
-        self.policy.clone_from(&source.policy);
-        self.work.clone_from(&source.work);
-        self.completed.clone_from(&source.completed);
-    }
-}
-
-impl<P: Scheduler + PartialEq> PartialEq for Locked<Solo, P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.policy == other.policy && self.work == other.work && self.completed == other.completed
-    }
-}
-
-impl<P: Scheduler + Eq> Eq for Locked<Solo, P> {}
-
-impl<P: Scheduler + Hash> Hash for Locked<Solo, P> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.policy.hash(state);
-        self.work.hash(state);
-        self.completed.hash(state);
-    }
-}
+solo_value!(Locked of P: Scheduler { lines, facts; policy, work, completed });
 
 /// A look for a merge under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

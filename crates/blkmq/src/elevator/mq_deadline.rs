@@ -2,28 +2,21 @@
 //!
 //! * [`policy`]: what happens under `dd->lock`
 //! * [`settings`]: the attributes in queue/iosched
-//! * [`shared`]: that lock, and the words and lists beside it that only the January 2024 series has
-//! * [`insert`], [`dispatch`]: the paths, with what that series adds to them
 //!
+//! Its paths are those of `series.rs`.
 //! Kernel: block/mq-deadline.c (v6.1, v6.12). Zoned devices are not modelled.
 
-pub mod dispatch;
-pub mod insert;
 pub mod policy;
 pub mod settings;
-pub mod shared;
 
-pub(crate) use super::locked::{HookPath, MergePath};
-pub(crate) use dispatch::DispatchPath;
-pub(crate) use insert::InsertPath;
+pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use policy::MqDeadline;
 pub use settings::MqDeadlineSettings;
 pub(crate) use settings::MqDeadlineSettings as Settings;
-pub(crate) use shared::DeadlineShared as Shared;
-pub use shared::DeadlineShared;
 
 use super::facts::{ElevatorLock, Facts, MinShallow, Probes};
 use super::hook::Hooks;
+use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::env::Env;
 use crate::queue::QueueSettings;
@@ -44,7 +37,7 @@ pub const FACTS: Facts = Facts {
     hooks: Hooks::NONE,
     timers: &[],
     tokens: &[],
-    picks: &[dispatch::At::Drain.label()],
+    picks: &[series::dispatch::At::Drain.label()],
     lines: 0,
     group_weight: None,
     logs: false,
@@ -60,16 +53,18 @@ pub const FACTS: Facts = Facts {
     },
 };
 
-/// Number of the lock of an insertion bucket (January 2024 series).
-pub(crate) const BUCKET: u8 = 1;
-/// Number of insert_lock (v3 of the same).
-pub(crate) const INSERTED: u8 = 2;
+/// What CPUs share of it.
+pub(crate) type Shared<E> = WithSeries<E, MqDeadline>;
 
 /// Idle, with these settings.
 pub(crate) fn new<E: Env>(
     settings: &MqDeadlineSettings,
     queue: &QueueSettings,
     _shape: &QueueShape,
-) -> DeadlineShared<E> {
-    DeadlineShared::new(settings, &queue.rules)
+) -> Shared<E> {
+    WithSeries::with(
+        MqDeadline::new(&queue.rules, *settings),
+        &FACTS,
+        &queue.rules,
+    )
 }

@@ -9,10 +9,10 @@
 /// bounds of every field's fields; a field that is missing here does not compile.
 macro_rules! solo_value {
     (
-        $name:ident { $($constant:ident),*; $($state:ident),* }
+        $name:ident $(of $P:ident: $bound:path)? { $($constant:ident),*; $($state:ident),* }
         $(made for $made_for:ident)?
     ) => {
-        impl Clone for $name<$crate::env::Solo> {
+        impl$(<$P: $bound + Clone + 'static>)? Clone for $name<$crate::env::Solo $(, $P)?> {
             fn clone(&self) -> Self {
                 let $name { $($constant,)* $($state,)* } = self;
                 $name { $($constant: $constant.clone(),)* $($state: $state.clone(),)* }
@@ -28,15 +28,17 @@ macro_rules! solo_value {
             }
         }
 
-        impl PartialEq for $name<$crate::env::Solo> {
+        impl$(<$P: $bound + PartialEq + 'static>)? PartialEq for $name<$crate::env::Solo $(, $P)?> {
             fn eq(&self, other: &Self) -> bool {
                 $(self.$state == other.$state)&&*
             }
         }
 
-        impl Eq for $name<$crate::env::Solo> {}
+        impl$(<$P: $bound + Eq + 'static>)? Eq for $name<$crate::env::Solo $(, $P)?> {}
 
-        impl core::hash::Hash for $name<$crate::env::Solo> {
+        impl$(<$P: $bound + core::hash::Hash + 'static>)? core::hash::Hash
+            for $name<$crate::env::Solo $(, $P)?>
+        {
             fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
                 $(self.$state.hash(state);)*
             }

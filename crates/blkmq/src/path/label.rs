@@ -37,7 +37,7 @@ impl Label {
         Label::all().find(|label| label.name() == name)
     }
 
-    /// It is a scheduler's own, and no other has it.
+    /// It is a scheduler's own, or of what some have in common; the block layer has it not.
     pub fn is_of_scheduler(self) -> bool {
         usize::from(self.0) >= OWN
     }
@@ -86,7 +86,7 @@ macro_rules! labels {
 }
 pub(crate) use labels;
 
-/// `DdInsert` stands for the group `dd-insert`.
+/// `SeriesInsert` stands for the group `series-insert`.
 pub(crate) const fn stands_for(variant: &str, group: &str) -> bool {
     let mut at = 0;
     let mut from = 0;

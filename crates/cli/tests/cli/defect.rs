@@ -3,7 +3,7 @@
 
 use blkmq::drive::{Follower, Ran};
 use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING};
+use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING};
 use blkmq::env::{Bit, Count, Cpu, Solo, Word};
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
@@ -62,13 +62,13 @@ impl Defect {
                 }
             }
             (Wrong::ForgottenRestart, "run.set-restart") => q.hctx(HCTX).restart.clear(cpu),
-            (Wrong::GateLeftOpen, "dd-dispatch.shut-gate") => {
+            (Wrong::GateLeftOpen, "series-dispatch.shut-gate") => {
                 dd.run_state.fetch_and(cpu, !DISPATCHING);
             }
-            (Wrong::LostFill, "dd-insert.fill") => {
+            (Wrong::LostFill, "series-insert.fill") => {
                 dd.buckets[dd.bucket_of(cpu.id)].pending.clear(cpu);
             }
-            (Wrong::ForgottenMark, "dd-insert.mark") => {
+            (Wrong::ForgottenMark, "series-insert.mark") => {
                 dd.run_state.fetch_and(cpu, !BUCKETS);
             }
             _ => {}

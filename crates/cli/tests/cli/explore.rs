@@ -74,8 +74,8 @@ fn a_request_lost_in_a_bucket_is_a_file_that_replays_and_the_repaired_order_goes
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for words in [
         "29 of 29 steps taken: NoneLeft violated",
-        "dd-insert.fill",
-        "dd-dispatch.leave",
+        "series-insert.fill",
+        "series-dispatch.leave",
         "bucket = <<",
     ] {
         assert!(ran.stdout.contains(words), "{words}: {ran:?}");

@@ -8,7 +8,7 @@
 
 mod process;
 
-use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
+use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Solo};
 use blkmq::path::{Frame, Label, RunPath};
 use blkmq::queue::BlkMq;

@@ -2,7 +2,7 @@
 //!
 //! Two states with the same projection have the same future; `spec/search.rs` tests that.
 
-use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
+use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::path::Frame;

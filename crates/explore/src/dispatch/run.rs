@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
 use blkmq::env::{Answer, Cpu, Lock, Solo};
-use blkmq::path::label::DdInsert;
+use blkmq::path::label::SeriesInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
@@ -289,7 +289,7 @@ impl<'a> Go<'a> {
             return false;
         };
         if self.elevator && self.mq.is_free(ELEVATOR) {
-            if last != DdInsert::Unlock.label() {
+            if last != SeriesInsert::Unlock.label() {
                 return true;
             }
             self.side.owner = None;

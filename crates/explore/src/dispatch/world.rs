@@ -5,7 +5,8 @@
 //! them, and in blkmq its process takes them for the time of an action.
 
 use blkmq::elevator::Elevator;
-use blkmq::elevator::mq_deadline::DeadlineShared;
+use blkmq::elevator::mq_deadline::MqDeadline;
+use blkmq::elevator::series::WithSeries;
 use blkmq::env::Solo;
 use blkmq::path::{Frame, Label};
 use blkmq::queue::{BlkMq, IrqClass, LockId, RequestQueue};
@@ -21,7 +22,7 @@ pub(crate) const ELEVATOR: LockId = LockId::of_elevator(QueueId(0), 0, IrqClass:
 pub(super) const INSERTED: LockId = LockId::of_elevator(QueueId(0), 2, IrqClass::Plain, 0);
 
 /// The scheduler that the specification is of.
-pub(crate) fn deadline(q: &RequestQueue<Solo>) -> &DeadlineShared<Solo> {
+pub(crate) fn deadline(q: &RequestQueue<Solo>) -> &WithSeries<Solo, MqDeadline> {
     let Elevator::MqDeadline(dd) = &q.elevator else {
         unreachable!("the scheduler is mq-deadline");
     };

@@ -1,6 +1,6 @@
 //! Names against variants, numbers against places.
 
-use super::{Complete, Ctx, DdInsert, Label, List, Run, Submit, Timeout, stands_for};
+use super::{Complete, Ctx, Label, List, Run, SeriesInsert, Submit, Timeout, stands_for};
 use std::collections::BTreeSet;
 
 #[test]
@@ -20,8 +20,12 @@ fn groups_follow_one_another() {
     const LAST: Label = Timeout::Leave.label();
     assert_eq!(Submit::Enter.label(), Label(0));
     assert_eq!(usize::from(LAST.0), super::OWN - 1);
-    assert_eq!(DdInsert::Enter.label().0, LAST.0 + 1, "a scheduler's own");
-    assert!(DdInsert::Enter.label().is_of_scheduler());
+    assert_eq!(
+        SeriesInsert::Enter.label().0,
+        LAST.0 + 1,
+        "a scheduler's own"
+    );
+    assert!(SeriesInsert::Enter.label().is_of_scheduler());
     assert!(!LAST.is_of_scheduler());
     assert_eq!(Complete::End.label().0, Ctx::List.label().0 + 1);
     assert_eq!(LAST.name(), "timeout.leave");
@@ -39,9 +43,15 @@ fn every_label_has_a_name_of_its_own() {
 
 #[test]
 fn a_group_has_one_name() {
-    assert!(stands_for("DdInsert", "dd-insert"));
+    assert!(stands_for("SeriesInsert", "series-insert"));
     assert!(stands_for("List", "list"));
-    for wrong in ["ddinsert", "dd-inser", "dd-inserts", "dd_insert", ""] {
-        assert!(!stands_for("DdInsert", wrong), "{wrong}");
+    for wrong in [
+        "seriesinsert",
+        "series-inser",
+        "series-inserts",
+        "series_insert",
+        "",
+    ] {
+        assert!(!stands_for("SeriesInsert", wrong), "{wrong}");
     }
 }

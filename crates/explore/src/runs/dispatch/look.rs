@@ -1,6 +1,6 @@
 //! What a step shows of the block layer, in the syntax of `specs/Dispatch`.
 
-use blkmq::elevator::mq_deadline::shared::{BUCKETS, DISPATCHING, INSERTING};
+use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
 use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::queue::BlkMq;

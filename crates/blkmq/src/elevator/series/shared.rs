@@ -1,35 +1,36 @@
-//! What mq-deadline shares between CPUs: its lock with the policy, and the words, buckets and lists
-//! of the January 2024 series.
+//! What CPUs share of a scheduler that the January 2024 series was posted for: its lock with the
+//! policy, and the words, buckets and lists of the series.
 //!
 //! Without the series nothing but the lock is ever touched. How it is used: `insert.rs` and
 //! `dispatch.rs`. One line for `run_state`, as the postings have it: its three bits travel
 //! together.
 
-use super::{BUCKET, HookPath, INSERTED, MergePath, MqDeadline, MqDeadlineSettings};
-use crate::elevator::locked::{LOCK, Locked};
+use super::{BUCKET, INSERTED};
+use crate::elevator::locked::{HookPath, LOCK, Locked, MergePath};
 use crate::elevator::{
-    Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Scheduler, StoreError, Wanted,
+    Facts, Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Scheduler, StoreError,
+    Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
 use crate::list::QueueList;
 use crate::path::Next;
-use crate::queue::{IrqClass, LockId, RequestQueue};
+use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, CpuId, HctxId, Request, RequestPool};
 use crate::rules::{Insertion, Rules, SideWork};
 use crate::time::SimTime;
 
-/// DD_DISPATCHING: somebody is in dispatch.
+/// DD_DISPATCHING, BFQ_DISPATCHING: somebody is in dispatch.
 pub const DISPATCHING: u64 = 1 << 0;
 /// DD_INSERTING: somebody inserts, and will look at the buckets.
 pub const INSERTING: u64 = 1 << 1;
 /// DD_BUCKETS: there may be requests in buckets.
 pub const BUCKETS: u64 = 1 << 2;
 
-/// mq-deadline of one queue.
+/// A scheduler with policy `P`, and the series.
 #[derive(Debug)]
-pub struct DeadlineShared<E: Env> {
-    /// `dd->lock` with the policy, and what is read without it.
-    pub locked: Locked<E, MqDeadline>,
+pub struct WithSeries<E: Env, P: Scheduler + 'static> {
+    /// The scheduler's lock with the policy, and what is read without it.
+    pub locked: Locked<E, P>,
     /// `run_state`: the three bits.
     pub run_state: E::Word,
     /// `insert_seq` (proof of concept, v1); wraps.
@@ -42,7 +43,7 @@ pub struct DeadlineShared<E: Env> {
     pub inserted_pending: E::Bit,
 }
 
-solo_value!(DeadlineShared {
+solo_value!(WithSeries of P: Scheduler {
     ;
     locked, run_state, insert_seq, buckets, inserted, inserted_pending
 });
@@ -67,14 +68,21 @@ pub struct SideLists {
     pub at_tail: QueueList,
 }
 
-impl<E: Env> DeadlineShared<E> {
-    pub(crate) fn new(settings: &MqDeadlineSettings, rules: &Rules) -> DeadlineShared<E> {
+impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
+    /// Idle.
+    pub(crate) fn with(policy: P, facts: &'static Facts, rules: &Rules) -> WithSeries<E, P> {
+        let class = |number: u8| facts.locks[usize::from(number)].irq_class;
+        assert!(
+            class(BUCKET) == class(LOCK) && class(INSERTED) == class(LOCK),
+            "an interrupt may want {}",
+            facts.locks[0].name
+        );
         let bucket = |_| Bucket {
             list: E::Lock::new(QueueList::new()),
             pending: E::Bit::new(false),
         };
-        DeadlineShared {
-            locked: Locked::with(MqDeadline::new(rules, *settings), &super::FACTS),
+        WithSeries {
+            locked: Locked::with(policy, facts),
             run_state: E::Word::new(0),
             insert_seq: E::Count::new(0),
             buckets: (0..rules.series.bucket_count()).map(bucket).collect(),
@@ -88,15 +96,22 @@ impl<E: Env> DeadlineShared<E> {
         usize::from(cpu.0) % self.buckets.len()
     }
 
+    /// One beside the scheduler's, to be asked for. Interrupts stay out of it as they do of that
+    /// one: whoever held it while an interrupt wants the scheduler's lock would wait for ever where
+    /// the owner of that lock asks for this one.
+    fn beside_lock(&self, q: &RequestQueue<E>, number: u8, place: u32) -> Next {
+        let class = self.locked.facts.locks[usize::from(number)].irq_class;
+        Next::Lock(LockId::of_elevator(q.id, number, class, place))
+    }
+
     /// The lock of a bucket, to be asked for.
-    pub(super) fn bucket_lock(q: &RequestQueue<E>, bucket: u16) -> Next {
-        let plain = IrqClass::Plain;
-        Next::Lock(LockId::of_elevator(q.id, BUCKET, plain, u32::from(bucket)))
+    pub(super) fn bucket_lock(&self, q: &RequestQueue<E>, bucket: u16) -> Next {
+        self.beside_lock(q, BUCKET, u32::from(bucket))
     }
 
     /// insert_lock, to be asked for.
-    pub(super) fn insert_lock(q: &RequestQueue<E>) -> Next {
-        Next::Lock(LockId::of_elevator(q.id, INSERTED, IrqClass::Plain, 0))
+    pub(super) fn insert_lock(&self, q: &RequestQueue<E>) -> Next {
+        self.beside_lock(q, INSERTED, 0)
     }
 
     pub(crate) fn lock_count(&self, number: u8) -> u32 {
@@ -113,11 +128,11 @@ impl<E: Env> DeadlineShared<E> {
             LOCK => visit.visit(&self.locked.policy),
             BUCKET => visit.visit(&self.buckets[at].list),
             INSERTED => visit.visit(&self.inserted),
-            _ => panic!("mq-deadline has no lock {number}"),
+            _ => panic!("a scheduler with the series has no lock {number}"),
         }
     }
 
-    /// dd_has_work(): the policy's lists, with some of the series also both side lists in one, or
+    /// has_work(): the policy's lists, with some of the series also both side lists in one, or
     /// each bucket.
     pub(crate) fn work_places(&self, _hctx: HctxId, rules: &Rules) -> u16 {
         let side = match (rules.series.side_work, rules.series.insertion) {
@@ -167,17 +182,13 @@ impl<E: Env> DeadlineShared<E> {
         self.locked.store(q, name, text, cpu)
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "as every scheduler's shared state has it"
-    )]
-    pub(crate) fn lines_at(&self, _times: &[SimTime], _cpu: &mut Cpu) {}
+    pub(crate) fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
+        self.locked.lines_at(times, cpu);
+    }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "as every scheduler's shared state has it"
-    )]
-    pub(crate) fn rotates(&self, _rotational: bool, _cpu: &mut Cpu) {}
+    pub(crate) fn rotates(&self, rotational: bool, cpu: &mut Cpu) {
+        self.locked.rotates(rotational, cpu);
+    }
 
     pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
         self.locked.meddle(q, with, cpu);

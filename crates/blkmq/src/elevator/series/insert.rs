@@ -1,26 +1,26 @@
-//! dd_insert_requests(): under the lock, as every kernel does it; or as the January 2024 series has
-//! it, into buckets while somebody else inserts, or onto side lists.
+//! Insertion: under the lock, as every kernel does it; or as the January 2024 series has it,
+//! into buckets while somebody else inserts, or onto side lists.
 //!
 //! The bucket schemes differ in how the inserter learns of a filled bucket ([`BucketSignal`]).
 //! All that were posted lose requests: a CPU reads DD_INSERTING, the inserter takes its last look,
 //! the CPU fills its bucket and leaves it to an inserter that will not look again. `tests/loom.rs`
 //! and `explore` show it; [`BucketSignal::MarkAfter`] does not. Every access to a bit, a bucket or
-//! a lock is a label, also those under `dd->lock`, which does not guard them.
+//! a lock is a label, also those under the scheduler's lock, which does not guard them.
 
-use super::shared::{BUCKETS, DeadlineShared, INSERTING};
+use super::shared::{BUCKETS, INSERTING, WithSeries};
 use crate::elevator::locked;
-use crate::elevator::{InsertAt, InsertInHand, InsertStep};
+use crate::elevator::{InsertAt, InsertInHand, InsertStep, Scheduler};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, free_request, set_places};
 use crate::queue::RequestQueue;
 use crate::request::Place;
-use crate::rules::{BucketSignal, Insertion};
+use crate::rules::{BucketSignal, Insertion, Series};
 
 labels! {
     /// Labels of an insertion by the series.
-    pub enum At in "dd-insert" {
+    pub enum At in "series-insert" {
         /// Buckets or side lists?
         Enter,
         /// Under insert_lock: append to a side list.
@@ -92,29 +92,34 @@ impl InsertPath {
             InsertPath::Series(path) => InsertInHand {
                 list: path.list,
                 seq: path.seq,
-                bucket: path.bucket,
-                filled: path.filled,
+                bucket: path.bucket % FILLED,
+                filled: path.bucket == FILLED,
             },
         }
     }
 }
 
 /// What the labels of an insertion into buckets work on.
-struct On<'a, E: Env> {
-    dd: &'a DeadlineShared<E>,
+struct On<'a, E: Env, P: Scheduler + 'static> {
+    shared: &'a WithSeries<E, P>,
     q: &'a RequestQueue<E>,
     signal: BucketSignal,
 }
 
-impl<E: Env> Clone for On<'_, E> {
+impl<E: Env, P: Scheduler> Clone for On<'_, E, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<E: Env> Copy for On<'_, E> {}
+impl<E: Env, P: Scheduler> Copy for On<'_, E, P> {}
 
-/// Insertion of a list by the series.
+/// No bucket: the list went to one, but its inserter may have gone. Buckets first.
+const FILLED: u16 = u16::MAX;
+const _: () = assert!(Series::BUCKETS_MAX < FILLED);
+
+/// Insertion of a list by the series. Two schedulers have it, so what it takes is part of every
+/// frame: 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SeriesInsert {
     at: At,
@@ -123,13 +128,11 @@ pub(crate) struct SeriesInsert {
     absorbed: QueueList,
     /// insert_seq as this path knows it.
     seq: i32,
-    /// Own bucket while it is filled, then the one that is looked at.
+    /// Own bucket while it is filled, then the one that is looked at; or [`FILLED`].
     bucket: u16,
-    /// The list went to a bucket, but its inserter may have gone: buckets first.
-    filled: bool,
 }
 
-impl<E: Env> DeadlineShared<E> {
+impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     pub(crate) fn start_insert(
         &self,
         q: &RequestQueue<E>,
@@ -147,7 +150,6 @@ impl<E: Env> DeadlineShared<E> {
             absorbed: QueueList::new(),
             seq: 0,
             bucket: 0,
-            filled: false,
         };
         (InsertPath::Series(path), Next::Step)
     }
@@ -170,10 +172,15 @@ impl<E: Env> DeadlineShared<E> {
 }
 
 impl SeriesInsert {
-    fn step<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn step<E: Env, P: Scheduler>(
+        &mut self,
+        shared: &WithSeries<E, P>,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
         match q.settings.rules.series.insertion {
             Insertion::UnderLock => unreachable!("kernels insert under the lock at once"),
-            Insertion::SideLists => self.side(dd, q, cpu),
+            Insertion::SideLists => self.side(shared, q, cpu),
             Insertion::Buckets(signal) => match self.at {
                 At::Begin
                 | At::Insert
@@ -183,8 +190,8 @@ impl SeriesInsert {
                 | At::Collect
                 | At::End
                 | At::Again
-                | At::Unlock => self.inserter(On { dd, q, signal }, cpu),
-                _ => self.bucketer(On { dd, q, signal }, cpu),
+                | At::Unlock => self.inserter(On { shared, q, signal }, cpu),
+                _ => self.bucketer(On { shared, q, signal }, cpu),
             },
         }
     }
@@ -201,15 +208,20 @@ impl SeriesInsert {
     }
 
     /// v3.
-    fn side<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn side<E: Env, P: Scheduler>(
+        &mut self,
+        shared: &WithSeries<E, P>,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
         if self.at == At::Enter {
             self.at = At::Append;
-            return DeadlineShared::insert_lock(q);
+            return shared.insert_lock(q);
         }
         let mut list = core::mem::take(&mut self.list);
         set_places(q, cpu, list, Place::Side);
         let mut pool = q.pool.held(cpu.id);
-        let mut lists = dd.inserted.held(cpu);
+        let mut lists = shared.inserted.held(cpu);
         let side = if self.head {
             &mut lists.at_head
         } else {
@@ -218,67 +230,67 @@ impl SeriesInsert {
         side.splice_back(&mut pool, &mut list);
         drop(lists);
         drop(pool);
-        dd.inserted_pending.mirror(cpu, true);
-        dd.inserted.release(cpu);
+        shared.inserted_pending.mirror(cpu, true);
+        shared.inserted.release(cpu);
         Next::Done
     }
 
     /// Until the requests are in a bucket, or this path has the scheduler's lock.
-    fn bucketer<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
-        let On { dd, q, signal } = on;
+    fn bucketer<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+        let On { shared, q, signal } = on;
         match self.at {
             At::Enter => match signal {
                 BucketSignal::CountAtEntry | BucketSignal::CountAround => self.in_time(At::Note),
-                BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.try_lock(dd, q),
+                BucketSignal::MarkBefore | BucketSignal::MarkAfter => self.try_lock(shared, q),
             },
             At::Note => {
                 self.seq = match signal {
-                    BucketSignal::CountAtEntry => dd.insert_seq.add_return(cpu, 1),
-                    _ => dd.insert_seq.read(cpu),
+                    BucketSignal::CountAtEntry => shared.insert_seq.add_return(cpu, 1),
+                    _ => shared.insert_seq.read(cpu),
                 };
-                self.try_lock(dd, q)
+                self.try_lock(shared, q)
             }
             At::Tried => match core::mem::take(&mut cpu.answer) {
                 Answer::Locked => self.in_time(At::Begin),
                 _ => self.in_time(At::Busy),
             },
-            At::Busy if dd.run_state.load(cpu) & INSERTING == 0 => self.want_lock(dd, q),
+            At::Busy if shared.run_state.load(cpu) & INSERTING == 0 => self.want_lock(shared, q),
             At::Busy => match signal {
                 BucketSignal::CountAround => self.in_time(At::Count),
                 BucketSignal::MarkBefore => self.in_time(At::Marked),
                 BucketSignal::CountAtEntry | BucketSignal::MarkAfter => {
-                    self.want_bucket(dd, q, cpu)
+                    self.want_bucket(shared, q, cpu)
                 }
             },
             At::Count => {
-                self.seq = dd.insert_seq.add_return(cpu, 1);
-                self.want_bucket(dd, q, cpu)
+                self.seq = shared.insert_seq.add_return(cpu, 1);
+                self.want_bucket(shared, q, cpu)
             }
-            At::Marked if dd.run_state.load(cpu) & BUCKETS == 0 => self.in_time(At::Mark),
-            At::Marked => self.want_bucket(dd, q, cpu),
+            At::Marked if shared.run_state.load(cpu) & BUCKETS == 0 => self.in_time(At::Mark),
+            At::Marked => self.want_bucket(shared, q, cpu),
             At::Mark if signal == BucketSignal::MarkBefore => {
-                dd.run_state.fetch_or(cpu, BUCKETS);
-                self.want_bucket(dd, q, cpu)
+                shared.run_state.fetch_or(cpu, BUCKETS);
+                self.want_bucket(shared, q, cpu)
             }
             At::Mark => {
                 // The list before the mark: whoever takes the mark down finds the list. Between
                 // mark and look, and between the inserter's end and its last look, nothing is
                 // needed: all of them are accesses to one word, and those are coherent.
                 E::mb(cpu);
-                dd.run_state.fetch_or(cpu, BUCKETS);
+                shared.run_state.fetch_or(cpu, BUCKETS);
                 self.in_time(At::Still)
             }
             At::Fill => self.fill(on, cpu),
             At::Recount => {
-                let seq = dd.insert_seq.add_return(cpu, 1);
+                let seq = shared.insert_seq.add_return(cpu, 1);
                 if seq == self.seq.wrapping_add(1) {
                     return Next::Done;
                 }
-                self.want_lock(dd, q)
+                self.want_lock(shared, q)
             }
             At::Still => self.still(on, cpu),
             At::LateEnd => {
-                dd.run_state.fetch_and(cpu, !INSERTING);
+                shared.run_state.fetch_and(cpu, !INSERTING);
                 self.to(At::Absorbed)
             }
             At::Absorbed => match self.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
@@ -289,30 +301,38 @@ impl SeriesInsert {
         }
     }
 
-    fn try_lock<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>) -> Next {
-        self.at = At::Tried;
-        Next::TryLock(dd.locked.lock(q))
-    }
-
-    fn want_lock<E: Env>(&mut self, dd: &DeadlineShared<E>, q: &RequestQueue<E>) -> Next {
-        self.at = At::Begin;
-        Next::Lock(dd.locked.lock(q))
-    }
-
-    fn want_bucket<E: Env>(
+    fn try_lock<E: Env, P: Scheduler>(
         &mut self,
-        dd: &DeadlineShared<E>,
+        shared: &WithSeries<E, P>,
+        q: &RequestQueue<E>,
+    ) -> Next {
+        self.at = At::Tried;
+        Next::TryLock(shared.locked.lock(q))
+    }
+
+    fn want_lock<E: Env, P: Scheduler>(
+        &mut self,
+        shared: &WithSeries<E, P>,
+        q: &RequestQueue<E>,
+    ) -> Next {
+        self.at = At::Begin;
+        Next::Lock(shared.locked.lock(q))
+    }
+
+    fn want_bucket<E: Env, P: Scheduler>(
+        &mut self,
+        shared: &WithSeries<E, P>,
         q: &RequestQueue<E>,
         cpu: &Cpu,
     ) -> Next {
-        self.bucket = dd.bucket_of(cpu.id) as u16;
+        self.bucket = shared.bucket_of(cpu.id) as u16;
         self.at = At::Fill;
-        DeadlineShared::bucket_lock(q, self.bucket)
+        shared.bucket_lock(q, self.bucket)
     }
 
-    fn fill<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
-        let On { dd, q, signal } = on;
-        let bucket = &dd.buckets[usize::from(core::mem::take(&mut self.bucket))];
+    fn fill<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+        let On { shared, q, signal } = on;
+        let bucket = &shared.buckets[usize::from(core::mem::take(&mut self.bucket))];
         let mut list = core::mem::take(&mut self.list);
         set_places(q, cpu, list, Place::Side);
         let mut pool = q.pool.held(cpu.id);
@@ -328,25 +348,28 @@ impl SeriesInsert {
     }
 
     /// Whether the inserter that was seen before the filling is there still.
-    fn still<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
-        let On { dd, q, signal } = on;
-        if dd.run_state.load(cpu) & INSERTING != 0 {
+    fn still<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+        let On { shared, q, signal } = on;
+        if shared.run_state.load(cpu) & INSERTING != 0 {
             return Next::Done;
         }
         // The proof of concept would find nothing new in insert_seq; v2 relies on its mark.
-        self.filled = signal == BucketSignal::CountAtEntry;
-        self.want_lock(dd, q)
+        if signal == BucketSignal::CountAtEntry {
+            self.bucket = FILLED;
+        }
+        self.want_lock(shared, q)
     }
 }
 
 impl SeriesInsert {
     /// Under the scheduler's lock.
-    fn inserter<E: Env>(&mut self, on: On<'_, E>, cpu: &mut Cpu) -> Next {
-        let On { dd, q, signal } = on;
+    fn inserter<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+        let On { shared, q, signal } = on;
         match self.at {
             At::Begin => {
-                dd.run_state.fetch_or(cpu, INSERTING);
-                if core::mem::take(&mut self.filled) {
+                shared.run_state.fetch_or(cpu, INSERTING);
+                if self.bucket == FILLED {
+                    self.bucket = 0;
                     return self.to(At::Look);
                 }
                 self.insert_next()
@@ -354,42 +377,42 @@ impl SeriesInsert {
             At::Insert => {
                 let at = InsertAt::by_flag(self.head);
                 let (list, absorbed) = (&mut self.list, &mut self.absorbed);
-                dd.locked.insert_whole(q, list, at, absorbed, cpu);
+                shared.locked.insert_whole(q, list, at, absorbed, cpu);
                 self.in_time(At::Filled)
             }
-            At::Filled => self.look_for_mark(dd, signal, cpu),
-            At::Claim => match dd.run_state.test_and_clear(cpu, BUCKETS) {
+            At::Filled => self.look_for_mark(shared, signal, cpu),
+            At::Claim => match shared.run_state.test_and_clear(cpu, BUCKETS) {
                 true => self.to(At::Look),
                 false => self.in_time(At::End),
             },
             At::Look => {
                 let index = usize::from(self.bucket);
-                dd.buckets[index].list.glance(cpu);
-                if dd.buckets[index].pending.test(cpu) {
+                shared.buckets[index].list.glance(cpu);
+                if shared.buckets[index].pending.test(cpu) {
                     self.at = At::Collect;
-                    return DeadlineShared::bucket_lock(q, self.bucket);
+                    return shared.bucket_lock(q, self.bucket);
                 }
-                self.next_bucket(dd, signal)
+                self.next_bucket(shared, signal)
             }
             At::Collect => {
-                let bucket = &dd.buckets[usize::from(self.bucket)];
+                let bucket = &shared.buckets[usize::from(self.bucket)];
                 let mut found = core::mem::take(&mut *bucket.list.held(cpu));
                 bucket.pending.mirror(cpu, false);
                 set_places(q, cpu, found, Place::Path);
                 self.list.splice_back(&mut q.pool.held(cpu.id), &mut found);
                 bucket.list.release(cpu);
-                self.next_bucket(dd, signal)
+                self.next_bucket(shared, signal)
             }
             At::End => {
-                dd.run_state.fetch_and(cpu, !INSERTING);
+                shared.run_state.fetch_and(cpu, !INSERTING);
                 self.in_time(At::Again)
             }
-            At::Again => match dd.run_state.load(cpu) & BUCKETS != 0 {
+            At::Again => match shared.run_state.load(cpu) & BUCKETS != 0 {
                 true => self.in_time(At::Begin),
                 false => self.to(At::Unlock),
             },
             At::Unlock => {
-                dd.locked.policy.release(cpu);
+                shared.locked.policy.release(cpu);
                 match signal {
                     BucketSignal::CountAtEntry | BucketSignal::CountAround => {
                         self.in_time(At::LateEnd)
@@ -410,22 +433,22 @@ impl SeriesInsert {
     }
 
     /// Whether anybody has filled a bucket since the last look.
-    fn look_for_mark<E: Env>(
+    fn look_for_mark<E: Env, P: Scheduler>(
         &mut self,
-        dd: &DeadlineShared<E>,
+        shared: &WithSeries<E, P>,
         signal: BucketSignal,
         cpu: &mut Cpu,
     ) -> Next {
         let seq = match signal {
             BucketSignal::MarkBefore | BucketSignal::MarkAfter => {
-                return match dd.run_state.load(cpu) & BUCKETS != 0 {
+                return match shared.run_state.load(cpu) & BUCKETS != 0 {
                     true => self.in_time(At::Claim),
                     false => self.in_time(At::End),
                 };
             }
-            BucketSignal::CountAtEntry => dd.insert_seq.read(cpu),
+            BucketSignal::CountAtEntry => shared.insert_seq.read(cpu),
             // Its own count is no news.
-            BucketSignal::CountAround => dd.insert_seq.add_return(cpu, 1).wrapping_sub(1),
+            BucketSignal::CountAround => shared.insert_seq.add_return(cpu, 1).wrapping_sub(1),
         };
         let news = seq != self.seq;
         self.seq = match signal {
@@ -439,9 +462,13 @@ impl SeriesInsert {
         self.to(At::Unlock)
     }
 
-    fn next_bucket<E: Env>(&mut self, dd: &DeadlineShared<E>, signal: BucketSignal) -> Next {
+    fn next_bucket<E: Env, P: Scheduler>(
+        &mut self,
+        shared: &WithSeries<E, P>,
+        signal: BucketSignal,
+    ) -> Next {
         self.bucket += 1;
-        if usize::from(self.bucket) < dd.buckets.len() {
+        if usize::from(self.bucket) < shared.buckets.len() {
             return self.to(At::Look);
         }
         self.bucket = 0;

@@ -1,12 +1,12 @@
-//! dd_dispatch_request(), and what the January 2024 series adds to it: one CPU at a time, and
+//! A dispatch call, and what the January 2024 series adds to it: one CPU at a time, and
 //! insertion of what the side lists have.
 //!
 //! Source of the series: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists). The label that
 //! picks is named by whoever calls: every scheduler has it.
 
-use super::shared::{DISPATCHING, DeadlineShared, SideLists};
+use super::shared::{DISPATCHING, SideLists, WithSeries};
 use crate::elevator::locked;
-use crate::elevator::{DispatchStep, InsertAt};
+use crate::elevator::{DispatchStep, InsertAt, Scheduler};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, Word};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
@@ -17,7 +17,7 @@ use crate::rules::{DispatchGate, Insertion};
 
 labels! {
     /// Labels that only the series has.
-    pub enum At in "dd-dispatch" {
+    pub enum At in "series-dispatch" {
         /// Is somebody else in dispatch?
         Gate,
         /// Enter dispatch, unless somebody was faster.
@@ -43,11 +43,20 @@ pub(crate) struct DispatchPath {
     /// A label of the series; none: the pick.
     at: Option<At>,
     asked: locked::Asked,
-    picked: Option<RequestId>,
     /// What the side lists had, until it is inserted; then what that absorbed.
     kept: QueueList,
+    beside: Beside,
+}
+
+/// What a dispatch call knows besides: never two things at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Beside {
+    /// Nothing.
+    Nothing,
     /// How many of what the side lists had go to the head.
-    to_head: u32,
+    ToHead(u32),
+    /// The request that it returns.
+    Picked(RequestId),
 }
 
 impl DispatchPath {
@@ -57,7 +66,10 @@ impl DispatchPath {
     }
 
     pub(crate) fn picked(self) -> Option<RequestId> {
-        self.picked
+        match self.beside {
+            Beside::Picked(rq) => Some(rq),
+            Beside::Nothing | Beside::ToHead(_) => None,
+        }
     }
 
     fn to(&mut self, at: At) -> DispatchStep {
@@ -73,13 +85,13 @@ impl DispatchPath {
 
     /// The call returns; no label reads anything of it any more.
     fn end(&mut self, picked: Option<RequestId>) -> DispatchStep {
-        self.picked = None;
+        self.beside = Beside::Nothing;
         self.asked = locked::Asked::default();
         DispatchStep::Picked(picked)
     }
 }
 
-impl<E: Env> DeadlineShared<E> {
+impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     pub(crate) fn start_dispatch(
         &self,
         q: &RequestQueue<E>,
@@ -89,9 +101,8 @@ impl<E: Env> DeadlineShared<E> {
         let mut path = DispatchPath {
             at: None,
             asked: locked::Asked::now(q, cpu),
-            picked: None,
             kept: QueueList::new(),
-            to_head: 0,
+            beside: Beside::Nothing,
         };
         if q.settings.rules.series.dispatch != DispatchGate::Open {
             path.at = Some(At::Gate);
@@ -126,7 +137,7 @@ impl<E: Env> DeadlineShared<E> {
             }
             At::Drain => {
                 path.at = Some(At::TakeSide);
-                DispatchStep::Wait(DeadlineShared::insert_lock(q))
+                DispatchStep::Wait(self.insert_lock(q))
             }
             At::TakeSide => {
                 self.take_side(path, q, cpu);
@@ -149,7 +160,7 @@ impl<E: Env> DeadlineShared<E> {
             At::Absorbed => match path.kept.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => DispatchStep::Wait(free_request(cpu, q.id, gone)),
                 None => {
-                    let picked = path.picked;
+                    let picked = path.picked();
                     path.end(picked)
                 }
             },
@@ -162,7 +173,7 @@ impl<E: Env> DeadlineShared<E> {
             at_head: mut found,
             mut at_tail,
         } = core::mem::take(&mut *self.inserted.held(cpu));
-        path.to_head = found.len() as u32;
+        path.beside = Beside::ToHead(found.len() as u32);
         found.splice_back(&mut q.pool.held(cpu.id), &mut at_tail);
         set_places(q, cpu, found, Place::Path);
         path.kept = found;
@@ -175,7 +186,10 @@ impl<E: Env> DeadlineShared<E> {
         // In the order of the posting: first what goes to the head.
         let mut found = core::mem::take(&mut path.kept);
         let mut at_head = QueueList::new();
-        for _ in 0..core::mem::take(&mut path.to_head) {
+        let Beside::ToHead(to_head) = core::mem::replace(&mut path.beside, Beside::Nothing) else {
+            unreachable!("they were counted when they were taken");
+        };
+        for _ in 0..to_head {
             let pool = &mut q.pool.held(cpu.id);
             let rq = found.pop_front(pool).expect("it was counted");
             at_head.push_back(pool, rq);
@@ -194,7 +208,7 @@ impl<E: Env> DeadlineShared<E> {
         picked: Option<RequestId>,
         cpu: &mut Cpu,
     ) -> DispatchStep {
-        path.picked = picked;
+        path.beside = picked.map_or(Beside::Nothing, Beside::Picked);
         match q.settings.rules.series.dispatch {
             DispatchGate::Open => {
                 self.locked.policy.release(cpu);
@@ -221,7 +235,7 @@ fn first_under_lock<E: Env>(q: &RequestQueue<E>) -> Option<At> {
 #[inline]
 fn behind_lock(path: &mut DispatchPath) -> DispatchStep {
     if path.kept.is_empty() {
-        let picked = path.picked;
+        let picked = path.picked();
         return path.end(picked);
     }
     path.to(At::Absorbed)
