@@ -24,6 +24,7 @@ pub use cpu::{
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 pub use solo::{Solo, SoloLock, SoloSlab};
 pub use threads::Threads;
+pub use value::Aside;
 pub(crate) use value::solo_value;
 
 use core::fmt::Debug;

@@ -9,8 +9,8 @@ mod restart;
 mod series;
 
 pub use fair_queueing::{
-    DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
-    ResumeAfter, SoleArrival, StableMerge, ThinkTime,
+    BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
+    ResumeAfter, SoleArrival, StableMerge, ThinkTime, WakerCheck,
 };
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use restart::{

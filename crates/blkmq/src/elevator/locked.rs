@@ -25,7 +25,7 @@ use crate::path::label::{Label, labels};
 use crate::path::{Next, Traced, free_request, jiffies, probe};
 use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, HctxId, Place, Request, RequestId, RequestPool};
-use crate::rules::{MergeLookup, MergedFree, Rules};
+use crate::rules::{MergeLookup, MergedFree, Rules, Stamp};
 use crate::time::{Jiffies, SimTime};
 use token::Tokens;
 
@@ -410,7 +410,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// Under the lock, to the release.
     fn merge_section(&self, q: &RequestQueue<E>, bio: BioId, cpu: &mut Cpu) -> Merged {
-        let now = now(q, cpu);
+        let now = now_of_task(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         let merge = self
             .policy
@@ -515,7 +515,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         absorbed: &mut QueueList,
         cpu: &mut Cpu,
     ) -> Inserted {
-        let now = now(q, cpu);
+        let now = now_of_task(q, cpu);
         loop {
             let mut pool = q.pool.held(cpu.id);
             let Some(rq) = list.pop_front(&mut pool) else {
@@ -620,10 +620,12 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         cpu: &mut Cpu,
         pick: impl FnOnce(&mut P, &mut RequestPool, DispatchTime, Completed) -> Option<RequestId>,
     ) -> Option<RequestId> {
+        let now = now_of_task(q, cpu);
         let time = DispatchTime {
             entered: core::mem::take(asked).0,
-            locked: jiffies(q, cpu),
-            time: cpu.ktime.unwrap_or(cpu.now()),
+            locked: now.tick,
+            time: now.time,
+            kept: now.kept,
         };
         let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
         let mut pool = q.pool.held(cpu.id);
@@ -679,13 +681,25 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     }
 }
 
-/// The time in a section.
+/// The time in a section of a hook or a timer, which may be an interrupt's.
 #[inline]
 fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
     Now {
         time: cpu.ktime.unwrap_or(cpu.now()),
         tick: jiffies(q, cpu),
+        kept: cpu.ktime.is_some(),
     }
+}
+
+/// The same in a section of a task, whose plug may keep the time (blk_time_get_ns()).
+#[inline]
+fn now_of_task<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
+    let mut now = now(q, cpu);
+    if !now.kept && q.settings.rules.plug_keeps_time {
+        now.time = cpu.plug.time(Stamp::OfPlug, now.time);
+        now.kept = cpu.plug.keeps_time();
+    }
+    now
 }
 
 /// Has the machine do what a policy wants of a timer.

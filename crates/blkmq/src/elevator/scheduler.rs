@@ -85,6 +85,8 @@ pub struct DispatchTime {
     pub locked: Jiffies,
     /// ktime_get_ns() under the lock.
     pub time: SimTime,
+    /// As in [`Now`].
+    pub kept: bool,
 }
 
 impl DispatchTime {
@@ -94,6 +96,7 @@ impl DispatchTime {
             entered: now.tick,
             locked: now.tick,
             time: now.time,
+            kept: now.kept,
         }
     }
 
@@ -102,6 +105,7 @@ impl DispatchTime {
         Now {
             time: self.time,
             tick: self.locked,
+            kept: self.kept,
         }
     }
 }
@@ -113,13 +117,19 @@ pub struct Now {
     pub time: SimTime,
     /// jiffies.
     pub tick: Jiffies,
+    /// The clock is that of the task's plug, and stands still (blk_time_get_ns(), v6.9 and later).
+    pub kept: bool,
 }
 
 impl Now {
     /// The beginning of this tick.
     pub fn at_tick(tick: Jiffies, hz: u32) -> Now {
         let time = SimTime(tick.0 * (1_000_000_000 / u64::from(hz)));
-        Now { time, tick }
+        Now {
+            time,
+            tick,
+            kept: false,
+        }
     }
 }
 

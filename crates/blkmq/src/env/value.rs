@@ -47,3 +47,19 @@ macro_rules! solo_value {
 }
 
 pub(crate) use solo_value;
+
+/// A value beside the state, like a time or a count of work: neither compared nor hashed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aside<T>(pub T);
+
+impl<T> PartialEq for Aside<T> {
+    fn eq(&self, _other: &Aside<T>) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Aside<T> {}
+
+impl<T> core::hash::Hash for Aside<T> {
+    fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
+}

@@ -14,7 +14,7 @@ use super::freeze::wake_all;
 use super::insert;
 use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, trace_count};
 use crate::elevator::{self, InsertStep};
-use crate::env::{Count, Cpu, Env, Slab, TraceAction};
+use crate::env::{Aside, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
@@ -44,25 +44,9 @@ pub struct Plug {
     pub has_elevator: bool,
     /// It has held requests of several queues at once.
     pub multiple_queues: bool,
-    /// What its clock shows (cur_ktime).
-    pub clock: PlugClock,
-}
-
-/// The time at which a plug was first asked for the time since it was flushed, if it was. Neither
-/// compared nor hashed: a time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PlugClock(Option<SimTime>);
-
-impl PartialEq for PlugClock {
-    fn eq(&self, _other: &PlugClock) -> bool {
-        true
-    }
-}
-
-impl Eq for PlugClock {}
-
-impl core::hash::Hash for PlugClock {
-    fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
+    /// What its clock shows (cur_ktime): the time at which it was first asked since the last flush,
+    /// if it was.
+    pub clock: Aside<Option<SimTime>>,
 }
 
 impl Plug {
@@ -75,6 +59,11 @@ impl Plug {
             Stamp::OfPlug => self.clock.0.unwrap_or(now),
             Stamp::Each => now,
         }
+    }
+
+    /// Its clock has been read and stands still.
+    pub(crate) fn keeps_time(&self) -> bool {
+        self.clock.0.is_some()
     }
 
     /// blk_start_plug_nr_ios(). Panics if the plug is active.
@@ -433,7 +422,7 @@ impl PlugPath {
             return Next::Done;
         }
         if cpu.plug.cached.is_empty() {
-            cpu.plug.clock = PlugClock::default();
+            cpu.plug.clock = Aside(None);
             return Next::Done;
         }
         self.queue = cpu.plug.cached_queue;

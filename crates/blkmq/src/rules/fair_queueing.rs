@@ -1,14 +1,16 @@
 //! How budget fair queueing (BFQ) differs between kernels.
 //!
 //! Names say what changes; the algorithm that all share is in the scheduler's folder.
-//! Kernel: block/bfq-iosched.c of 5.11, 5.13 (430a67f9d616), 6.1.192, 6.12.117.
+//! Kernel: block/bfq-iosched.c of 5.11, 5.13 (430a67f9d616 and 7ea96eefb009 among it), 5.14-rc5,
+//! 6.1.192, 6.12.117.
 
 /// When queues of processes that start together are merged (bfq_do_or_sched_stable_merge()).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StableMerge {
     /// Never (up to v5.12).
     Never,
-    /// As first posted (v5.13): within 180 ms, delayed by 200 ms since a split.
+    /// As first posted (v5.13): within 180 ms; delayed ones only within 200 ms behind a split, which
+    /// was meant the other way round.
     WithinBurst,
     /// v5.14 and later: a first queue serves as target for 600 ms, delayed ones wait 600 ms.
     SinceActivation,
@@ -114,6 +116,31 @@ pub enum Raising {
     DefaultWeight,
 }
 
+/// Who is taken for the waker of a queue (bfq_check_waker()), and what becomes of wakers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WakerCheck {
+    /// The first one seen, shared queues too; nothing depends on it (v5.11).
+    AtOnce,
+    /// Who was seen three times in a row. Wakers and whom they wake are served while the queue in
+    /// service is waited for; the end of a shared queue's request is not looked at (v5.13).
+    Confirmed,
+    /// The same in 128 times slice_idle, also for who is the waker already, with lines in the log;
+    /// behind the end of a shared queue's request nobody is (v5.14 and later).
+    ConfirmedInTime,
+}
+
+/// Where there is something to dispatch (bfq_has_work()), besides the dispatch list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BfqWork {
+    /// A queue is busy, and a request that was inserted has not ended: of the whole device, where
+    /// the kernel counts by hctx (v5.11, elevator_queued).
+    BusyQueuesAndInserted,
+    /// A queue is busy, be it only waited for (v5.13 and v5.14).
+    BusyQueues,
+    /// A request is queued (v5.15 and later).
+    Queued,
+}
+
 /// Its axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FairQueueing {
@@ -137,6 +164,13 @@ pub struct FairQueueing {
     pub resume_after: ResumeAfter,
     /// Weight raising.
     pub raising: Raising,
+    /// Wakers.
+    pub waker_check: WakerCheck,
+    /// What has_work sees.
+    pub work: BfqWork,
+    /// Level that a changed weight stands for (bfq_weight_to_ioprio()): without the factor of ten
+    /// between the two (up to v5.14).
+    pub level_is_difference: bool,
     /// A queue that is to be merged is redirected to the end of its chain, and a queue in one is
     /// never recycled (v6.1 and later; before, one hop).
     pub chain_to_tail: bool,
@@ -164,6 +198,9 @@ impl FairQueueing {
         insert_order: InsertOrder::MergeFirst,
         resume_after: ResumeAfter::Counting,
         raising: Raising::AnyWeight,
+        waker_check: WakerCheck::AtOnce,
+        work: BfqWork::BusyQueuesAndInserted,
+        level_is_difference: true,
         chain_to_tail: false,
         only_busy_idles: false,
         waker_bypass: false,
@@ -171,12 +208,14 @@ impl FairQueueing {
         actuators: false,
     };
 
-    /// v5.13: stable merging as it came (430a67f9d616).
+    /// v5.13: stable merging as it came.
     pub const V5_13: FairQueueing = FairQueueing {
         stable_merge: StableMerge::WithinBurst,
         io_bound: IoBound::Window,
         think_time: ThinkTime::WhenIdle,
         raising: Raising::DefaultWeight,
+        waker_check: WakerCheck::Confirmed,
+        work: BfqWork::BusyQueues,
         only_busy_idles: true,
         waker_bypass: true,
         ..FairQueueing::V5_11
@@ -188,6 +227,9 @@ impl FairQueueing {
         sole_arrival: SoleArrival::OnlyRequest,
         depth_limit: DepthLimit::WordsAndShare,
         insert_order: InsertOrder::QueueFirst,
+        waker_check: WakerCheck::ConfirmedInTime,
+        work: BfqWork::Queued,
+        level_is_difference: false,
         chain_to_tail: true,
         waker_bypass: false,
         ..FairQueueing::V5_13
@@ -204,25 +246,18 @@ impl FairQueueing {
         ..FairQueueing::V6_1
     };
 
-    /// A queue that a process gets after all is not the candidate of a later merge any more (v5.14
-    /// and later).
-    pub const fn cancels_candidate(&self) -> bool {
-        !matches!(self.stable_merge, StableMerge::WithinBurst)
-    }
-
     /// Wakers and whom they wake are served while the queue in service is waited for, a queue that
-    /// becomes busy is the first of those, and queues of several processes wake nobody (v5.12 and
+    /// becomes busy is the first of those, and a queue that merges hands its waker on (v5.13 and
     /// later).
     pub const fn injects_wakers(&self) -> bool {
-        matches!(self.raising, Raising::DefaultWeight)
+        !matches!(self.waker_check, WakerCheck::AtOnce)
     }
 
-    /// Level that a changed weight stands for (bfq_weight_to_ioprio()): up to v5.11 without the
-    /// factor between the two.
+    /// Level that a changed weight stands for (bfq_weight_to_ioprio()).
     pub fn level_of(&self, weight: u32) -> u8 {
-        let level = match self.raising {
-            Raising::AnyWeight => 80u32.saturating_sub(weight),
-            Raising::DefaultWeight => 8u32.saturating_sub(weight / 10),
+        let level = match self.level_is_difference {
+            true => 80u32.saturating_sub(weight),
+            false => 8u32.saturating_sub(weight / 10),
         };
         level as u8
     }

@@ -325,8 +325,9 @@ impl PolicyQueue {
     /// Inserts one request; answers the merges in the order they happened.
     fn insert_request(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
         let (limits, nomerges) = (self.limits, self.nomerges);
+        let kept = self.settings.rules.plug_keeps_time;
         let insertion = self.call(|policy, pool, now| {
-            let limits = &limits;
+            let (limits, now) = (&limits, Now { kept, ..now });
             policy.insert(pool, rq, at, now, Merging { limits, nomerges })
         });
         let absorbed = match insertion {
@@ -359,8 +360,9 @@ impl PolicyQueue {
         let of = self.pool.bio(bio);
         let name = format!("{} {}+{}", letter(of.op), of.sector.0, of.sectors.0);
         let (limits, nomerges) = (self.limits, self.nomerges);
+        let kept = self.settings.rules.plug_keeps_time;
         let merge = self.call(|policy, pool, now| {
-            let limits = &limits;
+            let (limits, now) = (&limits, Now { kept, ..now });
             policy.merge_bio(pool, bio, now, Merging { limits, nomerges })
         });
         let BioMerge::Into { rq, side, absorbed } = merge else {

@@ -12,7 +12,7 @@ use super::raising::Arrival;
 use super::{Bfq, far_past};
 use crate::elevator::scheduler::is_sync;
 use crate::request::{IoClass, IoPrio, Request, RequestId, RequestPool};
-use crate::rules::{Raising, ResumeAfter, SoleArrival};
+use crate::rules::{Raising, ResumeAfter, SoleArrival, StableMerge};
 use crate::time::Jiffies;
 
 /// A request with fewer sectors may be waited for further (bfq_rq_enqueued()).
@@ -40,14 +40,18 @@ pub(super) fn set_queue_of(rq: &mut Request, q: Option<QId>) {
 }
 
 impl Bfq {
-    fn arrived(&self, rq: &Request) -> Arrived {
+    fn arrived(&self, pool: &RequestPool, rq: RequestId) -> Arrived {
+        let rq = &pool[rq];
+        // The actuator is that of its first bio, whatever was merged behind it.
+        let first = rq.bio_first.map(|bio| pool.bio(bio));
+        let (sector, sectors) = first.map_or((rq.sector, rq.sectors), |b| (b.sector, b.sectors));
         let submitter = self.submitters.of(rq.io_context);
         Arrived {
             process: rq.io_context,
             pid: submitter.pid,
             group: GroupId(submitter.group),
             sync: is_sync(rq.op, rq.flags),
-            actuator: self.actuator_of(rq.sector, rq.sectors),
+            actuator: self.actuator_of(sector, sectors),
         }
     }
 
@@ -61,7 +65,7 @@ impl Bfq {
         if let Some(q) = queue_of(&pool[rq]) {
             return Some(q);
         }
-        let of = self.arrived(&pool[rq]);
+        let of = self.arrived(pool, rq);
         self.know(of.process);
         self.check_ioprio(of);
         self.update_group(pool, of.process, of.group);
@@ -88,7 +92,8 @@ impl Bfq {
             "get_request {name:016x}: bfqq {address:016x}, {references}"
         );
         set_queue_of(&mut pool[rq], Some(q));
-        if self.queues[q].new.is_none() && self.process_references(q) == 1 {
+        let unplanned = self.queues[q].new.is_none() || !self.rules.chain_to_tail;
+        if unplanned && self.process_references(q) == 1 {
             self.queues[q].owner = Some(of.process);
             if let Some((_, existed)) = split
                 && self.rules.resume_after == ResumeAfter::Counting
@@ -251,7 +256,7 @@ impl Bfq {
     /// __bfq_insert_request(): the request is in its queue.
     pub(super) fn insert_queued(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
         self.works(4);
-        let of = self.arrived(&pool[rq]);
+        let of = self.arrived(pool, rq);
         let mut q = q;
         if let Some(new) = self.setup_cooperator(pool, q, pool[rq].sector, of.process) {
             self.count_allocated(new, 1);
@@ -362,7 +367,9 @@ impl Bfq {
         let queue = &self.queues[q];
         let long_idle =
             queue.dispatched == 0 && queue.budget_timeout + self.fixed.raise_idle_min < tick;
-        let in_time = now <= queue.ttime.last_end_request + 3 * self.settings.slice_idle_ns;
+        // A product of 32 bits.
+        let thrice = (self.settings.slice_idle_ns as u32).wrapping_mul(3);
+        let in_time = now <= queue.ttime.last_end_request + u64::from(thrice);
         let in_burst = queue.flags.in_large_burst;
         let any_weight = self.rules.raising == Raising::AnyWeight;
         let e = self.entities.of(q);
@@ -375,7 +382,8 @@ impl Bfq {
         let interactive = !in_burst && long_idle && weight_suits;
         let owned = queue.owner.is_some();
         let (raised, sync) = (queue.is_raised(), queue.flags.sync);
-        let own = owned || !any_weight && self.saved(of.process, of.actuator).stably_merged;
+        let stably = self.rules.stable_merge == StableMerge::SinceActivation;
+        let own = owned || stably && self.saved(of.process, of.actuator).stably_merged;
         let deserves =
             self.settings.low_latency && (raised || sync && own && (interactive || soft_rt));
         let wants_to_preempt = self.budget_for_activation(pool, q, in_time);

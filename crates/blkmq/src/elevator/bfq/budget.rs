@@ -37,11 +37,17 @@ const SLOW_TEST_US: u64 = 20_000;
 /// Quick arrivals in a row that make a queue IO_bound (v5.11).
 pub(super) const STREAK: u32 = 120;
 
+/// An int where the kernel compares it with an unsigned long: one below zero is huge.
+#[inline]
+pub(super) fn widened(int: i32) -> u64 {
+    i64::from(int).cast_unsigned()
+}
+
 impl Bfq {
     #[inline]
     pub(super) fn budget_left(&self, q: QId) -> i32 {
         let entity = &self.entities[self.entities.of(q)];
-        entity.budget - entity.service
+        entity.budget.wrapping_sub(entity.service)
     }
 
     /// bfq_max_budget().
@@ -60,7 +66,7 @@ impl Bfq {
 
     /// What a new queue gets at first.
     pub(super) fn budget_first(&self) -> i32 {
-        2 * self.budget_max() / 3
+        self.budget_max().wrapping_mul(2) / 3
     }
 
     /// Sectors that a request is charged for.
@@ -78,7 +84,7 @@ impl Bfq {
     /// Its next request fits into what is left of its budget.
     pub(super) fn next_fits(&self, pool: &RequestPool, q: QId) -> bool {
         self.queues[q].next_rq.is_some_and(|rq| {
-            i64::from(self.charge_of(pool, rq, q)) <= i64::from(self.budget_left(q))
+            u64::from(self.charge_of(pool, rq, q)) <= widened(self.budget_left(q))
         })
     }
 
@@ -92,13 +98,12 @@ impl Bfq {
             return;
         }
         let e = self.entities.of(q);
-        let charge = self.charge_of(pool, next, q).cast_signed();
-        let budget = self.queues[q]
-            .max_budget
+        let charge = u64::from(self.charge_of(pool, next, q));
+        let budget = widened(self.queues[q].max_budget)
             .max(charge)
-            .max(self.entities[e].service);
-        if self.entities[e].budget != budget {
-            self.entities[e].budget = budget;
+            .max(widened(self.entities[e].service));
+        if widened(self.entities[e].budget) != budget {
+            self.entities[e].budget = budget as i32;
             say!(self, q, "updated next rq: new budget {budget}");
             self.requeue(q, false);
         }
@@ -116,12 +121,13 @@ impl Bfq {
         let (e, left) = (self.entities.of(q), self.budget_left(q));
         self.entities[e].service = 0;
         if self.queues[q].flags.non_blocking_wait_rq && arrived_in_time && left > 0 {
-            self.entities[e].budget = left.min(self.queues[q].max_budget);
+            let budget = widened(left).min(widened(self.queues[q].max_budget));
+            self.entities[e].budget = budget as i32;
             return true;
         }
         let next = self.queues[q].next_rq.expect("a request has come");
-        let charge = self.charge_of(pool, next, q).cast_signed();
-        self.entities[e].budget = self.queues[q].max_budget.max(charge);
+        let charge = u64::from(self.charge_of(pool, next, q));
+        self.entities[e].budget = widened(self.queues[q].max_budget).max(charge) as i32;
         self.queues[q].flags.non_blocking_wait_rq = false;
         false
     }
@@ -138,7 +144,10 @@ impl Bfq {
             true => self.last_idling_start_ns,
             false => self.read_clock(),
         };
-        let us = until.saturating_sub(self.last_budget_start_ns) / 1000;
+        // The clock of a plug may stand before the budget began: the kernel's u32 is huge then.
+        let ns = until.wrapping_sub(self.last_budget_start_ns).cast_signed();
+        let ns = if self.clock_kept { ns } else { ns.max(0) };
+        let us = u64::from((ns / 1000) as u32);
         if us < SLOW_TEST_MIN_US {
             return (seeky, if self.rotational { 8 } else { 2 });
         }
@@ -155,11 +164,11 @@ impl Bfq {
         self.works(3 + DIVISION);
         let timeout_ms = self.fixed.charge_timeout_ms;
         let bounded = ms.min(timeout_ms);
-        let by_time = self.max_budget as u64 * bounded / timeout_ms;
+        let by_time = widened(self.max_budget).wrapping_mul(bounded) / timeout_ms;
         let entity = &mut self.entities.list[(self.entities.groups + q.0) as usize];
         let total = (by_time as i32).max(entity.service);
         entity.budget = entity.budget.max(total);
-        let more = (total - entity.service).max(0);
+        let more = total.wrapping_sub(entity.service).max(0);
         self.served(q, more);
     }
 
@@ -189,11 +198,11 @@ impl Bfq {
         let max = self.max_budget;
         if sync && !raised {
             budget = match why {
-                Expiry::TooIdle if dispatched > 0 => (budget * 2).min(max),
+                Expiry::TooIdle if dispatched > 0 => budget.wrapping_mul(2).min(max),
                 Expiry::TooIdle if budget > 5 * min => budget - 4 * min,
                 Expiry::TooIdle => min,
-                Expiry::BudgetTimeout => (budget * 2).min(max),
-                Expiry::BudgetExhausted => budget.saturating_mul(4).min(max),
+                Expiry::BudgetTimeout => budget.wrapping_mul(2).min(max),
+                Expiry::BudgetExhausted => budget.wrapping_mul(4).min(max),
                 Expiry::NoMoreRequests => self.entities[e].service.max(min),
                 Expiry::Preempted => return,
             };
@@ -206,8 +215,8 @@ impl Bfq {
         self.queues[q].max_budget = budget;
         let next = self.queues[q].next_rq;
         if let Some(next) = next {
-            let charge = self.charge_of(pool, next, q).cast_signed();
-            self.entities[e].budget = budget.max(charge);
+            let charge = u64::from(self.charge_of(pool, next, q));
+            self.entities[e].budget = widened(budget).max(charge) as i32;
         }
         let head = next.map_or(0, |rq| pool[rq].sectors.0);
         let new = self.entities[e].budget;
@@ -294,7 +303,7 @@ impl Bfq {
     fn forget_streak(&mut self, q: QId, why: Expiry) {
         if self.rules.io_bound == IoBound::Streak && why == Expiry::TooIdle {
             let entity = &self.entities[self.entities.of(q)];
-            if entity.service <= 2 * entity.budget / 10 {
+            if entity.service <= entity.budget.wrapping_mul(2) / 10 {
                 self.queues[q].flags.io_bound = false;
             }
         }

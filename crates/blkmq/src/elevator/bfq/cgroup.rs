@@ -67,14 +67,14 @@ impl Bfq {
     /// bfq_bfqq_move().
     fn move_queue(&mut self, pool: &RequestPool, q: QId, group: GroupId) {
         self.queues[q].references += 1;
-        if self.in_service == Some(q) {
-            self.expire(pool, q, false, Expiry::Preempted);
-        }
         let e = self.entities.of(q);
         let exact = self.rules.pending_groups == PendingGroups::Exact;
         let pending = exact && self.entities[e].pending;
         if pending {
             self.del_pending(q);
+        }
+        if self.in_service == Some(q) {
+            self.expire(pool, q, false, Expiry::Preempted);
         }
         let busy = self.queues[q].flags.busy;
         if busy {

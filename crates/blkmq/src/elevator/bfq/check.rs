@@ -73,7 +73,7 @@ impl Bfq {
 
     /// Processes whose slot leads here, at once or by planned merges, have one reference each.
     fn check_references(&self, q: QId) {
-        let mut expected = 0;
+        let mut expected = self.queues[q].lost_references;
         let mut stable = 0;
         for process in &self.processes {
             for slot in process.queues.iter().flatten().flatten() {

@@ -11,7 +11,7 @@ use super::queue::{IDLE, QId};
 use super::wf2q::unlist;
 use super::{Bfq, DIVISION};
 use crate::request::{Request, RequestId, RequestPool};
-use crate::rules::{IoBound, Raising, ThinkTime};
+use crate::rules::{IoBound, Raising, ThinkTime, WakerCheck};
 
 /// A distance that is a seek (BFQQ_SEEK_THR), sectors.
 const SEEK: u64 = 800;
@@ -133,7 +133,8 @@ impl Bfq {
     pub(super) fn check_waker(&mut self, q: QId, now: u64) {
         self.works(4);
         let queue = &self.queues[q];
-        let old = self.rules.raising == Raising::AnyWeight;
+        let check = self.rules.waker_check;
+        let old = check == WakerCheck::AtOnce;
         let within = if old {
             WAKES_WITHIN_V5_11
         } else {
@@ -150,20 +151,28 @@ impl Bfq {
             self.check_waker_twice(q, last);
             return;
         }
+        let in_time = check == WakerCheck::ConfirmedInTime;
+        if !in_time && self.queues[q].waker == Some(last) {
+            return;
+        }
         let age = 128 * self.settings.slice_idle_ns;
         let queue = &mut self.queues[q];
-        let stale = now > queue.waker_detection_started_ns + age;
+        let stale = in_time && now > queue.waker_detection_started_ns + age;
         if queue.tentative_waker != Some(last) || stale {
             queue.tentative_waker = Some(last);
             queue.waker_detections = 1;
             queue.waker_detection_started_ns = now;
-            say!(self, q, "set tentative waker {name}");
+            if in_time {
+                say!(self, q, "set tentative waker {name}");
+            }
         } else {
             queue.waker_detections += 1;
         }
         if self.queues[q].waker_detections == WAKER_DETECTIONS {
             self.queues[q].tentative_waker = None;
-            say!(self, q, "set waker {name}");
+            if in_time {
+                say!(self, q, "set waker {name}");
+            }
             self.leave_woken_list(q);
             self.set_waker(q, last);
         }

@@ -1,7 +1,7 @@
 //! Cooperation: queues that work on one region, or were created together, become one.
 //!
 //! Kernel: bfq_setup_cooperator(), bfq_setup_merge(), bfq_merge_bfqqs(),
-//! bfq_do_or_sched_stable_merge() in block/bfq-iosched.c (6.1.192, 6.12.117; 430a67f9d616).
+//! bfq_do_or_sched_stable_merge() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use super::position::is_close;
 use super::process::ProcessId;
@@ -69,7 +69,10 @@ impl Bfq {
             StableMerge::WithinBurst => true,
             StableMerge::SinceActivation => queue.creation_time + late < tick,
         };
-        let since_split = queue.split_time + late < tick;
+        let since_split = match self.rules.stable_merge {
+            StableMerge::WithinBurst => queue.split_time + late > tick,
+            _ => queue.split_time + late < tick,
+        };
         let actuator = queue.actuator;
         queue.flags.sync
             && !queue.flags.just_created
@@ -94,8 +97,11 @@ impl Bfq {
             new = self.setup_merge(q, candidate);
             if new.is_some() || self.rules.stable_merge == StableMerge::WithinBurst {
                 self.saved(process, actuator).stably_merged = true;
-                if let Some(owner) = new.and_then(|new| self.queues[new].owner) {
-                    self.saved(owner, actuator).stably_merged = true;
+                if let Some(new) = new
+                    && let Some(owner) = self.queues[new].owner
+                {
+                    let of_new = self.queues[new].actuator;
+                    self.saved(owner, of_new).stably_merged = true;
                 }
             }
         }
@@ -143,11 +149,21 @@ impl Bfq {
         if self.rules.chain_to_tail && group(tail) != group(q) {
             return None;
         }
+        self.lose_plan(q, references);
         let pid = self.queues[tail].pid;
         say!(self, q, "scheduling merge with queue {pid}");
         self.queues[q].new = Some(tail);
         self.queues[tail].references += references;
         Some(tail)
+    }
+
+    /// v5.13: a plan may replace another one. What the old one has reserved is never given back.
+    fn lose_plan(&mut self, q: QId, references: i32) {
+        let mut at = self.queues[q].new;
+        while let Some(of_chain) = at {
+            self.queues[of_chain].lost_references += references;
+            at = self.queues[of_chain].new;
+        }
     }
 
     /// State of a queue that merges goes to its owner (bfq_bfqq_save_state()).
@@ -233,7 +249,7 @@ impl Bfq {
         let waker = self.queues[q].waker.filter(|&waker| waker != new);
         if let Some(waker) = waker
             && self.queues[new].waker.is_none()
-            && self.rules.stable_merge != StableMerge::Never
+            && self.rules.injects_wakers()
         {
             self.queues[new].tentative_waker = None;
             self.set_waker(new, waker);

@@ -127,7 +127,9 @@ impl MergeHooks for Bfq {
     fn requests_merged(&mut self, pool: &mut RequestPool, rq: RequestId, next: RequestId) {
         self.works(4);
         self.bio_is_traced();
-        let (q, of_next) = (queue_of(&pool[rq]), queue_of(&pool[next]));
+        let q = queue_of(&pool[rq]);
+        // One that is merged before it has a queue gets one here, to be put at once (up to v5.16).
+        let of_next = self.init_rq(pool, next);
         let queued = pool[next].place == Place::Elevator;
         if let Some(q) = q {
             if queued && of_next == Some(q) && pool[next].fifo_time < pool[rq].fifo_time {

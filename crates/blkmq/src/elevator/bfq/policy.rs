@@ -29,8 +29,8 @@ use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
 use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
-use crate::rules::{FairQueueing, InsertOrder};
-use crate::time::{Jiffies, SimTime};
+use crate::rules::{BfqWork, FairQueueing, InsertOrder};
+use crate::time::{Duration, Jiffies, SimTime};
 
 /// A field of ticks that starts at zero: jiffies begin five minutes below 2^32.
 pub(super) const ZERO: i64 = -(1 << 32);
@@ -106,11 +106,11 @@ impl Fixed {
         fixed
     }
 
-    /// jiffies_to_msecs().
+    /// jiffies_to_msecs(): a part of a millisecond is one.
     pub(super) fn to_ms(&self, ticks: i64) -> i64 {
         match 1000 % self.hz {
             0 => ticks.wrapping_mul(1000 / self.hz),
-            _ => (i128::from(ticks) * 1000).div_euclid(i128::from(self.hz)) as i64,
+            _ => -(i128::from(ticks) * -1000).div_euclid(i128::from(self.hz)) as i64,
         }
     }
 }
@@ -131,6 +131,8 @@ pub struct Bfq {
     // Running state.
     /// The clock of the section at hand.
     now: SimTime,
+    /// It is that of a plug, and stands still.
+    pub(super) clock_kept: bool,
     /// The tick of the section at hand.
     pub(super) tick: i64,
     pub(super) queues: Queues,
@@ -150,6 +152,8 @@ pub struct Bfq {
     pub(super) raised_busy_queues: i32,
     /// Requests that are queued.
     pub(super) queued: u32,
+    /// Requests that were inserted and have not ended; absorbed ones for ever (v5.11).
+    pub(super) elevator_queued: u32,
     /// Weights of active queues that are not raised, with how many have each.
     pub(super) weights: Vec<(u32, u32)>,
     /// Groups with something to do.
@@ -205,6 +209,11 @@ pub struct Bfq {
 pub(super) const DIVISION: u32 = 6;
 /// So does reading the clock.
 const CLOCK: u32 = 7;
+/// Nobody reads the clock twice and sees the same time. How long it takes between two readings is
+/// not known here.
+const READING: Duration = Duration(1);
+/// So far readings may have run ahead of the sections they were in, ns.
+const READINGS_AHEAD: u64 = 100_000;
 /// Lines of struct bfq_data that a section changes.
 const LINES: u32 = 5;
 /// Of them: changed by dispatches and completions only.
@@ -267,6 +276,7 @@ impl Bfq {
             ranges: Vec::new(),
             rate_dur_product: 0,
             now: SimTime::ZERO,
+            clock_kept: false,
             tick: 0,
             queues: Queues::default(),
             entities: Entities::default(),
@@ -280,6 +290,7 @@ impl Bfq {
             busy_queues: [0; 3],
             raised_busy_queues: 0,
             queued: 0,
+            elevator_queued: 0,
             weights: Vec::new(),
             pending_groups: 0,
             in_driver: Vec::new(),
@@ -321,9 +332,15 @@ impl Bfq {
         }
     }
 
-    /// A section begins: both clocks stand still in it, but where a kernel's log tells otherwise.
+    /// A section begins. Its jiffies stand still; its clock does in a plug, and elsewhere moves
+    /// from one reading to the next, as a kernel's log tells or by [`READING`].
     fn begin(&mut self, now: Now) {
-        self.now = now.time;
+        // Sections at one instant follow one another.
+        let ahead = self.now.0.wrapping_sub(now.time.0);
+        if now.kept || ahead > READINGS_AHEAD {
+            self.now = now.time;
+        }
+        self.clock_kept = now.kept;
         self.tick = now.tick.0.cast_signed();
         self.runs = false;
         self.shown = None;
@@ -357,7 +374,15 @@ impl Bfq {
         } else {
             None
         };
-        of_log.map_or(self.now, |time| time.max(self.now)).0
+        match of_log {
+            Some(time) => time.max(self.now).0,
+            None if self.clock_kept => self.now.0,
+            None => {
+                let now = self.now;
+                self.now = now + READING;
+                now.0
+            }
+        }
     }
 
     pub(super) fn actuators(&self) -> usize {
@@ -450,6 +475,7 @@ impl Scheduler for Bfq {
             "{rq:?} inserted from elsewhere"
         );
         self.begin(now);
+        self.elevator_queued += u32::from(self.rules.work == BfqWork::BusyQueuesAndInserted);
         let queue_first = self.rules.insert_order == InsertOrder::QueueFirst;
         let early = if queue_first {
             self.init_rq(pool, rq)
@@ -482,7 +508,12 @@ impl Scheduler for Bfq {
     }
 
     fn has_work(&self) -> bool {
-        !self.dispatch_list.is_empty() || self.queued > 0
+        let queues = match self.rules.work {
+            BfqWork::BusyQueuesAndInserted if self.elevator_queued == 0 => return false,
+            BfqWork::Queued => self.queued > 0,
+            _ => self.busy_queues_total() > 0,
+        };
+        queues || !self.dispatch_list.is_empty()
     }
 
     fn requeued(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {

@@ -81,11 +81,9 @@ impl Bfq {
         }
         let process = &mut self.processes[p.0 as usize];
         process.queues[usize::from(sync)][usize::from(actuator)] = to;
-        // v5.13 left the plan as it was.
         let saved = &mut process.saved[usize::from(actuator)];
         if let Some(q) = to
             && saved.stable_candidate == Some(q)
-            && self.rules.cancels_candidate()
         {
             saved.stable_candidate = None;
             self.put_stable(q);

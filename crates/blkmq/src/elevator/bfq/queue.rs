@@ -72,6 +72,8 @@ pub(super) struct Queue {
     pub(super) references: i32,
     /// Of them: of processes that are to be merged into it later (stable_ref).
     pub(super) stable_references: i32,
+    /// References of plans that others have replaced, kept for ever (v5.13).
+    pub(super) lost_references: i32,
     pub(super) class: u8,
     pub(super) level: u8,
     pub(super) new_class: u8,

@@ -4,6 +4,7 @@
 //! Times are ticks. Kernel: bfq_wr_duration(), bfq_update_bfqq_wr_on_rq_arrival(),
 //! bfq_update_wr_data(), bfq_bfqq_softrt_next_start() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
+use super::budget::widened;
 use super::queue::QId;
 use super::{Bfq, far_past};
 use crate::rules::Raising;
@@ -52,7 +53,7 @@ impl Bfq {
     pub(super) fn end_raising(&mut self, q: QId) {
         let (soft_rt, tick) = (self.is_soft_rt(q), self.tick);
         let queue = &mut self.queues[q];
-        if !soft_rt {
+        if !soft_rt && self.rules.raising == Raising::DefaultWeight {
             queue.soft_rt_next_start = tick;
         }
         // The kernel counts one less also if it was not raised: it is asked of raised ones, and of
@@ -86,7 +87,8 @@ impl Bfq {
             }
             let e = self.entities.of(q);
             let entity = &mut self.entities[e];
-            entity.budget = entity.budget.min(budget_max);
+            let least = widened(entity.budget).min(widened(budget_max));
+            entity.budget = least as i32;
         } else if coeff_before > 1 {
             if arrival.interactive {
                 raised.coeff = COEFF;
@@ -204,11 +206,20 @@ impl Bfq {
         }
         for group in 0..self.groups.len() {
             for actuator in 0..self.groups[group].async_queues.len() {
-                let queues: Vec<QId> = self.groups[group].async_queues[actuator].iter().collect();
-                for q in queues {
-                    self.end_raising(q);
-                }
+                self.end_raising_of_async(group, actuator);
             }
+        }
+        // The root is among the groups, and is visited once more.
+        for actuator in 0..self.groups[0].async_queues.len() {
+            self.end_raising_of_async(0, actuator);
+        }
+    }
+
+    /// bfq_end_wr_async_queues().
+    fn end_raising_of_async(&mut self, group: usize, actuator: usize) {
+        let queues: Vec<QId> = self.groups[group].async_queues[actuator].iter().collect();
+        for q in queues {
+            self.end_raising(q);
         }
     }
 }

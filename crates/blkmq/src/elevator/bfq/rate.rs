@@ -93,7 +93,7 @@ impl Bfq {
             return;
         }
         let weight = 9 * rate.sequential / rate.samples;
-        let weight = (u64::from(weight) * delta / INTERVAL) as u32;
+        let weight = (u64::from(weight).wrapping_mul(delta) / INTERVAL) as u32;
         let divisor = 10 - weight.min(8);
         // The kernel's product is 32 bits wide, too.
         let old = self.peak_rate.wrapping_mul(divisor - 1) / divisor;

@@ -5,10 +5,11 @@
 
 use super::Bfq;
 use super::arrive::{queue_of, set_queue_of};
-use super::budget::Expiry;
+use super::budget::{Expiry, widened};
 use super::queue::{IDLE, QId};
 use crate::elevator::scheduler::is_sync;
 use crate::request::{Place, RequestId, RequestPool, Sector};
+use crate::rules::{BfqWork, WakerCheck};
 
 /// An actuator with fewer requests in the driver is underused (actuator_load_threshold).
 const ACTUATOR_LOAD: i32 = 4;
@@ -154,8 +155,8 @@ impl Bfq {
                 return Some(other);
             }
             if let Some(next) = self.queues[q].next_rq {
-                let charge = i64::from(self.charge_of(pool, next, q));
-                if charge <= i64::from(self.budget_left(q)) {
+                let charge = u64::from(self.charge_of(pool, next, q));
+                if charge <= widened(self.budget_left(q)) {
                     if self.queues[q].flags.wait_request {
                         self.stop_waiting(q);
                     }
@@ -221,10 +222,12 @@ impl Bfq {
         let entity = &self.entities[self.entities.of(q)];
         let coeff = match self.is_soft_rt(q) {
             true => 1,
-            false => i64::from(entity.weight / entity.orig_weight),
+            false => entity.weight / entity.orig_weight,
         };
+        // unsigned int, as bfq_timeout is.
+        let timeout = (self.settings.timeout_sync as u32).wrapping_mul(coeff);
         self.last_budget_start_ns = self.read_clock();
-        self.queues[q].budget_timeout = self.tick + self.settings.timeout_sync * coeff;
+        self.queues[q].budget_timeout = self.tick + i64::from(timeout);
     }
 
     /// Who is served while the device waits for `q`: of the same process, of who wakes it or is
@@ -345,6 +348,7 @@ impl Bfq {
             return;
         };
         if pool[rq].started {
+            self.elevator_queued -= u32::from(self.rules.work == BfqWork::BusyQueuesAndInserted);
             if self.waited_rq == Some(rq) {
                 self.update_inject_limit(q);
             }
@@ -376,7 +380,11 @@ impl Bfq {
         self.rate_at_completion(now);
         self.last_completion_ns = now;
         let coop = self.queues[q].flags.coop;
-        self.last_completed = (!coop || !self.rules.injects_wakers()).then_some(q);
+        match self.rules.waker_check {
+            WakerCheck::Confirmed if coop => {}
+            WakerCheck::ConfirmedInTime if coop => self.last_completed = None,
+            _ => self.last_completed = Some(q),
+        }
         let queue = &self.queues[q];
         let idle = queue.dispatched == 0 && queue.is_empty();
         let interactive = queue.raised.coeff == super::raising::COEFF;

@@ -62,6 +62,11 @@ fn int(value: u64, least: u64) -> u64 {
     value.clamp(least, INT_MAX)
 }
 
+/// bfq_slice_idle has 32 bits: longer than 4.29 s is what is left of it.
+fn truncated(ns: u64) -> u64 {
+    u64::from(ns as u32)
+}
+
 impl Attributes for BfqSettings {
     const SCHEDULER: &'static str = "bfq";
     const TABLE: &'static [Attribute<BfqSettings>] = &[
@@ -93,14 +98,14 @@ impl Attributes for BfqSettings {
             name: "slice_idle",
             about: "ms, 8: how long the device is idle for a queue; 0: never",
             show: |s| (s.slice_idle_ns / MS).into(),
-            store: Store::Long(|s, value| s.slice_idle_ns = int(value, 0) * MS),
+            store: Store::Long(|s, value| s.slice_idle_ns = truncated(int(value, 0) * MS)),
         },
         Attribute {
             name: "slice_idle_us",
             about: "us, 8000: the same",
             show: |s| (s.slice_idle_ns / US).into(),
             store: Store::Long(|s, value| {
-                s.slice_idle_ns = value.min(u64::from(u32::MAX)) * US;
+                s.slice_idle_ns = truncated(value.min(u64::from(u32::MAX)) * US);
             }),
         },
         Attribute {
@@ -112,7 +117,11 @@ impl Attributes for BfqSettings {
         Attribute {
             name: "timeout_sync",
             about: "ms, an eighth of a second: how long a queue is served at most",
-            show: |s| (s.timeout_sync as u64 * 1000 / u64::from(s.hz)).into(),
+            show: |s| {
+                (s.timeout_sync as u64 * 1000)
+                    .div_ceil(u64::from(s.hz))
+                    .into()
+            },
             store: Store::Long(|s, value| {
                 let ticks = Jiffies::from_millis(int(value, 1), s.hz);
                 s.timeout_sync = ticks.0 as i64;

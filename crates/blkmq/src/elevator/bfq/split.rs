@@ -5,7 +5,7 @@
 
 use super::queue::QId;
 use super::{Arrived, Bfq};
-use crate::rules::{Raising, ResumeAfter};
+use crate::rules::{Raising, ResumeAfter, WakerCheck};
 
 impl Bfq {
     /// The process gets a queue of its own if this one is to be split. Answers the queue, and
@@ -16,7 +16,10 @@ impl Bfq {
         if !flags.coop || !flags.split_coop || stably {
             return None;
         }
-        let waker = self.safe_waker(q);
+        let waker = match self.rules.waker_check {
+            WakerCheck::ConfirmedInTime => self.safe_waker(q),
+            _ => self.queues[q].waker,
+        };
         if flags.in_large_burst {
             self.saved(of.process, of.actuator).in_large_burst = true;
         }
@@ -32,7 +35,7 @@ impl Bfq {
         if early {
             self.resume_state(new, of, false);
         }
-        if self.rules.raising == Raising::DefaultWeight {
+        if self.rules.injects_wakers() {
             self.queues[new].tentative_waker = None;
             self.queues[new].waker = None;
             if let Some(waker) = waker {
@@ -126,9 +129,7 @@ impl Bfq {
             queue.raised.coeff = own_coeff;
         }
         let e = self.entities.of(q);
-        if all {
-            self.entities[e].new_weight = saved.weight;
-        }
+        self.entities[e].new_weight = saved.weight;
         self.resume_raising(q);
         self.entities[e].prio_changed = true;
         if busy {

@@ -268,7 +268,7 @@ impl Bfq {
         while let Some(e) = at {
             self.works(3 + DIVISION);
             let tree_at = self.tree_of(e);
-            self.entities[e].service += sectors;
+            self.entities[e].service = self.entities[e].service.wrapping_add(sectors);
             let tree = &mut self.groups[tree_at.0].trees[tree_at.1];
             tree.vtime = tree.vtime.wrapping_add(delta(more, tree.wsum));
             self.forget_idle(tree_at);

@@ -19,6 +19,7 @@ use crate::elevator::{
     Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler,
     StoreError, Wanted,
 };
+use crate::env::Aside;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{
@@ -54,6 +55,8 @@ pub struct MqDeadline {
     batching: u32,
     /// Direction decisions that reads won while writes waited.
     starved: u32,
+    /// Nodes of trees visited in this section.
+    visits: Aside<u32>,
 }
 
 /// Copying one over another reuses its index.
@@ -77,6 +80,7 @@ impl Clone for MqDeadline {
             last_dir,
             batching,
             starved,
+            visits,
         } = self;
         *settings = source.settings;
         *head_insert = source.head_insert;
@@ -87,6 +91,7 @@ impl Clone for MqDeadline {
         *last_dir = source.last_dir;
         *batching = source.batching;
         *starved = source.starved;
+        *visits = source.visits;
     }
 }
 
@@ -166,6 +171,7 @@ impl MqDeadline {
             last_dir: Direction::Write,
             batching: 0,
             starved: 0,
+            visits: Aside(0),
         }
     }
 
@@ -295,7 +301,12 @@ impl MqDeadline {
         let level = &mut self.levels[level];
         match level.position[dir as usize] {
             Position::Next(rq) => rq,
-            Position::Latest(sector) => level.sort[dir as usize].first_at_or_after(pool, sector),
+            Position::Latest(sector) => {
+                let sort = &mut level.sort[dir as usize];
+                let rq = sort.first_at_or_after(pool, sector);
+                self.visits.0 += sort.take_visits();
+                rq
+            }
         }
     }
 
@@ -326,6 +337,7 @@ impl MqDeadline {
             queue.position[dir] = Position::Next(queue.sort[dir].next(pool, rq));
         }
         queue.sort[dir].remove(pool, rq);
+        self.visits.0 += queue.sort[dir].take_visits();
         self.index.remove(pool, rq);
     }
 
@@ -401,6 +413,7 @@ impl Scheduler for MqDeadline {
                 request.fifo_time = now.tick + self.settings.expire(dir);
                 let queue = &mut self.levels[level];
                 queue.sort[dir as usize].insert(pool, rq, sector);
+                self.visits.0 += queue.sort[dir as usize].take_visits();
                 queue.fifo[dir as usize].push_back(pool, rq);
                 self.index.add(pool, rq);
             }
@@ -465,9 +478,8 @@ impl Scheduler for MqDeadline {
     }
 
     fn take_charge(&mut self) -> Charge {
-        let trees = self.levels.iter_mut().flat_map(|level| &mut level.sort);
         Charge {
-            container_ops: trees.map(SortTree::take_visits).sum::<u32>() + self.index.take_visits(),
+            container_ops: core::mem::take(&mut self.visits.0) + self.index.take_visits(),
             lines: 0,
         }
     }

@@ -40,6 +40,7 @@ impl Around {
         Now {
             time: self.time,
             tick,
+            kept: false,
         }
     }
 

@@ -92,6 +92,10 @@ fn action() -> impl Strategy<Value = Action> {
         (0u32..2).prop_map(|value| Action::Store("strict_guarantees", value)),
         (0u32..3000).prop_map(|value| Action::Store("max_budget", value)),
         (1u32..200).prop_map(|value| Action::Store("timeout_sync", value)),
+        // The kernel's ints wrap.
+        (1u32..=1 << 31).prop_map(|value| Action::Store("max_budget", value)),
+        (1u32..=1 << 31).prop_map(|value| Action::Store("timeout_sync", value)),
+        (1u32..=1 << 31).prop_map(|value| Action::Store("slice_idle", value)),
     ];
     let wait = prop_oneof![
         6 => 0u64..3000,

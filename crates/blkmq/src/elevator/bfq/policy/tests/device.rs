@@ -137,6 +137,7 @@ impl Device {
         Now {
             time: self.now,
             tick: self.now.jiffies(HZ),
+            kept: false,
         }
     }
 
@@ -281,8 +282,11 @@ impl Device {
         }
     }
 
+    /// It has requests; then has_work says so under all rules.
     pub(super) fn has_work(&self) -> bool {
-        self.bfq.has_work()
+        let has = self.bfq.queued > 0 || !self.bfq.dispatch_list.is_empty();
+        assert!(!has || self.bfq.has_work(), "requests and no work");
+        has
     }
 
     /// A call: true if a request came.
@@ -344,7 +348,7 @@ impl Device {
                 if let Some(rq) = self.with_driver.pop() {
                     self.finish(rq);
                 } else {
-                    self.wait(Duration::from_millis(4));
+                    self.wait(Duration::from_millis(500));
                 }
             }
             self.check();
@@ -368,7 +372,8 @@ impl Device {
         }
         // A queue that was kept empty and busy is passed over by whoever is asked next.
         prop_assert!(!self.dispatch(), "a request out of nothing");
-        self.wait(Duration::from_secs(1));
+        // As long as slice_idle may be.
+        self.wait(Duration::from_secs(5));
         for q in self.bfq.idle_list.clone() {
             self.bfq.deactivate(q, false, false);
         }
