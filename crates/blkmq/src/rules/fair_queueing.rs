@@ -9,8 +9,8 @@
 pub enum StableMerge {
     /// Never (up to v5.12).
     Never,
-    /// As first posted (v5.13): within 180 ms; delayed ones only within 200 ms behind a split, which
-    /// was meant the other way round.
+    /// As first posted (v5.13): within 180 ms; delayed ones only within 200 ms behind a split,
+    /// which was meant the other way round.
     WithinBurst,
     /// v5.14 and later: a first queue serves as target for 600 ms, delayed ones wait 600 ms.
     SinceActivation,
