@@ -305,11 +305,12 @@ impl Costs {
 }
 
 /// The factor that brings the component nearest to what was measured, by least squares over the
-/// runs that measured it; one if none did.
+/// runs that measured it and are not only compared; one if none did.
 fn factor(component: Component, costs: &Costs, runs: &[Run], simulated: &[Simulated]) -> f64 {
     let (mut product, mut square) = (0.0, 0.0);
     for (run, simulated) in runs.iter().zip(simulated) {
-        let Some(measured) = run.measured.cycles_of(component) else {
+        let fitted = run.measured.cycles_of(component);
+        let Some(measured) = fitted.filter(|_| !run.measured.compared) else {
             continue;
         };
         let priced = costs.priced(component, simulated);

@@ -36,9 +36,16 @@ pub struct MeasuredRun {
     pub iops: Option<f64>,
     /// What this run's throughput pins: a key of `[cycles]`, or `all` for one factor on all costs.
     pub pins: Option<String>,
+    /// Costs are fitted to its cycles; otherwise those are what the fit predicts.
+    #[serde(default = "fits")]
+    pub fits: bool,
     /// Cycles per I/O by component, as the report's `work` names them.
     #[serde(default)]
     pub cycles_per_io: BTreeMap<String, f64>,
+}
+
+fn fits() -> bool {
+    true
 }
 
 /// What a run gave.
@@ -48,6 +55,8 @@ pub struct Measured {
     pub iops: Option<f64>,
     /// The constant that its throughput pins.
     pub pins: Option<String>,
+    /// Only compared: costs are fitted to others.
+    pub compared: bool,
     cycles: [Option<f64>; Component::ALL.len()],
 }
 
@@ -82,6 +91,9 @@ impl Measurements {
         for run in &measurements.runs {
             run.measured()?;
         }
+        if measurements.runs.iter().all(|run| !run.fits) {
+            return Err("no [[run]] fits: there is nothing to fit costs to".to_owned());
+        }
         Ok(measurements)
     }
 }
@@ -96,7 +108,14 @@ impl MeasuredRun {
         if self.iops.is_none() && self.cycles_per_io.is_empty() {
             return Err(format!("run {}: neither iops nor cycles_per_io", self.name));
         }
+        if !self.fits && self.pins.is_some() {
+            return Err(format!(
+                "run {}: pins: a run that does not fit fixes nothing",
+                self.name
+            ));
+        }
         let mut measured = Measured::new(self.iops, self.pins.clone());
+        measured.compared = !self.fits;
         for (name, &cycles) in &self.cycles_per_io {
             let known = Component::ALL.into_iter().find(|c| c.name() == name);
             let Some(component) = known else {

@@ -96,6 +96,29 @@ fn measurements_of_a_known_profile_give_its_constants_again() {
     }
 }
 
+/// A run that does not fit is compared, and its figures change nothing.
+#[test]
+fn what_is_only_compared_is_predicted() {
+    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let mut runs = ["none", "kyber", "bfq"].map(|scheduler| run(scheduler, &base));
+    for run in &mut runs {
+        measure(&base, run);
+    }
+    let costs = |found: &Calibration| Costs::of(&found.profile).unwrap().labels;
+    let alone = calibrate(&base, &runs[..1]).unwrap();
+    for run in &mut runs[1..] {
+        run.measured.compared = true;
+        run.measured.set_cycles(Component::Scheduler, 3e3);
+    }
+    let found = calibrate(&base, &runs).unwrap();
+    assert_eq!(costs(&found), costs(&alone));
+    let compared = |residual: &&super::Residual| residual.run == "bfq";
+    assert!(found.residuals.iter().filter(compared).count() > 5);
+    runs[1].measured.compared = false;
+    let fitted = calibrate(&base, &runs).unwrap();
+    assert_ne!(costs(&fitted), costs(&alone));
+}
+
 #[test]
 fn a_pinned_constant_is_found_from_throughput() {
     let base = MachineProfile::built_in("xeon-10c").unwrap();
@@ -154,6 +177,15 @@ fn bad_measurements_say_what_is_wrong() {
         (
             "base = \"x\"\n[[run]]\nname = \"a\"\nscenario = \"s\"\ncycles_per_io = { user = -1.0 }",
             "must not be negative",
+        ),
+        (
+            "base = \"x\"\n[[run]]\nname = \"a\"\nscenario = \"s\"\niops = 5.0\nfits = false",
+            "no [[run]] fits",
+        ),
+        (
+            "base = \"x\"\n[[run]]\nname = \"a\"\nscenario = \"s\"\niops = 5.0\nfits = false\n\
+             pins = \"all\"",
+            "run a: pins: a run that does not fit fixes nothing",
         ),
     ];
     for (text, what) in cases {
