@@ -124,10 +124,17 @@ fn the_new_scheduler_decides_and_no_io_is_lost() {
 #[test]
 fn several_threads_come_through_changes_of_both_kernels() {
     for rules in ["v6.1", "v6.12"] {
-        for name in ["noop", "mq-deadline", "none"] {
+        for (name, other) in [
+            ("noop", "mq-deadline"),
+            ("mq-deadline", "mq-deadline"),
+            ("none", "mq-deadline"),
+            ("bfq", "mq-deadline"),
+            ("bfq", "kyber"),
+            ("kyber", "none"),
+        ] {
             let changes: String = (1..6)
                 .map(|at| {
-                    let name = if at % 2 == 1 { name } else { "mq-deadline" };
+                    let name = if at % 2 == 1 { name } else { other };
                     let at = at * 9_000;
                     format!("[[change]]\nat_us = {at}\nscheduler = \"{name}\"\n")
                 })
@@ -135,6 +142,7 @@ fn several_threads_come_through_changes_of_both_kernels() {
             let plan = plan(rules, 20, &changes).unwrap_or_else(|error| panic!("{error}"));
             let (report, _) = run(&plan);
             assert_eq!(report.jobs[0].read.total_ios, IOS, "{rules}, {name}");
+            assert!(report.changes.iter().all(|change| change.took_ns.is_some()));
             let took = report.changes.iter().map(span);
             let same = took.filter(|(begun, ended)| ended - begun < 100).count();
             // v6.1 does nothing when it is asked for what it has; v6.12 freezes before it looks.
