@@ -229,36 +229,53 @@ pub enum Call {
     },
 }
 
-impl From<Call> for Frame {
-    fn from(call: Call) -> Frame {
-        match call {
+impl Call {
+    /// Hands the path over. In each arm by itself, so that whoever takes it writes a path of its
+    /// size, not a frame of any.
+    #[inline]
+    pub(crate) fn begin(self, mut take: impl FnMut(Frame)) {
+        match self {
             Call::Run {
                 queue,
                 hctx,
                 in_background,
-            } => Frame::Run(RunPath::new(queue, hctx, in_background)),
-            Call::RunQueues { queue, how } => Frame::RunQueues(RunQueuesPath::new(queue, how)),
-            Call::End { queue, rq, status } => {
-                Frame::Complete(CompletePath::end(queue, rq, status))
+            } => take(Frame::Run(RunPath::new(queue, hctx, in_background))),
+            Call::RunQueues { queue, how } => {
+                take(Frame::RunQueues(RunQueuesPath::new(queue, how)))
             }
-            Call::EndBatched { queue, rq } => Frame::Complete(CompletePath::end_batched(queue, rq)),
-            Call::Free { queue, rq } => Frame::Complete(CompletePath::free(queue, rq)),
-            Call::Flush { queue, rq } => Frame::Flush(FlushPath::new(queue, rq)),
-            Call::Insert(inserts) => Frame::Insert(inserts.into()),
-            Call::Unplug { queue, why } => Frame::Plug(PlugPath::unplug(queue, why)),
-            Call::Hook { queue, hook } => Frame::Hook(HookFrame::new(queue, hook)),
-            Call::GetToken { queue, hctx, map } => Frame::Token(TokenPath::get(queue, hctx, map)),
+            Call::End { queue, rq, status } => {
+                take(Frame::Complete(CompletePath::end(queue, rq, status)));
+            }
+            Call::EndBatched { queue, rq } => {
+                take(Frame::Complete(CompletePath::end_batched(queue, rq)))
+            }
+            Call::Free { queue, rq } => take(Frame::Complete(CompletePath::free(queue, rq))),
+            Call::Flush { queue, rq } => take(Frame::Flush(FlushPath::new(queue, rq))),
+            Call::Insert(inserts) => take(Frame::Insert(inserts.into())),
+            Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::unplug(queue, why))),
+            Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
+            Call::GetToken { queue, hctx, map } => {
+                take(Frame::Token(TokenPath::get(queue, hctx, map)))
+            }
             Call::PutToken {
                 queue,
                 token,
                 owner,
-            } => Frame::Token(TokenPath::put(queue, token, owner)),
+            } => take(Frame::Token(TokenPath::put(queue, token, owner))),
             Call::ResizeTokens { queue, map, depth } => {
-                Frame::Token(TokenPath::resize(queue, map, depth))
+                take(Frame::Token(TokenPath::resize(queue, map, depth)));
             }
-            Call::Freeze { queue, what } => Frame::Freeze(FreezePath::new(queue, what)),
-            Call::Issue { queue, rq } => Frame::Plug(PlugPath::single(queue, rq)),
+            Call::Freeze { queue, what } => take(Frame::Freeze(FreezePath::new(queue, what))),
+            Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
         }
+    }
+}
+
+impl From<Call> for Frame {
+    fn from(call: Call) -> Frame {
+        let mut begun = None;
+        call.begin(|frame| begun = Some(frame));
+        begun.expect("each call is of a path")
     }
 }
 

@@ -91,7 +91,7 @@ impl Stack {
     /// The path that a label asks for. Apart, so that the loop of labels stays small.
     #[inline(never)]
     pub(super) fn push_called(&mut self, cpu: &mut Cpu) {
-        self.push(cpu.take_call().into());
+        cpu.take_call().begin(|frame| self.push(frame));
     }
 
     /// Queue of the path that asks for something. Panics if nothing is under way.
