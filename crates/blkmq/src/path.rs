@@ -241,13 +241,13 @@ impl Call {
                 in_background,
             } => take(Frame::Run(RunPath::new(queue, hctx, in_background))),
             Call::RunQueues { queue, how } => {
-                take(Frame::RunQueues(RunQueuesPath::new(queue, how)))
+                take(Frame::RunQueues(RunQueuesPath::new(queue, how)));
             }
             Call::End { queue, rq, status } => {
                 take(Frame::Complete(CompletePath::end(queue, rq, status)));
             }
             Call::EndBatched { queue, rq } => {
-                take(Frame::Complete(CompletePath::end_batched(queue, rq)))
+                take(Frame::Complete(CompletePath::end_batched(queue, rq)));
             }
             Call::Free { queue, rq } => take(Frame::Complete(CompletePath::free(queue, rq))),
             Call::Flush { queue, rq } => take(Frame::Flush(FlushPath::new(queue, rq))),
@@ -255,7 +255,7 @@ impl Call {
             Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::unplug(queue, why))),
             Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
             Call::GetToken { queue, hctx, map } => {
-                take(Frame::Token(TokenPath::get(queue, hctx, map)))
+                take(Frame::Token(TokenPath::get(queue, hctx, map)));
             }
             Call::PutToken {
                 queue,
