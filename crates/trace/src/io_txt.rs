@@ -93,6 +93,8 @@ pub enum Call {
     Writeback,
     /// `fsync`: write back, and wait.
     Fsync,
+    /// `exit`: submit, wait for all, end the process; what follows is never reached.
+    Exit,
 }
 
 /// An I/O of a batch.
@@ -203,28 +205,32 @@ impl Step {
             },
         }
     }
+
+    /// Its calls in order, each with what is added to its position.
+    fn calls(&self) -> impl Iterator<Item = (Call, u64)> + '_ {
+        let (alone, count, step, body) = match &self.action {
+            Action::Call(call) => (Some((*call, 0)), 0, 0, &[][..]),
+            Action::Loop {
+                count,
+                step_sectors,
+                body,
+            } => (None, *count, *step_sectors, &body[..]),
+        };
+        let rounds = 0..u64::from(count);
+        let unrolled =
+            rounds.flat_map(move |round| body.iter().map(move |&(_, call)| (call, round * step)));
+        alone.into_iter().chain(unrolled)
+    }
 }
 
 impl Process {
     /// The calls in order as the replayer makes them: loops unrolled, full batches submitted, and
-    /// the final `submit` and `reap 0` that every process ends with.
+    /// the final `submit` and `reap 0` that every process ends with, at its `exit` at the latest.
     pub fn expand(&self) -> Vec<Call> {
         let mut out = Expansion::default();
-        for step in &self.steps {
-            match &step.action {
-                Action::Call(call) => out.push(*call, 0),
-                Action::Loop {
-                    count,
-                    step_sectors,
-                    body,
-                } => {
-                    for round in 0..u64::from(*count) {
-                        for (_, call) in body {
-                            out.push(*call, round * step_sectors);
-                        }
-                    }
-                }
-            }
+        let all = self.steps.iter().flat_map(Step::calls);
+        for (call, add) in all.take_while(|&(call, _)| call != Call::Exit) {
+            out.push(call, add);
         }
         out.push(Call::Submit, 0);
         out.push(Call::Reap(0), 0);

@@ -47,6 +47,7 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
         }),
         "wb" => Line::Call(Call::Writeback),
         "fsync" => Line::Call(Call::Fsync),
+        "exit" => Line::Call(Call::Exit),
         "r" => words.io(IoKind::Read)?,
         "w" => words.io(IoKind::Write)?,
         "W" => words.io(IoKind::WriteDsync)?,
@@ -61,7 +62,7 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
         }
         _ => {
             let what = format!(
-                "`{op}` is none of proc, at, r, w, W, f, d, b, wb, fsync, submit, reap, loop, end"
+                "`{op}` is none of proc, at, r, w, W, f, d, b, wb, fsync, submit, reap, exit, loop, end"
             );
             return Err(lines.error("line", what));
         }

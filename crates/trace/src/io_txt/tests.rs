@@ -158,3 +158,13 @@ fn a_process_may_be_in_a_group_and_write_through_the_page_cache() {
     ];
     assert_eq!(process.expand(), calls);
 }
+
+/// aioscript.c: submit, reap all, exit(0).
+#[test]
+fn a_process_ends_at_its_exit() {
+    let script = read("proc a\nr 0 8\nexit\nr 8 8\n").expect("exit is known");
+    let ended = [read_at(0), Call::Submit, Call::Reap(0)];
+    assert_eq!(script.processes[0].expand(), ended);
+    let script = read("proc a\nloop 3 8\nr 0 8\nsubmit\nexit\nend\nr 16 8\n").unwrap();
+    assert_eq!(script.processes[0].expand(), ended);
+}
