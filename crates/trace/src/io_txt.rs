@@ -1,8 +1,9 @@
 //! `io.txt`: the script that the aioscript replayer ran, exactly as written.
 //!
 //! One or more processes, each a list of I/O in batches: a batch is one io_submit() and so one plug
-//! in the kernel. Differs from the replayer only where that one guesses: a missing number is an
-//! error here. Read next: `Process::expand`.
+//! in the kernel. Numbers that are missing are 0 and words that are too many are nothing, as there;
+//! a word that is no number, or no line of the replayer's, is an error here. Read next:
+//! `Process::expand`.
 
 use std::path::Path;
 
@@ -27,7 +28,7 @@ pub struct IoScript {
 /// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its task name.
+    /// Its task name, as long as the kernel keeps it.
     pub name: String,
     /// ioprio of the task; class 0 leaves it alone.
     pub priority: IoPriority,
@@ -58,7 +59,7 @@ pub enum Action {
         /// Rounds.
         count: u32,
         /// Sectors added to every position from one round to the next.
-        step_sectors: u64,
+        step_sectors: i64,
         /// Lines inside.
         body: Vec<(u64, Call)>,
     },
@@ -194,7 +195,7 @@ impl IoScript {
 }
 
 impl Step {
-    fn empty_loop(line: u64, count: u32, step_sectors: u64) -> Step {
+    fn empty_loop(line: u64, count: u32, step_sectors: i64) -> Step {
         let body = Vec::new();
         Step {
             line,
@@ -207,7 +208,7 @@ impl Step {
     }
 
     /// Its calls in order, each with what is added to its position.
-    fn calls(&self) -> impl Iterator<Item = (Call, u64)> + '_ {
+    fn calls(&self) -> impl Iterator<Item = (Call, i64)> + '_ {
         let (alone, count, step, body) = match &self.action {
             Action::Call(call) => (Some((*call, 0)), 0, 0, &[][..]),
             Action::Loop {
@@ -216,9 +217,11 @@ impl Step {
                 body,
             } => (None, *count, *step_sectors, &body[..]),
         };
-        let rounds = 0..u64::from(count);
-        let unrolled =
-            rounds.flat_map(move |round| body.iter().map(move |&(_, call)| (call, round * step)));
+        let rounds = 0..i64::from(count);
+        let unrolled = rounds.flat_map(move |round| {
+            let add = round.saturating_mul(step);
+            body.iter().map(move |&(_, call)| (call, add))
+        });
         alone.into_iter().chain(unrolled)
     }
 }
@@ -245,14 +248,15 @@ struct Expansion {
 }
 
 impl Expansion {
-    fn push(&mut self, call: Call, add: u64) {
+    fn push(&mut self, call: Call, add: i64) {
         match call {
             Call::Queue(io) => {
-                let moved = if io.kind == IoKind::Flush { 0 } else { add };
-                self.calls.push(Call::Queue(Io {
-                    sector: io.sector + moved,
-                    ..io
-                }));
+                let moved = match io.kind {
+                    IoKind::Flush => Some(io.sector),
+                    _ => moved(io.sector, io.sectors, add),
+                };
+                let queue = |sector| Call::Queue(Io { sector, ..io });
+                self.calls.extend(moved.map(queue));
                 self.batch += 1;
                 if self.batch == BATCH_MAX {
                     self.calls.push(Call::Submit);
@@ -266,20 +270,23 @@ impl Expansion {
                 self.batch = 0;
             }
             Call::Discard { sector, sectors } => {
-                self.calls.push(Call::Discard {
-                    sector: sector + add,
-                    sectors,
-                });
+                let moved = moved(sector, sectors, add);
+                let discard = |sector| Call::Discard { sector, sectors };
+                self.calls.extend(moved.map(discard));
             }
             Call::Buffered { sector, sectors } => {
-                self.calls.push(Call::Buffered {
-                    sector: sector + add,
-                    sectors,
-                });
+                let moved = moved(sector, sectors, add);
+                let buffered = |sector| Call::Buffered { sector, sectors };
+                self.calls.extend(moved.map(buffered));
             }
             other => self.calls.push(other),
         }
     }
+}
+
+/// Where an I/O of a loop goes. The kernel makes none of a length of 0, or before the device.
+fn moved(sector: u64, sectors: u32, add: i64) -> Option<u64> {
+    sector.checked_add_signed(add).filter(|_| sectors > 0)
 }
 
 #[cfg(test)]

@@ -7,10 +7,13 @@ use crate::Result;
 use crate::ftrace::IoPriority;
 use crate::text::Lines;
 
+/// Bytes of a task's name that the kernel keeps: TASK_COMM_LEN without the end.
+const NAME_MOST: usize = 15;
+
 /// What a line is.
 pub(super) enum Line {
     Process(Process),
-    Loop { count: u32, step_sectors: u64 },
+    Loop { count: u32, step_sectors: i64 },
     End,
     Call(Call),
 }
@@ -30,20 +33,23 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
     let line = match op {
         "proc" => process(&mut words)?,
         "loop" => Line::Loop {
-            count: words.number("loop count")?,
-            step_sectors: words.optional("loop step")?.unwrap_or(0),
+            count: words.count("loop count")?,
+            step_sectors: words.number("loop step")?,
         },
         "end" => Line::End,
-        "at" => Line::Call(Call::At(Duration::from_micros(words.number("at")?))),
+        "at" => {
+            let since = words.number("at")?.max(0).unsigned_abs();
+            Line::Call(Call::At(Duration::from_micros(since)))
+        }
         "submit" => Line::Call(Call::Submit),
-        "reap" => Line::Call(Call::Reap(words.number("reap")?)),
+        "reap" => Line::Call(Call::Reap(words.count("reap")?)),
         "d" => Line::Call(Call::Discard {
-            sector: words.number("sector")?,
-            sectors: words.length()?,
+            sector: words.sector()?,
+            sectors: words.count("sectors")?,
         }),
         "b" => Line::Call(Call::Buffered {
-            sector: words.number("sector")?,
-            sectors: words.length()?,
+            sector: words.sector()?,
+            sectors: words.count("sectors")?,
         }),
         "wb" => Line::Call(Call::Writeback),
         "fsync" => Line::Call(Call::Fsync),
@@ -67,25 +73,17 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
             return Err(lines.error("line", what));
         }
     };
-    if let Some(more) = words.words.next() {
-        return Err(lines.error("line", format!("`{more}` is one word too many")));
-    }
     Ok(Some(line))
 }
 
 fn process(words: &mut Words<'_>) -> Result<Line> {
-    let name = words.word("proc name")?.to_string();
-    let class: u8 = words.optional("class")?.unwrap_or(0);
-    let level: u8 = words.optional("level")?.unwrap_or(0);
-    if class > 3 {
-        return Err(words.lines.error("class", format!("{class} is not 0 to 3")));
-    }
-    if level > 7 {
-        return Err(words.lines.error("level", format!("{level} is not 0 to 7")));
-    }
-    let group = words.words.next().unwrap_or_default().trim_matches('/');
+    let name = words.word().unwrap_or("p").as_bytes();
+    let name = &name[..name.len().min(NAME_MOST)];
+    let class = words.at_most("class", 3)?;
+    let level = words.at_most("level", 7)?;
+    let group = words.word().unwrap_or_default().trim_matches('/');
     Ok(Line::Process(Process {
-        name,
+        name: String::from_utf8_lossy(name).into_owned(),
         priority: IoPriority {
             class,
             hint: 0,
@@ -103,38 +101,52 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn word(&mut self, field: &str) -> Result<&'a str> {
-        self.words
-            .next()
-            .ok_or_else(|| self.lines.error(field, "missing"))
+    /// The next word, if the line does not end here or go on as a comment.
+    fn word(&mut self) -> Option<&'a str> {
+        let word = self.words.next()?;
+        if word.starts_with('#') {
+            self.words = "".split_whitespace();
+            return None;
+        }
+        Some(word)
     }
 
-    fn number<T: std::str::FromStr>(&mut self, field: &str) -> Result<T> {
-        let word = self.word(field)?;
+    /// A number; 0 if it is not there.
+    fn number(&mut self, field: &str) -> Result<i64> {
+        let Some(word) = self.word() else {
+            return Ok(0);
+        };
         word.parse()
             .map_err(|_| self.lines.error(field, format!("`{word}` is not a number")))
     }
 
-    fn optional<T: std::str::FromStr>(&mut self, field: &str) -> Result<Option<T>> {
-        if self.words.clone().next().is_none() {
-            return Ok(None);
-        }
-        self.number(field).map(Some)
+    fn sector(&mut self) -> Result<u64> {
+        let number = self.number("sector")?;
+        u64::try_from(number).map_err(|_| {
+            self.lines
+                .error("sector", format!("`{number}` is negative"))
+        })
     }
 
-    fn length(&mut self) -> Result<u32> {
-        match self.number("sectors")? {
-            0 => Err(self.lines.error("sectors", "0 sectors are no I/O")),
-            n => Ok(n),
-        }
+    fn count(&mut self, field: &str) -> Result<u32> {
+        let number = self.number(field)?;
+        let what = || format!("`{number}` is not 0 to {}", u32::MAX);
+        u32::try_from(number).map_err(|_| self.lines.error(field, what()))
+    }
+
+    fn at_most(&mut self, field: &str, most: u8) -> Result<u8> {
+        let number = self.number(field)?;
+        let small = u8::try_from(number).ok().filter(|&small| small <= most);
+        let what = || format!("{number} is not 0 to {most}");
+        small.ok_or_else(|| self.lines.error(field, what()))
     }
 
     /// `SECTOR NSECT [PRIO]`; the priority is the kernel's raw value, any base that C knows.
     fn io(&mut self, kind: IoKind) -> Result<Line> {
-        let sector = self.number("sector")?;
-        let sectors = self.length()?;
+        let sector = self.sector()?;
+        let sectors = self.count("sectors")?;
         let mut priority = None;
-        if let Some(word) = self.words.next() {
+        if let Some(word) = self.word() {
             let raw = raw_number(word)
                 .filter(|raw| raw >> 13 <= 3)
                 .ok_or_else(|| {
