@@ -137,16 +137,26 @@ impl CaptureDir {
         )?)
     }
 
-    /// The I/O script that ran, if the command was one.
+    /// The I/O script that ran: the one that the command names, or `io.txt` if that is there.
     pub fn io_script(&self) -> Result<Option<IoScript>> {
-        match &self.meta.command {
-            Command::IoScript { script, .. } => {
+        let (named, other) = match &self.meta.command {
+            Command::IoScript { script, .. } => (Some(script.as_str()), Some(IO_SCRIPT)),
+            Command::Other(_) => (None, Some(IO_SCRIPT)),
+            Command::Fio { .. } => (None, None),
+        };
+        let here = |name: &str| self.files.get(name);
+        match (named.and_then(here).or(other.and_then(here)), named) {
+            (Some(file), _) => IoScript::open(file).map(Some),
+            (None, Some(script)) => {
                 IoScript::open(self.file(script, "the I/O that was submitted")?).map(Some)
             }
-            Command::Fio { .. } | Command::Other(_) => Ok(None),
+            (None, None) => Ok(None),
         }
     }
 }
+
+/// What the capture script calls the I/O script.
+const IO_SCRIPT: &str = "io.txt";
 
 /// Files of a folder by uncompressed name; the same file in two forms is an error.
 fn list(path: &Path) -> Result<BTreeMap<String, PathBuf>> {

@@ -78,7 +78,7 @@ impl Ftrace {
         }
     }
 
-    /// Events that the kernel says it had to drop, so far.
+    /// Events that the kernel says it had to drop or write over, so far.
     pub fn lost_count(&self) -> u64 {
         self.lost
     }
@@ -87,6 +87,7 @@ impl Ftrace {
         while self.lines.advance()? {
             let line = self.lines.line();
             if line.trim().is_empty() || line.starts_with('#') {
+                self.lost += overwritten(line).unwrap_or(0);
                 continue;
             }
             if let Some(lost) = lost_events(line) {
@@ -118,6 +119,13 @@ fn lost_events(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("CPU:")?;
     let (_, rest) = rest.split_once(" [LOST ")?;
     rest.strip_suffix(" EVENTS]")?.trim().parse().ok()
+}
+
+/// `# entries-in-buffer/entries-written: 100/140   #P:1`: the oldest 40 are gone.
+fn overwritten(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once("entries-in-buffer/entries-written: ")?;
+    let (kept, written) = rest.split_whitespace().next()?.split_once('/')?;
+    written.parse::<u64>().ok()?.checked_sub(kept.parse().ok()?)
 }
 
 fn parse(lines: &Lines) -> Result<Record> {

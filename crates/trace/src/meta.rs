@@ -285,19 +285,29 @@ fn module_line(given: &Given) -> Result<ModuleLine> {
 
 fn command(text: &str) -> Command {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let program = words
-        .first()
-        .map_or("", |word| word.rsplit('/').next().unwrap_or(word));
-    match (program, words.as_slice()) {
-        ("aioscript", [_, device, script]) => Command::IoScript {
-            device: device.trim_start_matches("/dev/").to_string(),
-            script: (*script).to_string(),
-        },
-        ("fio", [_, arguments @ ..]) => Command::Fio {
+    let is = |word: &&str, program: &str| file_name(word) == program;
+    if let Some((_, arguments)) = words.split_first().filter(|(first, _)| is(first, "fio"))
+        && !arguments.is_empty()
+    {
+        return Command::Fio {
             arguments: arguments.iter().map(ToString::to_string).collect(),
+        };
+    }
+    // taskset, nice or a shell may start it.
+    let replayer = words.iter().position(|word| is(word, "aioscript"));
+    match replayer.map(|at| &words[at + 1..]) {
+        Some([device, script, ..]) => Command::IoScript {
+            device: device.trim_start_matches("/dev/").to_string(),
+            script: file_name(script).to_string(),
         },
         _ => Command::Other(text.to_string()),
     }
+}
+
+/// The last part of a path, without quotes and what else a shell reads behind a word.
+fn file_name(word: &str) -> &str {
+    let word = word.trim_matches(['"', '\'', ';', '(', ')']);
+    word.rsplit('/').next().unwrap_or(word)
 }
 
 #[cfg(test)]

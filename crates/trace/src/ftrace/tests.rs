@@ -383,3 +383,13 @@ fn a_written_trace_is_in_the_order_of_time_and_appears_whole() {
     drop(super::Writer::create(&dir.path().join("other.txt")).unwrap());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
+
+/// The oldest events of a ring buffer that ran over are gone without a line of their own.
+#[test]
+fn overwritten_events_are_counted() {
+    let mut all = trace(
+        "# entries-in-buffer/entries-written: 100/140   #P:1\nf-1 [0] ..... 9.0: block_plug: [f]\n",
+    );
+    assert_eq!(all.by_ref().count(), 1);
+    assert_eq!(all.lost_count(), 40);
+}

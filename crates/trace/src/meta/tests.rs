@@ -45,6 +45,29 @@ fn both_kinds_of_command() {
     assert_eq!(meta.command, want);
 }
 
+/// Whatever starts the replayer; its script is in the folder by its own name.
+#[test]
+fn a_command_may_be_wrapped() {
+    let of = |command: &str| {
+        let text = format!("{UNAME}cpus=2\ndevice=null_blk\ncmd={command}\n");
+        read(&text).unwrap().command
+    };
+    let want = Command::IoScript {
+        device: "nullb0".into(),
+        script: "io.txt".into(),
+    };
+    for command in [
+        "taskset 1 /bin/aioscript /dev/nullb0 io.txt",
+        "aioscript /dev/nullb0 /in/io.txt",
+        "sh -c \"nice ./aioscript /dev/nullb0 io.txt; sync\"",
+    ] {
+        assert_eq!(of(command), want, "{command}");
+    }
+    for other in ["aioscript /dev/nullb0", "cat aioscript.c", "/in/run.sh"] {
+        assert_eq!(of(other), Command::Other(other.to_owned()));
+    }
+}
+
 #[test]
 fn ticks_a_second() {
     let rest = "cpus=1\ndevice=null_blk\ncmd=blksim run x\n";
