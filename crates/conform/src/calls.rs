@@ -48,6 +48,7 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         let number = event::number_of(dir, &setup.device)?;
         let mut trace = traces.devices.remove(&number).unwrap_or_default();
         names.append(&mut trace.names);
+        event::tell_sleeps(dir, &setup.device, &mut trace)?;
         let mut of_device = trace.list;
         let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
         if !of_device.iter().any(answer) {

@@ -192,6 +192,20 @@ pub(super) fn has_log(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
     Ok(false)
 }
 
+/// A bio for `device` was cut behind so many sectors.
+pub(super) fn is_cut_at(dir: &CaptureDir, device: &str, sectors: u32) -> Result<bool, Error> {
+    let Ok(mut reader) = reader_of(dir, device) else {
+        return Ok(false);
+    };
+    while let Some(event) = reader.next()? {
+        let of_limit = event.action == Action::Split && !event.categories.any(Categories::DISCARD);
+        if of_limit && (event.extra as u32).wrapping_sub(event.sector as u32) == sectors {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn of_trace(dir: &CaptureDir, device: &str, log: bool) -> Result<Events, Error> {
     let mut reader = reader_of(dir, device)?;
     let mut events = Events::default();
@@ -284,6 +298,36 @@ fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {
         sectors: Sectors(event.bytes >> 9),
         ioprio: None,
     })
+}
+
+/// ftrace does not tell whether a plug is let go of because its task sleeps. The binary trace does:
+/// the letters of each task come in one order, if neither has lost one.
+pub(super) fn tell_sleeps(
+    dir: &CaptureDir,
+    device: &str,
+    events: &mut Events,
+) -> Result<(), Error> {
+    let mut reader = reader_of(dir, device)?;
+    let mut told: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
+    while let Some(event) = reader.next()? {
+        if matches!(event.action, Action::Unplug | Action::UnplugTimer) {
+            let sleeps = event.action == Action::UnplugTimer;
+            told.entry(event.pid).or_default().push(sleeps);
+        }
+    }
+    let mut unplugs: BTreeMap<u32, Vec<&mut bool>> = BTreeMap::new();
+    for event in &mut events.list {
+        if let Kind::Unplug { sleeps, .. } = &mut event.kind {
+            unplugs.entry(event.pid).or_default().push(sleeps);
+        }
+    }
+    for (pid, unplugs) in unplugs {
+        let told = told.get(&pid).filter(|told| told.len() == unplugs.len());
+        for (sleeps, &told) in unplugs.into_iter().zip(told.into_iter().flatten()) {
+            *sleeps = told;
+        }
+    }
+    Ok(())
 }
 
 /// What the text trace tells.

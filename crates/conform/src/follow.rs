@@ -6,6 +6,7 @@
 //! Read next: `calls.rs` for decisions of the scheduler, `follow/impose.rs`.
 
 mod arrive;
+mod cut;
 mod device;
 mod impose;
 mod issue;
@@ -13,6 +14,7 @@ mod tells;
 mod timers;
 mod unseen;
 
+pub(super) use cut::Cut;
 pub(super) use issue::Found;
 
 use std::collections::BTreeMap;

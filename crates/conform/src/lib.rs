@@ -179,9 +179,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     let mut judge = Judge::new(&capture, first, mode);
     judge.chosen(why);
     for setup in &setups {
-        if let Some(note) = setup.unknown() {
-            judge.note(&note);
-        }
+        judge.takes(setup.taken());
     }
     if named.is_some() {
         let others = devices.iter().filter_map(|device| read(device).ok());

@@ -2,6 +2,8 @@
 //!
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
+mod limits;
+
 use blkmq::elevator::{LogMarks, SchedulerKind, SchedulerSettings, Submitters};
 use blkmq::queue::nr_requests_for;
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
@@ -12,7 +14,7 @@ use trace::meta::Meta;
 use trace::queue_txt::DeviceQueue;
 
 use super::Error;
-use super::event::LONGEST;
+use limits::{OddLimit, limits};
 
 /// Ticks a second where the capture tells nothing: Debian's and most distributions'.
 const HZ: u32 = 250;
@@ -59,6 +61,8 @@ pub(super) struct Setup {
     /// What its scheduler writes to blktrace is compared.
     pub(super) listens: bool,
     pub(super) limits: QueueLimits,
+    /// Who tells that max_sectors is odd, which queue.txt does not show.
+    pub(super) odd_max_sectors: Option<OddLimit>,
     pub(super) nomerges: NoMerges,
     pub(super) nr_requests: u32,
     /// queue/io_timeout.
@@ -89,17 +93,26 @@ impl Setup {
         facts.and_then(|facts| facts.probes.log.as_ref())
     }
 
-    /// What is taken without being told, if that decides anything.
-    pub(super) fn unknown(&self) -> Option<String> {
-        let needed = self.rotational_taken && self.log_marks().is_some();
-        needed.then(|| {
-            format!(
+    /// What is taken without being told in queue.txt or meta.txt, as far as that decides anything.
+    pub(super) fn taken(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.rotational_taken && self.log_marks().is_some() {
+            notes.push(format!(
                 "{}: queue/rotational when the scheduler was chosen is not in meta.txt: taken as \
                  {}; --rotational-when-chosen says otherwise",
                 self.device,
                 u8::from(self.rotational_when_chosen)
-            )
-        })
+            ));
+        }
+        if let Some(odd) = self.odd_max_sectors {
+            notes.push(format!(
+                "{}: requests of up to {} sectors, {}",
+                self.device,
+                self.limits.max_sectors,
+                odd.reason()
+            ));
+        }
+        notes
     }
 
     /// queue/nr_requests as the choice of the scheduler made it.
@@ -141,6 +154,14 @@ impl Setup {
             let text = dir.meta.device.parameters.get(name)?;
             text.parse().ok()
         };
+        let mut limits = limits(queue)?;
+        let odd_max_sectors = match OddLimit::find(dir, queue, null_blk)? {
+            Some(odd) => {
+                limits.max_sectors += 1;
+                Some(odd)
+            }
+            None => None,
+        };
         Ok(Setup {
             device: device.to_owned(),
             hz,
@@ -151,7 +172,8 @@ impl Setup {
             rotational,
             submitters: Submitters::default(),
             listens: false,
-            limits: limits(queue)?,
+            limits,
+            odd_max_sectors,
             nomerges: match queue.number("nomerges")? {
                 0 => NoMerges::All,
                 1 => NoMerges::Simple,
@@ -258,30 +280,6 @@ fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
         })
 }
 
-fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
-    let small = |name: &str| -> Result<u32, Error> {
-        Ok(queue.number(name)?.clamp(0, i64::from(u32::MAX)) as u32)
-    };
-    let granularity = match queue.attributes.contains_key("discard_granularity") {
-        true => (queue.number("discard_granularity")? / 512).clamp(0, i64::from(u32::MAX)) as u32,
-        // It does not tell: no discard is cut at one.
-        false => 0,
-    };
-    Ok(QueueLimits {
-        max_sectors: positive(queue, "max_sectors_kb")?
-            .saturating_mul(2)
-            .min(LONGEST),
-        max_segments: positive(queue, "max_segments")?.min(u32::from(u16::MAX)) as u16,
-        chunk_sectors: small("chunk_sectors")?,
-        max_discard_sectors: (queue.number("discard_max_bytes")? / 512)
-            .clamp(0, i64::from(u32::MAX)) as u32,
-        discard_granularity: granularity,
-        max_discard_segments: small("max_discard_segments")?.clamp(1, u32::from(u16::MAX)) as u16,
-        write_cache: queue.attribute("write_cache")? == "write back",
-        fua: queue.number("fua")? != 0,
-    })
-}
-
 /// The scheduler, with attributes as sysfs showed them; one that this kernel does not have keeps
 /// its default.
 fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
@@ -295,26 +293,35 @@ fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
         });
     };
     let mut settings = kind.defaults(hz, nr_requests_first(kind, &hctxs(queue)));
-    for (name, _) in kind.attributes() {
-        let Some(value) = queue.tunable(name)? else {
-            continue;
-        };
-        // What shows its default nobody has written, and a write may do more than set a value.
-        if settings
-            .show(name)
-            .is_some_and(|default| default.to_string() == value.to_string())
-        {
-            continue;
+    // A write may change another attribute, and what was written last is what sysfs showed.
+    for _ in 0..2 {
+        for (name, _) in kind.attributes() {
+            if let Some(value) = queue.tunable(name)? {
+                store(&mut settings, queue, (name, &value.to_string()))?;
+            }
         }
-        settings
-            .store(name, &value.to_string())
-            .map_err(|bad| Error::Setting {
-                device: queue.name.clone(),
-                field: format!("queue/iosched/{name}"),
-                what: bad.to_string(),
-            })?;
     }
     Ok(settings)
+}
+
+/// An attribute becomes what sysfs showed. What it is anyway nobody has written, and a write may do
+/// more than set a value.
+fn store(
+    settings: &mut SchedulerSettings,
+    queue: &DeviceQueue,
+    (name, value): (&str, &str),
+) -> Result<(), Error> {
+    if settings
+        .show(name)
+        .is_some_and(|now| now.to_string() == value)
+    {
+        return Ok(());
+    }
+    settings.store(name, value).map_err(|bad| Error::Setting {
+        device: queue.name.clone(),
+        field: format!("queue/iosched/{name}"),
+        what: bad.to_string(),
+    })
 }
 
 /// queue/nr_requests before anybody wrote to it, which some schedulers remember: what the choice of

@@ -41,6 +41,8 @@ pub struct Verdict {
     pub told: Option<ToldVerdict>,
     /// Lines of the scheduler's log, in mode log.
     pub log: Option<LogVerdict>,
+    /// What no file of the capture says outright, and as what it was taken. Not in the JSON.
+    pub taken: Vec<String>,
     /// What could not be explained but decides nothing by itself. Not in the JSON.
     pub notes: Vec<String>,
 }
@@ -180,7 +182,7 @@ impl Serialize for ToldVerdict {
     }
 }
 
-/// Notes first, then the first divergence with both queues, last the count.
+/// What was taken and notes first, then the first divergence with both queues, last the count.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -193,6 +195,9 @@ impl fmt::Display for Verdict {
         )?;
         if let Some(why) = self.chosen {
             writeln!(f, "mode {}: {why}", self.mode.name())?;
+        }
+        for taken in &self.taken {
+            writeln!(f, "taken: {taken}")?;
         }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
@@ -300,6 +305,7 @@ impl Judge {
                 divergences: Vec::new(),
                 told: None,
                 log: None,
+                taken: Vec::new(),
                 notes: Vec::new(),
             },
             device: setup.device.clone(),
@@ -313,6 +319,11 @@ impl Judge {
     /// Why this mode, where nobody named one.
     pub(super) fn chosen(&mut self, why: Option<&'static str>) {
         self.verdict.chosen = why;
+    }
+
+    /// What no file of the capture says outright.
+    pub(super) fn takes(&mut self, what: Vec<String>) {
+        self.verdict.taken.extend(what);
     }
 
     /// Others are followed, but not judged.

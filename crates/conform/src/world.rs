@@ -16,10 +16,12 @@ use blkmq::env::{Answer, Cpu, Solo, TracePoint, Word};
 use blkmq::path::{Frame, Next};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, RequestPool};
+use blkmq::rules::QueueLimits;
 use blkmq::sbitmap::SbWord;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
+use super::follow::Cut;
 use super::told::Told;
 pub(super) use build::Size;
 pub(super) use timers::Armed;
@@ -68,6 +70,8 @@ pub(super) struct Actor {
     /// Trace points that no event has matched yet, each with its queue.
     pub(super) shown: VecDeque<TracePoint>,
     pub(super) hint: Hint,
+    /// How the bio that it submits is cut.
+    pub(super) cut: Option<Cut>,
 }
 
 /// What the paths do not know.
@@ -122,11 +126,16 @@ impl Actor {
             stop: Stop::Idle,
             shown: VecDeque::new(),
             hint: Hint::Free,
+            cut: None,
         }
     }
-}
 
-impl Actor {
+    /// What it does is the submission of a bio.
+    fn cuts(&self) -> Option<Cut> {
+        let submits = matches!(self.stack.frames().first(), Some(Frame::Submit(_)));
+        self.cut.filter(|_| submits)
+    }
+
     /// Nothing is under way, and nothing is left to be shown: its path was given up.
     pub(super) fn is_lost(&self) -> bool {
         self.stack.is_empty() && self.shown.is_empty()
@@ -189,6 +198,9 @@ impl World {
             }
             return actor.stop;
         }
+        let cut = actor.cuts();
+        let uncut = cut.map(|cut| self.limit(cut.queue, cut.limits));
+        let actor = &mut self.actors[number];
         let wants = core::mem::replace(&mut actor.wants, Next::Step);
         let said = self.outside.said.len();
         let mut walk = Walk {
@@ -212,8 +224,18 @@ impl World {
             cpu: &mut actor.cpu,
             stack: &mut actor.stack,
         };
-        actor.stop = drive(&mut walk, &self.mq, at, wants);
-        actor.stop
+        let stop = drive(&mut walk, &self.mq, at, wants);
+        actor.stop = stop;
+        if let Some((cut, uncut)) = cut.zip(uncut) {
+            self.limit(cut.queue, uncut);
+        }
+        stop
+    }
+
+    /// A queue has other limits: those until now.
+    fn limit(&mut self, queue: QueueId, limits: QueueLimits) -> QueueLimits {
+        let now = &mut self.mq.queues[queue.index()].settings.limits;
+        core::mem::replace(now, limits)
     }
 
     /// The device takes what an actor offers it. Trace D is not kept: the event is at hand.

@@ -152,11 +152,73 @@ const CASES: &[Case] = &[
         &[],
         "--name=a --rw=randwrite --iodepth=16 --fsync=3",
     ),
+    // A bio that is cut into parts, each with a plug of its own since v6.12.
+    (
+        "v6.12",
+        "kyber",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=randrw --bs=128k --iodepth=1",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK,
+        &["queue.max_sectors_kb=32"],
+        "--name=a --rw=randrw --bs=64k --iodepth=1",
+    ),
+    (
+        "v6.12",
+        "none",
+        NULL_BLK,
+        &["queue.max_sectors_kb=32"],
+        "--name=a --rw=randrw --bs=64k --iodepth=1",
+    ),
+    // Parts of 255 sectors: the third, and what merges.
+    (
+        "v6.1",
+        "kyber",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=randrw --bs=1m --iodepth=1 --number_ios=40",
+    ),
+    (
+        "v6.1",
+        "mq-deadline",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=write --bs=2560 --iodepth=128 --iodepth_batch=128 --number_ios=1500",
+    ),
+];
+
+/// The same, of which the dispatch calls are compared.
+const CALLS: &[Case] = &[
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK,
+        &["queue.max_sectors_kb=32"],
+        "--name=a --rw=randrw --bs=64k --iodepth=1",
+    ),
+    (
+        "v6.12",
+        "kyber",
+        NULL_BLK,
+        &["queue.nr_requests=4"],
+        "--name=a --rw=randrw --bs=128k --iodepth=8 --iodepth_batch=8",
+    ),
+    (
+        "v6.12",
+        "mq-deadline",
+        NULL_BLK,
+        &[],
+        "--name=a --rw=randrw --bs=1m --iodepth=8 --iodepth_batch=8 --number_ios=40",
+    ),
 ];
 
 /// Runs a case and compares it: the last line of the verdict.
-fn verdict(place: &Place, case: &Case, jobs: &str) -> String {
-    let (rules, scheduler, device, settings, _) = case;
+fn verdict(place: &Place, case: &Case, mode: &str) -> String {
+    let (rules, scheduler, device, settings, jobs) = case;
     let mut args = vec![
         "run",
         "--rules",
@@ -185,16 +247,18 @@ fn verdict(place: &Place, case: &Case, jobs: &str) -> String {
     args.extend(jobs.split(' '));
     let ran = place.blksim(&args);
     assert_eq!(ran.code, Some(0), "{case:?}: {ran:?}");
-    let ran = place.blksim(&["conform", "run", "--mode", "records"]);
+    let ran = place.blksim(&["conform", "run", "--mode", mode]);
     assert_eq!(ran.code, Some(0), "{case:?}: {ran:?}");
     ran.stdout.lines().last().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn every_dispatch_of_a_simulated_run_is_predicted() {
-    for case in CASES {
+    let records = CASES.iter().map(|case| (case, "records"));
+    let calls = CALLS.iter().map(|case| (case, "calls"));
+    for (case, mode) in records.chain(calls) {
         let place = Place::new();
-        let last = verdict(&place, case, case.4);
+        let last = verdict(&place, case, mode);
         let (_, counts) = last.split_once(' ').expect("predicted N/M dispatches");
         let (predicted, total) = counts.split_once('/').expect("N/M");
         assert_eq!(Some(predicted), total.split(' ').next(), "{case:?}: {last}");

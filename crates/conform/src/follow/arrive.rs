@@ -3,7 +3,8 @@
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::label::Submit;
 use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
-use blkmq::request::{Bio, Op, QueueId};
+use blkmq::request::{Bio, QueueId};
+use blkmq::rules::LonePlug;
 
 use super::{Follow, State};
 use crate::event::{Event, Kind};
@@ -26,14 +27,13 @@ impl Follow<'_> {
         let Some(bio) = self.add_bio(state, index) else {
             return self.lose(state, index, "more bios at once than were submitted");
         };
-        let limits = self.split_limits(state, index);
+        self.begin_cuts(state, index);
         let submit = SubmitPath::new(queue, bio);
         state.world.begin(task, Frame::Submit(submit));
         let shown = self.shows(state, task, index, TraceAction::Queue);
         if shown && !self.calls {
             self.allocate(state, index);
         }
-        Self::set_limits(state, queue, limits);
         if !shown {
             // A flush that means nothing ends before its Q.
             let ended = state.world.actors[task].stop == Stop::Idle && event.sectors.0 == 0;
@@ -118,14 +118,31 @@ impl Follow<'_> {
 
     /// Whether a request goes into a plug is what the event behind its G tells.
     fn begin_plug(&self, state: &mut State, get: usize) {
-        let next = self.stream.next[get].map(|next| self.stream.events[next].kind);
+        let next = self.follows(get, Kind::Plug);
+        let lone = next.is_some_and(|plug| self.is_lone(plug));
         let plug = &mut state.world.actors[self.stream.task[get]].cpu.plug;
         if plug.list.is_empty() {
             plug.active = false;
-            if next == Some(Kind::Plug) {
+            if next.is_some() && !lone {
                 plug.start(self.stream.announces[self.stream.task[get]]);
             }
         }
+    }
+
+    /// A plug for one bio, or one part of it, which its path begins and ends by itself.
+    fn is_lone(&self, plug: usize) -> bool {
+        let rules = &self.setups[self.stream.queue[plug].index()].rules;
+        let lets_go = Kind::Unplug {
+            count: 1,
+            sleeps: false,
+        };
+        rules.lone_plug == LonePlug::EachBio && self.follows(plug, lets_go).is_some()
+    }
+
+    /// What the task of an event does next, if it is this.
+    fn follows(&self, index: usize, kind: Kind) -> Option<usize> {
+        let next = self.stream.next[index];
+        next.filter(|&next| self.stream.events[next].kind == kind)
     }
 
     /// A line of the scheduler's log that the model has not come to: its task goes on until it says
@@ -155,11 +172,8 @@ impl Follow<'_> {
         if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
             return;
         }
-        let follows = |at: usize, kind: Kind| {
-            let next = self.stream.next[at]?;
-            (self.stream.events[next].kind == kind).then_some(next)
-        };
-        let starts = follows(index, Kind::Get).and_then(|get| follows(get, Kind::Plug));
+        let get = self.follows(index, Kind::Get);
+        let starts = get.and_then(|get| self.follows(get, Kind::Plug));
         if starts.is_some() {
             state.plugged[task] = Some(self.measured(self.stream.events[index].time));
         } else if state.world.actors[task].cpu.plug.list.is_empty() {
@@ -177,35 +191,15 @@ impl Follow<'_> {
         q.with_pool(|pool| pool.add_bio(bio))
     }
 
-    /// How a bio is cut is recorded, and depends on its segments, which are not: the limit becomes
-    /// what it was for this one. The limits until then.
-    fn split_limits(&self, state: &mut State, index: usize) -> (u32, u32) {
-        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
-        let limits = &mut state.world.mq.queues[queue.index()].settings.limits;
-        let before = (limits.max_sectors, limits.max_discard_sectors);
-        let next = self.stream.next[index].map(|next| &self.stream.events[next]);
-        let cut = next.filter(|e| matches!(e.kind, Kind::Split { .. }));
-        let most = match event.op {
-            Op::Discard => &mut limits.max_discard_sectors,
-            _ => &mut limits.max_sectors,
-        };
-        match cut {
-            Some(cut) if cut.sectors.0 < event.sectors.0 => *most = cut.sectors.0,
-            _ if *most < event.sectors.0 && *most > 0 => *most = event.sectors.0,
-            _ => {}
-        }
-        before
-    }
-
-    fn set_limits(state: &mut State, queue: QueueId, (sectors, discard): (u32, u32)) {
-        let limits = &mut state.world.mq.queues[queue.index()].settings.limits;
-        limits.max_sectors = sectors;
-        limits.max_discard_sectors = discard;
-    }
-
     /// X: the front part goes on.
     pub(super) fn split(&self, state: &mut State, index: usize) {
         let task = self.at(state, index);
+        self.show_split(state, index);
+        self.next_cut(state, task, index);
+    }
+
+    fn show_split(&self, state: &mut State, index: usize) {
+        let task = self.stream.task[index];
         // The trace has the length of the part in one format and of the whole in the other.
         let queue = self.stream.queue[index];
         for _ in 0..2 {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use blkmq::rules::QueueLimits;
 use trace::queue_txt::DeviceQueue;
 
-use super::limits;
+use super::limits::limits;
+use super::scheduler;
 
 /// Limits of a device, with these attributes besides those that every kernel shows.
 fn limits_with(more: &[(&str, &str)]) -> Result<QueueLimits, crate::Error> {
@@ -43,4 +44,33 @@ fn discards_are_cut_at_the_granularity_that_the_capture_shows() {
     let wrong = limits_with(&[("discard_granularity", "much")]).unwrap_err();
     let told = wrong.to_string();
     assert!(told.contains("queue/discard_granularity"), "{told}");
+}
+
+/// bfq-iosched.c: strict_guarantees raises a slice_idle that is shorter than 8 ms; whoever wants it
+/// shorter all the same writes that behind it.
+#[test]
+fn an_attribute_that_a_later_write_changed_is_what_was_shown() {
+    let iosched = [
+        ("slice_idle", "0"),
+        ("slice_idle_us", "0"),
+        ("strict_guarantees", "1"),
+    ];
+    let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+    let settings = scheduler(
+        &DeviceQueue {
+            file: "queue.txt".into(),
+            line: 1,
+            name: "sda".to_owned(),
+            sectors: 1 << 20,
+            attributes: [owned(&("scheduler", "none [bfq]"))].into(),
+            iosched: iosched.iter().map(owned).collect(),
+            hctxs: Vec::new(),
+        },
+        250,
+    );
+    let settings = settings.expect("all of these are attributes");
+    for (name, value) in iosched {
+        let shown = settings.show(name).map(|shown| shown.to_string());
+        assert_eq!(shown.as_deref(), Some(value), "{name}");
+    }
 }

@@ -137,6 +137,7 @@ fn setup(facts: &'static Facts) -> Setup {
         submitters: Submitters::default(),
         listens: false,
         limits: QueueLimits::PLAIN,
+        odd_max_sectors: None,
         nomerges: NoMerges::Never,
         nr_requests: 8,
         io_timeout: Jiffies(1000),

@@ -129,6 +129,7 @@ fn setup() -> Setup {
         submitters: Submitters::default(),
         listens: true,
         limits: QueueLimits::PLAIN,
+        odd_max_sectors: None,
         nomerges: NoMerges::Never,
         nr_requests: 8,
         io_timeout: Jiffies(1000),

@@ -1,0 +1,77 @@
+//! How bios are cut: as the X of the capture tell.
+//!
+//! It depends on their segments, which are not recorded. So while a task submits a bio, the limit of
+//! its queue is what it was for the part that comes next. Merges of others keep the limits that
+//! `setup.rs` knows.
+
+use blkmq::request::{Op, QueueId};
+use blkmq::rules::QueueLimits;
+
+use super::{Follow, State};
+use crate::event::{Event, Kind};
+
+/// A bio under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub(crate) queue: QueueId,
+    /// What holds for its next part.
+    pub(crate) limits: QueueLimits,
+    op: Op,
+    /// Sectors that have not been cut off.
+    left: u32,
+}
+
+impl Follow<'_> {
+    /// Behind a Q.
+    pub(super) fn begin_cuts(&self, state: &mut State, index: usize) {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let cut = Cut {
+            queue,
+            limits: self.setups[queue.index()].limits,
+            op: event.op,
+            left: event.sectors.0,
+        };
+        let next = self.stream.next[index].map(|next| &self.stream.events[next]);
+        let next = next.filter(|next| matches!(next.kind, Kind::Split { .. }));
+        let task = self.stream.task[index];
+        state.world.actors[task].cut = Some(self.cut(cut, next));
+    }
+
+    /// Behind an X: the rest may be cut, too.
+    pub(super) fn next_cut(&self, state: &mut State, task: usize, index: usize) {
+        let Some(cut) = state.world.actors[task].cut else {
+            return;
+        };
+        let left = cut
+            .left
+            .saturating_sub(part(&self.stream.events[index]).unwrap_or(0));
+        let behind = core::iter::successors(self.stream.next[index], |&at| self.stream.next[at]);
+        let cuts = |event: &&Event| matches!(event.kind, Kind::Split { .. } | Kind::Queue);
+        let next = behind.map(|at| &self.stream.events[at]).find(cuts);
+        state.world.actors[task].cut = Some(self.cut(Cut { left, ..cut }, next));
+    }
+
+    /// The limits for what is left, if `next` is the event that may cut it.
+    fn cut(&self, mut cut: Cut, next: Option<&Event>) -> Cut {
+        cut.limits = self.setups[cut.queue.index()].limits;
+        let most = match cut.op {
+            Op::Discard => &mut cut.limits.max_discard_sectors,
+            _ => &mut cut.limits.max_sectors,
+        };
+        match next.and_then(part) {
+            Some(part) if part < cut.left => *most = part,
+            _ if *most > 0 => *most = (*most).max(cut.left),
+            _ => {}
+        }
+        cut
+    }
+}
+
+/// Length of the part that an X cuts off.
+fn part(event: &Event) -> Option<u32> {
+    let Kind::Split { rest } = event.kind else {
+        return None;
+    };
+    // The record has the low half of the number.
+    Some((rest as u32).wrapping_sub(event.sector.0 as u32))
+}
