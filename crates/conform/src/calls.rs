@@ -22,6 +22,7 @@ use super::Error;
 use super::event::{self, Event, Kind};
 use super::follow::{Follow, State};
 use super::kept::Kept;
+use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
@@ -29,7 +30,12 @@ use super::verdict::{Judge, Unjudged};
 use super::world::{Goal, Stop};
 
 /// Compares every call of every device.
-pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Result<(), Error> {
+pub(super) fn judge(
+    dir: &CaptureDir,
+    setups: &[Setup],
+    script: &Script,
+    judge: &mut Judge,
+) -> Result<(), Error> {
     let capture = super::name_of(dir);
     if setups.iter().any(|setup| !setup.has_scheduler()) {
         let what = "scheduler none makes no dispatch calls; compare with mode records".to_owned();
@@ -77,7 +83,7 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
         judge.tells();
     }
     let stream = Stream::new(events);
-    let setups = Processes::read(dir, names)?.add_to(setups, &stream);
+    let setups = Processes::of_script(dir, script, &names).add_to(setups, &stream);
     Calls::new(&stream, &setups).run(&capture, judge)
 }
 

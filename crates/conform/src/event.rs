@@ -192,6 +192,22 @@ pub(super) fn has_log(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
     Ok(false)
 }
 
+/// What is damaged in the binary trace of `device`.
+pub(super) fn damage(dir: &CaptureDir, device: &str) -> Result<Vec<blktrace::Row>, Error> {
+    let Ok(mut reader) = reader_of(dir, device) else {
+        return Ok(Vec::new());
+    };
+    while reader.next()?.is_some() {}
+    Ok(reader.warnings().rows(reader.files()))
+}
+
+/// Events that ftrace.txt says it has lost.
+pub(super) fn lost_by_ftrace(dir: &CaptureDir) -> Result<u64, Error> {
+    let mut ftrace = dir.ftrace()?;
+    ftrace.by_ref().try_for_each(|record| record.map(drop))?;
+    Ok(ftrace.lost_count())
+}
+
 /// A bio for `device` was cut behind so many sectors.
 pub(super) fn is_cut_at(dir: &CaptureDir, device: &str, sectors: u32) -> Result<bool, Error> {
     let Ok(mut reader) = reader_of(dir, device) else {

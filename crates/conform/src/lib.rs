@@ -15,8 +15,10 @@ mod follow;
 mod kept;
 mod kernel;
 mod log;
+mod lost;
 mod priority;
 mod records;
+mod script;
 mod setup;
 mod stream;
 mod submitters;
@@ -31,7 +33,10 @@ use trace::capture::CaptureDir;
 pub use event::Place;
 pub use verdict::{Divergence, LogVerdict, Verdict};
 
+use lost::Lost;
+use script::Script;
 use setup::Setup;
+use submitters::Processes;
 use verdict::Judge;
 
 /// What counts as a dispatch, and which part of a capture is looked at.
@@ -153,8 +158,10 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         None => None,
     };
     let devices = dir.devices.iter().map(|device| device.name.clone());
-    let mut devices = without_idle(dir, devices.collect())?;
+    let devices = without_idle(dir, devices.collect())?;
+    let (mut devices, mut paths) = without_paths(dir, devices)?;
     devices.retain(|device| Some(device) != named.as_ref());
+    paths.retain(|(device, _)| Some(device) != named.as_ref());
     let hz = setup::hz_of(dir)?;
     let chosen = options.rotational_when_chosen;
     let read = |device: &String| Setup::read(dir, device, options.rules, (hz, chosen));
@@ -169,10 +176,11 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         let what = "queue.txt names no device".to_owned();
         return Err(Error::Unfit { capture, what });
     };
+    let lost = Lost::read(dir, &setups)?;
     let (mode, why) = match options.mode {
         Some(mode) => (mode, None),
         None => {
-            let (mode, why) = strongest(dir, &setups)?;
+            let (mode, why) = strongest(dir, &setups, &lost)?;
             (mode, Some(why))
         }
     };
@@ -181,35 +189,49 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     for setup in &setups {
         judge.takes(setup.taken());
     }
+    for note in lost.notes() {
+        judge.note(&note);
+    }
     if named.is_some() {
         let others = devices.iter().filter_map(|device| read(device).ok());
         setups.extend(followable(dir, others.collect(), mode)?);
         judge.only(named);
     }
+    let script = Script::read(dir, mode, &mut judge)?;
+    for (path, events) in &paths {
+        clones(path, events, &mut judge);
+    }
     match mode {
         Mode::Calls if log::is_told(dir, &setups)? => {
             judge.note("when a call was decided is told by the scheduler's log in blktrace");
-            log::judge(dir, &setups, &mut judge)?;
+            log::judge(dir, &setups, &script, &mut judge)?;
         }
-        Mode::Calls => calls::judge(dir, &setups, &mut judge)?,
-        Mode::Log => log::judge(dir, &setups, &mut judge)?,
-        Mode::Records => {
-            let mut traces = Vec::new();
-            for setup in &setups {
-                let mut events = event::of_blktrace(dir, &setup.device)?;
-                if is_path(dir, &events) {
-                    clones(setup, &events, &mut judge);
-                    events.list.clear();
-                }
-                priority::fill(dir, &setup.device, &mut events)?;
-                traces.push(events);
-            }
-            let names = traces.iter().flat_map(|trace| trace.names.clone());
-            let processes = submitters::Processes::read(dir, names.collect())?;
-            records::judge(&capture, &setups, &traces, &processes, &mut judge)?;
-        }
+        Mode::Calls => calls::judge(dir, &setups, &script, &mut judge)?,
+        Mode::Log => log::judge(dir, &setups, &script, &mut judge)?,
+        Mode::Records => judge_records(dir, &setups, &script, &mut judge)?,
     }
     Ok(judge.verdict())
+}
+
+fn judge_records(
+    dir: &CaptureDir,
+    setups: &[Setup],
+    script: &Script,
+    judge: &mut Judge,
+) -> Result<(), Error> {
+    let mut traces = Vec::new();
+    for setup in setups {
+        let mut events = event::of_blktrace(dir, &setup.device)?;
+        if is_path(dir, &events) {
+            clones(&setup.device, &events, judge);
+            events.list.clear();
+        }
+        priority::fill(dir, &setup.device, script, &mut events)?;
+        traces.push(events);
+    }
+    let names = traces.iter().flat_map(|trace| trace.names.clone());
+    let processes = Processes::of_script(dir, script, &names.collect());
+    records::judge(&name_of(dir), setups, &traces, &processes, judge)
 }
 
 /// Of several devices those with records, if there are any.
@@ -226,9 +248,35 @@ fn without_idle(dir: &CaptureDir, devices: Vec<String>) -> Result<Vec<String>, E
     Ok(if busy.is_empty() { devices } else { busy })
 }
 
+/// Of several devices those that are no paths below another one, if there are any, and the paths.
+fn without_paths(
+    dir: &CaptureDir,
+    devices: Vec<String>,
+) -> Result<(Vec<String>, Vec<(String, event::Events)>), Error> {
+    if dir.meta.dm_tables.is_empty() {
+        return Ok((devices, Vec::new()));
+    }
+    let (mut others, mut paths) = (Vec::new(), Vec::new());
+    for device in &devices {
+        let events = event::of_blktrace(dir, device)?;
+        match is_path(dir, &events) {
+            true => paths.push((device.clone(), events)),
+            false => others.push(device.clone()),
+        }
+    }
+    Ok(match others.is_empty() {
+        true => (devices, Vec::new()),
+        false => (others, paths),
+    })
+}
+
 /// The mode for a capture of which nobody named one, and why. Calls tell the scheduler's decisions
 /// one by one, with what each CPU was doing; records only what came of them.
-fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str), Error> {
+fn strongest(
+    dir: &CaptureDir,
+    setups: &[Setup],
+    lost: &Lost,
+) -> Result<(Mode, &'static str), Error> {
     if setups.iter().any(|setup| !setup.has_scheduler()) {
         return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
     }
@@ -237,6 +285,10 @@ fn strongest(dir: &CaptureDir, setups: &[Setup]) -> Result<(Mode, &'static str),
     }
     if !dir.files.contains_key("ftrace.txt") {
         return Ok((Mode::Records, "there is no ftrace.txt with dispatch calls"));
+    }
+    if lost.only_ftrace() {
+        let why = "ftrace.txt has lost events, and the blktrace files have not";
+        return Ok((Mode::Records, why));
     }
     let traces = event::of_ftrace(dir)?;
     if traces.devices.is_empty() && traces.unread.is_empty() {
@@ -284,10 +336,10 @@ fn is_path(dir: &CaptureDir, events: &event::Events) -> bool {
 }
 
 /// Clones are handed over by blk_insert_cloned_request(): no scheduler of the path chose them.
-fn clones(setup: &Setup, events: &event::Events, judge: &mut Judge) {
+fn clones(device: &str, events: &event::Events, judge: &mut Judge) {
     let issues = events.list.iter().filter(|e| e.kind == event::Kind::Issue);
     if let Some(first) = events.list.first() {
-        judge.start(&setup.device, first.time);
+        judge.start(device, first.time);
     }
     for _ in issues {
         judge.unjudged(verdict::Unjudged::Clone);

@@ -18,6 +18,7 @@ use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
 use super::event::{self, Event, Events, Kind};
+use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
@@ -29,7 +30,12 @@ pub(super) use sides::{Log, Sides};
 const PROBE_BEFORE: u64 = 1_000;
 
 /// Compares every line and every call of every device.
-pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Result<(), Error> {
+pub(super) fn judge(
+    dir: &CaptureDir,
+    setups: &[Setup],
+    script: &Script,
+    judge: &mut Judge,
+) -> Result<(), Error> {
     let capture = super::name_of(dir);
     let mut events: Vec<(QueueId, Event)> = Vec::new();
     let mut texts = Vec::new();
@@ -50,7 +56,7 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
             );
             return Err(Error::Unfit { capture, what });
         }
-        priority::fill(dir, &setup.device, &mut trace)?;
+        priority::fill(dir, &setup.device, script, &mut trace)?;
         let answers = answers(dir, setup)?;
         if answers.is_empty() {
             judge.note(&format!(
@@ -68,7 +74,7 @@ pub(super) fn judge(dir: &CaptureDir, setups: &[Setup], judge: &mut Judge) -> Re
     }
     events.sort_by_key(|(_, event)| event.time);
     let mut stream = Stream::new(events);
-    let mut setups = Processes::read(dir, names)?.add_to(setups, &stream);
+    let mut setups = Processes::of_script(dir, script, &names).add_to(setups, &stream);
     for setup in &mut setups {
         setup.listens = true;
     }

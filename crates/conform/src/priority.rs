@@ -12,6 +12,7 @@ use trace::io_txt::{Call, IoKind};
 
 use super::Error;
 use super::event::{self, Event, Events, Kind};
+use super::script::Script;
 
 /// Start, length and direction: what names an I/O in both places.
 type Range = (u64, u32, Direction);
@@ -21,11 +22,16 @@ fn range(event: &Event) -> Range {
 }
 
 /// Fills in the priorities of a device's events as far as the capture tells them.
-pub(super) fn fill(dir: &CaptureDir, device: &str, events: &mut Events) -> Result<(), Error> {
+pub(super) fn fill(
+    dir: &CaptureDir,
+    device: &str,
+    script: &Script,
+    events: &mut Events,
+) -> Result<(), Error> {
     if let Some(file) = dir.files.get("priorities.txt") {
         of_tasks(&trace::priorities::open(file)?, events);
     }
-    from_script(dir, events)?;
+    from_script(script, events);
     if dir.files.contains_key("ftrace.txt") {
         from_probes(dir, device, events)?;
     }
@@ -71,13 +77,11 @@ fn from_probes(dir: &CaptureDir, device: &str, events: &mut Events) -> Result<()
 }
 
 /// Bios of each process in the order of its script; a bio's request has its priority.
-fn from_script(dir: &CaptureDir, events: &mut Events) -> Result<(), Error> {
-    let Some(script) = dir.io_script()? else {
-        return Ok(());
-    };
-    let mut known: BTreeMap<String, BTreeMap<Range, VecDeque<IoPrio>>> = BTreeMap::new();
+fn from_script(script: &Script, events: &mut Events) {
+    let tasks = script.tasks(&events.names);
+    let mut known: Vec<BTreeMap<Range, VecDeque<IoPrio>>> = Vec::new();
     for process in &script.processes {
-        let ranges = known.entry(process.name.clone()).or_default();
+        let mut ranges: BTreeMap<Range, VecDeque<IoPrio>> = BTreeMap::new();
         for call in process.expand() {
             let Call::Queue(io) = call else { continue };
             let direction = match io.kind {
@@ -91,17 +95,15 @@ fn from_script(dir: &CaptureDir, events: &mut Events) -> Result<(), Error> {
                 .or_default()
                 .push_back(event::ioprio(raw));
         }
+        known.push(ranges);
     }
     let mut latest: BTreeMap<u32, (Range, IoPrio)> = BTreeMap::new();
     for event in &mut events.list {
         let range = range(event);
         match event.kind {
             Kind::Queue => {
-                let queue = events
-                    .names
-                    .get(&event.pid)
-                    .and_then(|name| known.get_mut(name))
-                    .and_then(|ranges| ranges.get_mut(&range));
+                let process = tasks.get(&event.pid).copied();
+                let queue = process.and_then(|number| known[number].get_mut(&range));
                 if let Some(ioprio) = queue.and_then(VecDeque::pop_front) {
                     event.ioprio = Some(ioprio);
                     latest.insert(event.pid, (range, ioprio));
@@ -114,5 +116,4 @@ fn from_script(dir: &CaptureDir, events: &mut Events) -> Result<(), Error> {
             _ => {}
         }
     }
-    Ok(())
 }

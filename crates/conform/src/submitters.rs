@@ -1,18 +1,17 @@
 //! Who submits: pid, priority and group of each task, for schedulers that keep books on processes.
 //!
-//! Best first: the I/O script by the process's name, the insertion probes, nothing. Groups and
-//! weights are of `meta.txt`. Not here: the priority of a single bio (`priority.rs`).
+//! Best first: the I/O script (`script.rs`), the insertion probes, nothing. Groups and weights are of
+//! `meta.txt`. Not here: the priority of a single bio (`priority.rs`).
 
 use std::collections::BTreeMap;
 
 use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
 use blkmq::request::{IoClass, IoContextId, IoPrio};
 use trace::capture::CaptureDir;
-use trace::ftrace::IoPriority;
 use trace::meta::Cgroup;
 
-use super::Error;
-use super::event::{self, Kind};
+use super::event::Kind;
+use super::script::{self, Script};
 use super::setup::Setup;
 use super::stream::Stream;
 
@@ -22,10 +21,10 @@ const WEIGHT: u16 = 100;
 /// What a capture tells of processes.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    /// By pid.
-    names: BTreeMap<u32, String>,
-    /// By name: priority and group.
-    script: BTreeMap<String, (IoPrio, String)>,
+    /// Priority and group by pid.
+    written: BTreeMap<u32, (IoPrio, String)>,
+    /// Groups that processes of the script are in.
+    entered: Vec<String>,
     groups: Vec<Cgroup>,
 }
 
@@ -35,21 +34,21 @@ pub(super) fn io_context_of(task: usize) -> IoContextId {
 }
 
 impl Processes {
-    pub(super) fn read(dir: &CaptureDir, names: BTreeMap<u32, String>) -> Result<Processes, Error> {
-        let mut script = BTreeMap::new();
-        for process in dir.io_script()?.into_iter().flat_map(|s| s.processes) {
-            let raw: IoPriority = process.priority;
-            let ioprio = match raw.class {
-                0 => IoPrio::default(),
-                _ => event::ioprio(raw),
-            };
-            script.insert(process.name, (ioprio, process.group));
-        }
-        Ok(Processes {
-            names,
-            script,
+    pub(super) fn of_script(
+        dir: &CaptureDir,
+        script: &Script,
+        names: &BTreeMap<u32, String>,
+    ) -> Processes {
+        let written = |(pid, number): (u32, usize)| {
+            let process = &script.processes[number];
+            (pid, (script::ioprio_of(process), process.group.clone()))
+        };
+        let entered = script.processes.iter();
+        Processes {
+            written: script.tasks(names).into_iter().map(written).collect(),
+            entered: entered.map(|process| process.group.clone()).collect(),
             groups: dir.meta.cgroups.clone(),
-        })
+        }
     }
 
     /// The devices with who submits to them.
@@ -75,8 +74,7 @@ impl Processes {
             if task.nice == nice {
                 continue;
             }
-            let name = self.names.get(&event.pid);
-            let written = name.and_then(|name| self.script.get(name));
+            let written = self.written.get(&event.pid);
             let path = written.map_or("", |(_, group)| group.as_str());
             task.pid = event.pid as i32;
             task.ioprio = written.map_or(IoPrio::default(), |&(ioprio, _)| ioprio);
@@ -107,7 +105,7 @@ impl Processes {
                 (group.path.trim_matches('/').to_owned(), weight)
             })
             .collect();
-        for (_, group) in self.script.values() {
+        for group in &self.entered {
             if !group.is_empty() && !paths.iter().any(|(path, _)| path == group) {
                 paths.push((group.clone(), WEIGHT));
             }

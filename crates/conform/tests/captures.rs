@@ -1,14 +1,16 @@
 //! The reference against captured kernels, and what must not be taken for agreement.
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use blkmq::rules::Rules;
+use common::{changed, run_in, traces};
 use conform::{self, Error, Mode, Options, Verdict};
 use tempfile::TempDir;
 use trace::blktrace::{self, Action, Categories, Reader, Writer, WriterOptions};
 use trace::capture::CaptureDir;
-use trace::text::Lines;
 
 const DETERMINISTIC: [&str; 14] = [
     "dd01-defaults",
@@ -39,22 +41,6 @@ const WITHOUT_SCHEDULER: [&str; 10] = [
     "sd-rand-none",
     "sd-trim-none",
 ];
-
-fn traces(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../traces")
-        .join(name)
-}
-
-fn run_in(dir: &Path, mode: Mode, rules: Option<Rules>) -> Result<Verdict, Error> {
-    let options = Options {
-        mode: Some(mode),
-        trace_device: None,
-        rules,
-        rotational_when_chosen: None,
-    };
-    conform::run(&CaptureDir::open(dir)?, &options)
-}
 
 fn run(name: &str, mode: Mode) -> Verdict {
     run_in(&traces(name), mode, None).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -355,27 +341,6 @@ fn overlapping_calls_do_not_explain_everything() {
         let wrong = verdict.total - verdict.predicted;
         assert!(wrong > verdict.total / 50, "{verdict}");
     }
-}
-
-/// A copy of a capture, unpacked, with one text changed.
-fn changed(name: &str, file: &str, change: impl Fn(&str) -> String) -> TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    let source = CaptureDir::open(&traces(name)).unwrap();
-    for (bare, path) in &source.files {
-        if bare == file {
-            let mut lines = Lines::open(path).unwrap();
-            let mut text = String::new();
-            while lines.advance().unwrap() {
-                text.push_str(lines.line());
-                text.push('\n');
-            }
-            fs::write(copy.path().join(bare), change(&text)).unwrap();
-        } else {
-            let packed = path.file_name().unwrap();
-            fs::copy(path, copy.path().join(packed)).unwrap();
-        }
-    }
-    copy
 }
 
 #[test]

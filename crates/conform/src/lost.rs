@@ -1,0 +1,56 @@
+//! What a capture says that it has lost: records of blktrace, events of ftrace.
+//!
+//! Nothing is filled in: the verdict says it, and the mode is chosen by it.
+
+use trace::blktrace::Warning;
+use trace::capture::CaptureDir;
+
+use super::Error;
+use super::event;
+use super::setup::Setup;
+
+/// Losses by file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lost {
+    /// Events of ftrace.txt.
+    ftrace: u64,
+    /// Of each device with losses, in words.
+    blktrace: Vec<String>,
+}
+
+impl Lost {
+    pub(super) fn read(dir: &CaptureDir, setups: &[Setup]) -> Result<Lost, Error> {
+        let mut lost = Lost::default();
+        for setup in setups {
+            for row in event::damage(dir, &setup.device)? {
+                let loses = matches!(
+                    row.warning,
+                    Warning::SequenceGap | Warning::Dropped | Warning::TruncatedRecord
+                );
+                if loses {
+                    lost.blktrace.push(format!("{}: {row}", setup.device));
+                }
+            }
+        }
+        if dir.files.contains_key("ftrace.txt") {
+            lost.ftrace = event::lost_by_ftrace(dir)?;
+        }
+        Ok(lost)
+    }
+
+    /// blktrace has everything, ftrace has not.
+    pub(super) fn only_ftrace(&self) -> bool {
+        self.ftrace > 0 && self.blktrace.is_empty()
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = self.blktrace.clone();
+        if self.ftrace > 0 {
+            notes.push(format!(
+                "ftrace.txt: {} events were lost: its ring buffer ran over",
+                self.ftrace
+            ));
+        }
+        notes
+    }
+}

@@ -1,0 +1,140 @@
+//! Captures as other people would have made them: changed in one file, and judged all the same.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{changed, run_in, traces};
+use conform::{Mode, Options, Verdict};
+use trace::capture::CaptureDir;
+
+/// In the mode that is chosen by itself.
+fn by_default(dir: &Path) -> Verdict {
+    conform::run(&CaptureDir::open(dir).unwrap(), &Options::default()).unwrap()
+}
+
+/// A line of this kind is in the text of the verdict.
+#[track_caller]
+fn assert_tells(verdict: &Verdict, what: &str) {
+    assert!(
+        verdict.to_string().contains(what),
+        "no `{what}` in:\n{verdict}"
+    );
+}
+
+/// What stands behind it is never reached.
+#[test]
+fn a_script_may_end_a_process() {
+    let copy = changed("dd01-defaults", "io.txt", |text| {
+        format!("{text}exit\nw 0 8 0x2000\nsubmit\n")
+    });
+    for mode in [Mode::Calls, Mode::Records] {
+        let verdict = run_in(copy.path(), mode, None).unwrap();
+        assert!(verdict.conforms() && verdict.notes.is_empty(), "{verdict}");
+    }
+}
+
+/// Groups and priorities of this one are those of its script.
+#[test]
+fn the_script_of_a_wrapped_command_is_found() {
+    for command in [
+        "taskset 1 /bin/aioscript /dev/nullb0 /in/io.txt",
+        "sh -c 'nice aioscript /dev/nullb0 io.txt; sync'",
+        "/in/run.sh",
+    ] {
+        let copy = changed("bf35-groups", "meta.txt", |text| {
+            text.replace("/bin/aioscript /dev/nullb0 io.txt", command)
+        });
+        let verdict = by_default(copy.path());
+        assert!(verdict.conforms(), "{command}: {verdict}");
+    }
+}
+
+/// In mode calls the probes tell priorities, in mode records nothing else does.
+#[test]
+fn a_script_that_cannot_be_read_is_told() {
+    let copy = changed("dd06-prio", "io.txt", |text| format!("{text}dance\n"));
+    let verdict = run_in(copy.path(), Mode::Calls, None).unwrap();
+    assert!(verdict.conforms(), "{verdict}");
+    assert_tells(&verdict, "`dance` is none of");
+    let error = run_in(copy.path(), Mode::Records, None).unwrap_err();
+    assert!(error.to_string().contains("io.txt:"), "{error}");
+}
+
+/// The paths below have no scheduler, and what they get are clones.
+#[test]
+fn a_stacked_device_is_judged_by_its_own_scheduler() {
+    for name in ["mp-service-time-kyber", "mp-service-time-mq-deadline"] {
+        let verdict = by_default(&traces(name));
+        assert_eq!(
+            (verdict.mode, verdict.diverged()),
+            (Mode::Calls, 0),
+            "{verdict}"
+        );
+        assert_eq!(
+            (verdict.predicted, verdict.unjudged()),
+            (600, 600),
+            "{verdict}"
+        );
+    }
+}
+
+/// sysfs shows 127 KiB.
+#[test]
+fn an_odd_limit_is_found_and_told() {
+    let verdict = by_default(&traces("dd10-bigsizes"));
+    assert_tells(&verdict, "requests of up to 255 sectors, what null_blk has");
+    let told = |parameter: &str| {
+        let copy = changed("dd10-bigsizes", "meta.txt", |text| {
+            text.replace(" gb=64", &format!(" gb=64 {parameter}"))
+        });
+        by_default(copy.path()).to_string()
+    };
+    assert!(told("max_sectors=255").contains("255 sectors, as its parameter"));
+    // Its records contradict it.
+    assert!(told("max_sectors=254").contains("255 sectors, where a bio was cut"));
+    let blocks = changed("dd01-defaults", "queue.txt", |text| {
+        text.replace("logical_block_size=512", "logical_block_size=4096")
+    });
+    assert!(
+        !by_default(blocks.path())
+            .to_string()
+            .contains("255 sectors")
+    );
+}
+
+/// The ring buffer of ftrace was too small: what is left of it begins in the middle.
+#[test]
+fn lost_events_are_told_and_decide_the_mode() {
+    for (from, to) in [
+        ("written: 1162/1162", "written: 1162/1200"),
+        ("# tracer: nop", "# tracer: nop\n#\nCPU:0 [LOST 38 EVENTS]"),
+    ] {
+        let copy = changed("dd01-defaults", "ftrace.txt", |text| {
+            assert!(text.contains(from));
+            text.replace(from, to)
+        });
+        let verdict = by_default(copy.path());
+        assert!(
+            verdict.mode == Mode::Records && verdict.conforms(),
+            "{verdict}"
+        );
+        assert_tells(&verdict, "note: ftrace.txt: 38 events were lost");
+        assert_tells(
+            &verdict,
+            "mode records: ftrace.txt has lost events, and the blktrace",
+        );
+    }
+}
+
+#[test]
+fn records_that_blktrace_dropped_are_told() {
+    let copy = changed("dd01-defaults", "blktrace.log", str::to_owned);
+    let log = "=== nullb0 ===\n  CPU  0:  100 events,  5 KiB data\n  Total:  100 events (dropped 7),  5 KiB data\n";
+    fs::write(copy.path().join("blktrace.log"), log).unwrap();
+    assert_tells(
+        &by_default(copy.path()),
+        "note: nullb0: 7 x events dropped by the kernel",
+    );
+}
