@@ -150,7 +150,7 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
 /// async_depth is what the rule of `queue.async_depth` says, or was written on purpose: most
 /// captures write it, equal to nr_requests; dd16 leaves it stale.
 fn stale_async_depth(p: &Plan, queue: &DeviceQueue, name: &str) {
-    let shown = i128::from(queue.tunable("async_depth").unwrap().unwrap());
+    let shown = queue.tunable("async_depth").unwrap().unwrap();
     let rule = p.disks[0]
         .queue
         .scheduler

@@ -76,8 +76,9 @@ impl DeviceQueue {
         })
     }
 
-    /// A file of queue/iosched/ as a number; nothing if this kernel or scheduler has no such file.
-    pub fn tunable(&self, name: &str) -> Result<Option<i64>> {
+    /// A file of queue/iosched/ as a number, of which the kernel has signed and unsigned ones of 64
+    /// bits; nothing if this kernel or scheduler has no such file.
+    pub fn tunable(&self, name: &str) -> Result<Option<i128>> {
         let Some(text) = self.iosched.get(name) else {
             return Ok(None);
         };

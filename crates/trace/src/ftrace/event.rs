@@ -43,7 +43,8 @@ impl IoPriority {
         }
     }
 
-    /// `be,0,4`, as the block events of 6.12 print it.
+    /// `be,0,4`, as the block events of 6.12 print it. A class beyond those four is invalid, or a
+    /// number to it: none.
     pub(crate) fn from_text(text: &str) -> Option<IoPriority> {
         let mut parts = text.split(',');
         let class = match parts.next()? {
@@ -51,6 +52,8 @@ impl IoPriority {
             "rt" => 1,
             "be" => 2,
             "idle" => 3,
+            "invalid" => 0,
+            number if number.starts_with("0x") => 0,
             _ => return None,
         };
         let hint = parts.next()?.parse().ok()?;

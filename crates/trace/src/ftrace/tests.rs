@@ -393,3 +393,22 @@ fn overwritten_events_are_counted() {
     assert_eq!(all.by_ref().count(), 1);
     assert_eq!(all.lost_count(), 40);
 }
+
+/// IOPRIO_CLASS_STRINGS of 6.12 has a fifth one, and other numbers are printed as such.
+#[test]
+fn a_class_that_is_none_of_the_four_is_none() {
+    for (class, want) in [("invalid", 0), ("0x5", 0), ("be", 2)] {
+        let line =
+            format!("f-1 [0] ..... 9.0: block_rq_insert: 252,0 R 512 () 1 + 1 {class},0,4 [f]");
+        let Event::RequestInsert(rq) = one(&line).event else {
+            panic!("{line}")
+        };
+        assert_eq!(
+            rq.priority.map(|priority| priority.class),
+            Some(want),
+            "{line}"
+        );
+    }
+    let other = "f-1 [0] ..... 9.0: block_rq_insert: 252,0 R 512 () 1 + 1 high,0,4 [f]";
+    assert!(trace(other).next().expect("a line").is_err());
+}
