@@ -192,6 +192,9 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     for note in lost.notes() {
         judge.note(&note);
     }
+    for key in &dir.meta.unknown {
+        judge.note(&format!("meta.txt: {key} is no key that is read"));
+    }
     if named.is_some() {
         let others = devices.iter().filter_map(|device| read(device).ok());
         setups.extend(followable(dir, others.collect(), mode)?);

@@ -10,7 +10,7 @@ use blkmq::request::{IoClass, IoContextId, IoPrio};
 use trace::capture::CaptureDir;
 use trace::meta::Cgroup;
 
-use super::event::Kind;
+use super::event::{self, Kind};
 use super::script::{self, Script};
 use super::setup::Setup;
 use super::stream::Stream;
@@ -26,6 +26,8 @@ pub(super) struct Processes {
     /// Groups that processes of the script are in.
     entered: Vec<String>,
     groups: Vec<Cgroup>,
+    /// Numbers of the devices, which weights may be about.
+    devices: BTreeMap<String, (u32, u32)>,
 }
 
 /// The I/O context of a task: number 0 is nobody's.
@@ -48,6 +50,7 @@ impl Processes {
             written: script.tasks(names).into_iter().map(written).collect(),
             entered: entered.map(|process| process.group.clone()).collect(),
             groups: dir.meta.cgroups.clone(),
+            devices: numbers(dir),
         }
     }
 
@@ -55,15 +58,18 @@ impl Processes {
     pub(super) fn add_to(&self, setups: &[Setup], stream: &Stream) -> Vec<Setup> {
         let submitters = self.of(stream);
         let add = |setup: &Setup| Setup {
-            submitters: submitters.clone(),
+            submitters: Submitters {
+                groups: self.groups(&setup.device),
+                ..submitters.clone()
+            },
             ..setup.clone()
         };
         setups.iter().map(add).collect()
     }
 
-    /// As schedulers see them, by I/O context.
+    /// As schedulers see them, by I/O context; weights of groups as on any device.
     fn of(&self, stream: &Stream) -> Submitters {
-        let groups = self.groups();
+        let groups = self.groups("");
         let nice = IoPrio {
             class: IoClass::BestEffort,
             level: 4,
@@ -94,14 +100,16 @@ impl Processes {
         Submitters { tasks, groups }
     }
 
-    /// The root, and each group behind the one that it is in.
-    fn groups(&self) -> Vec<SubmitterGroup> {
+    /// The root, and each group behind the one that it is in, with the weights of a device.
+    fn groups(&self, device: &str) -> Vec<SubmitterGroup> {
+        let device = self.devices.get(device);
         let mut groups = Submitters::default().groups;
         let mut paths: Vec<(String, u16)> = self
             .groups
             .iter()
             .map(|group| {
-                let weight = group.weight.clamp(1, 1000) as u16;
+                let own = device.and_then(|device| group.weight_on.get(device));
+                let weight = own.copied().unwrap_or(group.weight).clamp(1, 1000) as u16;
                 (group.path.trim_matches('/').to_owned(), weight)
             })
             .collect();
@@ -123,4 +131,14 @@ impl Processes {
         }
         groups
     }
+}
+
+/// Of the devices that have records.
+fn numbers(dir: &CaptureDir) -> BTreeMap<String, (u32, u32)> {
+    let number = |name: &String| {
+        let number = event::number_of(dir, name).ok()?;
+        Some((name.clone(), (number.major, number.minor)))
+    };
+    let names = dir.devices.iter().map(|device| &device.name);
+    names.filter_map(number).collect()
 }

@@ -138,3 +138,59 @@ fn records_that_blktrace_dropped_are_told() {
         "note: nullb0: 7 x events dropped by the kernel",
     );
 }
+
+#[test]
+fn an_unknown_key_is_told() {
+    let copy = changed("dd01-defaults", "meta.txt", |text| {
+        format!("{text}host=lab7\n")
+    });
+    let verdict = by_default(copy.path());
+    assert!(verdict.conforms(), "{verdict}");
+    assert_tells(&verdict, "note: meta.txt: host is no key that is read");
+}
+
+/// Weights of another device are not this one's.
+#[test]
+fn a_weight_may_be_of_a_device() {
+    let with = |weights: &str| {
+        let copy = changed("bf35-groups", "meta.txt", |text| {
+            assert!(text.contains("=default 300"));
+            text.replace("=default 300", weights)
+        });
+        by_default(copy.path())
+    };
+    let own = with("=default 100 252:0 300 252:1 500");
+    assert!(own.conforms(), "{own}");
+    let others = with("=default 100 252:1 300");
+    assert!(!others.conforms(), "{others}");
+}
+
+/// No file, or an empty one, is what blktrace leaves of a device that nobody used.
+#[test]
+fn an_idle_device_is_left_out() {
+    let copy = changed("dd01-defaults", "queue.txt", |text| {
+        format!("{text}{}", text.replace("nullb0", "nullb1"))
+    });
+    for _ in 0..2 {
+        let verdict = by_default(copy.path());
+        assert!(
+            verdict.conforms() && verdict.mode == Mode::Calls,
+            "{verdict}"
+        );
+        fs::write(copy.path().join("nullb1.blktrace.0"), "").unwrap();
+    }
+}
+
+/// sysfs takes and shows unsigned numbers of 64 bits.
+#[test]
+fn a_tunable_may_be_as_large_as_the_kernel_has_it() {
+    let copy = changed("ky01-burst", "queue.txt", |text| {
+        assert!(text.contains("write_lat_nsec=10000000 "));
+        text.replace(
+            "write_lat_nsec=10000000 ",
+            "write_lat_nsec=18446744073709551615 ",
+        )
+    });
+    let verdict = by_default(copy.path());
+    assert_eq!(verdict.diverged(), 0, "{verdict}");
+}

@@ -34,6 +34,8 @@ pub struct Meta {
     pub command: Command,
     /// Its exit code.
     pub exit_code: Option<i32>,
+    /// Keys that mean nothing here, as they were given.
+    pub unknown: Vec<String>,
 }
 
 /// A control group.
@@ -43,6 +45,8 @@ pub struct Cgroup {
     pub path: String,
     /// Its io.bfq.weight.
     pub weight: u32,
+    /// Another one on a device, by major and minor number.
+    pub weight_on: BTreeMap<(u32, u32), u32>,
 }
 
 /// First two numbers of a kernel release.
@@ -125,6 +129,7 @@ impl Meta {
             } else {
                 None
             },
+            unknown: more.unknown,
         })
     }
 }
@@ -141,6 +146,7 @@ struct More {
     dm_tables: Vec<String>,
     rotational_when_chosen: BTreeMap<String, bool>,
     cgroups: Vec<Cgroup>,
+    unknown: Vec<String>,
 }
 
 /// Keys that are there once at most.
@@ -167,7 +173,7 @@ impl Given {
             if let Some(table) = line.strip_prefix("dm: ") {
                 more.dm_tables.push(table.to_string());
             } else if let Some(group) = line.strip_prefix("cgroup ") {
-                let want = "expected cgroup PATH io.bfq.weight=default WEIGHT";
+                let want = "expected cgroup PATH io.bfq.weight=default WEIGHT [MAJOR:MINOR WEIGHT]";
                 let group = cgroup(group).ok_or_else(|| lines.error("cgroup", want))?;
                 more.cgroups.push(group);
             } else if let Some(chosen) = line.strip_prefix(ROTATIONAL) {
@@ -181,7 +187,9 @@ impl Given {
                     .split_once('=')
                     .ok_or_else(|| lines.error("line", "expected KEY=VALUE or `dm: TABLE`"))?;
                 if !KEYS.contains(&key) {
-                    return Err(lines.error(key, "no key of meta.txt"));
+                    more.unknown.push(key.to_string());
+                    given.last = lines.number();
+                    continue;
                 }
                 let entry = (lines.number(), value.trim().to_string());
                 if given.values.insert(key.to_string(), entry).is_some() {
@@ -227,14 +235,25 @@ fn rotational(chosen: &str) -> Option<(String, bool)> {
     Some((device.to_owned(), rotational))
 }
 
-/// `/a/x io.bfq.weight=default 100`, as the cgroup's file reads.
+/// `/a/x io.bfq.weight=default 100 252:0 500`, as the lines of the cgroup's file read.
 fn cgroup(text: &str) -> Option<Cgroup> {
-    let (path, weight) = text.split_once(" io.bfq.weight=")?;
-    let weight = weight.trim().strip_prefix("default ")?;
-    Some(Cgroup {
+    let (path, weights) = text.split_once(" io.bfq.weight=")?;
+    let mut words = weights.split_whitespace();
+    let weight = words
+        .next()
+        .filter(|&word| word == "default")
+        .and(words.next())?;
+    let mut group = Cgroup {
         path: path.to_owned(),
         weight: weight.parse().ok()?,
-    })
+        weight_on: BTreeMap::new(),
+    };
+    while let Some(device) = words.next() {
+        let (major, minor) = device.split_once(':')?;
+        let device = (major.parse().ok()?, minor.parse().ok()?);
+        group.weight_on.insert(device, words.next()?.parse().ok()?);
+    }
+    Some(group)
 }
 
 /// `Linux (none) 6.1.0-56-amd64 #1 SMP ...`: the third word. Distributions number their packages

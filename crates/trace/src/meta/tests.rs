@@ -104,7 +104,6 @@ fn bad_files() {
             "m:3: device: parameter gb given",
         ),
         (format!("{UNAME}cpus=1\ncpus=1\n"), "m:3: cpus: given twice"),
-        (format!("{UNAME}colour=1\n"), "m:2: colour: no key"),
         (
             format!("{UNAME}cpus=1\ndevice=null_blk\n"),
             "m:3: cmd: missing",
@@ -137,5 +136,24 @@ fn what_was_so_before_the_run() {
     ] {
         let error = read(&format!("{UNAME}{wrong}\n")).unwrap_err();
         assert!(error.to_string().contains("expected"), "{error}");
+    }
+}
+
+/// Another script may write more; a weight may be another one on some device.
+#[test]
+fn unknown_keys_are_kept_and_weights_may_be_of_a_device() {
+    let rest = "cpus=1\nhost=a b\ndevice=null_blk\ncmd=x\n\
+                cgroup /a io.bfq.weight=default 300 252:0 500 8:16 7\ncolour=1\n";
+    let meta = read(&format!("{UNAME}{rest}")).unwrap();
+    assert_eq!(meta.unknown, ["host", "colour"]);
+    let [group] = &meta.cgroups[..] else {
+        panic!("{:?}", meta.cgroups)
+    };
+    assert_eq!(group.weight, 300);
+    assert_eq!(group.weight_on, [((252, 0), 500), ((8, 16), 7)].into());
+    for bad in ["300", "default", "default 300 252:0", "default 300 sda 5"] {
+        let text = format!("{UNAME}cpus=1\ndevice=d\ncmd=x\ncgroup /a io.bfq.weight={bad}\n");
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.starts_with("m:5: cgroup: expected"), "{error}");
     }
 }
