@@ -3,6 +3,8 @@
 //! Only what a comparison needs survives. Not here: what belongs to which request (`ledger.rs`).
 //! Formats: `trace::blktrace`, `trace::ftrace`.
 
+mod owners;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -358,7 +360,7 @@ pub(super) struct Traces {
 /// Reads the text trace.
 pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     let records = dir.ftrace()?.collect::<Result<Vec<Record>, _>>()?;
-    let owners = owners_of_probes(&records, &schedulers_of(dir)?);
+    let owners = owners::of_probes(&records, &schedulers_of(dir)?);
     let mut traces = Traces::default();
     let devices = &mut traces.devices;
     for (record, owner) in records.iter().zip(owners) {
@@ -378,79 +380,6 @@ pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     Ok(traces)
 }
 
-/// Device of each probe. Probes name none: that of a request is told by the `block_rq_insert` (or
-/// merge) that follows its insertion on the same CPU; an empty answer has a device only if there
-/// is but one. An entry belongs to the answer that follows it.
-fn owners_of_probes(
-    records: &[Record],
-    schedulers: &[(DeviceNumber, &'static Probes)],
-) -> Vec<Option<DeviceNumber>> {
-    let mut all: Vec<DeviceNumber> = records
-        .iter()
-        .filter_map(|r| Some(shape(&r.event)?.0))
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    let only = if let [only] = all[..] {
-        Some(only)
-    } else {
-        None
-    };
-    let mut owners = vec![only; records.len()];
-    if only.is_some() {
-        return owners;
-    }
-    own_plugs(records, &mut owners);
-    let mut of_request: BTreeMap<u64, DeviceNumber> = BTreeMap::new();
-    let mut arriving: BTreeMap<u16, (usize, u64)> = BTreeMap::new();
-    let mut asking: BTreeMap<u16, usize> = BTreeMap::new();
-    for (index, record) in records.iter().enumerate() {
-        match &record.event {
-            ftrace::Event::Probe(Probe::Insert(rq)) => {
-                arriving.insert(record.cpu, (index, rq.rq));
-            }
-            ftrace::Event::RequestInsert(rq) | ftrace::Event::RequestMerge(rq) => {
-                if let Some((probe, address)) = arriving.remove(&record.cpu) {
-                    owners[probe] = Some(rq.device);
-                    of_request.insert(address, rq.device);
-                }
-            }
-            ftrace::Event::Probe(Probe::DispatchEntry { .. }) => {
-                asking.insert(record.cpu, index);
-            }
-            ftrace::Event::Probe(
-                probe @ (Probe::DeadlineReturn { .. } | Probe::DispatchReturn { .. }),
-            ) => {
-                let given = match probe {
-                    Probe::DeadlineReturn { chosen, .. } => chosen.map(|(rq, ..)| rq),
-                    Probe::DispatchReturn { request, .. } => request.map(|request| request.rq),
-                    _ => None,
-                };
-                owners[index] = given.and_then(|rq| of_request.get(&rq).copied());
-                if let Some(entry) = asking.remove(&record.cpu) {
-                    owners[entry] = owners[index];
-                }
-            }
-            ftrace::Event::Probe(Probe::Finish { rq, .. }) => {
-                owners[index] = of_request.get(rq).copied();
-            }
-            _ => {}
-        }
-    }
-    // A probe on a scheduler that one device alone has.
-    for (record, owner) in records.iter().zip(&mut owners) {
-        let has = |(_, probes): &&(DeviceNumber, &Probes)| {
-            let names = [probes.dispatch_entry, probes.dispatch_return, probes.finish];
-            names.contains(&record.name.as_str())
-        };
-        let mut having = schedulers.iter().filter(has);
-        if let (Some((device, _)), None) = (having.next(), having.next()) {
-            *owner = owner.or(Some(*device));
-        }
-    }
-    owners
-}
-
 /// Probes of the scheduler of each device, of those that have one that is known.
 fn schedulers_of(dir: &CaptureDir) -> Result<Vec<(DeviceNumber, &'static Probes)>, Error> {
     let mut all = Vec::new();
@@ -466,38 +395,6 @@ fn schedulers_of(dir: &CaptureDir) -> Result<Vec<(DeviceNumber, &'static Probes)
         }
     }
     Ok(all)
-}
-
-/// A plug begins with the request that its task has got last. What is let go is what the task does
-/// something with next: a plug may hold requests of several devices, and goes one by one.
-fn own_plugs(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
-    let mut latest: BTreeMap<u32, DeviceNumber> = BTreeMap::new();
-    for (record, owner) in records.iter().zip(&mut *owners) {
-        match &record.event {
-            ftrace::Event::GetRequest(bio) => {
-                latest.insert(record.pid, bio.device);
-            }
-            ftrace::Event::Plug(_) | ftrace::Event::Unplug { .. } => {
-                *owner = latest.get(&record.pid).copied();
-            }
-            _ => {}
-        }
-    }
-    let mut next: BTreeMap<u32, DeviceNumber> = BTreeMap::new();
-    for (record, owner) in records.iter().zip(owners).rev() {
-        match &record.event {
-            ftrace::Event::RequestInsert(rq)
-            | ftrace::Event::RequestIssue(rq)
-            | ftrace::Event::RequestMerge(rq) => {
-                next.insert(record.pid, rq.device);
-            }
-            ftrace::Event::GetRequest(_) => {
-                next.remove(&record.pid);
-            }
-            ftrace::Event::Unplug { .. } => *owner = next.get(&record.pid).copied().or(*owner),
-            _ => {}
-        }
-    }
 }
 
 /// Device, kind, rwbs, sector and sectors of a block event.
@@ -679,9 +576,15 @@ pub(super) fn first_record(dir: &CaptureDir, device: &str) -> Result<blktrace::E
     })
 }
 
-/// Nothing happened on a device that was traced.
+/// Nothing happened on a device that was traced: no records, or no files for them.
 pub(super) fn is_idle(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
-    Ok(reader_of(dir, device)?.next()?.is_none())
+    let named = dir.devices.iter().filter(|traced| traced.name == device);
+    for file in named.flat_map(|traced| traced.blktrace.values()) {
+        if !blktrace::is_empty(file)? {
+            return Ok(reader_of(dir, device)?.next()?.is_none());
+        }
+    }
+    Ok(true)
 }
 
 /// Device number of a device, from its first record.

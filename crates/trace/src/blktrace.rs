@@ -20,3 +20,10 @@ pub use reader::{DeviceChoice, Options, Reader};
 pub use record::Order;
 pub use warnings::{Row, Warning, Warnings};
 pub use writer::{Version, Writer, WriterOptions};
+
+/// A file without a byte, which is what blktrace leaves of a CPU that traced nothing.
+pub fn is_empty(file: &std::path::Path) -> crate::Result<bool> {
+    let mut bytes = bytes::Bytes::open(file)?;
+    bytes.want(1)?;
+    Ok(bytes.have().is_empty())
+}
