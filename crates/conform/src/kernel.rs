@@ -208,6 +208,12 @@ impl Kernel {
         true
     }
 
+    /// The request of this D is in the scheduler or in a software queue.
+    pub(super) fn is_queued(&self, event: &Event) -> bool {
+        let mut here = self.at(event.sector.0);
+        here.any(|(_, e)| e.at == Where::Queued && e.is(event))
+    }
+
     /// D: it is with the driver.
     pub(super) fn issue(&mut self, event: &Event, queued_too: bool) -> bool {
         let fits = |(_, e): &(u64, &Entry)| e.is(event);

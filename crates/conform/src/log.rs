@@ -13,11 +13,12 @@ mod sides;
 use std::collections::{BTreeMap, VecDeque};
 
 use blkmq::elevator::LogMarks;
-use blkmq::request::{QueueId, Sector};
+use blkmq::request::{IoPrio, QueueId, Sector};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
 use super::event::{self, Event, Events, Kind};
+use super::kernel::Kernel;
 use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
@@ -185,31 +186,69 @@ fn call(line: &Event, given: Option<(u64, Sector)>) -> [Event; 2] {
     [asked, answer]
 }
 
-/// The answer of each call: of its CPU, behind its line and before the next.
+/// The answer of each call. Where a CPU has as many answers as calls they come in one order, else an
+/// answer is that of the latest call before it: probes may be missed.
 fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option<Event>> {
     let mut told = vec![None; calls.len()];
+    let mut cpus: BTreeMap<u16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
+    for (number, &call) in calls.iter().enumerate() {
+        cpus.entry(list[call].cpu).or_default().0.push(number);
+    }
     for answer in answers {
-        let mine = |&number: &usize| {
-            let line = &list[calls[number]];
-            line.cpu == answer.cpu && line.time.0 <= answer.time.0 + PROBE_BEFORE
-        };
-        let until = calls.partition_point(|&call| {
-            let line = &list[call];
-            line.time.0 <= answer.time.0 + PROBE_BEFORE
-        });
-        if let Some(number) = (0..until).rev().find(mine)
-            && told[number].is_none()
-        {
-            told[number] = Some(answer);
+        cpus.entry(answer.cpu).or_default().1.push(answer);
+    }
+    for (numbers, answers) in cpus.into_values() {
+        let all = numbers.len() == answers.len();
+        for (order, answer) in answers.into_iter().enumerate() {
+            let before =
+                |&number: &usize| list[calls[number]].time.0 <= answer.time.0 + PROBE_BEFORE;
+            let until = if all {
+                order + 1
+            } else {
+                numbers.partition_point(before)
+            };
+            if let Some(&number) = numbers[..until].last()
+                && told[number].is_none()
+            {
+                told[number] = Some(answer);
+            }
         }
     }
     told
 }
 
-/// Starts of the requests that the driver got, in order.
+/// Starts of the requests that a call gave and the driver got, in order. What no I shows in the
+/// scheduler went around it, as data of a flush sequence does, or was given back to a dispatch list.
 fn issues(list: &[Event]) -> VecDeque<Sector> {
-    let issue = |e: &&Event| e.kind == Kind::Issue && e.sectors.0 > 0;
-    list.iter().filter(issue).map(|e| e.sector).collect()
+    let mut kernel = Kernel::default();
+    let mut issued = VecDeque::new();
+    for event in list {
+        let taken = match event.kind {
+            Kind::Get => {
+                kernel.open(event, IoPrio::default());
+                Ok(())
+            }
+            Kind::Insert => {
+                kernel.insert(event, None);
+                Ok(())
+            }
+            Kind::BioMerge { front } => kernel.merge(event, front).map(drop),
+            Kind::RequestMerge => kernel.absorb(event).map(drop),
+            Kind::Issue => {
+                if event.sectors.0 > 0 && kernel.is_queued(event) {
+                    issued.push_back(event.sector);
+                }
+                kernel.issue(event, true);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if taken.is_err() {
+            // Whoever follows the events comes to the same contradiction, and tells it.
+            break;
+        }
+    }
+    issued
 }
 
 /// By its lines the call that begins here gave a request.
@@ -223,3 +262,6 @@ fn gives(trace: &Events, marks: &LogMarks, call: usize) -> bool {
     let mut own = lines.take_while(|line| !line.starts_with(marks.dispatch));
     own.any(|line| line.contains(marks.gives))
 }
+
+#[cfg(test)]
+mod tests;
