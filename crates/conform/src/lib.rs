@@ -188,6 +188,9 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     judge.chosen(why);
     for setup in &setups {
         judge.takes(setup.taken());
+        for note in setup.changed_meanwhile(dir)? {
+            judge.note(&note);
+        }
     }
     for note in lost.notes() {
         judge.note(&note);

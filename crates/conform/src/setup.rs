@@ -72,6 +72,8 @@ pub(super) struct Setup {
     pub(super) hctx_shared: bool,
     /// Several devices draw from one tag set.
     pub(super) queue_shared: bool,
+    /// The driver may sleep when it is handed a request (BLK_MQ_F_BLOCKING).
+    pub(super) blocking: bool,
     /// CPUs of the machine.
     pub(super) cpus: u16,
     /// What the driver has of the operations that a plug looks for.
@@ -113,6 +115,28 @@ impl Setup {
             ));
         }
         notes
+    }
+
+    /// Settings that were others when the run was over: when somebody changed them is not told.
+    pub(super) fn changed_meanwhile(&self, dir: &CaptureDir) -> Result<Vec<String>, Error> {
+        let after = dir.after.as_ref();
+        let Some(after) = after.and_then(|after| after.device(&self.device)) else {
+            return Ok(Vec::new());
+        };
+        let before = dir.queue(Some(&self.device))?;
+        let decides = |(name, _): &(&String, &String)| SETTINGS.contains(&name.as_str());
+        let settings = before.attributes.iter().filter(decides);
+        let settings = settings.map(|(name, old)| (name, old, after.attributes.get(name)));
+        let tunables = before.iosched.iter();
+        let tunables = tunables.map(|(name, old)| (name, old, after.iosched.get(name)));
+        let other = settings.chain(tunables).filter_map(|(name, old, new)| {
+            let new = new.filter(|&new| new != old)?;
+            Some(format!(
+                "{}: {name} was {old} before the run and {new} behind it: the model has {old}",
+                self.device
+            ))
+        });
+        Ok(other.collect())
     }
 
     /// queue/nr_requests as the choice of the scheduler made it.
@@ -162,6 +186,11 @@ impl Setup {
             }
             None => None,
         };
+        // As kernels read bool parameters, of which some are numbers.
+        let on = |name: &str| {
+            let text = dir.meta.device.parameters.get(name);
+            text.is_some_and(|text| matches!(text.as_str(), "1" | "Y" | "y"))
+        };
         Ok(Setup {
             device: device.to_owned(),
             hz,
@@ -189,8 +218,12 @@ impl Setup {
                 hz,
             ),
             hctxs: hctxs(queue),
-            hctx_shared: scsi && parameter("host_max_queue").is_some_and(|depth| depth > 0),
-            queue_shared: !scsi && parameter("shared_tags") == Some(1) && dir.devices.len() > 1,
+            hctx_shared: match scsi {
+                true => parameter("host_max_queue").is_some_and(|depth| depth > 0),
+                false => null_blk && on("shared_tag_bitmap"),
+            },
+            queue_shared: !scsi && on("shared_tags") && dir.devices.len() > 1,
+            blocking: null_blk && (on("blocking") || on("memory_backed")),
             cpus: dir.meta.cpus,
             driver: Driver {
                 queue_rqs: nvme || null_blk && rules.null_blk_queue_rqs,
@@ -226,6 +259,9 @@ impl Setup {
         self.hctxs.iter().position(takes).unwrap_or(0)
     }
 }
+
+/// Files of queue/ that decide about dispatches and can be written while a capture runs.
+const SETTINGS: [&str; 3] = ["scheduler", "nr_requests", "nomerges"];
 
 /// Default of queue/io_timeout, ms.
 const DEFAULT_IO_TIMEOUT: u64 = 30_000;

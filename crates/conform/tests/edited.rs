@@ -194,3 +194,23 @@ fn a_tunable_may_be_as_large_as_the_kernel_has_it() {
     let verdict = by_default(copy.path());
     assert_eq!(verdict.diverged(), 0, "{verdict}");
 }
+
+/// A tunable that was written in the middle of a run.
+#[test]
+fn a_setting_that_changed_meanwhile_is_told() {
+    let copy = changed("dd01-defaults", "queue_after.txt", |text| {
+        assert!(text.contains("fifo_batch=16") && text.contains("nr_requests=256"));
+        text.replace("fifo_batch=16", "fifo_batch=1")
+            .replace("nr_requests=256", "nr_requests=64")
+    });
+    let verdict = by_default(copy.path());
+    assert!(verdict.conforms(), "{verdict}");
+    assert_tells(
+        &verdict,
+        "note: nullb0: fifo_batch was 16 before the run and 1 behind it",
+    );
+    assert_tells(
+        &verdict,
+        "note: nullb0: nr_requests was 256 before the run and 64 behind it",
+    );
+}

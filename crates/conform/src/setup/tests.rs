@@ -1,12 +1,14 @@
 //! What queue.txt says of a device.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use blkmq::rules::QueueLimits;
+use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
 use super::limits::limits;
-use super::scheduler;
+use super::{Setup, scheduler};
 
 /// Limits of a device, with these attributes besides those that every kernel shows.
 fn limits_with(more: &[(&str, &str)]) -> Result<QueueLimits, crate::Error> {
@@ -72,5 +74,24 @@ fn an_attribute_that_a_later_write_changed_is_what_was_shown() {
     for (name, value) in iosched {
         let shown = settings.show(name).map(|shown| shown.to_string());
         assert_eq!(shown.as_deref(), Some(value), "{name}");
+    }
+}
+
+/// null_blk: one map of tags for all hardware queues, and a driver that may sleep. What a kernel
+/// takes for true of a bool parameter is more than 1.
+#[test]
+fn parameters_of_null_blk_decide_about_its_tags_and_its_runs() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/no01-burst");
+    let with = |name: &str, value: &str| {
+        let mut dir = CaptureDir::open(&traces).unwrap();
+        let parameters = &mut dir.meta.device.parameters;
+        parameters.insert(name.to_owned(), value.to_owned());
+        let setup = Setup::read(&dir, "nullb0", None, (250, None)).unwrap();
+        (setup.hctx_shared, setup.blocking)
+    };
+    for (value, on) in [("1", true), ("Y", true), ("0", false), ("N", false)] {
+        assert_eq!(with("shared_tag_bitmap", value), (on, false), "{value}");
+        assert_eq!(with("blocking", value), (false, on), "{value}");
+        assert_eq!(with("memory_backed", value), (false, on), "{value}");
     }
 }

@@ -71,6 +71,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             nomerges: setup.nomerges,
             hz: setup.hz,
             io_timeout: setup.io_timeout,
+            blocking: setup.blocking,
             driver_budget: setup.budget.is_some(),
             driver_queue_rqs: setup.driver.queue_rqs,
             driver_commit_rqs: setup.driver.commit_rqs,

@@ -147,6 +147,7 @@ fn setup(facts: &'static Facts) -> Setup {
         }],
         hctx_shared: false,
         queue_shared: false,
+        blocking: false,
         cpus: 1,
         driver: Driver {
             queue_rqs: false,

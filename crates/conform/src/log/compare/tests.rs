@@ -139,6 +139,7 @@ fn setup() -> Setup {
         }],
         hctx_shared: false,
         queue_shared: false,
+        blocking: false,
         cpus: 1,
         driver: Driver {
             queue_rqs: false,
