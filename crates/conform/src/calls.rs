@@ -48,6 +48,12 @@ pub(super) fn judge(
             "ftrace.txt: {count} events that are not read: {name}"
         ));
     }
+    if traces.erases > 0 {
+        let erases = traces.erases;
+        judge.note(&format!(
+            "ftrace.txt: {erases} events of secure erases are taken as write zeroes"
+        ));
+    }
     let mut events: Vec<(QueueId, Event)> = Vec::new();
     let mut names = BTreeMap::new();
     for (queue, setup) in setups.iter().enumerate() {

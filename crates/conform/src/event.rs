@@ -355,6 +355,8 @@ pub(super) struct Traces {
     pub(super) devices: BTreeMap<DeviceNumber, Events>,
     /// Names of events that nothing here reads, and how many there are.
     pub(super) unread: BTreeMap<String, usize>,
+    /// Events of secure erases.
+    pub(super) erases: usize,
 }
 
 /// Reads the text trace.
@@ -362,15 +364,16 @@ pub(super) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     let records = dir.ftrace()?.collect::<Result<Vec<Record>, _>>()?;
     let owners = owners::of_probes(&records, &schedulers_of(dir)?);
     let mut traces = Traces::default();
-    let devices = &mut traces.devices;
     for (record, owner) in records.iter().zip(owners) {
         if matches!(record.event, ftrace::Event::Other(_)) {
             *traces.unread.entry(record.name.clone()).or_default() += 1;
         }
+        let erases = shape(&record.event).is_some_and(|(_, _, rwbs, ..)| rwbs.starts_with("DE"));
+        traces.erases += usize::from(erases);
         let Some((device, event)) = from_line(record, owner) else {
             continue;
         };
-        let events = devices.entry(device).or_default();
+        let events = traces.devices.entry(device).or_default();
         if event.kind == Kind::Queue {
             let name = || record.task.clone();
             events.names.entry(event.pid).or_insert_with(name);
@@ -460,7 +463,7 @@ fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumb
     };
     if let Some((device, kind, rwbs, sector, sectors)) = shape(&record.event) {
         event.kind = kind;
-        (event.op, event.flags) = op_of_rwbs(rwbs);
+        (event.op, event.flags) = op_of_rwbs(rwbs, sectors);
         event.sector = Sector(sector);
         event.sectors = Sectors(sectors);
         return Some((device, event));
@@ -495,6 +498,7 @@ fn fill_from_probe(event: &mut Event, probe: &Probe) {
         Probe::Insert(rq) => {
             let at = Jiffies(rq.jiffies);
             event.kind = Kind::Arrive { rq: rq.rq, at };
+            event.op = op_of_flags(rq.cmd_flags);
             event.sector = Sector(rq.sector);
             event.sectors = Sectors(rq.bytes >> 9);
             event.ioprio = Some(ioprio(rq.priority));
@@ -518,14 +522,16 @@ fn fill_from_probe(event: &mut Event, probe: &Probe) {
                 rq: request.map(|request| request.rq),
                 at,
             };
+            event.op = request.map_or(Op::Read, |request| op_of_flags(request.cmd_flags));
             event.sector = Sector(request.map_or(0, |request| request.sector));
             event.sectors = Sectors(request.map_or(0, |request| request.bytes >> 9));
         }
     }
 }
 
-/// Operation and switches from the kernel's letters.
-fn op_of_rwbs(rwbs: &str) -> (Op, OpFlags) {
+/// Operation and switches from the kernel's letters (blk_fill_rwbs()), of a request of so many
+/// sectors.
+fn op_of_rwbs(rwbs: &str, sectors: u32) -> (Op, OpFlags) {
     let mut letters = rwbs.chars().peekable();
     let mut flags = OpFlags::default();
     // A first F is a preflush, unless it is the flush operation itself (FN, FF).
@@ -533,10 +539,13 @@ fn op_of_rwbs(rwbs: &str) -> (Op, OpFlags) {
     if first {
         letters.next();
     }
-    let op = match letters.next() {
-        Some('W') => Op::Write,
-        Some('D') => Op::Discard,
-        Some('R') => Op::Read,
+    let op = match (letters.next(), letters.peek()) {
+        (Some('W'), _) => Op::Write,
+        (Some('D'), Some('E')) => SECURE_ERASE,
+        (Some('D'), _) => Op::Discard,
+        (Some('R'), _) => Op::Read,
+        // Of those without a letter of their own the one that has a length.
+        (Some('N'), _) if sectors > 0 => Op::WriteZeroes,
         _ if first => Op::Flush,
         _ => Op::Read,
     };
@@ -551,6 +560,23 @@ fn op_of_rwbs(rwbs: &str) -> (Op, OpFlags) {
         }
     }
     (op, flags)
+}
+
+/// As schedulers see it, an erase is an operation without a kind of its own, as write zeroes is:
+/// kyber has both in one domain. It is told, as two of them may merge in the kernel.
+const SECURE_ERASE: Op = Op::WriteZeroes;
+
+/// Operation from cmd_flags: REQ_OP_MASK.
+fn op_of_flags(cmd_flags: u32) -> Op {
+    match cmd_flags & 0xff {
+        0 => Op::Read,
+        2 => Op::Flush,
+        3 => Op::Discard,
+        5 => SECURE_ERASE,
+        9 => Op::WriteZeroes,
+        number if number % 2 == 1 => Op::Write,
+        _ => Op::Read,
+    }
 }
 
 /// A priority as the block layer's model knows it: hints do not count.
@@ -595,3 +621,6 @@ pub(super) fn number_of(dir: &CaptureDir, device: &str) -> Result<DeviceNumber, 
         minor: device.minor(),
     })
 }
+
+#[cfg(test)]
+mod tests;

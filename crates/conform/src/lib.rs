@@ -254,11 +254,14 @@ fn without_idle(dir: &CaptureDir, devices: Vec<String>) -> Result<Vec<String>, E
     Ok(if busy.is_empty() { devices } else { busy })
 }
 
+/// A path below a stacked device, with its trace.
+type Path = (String, event::Events);
+
 /// Of several devices those that are no paths below another one, if there are any, and the paths.
 fn without_paths(
     dir: &CaptureDir,
     devices: Vec<String>,
-) -> Result<(Vec<String>, Vec<(String, event::Events)>), Error> {
+) -> Result<(Vec<String>, Vec<Path>), Error> {
     if dir.meta.dm_tables.is_empty() {
         return Ok((devices, Vec::new()));
     }

@@ -186,8 +186,8 @@ fn call(line: &Event, given: Option<(u64, Sector)>) -> [Event; 2] {
     [asked, answer]
 }
 
-/// The answer of each call. Where a CPU has as many answers as calls they come in one order, else an
-/// answer is that of the latest call before it: probes may be missed.
+/// The answer of each call. Where a CPU has as many answers as calls they come in one order, else
+/// an answer is that of the latest call before it: probes may be missed.
 fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option<Event>> {
     let mut told = vec![None; calls.len()];
     let mut cpus: BTreeMap<u16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
@@ -218,7 +218,8 @@ fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option
 }
 
 /// Starts of the requests that a call gave and the driver got, in order. What no I shows in the
-/// scheduler went around it, as data of a flush sequence does, or was given back to a dispatch list.
+/// scheduler went around it, as data of a flush sequence does, or was given back to a dispatch
+/// list.
 fn issues(list: &[Event]) -> VecDeque<Sector> {
     let mut kernel = Kernel::default();
     let mut issued = VecDeque::new();

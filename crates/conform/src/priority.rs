@@ -1,11 +1,12 @@
-//! Priorities for mode records: blktrace has none.
+//! Priorities and operations for mode records: blktrace has no priorities, and calls two operations
+//! by the name of others.
 //!
 //! Best first: the insertion probes of `ftrace.txt`, the I/O script, what `priorities.txt` of a
 //! simulated run says of a task, nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use blkmq::request::{Direction, IoPrio};
+use blkmq::request::{Direction, IoPrio, Op};
 use trace::capture::CaptureDir;
 use trace::ftrace::IoPriority;
 use trace::io_txt::{Call, IoKind};
@@ -48,21 +49,22 @@ fn of_tasks(priorities: &BTreeMap<u32, IoPriority>, events: &mut Events) {
     }
 }
 
-/// Insertions in the order of their probes: a request of some range is inserted once at a time.
 fn from_probes(dir: &CaptureDir, device: &str, events: &mut Events) -> Result<(), Error> {
     let number = event::number_of(dir, device)?;
     let mut traces = event::of_ftrace(dir)?;
-    let Some(probed) = traces.devices.remove(&number) else {
-        return Ok(());
-    };
+    if let Some(probed) = traces.devices.remove(&number) {
+        take_priorities(&probed.list, events);
+        take_operations(&probed.list, &mut events.list);
+    }
+    Ok(())
+}
+
+/// Insertions in the order of their probes: a request of some range is inserted once at a time.
+fn take_priorities(probed: &[Event], events: &mut Events) {
     let mut known: BTreeMap<Range, VecDeque<IoPrio>> = BTreeMap::new();
-    for event in &probed.list {
+    for event in probed {
         if let (Kind::Arrive { .. }, Some(ioprio)) = (event.kind, event.ioprio) {
-            // The probe knows the operation only by its number: both directions are kept.
-            for direction in [Direction::Read, Direction::Write] {
-                let range = (event.sector.0, event.sectors.0, direction);
-                known.entry(range).or_default().push_back(ioprio);
-            }
+            known.entry(range(event)).or_default().push_back(ioprio);
         }
     }
     for event in &mut events.list {
@@ -73,7 +75,60 @@ fn from_probes(dir: &CaptureDir, device: &str, events: &mut Events) -> Result<()
             event.ioprio = Some(ioprio);
         }
     }
-    Ok(())
+}
+
+/// A write of blktrace may be write zeroes, and a discard an erase. Probes of insertions tell at
+/// the I; where a scheduler has none, the return of its calls tells at the D. It is so from the Q
+/// on.
+fn take_operations(probed: &[Event], events: &mut [Event]) {
+    let arrives = |event: &Event| matches!(event.kind, Kind::Arrive { .. });
+    let inserted = probed.iter().any(arrives);
+    let tells = |event: &&Event| match inserted {
+        true => arrives(event),
+        false => matches!(event.kind, Kind::Answer { rq: Some(_), .. }) && event.sectors.0 > 0,
+    };
+    let mut known: BTreeMap<Range, VecDeque<Op>> = BTreeMap::new();
+    for event in probed.iter().filter(tells) {
+        known.entry(range(event)).or_default().push_back(event.op);
+    }
+    for index in 0..events.len() {
+        let told = match events[index].kind {
+            Kind::Insert | Kind::RequestMerge => inserted,
+            Kind::Issue => !inserted,
+            _ => false,
+        };
+        let range = range(&events[index]);
+        let op = known.get_mut(&range).filter(|_| told);
+        if let Some(op) = op.and_then(VecDeque::pop_front)
+            && op != events[index].op
+            && op.direction() == events[index].op.direction()
+        {
+            be_since_queued(&mut events[..=index], op);
+        }
+    }
+}
+
+/// The request of the last event has this operation, and so has its bio.
+fn be_since_queued(events: &mut [Event], op: Op) {
+    let Some((last, before)) = events.split_last_mut() else {
+        return;
+    };
+    let (is, start) = (last.op, last.sector.0);
+    last.op = op;
+    for event in before.iter_mut().rev() {
+        let end = event.sector.0.saturating_add(u64::from(event.sectors.0));
+        let part = event.op == is && (event.sector.0..end).contains(&start);
+        let shows = matches!(
+            event.kind,
+            Kind::Queue | Kind::Split { .. } | Kind::Get | Kind::Insert
+        );
+        if part && shows {
+            event.op = op;
+        }
+        if part && event.kind == Kind::Queue {
+            return;
+        }
+    }
 }
 
 /// Bios of each process in the order of its script; a bio's request has its priority.
@@ -117,3 +172,6 @@ fn from_script(script: &Script, events: &mut Events) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
 mod limits;
+mod module;
 
 use blkmq::elevator::{LogMarks, SchedulerKind, SchedulerSettings, Submitters};
 use blkmq::queue::nr_requests_for;
@@ -14,7 +15,9 @@ use trace::meta::Meta;
 use trace::queue_txt::DeviceQueue;
 
 use super::Error;
-use limits::{OddLimit, limits};
+use limits::OddLimit;
+pub(super) use module::Driver;
+use module::{Module, NULL_BLK};
 
 /// Ticks a second where the capture tells nothing: Debian's and most distributions'.
 const HZ: u32 = 250;
@@ -30,15 +33,6 @@ pub(super) struct Hctx {
     pub(super) tags: u32,
     /// CPUs that submit to it.
     pub(super) cpus: Vec<u16>,
-}
-
-/// Operations of a driver that decide how requests are handed over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Driver {
-    /// queue_rqs: it takes a whole plug.
-    pub(super) queue_rqs: bool,
-    /// commit_rqs.
-    pub(super) commit_rqs: bool,
 }
 
 /// One device of a capture.
@@ -168,29 +162,9 @@ impl Setup {
             false => false,
         };
         let told = chosen.or(dir.meta.rotational_when_chosen.get(device).copied());
-        // The module is the driver of what stands below.
-        let module = match device.starts_with("dm-") {
-            true => "dm-mod",
-            false => dir.meta.device.module.as_str(),
-        };
-        let [scsi, nvme, null_blk] = ["scsi_debug", "nvme", "null_blk"].map(|name| module == name);
-        let parameter = |name: &str| -> Option<u32> {
-            let text = dir.meta.device.parameters.get(name)?;
-            text.parse().ok()
-        };
-        let mut limits = limits(queue)?;
-        let odd_max_sectors = match OddLimit::find(dir, queue, null_blk)? {
-            Some(odd) => {
-                limits.max_sectors += 1;
-                Some(odd)
-            }
-            None => None,
-        };
-        // As kernels read bool parameters, of which some are numbers.
-        let on = |name: &str| {
-            let text = dir.meta.device.parameters.get(name);
-            text.is_some_and(|text| matches!(text.as_str(), "1" | "Y" | "y"))
-        };
+        let module = Module::of(dir, device);
+        let null_blk = module.is(NULL_BLK);
+        let (limits, odd_max_sectors) = limits::of(dir, queue, null_blk)?;
         Ok(Setup {
             device: device.to_owned(),
             hz,
@@ -218,24 +192,12 @@ impl Setup {
                 hz,
             ),
             hctxs: hctxs(queue),
-            hctx_shared: match scsi {
-                true => parameter("host_max_queue").is_some_and(|depth| depth > 0),
-                false => null_blk && on("shared_tag_bitmap"),
-            },
-            queue_shared: !scsi && on("shared_tags") && dir.devices.len() > 1,
-            blocking: null_blk && (on("blocking") || on("memory_backed")),
+            hctx_shared: module.hctx_shared(),
+            queue_shared: module.queue_shared() && dir.devices.len() > 1,
+            blocking: module.blocking(),
             cpus: dir.meta.cpus,
-            driver: Driver {
-                queue_rqs: nvme || null_blk && rules.null_blk_queue_rqs,
-                commit_rqs: nvme,
-            },
-            // scsi_debug_init(): host_max_queue overrides max_queue.
-            budget: scsi.then(|| {
-                let of_host = parameter("host_max_queue").filter(|&depth| depth > 0);
-                of_host
-                    .or(parameter("max_queue"))
-                    .unwrap_or(SCSI_DEBUG_MAX_QUEUE)
-            }),
+            driver: module.driver(&rules),
+            budget: module.budget(),
             rules,
         })
     }
@@ -265,9 +227,6 @@ const SETTINGS: [&str; 3] = ["scheduler", "nr_requests", "nomerges"];
 
 /// Default of queue/io_timeout, ms.
 const DEFAULT_IO_TIMEOUT: u64 = 30_000;
-
-/// Default of scsi_debug's max_queue.
-const SCSI_DEBUG_MAX_QUEUE: u32 = 192;
 
 fn rules_of(meta: &Meta) -> Result<Rules, Error> {
     let kernel = meta.kernel.to_string();

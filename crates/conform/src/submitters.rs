@@ -1,7 +1,7 @@
 //! Who submits: pid, priority and group of each task, for schedulers that keep books on processes.
 //!
-//! Best first: the I/O script (`script.rs`), the insertion probes, nothing. Groups and weights are of
-//! `meta.txt`. Not here: the priority of a single bio (`priority.rs`).
+//! Best first: the I/O script (`script.rs`), the insertion probes, nothing. Groups and weights are
+//! of `meta.txt`. Not here: the priority of a single bio (`priority.rs`).
 
 use std::collections::BTreeMap;
 

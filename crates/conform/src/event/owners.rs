@@ -1,8 +1,8 @@
 //! Which device a probe or a plug of ftrace is about: only block events name one.
 //!
 //! An insertion's probe is of the device whose `block_rq_insert` (or merge) follows it on the same
-//! CPU. A dispatch call is of the device whose request it gave, else of the one for whose request it
-//! found no token, else of what its task did just before and behind it. An entry belongs to the
+//! CPU. A dispatch call is of the device whose request it gave, else of the one for whose request
+//! it found no token, else of what its task did just before and behind it. An entry belongs to the
 //! return that follows it. Not here: what the events mean (`event.rs`).
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! How bios are cut: as the X of the capture tell.
 //!
-//! It depends on their segments, which are not recorded. So while a task submits a bio, the limit of
-//! its queue is what it was for the part that comes next. Merges of others keep the limits that
+//! It depends on their segments, which are not recorded. So while a task submits a bio, the limit
+//! of its queue is what it was for the part that comes next. Merges of others keep the limits that
 //! `setup.rs` knows.
 
 use blkmq::request::{Op, QueueId};

@@ -13,7 +13,18 @@ use crate::event::{self, LONGEST};
 /// max_sectors of a driver that sets none: BLK_SAFE_MAX_SECTORS.
 const SAFE_MAX_SECTORS: u32 = 255;
 
-/// As queue.txt shows them.
+/// As queue.txt shows them, and to the sector where somebody tells.
+pub(super) fn of(
+    dir: &CaptureDir,
+    queue: &DeviceQueue,
+    null_blk: bool,
+) -> Result<(QueueLimits, Option<OddLimit>), Error> {
+    let mut limits = limits(queue)?;
+    let odd = OddLimit::find(dir, queue, null_blk)?;
+    limits.max_sectors += u32::from(odd.is_some());
+    Ok((limits, odd))
+}
+
 pub(super) fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
     let small = |name: &str| -> Result<u32, Error> {
         Ok(queue.number(name)?.clamp(0, i64::from(u32::MAX)) as u32)
@@ -51,7 +62,7 @@ pub(crate) enum OddLimit {
 
 impl OddLimit {
     /// Of a device whose max_sectors_kb, in sectors, is one less.
-    pub(super) fn find(
+    fn find(
         dir: &CaptureDir,
         queue: &DeviceQueue,
         null_blk: bool,

@@ -68,7 +68,8 @@ pub(super) fn parse(lines: &Lines) -> Result<Option<Line>> {
         }
         _ => {
             let what = format!(
-                "`{op}` is none of proc, at, r, w, W, f, d, b, wb, fsync, submit, reap, exit, loop, end"
+                "`{op}` is none of proc, at, r, w, W, f, d, b, wb, fsync, submit, reap, exit, \
+                 loop, end"
             );
             return Err(lines.error("line", what));
         }

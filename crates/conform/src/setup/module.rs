@@ -1,0 +1,98 @@
+//! The driver of a device: what its module and the parameters decide.
+//!
+//! Kernel: drivers/block/null_blk/main.c, drivers/scsi/scsi_debug.c, drivers/nvme/host/pci.c.
+
+use std::collections::BTreeMap;
+
+use blkmq::rules::Rules;
+use trace::capture::CaptureDir;
+
+pub(super) const NULL_BLK: &str = "null_blk";
+const SCSI_DEBUG: &str = "scsi_debug";
+const NVME: &str = "nvme";
+
+/// Default of scsi_debug's max_queue.
+const SCSI_DEBUG_MAX_QUEUE: u32 = 192;
+
+/// Operations of a driver that decide how requests are handed over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Driver {
+    /// queue_rqs: it takes a whole plug.
+    pub(crate) queue_rqs: bool,
+    /// commit_rqs.
+    pub(crate) commit_rqs: bool,
+}
+
+/// As meta.txt has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Module<'a> {
+    name: &'a str,
+    parameters: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Module<'a> {
+    /// The module that is told is the driver of what stands below.
+    pub(super) fn of(dir: &'a CaptureDir, device: &str) -> Module<'a> {
+        let told = &dir.meta.device;
+        Module {
+            name: match device.starts_with("dm-") {
+                true => "dm-mod",
+                false => &told.module,
+            },
+            parameters: &told.parameters,
+        }
+    }
+
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    fn number(&self, name: &str) -> Option<u32> {
+        self.parameters.get(name)?.parse().ok()
+    }
+
+    /// As kernels read bool parameters, of which some are numbers.
+    fn on(&self, name: &str) -> bool {
+        let text = self.parameters.get(name);
+        text.is_some_and(|text| matches!(text.as_str(), "1" | "Y" | "y"))
+    }
+
+    /// All hardware queues draw from one map of driver tags.
+    pub(super) fn hctx_shared(&self) -> bool {
+        match self.name {
+            SCSI_DEBUG => self.of_host().is_some(),
+            NULL_BLK => self.on("shared_tag_bitmap"),
+            _ => false,
+        }
+    }
+
+    /// Its devices draw from one tag set.
+    pub(super) fn queue_shared(&self) -> bool {
+        !self.is(SCSI_DEBUG) && self.on("shared_tags")
+    }
+
+    /// BLK_MQ_F_BLOCKING: memory is allocated where there is some behind the device.
+    pub(super) fn blocking(&self) -> bool {
+        self.is(NULL_BLK) && (self.on("blocking") || self.on("memory_backed"))
+    }
+
+    pub(super) fn driver(&self, rules: &Rules) -> Driver {
+        let nvme = self.is(NVME);
+        Driver {
+            queue_rqs: nvme || self.is(NULL_BLK) && rules.null_blk_queue_rqs,
+            commit_rqs: nvme,
+        }
+    }
+
+    /// Requests that are taken at once before the scheduler is asked.
+    pub(super) fn budget(&self) -> Option<u32> {
+        // scsi_debug_init(): host_max_queue overrides max_queue.
+        let most = self.of_host().or(self.number("max_queue"));
+        self.is(SCSI_DEBUG)
+            .then(|| most.unwrap_or(SCSI_DEBUG_MAX_QUEUE))
+    }
+
+    fn of_host(&self) -> Option<u32> {
+        self.number("host_max_queue").filter(|&depth| depth > 0)
+    }
+}
