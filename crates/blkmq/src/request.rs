@@ -234,6 +234,8 @@ pub struct Bio {
     pub ioprio: IoPrio,
     /// Of which task.
     pub io_context: IoContextId,
+    /// Its cgroup, where it is not the task's (bi_blkg): place in `Submitters::groups`.
+    pub group: Option<u16>,
     /// The submitter's own mark, handed back at the end.
     pub owner: u32,
     /// Next bio of the same request.

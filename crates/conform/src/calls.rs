@@ -88,8 +88,8 @@ pub(super) fn judge(
     if setups.iter().any(Setup::tells) {
         judge.tells();
     }
-    let stream = Stream::new(events);
-    let setups = Processes::of_script(dir, script, &names).add_to(setups, &stream);
+    let mut stream = Stream::new(events);
+    let setups = Processes::of_script(dir, script, &names).add_to(setups, &mut stream);
     Calls::new(&stream, &setups).run(&capture, judge)
 }
 

@@ -42,8 +42,8 @@ pub(super) fn judge(
         events.extend(of_device.map(|event| (QueueId(queue as _), event)));
     }
     events.sort_by_key(|(_, event)| event.time);
-    let stream = Stream::new(events);
-    let setups = processes.add_to(setups, &stream);
+    let mut stream = Stream::new(events);
+    let setups = processes.add_to(setups, &mut stream);
     Records::new(&stream, &setups).run(capture, judge)
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Stream {
     /// Of what a task shows between a Q and its G: it waits for a tag, and runs the queue or lets
     /// go of its plug meanwhile.
     pub(super) while_waiting: Vec<bool>,
+    /// Of a Q: it is writeback, which no group but the root is charged for.
+    pub(super) of_root: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
     /// Events that a scheduler told when its timer ran.
@@ -65,6 +67,7 @@ impl Stream {
             would_block: vec![false; events.len()],
             waited: vec![None; events.len()],
             while_waiting: vec![false; events.len()],
+            of_root: vec![false; events.len()],
             ioprio: vec![None; events.len()],
             cpus: events
                 .iter()

@@ -3,14 +3,15 @@
 //! Best first: the I/O script (`script.rs`), the insertion probes, nothing. Groups and weights are
 //! of `meta.txt`. Not here: the priority of a single bio (`priority.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
-use blkmq::request::{IoClass, IoContextId, IoPrio};
+use blkmq::request::{IoClass, IoContextId, IoPrio, Op};
 use trace::capture::CaptureDir;
+use trace::io_txt::{Call, IoKind, Process};
 use trace::meta::Cgroup;
 
-use super::event::{self, Kind};
+use super::event::{self, Event, Kind};
 use super::script::{self, Script};
 use super::setup::Setup;
 use super::stream::Stream;
@@ -23,6 +24,8 @@ const WEIGHT: u16 = 100;
 pub(super) struct Processes {
     /// Priority and group by pid.
     written: BTreeMap<u32, (IoPrio, String)>,
+    /// Ranges that a process of the script writes without the page cache, by pid.
+    direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,
     /// Groups that processes of the script are in.
     entered: Vec<String>,
     groups: Vec<Cgroup>,
@@ -45,9 +48,11 @@ impl Processes {
             let process = &script.processes[number];
             (pid, (script::ioprio_of(process), process.group.clone()))
         };
+        let direct = |(pid, number): (u32, usize)| (pid, direct(&script.processes[number]));
         let entered = script.processes.iter();
         Processes {
             written: script.tasks(names).into_iter().map(written).collect(),
+            direct: script.tasks(names).into_iter().map(direct).collect(),
             entered: entered.map(|process| process.group.clone()).collect(),
             groups: dir.meta.cgroups.clone(),
             devices: numbers(dir),
@@ -55,8 +60,11 @@ impl Processes {
     }
 
     /// The devices with who submits to them.
-    pub(super) fn add_to(&self, setups: &[Setup], stream: &Stream) -> Vec<Setup> {
+    pub(super) fn add_to(&self, setups: &[Setup], stream: &mut Stream) -> Vec<Setup> {
         let submitters = self.of(stream);
+        for (index, event) in stream.events.iter().enumerate() {
+            stream.of_root[index] = self.is_writeback(event);
+        }
         let add = |setup: &Setup| Setup {
             submitters: Submitters {
                 groups: self.groups(&setup.device),
@@ -65,6 +73,19 @@ impl Processes {
             ..setup.clone()
         };
         setups.iter().map(add).collect()
+    }
+
+    /// Without the memory controller, writeback of a block device is the root group's, whoever
+    /// starts it (wbc_init_bio()). It is what no line of the script writes directly; without a
+    /// script, what nobody waits for.
+    fn is_writeback(&self, event: &Event) -> bool {
+        if (event.kind, event.op) != (Kind::Queue, Op::Write) {
+            return false;
+        }
+        match self.direct.get(&event.pid) {
+            Some(direct) => !direct.contains(&(event.sector.0, event.sectors.0)),
+            None => !event.flags.sync,
+        }
     }
 
     /// As schedulers see them, by I/O context; weights of groups as on any device.
@@ -131,6 +152,17 @@ impl Processes {
         }
         groups
     }
+}
+
+/// Starts and lengths of what a process writes without the page cache.
+fn direct(process: &Process) -> BTreeSet<(u64, u32)> {
+    let writes = process.expand().into_iter().filter_map(|call| match call {
+        Call::Queue(io) if matches!(io.kind, IoKind::Write | IoKind::WriteDsync) => {
+            Some((io.sector, io.sectors))
+        }
+        _ => None,
+    });
+    writes.collect()
 }
 
 /// Of the devices that have records.

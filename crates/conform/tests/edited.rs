@@ -214,3 +214,28 @@ fn a_setting_that_changed_meanwhile_is_told() {
         "note: nullb0: nr_requests was 256 before the run and 64 behind it",
     );
 }
+
+/// With nothing but `+io` in cgroup.subtree_control writeback is the root group's, for which the
+/// writers of this one might as well have been in another.
+#[test]
+fn writeback_is_of_the_root_group() {
+    let copy = changed("bf34-async", "io.txt", |text| {
+        assert!(text.contains("proc bw0 2 4\n") && text.contains("proc bw1 2 0\n"));
+        text.replace("proc bw0 2 4\n", "proc bw0 2 4 a\n")
+            .replace("proc bw1 2 0\n", "proc bw1 2 0 a\n")
+    });
+    let meta = copy.path().join("meta.txt");
+    let told = fs::read_to_string(&meta).unwrap();
+    fs::write(
+        &meta,
+        format!("{told}cgroup /a io.bfq.weight=default 300\n"),
+    )
+    .unwrap();
+    let verdict = by_default(copy.path());
+    assert!(verdict.conforms(), "{verdict}");
+
+    let reader = changed("bf34-async", "io.txt", |text| {
+        text.replace("rd0 2 4", "rd0 2 4 a")
+    });
+    assert!(!by_default(reader.path()).conforms());
+}

@@ -49,7 +49,7 @@ impl Bfq {
         Arrived {
             process: rq.io_context,
             pid: submitter.pid,
-            group: GroupId(submitter.group),
+            group: GroupId(first.and_then(|b| b.group).unwrap_or(submitter.group)),
             sync: is_sync(rq.op, rq.flags),
             actuator: self.actuator_of(sector, sectors),
         }
