@@ -48,6 +48,8 @@ pub struct QueueSettings {
     pub slots_per_map: u32,
     /// queue/rotational.
     pub rotational: bool,
+    /// The same when the scheduler was chosen: some look at it only then.
+    pub rotational_when_chosen: bool,
     /// Sectors that each arm of the drive reaches (queue/independent_access_ranges); none: one for
     /// all.
     pub access_ranges: Vec<Range<u64>>,
@@ -79,6 +81,7 @@ impl QueueSettings {
             inline_runs: false,
             slots_per_map: nr_requests,
             rotational: false,
+            rotational_when_chosen: false,
             access_ranges: Vec::new(),
             submitters: Submitters::default(),
             log: false,

@@ -71,6 +71,7 @@ impl<E: Env> BlkMq<E> {
         let chosen = q.further[to].clone();
         let settings = &mut q.settings;
         settings.scheduler = chosen.kind();
+        settings.rotational_when_chosen = settings.rotational;
         settings.nr_requests = nr_requests_for(chosen.kind(), set.queue_depth);
         settings.nr_requests_first = settings.nr_requests;
         let cpus = q.ctxs.len();

@@ -147,6 +147,7 @@ impl PolicyQueue {
         let settings = QueueSettings {
             hz,
             rotational: given("rotational") == Some("1"),
+            rotational_when_chosen: given("rotational") == Some("1"),
             access_ranges: ranges,
             log: kind.facts().is_some_and(|facts| facts.logs),
             ..QueueSettings::plain(rules, kind, nr_requests)

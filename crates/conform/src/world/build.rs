@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use blkmq::env::Cpu;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::request::{CpuId, HctxId};
+use blkmq::request::HctxId;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 use super::{Actor, Labels, Outside, Timers, World};
@@ -27,10 +26,6 @@ impl World {
             false => configs.map(|config| vec![config]).collect(),
         };
         let mq = BlkMq::with_sets(&sets, &mut || 0);
-        let mut cpu = Cpu::new(CpuId(0));
-        for (q, setup) in mq.queues.iter().zip(setups) {
-            q.elevator.rotates(setup.rotational, &mut cpu);
-        }
         World {
             outside: Outside {
                 run_work: setups.iter().map(|s| vec![false; s.hctxs.len()]).collect(),
@@ -78,7 +73,8 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             should_merge: true,
             slots_per_map: slots,
             nr_requests_first: setup.nr_requests_first(),
-            rotational: setup.rotational_when_chosen,
+            rotational: setup.rotational,
+            rotational_when_chosen: setup.rotational_when_chosen,
             access_ranges: Vec::new(),
             submitters: setup.submitters.clone(),
             log: setup.listens,

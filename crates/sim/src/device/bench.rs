@@ -448,6 +448,7 @@ pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
         hctx_shared: false,
         budget: 0,
         rotational: false,
+        rotational_when_chosen: false,
         access_ranges: Vec::new(),
         fault: FaultPlan {
             busy: Ratio::NEVER,

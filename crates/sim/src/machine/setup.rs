@@ -192,6 +192,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
             device.queue_depth
         },
         rotational: device.rotational,
+        rotational_when_chosen: device.rotational_when_chosen,
         access_ranges: device.access_ranges.clone(),
         submitters: submitters(plan),
         log: false,

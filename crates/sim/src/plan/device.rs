@@ -31,6 +31,8 @@ pub struct DevicePlan {
     pub budget: u32,
     /// Spinning disk, as queue/rotational says.
     pub rotational: bool,
+    /// As it said when the scheduler was chosen.
+    pub rotational_when_chosen: bool,
     /// Sectors of each arm (queue/independent_access_ranges); none: one for all.
     pub access_ranges: Vec<Range<u64>>,
     /// What goes wrong on purpose.

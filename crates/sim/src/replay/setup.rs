@@ -53,6 +53,15 @@ impl<'a> Captured<'a> {
         self.queue.scheduler()
     }
 
+    /// What queue/rotational said when the scheduler was chosen, where meta.txt tells; without that
+    /// 0 of null_blk, which starts so.
+    fn rotational_when_chosen(&self) -> Option<bool> {
+        let meta = &self.dir.meta;
+        let told = meta.rotational_when_chosen.get(&self.queue.name).copied();
+        let null_blk = self.queue.name.starts_with("nullb");
+        told.or(null_blk.then_some(false))
+    }
+
     /// Machine profile of the machine that was captured, where the folder tells and there is one.
     fn profile(&self) -> Option<&'static str> {
         let text = self.dir.text("capture.json")?;
@@ -197,6 +206,10 @@ fn queue(
     }
     if own_device && shown("rotational")? != 0 {
         scenario = scenario.set("device.rotational=1")?;
+    }
+    if let Some(chosen) = captured.rotational_when_chosen().filter(|_| own_device) {
+        let chosen = u8::from(chosen);
+        scenario = scenario.set(&format!("device.rotational_when_chosen={chosen}"))?;
     }
     if own_device
         && shown("max_sectors_kb")? < i64::from(plan.disks[0].queue.limits.max_sectors / 2)

@@ -154,6 +154,8 @@ pub struct Device {
 
     /// All: spinning disk, as queue/rotational says. Default 0.
     pub rotational: Option<Switch>,
+    /// All: what it said when the scheduler was chosen, which bfq looks at. Default: the same.
+    pub rotational_when_chosen: Option<Switch>,
     /// All: access ranges of equal size, one for each arm of the drive, 1 to 8. Default 1.
     pub actuators: Option<u8>,
     /// All: what goes wrong on purpose. Default: nothing.

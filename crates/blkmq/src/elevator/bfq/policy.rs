@@ -227,7 +227,7 @@ impl Bfq {
     /// Idle.
     pub fn new(settings: &BfqSettings, queue: &QueueSettings) -> Bfq {
         let rules = queue.rules.fair_queueing;
-        let kind = usize::from(!queue.rotational);
+        let kind = usize::from(!queue.rotational_when_chosen);
         let fixed = Fixed::new(settings.hz, &rules);
         let groups = &queue.submitters.groups;
         let actuators = match rules.actuators {
@@ -298,7 +298,7 @@ impl Bfq {
             max_in_driver: 0,
             hw_tag: HwTag::Unknown,
             hw_tag_samples: 0,
-            nonrot_with_queueing: !queue.rotational,
+            nonrot_with_queueing: !queue.rotational_when_chosen,
             budgets_assigned: 0,
             max_budget: BUDGET_MAX_DEFAULT,
             peak_rate: 0,

@@ -67,6 +67,7 @@ const COMMON: &[&str] = &[
     "queue",
     "poll_queues",
     "rotational",
+    "rotational_when_chosen",
     "actuators",
     "fault",
 ];
@@ -107,7 +108,11 @@ pub(super) fn driver(
         Kind::Nvme => nvme::set_up(&setup)?,
         Kind::ScsiDebug => scsi_debug::set_up(&setup)?,
     };
-    driver.plan.rotational = disk.device.rotational.is_some_and(|switch| switch.0);
+    let device = disk.device;
+    let rotational = device.rotational.is_some_and(|switch| switch.0);
+    let chosen = device.rotational_when_chosen.map(|switch| switch.0);
+    driver.plan.rotational = rotational;
+    driver.plan.rotational_when_chosen = chosen.unwrap_or(rotational);
     driver.plan.access_ranges = access_ranges(scenario, disk, driver.plan.sectors)?;
     Ok(driver)
 }

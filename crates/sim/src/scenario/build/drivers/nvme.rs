@@ -70,6 +70,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             hctx_shared: false,
             budget: 0,
             rotational: false,
+            rotational_when_chosen: false,
             access_ranges: Vec::new(),
             fault: setup.fault,
         },

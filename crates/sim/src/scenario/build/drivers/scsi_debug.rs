@@ -63,6 +63,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             hctx_shared: host_max_queue > 0,
             budget: lun_depth,
             rotational: false,
+            rotational_when_chosen: false,
             access_ranges: Vec::new(),
             fault: setup.fault,
         },
