@@ -42,7 +42,7 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[queue]\nscheduler = \"none\"\nseries = \"v3\"",
-        "dir/s.toml:3: queue.series: v3 changes mq-deadline, but the scheduler is none",
+        "dir/s.toml:3: queue.series: v3 changes mq-deadline and bfq, but the scheduler is none",
     ),
     (
         "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v3\"\ndd_cpu_buckets = 8",

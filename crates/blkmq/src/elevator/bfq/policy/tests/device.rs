@@ -101,6 +101,7 @@ impl Device {
         };
         let queue = QueueSettings {
             rotational: setup.rotational,
+            rotational_when_chosen: setup.rotational,
             submitters: submitters(),
             access_ranges,
             ..QueueSettings::plain(setup.rules, SchedulerKind::Bfq, REQUESTS as u32)
