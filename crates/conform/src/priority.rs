@@ -133,7 +133,7 @@ fn be_since_queued(events: &mut [Event], op: Op) {
 
 /// Bios of each process in the order of its script; a bio's request has its priority.
 fn from_script(script: &Script, events: &mut Events) {
-    let tasks = script.tasks(&events.names);
+    let tasks = trace::processes::tasks(&script.processes, &events.names);
     let mut known: Vec<BTreeMap<Range, VecDeque<IoPrio>>> = Vec::new();
     for process in &script.processes {
         let mut ranges: BTreeMap<Range, VecDeque<IoPrio>> = BTreeMap::new();

@@ -1,9 +1,4 @@
-//! The I/O script of a capture, and which task of the trace is which of its processes.
-//!
-//! A task is known by its name. Several processes of one name were started one after the other: the
-//! lowest pid is the first of them.
-
-use std::collections::BTreeMap;
+//! The I/O script of a capture. Which task is which of its processes: `trace::processes`.
 
 use blkmq::request::IoPrio;
 use trace::capture::CaptureDir;
@@ -35,25 +30,6 @@ impl Script {
             }
         }
     }
-
-    /// The process of each pid.
-    pub(super) fn tasks(&self, names: &BTreeMap<u32, String>) -> BTreeMap<u32, usize> {
-        let mut of_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (number, process) in self.processes.iter().enumerate() {
-            of_name.entry(&process.name).or_default().push(number);
-        }
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut tasks = BTreeMap::new();
-        for (&pid, name) in names {
-            let Some(same) = of_name.get(name.as_str()) else {
-                continue;
-            };
-            let before = seen.entry(name).or_default();
-            tasks.insert(pid, same[(*before).min(same.len() - 1)]);
-            *before += 1;
-        }
-        tasks
-    }
 }
 
 /// ioprio_set() of a process; none: it left that alone.
@@ -63,6 +39,3 @@ pub(super) fn ioprio_of(process: &Process) -> IoPrio {
         _ => event::ioprio(process.priority),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,26 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
 use blkmq::request::{IoClass, IoContextId, IoPrio, Op};
 use trace::capture::CaptureDir;
-use trace::io_txt::{Call, IoKind, Process};
+use trace::io_txt::Process;
 use trace::meta::Cgroup;
+use trace::processes::{self, Group};
 
 use super::event::{self, Event, Kind};
 use super::script::{self, Script};
 use super::setup::Setup;
 use super::stream::Stream;
 
-/// io.bfq.weight of a group that nobody gave one.
-const WEIGHT: u16 = 100;
-
 /// What a capture tells of processes.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    /// Priority and group by pid.
-    written: BTreeMap<u32, (IoPrio, String)>,
+    /// Those of the script.
+    written: Vec<Process>,
+    /// Number of its process by pid.
+    tasks: BTreeMap<u32, usize>,
     /// Ranges that a process of the script writes without the page cache, by pid.
     direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,
-    /// Groups that processes of the script are in.
-    entered: Vec<String>,
     groups: Vec<Cgroup>,
     /// Numbers of the devices, which weights may be about.
     devices: BTreeMap<String, (u32, u32)>,
@@ -44,16 +42,13 @@ impl Processes {
         script: &Script,
         names: &BTreeMap<u32, String>,
     ) -> Processes {
-        let written = |(pid, number): (u32, usize)| {
-            let process = &script.processes[number];
-            (pid, (script::ioprio_of(process), process.group.clone()))
-        };
-        let direct = |(pid, number): (u32, usize)| (pid, direct(&script.processes[number]));
-        let entered = script.processes.iter();
+        let tasks = processes::tasks(&script.processes, names);
+        let direct =
+            |(&pid, &number): (&u32, &usize)| (pid, script.processes[number].direct_writes());
         Processes {
-            written: script.tasks(names).into_iter().map(written).collect(),
-            direct: script.tasks(names).into_iter().map(direct).collect(),
-            entered: entered.map(|process| process.group.clone()).collect(),
+            direct: tasks.iter().map(direct).collect(),
+            written: script.processes.clone(),
+            tasks,
             groups: dir.meta.cgroups.clone(),
             devices: numbers(dir),
         }
@@ -67,7 +62,7 @@ impl Processes {
         }
         let add = |setup: &Setup| Setup {
             submitters: Submitters {
-                groups: self.groups(&setup.device),
+                groups: self.groups(&setup.device).into_iter().map(seen).collect(),
                 ..submitters.clone()
             },
             ..setup.clone()
@@ -101,13 +96,14 @@ impl Processes {
             if task.nice == nice {
                 continue;
             }
-            let written = self.written.get(&event.pid);
-            let path = written.map_or("", |(_, group)| group.as_str());
+            let process = self
+                .tasks
+                .get(&event.pid)
+                .map(|&number| &self.written[number]);
             task.pid = event.pid as i32;
-            task.ioprio = written.map_or(IoPrio::default(), |&(ioprio, _)| ioprio);
+            task.ioprio = process.map_or(IoPrio::default(), script::ioprio_of);
             task.nice = nice;
-            let group = groups.iter().position(|group| group.path == path);
-            task.group = group.unwrap_or(0) as u16;
+            task.group = process.map_or(0, |process| process.group_among(&groups));
         }
         for (index, event) in stream.events.iter().enumerate() {
             let task = &mut tasks[io_context_of(stream.task[index]).0 as usize];
@@ -118,51 +114,29 @@ impl Processes {
                 task.ioprio = ioprio;
             }
         }
+        let groups = groups.into_iter().map(seen).collect();
         Submitters { tasks, groups }
     }
 
-    /// The root, and each group behind the one that it is in, with the weights of a device.
-    fn groups(&self, device: &str) -> Vec<SubmitterGroup> {
-        let device = self.devices.get(device);
-        let mut groups = Submitters::default().groups;
-        let mut paths: Vec<(String, u16)> = self
-            .groups
-            .iter()
-            .map(|group| {
-                let own = device.and_then(|device| group.weight_on.get(device));
-                let weight = own.copied().unwrap_or(group.weight).clamp(1, 1000) as u16;
-                (group.path.trim_matches('/').to_owned(), weight)
-            })
-            .collect();
-        for group in &self.entered {
-            if !group.is_empty() && !paths.iter().any(|(path, _)| path == group) {
-                paths.push((group.clone(), WEIGHT));
-            }
-        }
-        // A path sorts behind that of the group that it is in.
-        paths.sort();
-        for (path, weight) in paths {
-            let above = path.rsplit_once('/').map_or("", |(above, _)| above);
-            let parent = groups.iter().position(|group| group.path == above);
-            groups.push(SubmitterGroup {
-                path,
-                parent: parent.unwrap_or(0) as u16,
-                weight,
-            });
-        }
-        groups
+    /// Groups with the weights of a device.
+    fn groups(&self, device: &str) -> Vec<Group> {
+        let device = self.devices.get(device).copied();
+        processes::groups(&self.groups, &self.written, device)
     }
 }
 
-/// Starts and lengths of what a process writes without the page cache.
-fn direct(process: &Process) -> BTreeSet<(u64, u32)> {
-    let writes = process.expand().into_iter().filter_map(|call| match call {
-        Call::Queue(io) if matches!(io.kind, IoKind::Write | IoKind::WriteDsync) => {
-            Some((io.sector, io.sectors))
-        }
-        _ => None,
-    });
-    writes.collect()
+/// As schedulers see it.
+fn seen(group: Group) -> SubmitterGroup {
+    let Group {
+        path,
+        parent,
+        weight,
+    } = group;
+    SubmitterGroup {
+        path,
+        parent,
+        weight,
+    }
 }
 
 /// Of the devices that have records.

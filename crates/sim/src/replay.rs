@@ -7,6 +7,7 @@
 
 use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
+use trace::processes::Group;
 
 mod compare;
 mod plugs;
@@ -53,6 +54,8 @@ pub struct Arrival {
     pub sectors: Sectors,
     /// Priority: best effort 4, unless the capture tells another.
     pub ioprio: IoPrio,
+    /// Writeback of the root group, whatever group the task is in.
+    pub of_root: bool,
     /// Task that submitted.
     pub pid: u32,
     /// CPU that it submitted on.
@@ -94,6 +97,8 @@ pub struct Stream {
     pub pid: u32,
     /// Its task's name; empty if the capture does not tell.
     pub name: String,
+    /// Its control group: place in [`Arrivals::groups`].
+    pub group: u16,
     /// What it does, in order.
     pub steps: Vec<Step>,
     /// Arrivals among the steps.
@@ -112,6 +117,8 @@ pub struct Arrivals {
     pub ios: Vec<Arrival>,
     /// By process, in the order of their first step.
     pub streams: Vec<Stream>,
+    /// Control groups with the weight of each, the root first.
+    pub groups: Vec<Group>,
     /// How long the device took.
     pub services: Services,
     /// The most requests that the device had at once.

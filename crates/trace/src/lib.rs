@@ -14,6 +14,7 @@ pub mod io_txt;
 pub mod matching;
 pub mod meta;
 pub mod priorities;
+pub mod processes;
 pub mod queue_txt;
 pub mod text;
 

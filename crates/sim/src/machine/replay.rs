@@ -6,13 +6,14 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use blkmq::elevator::{Submitter, Submitters};
+use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
 use blkmq::env::{Slab, Solo};
 use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, IoPrio, Op, QueueId, RequestId};
 use blkmq::rules::QueueLimits;
 use blkmq::time::{Duration, SimTime};
+use trace::processes::Group;
 
 use super::Simulator;
 use super::cpu::Mode;
@@ -157,9 +158,11 @@ impl Simulator {
 
 impl Replay {
     /// Captured processes, as schedulers see them: the priority of each is that of its first I/O.
-    /// Groups are not captured.
     fn submitters(&self) -> Submitters {
-        let mut submitters = Submitters::default();
+        let mut submitters = Submitters {
+            tasks: Vec::new(),
+            groups: self.arrivals.groups.iter().map(seen).collect(),
+        };
         for (index, stream) in self.arrivals.streams.iter().enumerate() {
             let at = io_context_of(self.tasks[index]).0 as usize;
             if submitters.tasks.len() <= at {
@@ -171,7 +174,7 @@ impl Replay {
                 pid: stream.pid.cast_signed(),
                 ioprio: first.map_or(IoPrio::default(), |(_, io)| io.ioprio),
                 nice: DEFAULT_PRIORITY,
-                group: 0,
+                group: stream.group,
             };
         }
         submitters
@@ -294,6 +297,7 @@ impl Replay {
             bio.scatter();
         }
         bio.ioprio = arrival.ioprio;
+        bio.group = arrival.of_root.then_some(0);
         bio.io_context = io_context_of(task);
         bio.owner = index;
         let bio = mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
@@ -434,4 +438,13 @@ fn replay_task(stream: usize, cpu: CpuId) -> Task {
         unplugging: false,
     };
     Task::asleep(Program::Replay(Box::new(program)), vec![cpu])
+}
+
+/// A captured group as schedulers see it.
+fn seen(group: &Group) -> SubmitterGroup {
+    SubmitterGroup {
+        path: group.path.clone(),
+        parent: group.parent,
+        weight: group.weight,
+    }
 }

@@ -1,17 +1,19 @@
-//! Priorities of arrivals, which blktrace does not carry.
+//! Priorities and groups of arrivals, which blktrace does not carry.
 //!
 //! Best first: the script that the capture ran (it says what each I/O asked for), what
 //! `priorities.txt` of a simulated run says of a task, the scheduler's `ins` probes (a request's
 //! priority is that of its bios), the probes of the same task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use blkmq::request::{IoClass, IoPrio, Op};
 use trace::capture::CaptureDir;
 use trace::ftrace::{Event, IoPriority, Probe};
-use trace::io_txt::{Call, IoKind};
+use trace::io_txt::{Call, IoKind, Process};
+use trace::meta::Cgroup;
+use trace::processes;
 
-use super::{Arrival, Arrivals};
+use super::{Arrival, Arrivals, Point};
 
 /// Where the priorities of a capture came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,20 +35,7 @@ impl Arrivals {
     /// Gives every arrival the priority that a capture folder tells for it.
     pub fn prioritise(&mut self, capture: &CaptureDir) -> Result<PrioritySource, trace::Error> {
         if let Some(script) = capture.io_script()? {
-            let mut asked: BTreeMap<(String, Place), Vec<IoPriority>> = BTreeMap::new();
-            for process in &script.processes {
-                for call in process.expand() {
-                    let Call::Queue(io) = call else { continue };
-                    let write = !matches!(io.kind, IoKind::Read);
-                    let place = (u8::from(write), io.sector);
-                    let priority = io.priority.unwrap_or(process.priority);
-                    asked
-                        .entry((process.name.clone(), place))
-                        .or_default()
-                        .push(priority);
-                }
-            }
-            self.take_from_script(&asked);
+            self.take_from_script(&script.processes, &capture.meta.cgroups);
             return Ok(PrioritySource::Script);
         }
         if let Some(file) = capture.files.get("priorities.txt") {
@@ -88,27 +77,51 @@ impl Arrivals {
         })
     }
 
-    fn take_from_script(&mut self, asked: &BTreeMap<(String, Place), Vec<IoPriority>>) {
-        let mut given: BTreeMap<(&str, Place), usize> = BTreeMap::new();
-        for stream in &self.streams {
+    /// Priorities of I/Os, and groups of processes and of what they write through the page cache.
+    fn take_from_script(&mut self, processes: &[Process], cgroups: &[Cgroup]) {
+        let names = self.streams.iter().map(|of| (of.pid, of.name.clone()));
+        let tasks = processes::tasks(processes, &names.collect());
+        self.groups = processes::groups(cgroups, processes, None);
+        for stream in &mut self.streams {
+            let Some(&number) = tasks.get(&stream.pid) else {
+                continue;
+            };
+            let process = &processes[number];
+            stream.group = process.group_among(&self.groups);
+            let direct = process.direct_writes();
+            let mut asked = asked_by(process);
             for step in &stream.steps {
                 let super::StepKind::Submit(index) = step.kind else {
                     continue;
                 };
                 let io = &mut self.ios[index as usize];
-                let place = place(io);
-                let Some(priorities) = asked.get(&(stream.name.clone(), place)) else {
-                    continue;
-                };
-                let number = given.entry((stream.name.as_str(), place)).or_insert(0);
-                let priority = priorities.get(*number).or(priorities.last());
-                *number += 1;
-                if let Some(priority) = priority {
-                    io.ioprio = resolved(*priority);
+                let range = (io.sector.0, io.sectors.0);
+                // Only bios are as the script has them.
+                let writes = self.point == Point::Queue && io.op == Op::Write;
+                io.of_root = writes && !direct.contains(&range);
+                if let Some(priorities) = asked.get_mut(&place(io)) {
+                    io.ioprio = resolved(priorities[0]);
+                    // The last one stands for all that follow.
+                    if priorities.len() > 1 {
+                        priorities.pop_front();
+                    }
                 }
             }
         }
     }
+}
+
+/// Priorities that a process asks for at each place, in order.
+fn asked_by(process: &Process) -> BTreeMap<Place, VecDeque<IoPriority>> {
+    let mut asked: BTreeMap<Place, VecDeque<IoPriority>> = BTreeMap::new();
+    for call in process.expand() {
+        let Call::Queue(io) = call else { continue };
+        let write = !matches!(io.kind, IoKind::Read);
+        let priority = io.priority.unwrap_or(process.priority);
+        let place = (u8::from(write), io.sector);
+        asked.entry(place).or_default().push_back(priority);
+    }
+    asked
 }
 
 fn place(io: &Arrival) -> Place {

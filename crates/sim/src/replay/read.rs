@@ -10,6 +10,7 @@ use blkmq::request::{IoClass, IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
 use trace::blktrace::{Action, Categories, Event, Options, Reader};
 use trace::matching::{Io, Matcher};
+use trace::processes::groups;
 
 use super::plugs::{BioKey, Plugs, RawStep};
 use super::{Arrival, Arrivals, Point, Services, Step, StepKind, Stream, Times, services};
@@ -82,6 +83,7 @@ impl Arrivals {
             base,
             cpus: arrivals.iter().map(|a| a.cpu + 1).max().unwrap_or(1),
             streams,
+            groups: groups(&[], &[], None),
             ios: arrivals,
             services,
             device_depth: collected.device.most.max(1),
@@ -288,6 +290,7 @@ fn arrival(io: &Io, point: Point, base: SimTime) -> Arrival {
         sector: Sector(io.sector),
         sectors: Sectors(io.bytes >> 9),
         ioprio: DEFAULT_PRIO,
+        of_root: false,
         pid: io.pid,
         cpu: u16::try_from(io.cpu).unwrap_or(u16::MAX - 1),
         captured: Times {
@@ -327,6 +330,7 @@ fn streams(
         let mut stream = Stream {
             pid: *pid,
             name: names.get(pid).cloned().unwrap_or_default(),
+            group: 0,
             steps: Vec::with_capacity(steps.len()),
             submits: 0,
         };

@@ -21,11 +21,13 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         sector: Sector(index as u64 * 8),
         sectors: Sectors(8),
         ioprio: IoPrio::default(),
+        of_root: false,
         pid: 1,
         cpu: 0,
         captured,
     };
     Arrivals {
+        groups: trace::processes::groups(&[], &[], None),
         point,
         base: SimTime::ZERO,
         ios: captured.iter().enumerate().map(io).collect(),

@@ -1,0 +1,69 @@
+//! Which task is which process, and groups.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::Path;
+
+use super::{groups, tasks};
+use crate::io_txt::{IoScript, Process};
+use crate::meta::Cgroup;
+use crate::text::Lines;
+
+fn script(text: &str) -> Vec<Process> {
+    let bytes = Box::new(Cursor::new(text.as_bytes().to_vec()));
+    let script = IoScript::read(Lines::new(Path::new("io.txt"), bytes));
+    script.unwrap().processes
+}
+
+fn tasks_of(script: &[Process], names: &[(u32, &str)]) -> Vec<(u32, usize)> {
+    let names: BTreeMap<u32, String> = names
+        .iter()
+        .map(|&(pid, name)| (pid, name.to_owned()))
+        .collect();
+    tasks(script, &names).into_iter().collect()
+}
+
+/// Forked one after the other: pids go up in the order of the script.
+#[test]
+fn processes_of_one_name_are_told_apart_by_their_pids() {
+    let script = script("proc w\nr 0 8\nproc r\nr 8 8\nproc w\nr 16 8\n");
+    let traced = [
+        (40, "w"),
+        (30, "w"),
+        (31, "r"),
+        (7, "kworker/0:1"),
+        (0, "<idle>"),
+    ];
+    assert_eq!(tasks_of(&script, &traced), [(30, 0), (31, 1), (40, 2)]);
+}
+
+/// TASK_COMM_LEN.
+#[test]
+fn a_name_is_as_long_as_the_kernel_keeps_it() {
+    let script = script("proc sequential-writer-1\nw 0 8\n");
+    assert_eq!(tasks_of(&script, &[(9, "sequential-writ")]), [(9, 0)]);
+}
+
+/// A group is behind the one that it is in; one that nobody gave a weight has the default.
+#[test]
+fn groups_have_the_weights_of_the_device() {
+    let script = script("proc a 2 4 x/y\nr 0 8\nproc b 2 4 z\nr 8 8\n");
+    let x = Cgroup {
+        path: "/x".to_owned(),
+        weight: 300,
+        weight_on: [((252, 0), 500)].into(),
+    };
+    let named = |device| {
+        let groups = groups(std::slice::from_ref(&x), &script, device);
+        groups
+            .iter()
+            .map(|group| (group.path.clone(), group.parent, group.weight))
+            .collect::<Vec<_>>()
+    };
+    let expected = [("", 0, 100), ("x", 0, 300), ("x/y", 1, 100), ("z", 0, 100)];
+    let expected = expected.map(|(path, parent, weight)| (path.to_owned(), parent, weight));
+    assert_eq!(named(None), expected);
+    assert_eq!(named(Some((252, 0)))[1].2, 500);
+    let groups = groups(&[x], &script, None);
+    assert_eq!(script[0].group_among(&groups), 2);
+}
