@@ -478,6 +478,11 @@ impl Scheduler for MqDeadline {
     }
 
     fn take_charge(&mut self) -> Charge {
+        let mut trees = self.levels.iter_mut().flat_map(|level| &mut level.sort);
+        debug_assert!(
+            trees.all(|tree| tree.take_visits() == 0),
+            "visits that nobody took"
+        );
         Charge {
             container_ops: core::mem::take(&mut self.visits.0) + self.index.take_visits(),
             lines: 0,

@@ -29,7 +29,10 @@ impl MergeHooks for MqDeadline {
         let bio = pool.bio(bio);
         let level = &mut self.levels[level_of(bio.ioprio)];
         let end = bio.sector.end(bio.sectors);
-        let rq = level.sort[bio.op.direction() as usize].find(pool, end)?;
+        let sort = &mut level.sort[bio.op.direction() as usize];
+        let found = sort.find(pool, end);
+        self.visits.0 += sort.take_visits();
+        let rq = found?;
         let side = if merges_ranges(pool[rq].op, limits) {
             Side::Discard
         } else {
@@ -55,6 +58,7 @@ impl MergeHooks for MqDeadline {
         let (tree, sector) = (&mut self.levels[level].sort[dir], pool[rq].sector);
         tree.remove(pool, rq);
         tree.insert(pool, rq, sector);
+        self.visits.0 += tree.take_visits();
     }
 
     /// The earlier deadline and its place in the fifo survive.
