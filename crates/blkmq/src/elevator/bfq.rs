@@ -84,6 +84,7 @@ pub const FACTS: Facts = Facts {
     lines: policy::LINES_ALL,
     group_weight: Some("io.bfq.weight"),
     logs: true,
+    reads_clock: true,
     inserts_each: true,
     probes: Probes {
         insert: "ins",

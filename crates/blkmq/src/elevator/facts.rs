@@ -43,6 +43,9 @@ pub struct Facts {
     pub group_weight: Option<&'static str>,
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
     pub logs: bool,
+    /// Its critical sections read the clock (ktime_get_ns(), blk_time_get_ns()): in a plug that
+    /// keeps the time they are told that ([`Now::kept`](super::Now::kept)).
+    pub reads_clock: bool,
     /// insert_requests takes the lock anew for each request of a list.
     pub inserts_each: bool,
     /// What probes on its functions are called.
@@ -67,6 +70,7 @@ impl Facts {
             lines: 0,
             group_weight: None,
             logs: false,
+            reads_clock: false,
             inserts_each: false,
             probes: Probes {
                 insert: "ins",

@@ -81,6 +81,7 @@ pub const FACTS: Facts = Facts {
     lines: 0,
     group_weight: None,
     logs: false,
+    reads_clock: false,
     inserts_each: false,
     probes: Probes {
         insert: "ins",

@@ -348,6 +348,17 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         }
     }
 
+    /// The time in a section of a task, whose plug may keep it (blk_time_get_ns()).
+    #[inline]
+    fn now_of_task(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
+        let mut now = now(q, cpu);
+        if self.facts.reads_clock && !now.kept && q.settings.rules.plug_keeps_time {
+            now.time = cpu.plug.time(Stamp::OfPlug, now.time);
+            now.kept = cpu.plug.keeps_time();
+        }
+        now
+    }
+
     /// Keeps the word that has_work reads equal to the policy's lists. Under the lock. What the
     /// policy wants of a timer is for the caller.
     pub(crate) fn note_work(&self, cpu: &mut Cpu) -> Option<TimerAsk> {
@@ -410,7 +421,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// Under the lock, to the release.
     fn merge_section(&self, q: &RequestQueue<E>, bio: BioId, cpu: &mut Cpu) -> Merged {
-        let now = now_of_task(q, cpu);
+        let now = self.now_of_task(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         let merge = self
             .policy
@@ -515,7 +526,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         absorbed: &mut QueueList,
         cpu: &mut Cpu,
     ) -> Inserted {
-        let now = now_of_task(q, cpu);
+        let now = self.now_of_task(q, cpu);
         loop {
             let mut pool = q.pool.held(cpu.id);
             let Some(rq) = list.pop_front(&mut pool) else {
@@ -620,7 +631,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         cpu: &mut Cpu,
         pick: impl FnOnce(&mut P, &mut RequestPool, DispatchTime, Completed) -> Option<RequestId>,
     ) -> Option<RequestId> {
-        let now = now_of_task(q, cpu);
+        let now = self.now_of_task(q, cpu);
         let time = DispatchTime {
             entered: core::mem::take(asked).0,
             locked: now.tick,
@@ -689,17 +700,6 @@ fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
         tick: jiffies(q, cpu),
         kept: cpu.ktime.is_some(),
     }
-}
-
-/// The same in a section of a task, whose plug may keep the time (blk_time_get_ns()).
-#[inline]
-fn now_of_task<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
-    let mut now = now(q, cpu);
-    if !now.kept && q.settings.rules.plug_keeps_time {
-        now.time = cpu.plug.time(Stamp::OfPlug, now.time);
-        now.kept = cpu.plug.keeps_time();
-    }
-    now
 }
 
 /// Has the machine do what a policy wants of a timer.

@@ -303,6 +303,9 @@ impl MqDeadline {
             Position::Next(rq) => rq,
             Position::Latest(sector) => {
                 let sort = &mut level.sort[dir as usize];
+                if sort.is_empty() {
+                    return None;
+                }
                 let rq = sort.first_at_or_after(pool, sector);
                 self.visits.0 += sort.take_visits();
                 rq
