@@ -9,6 +9,7 @@ mod blocks;
 mod captures;
 mod document;
 mod kyber;
+mod predictions;
 mod runs;
 mod sweeps;
 mod tables;

@@ -3,7 +3,7 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{captures, kyber, sweeps};
+use super::{captures, kyber, predictions, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -100,7 +100,7 @@ pub(super) const BLOCKS: &[Block] = &[
         file: RESULTS,
         name: "kyber-threads",
         cost: Cost::Minutes,
-        make: |blksim| made(kyber::threads(blksim)),
+        make: |blksim| made(predictions::threads(blksim, "kyber")),
     },
     Block {
         file: RESULTS,
@@ -119,6 +119,24 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "ablations",
         cost: Cost::Minutes,
         make: |blksim| printed(blksim, "reproduce --ablations"),
+    },
+    Block {
+        file: RESULTS,
+        name: "bfq-burst",
+        cost: Cost::Seconds,
+        make: |blksim| made(predictions::burst(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "processes",
+        cost: Cost::Minutes,
+        make: |blksim| made(predictions::processes(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "bfq-threads",
+        cost: Cost::Minutes,
+        make: |blksim| made(predictions::threads(blksim, "bfq")),
     },
     Block {
         file: RESULTS,

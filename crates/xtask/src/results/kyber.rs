@@ -1,8 +1,8 @@
-//! Figures of Kyber: its targets under a flood of writes, and what it makes of the published jobs.
+//! Figures of Kyber: its targets under a flood of writes.
 
 use serde_json::Value;
 
-use super::runs::{Blksim, iops, number, word};
+use super::runs::{Blksim, number, word};
 use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
@@ -92,57 +92,6 @@ fn within(report: &Value, name: &str, latency: &str) -> Result<String> {
         }
     }
     Ok("never calculated".to_owned())
-}
-
-/// The jobs of table 3.1.
-const JOBS: [(&str, &str); 2] = [
-    ("null_blk", "mq-deadline-scaling"),
-    ("NVMe", "nvme-scaling"),
-];
-
-/// What Kyber makes of the jobs of table 3.1: predicted before anybody compares it with anything.
-pub(super) fn threads(blksim: &Blksim) -> Result<String> {
-    let mut lines = Vec::new();
-    for (_, scenario) in JOBS {
-        for numjobs in [1, 2, 4, 8, 16, 32] {
-            lines.push(format!(
-                "run {scenario} --json --scheduler kyber --set job.numjobs={numjobs}"
-            ));
-        }
-    }
-    let reports = blksim.all(&lines)?;
-    let mut rows = Vec::new();
-    for ((name, _), reports) in JOBS.iter().zip(reports.chunks(lines.len() / JOBS.len())) {
-        for report in reports {
-            let shares = report.pointer("/locks").and_then(Value::as_array);
-            let shares = shares.ok_or_else(|| Failure("a report has no locks".to_owned()))?;
-            let (mut share, mut longest) = (0.0, (0.0, "-"));
-            for lock in shares {
-                let of_lock = number(lock, "/wait_share")?;
-                share += of_lock;
-                if of_lock > longest.0 {
-                    longest = (of_lock, word(lock, "/name")?);
-                }
-            }
-            rows.push(vec![
-                (*name).to_owned(),
-                number(report, "/jobs/0/threads")?.to_string(),
-                grouped(iops(report)? / 1000.0),
-                format!("{:.1}", number(report, "/jobs/0/sys_cpu")?),
-                format!("{:.1}", 100.0 * share),
-                longest.1.to_owned(),
-            ]);
-        }
-    }
-    let header = [
-        "device",
-        "threads",
-        "thousands of IOPS",
-        "sys %",
-        "lock %",
-        "waited for longest",
-    ];
-    Ok(table(&columns(&header), &rows))
 }
 
 #[cfg(test)]
