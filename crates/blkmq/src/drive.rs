@@ -331,6 +331,9 @@ impl Frame {
             Frame::Freeze(path) => labels(path, mq, cpu, driver),
             Frame::Switch(path) => labels(path, mq, cpu, driver),
             Frame::Timeout(path) => labels(path, mq, cpu, driver),
+            Frame::SingleSubmit(path) => labels(path, mq, cpu, driver),
+            Frame::SingleRun(path) => labels(path, mq, cpu, driver),
+            Frame::SingleEnd(path) => labels(path, mq, cpu, driver),
         }
     }
 }

@@ -33,6 +33,8 @@ macro_rules! schedulers {
             Bfq => bfq,
             /// noop.
             Noop => noop,
+            /// deadline of the single-queue path.
+            SqDeadline => sq_deadline,
         }
     };
 }
@@ -54,6 +56,7 @@ mod scheduler;
 pub mod series;
 mod shape;
 mod shared;
+pub mod sq_deadline;
 mod submitters;
 mod token;
 
@@ -74,6 +77,7 @@ pub use scheduler::{
 };
 pub use shape::QueueShape;
 pub use shared::Elevator;
+pub(crate) use shared::queue_lock;
 pub use submitters::{Submitter, SubmitterGroup, Submitters};
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 

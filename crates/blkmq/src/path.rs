@@ -23,6 +23,7 @@ pub(crate) mod probe;
 mod requeue;
 mod run;
 mod run_queues;
+mod single;
 mod submit;
 mod switch;
 mod tag;
@@ -43,6 +44,7 @@ pub use plug::{Plug, PlugList, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use run_queues::{RunHow, RunQueuesPath};
+pub use single::{SingleEnd, SingleRun, SingleSubmit, ThenUnplug};
 pub use submit::{Execute, SubmitPath};
 pub use switch::SwitchPath;
 pub use tag::TagStage;
@@ -227,6 +229,10 @@ pub enum Call {
         /// Which request.
         rq: RequestId,
     },
+    /// A run of a single-queue one.
+    SingleRun(SingleRun),
+    /// The end of a request of such a queue.
+    SingleEnd(SingleEnd),
 }
 
 impl Call {
@@ -267,6 +273,8 @@ impl Call {
             }
             Call::Freeze { queue, what } => take(Frame::Freeze(FreezePath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
+            Call::SingleRun(path) => take(Frame::SingleRun(path)),
+            Call::SingleEnd(path) => take(Frame::SingleEnd(path)),
         }
     }
 }
@@ -314,6 +322,12 @@ pub enum Frame {
     Switch(SwitchPath),
     /// timeout_work.
     Timeout(TimeoutPath),
+    /// One bio to a single-queue one.
+    SingleSubmit(SingleSubmit),
+    /// A run of a single-queue one.
+    SingleRun(SingleRun),
+    /// End of a request of such a queue.
+    SingleEnd(SingleEnd),
 }
 
 impl Frame {
@@ -336,6 +350,9 @@ impl Frame {
             Frame::Freeze(path) => path.at.label(),
             Frame::Switch(path) => path.at.label(),
             Frame::Timeout(path) => path.at.label(),
+            Frame::SingleSubmit(path) => path.at.label(),
+            Frame::SingleRun(path) => path.at.label(),
+            Frame::SingleEnd(path) => path.at.label(),
         }
     }
 
@@ -343,6 +360,7 @@ impl Frame {
     pub fn ends(&self) -> Option<RequestId> {
         match self {
             Frame::Complete(path) => path.about_to_end(),
+            Frame::SingleEnd(path) => path.about_to_end(),
             _ => None,
         }
     }
@@ -377,6 +395,9 @@ impl Frame {
             Frame::Freeze(path) => path.queue,
             Frame::Switch(path) => path.queue,
             Frame::Timeout(path) => path.queue,
+            Frame::SingleSubmit(path) => path.queue,
+            Frame::SingleRun(path) => path.queue,
+            Frame::SingleEnd(path) => path.queue,
         }
     }
 }
@@ -446,6 +467,9 @@ path! {
     FreezePath: |path| path.at.label(),
     SwitchPath: |path| path.at.label(),
     TimeoutPath: |path| path.at.label(),
+    SingleSubmit: |path| path.at.label(),
+    SingleRun: |path| path.at.label(),
+    SingleEnd: |path| path.at.label(),
 }
 
 /// What every path needs at hand: its queue, and a clock in ticks.

@@ -7,12 +7,18 @@
 mod config;
 mod exchange;
 mod locks;
+mod single;
 mod tokens;
 
 pub use config::{ACCESS_RANGES_MAX, QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
 pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
+pub(crate) use single::{Asks, unplug_delay};
+pub use single::{
+    Batcher, EndRuns, Kind, RequestLimits, Single, SingleQueue, SingleSettings, UNPLUG_THRESH,
+    UNPLUG_TIMER, slots_for,
+};
 pub use tokens::{TokenMap, TokenWait};
 
 use crate::elevator::{
@@ -91,12 +97,14 @@ pub struct RequestQueue<E: Env> {
     pub queue_lock: E::Lock<()>,
     /// mq_freeze_wq: tasks that wait for a thaw, or for the last user of a frozen queue.
     pub freeze_wq: E::Lock<Vec<WaiterId>>,
+    /// What a queue of the single-queue kind has; none: blk-mq.
+    pub single: Option<Single<E>>,
 }
 
 solo_value!(RequestQueue {
     id, set, settings, first, further, waiters, elevator_locks;
     pool, ctxs, hctxs, sched, tokens, elevator, requeue, restarts, tag_active, nr_active, quiesced,
-    timeout, queue_lock, freeze_wq
+    timeout, queue_lock, freeze_wq, single
 } made for made_for);
 
 /// Lists under requeue_lock.
@@ -288,8 +296,11 @@ impl<E: Env> RequestQueue<E> {
         } else {
             set.queue_depth
         };
-        let per_map = most.fold(per_map, u32::max);
-        if !config.further.is_empty() {
+        let per_map = match settings.single {
+            Some(_) => slots_for(settings.nr_requests),
+            None => most.fold(per_map, u32::max),
+        };
+        if !config.further.is_empty() || settings.single.is_some() {
             settings.slots_per_map = per_map;
         }
         let tagged = maps as u32 * per_map;
@@ -299,6 +310,14 @@ impl<E: Env> RequestQueue<E> {
             .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
         let hctxs: Vec<HwQueue<E>> = hctxs.collect();
         let shape = shape_of(cpus, &hctxs);
+        let single = settings.single.map(|_| {
+            assert!(scheduled, "a single-queue one has a scheduler");
+            let state = SingleQueue::new(settings.nr_requests, config.tags.tasks + 1);
+            Single {
+                plugged: E::Bit::new(false),
+                state: E::Slab::new(state),
+            }
+        });
         RequestQueue {
             id,
             set: set_number,
@@ -318,6 +337,7 @@ impl<E: Env> RequestQueue<E> {
             timeout: E::Hint::new(0),
             queue_lock: E::Lock::new(()),
             freeze_wq: E::Lock::new(Vec::new()),
+            single,
             settings,
             first: config.elevator.clone(),
             further: config.further.clone(),

@@ -7,6 +7,7 @@ mod fair_queueing;
 mod fixes;
 mod restart;
 mod series;
+mod single_queue;
 
 pub use fair_queueing::{
     BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
@@ -18,6 +19,7 @@ pub use restart::{
     WaitingItem, WokenRun,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
+pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
 
 use crate::request::{Op, PAGE_SECTORS};
 
@@ -94,6 +96,8 @@ pub struct Rules {
     pub fair_queueing: FairQueueing,
     /// Who runs an hctx again that could not issue all it had.
     pub restart: Restart,
+    /// The single-queue path, of kernels whose queues are of that kind here; none: blk-mq.
+    pub single_queue: Option<SingleQueueRules>,
     /// Repairs of stalls; kernels of today have them all.
     pub fixes: Fixes,
 }
@@ -420,6 +424,7 @@ impl Rules {
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_1,
             restart: Restart::V5_12,
+            single_queue: None,
             fixes: Fixes::ALL,
         }
     }
@@ -462,7 +467,32 @@ impl Rules {
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_12,
             restart: Restart::V5_12,
+            single_queue: None,
             fixes: Fixes::ALL,
+        }
+    }
+
+    /// The single-queue path of Linux 2.6.32 (2.6.32.2). What else is asked is that of v6.1, but
+    /// that a work item which waits stays where it is.
+    pub const fn v2_6_32() -> Rules {
+        Rules {
+            name: "v2.6.32",
+            lone_plug: LonePlug::Never,
+            restart: Restart {
+                waiting_item: WaitingItem::Stays,
+                ..Restart::V5_12
+            },
+            single_queue: Some(SingleQueueRules::V2_6_32),
+            ..Rules::v6_1()
+        }
+    }
+
+    /// The single-queue path of Linux 4.20, with plugs of tasks that end with each I/O.
+    pub const fn v4_20() -> Rules {
+        Rules {
+            name: "v4.20",
+            single_queue: Some(SingleQueueRules::V4_20),
+            ..Rules::v2_6_32()
         }
     }
 
@@ -488,7 +518,10 @@ impl Rules {
         Rules { fixes, ..self }
     }
 
-    /// All presets, oldest first.
+    /// Presets whose queues are of the single-queue kind, oldest first.
+    pub const SINGLE_QUEUE: [Rules; 2] = [Rules::v2_6_32(), Rules::v4_20()];
+
+    /// All presets of blk-mq, oldest first.
     pub const PRESETS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
 
     /// These rules with another merging of queues that are created together.
@@ -503,13 +536,15 @@ impl Rules {
         }
     }
 
-    /// The preset of this name ("v6.1", also without the "v"), v5.11 or v5.13.
+    /// The preset of this name ("v6.1", also without the "v"), one of
+    /// [`SINGLE_QUEUE`](Rules::SINGLE_QUEUE), v5.11 or v5.13.
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
         let others = [Rules::v5_11(), Rules::v5_13()];
         Rules::PRESETS
             .into_iter()
             .chain(others)
+            .chain(Rules::SINGLE_QUEUE)
             .find(|rules| &rules.name[1..] == bare)
     }
 }

@@ -74,7 +74,7 @@ enum Flaw {
 
 /// Schedulers, the first of which stands for all where time is short.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {
-    let all = SchedulerKind::ALL.iter().copied();
+    let all = SchedulerKind::of_path(false);
     all.filter(|&kind| kind != SchedulerKind::None)
 }
 

@@ -279,9 +279,9 @@ fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
 /// its default.
 fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
     let name = queue.scheduler()?;
-    let kinds = SchedulerKind::ALL.iter();
-    let named = |kind: &&SchedulerKind| kind.facts().map_or("none", |facts| facts.name) == name;
-    let Some(kind) = kinds.copied().find(|kind| named(&kind)) else {
+    // Captures are of blk-mq.
+    let mut kinds = SchedulerKind::of_path(false);
+    let Some(kind) = kinds.find(|kind| kind.name() == name) else {
         return Err(Error::NotModelled {
             device: queue.name.clone(),
             scheduler: name.to_owned(),

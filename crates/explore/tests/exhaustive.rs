@@ -173,7 +173,7 @@ fn larger_configurations() {
 
 /// Schedulers that no table above names.
 fn further() -> impl Iterator<Item = SchedulerKind> {
-    let all = SchedulerKind::ALL.iter().copied();
+    let all = SchedulerKind::of_path(false);
     all.filter(|kind| !BOTH.contains(kind))
 }
 

@@ -22,7 +22,7 @@ const HCTX_BYTES: u64 = 1024;
 #[derive(Clone, Debug)]
 pub struct CostModel {
     /// By number of the label; the rest is not used.
-    label: Box<[u64; 256]>,
+    label: Box<[u64; Label::PLACES]>,
     atomic: u64,
     container_op: u64,
     /// Own core, own last-level cache, own socket, farther.
@@ -45,7 +45,7 @@ impl CostModel {
         let ps = |cycles: u64| cycles * ps_per_kilocycle / 1000;
         let t = profile.transfer_ps;
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
-        let mut label = Box::new([0; 256]);
+        let mut label = Box::new([0; Label::PLACES]);
         for (price, cycles) in label.iter_mut().zip(profile.label_cycles()?) {
             *price = ps(cycles);
         }
@@ -116,7 +116,7 @@ impl CostModel {
     /// Price of a label itself, without what it did.
     #[inline]
     pub fn label(&self, label: Label) -> u64 {
-        self.label[usize::from(label.0)]
+        self.label[label.place()]
     }
 
     /// Prices of what labels do on `cpu`.

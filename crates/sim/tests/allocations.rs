@@ -116,6 +116,19 @@ const SLEEPING: Runs = &[
     ("write-starvation", &[]),
     ("trim", &[]),
     (
+        "write-starvation",
+        &["queue.rules=v2.6.32", "queue.scheduler=deadline"],
+    ),
+    (
+        "scsi-limits",
+        &[
+            "queue.rules=v2.6.32",
+            "queue.scheduler=noop",
+            "queue.nr_requests=16",
+            "device.submit_queues=1",
+        ],
+    ),
+    (
         "nvme-eight-drives",
         &[
             "machine.profile=ryzen-7950x",

@@ -4,7 +4,7 @@
 
 use super::attribute::{Attributes, StoreError, Value};
 use super::custom::Custom;
-use super::facts::Facts;
+use super::facts::{Facts, RequestPath};
 use super::scheduler::{Now, Scheduler};
 
 /// Generates the kinds, their settings and the groups of their own labels.
@@ -135,6 +135,24 @@ impl SchedulerSettings {
 }
 
 impl SchedulerKind {
+    /// Those that a queue can have: one of the single-queue kind, or of blk-mq.
+    pub fn of_path(single: bool) -> impl Iterator<Item = SchedulerKind> {
+        let all = SchedulerKind::ALL.iter().copied();
+        all.filter(move |kind| kind.serves(single))
+    }
+
+    /// A queue of this kind can have it.
+    pub fn serves(self, single: bool) -> bool {
+        let path = self
+            .facts()
+            .map_or(RequestPath::MultiQueue, |facts| facts.path);
+        match path {
+            RequestPath::MultiQueue => !single,
+            RequestPath::SingleQueue => single,
+            RequestPath::Any => true,
+        }
+    }
+
     /// The name that queue/scheduler shows.
     pub const fn name(self) -> &'static str {
         match self.facts() {

@@ -27,6 +27,7 @@ use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, HctxId, Place, Request, RequestId, RequestPool};
 use crate::rules::{MergeLookup, MergedFree, Rules, Stamp};
 use crate::time::{Jiffies, SimTime};
+pub(crate) use log::Log;
 use token::Tokens;
 
 /// Number of the one lock among a scheduler's locks.
@@ -378,6 +379,25 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     fn settle(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
         let ask = self.note_work(cpu);
         set_timer(ask, q, cpu);
+    }
+
+    /// Calls the policy under its lock, which the caller's path holds.
+    pub(crate) fn call<R>(
+        &self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
+    ) -> R {
+        let now = now(q, cpu);
+        let mut pool = q.pool.held(cpu.id);
+        call(&mut *self.policy.held(cpu), &mut pool, now)
+    }
+
+    /// [`Self::settle`], with what the policy has written and shows.
+    pub(crate) fn settle_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        self.tell(q, cpu);
+        self.read(q, cpu);
+        self.settle(q, cpu);
     }
 
     /// prepare_request(): no lock is taken, and nothing but the request changes.

@@ -9,16 +9,16 @@ use super::custom::Custom;
 use super::facts::ELEVATOR_LOCKS_MAX;
 use super::hook::{Hook, Hooks};
 use super::kind::SchedulerSettings;
-use super::locked::{self, Locked};
+use super::locked::{self, Locked, Log};
 use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
-use super::scheduler::{LEVELS, Meddle, Scheduler, Wanted};
+use super::scheduler::{LEVELS, Meddle, Now, Scheduler, Wanted};
 use super::shape::QueueShape;
 use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeAsked, MergeStep, Merged};
 use crate::env::{Cpu, Env, Lock, Solo};
 use crate::list::QueueList;
 use crate::path::Next;
-use crate::queue::{LockId, QueueSettings, RequestQueue};
-use crate::request::{BioId, HctxId, Request, RequestPool};
+use crate::queue::{IrqClass, LockId, QueueSettings, RequestQueue};
+use crate::request::{BioId, HctxId, QueueId, Request, RequestPool};
 use crate::rules::Rules;
 use crate::time::SimTime;
 
@@ -408,6 +408,44 @@ macro_rules! elevators {
                 }
             }
 
+            /// Calls the policy of a single-queue one under the queue's lock, which is its own and
+            /// which the caller's path holds.
+            ///
+            /// # Panics
+            /// Without a policy behind one lock, or if the path has not the lock.
+            pub(crate) fn call<R>(
+                &self,
+                q: &RequestQueue<E>,
+                cpu: &mut Cpu,
+                call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
+            ) -> R {
+                match self {
+                    Elevator::None => panic!("no scheduler to be called"),
+                    $(Elevator::$Kind(shared) => shared.call(q, cpu, call),)*
+                    Elevator::Custom(shared) => shared.call(q, cpu, call),
+                }
+            }
+
+            /// What the policy has written in such a call, to be recorded between the records of
+            /// the block layer.
+            pub(crate) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+                match self {
+                    Elevator::None => panic!("no scheduler that writes"),
+                    $(Elevator::$Kind(shared) => shared.log(q, cpu),)*
+                    Elevator::Custom(shared) => shared.log(q, cpu),
+                }
+            }
+
+            /// What such a section leaves behind, before its release: the word that has_work reads,
+            /// what the policy has written and shows, its charge, and a timer.
+            pub(crate) fn settle(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+                match self {
+                    Elevator::None => panic!("no scheduler to be left"),
+                    $(Elevator::$Kind(shared) => shared.settle_all(q, cpu),)*
+                    Elevator::Custom(shared) => shared.settle_all(q, cpu),
+                }
+            }
+
             /// A write to an attribute while requests may be queued, as a write to sysfs.
             pub fn store(
                 &self,
@@ -510,7 +548,26 @@ macro_rules! elevators {
 
 super::schedulers!(elevators);
 
+/// q->queue_lock of a single-queue one: the lock of its scheduler, which keeps interrupts out
+/// there.
+#[inline]
+pub(crate) fn queue_lock(queue: QueueId) -> LockId {
+    LockId::of_elevator(queue, locked::LOCK, IrqClass::IrqSave, 0)
+}
+
 impl<E: Env> Elevator<E> {
+    /// The path that has the queue's lock lets go of it.
+    pub(crate) fn unlock(&self, cpu: &mut Cpu) {
+        struct Release<'a>(&'a mut Cpu);
+        impl<E: Env> LockVisit<E> for Release<'_> {
+            type Out = ();
+            fn visit<T: Debug + 'static>(self, lock: &E::Lock<T>) {
+                lock.release(self.0);
+            }
+        }
+        self.visit_lock(locked::LOCK, 0, Release(cpu));
+    }
+
     /// No lock of it is taken.
     pub fn is_free(&self) -> bool {
         struct IsFree;

@@ -21,13 +21,18 @@ pub enum CompleteOn {
 }
 
 impl<E: Env> BlkMq<E> {
-    /// blk_mq_start_request(): the driver has the request. Trace D.
+    /// blk_mq_start_request(): the driver has the request. Trace D, which the single-queue path has
+    /// where the driver first looks at a request.
     pub fn start_request(&self, queue: QueueId, rq: RequestId, cpu: &mut Cpu) {
         // The driver's: the label that offered the request is over.
         cpu.outside_labels();
         let mut pool = self.queue(queue).pool.held(cpu.id);
         let r = &mut pool[rq];
-        assert!(r.tag.is_some(), "the driver got a request without tag");
+        let single = self.queue(queue).single.is_some();
+        assert!(
+            single || r.tag.is_some(),
+            "the driver got a request without tag"
+        );
         r.in_flight = true;
         r.place = Place::Device;
         let (stamp, now) = (self.queue(queue).settings.rules.stamp, cpu.now());
@@ -37,7 +42,9 @@ impl<E: Env> BlkMq<E> {
         }
         let traced = Traced::rq(&pool, rq);
         drop(pool);
-        trace_rq(cpu, queue, TraceAction::Issue, traced);
+        if !single {
+            trace_rq(cpu, queue, TraceAction::Issue, traced);
+        }
     }
 
     /// blk_mq_stop_hw_queue(): no run of the hctx begins any more.

@@ -56,7 +56,10 @@ impl Frame {
             | Frame::Hook(_)
             | Frame::Freeze(_)
             | Frame::RunQueues(_)
-            | Frame::Switch(_) => None,
+            | Frame::Switch(_)
+            | Frame::SingleSubmit(_)
+            | Frame::SingleRun(_)
+            | Frame::SingleEnd(_) => None,
         }
     }
 
@@ -94,7 +97,10 @@ impl Frame {
             | Frame::Freeze(_)
             | Frame::RunQueues(_)
             | Frame::Switch(_)
-            | Frame::Timeout(_) => None,
+            | Frame::Timeout(_)
+            | Frame::SingleSubmit(_)
+            | Frame::SingleRun(_)
+            | Frame::SingleEnd(_) => None,
         }
     }
 }

@@ -7,9 +7,10 @@
 use super::run_queues::{RunHow, call_run_queues};
 use super::{Call, Label, Next, labels};
 use crate::elevator::{After, Hook, HookPath, HookStep, Token};
-use crate::env::{Cpu, Env, Slab};
+use crate::env::{Cpu, Effect, Env, Slab};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::QueueId;
+use crate::request::{HctxId, QueueId};
+use crate::time::Duration;
 
 labels! {
     /// Labels of a hook.
@@ -32,6 +33,7 @@ pub struct HookFrame {
     pub(super) queue: QueueId,
     hook: Hook,
     path: HookPath,
+    kicks: bool,
 }
 
 impl HookFrame {
@@ -42,6 +44,7 @@ impl HookFrame {
             queue,
             hook,
             path: HookPath::default(),
+            kicks: false,
         }
     }
 
@@ -72,13 +75,28 @@ impl HookFrame {
             At::Section => match q.elevator.hook(&mut self.path, self.hook, q, cpu) {
                 HookStep::Wait(next) => next,
                 HookStep::Done(After::Nothing) => Next::Done,
+                HookStep::Done(After::RunQueues) if q.single.is_some() => {
+                    self.at = At::Ran;
+                    self.kicks = true;
+                    Next::Step
+                }
                 HookStep::Done(After::RunQueues) => {
                     self.at = At::Ran;
                     call_run_queues(cpu, self.queue, RunHow::Background)
                 }
                 HookStep::Done(After::PutToken(token)) => self.put_token(token, q, cpu),
             },
-            At::TokenBack | At::Ran => Next::Done,
+            At::TokenBack | At::Ran => {
+                if core::mem::take(&mut self.kicks) {
+                    // kblockd_schedule_work() of a single-queue one.
+                    cpu.outbox.push(Effect::Kick {
+                        queue: self.queue,
+                        hctx: HctxId(0),
+                        delay: Duration::ZERO,
+                    });
+                }
+                Next::Done
+            }
         }
     }
 

@@ -21,11 +21,20 @@ use crate::elevator::labels as labels_of_schedulers;
 
 /// A label of any path, numbered densely.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Label(pub u8);
+pub struct Label(pub u16);
 
 impl Label {
     /// Number of labels of all paths.
     pub const COUNT: usize = COUNT;
+    /// Places of a table that has one for each label: a power of two, so that [`Label::place`] needs
+    /// no look at its length.
+    pub const PLACES: usize = 512;
+
+    /// Its place in such a table.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self.0 as usize % Label::PLACES
+    }
 
     /// Path and label, as docs, traces and profiles name it: `run.stopped`.
     pub fn name(self) -> &'static str {
@@ -53,7 +62,7 @@ impl Label {
 
     /// All labels.
     pub fn all() -> impl Iterator<Item = Label> {
-        (0..Label::COUNT).map(|label| Label(label as u8))
+        (0..Label::COUNT).map(|label| Label(label as u16))
     }
 }
 
@@ -79,7 +88,7 @@ macro_rules! labels {
             #[inline]
             pub const fn label(self) -> $crate::path::label::Label {
                 let base = <$At as $crate::path::label::Numbered>::BASE;
-                $crate::path::label::Label((base + self as usize) as u8)
+                $crate::path::label::Label((base + self as usize) as u16)
             }
         }
     };
@@ -145,7 +154,7 @@ const COUNT: usize = labels_of_schedulers::END;
 
 /// Names of all labels, by number.
 static NAMES: [&str; COUNT] = {
-    assert!(COUNT <= 256, "a label's number is a byte");
+    assert!(COUNT <= Label::PLACES, "tables have a place for each label");
     let mut names = [""; COUNT];
     let lists = [GROUPS, labels_of_schedulers::GROUPS];
     let (mut list, mut group, mut to) = (0, 0, 0);
@@ -208,6 +217,12 @@ groups! {
     Switch = super::switch::At,
     /// timeout_work.
     Timeout = super::timeout::At,
+    /// A bio to a single-queue one.
+    SingleSubmit = super::single::SubmitAt,
+    /// A run of a single-queue one.
+    SingleRun = super::single::RunAt,
+    /// End of a request of such a queue.
+    SingleEnd = super::single::EndAt,
 }
 
 /// Steps of fair shares of tags, within the labels of a way to a tag.

@@ -23,6 +23,7 @@ use crate::rules::{Fix, FlushData, LonePlug, NoMerges, PlugOrder, Stamp};
 use crate::sbitmap::{Get, Put};
 use crate::time::SimTime;
 use entry::Split;
+pub(super) use entry::{longest_part, without_flush};
 
 labels! {
     /// Labels of a submission.

@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use super::single::SingleSettings;
 use crate::elevator::{SchedulerKind, SchedulerSettings, Submitters};
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
@@ -19,7 +20,8 @@ pub struct QueueSettings {
     pub limits: QueueLimits,
     /// queue/scheduler.
     pub scheduler: SchedulerKind,
-    /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
+    /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler; of
+    /// a single-queue one requests of each kind.
     pub nr_requests: u32,
     /// What it was at first: tag maps were made for it, and resized when it was written.
     pub nr_requests_first: u32,
@@ -57,6 +59,8 @@ pub struct QueueSettings {
     pub submitters: Submitters,
     /// Somebody reads what schedulers write to blktrace.
     pub log: bool,
+    /// A queue of the single-queue kind; none: of blk-mq.
+    pub single: Option<SingleSettings>,
 }
 
 impl QueueSettings {
@@ -85,6 +89,7 @@ impl QueueSettings {
             access_ranges: Vec::new(),
             submitters: Submitters::default(),
             log: false,
+            single: None,
         }
     }
 

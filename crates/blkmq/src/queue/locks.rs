@@ -491,6 +491,7 @@ impl<E: Env> BlkMq<E> {
     pub fn lock_names(&self) -> (Vec<&'static str>, Vec<u8>) {
         let all = self.locks.elevator.iter().flatten();
         let facts = all.filter_map(|(kind, _)| kind.facts());
+        // The lock of a single-queue one is its queue_lock, which is among the block layer's own.
         let of_schedulers = facts.flat_map(|facts| facts.locks.iter().map(|lock| lock.name));
         let own = LockKind::ALL.into_iter().skip(1).map(LockKind::name);
         let mut names: Vec<&'static str> = Vec::new();
@@ -519,6 +520,9 @@ impl<E: Env> BlkMq<E> {
         let own = base[queue][0]..=slot as u32;
         let below = kinds.filter(|(_, first)| own.contains(first));
         match below.max_by_key(|&(_, first)| first) {
+            Some((LockKind::Elevator, _)) if self.queues[queue].single.is_some() => {
+                LockKind::Queue.name()
+            }
             Some((LockKind::Elevator, first)) => {
                 let at = slot as u32 - first;
                 let all = self.locks.elevator[queue].iter();

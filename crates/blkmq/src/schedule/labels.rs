@@ -23,13 +23,13 @@ pub const REFUSED: &str = "refused";
 
 /// The table of one specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LabelTable([Row; Label::COUNT]);
+pub struct LabelTable(Vec<Row>);
 
 impl LabelTable {
     /// Reads a table. An error names the line, and what would be right.
     pub fn read(text: &'static str) -> Result<LabelTable, String> {
         let mut own = [false; Label::COUNT];
-        let mut table = LabelTable([Row::default(); Label::COUNT]);
+        let mut table = LabelTable(vec![Row::default(); Label::COUNT]);
         for (index, line) in text.lines().enumerate() {
             let line = line.trim_end();
             if line.is_empty() || line.starts_with('#') {

@@ -10,7 +10,8 @@
 //! group PATH [weight=100]             a cgroup; before all but others of its kind
 //! task NAME [prio=CLASS[/LEVEL]] [group=PATH] [pid=N]    likewise; others are as they come
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
-//! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed
+//! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed, "handed"
+//!                                     of one that goes to the driver by itself, as `bio` does
 //! bio REQUEST                         prints M or F and what it joined, or "no merge"
 //! submit REQUEST, REQUEST ...         offers it for merging, then inserts it if nothing took it
 //! dispatch [N] [waited=2ms]           prints D, or "-" for a call that returns nothing
@@ -331,6 +332,7 @@ impl PolicyQueue {
             let (limits, now) = (&limits, Now { kept, ..now });
             policy.insert(pool, rq, at, now, Merging { limits, nomerges })
         });
+        self.take_handed();
         let absorbed = match insertion {
             Insertion::Inserted => return Vec::new(),
             Insertion::Absorbed(absorbed) => absorbed,
@@ -366,6 +368,7 @@ impl PolicyQueue {
             let (limits, now) = (&limits, Now { kept, ..now });
             policy.merge_bio(pool, bio, now, Merging { limits, nomerges })
         });
+        self.take_handed();
         let BioMerge::Into { rq, side, absorbed } = merge else {
             return None;
         };
@@ -382,6 +385,17 @@ impl PolicyQueue {
         let last = printed.len() - 1;
         printed[last] += &format!(" -> {}", self.name(rq));
         Some(printed)
+    }
+
+    /// What the last call handed over beside dispatch calls is with the device.
+    fn take_handed(&mut self) {
+        let mut handed = self.call(|policy, pool, _| policy.take_handed(pool));
+        while let Some(rq) = handed.pop_front(&mut self.pool) {
+            self.pool[rq].place = Place::Device;
+            self.in_device.push(rq);
+            let name = self.name(rq);
+            self.around.print(format!("handed {name}"));
+        }
     }
 
     fn dispatch(&mut self, rest: &str) -> Printed {

@@ -50,7 +50,7 @@ impl<const N: usize> Sums<N> {
 #[derive(Clone, Debug)]
 pub struct Spent {
     steps: Sums<{ Step::ALL.len() }>,
-    labels: Box<Sums<256>>,
+    labels: Box<Sums<{ Label::PLACES }>>,
     /// Labels executed before the last `clear`.
     before: u64,
 }
@@ -80,7 +80,7 @@ impl Spent {
     /// A label was executed.
     #[inline]
     pub fn label(&mut self, label: Label, ps: u64) {
-        self.labels.add(usize::from(label.0), ps);
+        self.labels.add(label.place(), ps);
     }
 
     /// Steps that were made.
@@ -92,7 +92,7 @@ impl Spent {
 
     /// Labels that were executed.
     pub fn labels(&self) -> impl Iterator<Item = (Label, Sum)> + '_ {
-        let sums = Label::all().map(|label| (label, self.labels.get(usize::from(label.0))));
+        let sums = Label::all().map(|label| (label, self.labels.get(label.place())));
         sums.filter(|(_, sum)| sum.count > 0)
     }
 

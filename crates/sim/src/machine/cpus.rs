@@ -129,6 +129,13 @@ impl Cpus {
         at.tick_after(delay, self.hz)
     }
 
+    /// The same before v4.8: at the tick that makes jiffies reach the time, which is up to a tick
+    /// early.
+    pub(super) fn tick_of(&self, at: SimTime, delay: Duration) -> SimTime {
+        let length = 1_000_000_000 / u64::from(self.hz);
+        SimTime((at.0 / length + delay.0.div_ceil(length)) * length)
+    }
+
     /// When the function of a timer of the wheel runs.
     pub(super) fn wheel_after(&self, at: SimTime, delay: Duration) -> SimTime {
         at.wheel_after(delay, self.hz)

@@ -3,8 +3,7 @@
 use blkmq::drive::{Kick, Machine, Offer, one};
 use blkmq::env::{Answer, Slab};
 use blkmq::list::QueueList;
-use blkmq::path::{CompleteOn, CompletePath, EndBatchPath, Frame};
-use blkmq::path::{RequeueRequest, RunHow, RunQueuesPath};
+use blkmq::path::{CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath};
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
@@ -115,8 +114,8 @@ impl Simulator {
         self.act(device, Some(id), actions);
         if let Verdict::Requeued { dontprep } = reply.verdict {
             // Inside queue_rq: before whoever offered the request hears of it.
-            let path = RequeueRequest::new(queue, rq, dontprep);
-            self.cpus.push(id, Frame::RequeueRequest(path));
+            let path = self.layer.mq.gives_back(queue, rq, dontprep);
+            self.cpus.push(id, path);
         }
     }
 
@@ -233,8 +232,12 @@ impl Simulator {
                 Action::StartQueues => {
                     let env = &mut self.cpus[id].env;
                     self.layer.set_stopped(env, device, false);
+                    if self.kick_single(device, None, id, Duration::ZERO) {
+                        continue;
+                    }
                     self.run_queues(device, None, (id, cpu.is_some()), RunQueuesPath::started);
                 }
+                Action::RunQueues { unit, delay } if self.kick_single(device, unit, id, delay) => {}
                 Action::RunQueues { unit, delay } => {
                     let how = match delay {
                         Duration::ZERO => RunHow::Background,
@@ -252,6 +255,34 @@ impl Simulator {
         if (cpu.is_none() || several) && self.cpus[id].interrupted {
             self.notice(id);
         }
+    }
+
+    /// The same of single-queue ones, which are left to kblockd: whoever ends a request runs its
+    /// own. False if the device's queues are of blk-mq.
+    fn kick_single(
+        &mut self,
+        device: DeviceId,
+        unit: Option<u8>,
+        id: CpuId,
+        delay: Duration,
+    ) -> bool {
+        let queues = self.layer.numbers.queues_above(device);
+        if self.layer.mq.queue(queues[0]).single.is_none() {
+            return false;
+        }
+        let wanted =
+            |&(number, _): &(usize, &QueueId)| unit.is_none_or(|u| usize::from(u) == number);
+        for (_, &queue) in queues.iter().enumerate().filter(wanted) {
+            let kick = Kick {
+                queue,
+                hctx: HctxId(0),
+                delay,
+                unless_pending: true,
+            };
+            let (cpus, tasks, mq) = (&mut self.cpus, &mut self.tasks, &self.layer.mq);
+            self.work.kick(cpus, tasks, mq, id, kick);
+        }
+        true
     }
 
     /// All hctxs of a device's queues, or of a unit's, are run: before what the CPU is about, or by
@@ -292,9 +323,14 @@ impl Simulator {
             self.cpus.raise_softirq(ctx, ctx, ended);
             return;
         };
+        self.push_end(queue, id, rq, status);
+    }
+
+    /// A request of a queue of either kind has come back from its device, and ends on `id`.
+    pub(super) fn push_end(&mut self, queue: QueueId, id: CpuId, rq: RequestId, status: Status) {
         self.with_device_over(queue, id, rq);
-        let path = CompletePath::end(queue, rq, status);
-        self.cpus.push(id, Frame::Complete(path));
+        let path = self.layer.mq.ends(queue, rq, status);
+        self.cpus.push(id, path);
     }
 
     /// blk_mq_end_request_batch() of what the CPU's level has collected, last first. False if that

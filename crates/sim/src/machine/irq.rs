@@ -2,7 +2,7 @@
 //!
 //! Kernel: nvme_irq(), blk_done_softirq(), kernel/softirq.c.
 
-use blkmq::path::{CompletePath, Frame};
+use blkmq::path::Frame;
 use blkmq::request::CpuId;
 
 use super::cpu::{Ended, IrqStage};
@@ -44,7 +44,7 @@ impl Simulator {
     /// The softirq ends one more request, or itself.
     pub(super) fn softirq_turn(&mut self, id: CpuId) {
         if let Some((queue, timer)) = self.cpus[id].softirq_timers.pop_front() {
-            timer::expire(&mut self.cpus, id, queue, timer);
+            timer::expire(&mut self.cpus, &self.layer.mq, id, queue, timer);
             return;
         }
         let cpu = &mut self.cpus[id];
@@ -56,8 +56,6 @@ impl Simulator {
         let Ended {
             queue, rq, status, ..
         } = ended;
-        self.with_device_over(queue, id, rq);
-        let path = CompletePath::end(queue, rq, status);
-        self.cpus.push(id, Frame::Complete(path));
+        self.push_end(queue, id, rq, status);
     }
 }

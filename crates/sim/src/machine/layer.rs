@@ -115,9 +115,13 @@ impl Layer {
 
     /// blk_mq_add_to_batch() takes it.
     pub(super) fn may_batch(&self, id: CpuId, ended: Ended) -> bool {
-        let pool = self.mq.queue(ended.queue).pool.held(id);
+        let q = self.mq.queue(ended.queue);
+        let pool = q.pool.held(id);
         let rq = &pool[ended.rq];
-        rq.internal_tag.is_none() && !rq.flush_seq && ended.status == Status::Ok
+        q.single.is_none()
+            && rq.internal_tag.is_none()
+            && !rq.flush_seq
+            && ended.status == Status::Ok
     }
 
     /// blk_mq_stop_hw_queues() of a device's queues, or the first half of

@@ -2,8 +2,9 @@
 
 use blkmq::elevator::{SchedulerKind, Submitter, Submitters};
 use blkmq::env::Solo;
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
+use blkmq::queue::{BlkMq, EndRuns, QueueConfig, QueueSettings, SingleSettings};
 use blkmq::request::CpuId;
+use blkmq::rules::Rules;
 use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::{Jiffies, SimTime};
 
@@ -22,7 +23,9 @@ use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
 use crate::device::Device;
-use crate::plan::{self, DEFAULT_PRIORITY, DeviceId, DiskPlan, Engine, Plan, ThreadPlan};
+use crate::plan::{
+    self, DEFAULT_PRIORITY, DeviceId, DevicePlan, DiskPlan, Engine, Plan, ThreadPlan,
+};
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -196,6 +199,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         access_ranges: device.access_ranges.clone(),
         submitters: submitters(plan),
         log: false,
+        single: single_settings(rules, device),
     };
     QueueConfig {
         settings,
@@ -217,6 +221,22 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         further: queue.further.clone(),
         bios: disk.capacity.bios as usize + 64,
     }
+}
+
+/// What a single-queue one knows of its driver.
+fn single_settings(rules: Rules, device: &DevicePlan) -> Option<SingleSettings> {
+    rules.single_queue?;
+    let (tags, budget) = (device.queue_depth, device.budget);
+    // A driver that looks for room before it takes a request has each end run the queue, as SCSI
+    // does; one that does not stops its queue when it is full.
+    let looks = budget > 0 || device.rotational;
+    Some(SingleSettings {
+        depth: if budget > 0 { tags.min(budget) } else { tags },
+        end_runs: match looks {
+            true => EndRuns::Always,
+            false => EndRuns::IfStopped,
+        },
+    })
 }
 
 /// Who submits, as schedulers see it: fio's threads and, of each with io_uring, its worker, in the

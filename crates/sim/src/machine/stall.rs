@@ -3,6 +3,7 @@
 //! When a run has stalled: `machine.rs`, where nothing is left, and `progress.rs`.
 
 mod levels;
+mod single;
 mod spin;
 mod text;
 mod tokens;
@@ -86,7 +87,8 @@ pub struct Stall {
     pub threads: Vec<(String, u32)>,
     /// What tasks do that can run.
     pub busy: Vec<String>,
-    /// Tasks that sleep until they get a tag, and hctxs that wait for a token of their scheduler.
+    /// Tasks that sleep until they get a tag or a request, and hctxs that wait for a token of their
+    /// scheduler.
     pub tag_waits: Vec<String>,
     /// State of each hctx.
     pub hctxs: Vec<String>,
@@ -148,6 +150,11 @@ impl View<'_> {
             tag_waits: queues
                 .clone()
                 .flat_map(|queue| self.tag_waits_of(queue))
+                .chain(
+                    queues
+                        .clone()
+                        .flat_map(|queue| self.request_waits_of(queue)),
+                )
                 .collect(),
             hctxs: queues
                 .clone()
@@ -223,7 +230,8 @@ impl View<'_> {
                 )
             })
         });
-        frozen.into_iter().chain(hctxs).collect()
+        let single = single::state_of(queue, &disk);
+        frozen.into_iter().chain(single).chain(hctxs).collect()
     }
 
     /// A scheduler that has requests, with what has_work answers.

@@ -4,10 +4,9 @@
 //! (`elevator/hook.rs` of blkmq); delays of work items (`work.rs`). Kernel: kernel/time/timer.c,
 //! hrtimer.c.
 
-use blkmq::elevator::{Hook, SchedulerKind, SchedulerSettings, TimerContext};
+use blkmq::elevator::{SchedulerKind, SchedulerSettings, TimerContext};
 use blkmq::env::Solo;
-use blkmq::path::{Frame, HookFrame};
-use blkmq::queue::BlkMq;
+use blkmq::queue::{BlkMq, UNPLUG_TIMER};
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::Duration;
 
@@ -35,7 +34,9 @@ impl Timers {
             let further = queue.further.iter().map(SchedulerSettings::kind);
             let kinds = core::iter::once(queue.settings.scheduler).chain(further);
             let facts = kinds.filter_map(SchedulerKind::facts);
-            vec![Timer::default(); facts.map(|facts| facts.timers.len()).max().unwrap_or(0)]
+            let most = facts.map(|facts| facts.timers.len()).max().unwrap_or(0);
+            // The last one is the unplug timer.
+            vec![Timer::default(); most + usize::from(queue.single.is_some())]
         };
         Timers(mq.queues.iter().map(of).collect())
     }
@@ -59,6 +60,7 @@ impl Timers {
     ) {
         let at = cpus.at(id);
         let due = match context(mq, queue, timer) {
+            TimerContext::Softirq if mq.queue(queue).single.is_some() => cpus.tick_of(at, after),
             TimerContext::Softirq => cpus.wheel_after(at, after),
             TimerContext::Hardirq => at + after,
         };
@@ -92,11 +94,18 @@ impl Timers {
     }
 
     fn of(&mut self, queue: QueueId, timer: u8) -> &mut Timer {
-        &mut self.0[queue.index()][usize::from(timer)]
+        let timers = &mut self.0[queue.index()];
+        match timer {
+            UNPLUG_TIMER => timers.last_mut().expect("a queue that is plugged has one"),
+            timer => &mut timers[usize::from(timer)],
+        }
     }
 }
 
 fn context(mq: &BlkMq<Solo>, queue: QueueId, timer: u8) -> TimerContext {
+    if timer == UNPLUG_TIMER {
+        return TimerContext::Softirq;
+    }
     let facts = mq.queue(queue).settings.scheduler.facts();
     let facts = facts.expect("a scheduler has armed it");
     facts.timers[usize::from(timer)].context
@@ -117,13 +126,12 @@ pub(super) fn comes(cpus: &Cpus, queue: QueueId) -> bool {
 pub(super) fn interrupt(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId, timer: u8) {
     cpus[id].set_irq(IrqStage::Leave);
     match context(mq, queue, timer) {
-        TimerContext::Hardirq => expire(cpus, id, queue, timer),
+        TimerContext::Hardirq => expire(cpus, mq, id, queue, timer),
         TimerContext::Softirq => cpus[id].softirq_timers.push_back((queue, timer)),
     }
 }
 
 /// The timer's function begins, at the level that runs.
-pub(super) fn expire(cpus: &mut Cpus, id: CpuId, queue: QueueId, timer: u8) {
-    let path = HookFrame::new(queue, Hook::Timer(timer));
-    cpus.push(id, Frame::Hook(path));
+pub(super) fn expire(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId, timer: u8) {
+    cpus.push(id, mq.expires(queue, timer));
 }

@@ -8,7 +8,7 @@
 
 use blkmq::drive::Kick;
 use blkmq::env::{Bit, Solo};
-use blkmq::path::{Frame, RequeuePath, RunPath, TimeoutPath, Unplug};
+use blkmq::path::{Frame, TimeoutPath, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::rules::WaitingItem;
@@ -84,7 +84,7 @@ struct Timeout {
 enum Job {
     /// A run of this queue's hctx.
     Hctx(QueueId, HctxId),
-    /// requeue_work of this queue.
+    /// requeue_work of this queue; unplug_work of a single-queue one.
     Requeue(QueueId),
     /// timeout_work of this queue.
     Timeout(QueueId),
@@ -479,11 +479,11 @@ impl KernelWork {
                     cpus.core.arbiter.run_is_foreign(worker);
                 }
                 cpus.item_begins(mq, id, queue);
-                Frame::Run(RunPath::work(queue, hctx))
+                mq.works(queue, hctx)
             }
             Job::Requeue(queue) => {
                 *self.requeue(queue) = Item::Running(None);
-                Frame::Requeue(RequeuePath::new(queue))
+                mq.requeues(queue)
             }
             Job::Timeout(queue) => {
                 self.timeout(queue).item = Item::Running(None);

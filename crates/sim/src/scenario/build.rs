@@ -17,6 +17,7 @@ mod disks;
 mod drivers;
 mod groups;
 mod lockers;
+mod single;
 mod threads;
 
 use disks::{Disk, Disks};
@@ -77,6 +78,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     for disk in &named.list {
         let driver = drivers::driver(scenario, disk, &machine, &rules)?;
         let asked = Asked::new(scenario, disk)?;
+        single::check(&asked, disk, &driver, &rules)?;
         disks.push(DiskPlan {
             set: disk.set,
             queue: queue(&asked, &driver, rules, machine.hz)?,
@@ -86,6 +88,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         });
         drivers.push(driver);
     }
+    single::check_jobs(scenario, &jobs, &disks, &rules)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     let groups = groups::groups(scenario, &jobs)?;
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
@@ -128,9 +131,11 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     fn new(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
         let (own, field) = (&disk.device.queue, format!("{}.queue", disk.field));
-        if own.rules.is_some() {
-            let what = "all devices have one kernel; write it in [queue]";
-            return Err(scenario.error(&format!("{field}.rules"), what));
+        for (written, key) in [(&own.rules, "rules"), (&own.path, "path")] {
+            if written.is_some() {
+                let what = "all devices have one kernel; write it in [queue]";
+                return Err(scenario.error(&format!("{field}.{key}"), what));
+            }
         }
         let mut base = scenario.queue.clone();
         if let Some(name) = own.scheduler.as_deref() {
@@ -190,16 +195,22 @@ fn machine(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<Machine
 
 fn rules(scenario: &Scenario) -> Result<Rules> {
     let Some(name) = scenario.queue.rules.as_deref() else {
-        return Ok(Rules::v6_12());
+        return single::path_of(scenario, None).map(|single| match single {
+            true => Rules::v2_6_32(),
+            false => Rules::v6_12(),
+        });
     };
-    Rules::by_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Rules::PRESETS.iter().map(|rules| rules.name).collect();
+    let rules = Rules::by_name(name).ok_or_else(|| {
+        let all = Rules::PRESETS.iter().chain(&Rules::SINGLE_QUEUE);
+        let names: Vec<&str> = all.map(|rules| rules.name).collect();
         let what = format!(
             "no rules of a kernel `{name}`; there are {}",
             names.join(", ")
         );
         scenario.error("queue.rules", what)
-    })
+    })?;
+    single::path_of(scenario, Some(&rules))?;
+    Ok(rules)
 }
 
 /// The January 2024 series, which changes some schedulers only.
@@ -277,7 +288,7 @@ fn stable_merge(asked: &Asked<'_>, name: &str) -> Result<StableMerge> {
 
 fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
     let written = &asked.queue;
-    let scheduler = scheduler(asked, driver)?;
+    let scheduler = scheduler(asked, driver, rules.single_queue.is_some())?;
     let rules = rules
         .with_series(series(asked, scheduler)?)
         .with_restart(restart(asked)?);
@@ -289,7 +300,8 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
         None => rules,
         Some(name) => rules.with_stable_merge(stable_merge(asked, name)?),
     };
-    let (nr_requests, before) = nr_requests(asked, driver, scheduler)?;
+    let single = rules.single_queue.is_some();
+    let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
     let mut iosched = scheduler.defaults(hz, before);
     for (name, value) in &written.iosched {
         store(&mut iosched, name, *value).map_err(|what| asked.error(name, what))?;
@@ -358,12 +370,23 @@ fn store(
 }
 
 /// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.
-fn scheduler(asked: &Asked<'_>, driver: &Driver) -> Result<SchedulerKind> {
+fn scheduler(asked: &Asked<'_>, driver: &Driver, single: bool) -> Result<SchedulerKind> {
     let Some(name) = asked.queue.scheduler.as_deref() else {
+        if single {
+            let what = format!(
+                "is to be told on the single-queue path: {}",
+                names_of(|kind| kind.serves(true))
+            );
+            return Err(asked.error("scheduler", what));
+        }
         let one = driver.hctxs() == 1 || driver.plan.hctx_shared;
         return Ok(SchedulerKind::default_for(one && !driver.no_sched));
     };
-    scheduler_named(name, driver).map_err(|what| asked.error("scheduler", what))
+    let kind = scheduler_named(name, driver).map_err(|what| asked.error("scheduler", what))?;
+    if !kind.serves(single) {
+        return Err(asked.error("scheduler", single::wrong_path(kind, single)));
+    }
+    Ok(kind)
 }
 
 /// The scheduler of this name, if the device can have it.
@@ -386,9 +409,16 @@ fn scheduler_named(name: &str, driver: &Driver) -> std::result::Result<Scheduler
 }
 
 /// queue/nr_requests, and what it was before it was written.
-fn nr_requests(asked: &Asked<'_>, driver: &Driver, scheduler: SchedulerKind) -> Result<(u32, u32)> {
+fn nr_requests(
+    asked: &Asked<'_>,
+    driver: &Driver,
+    scheduler: SchedulerKind,
+    single: bool,
+) -> Result<(u32, u32)> {
     let depth = driver.plan.queue_depth;
     let (default, most) = match scheduler {
+        // BLKDEV_MAX_RQ.
+        _ if single => (128, NR_REQUESTS_MAX),
         SchedulerKind::None => (depth, depth),
         _ => (2 * depth.min(128), NR_REQUESTS_MAX),
     };
@@ -401,6 +431,7 @@ fn nr_requests(asked: &Asked<'_>, driver: &Driver, scheduler: SchedulerKind) -> 
     }
     if wanted > most {
         let why = match scheduler {
+            _ if single => "the most that are modelled",
             SchedulerKind::None => "the device's tags, with no scheduler",
             _ => "the most scheduler tags",
         };
@@ -438,7 +469,9 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
     } else {
         maps * queue.nr_requests
     };
-    let identities = if sched_tags == 0 {
+    let identities = if queue.rules.single_queue.is_some() {
+        blkmq::queue::slots_for(queue.nr_requests)
+    } else if sched_tags == 0 {
         driver_tags
     } else {
         sched_tags

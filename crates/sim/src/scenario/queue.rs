@@ -24,8 +24,12 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct Queue {
-    /// Kernel: `v6.1` or `v6.12`. Default `v6.12`.
+    /// Kernel: `v6.1` or `v6.12`, of the single-queue path `v2.6.32` or `v4.20`. Default `v6.12`,
+    /// on the single-queue path `v2.6.32`.
     pub rules: Option<String>,
+    /// Way of requests to the driver: `blk-mq`, or `single-queue`, which kernels up to v4.20 had.
+    /// Default: what `rules` have.
+    pub path: Option<String>,
     /// What of the January 2024 series mq-deadline has: `stock`, `poc`, `v1`, `v2`, `v2-repaired`,
     /// `v3`, `serialise-only` or `skip-merge`. Goes with both `rules`. Default `stock`, as kernels
     /// have nothing of it.
@@ -50,6 +54,7 @@ pub struct Queue {
     pub scheduler: Option<String>,
     /// Scheduler tags of each hardware queue, 4 to 2048; without scheduler at most the device's
     /// depth. Default with a scheduler 2 * min(depth, 128), else the depth (blk_mq_init_sched()).
+    /// On the single-queue path requests of each kind, sync and async. Default there 128.
     pub nr_requests: Option<u32>,
     /// 0 all merges, 1 only the cheap ones, 2 none. Default 0.
     pub nomerges: Option<u8>,
@@ -169,6 +174,7 @@ impl Queue {
     pub(super) fn over(&self, base: &Queue) -> Queue {
         Queue {
             rules: self.rules.clone().or_else(|| base.rules.clone()),
+            path: self.path.clone().or_else(|| base.path.clone()),
             series: self.series.clone().or_else(|| base.series.clone()),
             dd_cpu_buckets: self.dd_cpu_buckets.or(base.dd_cpu_buckets),
             restart: self.restart.clone().or_else(|| base.restart.clone()),

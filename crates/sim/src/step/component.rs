@@ -1,7 +1,7 @@
 //! Components of CPU time, as the published profiles divide it.
 
 use blkmq::path::Label;
-use blkmq::path::label::{Complete, Plug, Run, Submit};
+use blkmq::path::label::{Complete, Plug, Run, SingleRun, SingleSubmit, Submit};
 
 /// What CPU time is spent on, as the published profiles divide it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,6 +78,9 @@ impl Component {
             Complete::Finish.label(),
             Run::HasElevator.label(),
             Run::HasSide.label(),
+            SingleSubmit::Queue.label(),
+            SingleSubmit::Insert.label(),
+            SingleRun::Peek.label(),
         ];
         match path {
             "elevator-merge" | "hook" => Component::Scheduler,

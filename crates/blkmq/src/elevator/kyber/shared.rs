@@ -8,7 +8,8 @@ use super::domain::{DOMAINS, Domain};
 use super::khd::HctxData;
 use super::latency::{Histograms, QueueData};
 use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
-use crate::elevator::{LEVELS, LockVisit, QueueShape, Scheduler, Wanted, shallow_share};
+use crate::elevator::locked::Log;
+use crate::elevator::{LEVELS, LockVisit, Now, QueueShape, Scheduler, Wanted, shallow_share};
 use crate::env::{Bit, Cpu, Env, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::path::Next;
@@ -301,6 +302,26 @@ impl<E: Env> KyberShared<E> {
         _change: impl FnOnce(&mut dyn Scheduler) -> R,
     ) -> R {
         panic!("kyber has several locks, and no policy behind one")
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn call<R>(
+        &self,
+        _q: &RequestQueue<E>,
+        _cpu: &mut Cpu,
+        _call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
+    ) -> R {
+        panic!("kyber has no single-queue form")
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn log(&self, _q: &RequestQueue<E>, _cpu: &mut Cpu) -> Log {
+        panic!("kyber has no single-queue form")
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(crate) fn settle_all(&self, _q: &RequestQueue<E>, _cpu: &mut Cpu) {
+        panic!("kyber has no single-queue form")
     }
 
     /// Nothing waits beside the lists under its locks.

@@ -13,7 +13,7 @@ use crate::request::QueueId;
 
 /// Messages of one call that are not recorded yet: the text of the CPU from there on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     queue: QueueId,
     from: usize,
 }
@@ -21,7 +21,7 @@ pub(super) struct Log {
 impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// Takes what the policy has written, under its lock.
     #[inline]
-    pub(super) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+    pub(crate) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
         let from = cpu.messages.len();
         if self.facts.logs && q.settings.log {
             self.take_log(cpu);
@@ -74,21 +74,21 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 impl Log {
     /// Records messages up to the next mark, and then what the mark stands for.
     #[inline]
-    pub(super) fn trace(&mut self, action: TraceAction, traced: Traced, cpu: &mut Cpu) {
+    pub(crate) fn trace(&mut self, action: TraceAction, traced: Traced, cpu: &mut Cpu) {
         while self.message(cpu) {}
         trace_rq(cpu, self.queue, action, traced);
     }
 
     /// The same for a request that was absorbed.
     #[inline]
-    pub(super) fn swallow(&mut self, traced: Traced, cpu: &mut Cpu) {
+    pub(crate) fn swallow(&mut self, traced: Traced, cpu: &mut Cpu) {
         while self.message(cpu) {}
         trace_swallowed(cpu, self.queue, traced);
     }
 
     /// Records the messages that are left.
     #[inline]
-    pub(super) fn rest(mut self, cpu: &mut Cpu) {
+    pub(crate) fn rest(mut self, cpu: &mut Cpu) {
         while self.from < cpu.messages.len() {
             self.message(cpu);
         }

@@ -6,10 +6,10 @@
 //! together.
 
 use super::{BUCKET, INSERTED};
-use crate::elevator::locked::{HookPath, LOCK, Locked, MergePath};
+use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
 use crate::elevator::{
-    Facts, Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Scheduler, StoreError,
-    Wanted,
+    Facts, Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Now, Scheduler,
+    StoreError, Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
 use crate::list::QueueList;
@@ -200,6 +200,23 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
         change: impl FnOnce(&mut dyn Scheduler) -> R,
     ) -> R {
         self.locked.revise(cpu, change)
+    }
+
+    pub(crate) fn call<R>(
+        &self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
+    ) -> R {
+        self.locked.call(q, cpu, call)
+    }
+
+    pub(crate) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+        self.locked.log(q, cpu)
+    }
+
+    pub(crate) fn settle_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+        self.locked.settle_all(q, cpu);
     }
 
     pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {

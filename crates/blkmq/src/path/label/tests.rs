@@ -1,6 +1,6 @@
 //! Names against variants, numbers against places.
 
-use super::{Complete, Ctx, Label, List, Run, SeriesInsert, Submit, Timeout, stands_for};
+use super::{Complete, Ctx, Label, List, Run, SeriesInsert, SingleEnd, Submit, stands_for};
 use std::collections::BTreeSet;
 
 #[test]
@@ -17,7 +17,7 @@ fn a_name_is_the_group_and_the_variant_in_kebab_case() {
 
 #[test]
 fn groups_follow_one_another() {
-    const LAST: Label = Timeout::Leave.label();
+    const LAST: Label = SingleEnd::Done.label();
     assert_eq!(Submit::Enter.label(), Label(0));
     assert_eq!(usize::from(LAST.0), super::OWN - 1);
     assert_eq!(
@@ -28,7 +28,7 @@ fn groups_follow_one_another() {
     assert!(SeriesInsert::Enter.label().is_of_scheduler());
     assert!(!LAST.is_of_scheduler());
     assert_eq!(Complete::End.label().0, Ctx::List.label().0 + 1);
-    assert_eq!(LAST.name(), "timeout.leave");
+    assert_eq!(LAST.name(), "single-end.done");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::env::{Cpu, Effect, Env, Slab};
 use crate::path::insert::{Inserts, ThenRun};
 use crate::path::{Call, Freeze, Next, Traced};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{Bio, Op, PAGE_SECTORS, RequestId, Sectors, Status};
+use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
 
 impl SubmitPath {
@@ -38,29 +38,7 @@ impl SubmitPath {
     /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
     /// flush has ended then, before any trace point. True if it has.
     pub(super) fn without_flush<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
-        if q.settings.limits.write_cache {
-            return false;
-        }
-        let mut pool = q.pool.held(cpu.id);
-        if !pool.bio(self.bio).flags.is_flush() {
-            return false;
-        }
-        let bio = pool.bio_mut(self.bio);
-        bio.flags.preflush = false;
-        bio.flags.fua = false;
-        if bio.sectors.0 > 0 {
-            return false;
-        }
-        let ended = pool.end_piece(self.bio, Status::Ok);
-        drop(pool);
-        if let Some((bio, status)) = ended {
-            cpu.outbox.push(Effect::BioEnd {
-                queue: self.queue,
-                bio,
-                status,
-            });
-        }
-        true
+        without_flush(q, self.bio, cpu)
     }
 
     /// bio_queue_enter(): the bio uses the queue from now on. `None` if it may; else what it does
@@ -118,6 +96,34 @@ impl SubmitPath {
     }
 }
 
+/// [`SubmitPath::without_flush`] of any bio.
+pub(in crate::path) fn without_flush<E: Env>(
+    q: &RequestQueue<E>,
+    id: BioId,
+    cpu: &mut Cpu,
+) -> bool {
+    if q.settings.limits.write_cache {
+        return false;
+    }
+    let mut pool = q.pool.held(cpu.id);
+    if !pool.bio(id).flags.is_flush() {
+        return false;
+    }
+    let bio = pool.bio_mut(id);
+    bio.flags.preflush = false;
+    bio.flags.fua = false;
+    if bio.sectors.0 > 0 {
+        return false;
+    }
+    let ended = pool.end_piece(id, Status::Ok);
+    drop(pool);
+    if let Some((bio, status)) = ended {
+        let queue = q.id;
+        cpu.outbox.push(Effect::BioEnd { queue, bio, status });
+    }
+    true
+}
+
 /// What came of a split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Split {
@@ -128,7 +134,7 @@ pub(super) enum Split {
 }
 
 /// Length of the first part if the bio is longer than a request may be.
-fn longest_part(limits: &QueueLimits, bio: &Bio) -> Option<Sectors> {
+pub(in crate::path) fn longest_part(limits: &QueueLimits, bio: &Bio) -> Option<Sectors> {
     if bio.op == Op::Discard {
         return longest_discard(limits, bio);
     }

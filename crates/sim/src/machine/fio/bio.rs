@@ -3,7 +3,7 @@
 //! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
 
 use blkmq::env::Slab;
-use blkmq::path::SubmitPath;
+use blkmq::path::{Frame, ThenUnplug};
 use blkmq::request::{Bio, CpuId, IoClass, Op, OpFlags};
 
 use super::FioTask;
@@ -19,14 +19,12 @@ pub(super) fn add(
     task: TaskId,
     slot: u32,
     nowait: bool,
-) -> SubmitPath {
+) -> Frame {
     let queue = layer.numbers.queue_of(fio.slots[slot as usize].io.disk);
     let mut pool = layer.mq.queue(queue).pool.held(cpu);
     let bio = pool.fill_bio(|bio| make_bio(bio, fio, task, slot, nowait));
-    SubmitPath::new(
-        queue,
-        bio.expect("the plan counts every bio that can be alive"),
-    )
+    let bio = bio.expect("the plan counts every bio that can be alive");
+    layer.mq.submits(queue, bio, ThenUnplug::Task)
 }
 
 /// The bio of an I/O, as the block device's direct I/O builds it.

@@ -5,7 +5,7 @@
 //! prepared and not submitted fio hands those over first and then waits for one (FIO_Q_BUSY).
 //! Kernel: submit_bio_wait() in block/bio.c, blkdev_issue_flush() in block/blk-flush.c.
 
-use blkmq::path::{Frame, Unplug};
+use blkmq::path::Unplug;
 use blkmq::request::Op;
 use blkmq::time::SimTime;
 
@@ -49,7 +49,7 @@ impl FioTask {
         let rules = &on.layer.mq.queue(queue).settings.rules;
         self.own_plug.start(on.cpus, id, rules, io.op);
         let path = bio::add(on.layer, id, self, on.task, slot, false);
-        on.cpus.push(id, Frame::Submit(path));
+        on.cpus.push(id, path);
         self.stage = Stage::Called;
         Turn::Again
     }

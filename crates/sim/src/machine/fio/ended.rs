@@ -2,7 +2,6 @@
 //!
 //! Kernel: io_uring/rw.c io_complete_rw(), fs/aio.c aio_complete(), block/fops.c (v6.1).
 
-use blkmq::path::Frame;
 use blkmq::request::{CpuId, Op, Status};
 use blkmq::time::SimTime;
 
@@ -141,6 +140,6 @@ impl Tasks {
         let rules = &layer.mq.queue(queue).settings.rules;
         worker.own_plug.start(cpus, id, rules, io.op);
         let path = bio::add(layer, id, fio, owner, slot, false);
-        cpus.push(id, Frame::Submit(path));
+        cpus.push(id, path);
     }
 }

@@ -152,7 +152,7 @@ impl FioTask {
             self.own_plug.start(on.cpus, id, rules, io.op);
         }
         let path = bio::add(on.layer, id, self, on.task, slot, uring);
-        on.cpus.push(id, Frame::Submit(path));
+        on.cpus.push(id, path);
         Turn::Again
     }
 

@@ -100,7 +100,7 @@ impl View<'_> {
         driver.chain(sched).flat_map(line).chain(tokens).collect()
     }
 
-    fn who(&self, task: TaskId) -> String {
+    pub(super) fn who(&self, task: TaskId) -> String {
         match &self.tasks[task].program {
             Program::Fio(Some(fio)) => format!("thread {}.{}", fio.plan.name, fio.plan.clone),
             Program::Fio(None) => "a thread that takes its turn".to_owned(),

@@ -62,7 +62,7 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[queue]\nfifo_batch = 1",
-        "dir/s.toml:2: queue.fifo_batch: an attribute of mq-deadline, but the scheduler is none",
+        "dir/s.toml:2: queue.fifo_batch: an attribute of mq-deadline and deadline, but the scheduler is none",
     ),
     (
         "[queue]\nnr_requests = 65",

@@ -37,7 +37,9 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let gb = d.gb.unwrap_or(250);
     setup.within("gb", gb, 1, 1 << 20)?;
     let block_sectors = setup.block_sectors("bs", d.bs.unwrap_or(512))?;
-    let poll_queues = d.poll_queues.unwrap_or(1);
+    // Queues of the single-queue kind have none.
+    let usual = u16::from(setup.rules.single_queue.is_none());
+    let poll_queues = d.poll_queues.unwrap_or(usual);
     setup.within(
         "poll_queues",
         u64::from(poll_queues),
@@ -87,8 +89,13 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 /// How it completes commands; checks what of the module is not modelled.
 fn model(setup: &Setup<'_>) -> Result<NullBlkPlan> {
     let d = setup.device;
-    if d.queue_mode.unwrap_or(2) != 2 {
-        return setup.error("queue_mode", "only 2 (multi-queue) is modelled");
+    let (mode, kind) = match setup.rules.single_queue {
+        None => (2, "multi-queue"),
+        Some(_) => (1, "its request mode"),
+    };
+    if d.queue_mode.unwrap_or(mode) != mode {
+        let what = format!("only {mode} ({kind}) is modelled with {}", setup.rules.name);
+        return setup.error("queue_mode", what);
     }
     let irqmode = match d.irqmode.unwrap_or(1) {
         0 => IrqMode::None,

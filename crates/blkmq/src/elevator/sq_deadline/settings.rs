@@ -1,0 +1,97 @@
+//! The attributes of deadline in queue/iosched, with the kernel's parsing and clamping.
+//!
+//! Times are stored in milliseconds and kept in ticks, rounded up. A change acts on later decisions
+//! only. Kernel: block/deadline-iosched.c STORE_FUNCTION (2.6.32.2, 4.20).
+
+use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
+use crate::request::Direction;
+use crate::time::Jiffies;
+
+/// Settings of one queue's deadline. Names are those of sysfs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SqDeadlineSettings {
+    /// Ticks per second.
+    pub hz: u32,
+    /// Time after which a read goes first at the next batch boundary. Default HZ/2.
+    pub read_expire: Jiffies,
+    /// The same for a write. Default 5 HZ.
+    pub write_expire: Jiffies,
+    /// Direction decisions that writes lose against reads before they win one. Compared as
+    /// unsigned: a negative value means for ever. Default 2.
+    pub writes_starved: i32,
+    /// Whether the tree is asked for front merges. Default true.
+    pub front_merges: bool,
+    /// Requests of one batch; 0 and 1 both mean a decision for each. Default 16.
+    pub fifo_batch: u32,
+}
+
+impl SqDeadlineSettings {
+    /// The kernel's defaults at `hz` ticks per second.
+    pub fn defaults(hz: u32, _nr_requests: u32) -> SqDeadlineSettings {
+        let ticks = u64::from(hz);
+        SqDeadlineSettings {
+            hz,
+            read_expire: Jiffies(ticks / 2),
+            write_expire: Jiffies(5 * ticks),
+            writes_starved: 2,
+            front_merges: true,
+            fifo_batch: 16,
+        }
+    }
+
+    /// fifo_expire of a direction.
+    pub fn expire(&self, dir: Direction) -> Jiffies {
+        match dir {
+            Direction::Read => self.read_expire,
+            Direction::Write => self.write_expire,
+        }
+    }
+
+    fn millis(&self, ticks: Jiffies) -> Value {
+        Value::from(ticks.0 * 1000 / u64::from(self.hz))
+    }
+
+    fn ticks(&self, millis: i32) -> Jiffies {
+        Jiffies::from_millis(not_negative(millis).into(), self.hz)
+    }
+}
+
+fn not_negative(value: i32) -> u32 {
+    value.max(0) as u32
+}
+
+impl Attributes for SqDeadlineSettings {
+    const SCHEDULER: &'static str = "deadline";
+    const TABLE: &'static [Attribute<SqDeadlineSettings>] = &[
+        Attribute {
+            name: "read_expire",
+            about: "ms, 500: age at which a read goes first",
+            show: |s| s.millis(s.read_expire),
+            store: Store::Int(|s, value| s.read_expire = s.ticks(value)),
+        },
+        Attribute {
+            name: "write_expire",
+            about: "ms, 5000: age at which a write goes first",
+            show: |s| s.millis(s.write_expire),
+            store: Store::Int(|s, value| s.write_expire = s.ticks(value)),
+        },
+        Attribute {
+            name: "writes_starved",
+            about: "2: read batches before writes get one",
+            show: |s| Value::from(s.writes_starved),
+            store: Store::Int(|s, value| s.writes_starved = value),
+        },
+        Attribute {
+            name: "front_merges",
+            about: "1: look for front merges",
+            show: |s| Value::from(s.front_merges),
+            store: Store::Int(|s, value| s.front_merges = value > 0),
+        },
+        Attribute {
+            name: "fifo_batch",
+            about: "16: requests in a batch",
+            show: |s| Value::from(s.fifo_batch),
+            store: Store::Int(|s, value| s.fifo_batch = not_negative(value)),
+        },
+    ];
+}

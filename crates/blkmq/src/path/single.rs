@@ -1,0 +1,270 @@
+//! The single-queue request path: one queue, one lock and the driver's function (up to v4.20).
+//!
+//! * `submit.rs`: one bio from its submission to a merge, or as a request into the scheduler
+//! * `run.rs`: the driver's function, who calls it and who unplugs
+//! * `end.rs`: the end of a request, or its way back
+//!
+//! What is done under the queue's lock by several of them is here. The lock is the scheduler's
+//! (`elevator::queue_lock`), a frame that is called under it returns with it. Which kind a queue is
+//! says `RequestQueue::single`; frames of either kind are made by [`BlkMq::submits`],
+//! [`BlkMq::ends`] and their like, so that nobody else asks. docs/decisions/0026.
+//! Kernel: block/blk-core.c, elevator.c (2.6.32.2).
+
+mod end;
+mod run;
+mod submit;
+
+pub use end::SingleEnd;
+pub use run::SingleRun;
+pub use submit::{SingleSubmit, ThenUnplug};
+
+pub use end::At as EndAt;
+pub use run::At as RunAt;
+pub use submit::At as SubmitAt;
+
+use super::{CompletePath, Frame, HookFrame, RequeueRequest, RunPath, SubmitPath, Traced};
+use super::{RequeuePath, trace_count, trace_rq};
+use crate::elevator::{After, Hook};
+use crate::env::{Bit, Cpu, Effect, Env, Slab, TraceAction};
+use crate::list::QueueList;
+use crate::queue::{BlkMq, Kind, RequestQueue, Single, SingleSettings, UNPLUG_TIMER, unplug_delay};
+use crate::request::{BioId, HctxId, Place, QueueId, RequestId, RequestPool, Status};
+use crate::rules::{QueuePlug, SingleQueueRules};
+use crate::time::Duration;
+
+/// Frames of either kind of queue.
+impl<E: Env> BlkMq<E> {
+    /// submit_bio() of a bio in the pool of `queue`; `then` matters to the single-queue kind alone.
+    pub fn submits(&self, queue: QueueId, bio: BioId, then: ThenUnplug) -> Frame {
+        match self.queue(queue).single {
+            None => Frame::Submit(SubmitPath::new(queue, bio)),
+            Some(_) => Frame::SingleSubmit(SingleSubmit::new(queue, bio, then)),
+        }
+    }
+
+    /// The end of a request that its driver has done.
+    pub fn ends(&self, queue: QueueId, rq: RequestId, status: Status) -> Frame {
+        match self.queue(queue).single {
+            None => Frame::Complete(CompletePath::end(queue, rq, status)),
+            Some(_) => Frame::SingleEnd(SingleEnd::end(queue, rq, status)),
+        }
+    }
+
+    /// The driver gives a request back that it has begun with.
+    pub fn gives_back(&self, queue: QueueId, rq: RequestId, dontprep: bool) -> Frame {
+        match self.queue(queue).single {
+            None => Frame::RequeueRequest(RequeueRequest::new(queue, rq, dontprep)),
+            Some(_) => Frame::SingleEnd(SingleEnd::requeue(queue, rq)),
+        }
+    }
+
+    /// kblockd's run of an hctx, or of a single-queue one.
+    pub fn works(&self, queue: QueueId, hctx: HctxId) -> Frame {
+        match self.queue(queue).single {
+            None => Frame::Run(RunPath::work(queue, hctx)),
+            Some(_) => Frame::SingleRun(SingleRun::run(queue)),
+        }
+    }
+
+    /// kblockd's other work item: requeue_work, or unplug_work of a single-queue one.
+    pub fn requeues(&self, queue: QueueId) -> Frame {
+        match self.queue(queue).single {
+            None => Frame::Requeue(RequeuePath::new(queue)),
+            Some(_) => Frame::SingleRun(SingleRun::unplug(queue)),
+        }
+    }
+
+    /// A timer of the queue expires: one of its scheduler, or that of the plug.
+    pub fn expires(&self, queue: QueueId, timer: u8) -> Frame {
+        match timer {
+            UNPLUG_TIMER => Frame::SingleRun(SingleRun::timer(queue)),
+            timer => Frame::Hook(HookFrame::new(queue, Hook::Timer(timer))),
+        }
+    }
+
+    /// What a task does before it waits for I/O of a queue that others may be about to hold back
+    /// (sync_page(), blk_run_address_space()): nothing with blk-mq.
+    pub fn unplugs(&self, queue: QueueId) -> Option<Frame> {
+        let single = self.queue(queue).single.is_some();
+        single.then(|| Frame::SingleRun(SingleRun::unplug(queue)))
+    }
+}
+
+/// What a single-queue one has that paths of it need.
+pub(super) struct Own<'a, E: Env> {
+    pub(super) q: &'a RequestQueue<E>,
+    pub(super) single: &'a Single<E>,
+    pub(super) settings: SingleSettings,
+    pub(super) rules: SingleQueueRules,
+}
+
+impl<'a, E: Env> Own<'a, E> {
+    /// # Panics
+    /// If it is a queue of blk-mq.
+    pub(super) fn of(mq: &'a BlkMq<E>, queue: QueueId) -> Own<'a, E> {
+        let q = mq.queue(queue);
+        let rules = q.settings.rules.single_queue;
+        Own {
+            q,
+            single: q.single.as_ref().expect("a queue of the single-queue kind"),
+            settings: q.settings.single.expect("as above"),
+            rules: rules.unwrap_or(SingleQueueRules::V2_6_32),
+        }
+    }
+
+    pub(super) fn kind(pool: &RequestPool, rq: RequestId) -> Kind {
+        Kind::of(pool[rq].op, pool[rq].flags)
+    }
+
+    /// The path lets go of the lock: the scheduler's words are right, and the label is over.
+    pub(super) fn unlock(&self, cpu: &mut Cpu) {
+        self.q.elevator.settle(self.q, cpu);
+        self.q.elevator.unlock(cpu);
+    }
+}
+
+/// Under the queue's lock.
+impl<E: Env> Own<'_, E> {
+    /// elv_queue_empty().
+    pub(super) fn is_empty(&self, cpu: &mut Cpu) -> bool {
+        if !self.single.state.held(cpu.id).driver_list.is_empty() {
+            return false;
+        }
+        !self
+            .q
+            .elevator
+            .call(self.q, cpu, |policy, _, _| policy.has_work())
+    }
+
+    /// queue_should_plug().
+    pub(super) fn should_plug(&self, cpu: &Cpu) -> bool {
+        let queuing = || self.single.state.held(cpu.id).queuing;
+        self.rules.plug == QueuePlug::OfQueue && (self.q.settings.rotational || !queuing())
+    }
+
+    /// blk_plug_device(). Trace P.
+    pub(super) fn plug(&self, cpu: &mut Cpu) {
+        let stopped = self.single.state.held(cpu.id).stopped;
+        if stopped || self.single.plugged.test(cpu) {
+            return;
+        }
+        self.single.plugged.set(cpu);
+        cpu.outbox.push(Effect::Arm {
+            queue: self.q.id,
+            timer: UNPLUG_TIMER,
+            after: unplug_delay(self.q.settings.hz),
+        });
+        trace_count(cpu, self.q.id, TraceAction::Plug, 0);
+    }
+
+    /// blk_remove_plug(): was there one?
+    pub(super) fn remove_plug(&self, cpu: &mut Cpu) -> bool {
+        if !self.single.plugged.test(cpu) {
+            return false;
+        }
+        self.single.plugged.clear(cpu);
+        cpu.outbox.push(Effect::Cancel {
+            queue: self.q.id,
+            timer: UNPLUG_TIMER,
+        });
+        true
+    }
+
+    /// kblockd_schedule_work() of a run, as schedulers ask for it.
+    pub(super) fn kick(&self, cpu: &mut Cpu) {
+        cpu.outbox.push(Effect::Kick {
+            queue: self.q.id,
+            hctx: HctxId(0),
+            delay: Duration::ZERO,
+        });
+    }
+
+    /// The same of unplug_work.
+    pub(super) fn kick_unplug(&self, cpu: &mut Cpu) {
+        let queue = self.q.id;
+        cpu.outbox.push(Effect::KickRequeue { queue });
+    }
+
+    /// Does what a hook asks for.
+    ///
+    /// # Panics
+    /// If that is about tokens, which schedulers of this path have not.
+    fn after(&self, after: After, cpu: &mut Cpu) {
+        match after {
+            After::Nothing => {}
+            After::RunQueues => self.kick(cpu),
+            After::PutToken(token) => panic!("{token:?} of a single-queue scheduler"),
+        }
+    }
+
+    /// Requests that the scheduler hands over by itself go to the end of the driver's list.
+    pub(super) fn hand_over(&self, mut handed: QueueList, cpu: &mut Cpu) {
+        if handed.is_empty() {
+            return;
+        }
+        let mut pool = self.q.pool.held(cpu.id);
+        let mut state = self.single.state.held(cpu.id);
+        while let Some(rq) = handed.pop_front(&mut pool) {
+            pool[rq].place = Place::Dispatch;
+            // What the driver has not looked at is not started (REQ_STARTED).
+            pool[rq].started = false;
+            state.driver_list.push_back(&mut pool, rq);
+        }
+    }
+
+    /// blk_requeue_request(): back to the head of the driver's list. Trace R.
+    pub(super) fn requeue(&self, rq: RequestId, cpu: &mut Cpu) {
+        let traced = Traced::rq(&self.q.pool.held(cpu.id), rq);
+        trace_rq(cpu, self.q.id, TraceAction::Requeue, traced);
+        let after = self.q.elevator.call(self.q, cpu, |policy, pool, now| {
+            let r = &mut pool[rq];
+            r.in_flight = false;
+            r.budget = None;
+            r.place = Place::Path;
+            policy.requeued(pool, rq, now)
+        });
+        self.after(after, cpu);
+        let mut pool = self.q.pool.held(cpu.id);
+        let mut state = self.single.state.held(cpu.id);
+        state.leaves_driver(Own::<E>::kind(&pool, rq));
+        let r = &mut pool[rq];
+        r.started = false;
+        r.softbarrier = true;
+        r.place = Place::Dispatch;
+        state.driver_list.push_front(&mut pool, rq);
+    }
+
+    /// __blk_put_request() of a request whose bios have ended or live on in another one: the
+    /// scheduler hears of its end if the driver had it, and whoever waits for one is woken.
+    pub(super) fn put(&self, rq: RequestId, driven: bool, cpu: &mut Cpu) {
+        let hooks = self.q.elevator.hooks();
+        if driven {
+            let kind = Own::<E>::kind(&self.q.pool.held(cpu.id), rq);
+            self.single.state.held(cpu.id).leaves_driver(kind);
+        }
+        if driven && hooks.completed {
+            let after = self.q.elevator.call(self.q, cpu, |policy, pool, now| {
+                policy.completed(pool, rq, now)
+            });
+            self.after(after, cpu);
+        }
+        if hooks.finished {
+            let after = self.q.elevator.call(self.q, cpu, |policy, pool, now| {
+                policy.finished(pool, rq, now)
+            });
+            self.after(after, cpu);
+        }
+        let mut pool = self.q.pool.held(cpu.id);
+        let kind = Own::<E>::kind(&pool, rq);
+        assert!(pool[rq].bio_first.is_none(), "a request is freed with bios");
+        pool[rq].place = Place::Free;
+        drop(pool);
+        let woken = self.single.state.held(cpu.id).limits.freed(kind, rq);
+        if let Some(task) = woken {
+            cpu.outbox.push(Effect::Wake(task));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

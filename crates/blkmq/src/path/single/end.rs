@@ -1,0 +1,184 @@
+//! The end of a request on the single-queue path, or its way back from the driver.
+//!
+//! Kernel: blk_end_request_all(), __blk_put_request() in block/blk-core.c, scsi_end_request(),
+//! scsi_queue_insert(), scsi_run_queue() in drivers/scsi/scsi_lib.c (2.6.32.2).
+
+use super::{Own, SingleRun};
+use crate::elevator::queue_lock;
+use crate::env::{Answer, Cpu, Effect, Env, Slab, TraceAction};
+use crate::path::{Call, Next, Traced, labels, trace_rq};
+use crate::queue::{BlkMq, EndRuns};
+use crate::request::{Place, QueueId, RequestId, Status};
+
+labels! {
+    /// Labels of the end of a request on the single-queue path.
+    pub enum At in "single-end" {
+        /// Account and trace; its first bio ends. Trace C.
+        End,
+        /// End one more bio.
+        EndBio,
+        /// Under the queue's lock: the scheduler hears of it, the request is free, who waits for
+        /// one is woken.
+        Put,
+        /// Run the queue.
+        Run,
+        /// The driver gives a request back.
+        GivenBack,
+        /// Under the queue's lock: put it back. Trace R.
+        Requeue,
+        /// The queue was run.
+        Done,
+    }
+}
+
+/// End of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SingleEnd {
+    pub(in crate::path) at: At,
+    pub(in crate::path) queue: QueueId,
+    rq: RequestId,
+    status: Status,
+    /// The driver's function runs and goes on by itself.
+    refused: bool,
+    /// What the device has answered to who offered a request and has not read it: this end is
+    /// within its queue_rq, and the run behind it asks the device itself.
+    answer: Answer,
+}
+
+impl SingleEnd {
+    /// Of a request that the driver has done.
+    pub fn end(queue: QueueId, rq: RequestId, status: Status) -> SingleEnd {
+        SingleEnd {
+            at: At::End,
+            queue,
+            rq,
+            status,
+            refused: false,
+            answer: Answer::None,
+        }
+    }
+
+    /// Of one that it refused, for good, while its function runs.
+    pub(super) fn refused(queue: QueueId, rq: RequestId, status: Status) -> SingleEnd {
+        SingleEnd {
+            refused: true,
+            ..SingleEnd::end(queue, rq, status)
+        }
+    }
+
+    /// Of one that it gives back.
+    pub fn requeue(queue: QueueId, rq: RequestId) -> SingleEnd {
+        SingleEnd {
+            at: At::GivenBack,
+            ..SingleEnd::end(queue, rq, Status::Ok)
+        }
+    }
+
+    pub(in crate::path) fn about_to_end(&self) -> Option<RequestId> {
+        (self.at == At::End).then_some(self.rq)
+    }
+
+    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let own = &Own::of(mq, self.queue);
+        match self.at {
+            At::End => {
+                self.answer = core::mem::take(&mut cpu.answer);
+                let mut pool = own.q.pool.held(cpu.id);
+                let rq = &mut pool[self.rq];
+                rq.in_flight = false;
+                rq.place = Place::Completing;
+                rq.status = self.status;
+                let traced = Traced::rq(&pool, self.rq);
+                drop(pool);
+                trace_rq(cpu, self.queue, TraceAction::Complete, traced);
+                self.end_bio(own, cpu)
+            }
+            At::EndBio => self.end_bio(own, cpu),
+            At::Put => self.put(own, cpu),
+            At::Run => {
+                self.at = At::Done;
+                Next::call(cpu, Call::SingleRun(SingleRun::run(self.queue)))
+            }
+            At::Requeue => {
+                own.requeue(self.rq, cpu);
+                own.unlock(cpu);
+                self.at = At::Run;
+                Next::Step
+            }
+            At::GivenBack => {
+                self.answer = core::mem::take(&mut cpu.answer);
+                self.lock(At::Requeue)
+            }
+            At::Done => self.over(cpu),
+        }
+    }
+
+    fn lock(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Lock(queue_lock(self.queue))
+    }
+
+    fn end_bio<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let mut pool = own.q.pool.held(cpu.id);
+        let Some(bio) = pool[self.rq].bio_first else {
+            drop(pool);
+            return self.lock(At::Put);
+        };
+        let next = pool.bio(bio).next;
+        let rq = &mut pool[self.rq];
+        rq.bio_first = next;
+        rq.bio_count -= 1;
+        if next.is_none() {
+            rq.bio_last = None;
+        }
+        let whole = pool.end_piece(bio, self.status);
+        drop(pool);
+        if let Some((bio, status)) = whole {
+            let queue = self.queue;
+            cpu.outbox.push(Effect::BioEnd { queue, bio, status });
+        }
+        match next {
+            None => self.lock(At::Put),
+            Some(_) => {
+                self.at = At::EndBio;
+                Next::Step
+            }
+        }
+    }
+
+    fn put<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        own.put(self.rq, true, cpu);
+        let mut state = own.single.state.held(cpu.id);
+        let was_stopped = core::mem::take(&mut state.stopped);
+        drop(state);
+        let (rq, runs) = (RequestId(0), own.settings.end_runs);
+        (self.rq, self.status) = (rq, Status::Ok);
+        if runs == EndRuns::IfStopped && was_stopped {
+            own.kick(cpu);
+        }
+        own.unlock(cpu);
+        if self.refused || runs == EndRuns::IfStopped {
+            return self.over(cpu);
+        }
+        self.at = At::Run;
+        Next::Step
+    }
+
+    fn over(&mut self, cpu: &mut Cpu) -> Next {
+        cpu.answer = core::mem::take(&mut self.answer);
+        Next::Done
+    }
+
+    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        if matches!(self.at, At::EndBio | At::Put) {
+            let place = mq.queue(self.queue).pool.held(cpu.id)[self.rq].place;
+            assert_eq!(place, Place::Completing, "{:?}: {:?}", self.at, self.rq);
+        }
+    }
+
+    pub(in crate::path) fn check_over(&self) {
+        let early = matches!(self.at, At::End | At::GivenBack);
+        assert!(!early, "{:?}: nothing was done", self.at);
+        assert_eq!(self.answer, Answer::None, "an answer that nobody gets");
+    }
+}

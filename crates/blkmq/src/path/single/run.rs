@@ -1,0 +1,330 @@
+//! The driver's function of a single-queue one, and all that has it called.
+//!
+//! Kernel: __blk_run_queue(), __generic_unplug_device(), blk_unplug_work(), blk_unplug_timeout(),
+//! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2).
+
+use super::{Own, SingleEnd};
+use crate::elevator::{DispatchTime, LEVELS, queue_lock};
+use crate::env::{Answer, Bit, Cpu, Env, Slab, TraceAction};
+use crate::path::{Call, Next, Traced, labels, trace_count};
+use crate::queue::{BlkMq, EndRuns};
+use crate::request::{Place, QueueId, RequestId};
+
+labels! {
+    /// Labels of a run of a single-queue one.
+    pub enum At in "single-run" {
+        /// The unplug timer: leave it to kblockd. Trace UT.
+        Timer,
+        /// blk_run_queue() is called.
+        Enter,
+        /// Is the queue plugged? Trace U.
+        Plugged,
+        /// Under the queue's lock: take the plug off; is the driver's function to be called?
+        Start,
+        /// Still under it: the next request, looked at by the driver; may it have it? Trace D.
+        Peek,
+        /// Still under it: is there a budget for it?
+        Ready,
+        /// The device's answer.
+        Answer,
+        /// A request that the driver refused for good has ended.
+        Ended,
+        /// Under the queue's lock: one that it refused for now goes back. Trace R.
+        PutBack,
+    }
+}
+
+/// Who has the driver's function called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum By {
+    /// A timer: nobody yet.
+    Timer,
+    /// __blk_run_queue() of whoever has the lock.
+    Holder,
+    /// __generic_unplug_device() of whoever has the lock.
+    HolderUnplugs,
+    /// blk_run_queue().
+    Run,
+    /// generic_unplug_device().
+    Unplug,
+}
+
+impl By {
+    /// The lock is the caller's, and stays with it.
+    fn holds(self) -> bool {
+        matches!(self, By::Holder | By::HolderUnplugs)
+    }
+
+    /// __blk_run_queue().
+    fn runs(self) -> bool {
+        matches!(self, By::Holder | By::Run)
+    }
+}
+
+/// A run of a single-queue one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SingleRun {
+    pub(in crate::path) at: At,
+    pub(in crate::path) queue: QueueId,
+    by: By,
+    /// It is the one that QUEUE_FLAG_REENTER tells of.
+    guards: bool,
+    /// What it offers to the device.
+    rq: Option<RequestId>,
+}
+
+impl SingleRun {
+    fn new(queue: QueueId, by: By, at: At) -> SingleRun {
+        SingleRun {
+            at,
+            queue,
+            by,
+            guards: false,
+            rq: None,
+        }
+    }
+
+    /// blk_run_queue(): also what kblockd does for a scheduler.
+    pub fn run(queue: QueueId) -> SingleRun {
+        SingleRun::new(queue, By::Run, At::Enter)
+    }
+
+    /// blk_unplug(): kblockd behind the timer, or a task.
+    pub fn unplug(queue: QueueId) -> SingleRun {
+        SingleRun::new(queue, By::Unplug, At::Plugged)
+    }
+
+    /// blk_unplug_timeout().
+    pub fn timer(queue: QueueId) -> SingleRun {
+        SingleRun::new(queue, By::Timer, At::Timer)
+    }
+
+    /// __blk_run_queue() under the queue's lock.
+    pub(super) fn called(queue: QueueId) -> SingleRun {
+        SingleRun::new(queue, By::Holder, At::Start)
+    }
+
+    /// __generic_unplug_device() under the queue's lock.
+    pub(super) fn unplugs(queue: QueueId) -> SingleRun {
+        SingleRun::new(queue, By::HolderUnplugs, At::Start)
+    }
+
+    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let own = &Own::of(mq, self.queue);
+        match self.at {
+            At::Timer => {
+                let count = own.single.state.held(cpu.id).limits.allocated();
+                let count = u64::from(count);
+                trace_count(cpu, self.queue, TraceAction::UnplugTimer, count);
+                own.kick_unplug(cpu);
+                Next::Done
+            }
+            At::Enter => self.lock(At::Start),
+            At::Plugged => {
+                let count = own.single.state.held(cpu.id).limits.allocated();
+                trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(count));
+                match own.single.plugged.test(cpu) {
+                    true => self.lock(At::Start),
+                    false => Next::Done,
+                }
+            }
+            At::Start => self.start(own, cpu),
+            At::Peek => self.peek(own, cpu),
+            At::Ready => self.ready(own, cpu),
+            At::Answer => self.answer(cpu),
+            At::Ended => self.lock(At::Peek),
+            At::PutBack => {
+                let rq = self.rq.take().expect("it was offered");
+                own.requeue(rq, cpu);
+                if own.single.state.held(cpu.id).with_driver() == 0 {
+                    // No end of a request will run the queue.
+                    own.plug(cpu);
+                } else {
+                    stop(own, cpu);
+                }
+                self.ends(own, cpu)
+            }
+        }
+    }
+
+    fn lock(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Lock(queue_lock(self.queue))
+    }
+
+    fn start<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        if !self.by.runs() {
+            let stopped = own.single.state.held(cpu.id).stopped;
+            let fires = !stopped && (own.remove_plug(cpu) || !own.q.settings.rotational);
+            return match fires {
+                true => self.peeks(),
+                false => self.ends(own, cpu),
+            };
+        }
+        own.remove_plug(cpu);
+        let stopped = own.single.state.held(cpu.id).stopped;
+        if stopped || own.is_empty(cpu) {
+            return self.ends(own, cpu);
+        }
+        let within = core::mem::replace(&mut own.single.state.held(cpu.id).runs, true);
+        if within {
+            // The function is under way, perhaps below this very frame: it stops at the plug, and
+            // kblockd goes on.
+            own.single.plugged.set(cpu);
+            own.kick_unplug(cpu);
+            return self.ends(own, cpu);
+        }
+        self.guards = true;
+        self.peeks()
+    }
+
+    fn peeks(&mut self) -> Next {
+        self.at = At::Peek;
+        Next::Step
+    }
+
+    /// One turn of the driver's loop.
+    fn peek<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        if own.single.plugged.peek() {
+            return self.ends(own, cpu);
+        }
+        let Some(rq) = next_request(own, cpu) else {
+            return self.ends(own, cpu);
+        };
+        let started = own.q.pool.held(cpu.id)[rq].started;
+        if !started {
+            activate(own, rq, cpu);
+        }
+        let state = own.single.state.held(cpu.id);
+        if state.with_driver() >= own.settings.depth {
+            drop(state);
+            stop(own, cpu);
+            return self.ends(own, cpu);
+        }
+        drop(state);
+        self.rq = Some(rq);
+        if own.q.settings.driver_budget {
+            self.at = At::Ready;
+            return Next::Budget;
+        }
+        self.issue(own, cpu)
+    }
+
+    /// scsi_dev_queue_ready().
+    fn ready<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.expect("it is to be offered");
+        if let Answer::Budget(token) = core::mem::take(&mut cpu.answer) {
+            own.q.pool.held(cpu.id)[rq].budget = Some(token);
+            return self.issue(own, cpu);
+        }
+        self.rq = None;
+        if own.single.state.held(cpu.id).with_driver() == 0 {
+            own.plug(cpu);
+        }
+        self.ends(own, cpu)
+    }
+
+    /// blk_start_request(), and the device is asked without the lock.
+    fn issue<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.expect("it is to be offered");
+        let mut pool = own.q.pool.held(cpu.id);
+        let mut state = own.single.state.held(cpu.id);
+        state.driver_list.remove(&mut pool, rq);
+        pool[rq].place = Place::Path;
+        state.starts(Own::<E>::kind(&pool, rq));
+        drop((state, pool));
+        own.unlock(cpu);
+        self.at = At::Answer;
+        Next::offer(rq, true)
+    }
+
+    fn answer(&mut self, cpu: &mut Cpu) -> Next {
+        let answer = core::mem::take(&mut cpu.answer);
+        match answer {
+            Answer::Ok => {
+                self.rq = None;
+                self.lock(At::Peek)
+            }
+            Answer::Error(status) => {
+                let rq = self.rq.take().expect("it was offered");
+                self.at = At::Ended;
+                Next::call(
+                    cpu,
+                    Call::SingleEnd(SingleEnd::refused(self.queue, rq, status)),
+                )
+            }
+            Answer::Resource | Answer::DevResource => self.lock(At::PutBack),
+            answer => unreachable!("{answer:?} is no answer of queue_rq"),
+        }
+    }
+
+    /// The driver's function returns.
+    fn ends<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        if core::mem::take(&mut self.guards) {
+            own.single.state.held(cpu.id).runs = false;
+        }
+        match self.by.holds() {
+            true => own.q.elevator.settle(own.q, cpu),
+            false => own.unlock(cpu),
+        }
+        Next::Done
+    }
+
+    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let offers = matches!(self.at, At::Ready | At::Answer | At::PutBack);
+        assert_eq!(self.rq.is_some(), offers, "{:?}: a request", self.at);
+        let single = mq.queue(self.queue).single.as_ref();
+        let single = single.expect("a queue of the single-queue kind");
+        let runs = single.state.held(cpu.id).runs;
+        assert!(
+            runs || !self.guards,
+            "{:?} guards what does not run",
+            self.at
+        );
+    }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert_eq!(self.rq, None, "a request that goes nowhere");
+        assert!(!self.guards, "the queue would never run again");
+    }
+}
+
+/// The driver takes no more for now: one whose ends do not run the queue stops it, and the next end
+/// starts it again.
+fn stop<E: Env>(own: &Own<'_, E>, cpu: &Cpu) {
+    let stops = own.settings.end_runs == EndRuns::IfStopped;
+    own.single.state.held(cpu.id).stopped |= stops;
+}
+
+/// __elv_next_request(): the head of the driver's list, or what the scheduler gives.
+fn next_request<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) -> Option<RequestId> {
+    let head = own.single.state.held(cpu.id).driver_list.first();
+    if head.is_some() {
+        return head;
+    }
+    let rq = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
+        policy.dispatch(pool, DispatchTime::at(now), [0; LEVELS])
+    })?;
+    let mut pool = own.q.pool.held(cpu.id);
+    assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
+    pool[rq].place = Place::Dispatch;
+    pool[rq].started = false;
+    own.single
+        .state
+        .held(cpu.id)
+        .driver_list
+        .push_back(&mut pool, rq);
+    Some(rq)
+}
+
+/// The driver's first look at a request (blk_peek_request()). Trace D.
+fn activate<E: Env>(own: &Own<'_, E>, rq: RequestId, cpu: &mut Cpu) {
+    let traced = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
+        policy.activated(pool, rq, now);
+        pool[rq].started = true;
+        Traced::rq(pool, rq)
+    });
+    let mut log = own.q.elevator.log(own.q, cpu);
+    log.trace(TraceAction::Issue, traced, cpu);
+    log.rest(cpu);
+}

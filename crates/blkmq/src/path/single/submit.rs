@@ -1,0 +1,382 @@
+//! One bio on the single-queue path, until it is merged or its request is in the scheduler.
+//!
+//! Kernel: __make_request(), get_request_wait() in block/blk-core.c, __elv_add_request() in
+//! block/elevator.c (2.6.32.2); blk_run_address_space() behind direct I/O.
+
+use super::{Own, SingleRun};
+use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wanted, queue_lock};
+use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
+use crate::list::QueueList;
+use crate::merge::{Merging, Side};
+use crate::path::submit::{longest_part, without_flush};
+use crate::path::{Call, Next, Traced, jiffies, labels, trace_rq};
+use crate::queue::{Asks, BlkMq, Kind, RequestQueue, UNPLUG_THRESH};
+use crate::request::{BioId, Place, QueueId, RequestId};
+use crate::rules::{NoMerges, QueuePlug};
+
+labels! {
+    /// Labels of a submission on the single-queue path.
+    pub enum At in "single-submit" {
+        /// What is longer than a request is split. Trace Q.
+        Enter,
+        /// Under the queue's lock: try to merge; else get a request.
+        Queue,
+        /// Still under it, behind the run that was to bring requests back: stand in line and sleep.
+        Wait,
+        /// Woken for a request.
+        Woken,
+        /// Under the queue's lock: get one, as a batcher.
+        Again,
+        /// elv_set_request(), under the queue's lock anew if the scheduler has one. Trace G.
+        Set,
+        /// Under the queue's lock: plug if it is empty, insert. Trace P, I.
+        Insert,
+        /// Still under it, behind a run that the scheduler wanted: are there enough to unplug?
+        Inserted,
+        /// Still under it: does this bio unplug?
+        Out,
+        /// Still under it: leave.
+        Leave,
+        /// The rest of a split bio; or blk_run_address_space(); or nothing.
+        Rest,
+    }
+}
+
+/// Who lets go of the queue's plug behind a bio.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ThenUnplug {
+    /// Nobody: buffered reads, and writeback.
+    Nobody,
+    /// The bio itself asks for it, under the lock that it is inserted with (BIO_RW_UNPLUG).
+    Bio,
+    /// Its task, before it waits or returns from its call (blk_run_address_space(), direct I/O).
+    Task,
+}
+
+/// Submission of one bio to a single-queue one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SingleSubmit {
+    pub(in crate::path) at: At,
+    pub(in crate::path) queue: QueueId,
+    bio: BioId,
+    /// Rest of a split bio: goes after `bio`.
+    rest: Option<BioId>,
+    then: ThenUnplug,
+    rq: Option<RequestId>,
+}
+
+impl SingleSubmit {
+    /// submit_bio() of a bio in the pool of `queue`.
+    pub fn new(queue: QueueId, bio: BioId, then: ThenUnplug) -> SingleSubmit {
+        SingleSubmit {
+            at: At::Enter,
+            queue,
+            bio,
+            rest: None,
+            then,
+            rq: None,
+        }
+    }
+
+    /// The task sleeps for a request, or is about to.
+    pub fn awaits_request(&self) -> bool {
+        matches!(self.at, At::Wait | At::Woken | At::Again)
+    }
+
+    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let own = &Own::of(mq, self.queue);
+        match self.at {
+            At::Enter => self.enter(own.q, cpu),
+            At::Queue => {
+                if !own.is_empty(cpu) && self.merge(own, cpu) {
+                    return self.out(own, cpu);
+                }
+                self.get(own, cpu)
+            }
+            At::Wait => {
+                own.unlock(cpu);
+                self.at = At::Woken;
+                Next::Park
+            }
+            At::Woken => self.lock(At::Again),
+            At::Again => {
+                let asks = self.asks(own, MayQueue::May, cpu);
+                own.single.state.held(cpu.id).limits.begin_batch(asks);
+                self.get(own, cpu)
+            }
+            At::Set => self.set(own, cpu),
+            At::Insert => self.insert(own, cpu),
+            At::Inserted => self.inserted(own, cpu),
+            At::Out => self.out(own, cpu),
+            At::Leave => self.leave(own, cpu),
+            At::Rest => self.rest(own, cpu),
+        }
+    }
+
+    fn lock(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Lock(queue_lock(self.queue))
+    }
+
+    /// Another frame under the queue's lock, which returns with it.
+    fn call(&mut self, run: SingleRun, at: At, cpu: &mut Cpu) -> Next {
+        self.at = at;
+        Next::call(cpu, Call::SingleRun(run))
+    }
+
+    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if without_flush(q, self.bio, cpu) {
+            self.then = ThenUnplug::Nobody;
+            return Next::Done;
+        }
+        let mut pool = q.pool.held(cpu.id);
+        // Direct I/O and read-ahead make bios of this size at once (bio_add_page()): nothing of it
+        // is traced.
+        if let Some(front) = longest_part(&q.settings.limits, pool.bio(self.bio)) {
+            let part = pool.split_bio(self.bio, front);
+            let part = part.expect("the plan reserves bio slots for every split");
+            self.rest = Some(core::mem::replace(&mut self.bio, part));
+        }
+        let bio = pool.bio(self.bio);
+        assert!(!bio.flags.is_flush(), "the plan lets no flush through");
+        let traced = Traced::bio(&pool, self.bio);
+        drop(pool);
+        trace_rq(cpu, self.queue, TraceAction::Queue, traced);
+        self.lock(At::Queue)
+    }
+
+    /// elv_merge() and what follows. True if the bio is part of a request now. Trace M, F.
+    fn merge<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> bool {
+        let (q, bio) = (own.q, self.bio);
+        let merging = Merging {
+            limits: &q.settings.limits,
+            nomerges: q.settings.nomerges,
+        };
+        let (merged, handed) = q.elevator.call(q, cpu, |policy, pool, now| {
+            let traced = Traced::bio(pool, bio);
+            let merged = match policy.merge_bio(pool, bio, now, merging) {
+                BioMerge::No => None,
+                BioMerge::Into { side, absorbed, .. } => {
+                    let gone = absorbed.map(|rq| (rq, Traced::rq(pool, rq)));
+                    Some((side, traced, gone))
+                }
+            };
+            (merged, policy.take_handed(pool))
+        });
+        let mut log = q.elevator.log(q, cpu);
+        let Some((side, traced, gone)) = merged else {
+            log.rest(cpu);
+            return false;
+        };
+        match side {
+            Side::Back => log.trace(TraceAction::BackMerge, traced, cpu),
+            Side::Front => log.trace(TraceAction::FrontMerge, traced, cpu),
+            Side::Discard => {}
+        }
+        if let Some((_, traced)) = gone {
+            log.swallow(traced, cpu);
+        }
+        log.rest(cpu);
+        own.hand_over(handed, cpu);
+        if let Some((rq, _)) = gone {
+            own.put(rq, false, cpu);
+        }
+        true
+    }
+
+    fn asks<E: Env>(&self, own: &Own<'_, E>, may: MayQueue, cpu: &mut Cpu) -> Asks {
+        let (now, pool) = (jiffies(own.q, cpu), own.q.pool.held(cpu.id));
+        let bio = pool.bio(self.bio);
+        Asks {
+            kind: Kind::of(bio.op, bio.flags),
+            io_context: bio.io_context,
+            now,
+            hz: own.q.settings.hz,
+            must: may == MayQueue::Must,
+        }
+    }
+
+    /// get_request(); or the task stands in line for one, and what is queued goes out.
+    fn get<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let (q, bio) = (own.q, self.bio);
+        let may = q.elevator.call(q, cpu, |policy, pool, now| {
+            let bio = pool.bio(bio);
+            let map = TagMapSize {
+                shift: 0,
+                nr_requests: q.settings.nr_requests,
+            };
+            let wanted = Wanted {
+                op: bio.op,
+                flags: bio.flags,
+                io_context: bio.io_context,
+                map,
+            };
+            policy.may_queue(wanted, now)
+        });
+        let asks = self.asks(own, may, cpu);
+        let got = own.single.state.held(cpu.id).limits.get(asks);
+        let Some(rq) = got else {
+            let mut state = own.single.state.held(cpu.id);
+            state.limits.wait(asks.kind, cpu.task);
+            drop(state);
+            return match self.unplugs(own, cpu) {
+                true => self.call(SingleRun::unplugs(self.queue), At::Wait, cpu),
+                false => {
+                    own.unlock(cpu);
+                    self.at = At::Woken;
+                    Next::Park
+                }
+            };
+        };
+        let mut pool = q.pool.held(cpu.id);
+        pool.reset(rq);
+        pool.bio_to_request(rq, bio);
+        let now = cpu.now();
+        let r = &mut pool[rq];
+        (r.ctx, r.start_time, r.use_sched) = (cpu.id, now, true);
+        r.place = Place::Path;
+        drop(pool);
+        self.rq = Some(rq);
+        own.unlock(cpu);
+        // A scheduler that is told when requests go is told when they come.
+        match q.elevator.hooks().finished {
+            true => self.lock(At::Set),
+            false => {
+                self.at = At::Set;
+                Next::Step
+            }
+        }
+    }
+
+    fn set<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let (q, rq) = (own.q, self.rq.expect("it was allocated"));
+        let sets = q.elevator.hooks().finished;
+        if sets {
+            q.elevator.call(q, cpu, |policy, pool, now| {
+                policy.set_request(pool, rq, now);
+            });
+        }
+        let traced = Traced::rq(&q.pool.held(cpu.id), rq);
+        trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
+        if sets {
+            own.unlock(cpu);
+        }
+        self.lock(At::Insert)
+    }
+
+    fn insert<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let (q, rq) = (own.q, self.rq.take().expect("it was allocated"));
+        if own.should_plug(cpu) && own.is_empty(cpu) {
+            own.plug(cpu);
+        }
+        let nomerges = match own.rules.plug {
+            QueuePlug::OfQueue => NoMerges::Never,
+            QueuePlug::OfTask => q.settings.nomerges,
+        };
+        let limits = &q.settings.limits;
+        let (traced, gone, handed, run) = q.elevator.call(q, cpu, |policy, pool, now| {
+            let traced = Traced::rq(pool, rq);
+            let merging = Merging { limits, nomerges };
+            let insertion = policy.insert(pool, rq, InsertAt::Sorted, now, merging);
+            let gone = match insertion {
+                Insertion::Inserted => {
+                    assert_eq!(pool[rq].place, Place::Elevator, "{rq:?} was not taken");
+                    None
+                }
+                Insertion::Absorbed(gone) => Some(gone),
+            };
+            (traced, gone, policy.take_handed(pool), policy.take_run())
+        });
+        match gone {
+            None => {
+                let mut log = q.elevator.log(q, cpu);
+                log.trace(TraceAction::Insert, traced, cpu);
+                log.rest(cpu);
+            }
+            Some(gone) => absorb(own, gone, cpu),
+        }
+        own.hand_over(handed, cpu);
+        if run || own.rules.plug == QueuePlug::OfTask {
+            return self.call(SingleRun::called(self.queue), At::Inserted, cpu);
+        }
+        self.inserted(own, cpu)
+    }
+
+    /// The end of elv_insert(): as many as a plug holds back let go of it.
+    fn inserted<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let enough = || own.single.state.held(cpu.id).waiting_count() >= UNPLUG_THRESH;
+        if own.single.plugged.peek() && enough() {
+            return self.call(SingleRun::unplugs(self.queue), At::Out, cpu);
+        }
+        self.out(own, cpu)
+    }
+
+    /// The end of __make_request().
+    fn out<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let of_queue = own.rules.plug == QueuePlug::OfQueue;
+        let asks = self.then == ThenUnplug::Bio || !own.should_plug(cpu);
+        if of_queue && asks && self.unplugs(own, cpu) {
+            return self.call(SingleRun::unplugs(self.queue), At::Leave, cpu);
+        }
+        self.leave(own, cpu)
+    }
+
+    /// __generic_unplug_device() would do something.
+    #[expect(clippy::unused_self, reason = "one of its steps")]
+    fn unplugs<E: Env>(&self, own: &Own<'_, E>, cpu: &Cpu) -> bool {
+        let stopped = own.single.state.held(cpu.id).stopped;
+        !stopped && (own.single.plugged.peek() || !own.q.settings.rotational)
+    }
+
+    fn leave<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        own.unlock(cpu);
+        if self.rest.is_none() && self.then != ThenUnplug::Task {
+            return Next::Done;
+        }
+        self.at = At::Rest;
+        Next::Step
+    }
+
+    fn rest<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        if let Some(rest) = self.rest.take() {
+            *self = SingleSubmit::new(self.queue, rest, self.then);
+            return Next::Step;
+        }
+        let then = core::mem::replace(&mut self.then, ThenUnplug::Nobody);
+        match then == ThenUnplug::Task && own.rules.plug == QueuePlug::OfQueue {
+            true => self.call(SingleRun::unplug(self.queue), At::Rest, cpu),
+            false => Next::Done,
+        }
+    }
+
+    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let has = matches!(self.at, At::Set | At::Insert);
+        assert_eq!(self.rq.is_some(), has, "{:?}: a request", self.at);
+        if let Some(rq) = self.rq {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            assert_eq!(pool[rq].place, Place::Path, "{:?}: {rq:?}", self.at);
+        }
+    }
+
+    pub(in crate::path) fn check_over(&self) {
+        assert_eq!(self.rq, None, "a request that goes nowhere");
+        assert_eq!(self.rest, None, "the rest of a bio is left");
+    }
+}
+
+/// Requests that an insertion merged away (v4.20). Trace M.
+fn absorb<E: Env>(own: &Own<'_, E>, mut gone: QueueList, cpu: &mut Cpu) {
+    let q = own.q;
+    let mut log = q.elevator.log(q, cpu);
+    loop {
+        let mut pool = q.pool.held(cpu.id);
+        let Some(rq) = gone.pop_back(&mut pool) else {
+            break;
+        };
+        let traced = Traced::rq(&pool, rq);
+        drop(pool);
+        log.swallow(traced, cpu);
+        own.put(rq, false, cpu);
+    }
+    log.rest(cpu);
+}

@@ -1,0 +1,130 @@
+//! The state of a queue of the single-queue kind: what its one lock guards beside the scheduler.
+//!
+//! That lock is the scheduler's, so the state is a [`Slab`](crate::env::Slab): who has the lock
+//! may touch it. Not here: what is done with it (`path/single/`), limits on requests
+//! (`single/limits.rs`). Kernel: struct request_queue, block/blk-core.c (2.6.32.2).
+
+mod limits;
+
+pub(crate) use limits::Asks;
+pub use limits::{Batcher, Kind, RequestLimits};
+
+use crate::env::{Env, Toucher, solo_value};
+use crate::list::QueueList;
+use crate::request::{CpuId, RequestId};
+use crate::time::Duration;
+
+/// Number of the unplug timer among the timers of a queue: behind those of any scheduler.
+pub const UNPLUG_TIMER: u8 = u8::MAX;
+
+/// Requests that unplug a queue (q->unplug_thresh).
+pub const UNPLUG_THRESH: u32 = 4;
+
+/// After so much a plugged queue is unplugged (q->unplug_delay), in whole ticks, at least one.
+pub(crate) fn unplug_delay(hz: u32) -> Duration {
+    let ticks = (3 * u64::from(hz) / 1000).max(1);
+    Duration(ticks * (1_000_000_000 / u64::from(hz)))
+}
+
+/// What is known of the driver of a single-queue one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SingleSettings {
+    /// Requests that the driver takes at once.
+    pub depth: u32,
+    /// Whether the end of a request runs the queue.
+    pub end_runs: EndRuns,
+}
+
+/// Whether the end of a request runs the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum EndRuns {
+    /// Always (scsi_run_queue()).
+    Always,
+    /// If the driver had stopped it because all it can take was with it, and then in kblockd
+    /// (null_blk, 4.20: blk_start_queue_async()).
+    IfStopped,
+}
+
+/// What a single-queue one has beside its scheduler.
+#[derive(Debug)]
+pub struct Single<E: Env> {
+    /// QUEUE_FLAG_PLUGGED: requests wait until there are more. Written under the queue's lock, read
+    /// without it as well.
+    pub plugged: E::Bit,
+    /// What the queue's lock guards.
+    pub state: E::Slab<SingleQueue>,
+}
+
+solo_value!(Single { ; plugged, state });
+
+/// What the queue's lock guards beside the scheduler.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SingleQueue {
+    /// Requests on their way to the driver, the next one first (q->queue_head).
+    pub driver_list: QueueList,
+    /// How many are with the driver, by [`Kind`] (q->in_flight).
+    pub in_flight: [u32; 2],
+    /// QUEUE_FLAG_REENTER: somebody is in the driver's function, though perhaps without the lock.
+    pub runs: bool,
+    /// QUEUE_FLAG_STOPPED: the driver has all it can take.
+    pub stopped: bool,
+    /// QUEUE_FLAG_CQ: more than four were with the driver at once.
+    pub queuing: bool,
+    /// Who may have requests.
+    pub limits: RequestLimits,
+}
+
+/// Nobody counts who touches it: its lines travel with the lock.
+impl Toucher for SingleQueue {
+    fn touched_by(&mut self, _cpu: CpuId) {}
+}
+
+impl SingleQueue {
+    /// Idle, with `nr_requests` requests of each kind, for so many I/O contexts.
+    pub fn new(nr_requests: u32, io_contexts: usize) -> SingleQueue {
+        SingleQueue {
+            driver_list: QueueList::new(),
+            in_flight: [0; 2],
+            runs: false,
+            stopped: false,
+            queuing: false,
+            limits: RequestLimits::new(nr_requests, io_contexts),
+        }
+    }
+
+    /// All that are with the driver (queue_in_flight()).
+    pub fn with_driver(&self) -> u32 {
+        self.in_flight.iter().sum()
+    }
+
+    /// The driver takes one (blk_dequeue_request()).
+    pub(crate) fn starts(&mut self, kind: Kind) {
+        self.in_flight[kind as usize] += 1;
+        self.queuing |= self.with_driver() > 4;
+    }
+
+    /// It is with the driver no longer.
+    ///
+    /// # Panics
+    /// If none of its kind was.
+    pub(crate) fn leaves_driver(&mut self, kind: Kind) {
+        let count = &mut self.in_flight[kind as usize];
+        assert!(*count > 0, "the driver has no {kind:?} request");
+        *count -= 1;
+    }
+
+    /// Requests that are allocated and not with the driver, which is what a plug counts.
+    pub(crate) fn waiting_count(&self) -> u32 {
+        self.limits.allocated() - self.with_driver()
+    }
+}
+
+/// Slots that such a queue needs: a half more than nr_requests, of both kinds.
+pub fn slots_for(nr_requests: u32) -> u32 {
+    2 * limits::most(nr_requests)
+}
+
+/// A slot of such a queue's pool.
+pub(crate) fn slot(number: u32) -> RequestId {
+    RequestId(number)
+}
