@@ -5,7 +5,10 @@
 
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings, Submitter, Submitters};
 use blkmq::env::{Cpu, Solo, Word};
-use blkmq::queue::{BlkMq, QueueConfig, QueueSettings, nr_requests_for};
+use blkmq::path::ThenUnplug;
+use blkmq::queue::{
+    BlkMq, EndRuns, QueueConfig, QueueSettings, SingleSettings, UNPLUG_TIMER, nr_requests_for,
+};
 use blkmq::request::{CpuId, HctxId, IoClass, IoPrio, Op, QueueId};
 use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Rules};
 use blkmq::sbitmap::Sbitmap;
@@ -62,6 +65,8 @@ pub struct Config {
     /// How often the device may refuse though it is not full: BLK_STS_RESOURCE always,
     /// BLK_STS_DEV_RESOURCE where `promises` allows it.
     pub refusals: u8,
+    /// Who unplugs a single-queue one behind a bio. Default nobody: the timer has to.
+    pub then: ThenUnplug,
     /// How often the driver may give a request back and answer BLK_STS_OK.
     pub requeues: u8,
     /// When the driver answers BLK_STS_DEV_RESOURCE, which promises another run.
@@ -180,9 +185,9 @@ pub enum Mutant {
     LateMark,
     /// The run that the re-check after the put-back asks for does not happen.
     NoRecheck,
-    /// A completion clears SCHED_RESTART but runs nothing.
+    /// A completion clears SCHED_RESTART but runs nothing; of a single-queue one: runs nothing.
     NoRestartRun,
-    /// A task that waits for a tag is not woken.
+    /// A task that waits for a tag or a request is not woken.
     NoWake,
     /// Wakers do not see that somebody stands in line for a tag.
     UnseenLine,
@@ -210,7 +215,7 @@ pub enum Mutant {
     LostToken,
     /// A token that was taken is free for others, too.
     DoubledToken,
-    /// A timer that a scheduler arms never expires.
+    /// A timer that a scheduler or a plug arms never expires.
     LostTimer,
     /// What a scheduler's timer or another hook asks for, to run the queues, does not happen.
     NoHookRun,
@@ -245,6 +250,7 @@ impl Config {
             device_limit: u32::MAX,
             when_full: Refusal::DevResource,
             refusals: 0,
+            then: ThenUnplug::Nobody,
             requeues: 0,
             promises: Promises::SameHctx,
             stops: Stops::Never,
@@ -300,14 +306,22 @@ impl Config {
         self.changes.iter().map(made).collect()
     }
 
-    /// Timers of each queue's scheduler.
+    /// Timers of each queue: those of its scheduler, and that of the plug.
     pub(crate) fn timers(&self) -> usize {
-        self.scheduler.facts().map_or(0, |facts| facts.timers.len())
+        self.timer_numbers().count()
+    }
+
+    /// Their numbers.
+    pub(crate) fn timer_numbers(&self) -> impl Iterator<Item = u8> + use<> {
+        let own = self.scheduler.facts().map_or(0, |facts| facts.timers.len());
+        let unplug = self.rules.single_queue.map(|_| UNPLUG_TIMER);
+        (0..own as u8).chain(unplug)
     }
 
     /// A timer among those of all queues.
     pub(crate) fn timer_place(&self, queue: QueueId, timer: u8) -> usize {
-        queue.index() * self.timers() + usize::from(timer)
+        let place = self.timer_numbers().position(|number| number == timer);
+        queue.index() * self.timers() + place.expect("the queue has this timer")
     }
 
     /// Bios of all tasks.
@@ -408,6 +422,11 @@ impl Config {
             hz: HZ,
             driver_budget: self.budgets.is_some(),
             submitters: self.submitters(),
+            rotational: rules.single_queue.is_some(),
+            single: rules.single_queue.map(|_| SingleSettings {
+                depth: self.tags,
+                end_runs: EndRuns::Always,
+            }),
             ..QueueSettings::plain(rules, self.scheduler, nr_requests)
         }
     }

@@ -10,11 +10,11 @@
 use crate::config::Config;
 use crate::report::Verdict;
 use crate::world::{Choice, Context, Fixed, Phase, Role, Slot, World};
-use blkmq::env::{Bit, Count, Hint, Lock, Solo, Word};
+use blkmq::env::{Bit, Count, Hint, Lock, Slab, Solo, Word};
 use blkmq::path::Label;
 use blkmq::path::label::{Complete, Submit};
 use blkmq::queue::RequestQueue;
-use blkmq::request::{HctxId, Place, QueueId, Request, RequestId, RequestPool};
+use blkmq::request::{CpuId, HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use blkmq::sbitmap::{Sbitmap, WaitState};
 use blkmq::tags::Waiter;
 
@@ -286,6 +286,11 @@ fn places(
                 found.extend(list.iter(pool).map(|rq| (rq, Place::Ctx)));
             }
         });
+    }
+    if let Some(single) = &q.single {
+        let state = single.state.held(CpuId(0));
+        let list = state.driver_list.iter(pool);
+        found.extend(list.map(|rq| (rq, Place::Dispatch)));
     }
     for list in q.elevator.beside() {
         found.extend(list.iter(pool).map(|rq| (rq, Place::Side)));

@@ -14,11 +14,9 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Task};
-use blkmq::elevator::Hook;
 use blkmq::env::Solo;
 use blkmq::path::{
-    CompletePath, Execute, Frame, HookFrame, Label, Next, PlugPath, RequeuePath, RunPath,
-    SubmitPath, SwitchPath, TagStage, TimeoutPath, Unplug,
+    Execute, Frame, Label, Next, PlugPath, SubmitPath, SwitchPath, TagStage, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{
@@ -187,11 +185,12 @@ impl Fixed {
                 add(Role::RunWork(queue.id, HctxId(hctx)), at.cpumask[0].0);
             }
         }
-        if config.requeues > 0 || config.tasks.iter().any(|task| task.flush) {
+        let single = config.rules.single_queue.is_some();
+        if single || config.requeues > 0 || config.tasks.iter().any(|task| task.flush) {
             add(Role::RequeueWork, 0);
         }
         for queue in &mq.queues {
-            for timer in 0..config.timers() as u8 {
+            for timer in config.timer_numbers() {
                 add(Role::Timer(queue.id, timer), 0);
             }
         }
@@ -352,7 +351,7 @@ impl World {
             Role::Task(task) => (self.next_of_task(fixed, index, usize::from(task)), false),
             Role::RunWork(queue, hctx) => {
                 self.outside.run_work[fixed.config.place(queue, hctx)] = Pending::No;
-                (Frame::Run(RunPath::work(queue, hctx)), true)
+                (self.mq.works(queue, hctx), true)
             }
             Role::Writer(queue) => {
                 let to = self.contexts[index].submitted;
@@ -361,13 +360,12 @@ impl World {
             }
             Role::RequeueWork => {
                 self.outside.requeue_work = false;
-                (Frame::Requeue(RequeuePath::new(QueueId(0))), true)
+                (self.mq.requeues(QueueId(0)), true)
             }
             Role::Timer(queue, timer) => {
                 let place = fixed.config.timer_place(queue, timer);
                 self.outside.timers &= !(1 << place);
-                let path = HookFrame::new(queue, Hook::Timer(timer));
-                (Frame::Hook(path), true)
+                (self.mq.expires(queue, timer), true)
             }
             Role::Timeout(queue) => {
                 self.outside.timeouts &= !(1 << queue.0);
@@ -382,8 +380,7 @@ impl World {
                 };
                 self.outside.keep_promises(fixed);
                 self.take_back(fixed, index, slot);
-                let path = CompletePath::end(slot.queue, slot.rq, Status::Ok);
-                (Frame::Complete(path), true)
+                (self.mq.ends(slot.queue, slot.rq, Status::Ok), true)
             }
         };
         let context = &mut self.contexts[index];
@@ -431,9 +428,9 @@ impl World {
             at_head: true,
             in_background: true,
         };
-        Frame::Submit(match config.passthrough {
-            true => SubmitPath::execute(config.queue, id, how),
-            false => SubmitPath::new(config.queue, id),
-        })
+        match config.passthrough {
+            true => Frame::Submit(SubmitPath::execute(config.queue, id, how)),
+            false => self.mq.submits(config.queue, id, fixed.config.then),
+        }
     }
 }

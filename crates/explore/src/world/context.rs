@@ -6,7 +6,7 @@ use super::Slot;
 use blkmq::drive::Stack;
 use blkmq::env::Cpu;
 use blkmq::path::Next;
-use blkmq::queue::LockId;
+use blkmq::queue::{LockId, UNPLUG_TIMER};
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::tags::WaiterId;
 
@@ -130,6 +130,7 @@ impl Context {
             Role::RunWork(QueueId(0), hctx) => format!("run work {}", hctx.0),
             Role::RunWork(queue, hctx) => format!("run work {} of queue {queue}", hctx.0),
             Role::RequeueWork => "requeue work".to_owned(),
+            Role::Timer(QueueId(0), UNPLUG_TIMER) => "unplug timer".to_owned(),
             Role::Timer(QueueId(0), timer) => format!("timer {timer}"),
             Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),
             Role::Timeout(queue) => format!("timeout work of queue {queue}"),

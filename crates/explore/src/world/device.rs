@@ -5,7 +5,7 @@ use super::{DriverState, Fixed, Outside, Pending, Phase, Slot, World};
 use crate::config::{Promises, Refusal, Stops};
 use blkmq::drive::Context;
 use blkmq::env::{Answer, Bit, Cpu, Solo};
-use blkmq::path::{Frame, RequeueRequest, RunHow, RunPath, RunQueuesPath};
+use blkmq::path::{Frame, RunHow, RunPath, RunQueuesPath};
 use blkmq::queue::BlkMq;
 use blkmq::request::{HctxId, Place, QueueId};
 
@@ -59,8 +59,8 @@ impl Steps<'_> {
         // It is in the driver's hands, and no completion will find it.
         q.with_pool(|pool| pool[slot.rq].place = Place::Path);
         at.cpu.answer = Answer::Ok;
-        let path = RequeueRequest::new(slot.queue, slot.rq, false);
-        at.stack.push(Frame::RequeueRequest(path));
+        let path = self.mq.gives_back(slot.queue, slot.rq, false);
+        at.stack.push(path);
     }
 
     /// What the driver does with its own state when it answers.

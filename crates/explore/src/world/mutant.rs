@@ -4,7 +4,7 @@ use super::{Fixed, World};
 use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
-use blkmq::path::label::{Complete, Hook, List, Plug, Run, Submit, Switch, Token};
+use blkmq::path::label::{Complete, Hook, List, Plug, Run, SingleEnd, Submit, Switch, Token};
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, Place, QueueId};
 
@@ -16,6 +16,9 @@ const CONSTANT: [Label; 5] = [
     Plug::Stopped.label(),
     Plug::Quiesced.label(),
 ];
+
+/// Labels behind the end of a request that run the queue.
+const RESTARTS: [Label; 2] = [Complete::ClearRestart.label(), SingleEnd::Run.label()];
 
 /// The same of bits that only paths change which are not called where there are tags alone.
 const CONSTANT_ALONE: [Label; 3] = [
@@ -41,7 +44,7 @@ impl Fixed {
     /// The call that this label asks for does not happen.
     pub(super) fn drops_call(&self, label: Label) -> bool {
         (self.has(Mutant::NoRecheck) && label == List::Restart.label())
-            || (self.has(Mutant::NoRestartRun) && label == Complete::ClearRestart.label())
+            || (self.has(Mutant::NoRestartRun) && RESTARTS.contains(&label))
             || (self.has(Mutant::LostToken) && label == Hook::Enter.label())
             || (self.has(Mutant::NoHookRun) && label == Hook::Section.label())
             || (self.has(Mutant::NoDrain) && label == Switch::Drain.label())
