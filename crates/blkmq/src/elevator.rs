@@ -60,8 +60,8 @@ mod token;
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
 pub use custom::{Custom, CustomScheduler};
 pub use facts::{
-    ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, LogMarks, MinShallow, Probes, TokenEvents,
-    shallow_share,
+    ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath,
+    TokenEvents, shallow_share,
 };
 pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
 pub use kind::{SchedulerKind, SchedulerSettings, labels};
@@ -69,8 +69,8 @@ pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Meddle, Now, Scheduler, TRACED,
-    TagMapSize, Wanted, completed_level,
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Meddle, Now, Scheduler,
+    TRACED, TagMapSize, Wanted, completed_level,
 };
 pub use shape::QueueShape;
 pub use shared::Elevator;

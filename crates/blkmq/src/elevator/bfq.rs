@@ -48,7 +48,7 @@ use policy::{DIVISION, ZERO, far_past};
 pub use settings::BfqSettings;
 pub(crate) use settings::BfqSettings as Settings;
 
-use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes};
+use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
@@ -58,6 +58,7 @@ use crate::queue::QueueSettings;
 /// What is known of BFQ.
 pub const FACTS: Facts = Facts {
     name: "bfq",
+    path: RequestPath::MultiQueue,
     single_queue: true,
     default_for_one_queue: false,
     has_series: true,

@@ -15,6 +15,8 @@ use crate::rules::ShallowDepth;
 pub struct Facts {
     /// Name in queue/scheduler.
     pub name: &'static str,
+    /// Which request paths of kernels have it.
+    pub path: RequestPath,
     /// It orders the whole queue, whichever hctx runs (ELEVATOR_F_MQ_AWARE missing, hence
     /// QUEUE_FLAG_SQ_SCHED).
     pub single_queue: bool,
@@ -58,6 +60,7 @@ impl Facts {
     pub const fn plain(name: &'static str, locks: &'static [ElevatorLock]) -> Facts {
         Facts {
             name,
+            path: RequestPath::Any,
             single_queue: true,
             default_for_one_queue: false,
             has_series: false,
@@ -83,6 +86,17 @@ impl Facts {
             },
         }
     }
+}
+
+/// A way of requests from submission to driver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RequestPath {
+    /// blk-mq.
+    MultiQueue,
+    /// One queue, one lock and the driver's request_fn (up to v4.20).
+    SingleQueue,
+    /// Either.
+    Any,
 }
 
 /// What a scheduler tells the map of its tags (sbitmap_queue_min_shallow_depth()).

@@ -31,7 +31,7 @@ pub(crate) use settings::KyberSettings as Settings;
 pub use shared::KyberShared;
 pub(crate) use shared::KyberShared as Shared;
 
-use super::facts::{ElevatorLock, Facts, MinShallow, Probes, TokenEvents};
+use super::facts::{ElevatorLock, Facts, MinShallow, Probes, RequestPath, TokenEvents};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::shape::QueueShape;
 use super::token::ElevatorTokens;
@@ -51,6 +51,7 @@ pub(crate) const TIMER: u8 = 0;
 /// What is known of Kyber.
 pub const FACTS: Facts = Facts {
     name: "kyber",
+    path: RequestPath::MultiQueue,
     single_queue: false,
     default_for_one_queue: false,
     has_series: false,

@@ -14,7 +14,7 @@ pub use policy::MqDeadline;
 pub use settings::MqDeadlineSettings;
 pub(crate) use settings::MqDeadlineSettings as Settings;
 
-use super::facts::{ElevatorLock, Facts, MinShallow, Probes};
+use super::facts::{ElevatorLock, Facts, MinShallow, Probes, RequestPath};
 use super::hook::Hooks;
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
@@ -24,6 +24,7 @@ use crate::queue::QueueSettings;
 /// What is known of mq-deadline.
 pub const FACTS: Facts = Facts {
     name: "mq-deadline",
+    path: RequestPath::MultiQueue,
     single_queue: true,
     default_for_one_queue: true,
     has_series: true,

@@ -56,6 +56,15 @@ pub enum Insertion {
     Absorbed(QueueList),
 }
 
+/// Answer to [`Scheduler::may_queue`] (ELV_MQUEUE_*).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MayQueue {
+    /// As the limits say.
+    May,
+    /// Now, whatever the limits say: somebody waits for this one.
+    Must,
+}
+
 /// Where an insertion goes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum InsertAt {
@@ -253,6 +262,48 @@ pub trait Scheduler: Any + Debug {
     /// A request is set up for a bio (prepare_request), without the lock: nothing but `elv_priv`
     /// changes. Called if [`Hooks`](super::Hooks) say so, as are the next four. Default: nothing.
     fn prepare(&self, _rq: &mut Request) {}
+
+    /// Before a request is allocated for such an I/O on the single-queue path: do the limits of
+    /// that path apply to it (elv_may_queue(), up to v4.20)? Default: they do.
+    fn may_queue(&mut self, _wanted: Wanted, _now: Now) -> MayQueue {
+        MayQueue::May
+    }
+
+    /// A request of the single-queue path has been allocated and will be inserted: what it needs of
+    /// its process is set up, and referred to (elv_set_request(), up to v4.20). Between this and
+    /// its insertion others may call. Default: nothing.
+    fn set_request(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) {}
+
+    /// The driver has its first look at a request that `dispatch` has given (elv_activate_rq(), up
+    /// to v4.20). Single-queue path only; a request that is put back is looked at again. Default:
+    /// nothing.
+    fn activated(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) {}
+
+    /// The call just made wants the queue run before it returns, under the lock that it was called
+    /// with (__blk_run_queue() by a scheduler of the single-queue path). Asked behind `insert`.
+    /// Default: never.
+    fn take_run(&mut self) -> bool {
+        false
+    }
+
+    /// Requests that the call just made handed to the driver beside any dispatch call, oldest first
+    /// (elv_dispatch_add_tail() within an insertion: one that starts where another one does). They
+    /// are marked `started` and in the hands of a path. Asked behind `insert` and `merge_bio`.
+    /// Default: none.
+    fn take_handed(&mut self, _pool: &mut RequestPool) -> QueueList {
+        QueueList::new()
+    }
+
+    /// All that is queued goes to the driver now, in this order (a dispatch call with `force`): a
+    /// barrier, or a change of the scheduler. Marked `started` and in the hands of a path. Default:
+    /// for a scheduler whose `dispatch` holds nothing back.
+    fn drain(&mut self, pool: &mut RequestPool, now: Now) -> QueueList {
+        let mut all = QueueList::new();
+        while let Some(rq) = self.dispatch(pool, DispatchTime::at(now), [0; LEVELS]) {
+            all.push_back(pool, rq);
+        }
+        all
+    }
 
     /// All bios of a request that went through here have ended (completed_request). Default:
     /// nothing.
