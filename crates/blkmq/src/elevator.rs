@@ -33,6 +33,8 @@ macro_rules! schedulers {
             Bfq => bfq,
             /// noop.
             Noop => noop,
+            /// CFQ, of the single-queue path only.
+            Cfq => cfq,
         }
     };
 }
@@ -40,6 +42,7 @@ use schedulers;
 
 mod attribute;
 pub mod bfq;
+pub mod cfq;
 mod custom;
 mod facts;
 mod hook;

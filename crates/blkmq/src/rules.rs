@@ -7,6 +7,7 @@ mod fair_queueing;
 mod fixes;
 mod restart;
 mod series;
+mod time_slices;
 
 pub use fair_queueing::{
     BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
@@ -18,6 +19,12 @@ pub use restart::{
     WaitingItem, WokenRun,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
+pub use time_slices::{
+    AwaitedArrival, Candidate, ClosePreemption, Current, MergeDirection, NextFrom, Preemption,
+    QueueMerge, QueueingGuess, RedirectedSlot, SameStart, Seeks, SliceBoost, SliceClock,
+    SliceDepth, SliceDrain, SliceGroups, SliceIdling, SliceTrees, Split, SyncDelay, TimeSlices,
+    Unreferenced,
+};
 
 use crate::request::{Op, PAGE_SECTORS};
 
@@ -92,6 +99,8 @@ pub struct Rules {
     pub series: Series,
     /// Budget fair queueing as this kernel has it.
     pub fair_queueing: FairQueueing,
+    /// The scheduler of time slices as this kernel has it, or the last one that had it.
+    pub time_slices: TimeSlices,
     /// Who runs an hctx again that could not issue all it had.
     pub restart: Restart,
     /// Repairs of stalls; kernels of today have them all.
@@ -419,6 +428,7 @@ impl Rules {
             nvme_max_kb: 4096,
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_1,
+            time_slices: TimeSlices::V4_20,
             restart: Restart::V5_12,
             fixes: Fixes::ALL,
         }
@@ -461,6 +471,7 @@ impl Rules {
             nvme_max_kb: 8192,
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_12,
+            time_slices: TimeSlices::V4_20,
             restart: Restart::V5_12,
             fixes: Fixes::ALL,
         }
@@ -503,13 +514,36 @@ impl Rules {
         }
     }
 
-    /// The preset of this name ("v6.1", also without the "v"), v5.11 or v5.13.
+    /// A kernel whose scheduler of time slices is this one. What the multi-queue axes say is
+    /// v6.1's: kernels of its time have none of that path.
+    const fn of_slices(name: &'static str, time_slices: TimeSlices) -> Rules {
+        Rules {
+            name,
+            time_slices,
+            ..Rules::v6_1()
+        }
+    }
+
+    /// Kernels of the single-queue path, oldest first: of them only the scheduler of time slices is
+    /// told apart here.
+    pub const SINGLE_QUEUE: [Rules; 6] = [
+        Rules::of_slices("v2.6.32-rc5", TimeSlices::V2_6_32_RC5),
+        Rules::of_slices("v2.6.32-rc5-coop", TimeSlices::V2_6_32_RC5_COOP),
+        Rules::of_slices("v2.6.32", TimeSlices::V2_6_32),
+        Rules::of_slices("v2.6.33", TimeSlices::V2_6_33),
+        Rules::of_slices("v2.6.35", TimeSlices::V2_6_35),
+        Rules::of_slices("v4.20", TimeSlices::V4_20),
+    ];
+
+    /// The preset of this name ("v6.1", also without the "v"), v5.11, v5.13 or one of
+    /// [`Rules::SINGLE_QUEUE`].
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
         let others = [Rules::v5_11(), Rules::v5_13()];
         Rules::PRESETS
             .into_iter()
             .chain(others)
+            .chain(Rules::SINGLE_QUEUE)
             .find(|rules| &rules.name[1..] == bare)
     }
 }

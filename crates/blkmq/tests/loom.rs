@@ -74,8 +74,7 @@ enum Flaw {
 
 /// Schedulers, the first of which stands for all where time is short.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {
-    let all = SchedulerKind::ALL.iter().copied();
-    all.filter(|&kind| kind != SchedulerKind::None)
+    SchedulerKind::multi_queue().filter(|&kind| kind != SchedulerKind::None)
 }
 
 /// A request waits in the scheduler while another holds the only tag, or fills the device.

@@ -170,9 +170,8 @@ fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) 
             capture,
             format!(
                 "captured with {name}, not modelled; expected --scheduler {}",
-                SchedulerKind::ALL
-                    .iter()
-                    .map(|kind| kind.name())
+                SchedulerKind::multi_queue()
+                    .map(SchedulerKind::name)
                     .collect::<Vec<_>>()
                     .join(",")
             ),

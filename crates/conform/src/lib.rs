@@ -141,8 +141,9 @@ pub enum Error {
 }
 
 fn known_schedulers() -> String {
-    let name = |kind: &SchedulerKind| kind.facts().map_or("none", |facts| facts.name);
-    let names: Vec<&str> = SchedulerKind::ALL.iter().map(name).collect();
+    let names: Vec<&str> = SchedulerKind::multi_queue()
+        .map(SchedulerKind::name)
+        .collect();
     names.join(", ")
 }
 

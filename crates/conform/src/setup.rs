@@ -279,9 +279,8 @@ fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
 /// its default.
 fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
     let name = queue.scheduler()?;
-    let kinds = SchedulerKind::ALL.iter();
-    let named = |kind: &&SchedulerKind| kind.facts().map_or("none", |facts| facts.name) == name;
-    let Some(kind) = kinds.copied().find(|kind| named(&kind)) else {
+    let kind = SchedulerKind::by_name(name).filter(|kind| kind.is_multi_queue());
+    let Some(kind) = kind else {
         return Err(Error::NotModelled {
             device: queue.name.clone(),
             scheduler: name.to_owned(),

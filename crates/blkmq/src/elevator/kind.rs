@@ -4,7 +4,7 @@
 
 use super::attribute::{Attributes, StoreError, Value};
 use super::custom::Custom;
-use super::facts::Facts;
+use super::facts::{Facts, RequestPath};
 use super::scheduler::{Now, Scheduler};
 
 /// Generates the kinds, their settings and the groups of their own labels.
@@ -141,6 +141,18 @@ impl SchedulerKind {
             Some(facts) => facts.name,
             None => "none",
         }
+    }
+
+    /// Those that blk-mq can have, `none` first.
+    pub fn multi_queue() -> impl Iterator<Item = SchedulerKind> {
+        let all = SchedulerKind::ALL.iter().copied();
+        all.filter(|kind| kind.is_multi_queue())
+    }
+
+    /// Kernels have it on the path of blk-mq.
+    pub fn is_multi_queue(self) -> bool {
+        let single = |facts: &Facts| facts.path == RequestPath::SingleQueue;
+        !self.facts().is_some_and(single)
     }
 
     /// The one of this name.

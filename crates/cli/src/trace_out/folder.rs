@@ -67,8 +67,8 @@ fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
     let DiskPlan { queue, device, .. } = disk;
     let limits = &queue.limits;
     let kind = queue.scheduler.kind();
-    let others = SchedulerKind::ALL.iter().filter(|&&other| other != kind);
-    let others: Vec<&str> = others.map(|other| other.name()).collect();
+    let others = SchedulerKind::multi_queue().filter(|&other| other != kind);
+    let others: Vec<&str> = others.map(SchedulerKind::name).collect();
     let nomerges = match queue.nomerges {
         NoMerges::All => 0,
         NoMerges::Simple => 1,

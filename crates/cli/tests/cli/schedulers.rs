@@ -26,8 +26,7 @@ norandommap = true
 
 /// Those with a policy of their own.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {
-    let all = SchedulerKind::ALL.iter().copied();
-    all.filter(|&kind| kind != SchedulerKind::None)
+    SchedulerKind::multi_queue().filter(|&kind| kind != SchedulerKind::None)
 }
 
 #[test]
@@ -93,7 +92,9 @@ fn each_has_a_capture_folder_that_is_replayed() {
         // With its own scheduler, and with all of them side by side.
         let replayed = json(&place.blksim(&["replay", "t", "--json"]));
         assert_eq!(replayed["columns"][1]["name"], name, "{replayed:#}");
-        let all: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
+        let all: Vec<&str> = SchedulerKind::multi_queue()
+            .map(SchedulerKind::name)
+            .collect();
         let ran = place.blksim(&["replay", "t", "--scheduler", &all.join(",")]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(all.iter().all(|name| ran.stdout.contains(name)), "{ran:?}");
@@ -102,7 +103,9 @@ fn each_has_a_capture_folder_that_is_replayed() {
 
 #[test]
 fn all_are_plotted_and_compared() {
-    let all: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
+    let all: Vec<&str> = SchedulerKind::multi_queue()
+        .map(SchedulerKind::name)
+        .collect();
     let list = all.join(",");
     let place = Place::new();
     place.write("s.toml", SCENARIO);
@@ -132,7 +135,9 @@ fn all_are_plotted_and_compared() {
 #[test]
 fn help_lists_them() {
     let place = Place::new();
-    let all: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
+    let all: Vec<&str> = SchedulerKind::multi_queue()
+        .map(SchedulerKind::name)
+        .collect();
     for command in ["run", "replay", "plot", "compare"] {
         let help = place.blksim(&[command, "--help"]).stdout;
         assert!(help.contains(&all.join(",")), "{command}: {help}");

@@ -325,8 +325,7 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
 
 /// Schedulers of which this holds, for errors.
 fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
-    let all = SchedulerKind::ALL.iter().copied();
-    let names: Vec<&str> = all
+    let names: Vec<&str> = SchedulerKind::multi_queue()
         .filter(|&kind| holds(kind))
         .map(SchedulerKind::name)
         .collect();
@@ -373,10 +372,13 @@ fn scheduler_named(name: &str, driver: &Driver) -> std::result::Result<Scheduler
         Some(kind) if driver.no_sched && kind != SchedulerKind::None => {
             Err(format!("{name} cannot be set: the device has no_sched"))
         }
+        Some(kind) if !kind.is_multi_queue() => Err(format!(
+            "{name} is not modelled under blk-mq, which no kernel has it under; {all} are"
+        )),
         Some(kind) => Ok(kind),
         None if OF_KERNELS.contains(&name) => Err(format!("{name} is not modelled; {all} are")),
         None => {
-            let known = SchedulerKind::ALL.iter().copied().map(SchedulerKind::name);
+            let known = SchedulerKind::multi_queue().map(SchedulerKind::name);
             match trace::fio::nearest(name, known) {
                 Some(near) => Err(format!("no scheduler `{name}`; did you mean `{near}`?")),
                 None => Err(format!("no scheduler `{name}`; there are {all}")),
