@@ -35,6 +35,8 @@ macro_rules! schedulers {
             Noop => noop,
             /// deadline of the single-queue path.
             SqDeadline => sq_deadline,
+            /// CFQ, of the single-queue path only.
+            Cfq => cfq,
         }
     };
 }
@@ -42,6 +44,7 @@ use schedulers;
 
 mod attribute;
 pub mod bfq;
+pub mod cfq;
 mod custom;
 mod facts;
 mod hook;
@@ -50,8 +53,10 @@ pub mod kyber;
 mod locked;
 mod merging;
 pub mod mq_deadline;
+mod nearest;
 pub mod noop;
 mod path;
+mod positions;
 mod scheduler;
 pub mod series;
 mod shape;

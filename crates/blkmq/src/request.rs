@@ -153,6 +153,9 @@ pub struct OpFlags {
     pub nowait: bool,
     /// REQ_POLLED.
     pub polled: bool,
+    /// Whoever waits for it sends nothing near soon: REQ_NOIDLE up to v4.9, later a synchronous
+    /// write without REQ_IDLE. Only schedulers of the single-queue path look at it.
+    pub noidle: bool,
 }
 
 impl OpFlags {

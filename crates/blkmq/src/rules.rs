@@ -8,6 +8,7 @@ mod fixes;
 mod restart;
 mod series;
 mod single_queue;
+mod time_slices;
 
 pub use fair_queueing::{
     BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
@@ -20,6 +21,11 @@ pub use restart::{
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
+pub use time_slices::{
+    AwaitedArrival, Candidate, ClosePreemption, Current, MergeDirection, NextFrom, Preemption,
+    QueueMerge, QueueingGuess, RedirectedSlot, Seeks, SliceBoost, SliceClock, SliceDepth,
+    SliceDrain, SliceGroups, SliceIdling, SliceTrees, Split, SyncDelay, TimeSlices, Unreferenced,
+};
 
 use crate::request::{Op, PAGE_SECTORS};
 
@@ -94,6 +100,8 @@ pub struct Rules {
     pub series: Series,
     /// Budget fair queueing as this kernel has it.
     pub fair_queueing: FairQueueing,
+    /// The scheduler of time slices as this kernel has it, or the last one that had it.
+    pub time_slices: TimeSlices,
     /// Who runs an hctx again that could not issue all it had.
     pub restart: Restart,
     /// The single-queue path, of kernels whose queues are of that kind here; none: blk-mq.
@@ -423,6 +431,7 @@ impl Rules {
             nvme_max_kb: 4096,
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_1,
+            time_slices: TimeSlices::V4_20,
             restart: Restart::V5_12,
             single_queue: None,
             fixes: Fixes::ALL,
@@ -466,6 +475,7 @@ impl Rules {
             nvme_max_kb: 8192,
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_12,
+            time_slices: TimeSlices::V4_20,
             restart: Restart::V5_12,
             single_queue: None,
             fixes: Fixes::ALL,
@@ -483,6 +493,7 @@ impl Rules {
                 ..Restart::V5_12
             },
             single_queue: Some(SingleQueueRules::V2_6_32),
+            time_slices: TimeSlices::V2_6_32,
             ..Rules::v6_1()
         }
     }
@@ -492,6 +503,7 @@ impl Rules {
         Rules {
             name: "v4.20",
             single_queue: Some(SingleQueueRules::V4_20),
+            time_slices: TimeSlices::V4_20,
             ..Rules::v2_6_32()
         }
     }
@@ -518,8 +530,16 @@ impl Rules {
         Rules { fixes, ..self }
     }
 
-    /// Presets whose queues are of the single-queue kind, oldest first.
-    pub const SINGLE_QUEUE: [Rules; 2] = [Rules::v2_6_32(), Rules::v4_20()];
+    /// Presets whose queues are of the single-queue kind, oldest first. Those between 2.6.32 and 4.20
+    /// differ from 2.6.32 in their scheduler of time slices alone.
+    pub const SINGLE_QUEUE: [Rules; 6] = [
+        Rules::of_slices("v2.6.32-rc5", TimeSlices::V2_6_32_RC5),
+        Rules::of_slices("v2.6.32-rc5-coop", TimeSlices::V2_6_32_RC5_COOP),
+        Rules::v2_6_32(),
+        Rules::of_slices("v2.6.33", TimeSlices::V2_6_33),
+        Rules::of_slices("v2.6.35", TimeSlices::V2_6_35),
+        Rules::v4_20(),
+    ];
 
     /// All presets of blk-mq, oldest first.
     pub const PRESETS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
@@ -533,6 +553,15 @@ impl Rules {
         Rules {
             fair_queueing,
             ..self
+        }
+    }
+
+    /// A kernel of the time of 2.6.32 whose scheduler of time slices is this one.
+    const fn of_slices(name: &'static str, time_slices: TimeSlices) -> Rules {
+        Rules {
+            name,
+            time_slices,
+            ..Rules::v2_6_32()
         }
     }
 

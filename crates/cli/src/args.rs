@@ -173,7 +173,9 @@ fn drives() -> String {
 
 /// Names of all schedulers, as an option takes them.
 fn schedulers() -> String {
-    let names: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = SchedulerKind::of_path(false)
+        .map(SchedulerKind::name)
+        .collect();
     names.join(",")
 }
 

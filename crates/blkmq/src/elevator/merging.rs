@@ -26,6 +26,17 @@ pub trait MergeHooks {
         true
     }
 
+    /// A request that is inserted may become part of this queued one (allow_rq_merge, up to v4.20).
+    /// Default: always.
+    fn allow_request_merge(
+        &mut self,
+        _pool: &RequestPool,
+        _rq: RequestId,
+        _next: RequestId,
+    ) -> bool {
+        true
+    }
+
     /// A request that the bio might join which last_merge and hash do not know (request_merge).
     /// Default: there is none.
     fn request_merge(
@@ -247,6 +258,9 @@ fn append_request(
     next: RequestId,
     limits: &QueueLimits,
 ) -> bool {
+    if !hooks.allow_request_merge(pool, rq, next) {
+        return false;
+    }
     if !try_request_merge(pool, rq, next, limits) {
         hooks.index().drop_unmergeable(pool, rq);
         return false;

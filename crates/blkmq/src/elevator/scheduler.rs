@@ -272,7 +272,9 @@ pub trait Scheduler: Any + Debug {
     /// A request of the single-queue path has been allocated and will be inserted: what it needs of
     /// its process is set up, and referred to (elv_set_request(), up to v4.20). Between this and
     /// its insertion others may call. Default: nothing.
-    fn set_request(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) {}
+    fn set_request(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
+        After::Nothing
+    }
 
     /// The driver has its first look at a request that `dispatch` has given (elv_activate_rq(), up
     /// to v4.20). Single-queue path only; a request that is put back is looked at again. Default:
@@ -285,6 +287,10 @@ pub trait Scheduler: Any + Debug {
     fn take_run(&mut self) -> bool {
         false
     }
+
+    /// The run that [`Scheduler::take_run`] asked for is over, still under the same lock: what the
+    /// scheduler does behind its own call of __blk_run_queue(). Default: nothing.
+    fn ran(&mut self) {}
 
     /// Requests that the call just made handed to the driver beside any dispatch call, oldest first
     /// (elv_dispatch_add_tail() within an insertion: one that starts where another one does). They

@@ -26,8 +26,8 @@ pub struct Label(pub u16);
 impl Label {
     /// Number of labels of all paths.
     pub const COUNT: usize = COUNT;
-    /// Places of a table that has one for each label: a power of two, so that [`Label::place`] needs
-    /// no look at its length.
+    /// Places of a table that has one for each label: a power of two, so that [`Label::place`]
+    /// needs no look at its length.
     pub const PLACES: usize = 512;
 
     /// Its place in such a table.

@@ -24,12 +24,12 @@ pub enum QueuePlug {
     OfTask,
 }
 
-/// A request that starts where a queued one of its direction does.
+/// A request that starts where a queued one of its direction (deadline) or queue (cfq) does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SameStart {
-    /// The queued one goes to the driver (2.6.32).
+    /// The queued one goes to the driver (2.6.32, up to 3.0).
     HandsOver,
-    /// It is filed behind the queued one (4.20).
+    /// It is filed behind the queued one (796d5116c407, 3.1).
     Behind,
 }
 

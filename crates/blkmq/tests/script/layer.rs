@@ -377,7 +377,7 @@ impl Values {
                 self.rules = Rules::by_name(value).ok_or(format!("unknown rules {value:?}"))?;
             }
             "scheduler" => {
-                let found = SchedulerKind::by_name(value);
+                let found = SchedulerKind::by_name(value).filter(|kind| kind.serves(false));
                 self.scheduler = found.ok_or(format!("unknown scheduler {value:?}"))?;
             }
             "series" => {

@@ -6,9 +6,10 @@
 //!
 //! ```text
 //! queue [scheduler=mq-deadline] [rules=v6.1] [hz=1000] [nr_requests=128] [ATTRIBUTE=VALUE]
-//!       [LIMIT=VALUE] [nomerges=0] [rotational=0] [ranges=0-1000,1000-2000]
+//!       [LIMIT=VALUE] [nomerges=0] [rotational=0] [ranges=0-1000,1000-2000] [runs=1]
 //! group PATH [weight=100]             a cgroup; before all but others of its kind
 //! task NAME [prio=CLASS[/LEVEL]] [group=PATH] [pid=N]    likewise; others are as they come
+//! task NAME shares=OTHER              it has the I/O context of another one (CLONE_IO)
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
 //! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed, "handed"
 //!                                     of one that goes to the driver by itself, as `bio` does
@@ -30,16 +31,34 @@
 //! depth REQUEST                       prints the shallow depth of such an allocation
 //! nr_requests N                       a write to queue/nr_requests
 //! has_work                            prints yes or no
-//! show state | NAME                   also of mq-deadline: show batch | queued | counts
+//! show state | queues | NAME          also of mq-deadline: show batch | queued | counts
 //! ```
 //!
-//! A REQUEST is `OP SECTOR+SECTORS [by=TASK] [prio=CLASS[/LEVEL]] [segments=N] [times=N] [gap=N]
-//! [nomerge] [sync] [fua] [meta] [bare]`, with OP one of r, w, d (discard), z (write-zeroes). With
-//! `times` there are so many, each `gap` sectors behind the one before. A bare one was allocated
-//! for the flush machine, without what a scheduler keeps with a request.
+//! A scheduler of the single-queue path is called as that path does: a request is set up before it
+//! is inserted, and the driver looks at it when it is dispatched. Where the queue is to be run at
+//! once, that is told, and followed by as many dispatch calls as `runs` says; H is a request that
+//! was handed over within an insertion.
+//!
+//! ```text
+//! may REQUEST                         prints whether limits apply to such an allocation
+//! alloc REQUEST, REQUEST ...          sets it up, no more
+//! add REQUEST, REQUEST ...            inserts what has been set up
+//! free REQUEST, REQUEST ...           frees it instead
+//! dispatch N held                     the driver does not look at it yet
+//! activate REQUEST, REQUEST ...       now it does
+//! requeue REQUEST                     it goes back to the driver's list, and waits there for that
+//! force                               all that is queued goes, as for a barrier
+//! ```
+//!
+//! A REQUEST is `OP SECTOR+SECTORS [by=TASK] [prio=CLASS[/LEVEL]] [group=PATH] [segments=N]
+//! [times=N] [gap=N] [nomerge] [sync] [noidle] [fua] [meta] [bare]`, with OP
+//! one of r, w, d (discard), z (write-zeroes). With `times` there are so many, each `gap` sectors
+//! behind the one before. A bare one was allocated for the flush machine, without what a scheduler
+//! keeps with a request.
 
 mod around;
 mod parse;
+mod single;
 
 use super::World;
 use around::{Around, span};
@@ -74,7 +93,12 @@ pub(crate) struct PolicyQueue {
     /// Attributes as the first line gives them.
     attributes: Vec<String>,
     nr_requests: u32,
+    /// Dispatch calls of a run at once.
+    runs: u32,
     in_device: Vec<RequestId>,
+    /// Of them: those that the driver has not looked at, and what is set up and not inserted.
+    held: Vec<RequestId>,
+    allocated: Vec<RequestId>,
     completed: [u32; 3],
 }
 
@@ -103,6 +127,12 @@ impl World for PolicyQueue {
                 .collect()),
             "insert" => self.insert(rest),
             "bio" => self.bio(rest),
+            "may" => self.may(rest),
+            "alloc" => self.alloc(rest),
+            "add" => self.add(rest),
+            "free" => self.free(rest),
+            "activate" => self.activate(rest),
+            "force" => Ok(self.force()),
             "dispatch" => self.dispatch(rest),
             "drain" => Ok(self.drain()),
             "complete" => self.complete(rest),
@@ -161,20 +191,19 @@ impl PolicyQueue {
             limits: QueueLimits {
                 max_sectors: 2560,
                 max_segments: 128,
-                chunk_sectors: 0,
                 max_discard_sectors: 1 << 20,
-                discard_granularity: 0,
-                max_discard_segments: 1,
-                write_cache: false,
-                fua: false,
+                ..QueueLimits::PLAIN
             },
             nomerges: NoMerges::All,
-            around: Around::new(hz),
+            around: Around::new(hz, kind),
             settings,
             scheduler,
             attributes: Vec::new(),
             nr_requests,
+            runs: number("runs", 1)?,
             in_device: Vec::new(),
+            held: Vec::new(),
+            allocated: Vec::new(),
             completed: [0; 3],
         };
         let of_queue = [
@@ -184,6 +213,7 @@ impl PolicyQueue {
             "nr_requests",
             "rotational",
             "ranges",
+            "runs",
         ];
         let of_other =
             |pair: &&&str| !of_queue.contains(&pair.split('=').next().unwrap_or_default());
@@ -303,6 +333,7 @@ impl PolicyQueue {
         self.pool.bio_to_request(rq, bio);
         self.pool[rq].place = Place::Path;
         self.pool[rq].use_sched = !bare;
+        self.pool[rq].start_time = self.around.time;
         Ok(self.insert_request(rq, at))
     }
 
@@ -326,13 +357,21 @@ impl PolicyQueue {
 
     /// Inserts one request; answers the merges in the order they happened.
     fn insert_request(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
+        if self.is_single() && self.pool[rq].elv_priv == [0, 0] {
+            self.set_up(rq);
+        }
+        let lines = self.insert_only(rq, at);
+        self.behind_insertion();
+        lines
+    }
+
+    fn insert_only(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
         let (limits, nomerges) = (self.limits, self.nomerges);
         let kept = self.settings.rules.plug_keeps_time;
         let insertion = self.call(|policy, pool, now| {
             let (limits, now) = (&limits, Now { kept, ..now });
             policy.insert(pool, rq, at, now, Merging { limits, nomerges })
         });
-        self.take_handed();
         let absorbed = match insertion {
             Insertion::Inserted => return Vec::new(),
             Insertion::Absorbed(absorbed) => absorbed,
@@ -368,7 +407,6 @@ impl PolicyQueue {
             let (limits, now) = (&limits, Now { kept, ..now });
             policy.merge_bio(pool, bio, now, Merging { limits, nomerges })
         });
-        self.take_handed();
         let BioMerge::Into { rq, side, absorbed } = merge else {
             return None;
         };
@@ -384,31 +422,48 @@ impl PolicyQueue {
         }
         let last = printed.len() - 1;
         printed[last] += &format!(" -> {}", self.name(rq));
+        if self.is_single() {
+            self.behind_insertion();
+        }
         Some(printed)
     }
 
-    /// What the last call handed over beside dispatch calls is with the device.
-    fn take_handed(&mut self) {
-        let mut handed = self.call(|policy, pool, _| policy.take_handed(pool));
-        while let Some(rq) = handed.pop_front(&mut self.pool) {
-            self.pool[rq].place = Place::Device;
-            self.in_device.push(rq);
-            let name = self.name(rq);
-            self.around.print(format!("handed {name}"));
+    fn wanted(&self, bio: BioId) -> Wanted {
+        let of = self.pool.bio(bio);
+        Wanted {
+            op: of.op,
+            flags: of.flags,
+            io_context: of.io_context,
+            map: TagMapSize {
+                shift: word_shift(self.nr_requests),
+                nr_requests: self.nr_requests,
+            },
         }
     }
 
+    fn handed_to_device(&mut self, rq: RequestId) {
+        self.pool[rq].place = Place::Device;
+        self.in_device.push(rq);
+    }
+
     fn dispatch(&mut self, rest: &str) -> Printed {
-        let (mut calls, mut entered) = (1, self.clocks().tick);
+        let (mut calls, mut entered, mut held) = (1, self.clocks().tick, false);
         for word in rest.split_whitespace() {
             match word.strip_prefix("waited=") {
                 Some(span) => entered = entered - self.millis(span)?,
+                None if word == "held" => held = true,
                 None => calls = parse_number(word)?,
             }
         }
         for _ in 0..calls {
-            let line = self.dispatch_once(entered).unwrap_or("-".to_owned());
-            self.around.print(line);
+            let line = match held {
+                true => self.pull_once(entered),
+                false => self.dispatch_once(entered),
+            };
+            self.around.print(line.unwrap_or("-".to_owned()));
+            if held && let Some(&rq) = self.in_device.last() {
+                self.held.push(rq);
+            }
         }
         Ok(Vec::new())
     }
@@ -420,8 +475,16 @@ impl PolicyQueue {
         Vec::new()
     }
 
-    /// One call; tells when it reset `starved`.
+    /// One call, and the driver's first look at what it gave.
     fn dispatch_once(&mut self, entered: Jiffies) -> Option<String> {
+        let line = self.pull_once(entered)?;
+        let last = self.in_device.last();
+        self.activated(*last.expect("it is there"));
+        Some(line)
+    }
+
+    /// One call; tells when it reset `starved`.
+    fn pull_once(&mut self, entered: Jiffies) -> Option<String> {
         let starved = self.starved();
         let completed = self.completed;
         let rq = self.call(|policy, pool, now| {
@@ -431,8 +494,7 @@ impl PolicyQueue {
             };
             policy.dispatch(pool, now, completed)
         })?;
-        self.pool[rq].place = Place::Device;
-        self.in_device.push(rq);
+        self.handed_to_device(rq);
         let reset = starved > 0 && self.starved() == 0;
         Some(format!(
             "D {}{}",
@@ -459,7 +521,7 @@ impl PolicyQueue {
                 self.move_clock(self.around.time + each);
                 self.in_device.pop();
                 let lines = self.around.take_printed();
-                self.finish(rq);
+                self.end(rq);
                 // That queues are to be run is no news here.
                 let more = self.around.take_printed();
                 let more = more.into_iter().filter(|line| line != "run");
@@ -501,13 +563,13 @@ impl PolicyQueue {
     fn complete(&mut self, rest: &str) -> Printed {
         if rest == "all" {
             for rq in core::mem::take(&mut self.in_device) {
-                self.finish(rq);
+                self.end(rq);
             }
             return Ok(Vec::new());
         }
         for name in rest.split(',') {
             let rq = self.take_from_device(name.trim())?;
-            self.finish(rq);
+            self.end(rq);
         }
         Ok(Vec::new())
     }
@@ -517,6 +579,11 @@ impl PolicyQueue {
         if self.hooks().requeued {
             let after = self.call(|policy, pool, now| policy.requeued(pool, rq, now));
             self.after(after);
+        }
+        if self.is_single() {
+            self.in_device.push(rq);
+            self.held.push(rq);
+            return Ok(Vec::new());
         }
         self.pool[rq].place = Place::Path;
         Ok(self.insert_request(rq, InsertAt::Head))
@@ -549,6 +616,15 @@ impl PolicyQueue {
         Ok(self
             .in_device
             .remove(at.ok_or(format!("{name:?} is not in the device"))?))
+    }
+
+    /// The device has done a request.
+    fn end(&mut self, rq: RequestId) {
+        if self.hooks().completed {
+            let after = self.call(|policy, pool, now| policy.completed(pool, rq, now));
+            self.after(after);
+        }
+        self.finish(rq);
     }
 
     /// Ends a request: its bios, its count, its slot.
@@ -603,17 +679,7 @@ impl PolicyQueue {
 
     fn depth(&mut self, rest: &str) -> Printed {
         let bio = self.parse_bio(rest)?;
-        let map = TagMapSize {
-            shift: word_shift(self.nr_requests),
-            nr_requests: self.nr_requests,
-        };
-        let of = self.pool.bio(bio);
-        let wanted = Wanted {
-            op: of.op,
-            flags: of.flags,
-            io_context: of.io_context,
-            map,
-        };
+        let wanted = self.wanted(bio);
         let depth = match self.look(|policy| policy.limits_under_lock(wanted)) {
             true => self.call(|policy, _, now| policy.limit_depth_locked(wanted, now)),
             false => self.look(|policy| policy.limit_depth(wanted)),
@@ -639,6 +705,7 @@ impl PolicyQueue {
         let names = ["rt", "be", "idle"];
         match what {
             "state" => Ok(self.state_lines()),
+            "queues" => Ok(self.state_lines().split_off(1)),
             "batch" => {
                 let line = self.state_lines().swap_remove(0);
                 Ok(vec![

@@ -136,7 +136,9 @@ fn all_are_plotted_and_compared() {
 #[test]
 fn help_lists_them() {
     let place = Place::new();
-    let all: Vec<&str> = SchedulerKind::ALL.iter().map(|kind| kind.name()).collect();
+    let all: Vec<&str> = SchedulerKind::of_path(false)
+        .map(SchedulerKind::name)
+        .collect();
     for command in ["run", "replay", "plot", "compare"] {
         let help = place.blksim(&[command, "--help"]).stdout;
         assert!(help.contains(&all.join(",")), "{command}: {help}");

@@ -189,7 +189,7 @@ fn queue(
         set(attribute, &queue.number(attribute)?.to_string())?;
     }
     // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler.
-    if wanted == own && SchedulerKind::by_name(own).is_some() {
+    if wanted == own && SchedulerKind::by_name(own).is_some_and(|kind| kind.serves(false)) {
         for (tunable, value) in &queue.iosched {
             set(tunable, value)?;
         }

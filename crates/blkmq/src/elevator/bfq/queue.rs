@@ -7,9 +7,10 @@
 use core::ops::{Index, IndexMut};
 
 use super::process::ProcessId;
+use crate::elevator::positions::Placed;
 use crate::list::QueueList;
 use crate::rbtree::{RbNode, RbNodes};
-use crate::request::RequestId;
+use crate::request::{RequestId, RequestPool, Sector};
 use crate::sort::SortTree;
 
 /// Number of a queue: its place in the arena, used again when it is freed.
@@ -223,5 +224,13 @@ impl RbNodes for Queues {
     #[inline]
     fn node_mut(&mut self, at: u32) -> &mut RbNode {
         &mut self.list[at as usize].pos
+    }
+}
+
+impl Placed for Queues {
+    #[inline]
+    fn sector(&self, pool: &RequestPool, at: u32) -> Sector {
+        let next = self.list[at as usize].next_rq;
+        pool[next.expect("a queue with a position has a next request")].sector
     }
 }

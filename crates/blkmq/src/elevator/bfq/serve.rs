@@ -7,18 +7,13 @@ use super::Bfq;
 use super::arrive::{queue_of, set_queue_of};
 use super::budget::{Expiry, widened};
 use super::queue::{IDLE, QId};
+use crate::elevator::nearest::{BackSeek, nearest};
 use crate::elevator::scheduler::is_sync;
 use crate::request::{Place, RequestId, RequestPool, Sector};
 use crate::rules::{BfqWork, WakerCheck};
 
 /// An actuator with fewer requests in the driver is underused (actuator_load_threshold).
 const ACTUATOR_LOAD: i32 = 4;
-
-/// How far a request is from the head, or that it is too far behind.
-enum Distance {
-    Sectors(u64),
-    Wrapped,
-}
 
 impl Bfq {
     /// Of two requests that which is to go first (bfq_choose_req()).
@@ -29,45 +24,11 @@ impl Bfq {
         second: Option<RequestId>,
         last: u64,
     ) -> Option<RequestId> {
-        let (Some(one), Some(two)) = (first, second) else {
-            return first.or(second);
+        let back = BackSeek {
+            max_kib: self.settings.back_seek_max,
+            penalty: self.settings.back_seek_penalty,
         };
-        if one == two {
-            return first;
-        }
-        let (of_one, of_two) = (&pool[one], &pool[two]);
-        let sync = [of_one, of_two].map(|rq| is_sync(rq.op, rq.flags));
-        let takes_one = match (sync, [of_one.flags.meta, of_two.flags.meta]) {
-            ([true, false], _) => true,
-            ([false, true], _) => false,
-            (_, [true, false]) => true,
-            (_, [false, true]) => false,
-            _ => self.is_nearer(of_one.sector.0, of_two.sector.0, last),
-        };
-        Some(if takes_one { one } else { two })
-    }
-
-    /// The first sector is nearer to the head; of equals the higher one, of those far behind the
-    /// lower one.
-    fn is_nearer(&self, one: u64, two: u64, last: u64) -> bool {
-        match (self.distance(one, last), self.distance(two, last)) {
-            (Distance::Sectors(near), Distance::Sectors(far)) if near != far => near < far,
-            (Distance::Sectors(_), Distance::Sectors(_)) => one >= two,
-            (Distance::Sectors(_), Distance::Wrapped) => true,
-            (Distance::Wrapped, Distance::Sectors(_)) => false,
-            (Distance::Wrapped, Distance::Wrapped) => one <= two,
-        }
-    }
-
-    fn distance(&self, sector: u64, last: u64) -> Distance {
-        let back_max = u64::from(self.settings.back_seek_max) * 2;
-        if sector >= last {
-            Distance::Sectors(sector - last)
-        } else if sector + back_max >= last {
-            Distance::Sectors((last - sector) * u64::from(self.settings.back_seek_penalty))
-        } else {
-            Distance::Wrapped
-        }
+        nearest(pool, first, second, last, back)
     }
 
     /// The head of its FIFO, if its time has come; looked at once a slot (bfq_check_fifo()).

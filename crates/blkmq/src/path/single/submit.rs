@@ -106,7 +106,10 @@ impl SingleSubmit {
             }
             At::Set => self.set(own, cpu),
             At::Insert => self.insert(own, cpu),
-            At::Inserted => self.inserted(own, cpu),
+            At::Inserted => {
+                own.q.elevator.call(own.q, cpu, |policy, _, _| policy.ran());
+                self.inserted(own, cpu)
+            }
             At::Out => self.out(own, cpu),
             At::Leave => self.leave(own, cpu),
             At::Rest => self.rest(own, cpu),
@@ -252,9 +255,10 @@ impl SingleSubmit {
         let (q, rq) = (own.q, self.rq.expect("it was allocated"));
         let sets = q.elevator.hooks().finished;
         if sets {
-            q.elevator.call(q, cpu, |policy, pool, now| {
-                policy.set_request(pool, rq, now);
+            let after = q.elevator.call(q, cpu, |policy, pool, now| {
+                policy.set_request(pool, rq, now)
             });
+            own.after(after, cpu);
         }
         let traced = Traced::rq(&q.pool.held(cpu.id), rq);
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);

@@ -2,7 +2,10 @@
 //!
 //! Not here: requests and the device (`policy.rs`).
 
-use blkmq::elevator::{Now, Scheduler, Submitter, SubmitterGroup, Submitters, TRACED, TimerAsk};
+use blkmq::elevator::{
+    Now, Scheduler, SchedulerKind, Submitter, SubmitterGroup, Submitters, TRACED, TimerAsk,
+    TimerContext,
+};
 use blkmq::request::{IoClass, IoContextId, IoPrio};
 use blkmq::time::{Duration, SimTime};
 
@@ -12,24 +15,29 @@ use super::parse::{parse_number, parse_prio};
 pub(super) struct Around {
     pub(super) time: SimTime,
     pub(super) hz: u32,
+    kind: SchedulerKind,
     timer: Option<(SimTime, u8)>,
     /// Lines of the log that contain one of these are printed.
     pub(super) listen_for: Vec<String>,
     printed: Vec<String>,
     /// Names of tasks by I/O context; number 0 is nobody's.
     tasks: Vec<String>,
+    /// Further names of those that several tasks have.
+    shared: Vec<(String, IoContextId)>,
     pub(super) submitters: Submitters,
 }
 
 impl Around {
-    pub(super) fn new(hz: u32) -> Around {
+    pub(super) fn new(hz: u32, kind: SchedulerKind) -> Around {
         Around {
             time: SimTime::ZERO,
             hz,
+            kind,
             timer: None,
             listen_for: Vec::new(),
             printed: Vec::new(),
             tasks: vec![String::new()],
+            shared: Vec::new(),
             submitters: Submitters::default(),
         }
     }
@@ -47,7 +55,15 @@ impl Around {
     /// Takes what a call left behind: lines, and what it wants of its timer.
     pub(super) fn after_call(&mut self, policy: &mut dyn Scheduler) {
         match policy.take_timer() {
-            Some(TimerAsk::Arm { timer, after }) => self.timer = Some((self.time + after, timer)),
+            Some(TimerAsk::Arm { timer, after }) => {
+                let facts = self.kind.facts().expect("scripts are about a scheduler");
+                let due = match facts.timers[usize::from(timer)].context {
+                    // At the tick that makes jiffies reach it.
+                    TimerContext::Softirq => self.time.tick_after(after, self.hz),
+                    TimerContext::Hardirq => self.time + after,
+                };
+                self.timer = Some((due, timer));
+            }
             Some(TimerAsk::Cancel { .. }) => self.timer = None,
             None => {}
         }
@@ -83,6 +99,9 @@ impl Around {
 
     /// The I/O context of a task by its name, a new one if nobody has that.
     pub(super) fn task(&mut self, name: &str) -> IoContextId {
+        if let Some((_, shared)) = self.shared.iter().find(|(known, _)| known == name) {
+            return *shared;
+        }
         let at = self.tasks.iter().position(|known| known == name);
         let at = at.unwrap_or_else(|| {
             self.tasks.push(name.to_owned());
@@ -118,7 +137,7 @@ impl Around {
         Ok(())
     }
 
-    fn group(&self, path: &str) -> Result<u16, String> {
+    pub(super) fn group(&self, path: &str) -> Result<u16, String> {
         let at = self.submitters.groups.iter().position(|g| g.path == path);
         at.map(|at| at as u16)
             .ok_or(format!("there is no group {path:?}"))
@@ -126,6 +145,11 @@ impl Around {
 
     /// `task NAME [prio=CLASS/LEVEL] [group=PATH] [pid=N]`.
     pub(super) fn add_task(&mut self, rest: &str) -> Result<(), String> {
+        if let Some((name, other)) = rest.split_once(" shares=") {
+            let shared = self.task(other.trim());
+            self.shared.push((name.trim().to_owned(), shared));
+            return Ok(());
+        }
         let mut words = rest.split_whitespace();
         let id = self.task(words.next().ok_or("a task has a name")?);
         let normal = |pid| Submitter {

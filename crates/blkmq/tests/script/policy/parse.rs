@@ -42,6 +42,8 @@ impl PolicyQueue {
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("prio", prio) => bio.ioprio = parse_prio(prio)?,
+                ("group", path) => bio.group = Some(self.around.group(path)?),
+                ("noidle", "") => bio.flags.noidle = true,
                 ("segments", count) => bio.segments = parse_number(count)?,
                 ("nomerge", "") => bio.flags.nomerge = true,
                 ("sync", "") => bio.flags.sync = true,

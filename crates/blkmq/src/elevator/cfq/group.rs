@@ -1,0 +1,448 @@
+//! Groups: in which order they are served, and what they are charged.
+//!
+//! Groups stay: nothing counts references to one.
+//! Kernel: cfq_group_service_tree_add(), cfq_group_served(), cfq_get_next_cfqg() in
+//! block/cfq-iosched.c (2.6.33 to 4.20).
+
+use core::ops::{Index, IndexMut};
+
+use super::learn::ThinkTime;
+use super::queue::{Class, Work};
+use super::{Cfq, QId};
+use crate::elevator::submitters::SubmitterGroup;
+use crate::list::NIL;
+use crate::rbtree::{LEFT, RIGHT, RbNode, RbNodes, RbTree};
+use crate::rules::{SliceClock, SliceGroups, SliceTrees};
+
+/// CFQ_SERVICE_SHIFT.
+const SHIFT: u32 = 12;
+/// Weight of a group that nobody has given one (BLKIO_WEIGHT_DEFAULT); the root has twice that.
+const WEIGHT_DEFAULT: u64 = 500;
+
+/// Number of a group: its place among those that submit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) struct GroupId(pub(super) u16);
+
+impl GroupId {
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The root.
+pub(super) const ROOT: GroupId = GroupId(0);
+
+/// A service tree (struct cfq_rb_root).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: RbTree,
+    pub(super) think: ThinkTime,
+}
+
+/// Trees of a group: best effort, RT, of three kinds of work each, and IDLE.
+pub(super) const TREES: usize = 7;
+/// That of class IDLE.
+pub(super) const TREE_IDLE: usize = 6;
+
+/// The tree of queues of this class and work, in the order in which the kernel walks over them.
+pub(super) fn tree_of(class: Class, work: Work) -> usize {
+    match class {
+        Class::BestEffort => work as usize,
+        Class::RealTime => 3 + work as usize,
+        Class::Idle => TREE_IDLE,
+    }
+}
+
+/// What is left of a group's workload slice when it is served again (saved_wl_slice).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Rest {
+    pub(super) slice: i64,
+    pub(super) class: Class,
+    pub(super) work: Work,
+}
+
+/// One group.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Group {
+    parent: GroupId,
+    pub(super) weight: u64,
+    /// Of its own queues beside its children (4.20).
+    leaf_weight: u64,
+    /// Of what is active below it, itself and its children.
+    children_weight: u64,
+    active: u32,
+    /// Its fraction of the whole, fixed point (4.20).
+    fraction: u64,
+    node: RbNode,
+    pub(super) vdisktime: u64,
+    /// Queues on its trees (nr_cfqq).
+    pub(super) queues: u32,
+    /// Averages of busy queues, RT and best effort.
+    averages: [u32; 2],
+    pub(super) trees: [Tree; TREES],
+    pub(super) rest: Rest,
+    /// Requests with the driver (4.20).
+    pub(super) dispatched: u32,
+    pub(super) think: ThinkTime,
+}
+
+impl Group {
+    fn new(at: usize, of: &SubmitterGroup, rules: SliceGroups) -> Group {
+        let least = match rules {
+            SliceGroups::Hierarchy => 10,
+            SliceGroups::None | SliceGroups::Flat => 100,
+        };
+        let weight = match at {
+            0 => 2 * WEIGHT_DEFAULT,
+            _ => u64::from(of.weight).max(least),
+        };
+        let leaf_weight = match at {
+            0 => 2 * WEIGHT_DEFAULT,
+            _ => WEIGHT_DEFAULT,
+        };
+        Group {
+            parent: GroupId(of.parent),
+            weight,
+            leaf_weight,
+            ..Group::default()
+        }
+    }
+
+    /// On the tree of groups.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.node.is_linked()
+    }
+
+    /// Queues of a class (cfq_group_busy_queues_wl()).
+    pub(super) fn busy(&self, class: Class) -> u32 {
+        let count = |work| self.trees[tree_of(class, work)].nodes.len() as u32;
+        match class {
+            Class::Idle => count(Work::Async),
+            _ => Work::ALL.into_iter().map(count).sum(),
+        }
+    }
+
+    /// Asynchronous queues but for class IDLE (cfqg_busy_async_queues()).
+    pub(super) fn busy_async(&self) -> u32 {
+        let count = |class| self.trees[tree_of(class, Work::Async)].nodes.len() as u32;
+        count(Class::RealTime) + count(Class::BestEffort)
+    }
+
+    fn average_of(class: Class) -> usize {
+        usize::from(class == Class::RealTime)
+    }
+
+    /// Its average of busy queues of that class as it was reckoned last.
+    pub(super) fn average(&self, class: Class) -> u32 {
+        self.averages[Group::average_of(class)]
+    }
+
+    /// The same anew: growth counts for more (cfq_group_get_avg_queues()).
+    pub(super) fn update_average(&mut self, class: Class) -> u32 {
+        let class = match class {
+            Class::RealTime => Class::RealTime,
+            _ => Class::BestEffort,
+        };
+        let busy = self.busy(class);
+        let average = &mut self.averages[Group::average_of(class)];
+        let (least, most) = (busy.min(*average), busy.max(*average));
+        *average = (3 * most + least + 2) / 4;
+        *average
+    }
+}
+
+/// All groups.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Groups {
+    pub(super) list: Vec<Group>,
+    /// Those with queues, by vdisktime.
+    waiting: RbTree,
+    min_vdisktime: u64,
+    /// Of those that wait (2.6.33).
+    total_weight: u64,
+}
+
+impl Groups {
+    pub(super) fn new(of: &[SubmitterGroup], rules: SliceGroups) -> Groups {
+        let all = of.iter().enumerate();
+        Groups {
+            list: all.map(|(at, of)| Group::new(at, of, rules)).collect(),
+            ..Groups::default()
+        }
+    }
+
+    /// The one that is served next (cfq_get_next_cfqg()).
+    pub(super) fn next(&mut self) -> Option<GroupId> {
+        let first = GroupId(self.waiting.first(self)? as u16);
+        let vdisktime = self[first].vdisktime;
+        if after(vdisktime, self.min_vdisktime) {
+            self.min_vdisktime = vdisktime;
+        }
+        Some(first)
+    }
+
+    fn key(&self, group: GroupId) -> i64 {
+        self[group]
+            .vdisktime
+            .wrapping_sub(self.min_vdisktime)
+            .cast_signed()
+    }
+
+    /// Files a group by its vdisktime.
+    fn file(&mut self, group: GroupId) {
+        let key = self.key(group);
+        let (mut parent, mut side, mut at) = (NIL, LEFT, self.waiting.root());
+        while at != NIL {
+            parent = at;
+            side = match key < self.key(GroupId(at as u16)) {
+                true => LEFT,
+                false => RIGHT,
+            };
+            at = self.node(at).child[side];
+        }
+        let mut waiting = self.waiting;
+        waiting.link(self, u32::from(group.0), (parent, side));
+        self.waiting = waiting;
+    }
+
+    fn unfile(&mut self, group: GroupId) {
+        let mut waiting = self.waiting;
+        waiting.erase(self, u32::from(group.0));
+        self.waiting = waiting;
+    }
+
+    /// It has become active: its share of what is above it (cfq_group_service_tree_add()).
+    fn activate(&mut self, group: GroupId) {
+        self.file(group);
+        let mut at = group;
+        let leaf_weight = self[at].leaf_weight;
+        let own = &mut self[at];
+        let mut propagates = own.active == 0;
+        own.active += 1;
+        own.children_weight += leaf_weight;
+        let mut fraction = (1 << SHIFT) * leaf_weight / own.children_weight;
+        while at != ROOT {
+            let (weight, parent) = (self[at].weight, self[at].parent);
+            let above = &mut self[parent];
+            if propagates {
+                propagates = above.active == 0;
+                above.active += 1;
+                above.children_weight += weight;
+            }
+            fraction = fraction * weight / above.children_weight;
+            at = parent;
+        }
+        self[group].fraction = fraction.max(1);
+    }
+
+    /// cfq_group_service_tree_del().
+    fn deactivate(&mut self, group: GroupId) {
+        let mut at = group;
+        let own = &mut self[at];
+        own.active -= 1;
+        own.children_weight -= own.leaf_weight;
+        while self[at].active == 0 {
+            self[at].fraction = 0;
+            if at == ROOT {
+                break;
+            }
+            let (weight, parent) = (self[at].weight, self[at].parent);
+            let above = &mut self[parent];
+            above.active -= 1;
+            above.children_weight -= weight;
+            at = parent;
+        }
+        self.unfile(group);
+    }
+
+    /// A queue of it is on a tree (cfq_group_service_tree_add(), cfq_group_notify_queue_add()).
+    /// `behind`: so far behind the last group it comes in.
+    pub(super) fn add_queue(&mut self, group: GroupId, rules: SliceGroups, behind: u64) {
+        self[group].queues += 1;
+        if self[group].is_waiting() {
+            return;
+        }
+        let last = self.waiting.last(self).map(|last| GroupId(last as u16));
+        self[group].vdisktime = match last {
+            Some(last) => self[last].vdisktime.wrapping_add(behind),
+            None => self.min_vdisktime,
+        };
+        match rules {
+            SliceGroups::Hierarchy => self.activate(group),
+            SliceGroups::None | SliceGroups::Flat => {
+                self.file(group);
+                self.total_weight += self[group].weight;
+            }
+        }
+    }
+
+    /// It has left (cfq_group_service_tree_del(), cfq_group_notify_queue_del()).
+    pub(super) fn remove_queue(&mut self, group: GroupId, rules: SliceGroups) {
+        self[group].queues -= 1;
+        if self[group].queues > 0 {
+            return;
+        }
+        match rules {
+            SliceGroups::Hierarchy => self.deactivate(group),
+            SliceGroups::None | SliceGroups::Flat => {
+                self.total_weight -= self[group].weight;
+                self.unfile(group);
+            }
+        }
+        self[group].rest.slice = 0;
+    }
+
+    /// Adds what was served to its vdisktime (cfq_group_served()).
+    pub(super) fn charge(&mut self, group: GroupId, rules: SliceGroups, charge: u64) {
+        match rules {
+            SliceGroups::Hierarchy => {
+                let fraction = self[group].fraction;
+                self.deactivate(group);
+                let scaled = (charge << (2 * SHIFT)) / fraction;
+                let vdisktime = &mut self[group].vdisktime;
+                *vdisktime = vdisktime.wrapping_add(scaled);
+                self.activate(group);
+            }
+            SliceGroups::None | SliceGroups::Flat => {
+                self.unfile(group);
+                let scaled = (charge << SHIFT) * WEIGHT_DEFAULT / self[group].weight;
+                let vdisktime = &mut self[group].vdisktime;
+                *vdisktime = vdisktime.wrapping_add(scaled);
+                self.file(group);
+            }
+        }
+    }
+
+    /// `ancestor` is this group or above it.
+    pub(super) fn is_below(&self, group: GroupId, ancestor: GroupId) -> bool {
+        let mut at = group;
+        while at != ancestor {
+            if at == ROOT {
+                return false;
+            }
+            at = self[at].parent;
+        }
+        true
+    }
+
+    /// Steps inside trees since the last call.
+    pub(super) fn take_visits(&mut self) -> u32 {
+        let trees = self.list.iter_mut().flat_map(|group| &mut group.trees);
+        let trees = trees.map(|tree| tree.nodes.take_visits()).sum::<u32>();
+        trees + self.waiting.take_visits()
+    }
+
+    /// Panics unless the tree of groups is whole.
+    pub(super) fn check(&self) {
+        self.waiting.check(self);
+        let waiting = self.list.iter().filter(|group| group.is_waiting());
+        assert_eq!(waiting.count(), self.waiting.len(), "groups that wait");
+    }
+}
+
+/// Later in virtual time, which wraps around.
+fn after(one: u64, other: u64) -> bool {
+    one.wrapping_sub(other).cast_signed() > 0
+}
+
+impl Index<GroupId> for Groups {
+    type Output = Group;
+    #[inline]
+    fn index(&self, group: GroupId) -> &Group {
+        &self.list[group.index()]
+    }
+}
+
+impl IndexMut<GroupId> for Groups {
+    #[inline]
+    fn index_mut(&mut self, group: GroupId) -> &mut Group {
+        &mut self.list[group.index()]
+    }
+}
+
+impl RbNodes for Groups {
+    #[inline]
+    fn node(&self, at: u32) -> &RbNode {
+        &self.list[at as usize].node
+    }
+
+    #[inline]
+    fn node_mut(&mut self, at: u32) -> &mut RbNode {
+        &mut self.list[at as usize].node
+    }
+}
+
+impl Cfq {
+    /// Behind the last group a new one comes in, in units of vdisktime: meant for 200 ms, but never
+    /// scaled.
+    pub(super) fn group_delay(&self) -> u64 {
+        let delay = match self.counts_requests() {
+            true => i64::from(self.settings.hz) / 5,
+            false => self.settings.second() / 5,
+        };
+        delay.cast_unsigned()
+    }
+
+    /// Groups are charged for requests (iops_mode()).
+    pub(super) fn counts_requests(&self) -> bool {
+        self.rules.charges_requests && self.tuned.slice_idle == 0 && self.seems_to_queue()
+    }
+
+    /// A group's part of the target latency (cfq_group_slice()).
+    pub(super) fn group_slice(&self, group: GroupId) -> i64 {
+        let target = self.tuned.target_latency.cast_unsigned();
+        let group = &self.groups[group];
+        let slice = match self.rules.groups {
+            SliceGroups::Hierarchy => (target * group.fraction) >> SHIFT,
+            SliceGroups::None | SliceGroups::Flat => {
+                target * group.weight / self.groups.total_weight
+            }
+        };
+        slice.cast_signed()
+    }
+
+    /// What a queue has used of its slice (cfq_cfqq_slice_usage()).
+    fn slice_used_up(&self, q: QId) -> i64 {
+        let queue = &self.queues[q];
+        match queue.slice_start.filter(|&start| start != self.now) {
+            // Before its first request completed, or right with that: also the seek is its.
+            None => (self.now - queue.dispatch_start).max(self.tick_span()),
+            Some(start) => (self.now - start).min(queue.allocated_slice),
+        }
+    }
+
+    /// One jiffy.
+    pub(super) fn tick_span(&self) -> i64 {
+        match self.settings.clock {
+            SliceClock::Ticks => 1,
+            SliceClock::Nanoseconds => self.settings.second() / i64::from(self.settings.hz),
+        }
+    }
+
+    /// A queue expires: its group pays, and keeps what is left of the workload's slice
+    /// (cfq_group_served()).
+    pub(super) fn serve_group(&mut self, q: QId) {
+        if self.rules.trees == SliceTrees::One {
+            return;
+        }
+        let queue = &self.queues[q];
+        let of = &self.groups[queue.group];
+        let others = of.busy_async() + of.busy(Class::Idle);
+        let only_async = of.queues == others;
+        let charge = match queue.flags.sync {
+            _ if self.counts_requests() => i64::from(queue.slice_dispatch),
+            false if only_async => queue.allocated_slice,
+            _ => self.slice_used_up(q),
+        };
+        let group = queue.group;
+        self.groups
+            .charge(group, self.rules.groups, charge.cast_unsigned());
+        let left = (self.serving.expires - self.now).max(0);
+        let rest = &mut self.groups[group].rest;
+        rest.slice = left;
+        if left > 0 {
+            rest.class = self.serving.class;
+            rest.work = self.serving.work;
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! Merging of queues: which process has which queue, which queue is to become part of which, and
+//! the references that keep a queue in memory.
+//!
+//! References are counted as the kernel counts them, get by get and put by put, and what follows a
+//! pointer says so if the queue is gone: explorers drive this as it stands. Not here: when queues
+//! cooperate (`position.rs`), and what a queue does.
+//! Kernel: cfq_get_queue(), cfq_set_request(), cfq_setup_merge(), cfq_merge_cfqqs(), split_cfqq(),
+//! cfq_put_cooperator(), cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
+
+use core::fmt;
+
+use crate::request::IoContextId;
+use crate::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
+
+/// Number of a queue. It is given again only when nothing leads to the queue that had it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct QId(pub u32);
+
+/// The queue for want of memory (`oom_cfqq`), which is never freed.
+pub const FALLBACK: QId = QId(0);
+
+/// A place where references are taken or dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Account {
+    /// Of a process that gets its queue.
+    Slot,
+    /// Of the table of asynchronous queues.
+    Table,
+    /// Of a request that is set up.
+    Request,
+    /// For processes that will be redirected, all at once.
+    Reservation,
+    /// A request is freed.
+    RequestEnd,
+    /// A process goes to the queue that its own is to become part of.
+    Redirection,
+    /// A process leaves a shared queue.
+    Split,
+    /// The same along the chain.
+    SplitChain,
+    /// A process exits.
+    Exit,
+    /// The same along the chain.
+    ExitChain,
+    /// A process gets another asynchronous queue.
+    IoprioChange,
+    /// A process changes its group.
+    GroupChange,
+}
+
+/// What a kernel would not survive, or not notice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fault {
+    /// A pointer leads to a queue that has been freed.
+    UseAfterFree(QId),
+    /// The last reference went while a request of the queue was allocated.
+    FreedWithRequests(QId),
+    /// More references of requests than references.
+    Underflow(QId),
+    /// A chain leads back to itself.
+    Loop(QId),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::UseAfterFree(QId(q)) => write!(f, "queue {q} is used after it was freed"),
+            Fault::FreedWithRequests(QId(q)) => {
+                write!(f, "queue {q} is freed while requests of it are allocated")
+            }
+            Fault::Underflow(QId(q)) => {
+                write!(f, "queue {q} has fewer references than requests")
+            }
+            Fault::Loop(QId(q)) => write!(f, "the chain of queue {q} leads back to itself"),
+        }
+    }
+}
+
+impl core::error::Error for Fault {}
+
+/// What ties one queue to others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tie {
+    /// It is in memory.
+    pub live: bool,
+    /// `ref`.
+    pub references: i32,
+    /// Requests that are allocated, reads and writes.
+    pub allocated: [i32; 2],
+    /// The queue that its processes are to go to (`new_cfqq`). Never cleared; only while processes
+    /// refer to this queue does it hold references there.
+    pub new: Option<QId>,
+    /// By rules: it has jumped in, or is shared.
+    pub coop: bool,
+    /// It is to be broken apart (`split_coop`).
+    pub split_coop: bool,
+    /// Since when it seeks while shared, of the first form of the split (`seeky_start`).
+    pub seeky_since: Option<i64>,
+}
+
+/// Queues of one process: asynchronous, synchronous.
+pub type Slots = [Option<QId>; 2];
+
+/// All queues, processes' slots and the table of asynchronous queues.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Ties {
+    /// Which steps of the history.
+    pub rules: QueueMerge,
+    /// A mutant: there, so many references more (fewer, if negative) are taken or dropped.
+    pub wrong: Option<(Account, i32)>,
+    all: Vec<Tie>,
+    slots: Vec<Slots>,
+    /// Asynchronous queues that the device or its groups hold.
+    table: Vec<Option<QId>>,
+    /// Freed since [`Ties::take_freed`].
+    freed: Vec<QId>,
+}
+
+impl Ties {
+    /// Nobody has a queue; the table has so many places.
+    pub fn new(rules: QueueMerge, table: usize) -> Ties {
+        let fallback = Tie {
+            live: true,
+            references: 1,
+            ..Tie::default()
+        };
+        Ties {
+            rules,
+            wrong: None,
+            all: vec![fallback],
+            slots: Vec::new(),
+            table: vec![None; table],
+            freed: Vec::new(),
+        }
+    }
+
+    /// The tie of a queue.
+    ///
+    /// # Errors
+    /// If it is freed.
+    #[inline]
+    pub fn tie(&self, q: QId) -> Result<&Tie, Fault> {
+        let tie = self.all.get(q.0 as usize).filter(|tie| tie.live);
+        tie.ok_or(Fault::UseAfterFree(q))
+    }
+
+    /// The same, to change it.
+    ///
+    /// # Errors
+    /// If it is freed.
+    #[inline]
+    pub fn tie_mut(&mut self, q: QId) -> Result<&mut Tie, Fault> {
+        let tie = self.all.get_mut(q.0 as usize).filter(|tie| tie.live);
+        tie.ok_or(Fault::UseAfterFree(q))
+    }
+
+    /// Queues in memory, the fallback first.
+    pub fn queues(&self) -> impl Iterator<Item = (QId, &Tie)> {
+        let all = self.all.iter().enumerate();
+        all.map(|(at, tie)| (QId(at as u32), tie))
+            .filter(|(_, tie)| tie.live)
+    }
+
+    /// Slots of all processes that were here, by number.
+    pub fn slots(&self) -> &[Slots] {
+        &self.slots
+    }
+
+    /// The table of asynchronous queues.
+    pub fn table(&self) -> &[Option<QId>] {
+        &self.table
+    }
+
+    /// The process's queue of that kind (cic_to_cfqq()).
+    #[inline]
+    pub fn slot(&self, p: IoContextId, sync: bool) -> Option<QId> {
+        self.slots.get(p.0 as usize)?[usize::from(sync)]
+    }
+
+    /// References of processes: slots, the table, and reservations for those to come
+    /// (cfqq_process_refs()).
+    ///
+    /// # Errors
+    /// If the queue is freed, or its count is wrong.
+    pub fn process_references(&self, q: QId) -> Result<i32, Fault> {
+        let tie = self.tie(q)?;
+        let left = tie.references - tie.allocated[0] - tie.allocated[1];
+        match left {
+            0.. => Ok(left),
+            _ => Err(Fault::Underflow(q)),
+        }
+    }
+
+    /// Queues whose last reference is gone, oldest first; each is told once.
+    pub fn take_freed(&mut self) -> Option<QId> {
+        match self.freed.is_empty() {
+            true => None,
+            false => Some(self.freed.remove(0)),
+        }
+    }
+
+    fn get(&mut self, account: Account, q: QId, references: i32) -> Result<(), Fault> {
+        let more = self.error_at(account);
+        self.tie_mut(q)?.references += references + more;
+        Ok(())
+    }
+
+    fn put(&mut self, account: Account, q: QId) -> Result<(), Fault> {
+        for _ in 0..=self.error_at(account) {
+            self.put_one(q)?;
+        }
+        Ok(())
+    }
+
+    fn error_at(&self, account: Account) -> i32 {
+        match self.wrong {
+            Some((wrong, more)) if wrong == account => more,
+            _ => 0,
+        }
+    }
+
+    /// cfq_put_queue().
+    fn put_one(&mut self, q: QId) -> Result<(), Fault> {
+        let tie = self.tie_mut(q)?;
+        tie.references -= 1;
+        if tie.references > 0 {
+            return Ok(());
+        }
+        if tie.references < 0 {
+            return Err(Fault::Underflow(q));
+        }
+        if tie.allocated != [0, 0] {
+            return Err(Fault::FreedWithRequests(q));
+        }
+        *tie = Tie::default();
+        self.freed.push(q);
+        Ok(())
+    }
+
+    /// A queue in memory that nobody refers to yet.
+    fn allocate(&mut self) -> QId {
+        let fresh = Tie {
+            live: true,
+            ..Tie::default()
+        };
+        // A number that some pointer still leads to stays unused: it would hide a use after free.
+        let free = (0..self.all.len() as u32).map(QId);
+        let free = free.filter(|&q| !self.all[q.0 as usize].live);
+        let free = free.filter(|&q| !self.is_pointed_at(q)).min();
+        if let Some(q) = free {
+            self.all[q.0 as usize] = fresh;
+            return q;
+        }
+        self.all.push(fresh);
+        QId(self.all.len() as u32 - 1)
+    }
+
+    fn is_pointed_at(&self, q: QId) -> bool {
+        let q = Some(q);
+        self.all.iter().any(|tie| tie.live && tie.new == q)
+            || self.slots.iter().any(|slots| slots.contains(&q))
+            || self.table.contains(&q)
+    }
+
+    /// Says that a queue is to become part of another, if both can; answers which of which
+    /// (cfq_setup_merge()). The first is the active queue.
+    ///
+    /// # Errors
+    /// If a chain leads to a queue that is freed, or nowhere.
+    pub fn set_up(&mut self, cur: QId, candidate: QId) -> Result<Option<(QId, QId)>, Fault> {
+        let all = self.rules.unreferenced == Unreferenced::AllChecked;
+        if all && self.process_references(candidate)? == 0 {
+            return Ok(None);
+        }
+        let mut tail = candidate;
+        for _ in 0..=self.all.len() {
+            let Some(next) = self.tie(tail)?.new else {
+                return self.plan(cur, tail);
+            };
+            if next == cur {
+                return Ok(None);
+            }
+            tail = next;
+        }
+        Err(Fault::Loop(candidate))
+    }
+
+    fn plan(&mut self, cur: QId, tail: QId) -> Result<Option<(QId, QId)>, Fault> {
+        let of_cur = self.process_references(cur)?;
+        let of_tail = self.process_references(tail)?;
+        let all = self.rules.unreferenced == Unreferenced::AllChecked;
+        if of_cur == 0 || all && of_tail == 0 {
+            return Ok(None);
+        }
+        let backward = self.rules.direction == MergeDirection::ToMoreProcesses && of_tail < of_cur;
+        let (from, to, moving) = match backward {
+            false => (cur, tail, of_cur),
+            true => (tail, cur, of_tail),
+        };
+        self.tie_mut(from)?.new = Some(to);
+        self.get(Account::Reservation, to, moving)?;
+        Ok(Some((from, to)))
+    }
+
+    /// The queue for the next request of a process, who may leave a shared queue or go to the one
+    /// that his is to become part of. None: he needs one of his own (first part of
+    /// cfq_set_request()). `aged`: the time of a queue that seeks is up, of the first form of the
+    /// split.
+    ///
+    /// # Errors
+    /// If a reference is wrong.
+    pub fn find(
+        &mut self,
+        p: IoContextId,
+        sync: bool,
+        aged: impl Fn(&Tie) -> bool,
+    ) -> Result<Option<QId>, Fault> {
+        let Some(mut q) = self.slot(p, sync) else {
+            return Ok(None);
+        };
+        if q == FALLBACK {
+            if self.rules.puts_fallback {
+                self.put(Account::Slot, q)?;
+            }
+            return Ok(None);
+        }
+        let tie = self.tie(q)?;
+        let due = match self.rules.split {
+            Split::Never => false,
+            Split::AfterSecond => aged(tie),
+            Split::AtExpiry => tie.split_coop,
+        };
+        if tie.coop && due {
+            match self.split(p, q)? {
+                Some(kept) => q = kept,
+                None => return Ok(None),
+            }
+        }
+        if self.tie(q)?.new.is_some() {
+            q = self.redirect(p, sync, q)?;
+        }
+        Ok(Some(q))
+    }
+
+    /// cfq_merge_cfqqs().
+    fn redirect(&mut self, p: IoContextId, sync: bool, q: QId) -> Result<QId, Fault> {
+        let new = self.tie(q)?.new.expect("the caller has looked");
+        let sync = sync || self.rules.redirected_slot == RedirectedSlot::Sync;
+        self.slots[p.0 as usize][usize::from(sync)] = Some(new);
+        let shared = self.rules.marks_shared();
+        self.tie_mut(new)?.coop |= shared;
+        self.put(Account::Redirection, q)?;
+        Ok(new)
+    }
+
+    /// split_cfqq(): the queue, if he has it for himself now.
+    fn split(&mut self, p: IoContextId, q: QId) -> Result<Option<QId>, Fault> {
+        if self.process_references(q)? == 1 {
+            let tie = self.tie_mut(q)?;
+            tie.coop = false;
+            tie.split_coop = false;
+            tie.seeky_since = None;
+            return Ok(Some(q));
+        }
+        self.slots[p.0 as usize][1] = None;
+        if self.rules.split_drops_chain {
+            self.put_chain(Account::SplitChain, q)?;
+        }
+        self.put(Account::Split, q)?;
+        Ok(None)
+    }
+
+    /// Drops a process's reservations behind its queue (cfq_put_cooperator()).
+    fn put_chain(&mut self, account: Account, q: QId) -> Result<(), Fault> {
+        let mut at = self.tie(q)?.new;
+        while let Some(link) = at {
+            if link == q {
+                return Err(Fault::Loop(q));
+            }
+            at = self.tie(link)?.new;
+            self.put(account, link)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a process a queue: `place` of the table for an asynchronous one. `memory`: there is
+    /// some for a new one. True: it is new (cfq_get_queue() and its caller).
+    ///
+    /// # Errors
+    /// If the table leads to a queue that is freed.
+    pub fn give(
+        &mut self,
+        p: IoContextId,
+        place: Option<usize>,
+        memory: bool,
+    ) -> Result<(QId, bool), Fault> {
+        let (q, fresh) = self.obtain(place, memory)?;
+        if self.slots.len() <= p.0 as usize {
+            self.slots.resize(p.0 as usize + 1, Slots::default());
+        }
+        self.slots[p.0 as usize][usize::from(place.is_none())] = Some(q);
+        Ok((q, fresh))
+    }
+
+    fn obtain(&mut self, place: Option<usize>, memory: bool) -> Result<(QId, bool), Fault> {
+        if let Some(q) = place.and_then(|place| self.table[place]) {
+            self.get(Account::Slot, q, 1)?;
+            return Ok((q, false));
+        }
+        let q = match memory {
+            true => self.allocate(),
+            false => FALLBACK,
+        };
+        if let Some(place) = place
+            && (memory || !self.rules.fallback_is_nobodys)
+        {
+            self.get(Account::Table, q, 1)?;
+            self.table[place] = Some(q);
+        }
+        self.get(Account::Slot, q, 1)?;
+        Ok((q, memory))
+    }
+
+    /// A request of this queue is set up.
+    ///
+    /// # Errors
+    /// If the queue is freed.
+    pub fn hold(&mut self, q: QId, write: bool) -> Result<(), Fault> {
+        self.tie_mut(q)?.allocated[usize::from(write)] += 1;
+        self.get(Account::Request, q, 1)
+    }
+
+    /// It is freed (cfq_put_request()).
+    ///
+    /// # Errors
+    /// If a reference is wrong.
+    pub fn release(&mut self, q: QId, write: bool) -> Result<(), Fault> {
+        self.tie_mut(q)?.allocated[usize::from(write)] -= 1;
+        self.put(Account::RequestEnd, q)
+    }
+
+    /// A process exits: one of its queues (cfq_exit_cfqq()).
+    ///
+    /// # Errors
+    /// If a reference is wrong.
+    pub fn exit(&mut self, p: IoContextId, sync: bool) -> Result<(), Fault> {
+        let Some(q) = self.slot(p, sync) else {
+            return Ok(());
+        };
+        self.put_chain(Account::ExitChain, q)?;
+        self.put(Account::Exit, q)?;
+        self.slots[p.0 as usize][usize::from(sync)] = None;
+        Ok(())
+    }
+
+    /// A process has another priority: another asynchronous queue (changed_ioprio()). The answer is
+    /// that of [`Ties::give`], if he had one.
+    ///
+    /// # Errors
+    /// If a reference is wrong.
+    pub fn change_ioprio(
+        &mut self,
+        p: IoContextId,
+        place: usize,
+    ) -> Result<Option<(QId, bool)>, Fault> {
+        let Some(old) = self.slot(p, false) else {
+            return Ok(None);
+        };
+        let given = self.give(p, Some(place), true)?;
+        if self.rules.ioprio_change_drops_chain {
+            self.put_chain(Account::IoprioChange, old)?;
+        }
+        self.put(Account::IoprioChange, old)?;
+        Ok(Some(given))
+    }
+
+    /// A process is in another group: it gets other queues there (changed_cgroup(),
+    /// check_blkcg_changed()).
+    ///
+    /// # Errors
+    /// If a reference is wrong.
+    pub fn change_group(&mut self, p: IoContextId) -> Result<(), Fault> {
+        let kinds: &[bool] = match self.rules.group_change_drops_async {
+            true => &[false, true],
+            false => &[true],
+        };
+        for &sync in kinds {
+            let Some(q) = self.slot(p, sync) else {
+                continue;
+            };
+            self.slots[p.0 as usize][usize::from(sync)] = None;
+            if self.rules.group_change_drops_chain {
+                self.put_chain(Account::GroupChange, q)?;
+            }
+            self.put(Account::GroupChange, q)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

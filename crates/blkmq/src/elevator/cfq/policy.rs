@@ -1,0 +1,411 @@
+//! The algorithm of CFQ. Holding `&mut Cfq` is holding the queue's lock.
+//!
+//! What it knows, and what the single-queue path calls. The parts: what arrives (`arrive.rs`,
+//! `join.rs`), what is served (`serve.rs`, `slice.rs`, `workload.rs`), what is waited for
+//! (`idling.rs`), where queues stand (`service_tree.rs`, `position.rs`, `group.rs`), and which
+//! become one (`merge.rs`). Kernel: struct cfq_data, block/cfq-iosched.c (2.6.32 to 4.20).
+
+use super::arrive::{own_queue, queue_of, set_queue_of};
+use super::group::Groups;
+use super::idling::HwTag;
+use super::merge::{Fault, QId, Tie, Ties};
+use super::process::{Process, TABLE_PLACES};
+use super::queue::Queues;
+use super::serve::LEVELS as POSITIONS;
+use super::settings::CfqSettings;
+use super::workload::Serving;
+use crate::elevator::attribute::{Attributes, StoreError, Value};
+use crate::elevator::hook::{After, TimerAsk};
+use crate::elevator::merging;
+use crate::elevator::scheduler::{
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Scheduler, Wanted,
+    is_sync,
+};
+use crate::elevator::submitters::Submitters;
+use crate::list::QueueList;
+use crate::merge::{MergeIndex, Merging};
+use crate::queue::QueueSettings;
+use crate::rbtree::RbTree;
+use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
+use crate::rules::{QueueingGuess, SliceClock, SliceGroups, SyncDelay, TimeSlices};
+
+/// Jiffies begin five minutes below 2^32, and fields that start at zero are so much earlier.
+const ZERO_TICKS: i64 = -(1 << 32);
+
+/// Settings in the unit of the clock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Tuned {
+    pub(super) fifo_expire: [i64; 2],
+    pub(super) slice: [i64; 2],
+    pub(super) slice_idle: i64,
+    pub(super) group_idle: i64,
+    pub(super) target_latency: i64,
+}
+
+impl Tuned {
+    fn new(settings: &CfqSettings) -> Tuned {
+        Tuned {
+            fifo_expire: settings.fifo_expire.map(|span| settings.span(span)),
+            slice: settings.slice.map(|span| settings.span(span)),
+            slice_idle: settings.span(settings.slice_idle),
+            group_idle: settings.span(settings.group_idle),
+            target_latency: settings.span(settings.target_latency),
+        }
+    }
+}
+
+/// CFQ of one queue. Instants and spans are in the unit of the clock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cfq {
+    pub(super) settings: CfqSettings,
+    pub(super) tuned: Tuned,
+    pub(super) rules: TimeSlices,
+    pub(super) submitters: Submitters,
+    /// queue/rotational.
+    pub(super) rotational: bool,
+    // Running state.
+    /// Time of the section at hand.
+    pub(super) now: i64,
+    pub(super) ties: Ties,
+    pub(super) queues: Queues,
+    pub(super) groups: Groups,
+    pub(super) processes: Vec<Process>,
+    /// By original level.
+    pub(super) positions: [RbTree; POSITIONS],
+    pub(super) index: MergeIndex,
+    pub(super) active: Option<QId>,
+    /// Whose request was the first one handed over since the queue became active (active_cic).
+    pub(super) active_process: Option<IoContextId>,
+    pub(super) serving: Serving,
+    pub(super) busy_queues: u32,
+    pub(super) busy_sync_queues: u32,
+    /// Requests that are queued.
+    pub(super) queued: u32,
+    /// Requests that the driver has looked at, asynchronous and synchronous ones.
+    pub(super) in_driver: [u32; 2],
+    /// Requests handed over, of asynchronous and synchronous queues.
+    pub(super) in_flight: [u32; 2],
+    pub(super) last_position: u64,
+    pub(super) hw_tag: HwTag,
+    pub(super) hw_tag_samples: u32,
+    pub(super) in_driver_peak: u32,
+    /// last_end_sync_rq, last_delayed_sync.
+    pub(super) last_end_sync: i64,
+    pub(super) timer_pending: bool,
+    /// A reservation was lost as the rules lose them.
+    pub(super) reservations_lost: bool,
+    // What the call at hand leaves behind.
+    /// The queue of the bio that looks for a request.
+    pub(super) bio_queue: Option<QId>,
+    pub(super) timer: Option<TimerAsk>,
+    /// The queue is to be run by kblockd, or at once.
+    pub(super) runs: bool,
+    pub(super) runs_now: bool,
+    /// Behind that run it must dispatch.
+    pub(super) must_after_run: Option<QId>,
+    /// Requests handed over within an insertion.
+    pub(super) handed: QueueList,
+    /// What it has done since it was asked last: operations like one inside a container.
+    pub(super) operations: u32,
+}
+
+impl Cfq {
+    /// Idle.
+    pub fn new(settings: &CfqSettings, queue: &QueueSettings) -> Cfq {
+        let rules = queue.rules.time_slices;
+        let mut settings = CfqSettings {
+            clock: rules.clock,
+            ..*settings
+        };
+        if rules.charges_requests
+            && !queue.rotational_when_chosen
+            && settings.slice_idle.us.is_none()
+        {
+            // cfq_registered_queue(): no idling on a drive without seeks.
+            settings.slice_idle.us = Some(0);
+        }
+        let groups = &queue.submitters.groups;
+        let tables = match rules.groups {
+            SliceGroups::Hierarchy => groups.len(),
+            SliceGroups::None | SliceGroups::Flat => 1,
+        };
+        let mut queues = Queues::default();
+        queues.begin(super::merge::FALLBACK);
+        let mut cfq = Cfq {
+            settings,
+            tuned: Tuned::new(&settings),
+            rules,
+            submitters: queue.submitters.clone(),
+            rotational: queue.rotational,
+            now: 0,
+            ties: Ties::new(rules.merge, tables * TABLE_PLACES),
+            queues,
+            groups: Groups::new(groups, rules.groups),
+            processes: Vec::new(),
+            positions: [RbTree::new(); POSITIONS],
+            index: MergeIndex::default(),
+            active: None,
+            active_process: None,
+            serving: Serving::default(),
+            busy_queues: 0,
+            busy_sync_queues: 0,
+            queued: 0,
+            in_driver: [0; 2],
+            in_flight: [0; 2],
+            last_position: 0,
+            hw_tag: match rules.queueing {
+                QueueingGuess::Renewed => HwTag::Yes,
+                QueueingGuess::Sticks => HwTag::Unknown,
+            },
+            hw_tag_samples: 0,
+            in_driver_peak: 0,
+            last_end_sync: 0,
+            timer_pending: false,
+            reservations_lost: false,
+            bio_queue: None,
+            timer: None,
+            runs: false,
+            runs_now: false,
+            must_after_run: None,
+            handed: QueueList::new(),
+            operations: 0,
+        };
+        if rules.sync_delay == SyncDelay::LastSlowEnd {
+            // As if none had been delayed in the last second.
+            cfq.last_end_sync = -cfq.settings.second();
+        }
+        cfq
+    }
+
+    /// A section begins.
+    fn begin(&mut self, now: Now) {
+        self.now = match self.rules.clock {
+            SliceClock::Ticks => now.tick.0.cast_signed(),
+            SliceClock::Nanoseconds => now.time.0.cast_signed(),
+        };
+    }
+
+    /// Zero of a field of times.
+    pub(super) fn never(&self) -> i64 {
+        match self.rules.clock {
+            SliceClock::Ticks => ZERO_TICKS,
+            SliceClock::Nanoseconds => 0,
+        }
+    }
+
+    /// What a kernel would not survive, the model does not either.
+    ///
+    /// # Panics
+    /// If it is a fault: the rules that lead there are those of a kernel with that defect, or ours.
+    #[expect(clippy::unused_self, reason = "reads as what it is about")]
+    pub(super) fn hold_true<T>(&self, result: Result<T, Fault>) -> T {
+        result.unwrap_or_else(|fault| panic!("merging of queues: {fault}"))
+    }
+
+    /// Merging state of a queue that is in memory.
+    pub(super) fn tie_of(&mut self, q: QId) -> &mut Tie {
+        let tie = self.ties.tie_mut(q);
+        tie.unwrap_or_else(|fault| panic!("merging of queues: {fault}"))
+    }
+
+    fn after(&mut self) -> After {
+        match core::mem::take(&mut self.runs) {
+            true => After::RunQueues,
+            false => After::Nothing,
+        }
+    }
+}
+
+impl Scheduler for Cfq {
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        now: Now,
+        merging: Merging<'_>,
+    ) -> BioMerge {
+        self.begin(now);
+        self.offer_bio(pool, bio, merging)
+    }
+
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        at: InsertAt,
+        now: Now,
+        merging: Merging<'_>,
+    ) -> Insertion {
+        let place = pool[rq].place;
+        assert_eq!(place, Place::Path, "{rq:?} inserted from elsewhere");
+        assert_eq!(at, InsertAt::Sorted, "{rq:?}: a head insertion goes around");
+        self.begin(now);
+        if queue_of(&pool[rq]).is_none() {
+            self.set_up(pool, rq);
+        }
+        if self.rules.insert_merges {
+            let absorbed = merging::insert_merge(self, pool, rq, merging);
+            if !absorbed.is_empty() {
+                return Insertion::Absorbed(absorbed);
+            }
+        }
+        pool[rq].place = Place::Elevator;
+        self.join(pool, rq);
+        Insertion::Inserted
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        _completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        self.begin(now.now());
+        self.dispatch_next(pool)
+    }
+
+    fn has_work(&self) -> bool {
+        match self.rules.trees {
+            crate::rules::SliceTrees::One => self.busy_queues > 0,
+            crate::rules::SliceTrees::ByWorkload => self.queued > 0,
+        }
+    }
+
+    fn may_queue(&mut self, wanted: Wanted, now: Now) -> MayQueue {
+        self.begin(now);
+        self.may_allocate(wanted)
+    }
+
+    fn set_request(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.begin(now);
+        self.set_up(pool, rq);
+        self.after()
+    }
+
+    fn activated(&mut self, pool: &mut RequestPool, rq: RequestId, _now: Now) {
+        let request = &pool[rq];
+        self.in_driver[usize::from(is_sync(request.op, request.flags))] += 1;
+        self.last_position = request.end().0;
+    }
+
+    fn take_run(&mut self) -> bool {
+        core::mem::take(&mut self.runs_now)
+    }
+
+    fn ran(&mut self) {
+        if let Some(q) = self.must_after_run.take() {
+            self.queues[q].flags.must_dispatch = true;
+        }
+    }
+
+    fn take_handed(&mut self, _pool: &mut RequestPool) -> QueueList {
+        core::mem::take(&mut self.handed)
+    }
+
+    fn drain(&mut self, pool: &mut RequestPool, now: Now) -> QueueList {
+        self.begin(now);
+        self.drain_all(pool)
+    }
+
+    fn completed(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.begin(now);
+        self.complete(pool, rq);
+        self.after()
+    }
+
+    fn requeued(&mut self, pool: &mut RequestPool, rq: RequestId, _now: Now) -> After {
+        let request = &pool[rq];
+        self.in_driver[usize::from(is_sync(request.op, request.flags))] -= 1;
+        After::Nothing
+    }
+
+    fn finished(&mut self, pool: &mut RequestPool, rq: RequestId, now: Now) -> After {
+        self.begin(now);
+        self.put_request(pool, rq);
+        self.after()
+    }
+
+    fn exits(&mut self, pool: &mut RequestPool, io_context: IoContextId, now: Now) -> After {
+        self.begin(now);
+        self.exit_process(pool, io_context);
+        self.after()
+    }
+
+    fn timer(&mut self, pool: &mut RequestPool, _timer: u8, now: Now) -> After {
+        self.begin(now);
+        self.waited_in_vain(pool);
+        self.after()
+    }
+
+    fn take_timer(&mut self) -> Option<TimerAsk> {
+        self.timer.take()
+    }
+
+    fn store(&mut self, name: &str, text: &str, now: Now) -> Result<(), StoreError> {
+        self.begin(now);
+        self.settings.store(name, text)?;
+        self.tuned = Tuned::new(&self.settings);
+        Ok(())
+    }
+
+    fn shown(&self) -> Vec<(&'static str, Value)> {
+        let mut settings = self.settings;
+        settings.quantum = settings.quantum.or(Some(self.rules.quantum));
+        settings.shown()
+    }
+
+    fn rotates(&mut self, rotational: bool) {
+        self.rotational = rotational;
+    }
+
+    fn take_charge(&mut self) -> Charge {
+        let positions = self.positions.iter_mut().map(RbTree::take_visits);
+        let container_ops = positions.sum::<u32>()
+            + self.groups.take_visits()
+            + self.index.take_visits()
+            + core::mem::take(&mut self.operations);
+        Charge {
+            container_ops,
+            lines: 0,
+        }
+    }
+
+    fn check(&self, pool: &RequestPool) {
+        self.check_all(pool);
+    }
+
+    fn show(&self, pool: &RequestPool) -> String {
+        self.show_all(pool)
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.remove(pool, rq);
+        pool[rq].place = Place::Path;
+        let (q, write) = (own_queue(&pool[rq]), super::arrive::is_write(&pool[rq]));
+        set_queue_of(&mut pool[rq], None);
+        let released = self.ties.release(q, write);
+        self.hold_true(released);
+        self.bury(pool);
+    }
+
+    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.take_out(pool, rq);
+    }
+
+    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+        let q = own_queue(&pool[rq]);
+        self.queues[q].sort.remove(pool, rq);
+        pool[rq].sector = sector;
+        pool[rq].sectors = sectors;
+        self.queues[q].sort.insert(pool, rq, sector);
+        if self.queues[q].next_rq == Some(rq) {
+            self.position_add(pool, q);
+        }
+        if pool[rq].hashed.is_some() {
+            self.index.rehash(pool, rq);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

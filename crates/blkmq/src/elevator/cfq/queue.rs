@@ -1,0 +1,193 @@
+//! Queue: the requests of one process, or of several that work as one.
+//!
+//! Not here: who has it and what refers to it (`merge.rs`), where it waits (`service_tree.rs`).
+//! Kernel: struct cfq_queue in block/cfq-iosched.c (2.6.32 to 4.20).
+
+use core::ops::{Index, IndexMut};
+
+use super::group::GroupId;
+use super::learn::SeekMean;
+use super::merge::QId;
+use crate::elevator::positions::Placed;
+use crate::list::QueueList;
+use crate::rbtree::{RbNode, RbNodes};
+use crate::request::{IoClass, RequestId, RequestPool, Sector};
+use crate::sort::SortTree;
+
+/// Class of priority, in the order in which they are served.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) enum Class {
+    RealTime,
+    #[default]
+    BestEffort,
+    Idle,
+}
+
+impl Class {
+    /// A task without class has that of its nice value.
+    pub(super) fn of(class: IoClass) -> Class {
+        match class {
+            IoClass::RealTime => Class::RealTime,
+            IoClass::None | IoClass::BestEffort => Class::BestEffort,
+            IoClass::Idle => Class::Idle,
+        }
+    }
+}
+
+/// What kind of work a queue is (enum wl_type_t).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) enum Work {
+    #[default]
+    Async,
+    SyncNoIdle,
+    Sync,
+}
+
+impl Work {
+    /// In the order in which they are compared.
+    pub(super) const ALL: [Work; 3] = [Work::Async, Work::SyncNoIdle, Work::Sync];
+}
+
+/// enum cfqq_state_flags. Those of merging are with the tie of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "bits of one word in the kernel, each under its name"
+)]
+pub(super) struct Flags {
+    pub(super) on_rr: bool,
+    pub(super) wait_request: bool,
+    pub(super) must_dispatch: bool,
+    pub(super) must_alloc_slice: bool,
+    pub(super) fifo_expire: bool,
+    pub(super) idle_window: bool,
+    pub(super) prio_changed: bool,
+    pub(super) slice_new: bool,
+    pub(super) sync: bool,
+    pub(super) coop_preempt: bool,
+    pub(super) deep: bool,
+    pub(super) wait_busy: bool,
+}
+
+/// One queue. Instants and spans are in the unit of the clock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Queue {
+    pub(super) flags: Flags,
+    pub(super) pid: i32,
+    pub(super) class: Class,
+    pub(super) level: u8,
+    pub(super) org_class: Class,
+    pub(super) org_level: u8,
+    pub(super) group: GroupId,
+    /// The group that it is of while it stands in the root's trees (orig_cfqg).
+    pub(super) home: Option<GroupId>,
+    /// Node of the service tree, and which that is.
+    pub(super) service: RbNode,
+    pub(super) tree: Option<(GroupId, u8)>,
+    pub(super) key: i64,
+    /// Node of a position tree, and which.
+    pub(super) position: RbNode,
+    pub(super) position_tree: Option<u8>,
+    pub(super) sort: SortTree,
+    pub(super) fifo: QueueList,
+    pub(super) next_rq: Option<RequestId>,
+    /// Asynchronous, synchronous.
+    pub(super) queued: [u32; 2],
+    pub(super) meta_pending: u32,
+    /// Requests handed to the driver that have not ended.
+    pub(super) dispatched: u32,
+    pub(super) dispatch_start: i64,
+    /// First completion since it became active.
+    pub(super) slice_start: Option<i64>,
+    pub(super) slice_end: i64,
+    pub(super) slice_resid: i64,
+    pub(super) slice_dispatch: u32,
+    pub(super) allocated_slice: i64,
+    pub(super) seeks: SeekMean,
+    /// A bit for each of the last requests, set if it was far.
+    pub(super) seek_history: u32,
+    pub(super) last_request_pos: u64,
+}
+
+impl Queue {
+    /// Nothing is queued.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.sort.is_empty()
+    }
+
+    /// What kind of work it is (cfqq_type()).
+    pub(super) fn work(&self) -> Work {
+        match (self.flags.sync, self.flags.idle_window) {
+            (false, _) => Work::Async,
+            (true, false) => Work::SyncNoIdle,
+            (true, true) => Work::Sync,
+        }
+    }
+}
+
+/// All queues, by the numbers that their ties have.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Queues(pub(super) Vec<Queue>);
+
+impl Queues {
+    /// A fresh one with this number.
+    pub(super) fn begin(&mut self, q: QId) -> &mut Queue {
+        if self.0.len() <= q.0 as usize {
+            self.0.resize(q.0 as usize + 1, Queue::default());
+        }
+        self[q] = Queue::default();
+        &mut self[q]
+    }
+}
+
+impl Index<QId> for Queues {
+    type Output = Queue;
+    #[inline]
+    fn index(&self, q: QId) -> &Queue {
+        &self.0[q.0 as usize]
+    }
+}
+
+impl IndexMut<QId> for Queues {
+    #[inline]
+    fn index_mut(&mut self, q: QId) -> &mut Queue {
+        &mut self.0[q.0 as usize]
+    }
+}
+
+/// Nodes of position trees.
+impl RbNodes for Queues {
+    #[inline]
+    fn node(&self, at: u32) -> &RbNode {
+        &self.0[at as usize].position
+    }
+
+    #[inline]
+    fn node_mut(&mut self, at: u32) -> &mut RbNode {
+        &mut self.0[at as usize].position
+    }
+}
+
+impl Placed for Queues {
+    #[inline]
+    fn sector(&self, pool: &RequestPool, at: u32) -> Sector {
+        let next = self.0[at as usize].next_rq;
+        pool[next.expect("a queue with a position has a next request")].sector
+    }
+}
+
+/// Nodes of service trees.
+pub(super) struct Served<'a>(pub(super) &'a mut Queues);
+
+impl RbNodes for Served<'_> {
+    #[inline]
+    fn node(&self, at: u32) -> &RbNode {
+        &self.0.0[at as usize].service
+    }
+
+    #[inline]
+    fn node_mut(&mut self, at: u32) -> &mut RbNode {
+        &mut self.0.0[at as usize].service
+    }
+}

@@ -1,0 +1,455 @@
+//! Service: which queue is served, which of its requests goes, and what its end brings.
+//!
+//! Kernel: cfq_select_queue(), cfq_may_dispatch(), cfq_dispatch_requests(), cfq_forced_dispatch(),
+//! cfq_completed_request(), cfq_put_request() in block/cfq-iosched.c (2.6.32 to 4.20).
+
+use super::arrive::{is_write, own_queue, queue_of, set_queue_of};
+use super::queue::Class;
+use super::{Cfq, QId};
+use crate::elevator::scheduler::is_sync;
+use crate::list::QueueList;
+use crate::request::{IoContextId, Place, RequestId, RequestPool};
+use crate::rules::{
+    NextFrom, SliceClock, SliceDepth, SliceDrain, SliceIdling, SliceTrees, SyncDelay,
+};
+use crate::time::Jiffies;
+
+/// Levels of a class (CFQ_PRIO_LISTS).
+pub(super) const LEVELS: usize = 8;
+
+impl Cfq {
+    /// cfq_dispatch_requests().
+    pub(super) fn dispatch_next(&mut self, pool: &mut RequestPool) -> Option<RequestId> {
+        if self.busy_queues == 0 {
+            return None;
+        }
+        let q = self.select(pool)?;
+        let rq = self.pick(pool, q)?;
+        self.take_out(pool, rq);
+        if self.active_process.is_none() {
+            self.active_process = Some(pool[rq].io_context);
+        }
+        let (limit, now) = (self.requests_of_slice(q), self.now);
+        let queue = &mut self.queues[q];
+        queue.slice_dispatch += 1;
+        queue.flags.must_dispatch = false;
+        let spent = !queue.flags.sync && queue.slice_dispatch >= limit;
+        if self.busy_queues > 1 && (spent || queue.class == Class::Idle) {
+            queue.slice_end = now + 1;
+            self.expire_active(pool, false);
+        }
+        Some(rq)
+    }
+
+    /// Of an asynchronous queue (cfq_prio_to_maxrq()).
+    fn requests_of_slice(&self, q: QId) -> u32 {
+        let base = self.settings.slice_async_rq;
+        let lower = LEVELS as u32 - 1 - u32::from(self.queues[q].level);
+        base.wrapping_add(base.wrapping_mul(lower)).wrapping_mul(2)
+    }
+
+    /// The queue to serve, which has a request; none if the active one is waited for
+    /// (cfq_select_queue()).
+    fn select(&mut self, pool: &RequestPool) -> Option<QId> {
+        let Some(q) = self.active else {
+            return self.select_next();
+        };
+        let groups = self.rules.trees == SliceTrees::ByWorkload;
+        if groups && self.queued == 0 {
+            return None;
+        }
+        let empty = self.queues[q].is_empty();
+        let mut cooperator = None;
+        if groups && self.queues[q].flags.wait_busy && !empty {
+            // It was waited for so that its group has something to do.
+        } else if self.slice_used(q) && !self.queues[q].flags.must_dispatch {
+            if groups && empty && self.group_waits(q) || self.waits_for_group(q) {
+                return None;
+            }
+        } else if !empty {
+            return Some(q);
+        } else {
+            cooperator = self.close_cooperator(pool, q, false);
+            if let Some(found) = cooperator {
+                self.plan_merge(q, found);
+            } else if self.waits(q) {
+                return None;
+            }
+        }
+        self.expire_active(pool, false);
+        match cooperator {
+            None => self.select_next(),
+            Some(found) => {
+                self.queues[found].flags.coop_preempt = false;
+                self.activate(Some(found));
+                Some(found)
+            }
+        }
+    }
+
+    fn select_next(&mut self) -> Option<QId> {
+        self.choose_group();
+        let next = self.next_queue();
+        if let Some(q) = next {
+            let preempted = core::mem::take(&mut self.queues[q].flags.coop_preempt);
+            if !preempted && !self.rules.merge.marks_shared() {
+                self.tie_of(q).coop = false;
+            }
+        }
+        self.activate(next);
+        next
+    }
+
+    fn plan_merge(&mut self, q: QId, found: QId) {
+        if self.rules.merge.merges && self.hold_true(self.ties.tie(q)).new.is_none() {
+            let planned = self.ties.set_up(q, found);
+            self.hold_true(planned);
+        }
+    }
+
+    /// The only queue of a group, which has used its slice while it was idled for, waits for what
+    /// it has with the driver.
+    fn group_waits(&self, q: QId) -> bool {
+        let queue = &self.queues[q];
+        self.groups[queue.group].queues == 1 && queue.dispatched > 0 && self.should_idle(q)
+    }
+
+    /// The active queue has nothing to do but is worth waiting for.
+    fn waits(&mut self, q: QId) -> bool {
+        if self.timer_pending {
+            return true;
+        }
+        if self.rules.idling == SliceIdling::ByTreeAndGroup {
+            self.device_is_faster(q);
+        }
+        self.queues[q].dispatched > 0 && self.should_idle(q) || self.waits_for_group(q)
+    }
+
+    /// A deep queue with seeks that the device serves faster than its process sends is not idled
+    /// for any more.
+    fn device_is_faster(&mut self, q: QId) {
+        if !self.is_seeky(q, None) || !self.queues[q].flags.idle_window {
+            return;
+        }
+        let now = self.now;
+        let queue = &mut self.queues[q];
+        let start = queue.slice_start.unwrap_or(now);
+        if queue.flags.slice_new || queue.slice_end - now > now - start {
+            queue.flags.deep = false;
+            queue.flags.idle_window = false;
+        }
+    }
+
+    /// Requests of the only queue of its group are with the driver, and there will be more
+    /// (4.20).
+    fn waits_for_group(&self, q: QId) -> bool {
+        let group = &self.groups[self.queues[q].group];
+        self.rules.idling == SliceIdling::ByTreeAndGroup
+            && self.tuned.group_idle > 0
+            && group.queues == 1
+            && group.dispatched > 0
+            && !group.think.is_long(self.tuned.group_idle)
+    }
+
+    /// The request to go, if the queue may send one (cfq_dispatch_request()).
+    fn pick(&mut self, pool: &RequestPool, q: QId) -> Option<RequestId> {
+        assert!(
+            !self.queues[q].is_empty(),
+            "{q:?} is selected without request"
+        );
+        let next = self.queues[q].next_rq;
+        if self.rules.depth != SliceDepth::HalvedButOverdue {
+            return match self.may_dispatch(q) {
+                true => self.check_fifo(pool, q).or(next),
+                false => None,
+            };
+        }
+        let overdue = self.check_fifo(pool, q);
+        self.queues[q].flags.must_dispatch |= overdue.is_some();
+        match self.may_dispatch(q) {
+            true => overdue.or(next),
+            false => None,
+        }
+    }
+
+    /// The head of its FIFO, if its time has come; looked at once a turn (cfq_check_fifo()).
+    fn check_fifo(&mut self, pool: &RequestPool, q: QId) -> Option<RequestId> {
+        let queue = &mut self.queues[q];
+        if core::mem::replace(&mut queue.flags.fifo_expire, true) {
+            return None;
+        }
+        let now = Jiffies(self.now.cast_unsigned());
+        queue.fifo.first().filter(|&rq| now >= pool[rq].fifo_time)
+    }
+
+    /// cfq_may_dispatch().
+    fn may_dispatch(&self, q: QId) -> bool {
+        let queue = &self.queues[q];
+        let late = self.rules.depth == SliceDepth::HalvedButOverdue;
+        if late && queue.flags.must_dispatch {
+            return true;
+        }
+        // As seen by the driver at first, later from the hand-over on.
+        let async_away = match self.rules.depth {
+            SliceDepth::Fourfold | SliceDepth::Unlimited => self.in_driver[0],
+            SliceDepth::Halved | SliceDepth::HalvedButOverdue => self.in_flight[0],
+        };
+        if self.should_idle(q) && async_away > 0 {
+            return false;
+        }
+        if self.in_flight[1] > 0 && !queue.flags.sync {
+            return false;
+        }
+        let Some(mut most) = self.depth_of(q) else {
+            return false;
+        };
+        if !queue.flags.sync && self.settings.low_latency {
+            let mut depth = (self.now - self.last_end_sync) / self.tuned.slice[1];
+            if depth == 0 && queue.dispatched == 0 {
+                depth = 1;
+            }
+            most = most.min(depth);
+        }
+        i64::from(queue.dispatched) < most
+    }
+
+    /// Requests that the queue may have with the driver; none: no more now.
+    fn depth_of(&self, q: QId) -> Option<i64> {
+        let queue = &self.queues[q];
+        let quantum = i64::from(self.settings.quantum.unwrap_or(self.rules.quantum));
+        let halved = matches!(
+            self.rules.depth,
+            SliceDepth::Halved | SliceDepth::HalvedButOverdue
+        );
+        let most = match (queue.class, halved) {
+            (Class::Idle, _) => 1,
+            (_, true) => (quantum / 2).max(1),
+            (_, false) => quantum,
+        };
+        if i64::from(queue.dispatched) < most {
+            return Some(most);
+        }
+        if queue.class == Class::Idle {
+            return None;
+        }
+        let only_sync = self.rules.depth == SliceDepth::HalvedButOverdue
+            && queue.flags.sync
+            && self.busy_sync_queues == 1;
+        if self.busy_queues <= 1 || only_sync {
+            return Some(match self.rules.depth {
+                SliceDepth::Fourfold => most * 4,
+                _ => i64::MAX,
+            });
+        }
+        (halved && !self.slice_used_soon(q)).then_some(quantum)
+    }
+
+    /// At the pace of slice_idle each, its requests with the driver take the rest of the slice.
+    fn slice_used_soon(&self, q: QId) -> bool {
+        let queue = &self.queues[q];
+        let away = self.tuned.slice_idle * i64::from(queue.dispatched);
+        queue.flags.slice_new || self.now + away > queue.slice_end
+    }
+
+    /// A request goes to the driver (cfq_dispatch_insert()).
+    pub(super) fn take_out(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        let q = own_queue(&pool[rq]);
+        self.queues[q].next_rq = self.find_next(pool, q, rq);
+        self.remove(pool, rq);
+        let queue = &mut self.queues[q];
+        queue.dispatched += 1;
+        self.in_flight[usize::from(queue.flags.sync)] += 1;
+        self.groups[queue.group].dispatched += 1;
+        pool[rq].started = true;
+        pool[rq].place = Place::Path;
+    }
+
+    /// cfq_find_next_rq().
+    fn find_next(&self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
+        let sort = &self.queues[q].sort;
+        let prev = sort.prev(pool, last);
+        let first = || sort.first(pool).filter(|&first| first != last);
+        let next = sort.next(pool, last).or_else(first);
+        let from = match self.rules.next_from {
+            NextFrom::Head => self.last_position,
+            NextFrom::Leaving => pool[last].sector.0,
+        };
+        self.nearest(pool, next, prev, from)
+    }
+
+    /// A request leaves its queue, whatever becomes of it (cfq_remove_request()).
+    pub(super) fn remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        let q = own_queue(&pool[rq]);
+        if self.queues[q].next_rq == Some(rq) {
+            self.queues[q].next_rq = self.find_next(pool, q, rq);
+        }
+        let sync = is_sync(pool[rq].op, pool[rq].flags);
+        let queue = &mut self.queues[q];
+        queue.fifo.remove(pool, rq);
+        queue.queued[usize::from(sync)] -= 1;
+        queue.sort.remove(pool, rq);
+        self.operations += queue.sort.take_visits();
+        queue.meta_pending -= u32::from(pool[rq].flags.meta);
+        self.queued -= 1;
+        self.index.remove(pool, rq);
+        if self.queues[q].is_empty() && self.queues[q].flags.on_rr {
+            match self.rules.trees {
+                SliceTrees::One => self.del_busy(q),
+                SliceTrees::ByWorkload => self.position_remove(q),
+            }
+        }
+    }
+
+    /// All that is queued goes to the driver (cfq_forced_dispatch()).
+    pub(super) fn drain_all(&mut self, pool: &mut RequestPool) -> QueueList {
+        let mut all = QueueList::new();
+        if self.busy_queues == 0 {
+            return all;
+        }
+        let rule = self.rules.drain;
+        if rule == SliceDrain::ActivatesEach {
+            self.expire_active(pool, false);
+        }
+        while let Some(q) = self.next_forced() {
+            if rule == SliceDrain::ActivatesEach {
+                self.activate(Some(q));
+            }
+            while let Some(rq) = self.queues[q].next_rq {
+                self.take_out(pool, rq);
+                all.push_back(pool, rq);
+            }
+            if rule != SliceDrain::ExpiresActive {
+                self.expire(pool, q, false);
+            }
+        }
+        if rule != SliceDrain::ActivatesEach {
+            self.expire_active(pool, false);
+        }
+        assert_eq!(self.busy_queues, 0, "queues behind a drain");
+        all
+    }
+
+    /// All bios of a request have ended (cfq_completed_request()).
+    pub(super) fn complete(&mut self, pool: &RequestPool, rq: RequestId) {
+        let request = &pool[rq];
+        let q = own_queue(request);
+        let sync = is_sync(request.op, request.flags);
+        self.update_hw_tag();
+        self.in_driver[usize::from(sync)] -= 1;
+        let queue = &mut self.queues[q];
+        queue.dispatched -= 1;
+        self.in_flight[usize::from(queue.flags.sync)] -= 1;
+        self.groups[queue.group].dispatched -= 1;
+        self.note_end(pool, rq, q, sync);
+        if self.active == Some(q) {
+            self.completed_of_active(pool, rq, q);
+        }
+        if self.in_driver == [0, 0] {
+            self.kick();
+        }
+    }
+
+    /// When requests of whom ended.
+    fn note_end(&mut self, pool: &RequestPool, rq: RequestId, q: QId, sync: bool) {
+        let (request, now) = (&pool[rq], self.now);
+        let late = self.rules.idling == SliceIdling::ByTreeAndGroup;
+        if sync {
+            self.process(request.io_context).think.last_end = now;
+            if late {
+                let at = self.queues[q].tree;
+                let (group, tree) = at.unwrap_or((self.queues[q].group, self.tree_for(q) as u8));
+                self.groups[group].trees[usize::from(tree)].think.last_end = now;
+            }
+            let started = match self.settings.clock {
+                SliceClock::Ticks => request.start_time.jiffies(self.settings.hz).0,
+                SliceClock::Nanoseconds => request.start_time.0,
+            };
+            let slow = started.cast_signed() + self.tuned.fifo_expire[1] <= now;
+            if self.rules.sync_delay == SyncDelay::LastEnd || slow {
+                self.last_end_sync = now;
+            }
+        }
+        if late {
+            let group = self.queues[q].group;
+            self.groups[group].think.last_end = now;
+        }
+    }
+
+    fn completed_of_active(&mut self, pool: &RequestPool, rq: RequestId, q: QId) {
+        let request = &pool[rq];
+        let empty = self.queues[q].is_empty();
+        if self.queues[q].flags.slice_new {
+            self.begin_slice(q);
+        }
+        self.wait_till_busy(q);
+        if self.slice_used(q) || self.queues[q].class == Class::Idle {
+            self.expire_active(pool, true);
+            return;
+        }
+        let sync = is_sync(request.op, request.flags);
+        if !empty || !sync || self.close_cooperator(pool, q, true).is_some() {
+            return;
+        }
+        let last = Cfq::sends_no_other(request);
+        let waits = match self.rules.idling {
+            SliceIdling::ByWindow => !last,
+            SliceIdling::ByTree => self.tree_is_waited_for(q, last),
+            SliceIdling::ByTreeAndGroup => true,
+        };
+        if waits {
+            self.wait_for(q);
+        }
+    }
+
+    /// Queues with a window are, others at the end of their tree if one of its requests said so, or
+    /// for the sake of the group.
+    fn tree_is_waited_for(&mut self, q: QId, last: bool) -> bool {
+        self.serving.noidle_requires_idle |= !last;
+        self.serving.work == super::queue::Work::Sync
+            || self.serving.noidle_requires_idle
+            || self.groups[self.queues[q].group].queues == 1
+    }
+
+    /// A request is freed (cfq_put_request()).
+    pub(super) fn put_request(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        let Some(q) = queue_of(&pool[rq]) else {
+            return;
+        };
+        set_queue_of(&mut pool[rq], None);
+        let released = self.ties.release(q, is_write(&pool[rq]));
+        self.hold_true(released);
+        self.bury(pool);
+    }
+
+    /// The last task of an I/O context exits (cfq_exit_io_context()).
+    pub(super) fn exit_process(&mut self, pool: &RequestPool, p: IoContextId) {
+        self.process(p).lives = false;
+        for sync in [false, true] {
+            let slot = self.ties.slot(p, sync);
+            if slot.is_some() && slot == self.active {
+                self.expire_active(pool, false);
+                self.kick();
+            }
+            let exited = self.ties.exit(p, sync);
+            self.hold_true(exited);
+            self.bury(pool);
+        }
+    }
+
+    /// Queues whose last reference is gone are forgotten (end of cfq_put_queue()).
+    pub(super) fn bury(&mut self, pool: &RequestPool) {
+        while let Some(q) = self.ties.take_freed() {
+            assert!(self.queues[q].is_empty(), "{q:?} is freed with requests");
+            if self.active == Some(q) {
+                self.expire(pool, q, false);
+                self.kick();
+            }
+            assert!(!self.queues[q].flags.on_rr, "{q:?} is freed while busy");
+        }
+    }
+
+    /// kblockd is to run the queue, if there is something to dispatch (cfq_schedule_dispatch()).
+    pub(super) fn kick(&mut self) {
+        self.runs |= self.busy_queues > 0;
+    }
+}

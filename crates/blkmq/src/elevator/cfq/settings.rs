@@ -1,0 +1,244 @@
+//! The attributes of CFQ in queue/iosched.
+//!
+//! Defaults are what the kernel's rules say of them, so a value that nobody has set is none.
+//! Kernel: STORE_FUNCTION, USEC_STORE_FUNCTION in block/cfq-iosched.c (2.6.32 to 4.20).
+
+use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
+use crate::rules::SliceClock;
+use crate::time::Jiffies;
+
+const US_OF_MS: u64 = 1000;
+const NS_OF_US: u64 = 1000;
+const NS_OF_S: i64 = 1_000_000_000;
+const UINT_MAX: u64 = u32::MAX as u64;
+
+/// A span that may be set: us, or the default, a fraction of a second.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Span {
+    /// As set.
+    pub us: Option<u64>,
+    /// Numerator and denominator of the default.
+    pub default: (i64, i64),
+}
+
+impl Span {
+    const fn of(numerator: i64, denominator: i64) -> Span {
+        Span {
+            us: None,
+            default: (numerator, denominator),
+        }
+    }
+
+    fn set(&mut self, us: u64) {
+        self.us = Some(us);
+    }
+}
+
+/// Settings of one queue's CFQ.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CfqSettings {
+    /// Ticks per second.
+    pub hz: u32,
+    /// What spans are counted in, as the rules say; ticks until then.
+    pub clock: SliceClock,
+    /// Requests of a queue with the driver. Default 4, from 2.6.34 on 8.
+    pub quantum: Option<u32>,
+    /// Age at which a request goes first, asynchronous and synchronous ones. Default a fourth and
+    /// an eighth of a second.
+    pub fifo_expire: [Span; 2],
+    /// Longest seek backward, KiB. Default 16384.
+    pub back_seek_max: u32,
+    /// What a sector backward costs, of one forward. Default 2.
+    pub back_seek_penalty: u32,
+    /// Slice of a queue of level 4, asynchronous and synchronous. Default 40 and 100 ms.
+    pub slice: [Span; 2],
+    /// By which requests of an asynchronous queue in one slice are limited. Default 2.
+    pub slice_async_rq: u32,
+    /// How long a queue is waited for. Default 8 ms.
+    pub slice_idle: Span,
+    /// How long a group is waited for (v4.20). Default 8 ms.
+    pub group_idle: Span,
+    /// Depth of asynchronous queues grows slowly, and slices shrink with the number of queues.
+    /// Default true.
+    pub low_latency: bool,
+    /// Time in which all should have their turn; constant before v4.20. Default 300 ms.
+    pub target_latency: Span,
+    /// Queues that do not idle stay in their group (2.6.33 to 2.6.37). Default false.
+    pub group_isolation: bool,
+}
+
+impl CfqSettings {
+    /// The kernel's defaults at `hz` ticks per second.
+    pub fn defaults(hz: u32, _nr_requests: u32) -> CfqSettings {
+        CfqSettings {
+            hz,
+            clock: SliceClock::Ticks,
+            quantum: None,
+            fifo_expire: [Span::of(1, 4), Span::of(1, 8)],
+            back_seek_max: 16 * 1024,
+            back_seek_penalty: 2,
+            slice: [Span::of(1, 25), Span::of(1, 10)],
+            slice_async_rq: 2,
+            slice_idle: Span::of(1, 125),
+            group_idle: Span::of(1, 125),
+            low_latency: true,
+            target_latency: Span::of(3, 10),
+            group_isolation: false,
+        }
+    }
+
+    /// One second in the unit of the clock.
+    pub(super) fn second(&self) -> i64 {
+        match self.clock {
+            SliceClock::Ticks => i64::from(self.hz),
+            SliceClock::Nanoseconds => NS_OF_S,
+        }
+    }
+
+    /// A span in the unit of the clock. Defaults are rounded down, and are at least one tick;
+    /// what is set is rounded up (msecs_to_jiffies()).
+    pub(super) fn span(&self, span: Span) -> i64 {
+        match (span.us, self.clock) {
+            (None, _) => (self.second() * span.default.0 / span.default.1).max(1),
+            (Some(us), SliceClock::Ticks) => {
+                Jiffies::from_millis(us.div_ceil(US_OF_MS), self.hz).0 as i64
+            }
+            (Some(us), SliceClock::Nanoseconds) => (us * NS_OF_US) as i64,
+        }
+    }
+
+    /// As sysfs shows it, us (jiffies_to_msecs()).
+    fn shown_us(&self, span: Span) -> Value {
+        let span = Value::from(self.span(span));
+        match self.clock {
+            SliceClock::Ticks => {
+                let hz = Value::from(self.hz);
+                ((span * 1000 + hz - 1) / hz) * Value::from(US_OF_MS)
+            }
+            SliceClock::Nanoseconds => span / Value::from(NS_OF_US),
+        }
+    }
+
+    fn shown_ms(&self, span: Span) -> Value {
+        self.shown_us(span) / Value::from(US_OF_MS)
+    }
+}
+
+/// As the kernel clamps an unsigned int, in ms or us to us.
+fn clamped(value: u64, least: u64, unit: u64) -> u64 {
+    value.clamp(least, UINT_MAX) * unit
+}
+
+impl Attributes for CfqSettings {
+    const SCHEDULER: &'static str = "cfq";
+    const TABLE: &'static [Attribute<CfqSettings>] = &[
+        Attribute {
+            name: "quantum",
+            about: "4, from 2.6.34 on 8: requests of a queue with the driver",
+            show: |s| s.quantum.map_or(-1, Value::from),
+            store: Store::Long(|s, value| s.quantum = Some(clamped(value, 1, 1) as u32)),
+        },
+        Attribute {
+            name: "fifo_expire_sync",
+            about: "ms, an eighth of a second: age at which a synchronous request goes first",
+            show: |s| s.shown_ms(s.fifo_expire[1]),
+            store: Store::Long(|s, v| s.fifo_expire[1].set(clamped(v, 1, US_OF_MS))),
+        },
+        Attribute {
+            name: "fifo_expire_async",
+            about: "ms, a fourth of a second: the same of an asynchronous one",
+            show: |s| s.shown_ms(s.fifo_expire[0]),
+            store: Store::Long(|s, v| s.fifo_expire[0].set(clamped(v, 1, US_OF_MS))),
+        },
+        Attribute {
+            name: "back_seek_max",
+            about: "KiB, 16384: longest seek backward that is considered",
+            show: |s| s.back_seek_max.into(),
+            store: Store::Long(|s, value| s.back_seek_max = clamped(value, 0, 1) as u32),
+        },
+        Attribute {
+            name: "back_seek_penalty",
+            about: "2: cost of a sector backward, of one forward",
+            show: |s| s.back_seek_penalty.into(),
+            store: Store::Long(|s, value| s.back_seek_penalty = clamped(value, 1, 1) as u32),
+        },
+        Attribute {
+            name: "slice_sync",
+            about: "ms, 100: slice of a synchronous queue of level 4",
+            show: |s| s.shown_ms(s.slice[1]),
+            store: Store::Long(|s, value| s.slice[1].set(clamped(value, 1, US_OF_MS))),
+        },
+        Attribute {
+            name: "slice_sync_us",
+            about: "us, 100000: the same (v4.20)",
+            show: |s| s.shown_us(s.slice[1]),
+            store: Store::Long(|s, value| s.slice[1].set(clamped(value, 1, 1))),
+        },
+        Attribute {
+            name: "slice_async",
+            about: "ms, 40: slice of an asynchronous queue of level 4",
+            show: |s| s.shown_ms(s.slice[0]),
+            store: Store::Long(|s, value| s.slice[0].set(clamped(value, 1, US_OF_MS))),
+        },
+        Attribute {
+            name: "slice_async_us",
+            about: "us, 40000: the same (v4.20)",
+            show: |s| s.shown_us(s.slice[0]),
+            store: Store::Long(|s, value| s.slice[0].set(clamped(value, 1, 1))),
+        },
+        Attribute {
+            name: "slice_async_rq",
+            about: "2: an asynchronous queue of level 4 has 8 times as many requests a slice",
+            show: |s| s.slice_async_rq.into(),
+            store: Store::Long(|s, value| s.slice_async_rq = clamped(value, 1, 1) as u32),
+        },
+        Attribute {
+            name: "slice_idle",
+            about: "ms, 8: how long the device is idle for a queue; 0: never",
+            show: |s| s.shown_ms(s.slice_idle),
+            store: Store::Long(|s, value| s.slice_idle.set(clamped(value, 0, US_OF_MS))),
+        },
+        Attribute {
+            name: "slice_idle_us",
+            about: "us, 8000: the same (v4.20)",
+            show: |s| s.shown_us(s.slice_idle),
+            store: Store::Long(|s, value| s.slice_idle.set(clamped(value, 0, 1))),
+        },
+        Attribute {
+            name: "group_idle",
+            about: "ms, 8: how long it is idle for a group (v4.20); 0: never",
+            show: |s| s.shown_ms(s.group_idle),
+            store: Store::Long(|s, value| s.group_idle.set(clamped(value, 0, US_OF_MS))),
+        },
+        Attribute {
+            name: "group_idle_us",
+            about: "us, 8000: the same (v4.20)",
+            show: |s| s.shown_us(s.group_idle),
+            store: Store::Long(|s, value| s.group_idle.set(clamped(value, 0, 1))),
+        },
+        Attribute {
+            name: "low_latency",
+            about: "1: asynchronous depth grows slowly, slices shrink with the number of queues",
+            show: |s| s.low_latency.into(),
+            store: Store::Long(|s, value| s.low_latency = value > 0),
+        },
+        Attribute {
+            name: "target_latency",
+            about: "ms, 300: time in which all queues have a turn (settable in v4.20)",
+            show: |s| s.shown_ms(s.target_latency),
+            store: Store::Long(|s, value| s.target_latency.set(clamped(value, 1, US_OF_MS))),
+        },
+        Attribute {
+            name: "target_latency_us",
+            about: "us, 300000: the same (v4.20)",
+            show: |s| s.shown_us(s.target_latency),
+            store: Store::Long(|s, value| s.target_latency.set(clamped(value, 1, 1))),
+        },
+        Attribute {
+            name: "group_isolation",
+            about: "0: queues that do not idle go to the root group (2.6.33 to 2.6.37)",
+            show: |s| s.group_isolation.into(),
+            store: Store::Long(|s, value| s.group_isolation = value > 0),
+        },
+    ];
+}

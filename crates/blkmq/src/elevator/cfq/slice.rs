@@ -1,0 +1,135 @@
+//! Slices: how long a queue is served, and what becomes of it when that is over.
+//!
+//! Kernel: cfq_prio_slice(), cfq_set_prio_slice(), __cfq_set_active_queue(), __cfq_slice_expired()
+//! in block/cfq-iosched.c (2.6.32 to 4.20).
+
+use super::process::LEVEL_NORMAL;
+use super::queue::Flags;
+use super::{Cfq, QId};
+use crate::request::RequestPool;
+use crate::rules::{SliceIdling, SliceTrees, Split};
+
+/// CFQ_SLICE_SCALE.
+const SCALE: i64 = 5;
+
+impl Cfq {
+    /// Slice of such a queue (cfq_prio_slice()).
+    pub(super) fn prio_slice(&self, sync: bool, level: u8) -> i64 {
+        let base = self.tuned.slice[usize::from(sync)];
+        base + base / SCALE * (i64::from(LEVEL_NORMAL) - i64::from(level))
+    }
+
+    /// The same, shorter if its group has so many queues that they would not all have their turn in
+    /// time (cfq_scaled_cfqq_slice()).
+    fn scaled_slice(&mut self, q: QId) -> i64 {
+        let queue = &self.queues[q];
+        let slice = self.prio_slice(queue.flags.sync, queue.level);
+        if self.rules.trees == SliceTrees::One || !self.settings.low_latency {
+            return slice;
+        }
+        let (group, class) = (queue.group, queue.class);
+        let others = i64::from(self.groups[group].update_average(class));
+        let sync = self.tuned.slice[1];
+        let expected = sync * others;
+        let whole = self.group_slice(group);
+        if expected <= whole {
+            return slice;
+        }
+        let low = slice.min(2 * self.tuned.slice_idle * slice / sync);
+        low.max(slice * whole / expected)
+    }
+
+    /// Its first request since it became active has completed: now the slice begins
+    /// (cfq_set_prio_slice()).
+    pub(super) fn begin_slice(&mut self, q: QId) {
+        let slice = self.scaled_slice(q);
+        let now = self.now;
+        let queue = &mut self.queues[q];
+        queue.slice_start = Some(now);
+        queue.slice_end = now + slice;
+        queue.allocated_slice = slice;
+        queue.flags.slice_new = false;
+    }
+
+    /// cfq_slice_used().
+    #[inline]
+    pub(super) fn slice_used(&self, q: QId) -> bool {
+        let queue = &self.queues[q];
+        !queue.flags.slice_new && self.now >= queue.slice_end
+    }
+
+    /// __cfq_set_active_queue().
+    pub(super) fn activate(&mut self, q: Option<QId>) {
+        if let Some(q) = q {
+            let now = self.now;
+            let queue = &mut self.queues[q];
+            queue.slice_start = None;
+            queue.dispatch_start = now;
+            queue.allocated_slice = 0;
+            queue.slice_end = 0;
+            queue.slice_dispatch = 0;
+            queue.flags = Flags {
+                wait_request: false,
+                must_dispatch: false,
+                must_alloc_slice: false,
+                fifo_expire: false,
+                slice_new: true,
+                ..queue.flags
+            };
+            self.cancel_timer();
+        }
+        self.active = q;
+    }
+
+    /// The active queue expires, if there is one.
+    pub(super) fn expire_active(&mut self, pool: &RequestPool, timed_out: bool) {
+        if let Some(q) = self.active {
+            self.expire(pool, q, timed_out);
+        }
+    }
+
+    /// __cfq_slice_expired(). `timed_out`: what is left of its slice, or too much, counts next
+    /// time.
+    pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, timed_out: bool) {
+        if self.queues[q].flags.wait_request {
+            self.cancel_timer();
+        }
+        let queue = &mut self.queues[q];
+        queue.flags.wait_request = false;
+        queue.flags.wait_busy = false;
+        self.mark_for_split(q);
+        if timed_out {
+            let late = self.rules.idling == SliceIdling::ByTreeAndGroup;
+            let resid = match self.queues[q].flags.slice_new {
+                false => Some(self.queues[q].slice_end - self.now),
+                true if late => Some(self.scaled_slice(q)),
+                true => None,
+            };
+            let queue = &mut self.queues[q];
+            queue.slice_resid = resid.unwrap_or(queue.slice_resid);
+        }
+        self.serve_group(q);
+        let queue = &self.queues[q];
+        if queue.flags.on_rr && queue.is_empty() {
+            self.del_busy(q);
+        }
+        self.resort(pool, q);
+        if self.active == Some(q) {
+            self.active = None;
+        }
+        self.active_process = None;
+    }
+
+    /// A shared queue that seeks is not one process's work any more.
+    fn mark_for_split(&mut self, q: QId) {
+        if self.rules.merge.split != Split::AtExpiry || !self.is_seeky(q, None) {
+            return;
+        }
+        // It may be the last put that expires it.
+        if let Ok(tie) = self.ties.tie_mut(q)
+            && tie.coop
+        {
+            tie.split_coop = true;
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Queues of a scheduler by the sector of their next request: who works close to whom.
+//!
+//! Where two neighbours are close the shape of the tree decides, so it is the kernel's. A second
+//! queue at a sector stays out. Not here: which queues may cooperate.
+//! Kernel: cfq_prio_tree_lookup(), cfqq_close() in block/cfq-iosched.c (2.6.32 to 4.20), their like
+//! in block/bfq-iosched.c (6.1.192, 6.12.117).
+
+use core::cmp::Ordering;
+
+use crate::list::NIL;
+use crate::rbtree::{LEFT, RIGHT, RbNodes, RbTree, neighbour};
+use crate::request::{RequestPool, Sector};
+
+/// Nodes that have a place on the disk.
+pub(super) trait Placed: RbNodes {
+    /// Where the next request of this node's queue starts, as it is now.
+    fn sector(&self, pool: &RequestPool, at: u32) -> Sector;
+}
+
+/// Where a look-up ended: a queue there, or the last one met and the side to hang one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looked {
+    /// The queue at that sector.
+    pub(super) found: Option<u32>,
+    /// The last one met; [`NIL`] in an empty tree.
+    pub(super) last: u32,
+    /// Its side on which the sector would hang.
+    pub(super) side: usize,
+}
+
+/// Goes down the tree to `sector`.
+pub(super) fn look_up(
+    tree: &mut RbTree,
+    nodes: &impl Placed,
+    pool: &RequestPool,
+    sector: Sector,
+) -> Looked {
+    let mut looked = Looked {
+        found: None,
+        last: NIL,
+        side: LEFT,
+    };
+    let mut at = tree.root();
+    while at != NIL {
+        tree.count_visit();
+        looked.last = at;
+        match sector.cmp(&nodes.sector(pool, at)) {
+            Ordering::Greater => looked.side = RIGHT,
+            Ordering::Less => looked.side = LEFT,
+            Ordering::Equal => {
+                looked.found = Some(at);
+                break;
+            }
+        }
+        at = nodes.node(at).child[looked.side];
+    }
+    looked
+}
+
+/// What a look-up found, or else the last one met, or its neighbour beyond the sector, if `close`
+/// says so of where it starts.
+pub(super) fn closest(
+    nodes: &impl Placed,
+    pool: &RequestPool,
+    sector: Sector,
+    looked: Looked,
+    close: impl Fn(Sector) -> bool,
+) -> Option<u32> {
+    if looked.found.is_some() {
+        return looked.found;
+    }
+    let last = nodes.sector(pool, looked.last);
+    if close(last) {
+        return Some(looked.last);
+    }
+    let side = if last < sector { RIGHT } else { LEFT };
+    let other = neighbour(nodes, looked.last, side)?;
+    close(nodes.sector(pool, other)).then_some(other)
+}

@@ -1,0 +1,465 @@
+//! How the single-queue scheduler of time slices (CFQ) differs between kernels.
+//!
+//! Names say what changes; the algorithm that all share is in the scheduler's folder.
+//! Kernel: block/cfq-iosched.c of 2.6.32, 2.6.33, 2.6.35 and 4.20, and the patch of October 2009
+//! that joins queues of cooperating processes, on 2.6.32-rc5.
+
+use super::single_queue::SameStart;
+
+/// The clock that slices and waits are told by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceClock {
+    /// jiffies, and a timer that runs at a tick (up to v4.6).
+    Ticks,
+    /// ktime_get_ns(), and a high-resolution timer (9a7f38c42c2b, v4.7).
+    Nanoseconds,
+}
+
+/// Where queues wait for their turn, and until when.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceTrees {
+    /// In one tree, which a queue leaves with its last request (2.6.32).
+    One,
+    /// In one for each class and kind of work of a group; an empty queue stays while it is active
+    /// (2.6.33).
+    ByWorkload,
+}
+
+/// Control groups.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceGroups {
+    /// There are none (2.6.32).
+    None,
+    /// Each for itself, by its own weight; without group_isolation queues that do not idle go to
+    /// the root (2.6.33 to 2.6.37).
+    Flat,
+    /// Each has the fraction that its weights up to the root give it; asynchronous queues are its
+    /// own (3.10, 4.3).
+    Hierarchy,
+}
+
+/// How it is known that requests are far from each other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Seeks {
+    /// Mean distance of a process's requests; the distance that is close is that mean (2.6.32).
+    MeanOfProcess,
+    /// The same of a queue's requests (b2c18e1e08a5).
+    MeanOfQueue,
+    /// The same, the search for cooperators capped at 8192 sectors (2.6.33).
+    MeanOfQueueCapped,
+    /// A bit for each of the last 32 requests; close is within 8192 sectors (41647e7a9133, 2.6.34).
+    History,
+}
+
+/// Requests of one queue that may be with the driver (cfq_may_dispatch()).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceDepth {
+    /// quantum; four times that if nobody else is busy (2.6.32).
+    Fourfold,
+    /// quantum; no limit if nobody else is busy (2.6.33).
+    Unlimited,
+    /// Half of quantum; all of it while the slice is far from used up (2.6.34).
+    Halved,
+    /// The same; no limit for the only synchronous queue, and an overdue request goes in any case
+    /// (late ones).
+    HalvedButOverdue,
+}
+
+/// Since when there was no synchronous request in the way of asynchronous ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SyncDelay {
+    /// The end of any (2.6.32).
+    LastEnd,
+    /// The end of one that took longer than fifo_expire_sync (2.6.33).
+    LastSlowEnd,
+}
+
+/// Order of the reasons for which a queue preempts the active one (cfq_should_preempt()).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Preemption {
+    /// A slice that is used up comes first (2.6.32).
+    UsedFirst,
+    /// Class RT is safe, other groups are told apart (2.6.33).
+    ByGroup,
+    /// Ancestors count as the same group; an empty queue that should not idle gives way (late).
+    ByAncestry,
+}
+
+/// A preemption because the newcomer's request is close, while the active queue is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClosePreemption {
+    /// Always.
+    Plain,
+    /// If it has not jumped in before, or nobody else is busy; it is marked as one that has
+    /// (`coop_preempt`, 2.6.32 release).
+    Marks,
+}
+
+/// A request of the queue that is waited for arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AwaitedArrival {
+    /// It must be dispatched next in any case, and the queue counts as waited for until it expires
+    /// (2.6.32).
+    KeepsWaiting,
+    /// The wait is over if the queue is run at once; must_dispatch is set only if not (2.6.33).
+    EndsWaiting,
+}
+
+/// Who is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceIdling {
+    /// A queue with an idle window, shorter if it seeks, while nothing at all is with the driver
+    /// (2.6.32).
+    ByWindow,
+    /// The last queue of a tree, too, and a group that has only this one (2.6.33 to 2.6.35).
+    ByTree,
+    /// The same by the think time of trees and groups; a group has a wait of its own
+    /// (`group_idle`, 4.20).
+    ByTreeAndGroup,
+}
+
+/// Whether the drive queues commands (hw_tag).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum QueueingGuess {
+    /// Taken for yes at first, and judged anew every 51 samples (2.6.32).
+    Renewed,
+    /// Not known at first, and for good once it is yes (2.6.33).
+    Sticks,
+}
+
+/// From where the request behind one that leaves is looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NextFrom {
+    /// The head (2.6.32).
+    Head,
+    /// The start of the one that leaves (2.6.33).
+    Leaving,
+}
+
+/// How all requests go to the driver at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceDrain {
+    /// Queue by queue, and the active one expires behind all (2.6.32).
+    ExpiresActive,
+    /// Each expires, active or not (2.6.33).
+    ExpiresEach,
+    /// The active one expires, then each is made active and expires (2.6.34).
+    ActivatesEach,
+}
+
+/// Who is raised to best effort, level 4, while a request of his is allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceBoost {
+    /// Who holds a resource of a file system (has_fs_excl()), which nobody does here.
+    Exclusive,
+    /// Who wants a request of metadata (REQ_PRIO, 3.2).
+    Meta,
+}
+
+/// Which queue may look for one to cooperate with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Current {
+    /// Any for which a request has been dispatched since it became active (2.6.32).
+    AnyServed,
+    /// Any (df5fe3e8e138).
+    Any,
+    /// A synchronous one that does not seek (e6c5bc737ab7).
+    SyncNotSeeky,
+    /// The same, not alone in its group (2.6.33); from 2.6.35 on not of class IDLE.
+    SyncNotSeekyInCompany,
+}
+
+/// Which queue may be the one that cooperates.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Candidate {
+    /// One that has not jumped in before (2.6.32).
+    NotJumped,
+    /// A synchronous one that has not (the patch, df5fe3e8e138).
+    SyncNotJumped,
+    /// A synchronous one that does not seek (e6c5bc737ab7).
+    SyncNotSeeky,
+    /// The same, of the same group, both or none of class RT (2.6.33).
+    SyncNotSeekyAlike,
+}
+
+/// Who is to be moved when two queues are to become one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MergeDirection {
+    /// Processes of the active queue (the patch, df5fe3e8e138).
+    ToCandidate,
+    /// Those of the queue that has fewer references of processes (e6c5bc737ab7).
+    ToMoreProcesses,
+}
+
+/// Which slot of the process a redirection fills.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RedirectedSlot {
+    /// That of the request (the patch).
+    Own,
+    /// The synchronous one, whatever the request is (df5fe3e8e138).
+    Sync,
+}
+
+/// Queues that no process refers to when a merge is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unreferenced {
+    /// Only the active one is looked at.
+    CurrentChecked,
+    /// Neither is merged, and no chain is followed from one (c10b61f09104, 2.6.35; stable kernels).
+    AllChecked,
+}
+
+/// When a queue that is shared is broken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Split {
+    /// Never.
+    Never,
+    /// When it has been seeky for a second (first form, e6c5bc737ab7).
+    AfterSecond,
+    /// When it is seeky as it expires (v2.6.33).
+    AtExpiry,
+}
+
+/// Merging of queues, one axis for each step of its history.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct QueueMerge {
+    /// Cooperating queues are merged at all.
+    pub merges: bool,
+    /// Who looks for a cooperator.
+    pub current: Current,
+    /// Who is found.
+    pub candidate: Candidate,
+    /// Who moves.
+    pub direction: MergeDirection,
+    /// Which slot changes.
+    pub redirected_slot: RedirectedSlot,
+    /// Queues without processes.
+    pub unreferenced: Unreferenced,
+    /// The way back.
+    pub split: Split,
+    /// A process that leaves by a split drops its reservations along the chain (d02a2c077fb8,
+    /// 2.6.35).
+    pub split_drops_chain: bool,
+    /// So does one that changes its group. No kernel: they are lost (up to v4.20).
+    pub group_change_drops_chain: bool,
+    /// So does one whose asynchronous queue is replaced. No kernel; it matters to the patch alone.
+    pub ioprio_change_drops_chain: bool,
+    /// A change of group drops the asynchronous queue, too (late).
+    pub group_change_drops_async: bool,
+    /// The reference on the queue for want of memory is put when a process gets its own
+    /// (2984ff38ccf6, v4.3).
+    pub puts_fallback: bool,
+    /// That queue never gets into the table of asynchronous ones (d93a11f1cd89, v4.3).
+    pub fallback_is_nobodys: bool,
+}
+
+impl QueueMerge {
+    /// 2.6.32: none.
+    pub const NONE: QueueMerge = QueueMerge {
+        merges: false,
+        current: Current::AnyServed,
+        candidate: Candidate::NotJumped,
+        direction: MergeDirection::ToCandidate,
+        redirected_slot: RedirectedSlot::Own,
+        unreferenced: Unreferenced::CurrentChecked,
+        split: Split::Never,
+        split_drops_chain: false,
+        group_change_drops_chain: false,
+        ioprio_change_drops_chain: false,
+        group_change_drops_async: false,
+        puts_fallback: false,
+        fallback_is_nobodys: false,
+    };
+
+    /// The patch as posted.
+    pub const POSTED: QueueMerge = QueueMerge {
+        merges: true,
+        candidate: Candidate::SyncNotJumped,
+        ..QueueMerge::NONE
+    };
+
+    /// As committed (df5fe3e8e138).
+    pub const COMMITTED: QueueMerge = QueueMerge {
+        current: Current::Any,
+        redirected_slot: RedirectedSlot::Sync,
+        ..QueueMerge::POSTED
+    };
+
+    /// With the first split, and by direction (e6c5bc737ab7).
+    pub const FIRST_SPLIT: QueueMerge = QueueMerge {
+        current: Current::SyncNotSeeky,
+        candidate: Candidate::SyncNotSeeky,
+        direction: MergeDirection::ToMoreProcesses,
+        split: Split::AfterSecond,
+        ..QueueMerge::COMMITTED
+    };
+
+    /// v2.6.33.
+    pub const V2_6_33: QueueMerge = QueueMerge {
+        current: Current::SyncNotSeekyInCompany,
+        candidate: Candidate::SyncNotSeekyAlike,
+        split: Split::AtExpiry,
+        ..QueueMerge::FIRST_SPLIT
+    };
+
+    /// v2.6.35: with what was found missing.
+    pub const V2_6_35: QueueMerge = QueueMerge {
+        unreferenced: Unreferenced::AllChecked,
+        split_drops_chain: true,
+        ..QueueMerge::V2_6_33
+    };
+
+    /// v4.20.
+    pub const V4_20: QueueMerge = QueueMerge {
+        group_change_drops_async: true,
+        puts_fallback: true,
+        fallback_is_nobodys: true,
+        ..QueueMerge::V2_6_35
+    };
+
+    /// A mark means that the queue is shared (b3b6d0408c95), not that it has jumped in.
+    pub const fn marks_shared(&self) -> bool {
+        matches!(
+            self.candidate,
+            Candidate::SyncNotSeeky | Candidate::SyncNotSeekyAlike
+        )
+    }
+}
+
+/// Its axes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TimeSlices {
+    /// Clock.
+    pub clock: SliceClock,
+    /// Service trees.
+    pub trees: SliceTrees,
+    /// Groups.
+    pub groups: SliceGroups,
+    /// Seeks.
+    pub seeks: Seeks,
+    /// Depth.
+    pub depth: SliceDepth,
+    /// Delay of synchronous requests.
+    pub sync_delay: SyncDelay,
+    /// Preemption.
+    pub preemption: Preemption,
+    /// A request of metadata preempts a queue that has none. By mistake it did not, and kept others
+    /// from it, in 2.6.32-rc5.
+    pub meta_preempts: bool,
+    /// Preemption by closeness.
+    pub close_preemption: ClosePreemption,
+    /// Requests that are waited for.
+    pub awaited: AwaitedArrival,
+    /// Idling.
+    pub idling: SliceIdling,
+    /// Queueing of the drive.
+    pub queueing: QueueingGuess,
+    /// Successors.
+    pub next_from: NextFrom,
+    /// Requests at one sector.
+    pub same_start: SameStart,
+    /// Dispatch of all.
+    pub drain: SliceDrain,
+    /// Raised priorities.
+    pub boost: SliceBoost,
+    /// Class IDLE has no cooperator (2.6.35).
+    pub idle_class_alone: bool,
+    /// Requests that come from a plug are merged before they are inserted (2.6.39).
+    pub insert_merges: bool,
+    /// Without idling on a drive that queues, groups are charged for requests instead of time, and
+    /// a drive without seeks begins so (2.6.36, 4.5).
+    pub charges_requests: bool,
+    /// Default of `quantum`.
+    pub quantum: u32,
+    /// Merging of queues.
+    pub merge: QueueMerge,
+}
+
+impl TimeSlices {
+    /// 2.6.32-rc5.
+    pub const V2_6_32_RC5: TimeSlices = TimeSlices {
+        clock: SliceClock::Ticks,
+        trees: SliceTrees::One,
+        groups: SliceGroups::None,
+        seeks: Seeks::MeanOfProcess,
+        depth: SliceDepth::Fourfold,
+        sync_delay: SyncDelay::LastEnd,
+        preemption: Preemption::UsedFirst,
+        meta_preempts: false,
+        close_preemption: ClosePreemption::Plain,
+        awaited: AwaitedArrival::KeepsWaiting,
+        idling: SliceIdling::ByWindow,
+        queueing: QueueingGuess::Renewed,
+        next_from: NextFrom::Head,
+        same_start: SameStart::HandsOver,
+        drain: SliceDrain::ExpiresActive,
+        boost: SliceBoost::Exclusive,
+        idle_class_alone: false,
+        insert_merges: false,
+        charges_requests: false,
+        quantum: 4,
+        merge: QueueMerge::NONE,
+    };
+
+    /// The same with the patch.
+    pub const V2_6_32_RC5_COOP: TimeSlices = TimeSlices {
+        merge: QueueMerge::POSTED,
+        ..TimeSlices::V2_6_32_RC5
+    };
+
+    /// 2.6.32.
+    pub const V2_6_32: TimeSlices = TimeSlices {
+        meta_preempts: true,
+        close_preemption: ClosePreemption::Marks,
+        ..TimeSlices::V2_6_32_RC5
+    };
+
+    /// 2.6.33.
+    pub const V2_6_33: TimeSlices = TimeSlices {
+        trees: SliceTrees::ByWorkload,
+        groups: SliceGroups::Flat,
+        seeks: Seeks::MeanOfQueueCapped,
+        depth: SliceDepth::Unlimited,
+        sync_delay: SyncDelay::LastSlowEnd,
+        preemption: Preemption::ByGroup,
+        meta_preempts: true,
+        awaited: AwaitedArrival::EndsWaiting,
+        idling: SliceIdling::ByTree,
+        queueing: QueueingGuess::Sticks,
+        next_from: NextFrom::Leaving,
+        drain: SliceDrain::ExpiresEach,
+        merge: QueueMerge::V2_6_33,
+        ..TimeSlices::V2_6_32_RC5
+    };
+
+    /// 2.6.35.
+    pub const V2_6_35: TimeSlices = TimeSlices {
+        seeks: Seeks::History,
+        depth: SliceDepth::Halved,
+        drain: SliceDrain::ActivatesEach,
+        idle_class_alone: true,
+        quantum: 8,
+        merge: QueueMerge::V2_6_35,
+        ..TimeSlices::V2_6_33
+    };
+
+    /// 4.20, the last.
+    pub const V4_20: TimeSlices = TimeSlices {
+        clock: SliceClock::Nanoseconds,
+        groups: SliceGroups::Hierarchy,
+        depth: SliceDepth::HalvedButOverdue,
+        preemption: Preemption::ByAncestry,
+        idling: SliceIdling::ByTreeAndGroup,
+        same_start: SameStart::Behind,
+        boost: SliceBoost::Meta,
+        insert_merges: true,
+        charges_requests: true,
+        merge: QueueMerge::V4_20,
+        ..TimeSlices::V2_6_35
+    };
+
+    /// The same with another merging of queues.
+    pub const fn with_merge(self, merge: QueueMerge) -> TimeSlices {
+        TimeSlices { merge, ..self }
+    }
+}
