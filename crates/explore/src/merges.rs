@@ -48,7 +48,7 @@ impl Specification for Setting {
     }
 
     fn runner(&self, _log: bool) -> Runner {
-        Runner::new()
+        Runner
     }
 
     /// No paths run: all is under one lock.
@@ -60,8 +60,8 @@ impl Specification for Setting {
         world.actions(self, actions);
     }
 
-    fn take(&self, runner: &mut Runner, world: &mut World, action: Action) {
-        runner.take(self, world, action);
+    fn take(&self, _runner: &mut Runner, world: &mut World, action: Action) {
+        run::take(self, world, action);
     }
 
     fn kind(&self, _world: &World, action: Action) -> usize {

@@ -20,47 +20,41 @@ pub struct Wrong {
 #[derive(Debug)]
 pub struct Runner;
 
-impl Runner {
-    pub(super) fn new() -> Runner {
-        Runner
-    }
-
-    /// Takes an action that `World::actions` has named.
-    pub(super) fn take(&mut self, setting: &Setting, world: &mut World, action: Action) {
-        let before = world.protocol.clone();
-        let put = self.put_by(world, action);
-        let wrong = setting.wrong.filter(|w| w.action == ACTIONS[action.kind()]);
-        note(world, action);
-        let protocol = &mut world.protocol;
-        let taken = guarded(|| {
-            if let (Some(Wrong { drops: true, .. }), Some(q)) = (wrong, put) {
-                protocol.miscount(q, 1);
-            }
-            act(protocol, action);
-            if let (Some(Wrong { drops: false, .. }), Some(q)) = (wrong, put) {
-                protocol.miscount(q, -1);
-            }
-        });
-        if taken.is_err() {
-            world.protocol = before;
-            world.side.used = true;
+/// Takes an action that `World::actions` has named.
+pub(super) fn take(setting: &Setting, world: &mut World, action: Action) {
+    let before = world.protocol.clone();
+    let put = put_by(world, action);
+    let wrong = setting.wrong.filter(|w| w.action == ACTIONS[action.kind()]);
+    note(world, action);
+    let protocol = &mut world.protocol;
+    let taken = guarded(|| {
+        if let (Some(Wrong { drops: true, .. }), Some(q)) = (wrong, put) {
+            protocol.miscount(q, 1);
         }
+        act(protocol, action);
+        if let (Some(Wrong { drops: false, .. }), Some(q)) = (wrong, put) {
+            protocol.miscount(q, -1);
+        }
+    });
+    if taken.is_err() {
+        world.protocol = before;
+        world.side.used = true;
     }
+}
 
-    /// The queue whose reference an action puts.
-    fn put_by(&self, world: &World, action: Action) -> Option<u32> {
-        let put = match action {
-            Action::Create(..) | Action::Submit(_) | Action::Keep(_) => None,
-            Action::Complete(q) => Some(q),
-            Action::MergeLater(p) | Action::Abort(p) => world.candidate(p),
-            Action::Redirect(p)
-            | Action::Merge(p, _)
-            | Action::Leave(p)
-            | Action::Exit(p)
-            | Action::Move(p, _) => world.slot(p),
-        };
-        put.map(u32::from)
-    }
+/// The queue whose reference an action puts.
+fn put_by(world: &World, action: Action) -> Option<u32> {
+    let put = match action {
+        Action::Create(..) | Action::Submit(_) | Action::Keep(_) => None,
+        Action::Complete(q) => Some(q),
+        Action::MergeLater(p) | Action::Abort(p) => world.candidate(p),
+        Action::Redirect(p)
+        | Action::Merge(p, _)
+        | Action::Leave(p)
+        | Action::Exit(p)
+        | Action::Move(p, _) => world.slot(p),
+    };
+    put.map(u32::from)
 }
 
 /// What is known beside the merge code.
