@@ -10,7 +10,7 @@ use explore::spec::{
     liveness, replay,
 };
 use explore::tlc::{self, Verdict};
-use explore::{dispatch, restart};
+use explore::{dispatch, merges, restart};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
 use crate::error::Error;
@@ -32,12 +32,18 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
     match spec.name.as_str() {
         <restart::Setting as Specification>::NAME => explore_with::<restart::Setting>(args, spec),
         <dispatch::Setting as Specification>::NAME => explore_with::<dispatch::Setting>(args, spec),
+        <merges::Setting as Specification>::NAME => explore_with::<merges::Setting>(args, spec),
         name => Err(Error::usage(&args.variant, unwalked(name))),
     }
 }
 
 fn unwalked(spec: &str) -> String {
-    let names = [restart::Setting::NAME, dispatch::Setting::NAME].join(" and ");
+    let names = [
+        restart::Setting::NAME,
+        dispatch::Setting::NAME,
+        merges::Setting::NAME,
+    ];
+    let names = names.join(", ");
     format!("the real paths are held to {names} only; `blksim check {spec}` checks {spec}")
 }
 
@@ -143,6 +149,7 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         <dispatch::Setting as Specification>::NAME => {
             replay_with::<dispatch::Setting>(args, &schedule)
         }
+        <merges::Setting as Specification>::NAME => replay_with::<merges::Setting>(args, &schedule),
         restart::BY_LABELS | dispatch::BY_LABELS => replay_run(args, &schedule),
         name => Err(Error::input(
             path,

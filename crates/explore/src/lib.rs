@@ -14,6 +14,7 @@ mod config;
 pub mod dispatch;
 mod fingerprint;
 mod guard;
+pub mod merges;
 mod oracle;
 mod report;
 pub mod restart;

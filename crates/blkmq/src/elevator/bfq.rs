@@ -8,6 +8,7 @@
 //! * `serve`, `budget`, `idling`, `depth`: what goes, how much, and what is waited for
 //! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
 //! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//! * [`protocol`]: merging and splitting by themselves, for who explores them
 //! * `gauge`: what it shows over time
 //!
 //! One lock guards it all; its timer runs in a hard interrupt. Its paths are those of `series.rs`.
@@ -32,6 +33,7 @@ mod merge;
 pub mod policy;
 mod position;
 mod process;
+pub mod protocol;
 mod queue;
 mod raising;
 mod rate;

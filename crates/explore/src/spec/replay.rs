@@ -163,7 +163,11 @@ fn find<S: Specification>(setting: &S, world: &S::World, step: &Step) -> Result<
     setting.actions(world, &mut actions);
     let wanted = |action: &&S::Action| {
         let named = setting.step(world, **action);
-        named.action == step.action && named.arguments == step.arguments
+        // TLC prints the fields of a record in an order of its own.
+        let same = |argument| step.arguments.contains(argument);
+        named.action == step.action
+            && named.arguments.len() == step.arguments.len()
+            && named.arguments.iter().all(same)
     };
     actions.iter().find(wanted).copied().ok_or_else(|| {
         let possible = actions.iter().map(|&a| setting.step(world, a).to_string());

@@ -19,6 +19,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("crates/explore/src/runs/dispatch/", "the same of runs"),
     (
+        "crates/explore/src/merges/",
+        "specs/BfqMerge is about bfq: its merge protocol is what is walked",
+    ),
+    (
         "crates/trace/src/ftrace/",
         "a kernel's trace events have its scheduler's name",
     ),

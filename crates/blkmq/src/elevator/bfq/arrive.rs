@@ -81,8 +81,7 @@ impl Bfq {
         if let Some((left_for, _)) = split {
             q = left_for;
         }
-        self.count_allocated(q, 1);
-        self.queues[q].references += 1;
+        self.take_request(q);
         self.processes[of.process.0 as usize].requests += 1;
         let (address, references) = (self.queues[q].address, self.queues[q].references);
         let name = Bfq::request_name(rq);
@@ -92,20 +91,39 @@ impl Bfq {
             "get_request {name:016x}: bfqq {address:016x}, {references}"
         );
         set_queue_of(&mut pool[rq], Some(q));
-        let unplanned = self.queues[q].new.is_none() || !self.rules.chain_to_tail;
-        if unplanned && self.process_references(q) == 1 {
-            self.queues[q].owner = Some(of.process);
-            if let Some((_, existed)) = split
-                && self.rules.resume_after == ResumeAfter::Counting
-            {
-                self.resume_state(q, of, existed);
-            }
+        if self.becomes_own(q, of.process)
+            && let Some((_, existed)) = split
+            && self.rules.resume_after == ResumeAfter::Counting
+        {
+            self.resume_state(q, of, existed);
         }
         let alone = self.busy_queues_total() == 0;
         if self.queues[q].flags.just_created && (self.burst_size > 0 || alone) {
             self.handle_burst(q);
         }
         Some(q)
+    }
+
+    /// A request is one of the queue from its allocation on, and holds it.
+    pub(super) fn take_request(&mut self, q: QId) {
+        self.count_allocated(q, 1);
+        self.queues[q].references += 1;
+    }
+
+    /// A request has ended, or goes to another queue.
+    pub(super) fn put_request(&mut self, q: QId) {
+        self.count_allocated(q, -1);
+        self.put(q);
+    }
+
+    /// The queue is the process's own if nobody else has it or is to come to it.
+    pub(super) fn becomes_own(&mut self, q: QId, process: ProcessId) -> bool {
+        let unplanned = self.queues[q].new.is_none() || !self.rules.chain_to_tail;
+        let alone = unplanned && self.process_references(q) == 1;
+        if alone {
+            self.queues[q].owner = Some(process);
+        }
+        alone
     }
 
     /// Requests of a queue and all above it that are allocated.
@@ -264,9 +282,7 @@ impl Bfq {
             self.queues[new].references += 1;
             let old = q;
             if self.slot(of.process, true, of.actuator) == Some(q) {
-                while q != new {
-                    q = self.merge_queues(of.process, q);
-                }
+                self.move_process(of.process, q, new);
             }
             self.queues[old].flags.just_created = false;
             self.put(old);

@@ -11,6 +11,19 @@ use super::{Bfq, far_past};
 use crate::request::{RequestPool, Sector};
 use crate::rules::{ResumeAfter, StableMerge};
 
+/// What becomes of a queue that has just been created.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fate {
+    /// Nothing: the last one was created neither just before it nor long ago.
+    Alone,
+    /// It is the last one created.
+    Last,
+    /// To be merged into the last one later.
+    Later(QId),
+    /// Merged into the last one at once.
+    Merged(QId),
+}
+
 impl Bfq {
     /// The queue that requests of `q` are to go to from here on, if there is one: `sector` is that
     /// of the bio or request at hand (bfq_setup_cooperator()).
@@ -22,18 +35,18 @@ impl Bfq {
         process: ProcessId,
     ) -> Option<QId> {
         self.works(4);
-        let tails = self.rules.chain_to_tail;
-        if tails && self.queues[q].new.is_some() {
-            return Some(self.tail_of(q));
+        let planned = self.planned(q);
+        if self.rules.chain_to_tail && planned.is_some() {
+            return planned;
         }
         if !self.nonrot_with_queueing && self.stable_merge_is_due(q, process) {
-            return self.setup_stable_merge(q, process);
+            return self.setup_stable_merge(q, process, Bfq::idling_boosts);
         }
         if self.nonrot_with_queueing || self.too_late(q) {
             return None;
         }
-        if !tails && self.queues[q].new.is_some() {
-            return self.queues[q].new;
+        if planned.is_some() {
+            return planned;
         }
         if self.busy_queues_total() == 1 {
             return None;
@@ -52,13 +65,24 @@ impl Bfq {
         self.setup_merge(q, close)
     }
 
-    /// The last queue of its chain.
-    fn tail_of(&self, q: QId) -> QId {
-        let mut tail = q;
-        while let Some(new) = self.queues[tail].new {
-            tail = new;
+    /// Where the processes of `q` are to go by a plan that is there: to the last queue of its
+    /// chain, or one link along it (up to v5.13).
+    pub(super) fn planned(&self, q: QId) -> Option<QId> {
+        let mut tail = self.queues[q].new?;
+        if self.rules.chain_to_tail {
+            while let Some(new) = self.queues[tail].new {
+                tail = new;
+            }
         }
-        tail
+        Some(tail)
+    }
+
+    /// A process goes from `q` to a queue of its chain, link by link.
+    pub(super) fn move_process(&mut self, process: ProcessId, q: QId, to: QId) {
+        let mut at = q;
+        while at != to {
+            at = self.merge_queues(process, at);
+        }
     }
 
     fn stable_merge_is_due(&mut self, q: QId, process: ProcessId) -> bool {
@@ -81,8 +105,14 @@ impl Bfq {
             && self.saved(process, actuator).stable_candidate.is_some()
     }
 
-    /// bfq_setup_stable_merge().
-    fn setup_stable_merge(&mut self, q: QId, process: ProcessId) -> Option<QId> {
+    /// bfq_setup_stable_merge(). `boosts`: whether waiting for `q` costs no throughput, which is
+    /// asked behind the put of the candidate.
+    pub(super) fn setup_stable_merge(
+        &mut self,
+        q: QId,
+        process: ProcessId,
+        boosts: fn(&Bfq, QId) -> bool,
+    ) -> Option<QId> {
         let actuator = self.queues[q].actuator;
         let candidate = self.saved(process, actuator).stable_candidate.take()?;
         let references = self
@@ -93,7 +123,7 @@ impl Bfq {
             self.put_stable(candidate);
         }
         let mut new = None;
-        if !self.idling_boosts(q) && references > 0 {
+        if !boosts(self, q) && references > 0 {
             new = self.setup_merge(q, candidate);
             if new.is_some() || self.rules.stable_merge == StableMerge::WithinBurst {
                 self.saved(process, actuator).stably_merged = true;
@@ -138,6 +168,10 @@ impl Bfq {
                 return None;
             }
             tail = new;
+            assert!(
+                self.queues[tail].references > 0,
+                "{tail:?} is planned and is freed"
+            );
             links += 1;
             assert!(links <= self.queues.len(), "planned merges in a circle");
         }
@@ -200,7 +234,7 @@ impl Bfq {
     }
 
     /// The queue that was created last, where it is remembered.
-    fn last_created(&mut self, q: QId) -> &mut Option<QId> {
+    pub(super) fn last_created(&mut self, q: QId) -> &mut Option<QId> {
         let e = self.entities.of(q);
         match self.entities.parent(e) {
             Some(parent) => &mut self.entities[parent].last_created,
@@ -222,6 +256,10 @@ impl Bfq {
     pub(super) fn merge_queues(&mut self, process: ProcessId, q: QId) -> QId {
         self.works(12);
         let new = self.queues[q].new.expect("a merge is planned");
+        assert!(
+            self.queues[new].references > 0,
+            "{new:?} is merged into and is freed"
+        );
         let pid = i64::from(self.queues[new].pid).cast_unsigned();
         say!(self, q, "merging with queue {pid}");
         self.save_state(q);
@@ -287,8 +325,14 @@ impl Bfq {
     /// (bfq_do_or_sched_stable_merge()). Answers the queue that the process gets.
     pub(super) fn stable_merge(&mut self, q: QId, process: ProcessId) -> QId {
         self.works(6);
+        let fate = self.fate(q);
+        self.fulfil(fate, q, process)
+    }
+
+    /// What becomes of a queue that has just been created.
+    fn fate(&mut self, q: QId) -> Fate {
         let limit = match self.rules.stable_merge {
-            StableMerge::Never => return q,
+            StableMerge::Never => return Fate::Alone,
             StableMerge::WithinBurst => self.fixed.burst_interval,
             StableMerge::SinceActivation => self.fixed.stable_merge_activation,
         };
@@ -303,22 +347,36 @@ impl Bfq {
                 && queue.actuator == own.actuator
         });
         let Some(target) = target else {
-            *self.last_created(q) = Some(q);
-            return q;
+            return Fate::Last;
         };
         let since = self.queues[target].creation_time + self.fixed.burst_interval;
         if since < own.creation_time {
-            return q;
+            return Fate::Alone;
         }
-        let actuator = own.actuator;
-        if !self.nonrot_with_queueing {
-            let queue = &mut self.queues[target];
-            queue.references += 1;
-            queue.stable_references += 1;
-            // One that is planned already keeps its reference for ever, as in the kernel.
-            self.saved(process, actuator).stable_candidate = Some(target);
-            return q;
+        match self.nonrot_with_queueing {
+            true => Fate::Merged(target),
+            false => Fate::Later(target),
         }
+    }
+
+    pub(super) fn fulfil(&mut self, fate: Fate, q: QId, process: ProcessId) -> QId {
+        let actuator = self.queues[q].actuator;
+        let target = match fate {
+            Fate::Alone => return q,
+            Fate::Last => {
+                *self.last_created(q) = Some(q);
+                return q;
+            }
+            Fate::Later(target) => {
+                let queue = &mut self.queues[target];
+                queue.references += 1;
+                queue.stable_references += 1;
+                // One that is planned already keeps its reference for ever, as in the kernel.
+                self.saved(process, actuator).stable_candidate = Some(target);
+                return q;
+            }
+            Fate::Merged(target) => target,
+        };
         let Some(new) = self.setup_merge(q, target) else {
             return q;
         };

@@ -62,9 +62,8 @@ impl MergeHooks for Bfq {
             return false;
         };
         if let Some(new) = self.setup_cooperator(pool, q, bio.sector, bio.io_context) {
-            while q != new {
-                q = self.merge_queues(bio.io_context, q);
-            }
+            self.move_process(bio.io_context, q, new);
+            q = new;
             self.bio_queue = Some(q);
         }
         queue_of(request) == Some(q)

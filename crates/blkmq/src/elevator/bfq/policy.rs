@@ -629,8 +629,7 @@ impl Scheduler for Bfq {
         pool[rq].place = Place::Path;
         if let Some(q) = queue_of(&pool[rq]) {
             // As if it had never come: its end is not told.
-            self.count_allocated(q, -1);
-            self.put(q);
+            self.put_request(q);
             self.processes[pool[rq].io_context.0 as usize].requests -= 1;
             set_queue_of(&mut pool[rq], None);
         }

@@ -163,6 +163,8 @@ pub(super) struct Queues {
     free: Vec<QId>,
     /// Addresses given out so far.
     addresses: u64,
+    /// No place is used again, so that a stale number is no other queue's.
+    pub(super) once: bool,
 }
 
 impl Queues {
@@ -184,7 +186,9 @@ impl Queues {
             woken,
             ..Queue::default()
         };
-        self.free.push(q);
+        if !self.once {
+            self.free.push(q);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -316,8 +316,7 @@ impl Bfq {
             self.completed(pool, q);
         }
         self.touch(q);
-        self.count_allocated(q, -1);
-        self.put(q);
+        self.put_request(q);
         let process = &mut self.processes[pool[rq].io_context.0 as usize];
         process.requests -= 1;
         set_queue_of(&mut pool[rq], None);

@@ -1,0 +1,263 @@
+//! The merge protocol by itself: who has which queue, what is planned, and every reference.
+//!
+//! These are the functions that requests and bios take, with the conditions answered from outside:
+//! whether queues are close, created together, to be split. No request is queued, so that no queue
+//! is ever busy: references of service and of weights are another protocol's. For who walks
+//! specs/BfqMerge (`crates/explore`); docs/decisions/0027 says why it is cut here.
+
+use super::Bfq;
+use super::arrive::Arrived;
+use super::cooperate::Fate;
+use super::group::GroupId;
+use super::process::ProcessId;
+use super::queue::QId;
+use super::settings::BfqSettings;
+use crate::elevator::SchedulerKind;
+use crate::elevator::scheduler::Scheduler;
+use crate::elevator::submitters::SubmitterGroup;
+use crate::queue::QueueSettings;
+use crate::request::{IoContextId, RequestPool};
+use crate::rules::Rules;
+
+/// Number of a queue in the order of creation, from 0; none is used twice.
+pub type QueueNumber = u32;
+
+/// What becomes of a queue that is created.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Created {
+    /// Nothing.
+    Alone,
+    /// It is the last one created.
+    Last,
+    /// It is to be merged into the last one later.
+    Later,
+    /// It is merged into the last one at once.
+    Merged,
+}
+
+/// What is to be seen of a live queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SeenQueue {
+    /// All references.
+    pub references: i32,
+    /// Of them: of processes that it is the candidate of.
+    pub stable: i32,
+    /// Of them: of requests.
+    pub requests: i32,
+    /// Where its processes are to go.
+    pub new: Option<QueueNumber>,
+    /// It was merged into.
+    pub shared: bool,
+    /// The one process whose queue it is.
+    pub owner: Option<u32>,
+    /// The group that it is in.
+    pub group: u16,
+}
+
+/// BFQ's queues, with nothing queued. Each operation panics where a freed queue is put or gone
+/// through.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MergeProtocol {
+    bfq: Bfq,
+    /// Nobody's requests: some functions look whether there are any.
+    pool: RequestPool,
+}
+
+impl MergeProtocol {
+    /// No queue. All processes are in the first of `groups`; the others are below the root.
+    pub fn new(rules: Rules, processes: u32, groups: u16) -> MergeProtocol {
+        let nr_requests = 1;
+        let mut queue = QueueSettings::plain(rules, SchedulerKind::Bfq, nr_requests);
+        let further = (1..groups).map(|number| SubmitterGroup {
+            path: format!("/{number}"),
+            parent: 0,
+            weight: 100,
+        });
+        queue.submitters.groups.extend(further);
+        let mut bfq = Bfq::new(&BfqSettings::defaults(queue.hz, nr_requests), &queue);
+        bfq.queues.once = true;
+        bfq.clock_kept = true;
+        for process in 0..processes {
+            bfq.know(IoContextId(process));
+            bfq.processes[process as usize].group = Some(GroupId(0));
+        }
+        MergeProtocol {
+            bfq,
+            pool: RequestPool::new(1, 1),
+        }
+    }
+
+    fn of(&self, process: ProcessId) -> Arrived {
+        Arrived {
+            process,
+            pid: process.0.cast_signed(),
+            group: self.group_of(process),
+            sync: true,
+            actuator: 0,
+        }
+    }
+
+    fn group_of(&self, process: ProcessId) -> GroupId {
+        let group = self.bfq.processes[process.0 as usize].group;
+        group.unwrap_or_default()
+    }
+
+    fn slot_of(&self, process: ProcessId) -> QId {
+        let slot = self.bfq.slot(process, true, 0);
+        slot.expect("the process has a queue")
+    }
+
+    /// bfq_get_queue() and its slot. Panics if there is no last one to merge into.
+    pub fn create(&mut self, process: u32, created: Created) {
+        let process = IoContextId(process);
+        let of = self.of(process);
+        let q = self.bfq.get_queue(of, true);
+        let last = *self.bfq.last_created(q);
+        let into = || last.expect("a queue was created before");
+        let fate = match created {
+            Created::Alone => Fate::Alone,
+            Created::Last => Fate::Last,
+            Created::Later => Fate::Later(into()),
+            Created::Merged => Fate::Merged(into()),
+        };
+        let got = self.bfq.fulfil(fate, q, process);
+        self.bfq.set_slot(process, true, 0, Some(got));
+        self.settle();
+    }
+
+    /// A request is allocated (bfq_init_rq()).
+    pub fn submit(&mut self, process: u32) {
+        let process = IoContextId(process);
+        let q = self.slot_of(process);
+        self.bfq.take_request(q);
+        self.bfq.becomes_own(q, process);
+        self.settle();
+    }
+
+    /// A request of the queue ends.
+    pub fn complete(&mut self, q: QueueNumber) {
+        self.bfq.put_request(QId(q));
+        self.settle();
+    }
+
+    /// The process goes where it is planned.
+    pub fn redirect(&mut self, process: u32) {
+        let process = IoContextId(process);
+        let q = self.slot_of(process);
+        let to = self.bfq.planned(q).expect("a merge is planned");
+        self.bfq.move_process(process, q, to);
+        self.settle();
+    }
+
+    /// A queue is close, so that of the process is merged into it, if it may.
+    pub fn merge(&mut self, process: u32, close: QueueNumber) {
+        let process = IoContextId(process);
+        let q = self.slot_of(process);
+        if let Some(new) = self.bfq.setup_merge(q, QId(close)) {
+            self.bfq.move_process(process, q, new);
+        }
+        self.settle();
+    }
+
+    /// The time of the process's candidate has come; `boosts`: idling serves it better.
+    pub fn merge_later(&mut self, process: u32, boosts: bool) {
+        let process = IoContextId(process);
+        let q = self.slot_of(process);
+        let boosts: fn(&Bfq, QId) -> bool = match boosts {
+            true => |_, _| true,
+            false => |_, _| false,
+        };
+        if let Some(new) = self.bfq.setup_stable_merge(q, process, boosts) {
+            self.bfq.move_process(process, q, new);
+        }
+        self.settle();
+    }
+
+    /// The process's queue has become random: it keeps it, or gets another one.
+    pub fn split(&mut self, process: u32) {
+        let process = IoContextId(process);
+        let q = self.slot_of(process);
+        self.bfq.queues[q].flags.split_coop = true;
+        let split = self.bfq.split(self.of(process), q);
+        assert!(split.is_some(), "{q:?} is shared and not merged for good");
+        self.settle();
+    }
+
+    /// bfq_exit_icq().
+    pub fn exit(&mut self, process: u32) {
+        self.bfq.exit_process(&self.pool, IoContextId(process));
+        self.settle();
+    }
+
+    /// bfq_bic_update_cgroup().
+    pub fn change_group(&mut self, process: u32, group: u16) {
+        let process = IoContextId(process);
+        self.bfq.update_group(&self.pool, process, GroupId(group));
+        self.settle();
+    }
+
+    /// Counts wrongly: how a get too many, or too few, looks is for who checks the checker.
+    pub fn miscount(&mut self, q: QueueNumber, by: i32) {
+        match by {
+            -1 => self.bfq.put(QId(q)),
+            _ => self.bfq.queues[QId(q)].references += by,
+        }
+    }
+
+    /// What was counted and is asked for by nobody.
+    fn settle(&mut self) {
+        self.bfq.take_charge();
+    }
+
+    /// Queues created so far.
+    pub fn born(&self) -> u32 {
+        self.bfq.queues.len() as u32
+    }
+
+    /// A queue, while it has references.
+    pub fn queue(&self, number: QueueNumber) -> Option<SeenQueue> {
+        if number >= self.born() {
+            return None;
+        }
+        let queue = &self.bfq.queues[QId(number)];
+        let entity = self.bfq.entities.of(QId(number));
+        let entity = &self.bfq.entities[entity];
+        (queue.references > 0).then(|| SeenQueue {
+            references: queue.references,
+            stable: queue.stable_references,
+            requests: entity.allocated,
+            new: queue.new.map(|q| q.0),
+            shared: queue.flags.coop,
+            owner: queue.owner.map(|process| process.0),
+            group: entity.group.0,
+        })
+    }
+
+    /// The process's queue.
+    pub fn slot(&self, process: u32) -> Option<QueueNumber> {
+        self.bfq.slot(IoContextId(process), true, 0).map(|q| q.0)
+    }
+
+    /// The queue that the process is to be merged into later.
+    pub fn candidate(&self, process: u32) -> Option<QueueNumber> {
+        let saved = &self.bfq.processes[process as usize].saved[0];
+        saved.stable_candidate.map(|q| q.0)
+    }
+
+    /// The process was merged for good.
+    pub fn merged_for_good(&self, process: u32) -> bool {
+        self.bfq.processes[process as usize].saved[0].stably_merged
+    }
+
+    /// The last queue that was created in a group.
+    pub fn last_created(&self, group: u16) -> Option<QueueNumber> {
+        let last = match GroupId(group).entity() {
+            Some(entity) => self.bfq.entities[entity].last_created,
+            None => self.bfq.last_created,
+        };
+        last.map(|q| q.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

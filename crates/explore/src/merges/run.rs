@@ -1,0 +1,99 @@
+//! One action: a call of the merge protocol. One that panics has used a freed queue.
+
+use blkmq::elevator::bfq::protocol::MergeProtocol;
+
+use super::setting::Setting;
+use super::world::{ACTIONS, Action, World};
+use crate::guard::guarded;
+
+/// A count that is wrong, to see it found out: in one kind of action the queue that it puts gets a
+/// put too few, or one too many.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Wrong {
+    /// Name of the kind.
+    pub action: &'static str,
+    /// A put is dropped; else one is added.
+    pub drops: bool,
+}
+
+/// What takes actions.
+#[derive(Debug)]
+pub struct Runner;
+
+/// Takes an action that `World::actions` has named.
+pub(super) fn take(setting: &Setting, world: &mut World, action: Action) {
+    let before = world.protocol.clone();
+    let put = put_by(world, action);
+    let wrong = setting.wrong.filter(|w| w.action == ACTIONS[action.kind()]);
+    note(world, action);
+    let protocol = &mut world.protocol;
+    let taken = guarded(|| {
+        if let (Some(Wrong { drops: true, .. }), Some(q)) = (wrong, put) {
+            protocol.miscount(q, 1);
+        }
+        act(protocol, action);
+        if let (Some(Wrong { drops: false, .. }), Some(q)) = (wrong, put) {
+            protocol.miscount(q, -1);
+        }
+    });
+    if taken.is_err() {
+        world.protocol = before;
+        world.side.used = true;
+    }
+}
+
+/// The queue whose reference an action puts.
+fn put_by(world: &World, action: Action) -> Option<u32> {
+    let put = match action {
+        Action::Create(..) | Action::Submit(_) | Action::Keep(_) => None,
+        Action::Complete(q) => Some(q),
+        Action::MergeLater(p) | Action::Abort(p) => world.candidate(p),
+        Action::Redirect(p)
+        | Action::Merge(p, _)
+        | Action::Leave(p)
+        | Action::Exit(p)
+        | Action::Move(p, _) => world.slot(p),
+    };
+    put.map(u32::from)
+}
+
+/// What is known beside the merge code.
+fn note(world: &mut World, action: Action) {
+    let side = &mut world.side;
+    match action {
+        Action::Create(..) | Action::Leave(_) => side.born += 1,
+        Action::Submit(p) => side.todo[usize::from(p)] -= 1,
+        Action::Exit(p) => {
+            side.exited[usize::from(p)] = true;
+            side.todo[usize::from(p)] = 0;
+        }
+        Action::Move(p, g) => side.group[usize::from(p)] = g,
+        Action::Complete(_)
+        | Action::Redirect(_)
+        | Action::Merge(..)
+        | Action::MergeLater(_)
+        | Action::Abort(_)
+        | Action::Keep(_) => {}
+    }
+    if let Action::Complete(q) = action {
+        side.io[usize::from(q)] -= 1;
+    } else if let Action::Submit(p) = action {
+        let slot = world.slot(p).expect("the process has a queue");
+        world.side.io[usize::from(slot)] += 1;
+    }
+}
+
+fn act(protocol: &mut MergeProtocol, action: Action) {
+    match action {
+        Action::Create(p, created) => protocol.create(p.into(), created),
+        Action::Submit(p) => protocol.submit(p.into()),
+        Action::Complete(q) => protocol.complete(q.into()),
+        Action::Redirect(p) => protocol.redirect(p.into()),
+        Action::Merge(p, close) => protocol.merge(p.into(), close.into()),
+        Action::MergeLater(p) => protocol.merge_later(p.into(), false),
+        Action::Abort(p) => protocol.merge_later(p.into(), true),
+        Action::Leave(p) | Action::Keep(p) => protocol.split(p.into()),
+        Action::Exit(p) => protocol.exit(p.into()),
+        Action::Move(p, group) => protocol.change_group(p.into(), group.into()),
+    }
+}

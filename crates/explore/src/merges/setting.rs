@@ -1,0 +1,118 @@
+//! Constants of a configuration, and the rules that they stand for.
+
+use blkmq::rules::{Rules, StableMerge};
+
+use super::invariant;
+use super::run::Wrong;
+use crate::spec::{Constants, SettingError};
+
+/// Most processes.
+pub(super) const PROCESSES_MAX: usize = 4;
+/// Most queues.
+pub(super) const QUEUES_MAX: usize = 6;
+
+/// Those of the specification.
+const CONSTANTS: [&str; 14] = [
+    "Processes",
+    "Queues",
+    "Requests",
+    "Groups",
+    "Stable",
+    "Cancel",
+    "PlannedFirst",
+    "Follow",
+    "KeepsPlanned",
+    "OwnsPlanned",
+    "SameGroup",
+    "Counted",
+    "Detach",
+    "MoveClears",
+];
+
+/// A configuration of `specs/BfqMerge`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Processes.
+    pub processes: u8,
+    /// Queues that can be created.
+    pub queues: u8,
+    /// Requests that each process submits, one after another.
+    pub requests: u8,
+    /// Groups; processes begin in the first.
+    pub groups: u8,
+    /// Queues that were created together are merged later.
+    pub later: bool,
+    /// Queues that were created together are merged at once.
+    pub early: bool,
+    /// A redirection goes before a candidate, is followed to the tail, and is never kept or owned.
+    pub chain_to_tail: bool,
+    /// The code has no such rule.
+    pub only_specified: bool,
+    /// Bits of the invariants that are judged.
+    pub judged: u16,
+    /// What is counted wrongly, to see it found out.
+    pub wrong: Option<Wrong>,
+}
+
+impl Setting {
+    /// Reads the constants of a configuration or of a schedule; judges all invariants.
+    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        let c = Constants::among(constants, &CONSTANTS)?;
+        let stable = c.choice(
+            "Stable",
+            &[("\"later\"", 0), ("\"early\"", 1), ("\"never\"", 2)],
+        )?;
+        let follow = c.choice(
+            "Follow",
+            &[("\"link\"", 0), ("\"tail\"", 1), ("\"jump\"", 2)],
+        )?;
+        let detach = c.choice(
+            "Detach",
+            &[("\"never\"", 0), ("\"first\"", 1), ("\"late\"", 2)],
+        )?;
+        let groups = c.number("Groups", 1, 2)?;
+        let chain_to_tail = follow == 1;
+        // One rule in the code, and the test of groups came with it.
+        let of_one = [
+            (c.flag("PlannedFirst")?, chain_to_tail),
+            (c.flag("KeepsPlanned")?, !chain_to_tail),
+            (c.flag("OwnsPlanned")?, !chain_to_tail),
+            (c.flag("SameGroup")?, chain_to_tail),
+            (c.flag("Cancel")?, true),
+            (c.flag("Counted")?, true),
+            (c.flag("MoveClears")?, true),
+            (detach == 1, true),
+            (follow == 2, false),
+        ];
+        Ok(Setting {
+            processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
+            queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
+            requests: c.number("Requests", 1, 8)?,
+            groups,
+            later: stable == 0,
+            early: stable == 1,
+            chain_to_tail,
+            only_specified: of_one.iter().any(|(is, would_be)| is != would_be),
+            judged: invariant::ALL,
+            wrong: None,
+        })
+    }
+
+    /// Reads a TLC configuration file.
+    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
+        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
+        let listed = text.split_whitespace().filter_map(invariant::bit);
+        setting.judged = listed.fold(0, |all, bit| all | bit);
+        Ok(setting)
+    }
+
+    /// The rules of blkmq that it stands for.
+    pub(super) fn rules(&self) -> Rules {
+        let mut rules = Rules::v6_1();
+        rules.fair_queueing.chain_to_tail = self.chain_to_tail;
+        if !self.later && !self.early {
+            rules = rules.with_stable_merge(StableMerge::Never);
+        }
+        rules
+    }
+}

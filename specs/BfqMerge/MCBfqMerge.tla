@@ -1,0 +1,4 @@
+----------------------------- MODULE MCBfqMerge ------------------------------
+(* What TLC checks: all there is to it is in variants/, as processes and queues are not permuted. *)
+EXTENDS BfqMerge
+=============================================================================

@@ -1,0 +1,352 @@
+------------------------------ MODULE CfqMerge -------------------------------
+(***************************************************************************)
+(* CFQ: queues of processes that read next to each other become one, and   *)
+(* fall apart again. Everything here happens under the queue's lock, so    *)
+(* one step is one critical section; what is in question is whether the    *)
+(* references are right: which of the published rules free a queue that    *)
+(* somebody still reads, and which leave one for ever?                     *)
+(*                                                                         *)
+(* Closeness, priorities and who is the active queue are free choices.     *)
+(* What a step would read of a freed queue is not modelled: it sets `used` *)
+(* and changes nothing else, and nothing follows. Numbers of queues are    *)
+(* given out in order and never again.                                     *)
+(***************************************************************************)
+EXTENDS Integers, FiniteSets
+
+CONSTANTS
+  Processes,   \* number of processes
+  Queues,      \* number of queues that can be created
+  Requests,    \* requests that each process submits, one after another
+  Async,       \* the asynchronous queue: "none", may be "current", "never" is
+  Direction,   \* towards the queue with more process references
+  ZeroChecks,  \* no merge of a queue without process references
+  Split,       \* "none", puts the "queue" alone, or the "chain" as well
+  Regroup,     \* a process that changes its group, the same
+  Oom,         \* the fallback queue: "none", its reference is "lost" or "put" by its successor
+  Groups,      \* number of groups that processes belong to, in turn
+  SameGroup,   \* no merge across groups
+  Record       \* remember the last step in `last`
+
+ASSUME /\ {Processes, Queues, Requests, Groups} \subseteq Nat \ {0}
+       /\ Async \in {"none", "current", "never"}
+       /\ {Split, Regroup} \subseteq {"none", "queue", "chain"}
+       /\ Oom \in {"none", "lost", "put"}
+       /\ {Direction, ZeroChecks, SameGroup, Record} \subseteq BOOLEAN
+
+Process == 1..Processes
+Own == 1..Queues                                \* created by a process
+None == 0
+AsyncQueue == Queues + 1
+OomQueue == IF Async = "none" THEN Queues + 1 ELSE Queues + 2
+Pinned ==
+  (IF Async = "none" THEN {} ELSE {AsyncQueue}) \union (IF Oom = "none" THEN {} ELSE {OomQueue})
+Queue == Own \union Pinned
+
+VARIABLES
+  todo,      \* process: requests that it has not submitted yet
+  exited,    \* processes that have exited
+  slot,      \* process: its synchronous queue
+  slotAsync, \* process: its asynchronous queue
+  born,      \* queues that were created
+  ref,       \* queue: its references as the kernel counts them; a born one without is freed
+  new,       \* queue: the one that its processes are to go to
+  io,        \* queue: its requests, from allocation to completion
+  group,     \* queue: the group of the process that created it; a pinned one has none
+  used,      \* a freed queue was read or written
+  last       \* the last step and its arguments; no step reads it, the view leaves it out
+
+view == <<todo, exited, slot, slotAsync, born, ref, new, io, group, used>>
+vars == <<view, last>>
+Say(step) == last' = IF Record THEN step ELSE last
+
+Init ==
+  /\ todo = [p \in Process |-> Requests]
+  /\ exited = {}
+  /\ slot = [p \in Process |-> None]
+  /\ slotAsync = [p \in Process |-> None]
+  /\ born = 0
+  /\ ref = [q \in Queue |-> IF q \in Pinned THEN 1 ELSE 0]
+  /\ new = [q \in Queue |-> None]
+  /\ io = [q \in Queue |-> 0]
+  /\ group = [q \in Queue |-> 0]
+  /\ used = FALSE
+  /\ last = [action |-> "Init"]
+
+IsBorn(q) == q \in Pinned \/ q <= born
+Live(q) == IsBorn(q) /\ ref[q] > 0
+
+(* The queues that are to be gone through from q on, q among them. *)
+RECURSIVE Reach(_, _)
+Reach(found, at) ==
+  IF at = None \/ at \in found THEN found ELSE Reach(found \union {at}, new[at])
+Chain(q) == Reach({}, q)
+Behind(q) == Chain(q) \ {q}
+RECURSIVE TailOf(_, _)
+TailOf(q, left) == IF new[q] = None \/ left = 0 THEN q ELSE TailOf(new[q], left - 1)
+
+(* Process references: slots, and reservations for those that are still to come. *)
+Prefs(q) == ref[q] - io[q]
+
+Minus(r, queues) == [q \in Queue |-> IF q \in queues THEN r[q] - 1 ELSE r[q]]
+Plus(r, q, n) == [r EXCEPT ![q] = @ + n]
+
+(* A freed queue keeps nothing. *)
+Freed(r, q) == q \notin Pinned /\ r[q] = 0
+Forget(r) == new' = [q \in Queue |-> IF Freed(r, q) THEN None ELSE new[q]]
+
+(* A process creates the next queue. *)
+GroupOf(p) == ((p - 1) % Groups) + 1
+Bear(p) == born' = born + 1 /\ group' = [group EXCEPT ![born + 1] = GroupOf(p)]
+
+UseAfterFree ==
+  /\ used' = TRUE
+  /\ UNCHANGED <<todo, exited, slot, slotAsync, born, ref, new, io, group>>
+
+(* All of `queues` are live in r, the counts of that moment. *)
+AreLive(r, queues) == \A q \in queues : IsBorn(q) /\ r[q] > 0
+
+-----------------------------------------------------------------------------
+(* A process submits a request: cfq_set_request(). *)
+
+MaySubmit(p) == ~used /\ p \notin exited /\ todo[p] > 0
+Submitted(p) == todo' = [todo EXCEPT ![p] = @ - 1]
+
+(* It gets a request of q, whose counts are r behind what came before. *)
+Takes(p, q, r) ==
+  /\ Submitted(p)
+  /\ io' = [io EXCEPT ![q] = @ + 1]
+  /\ ref' = Plus(r, q, 1)
+  /\ Forget(ref')
+  /\ UNCHANGED used
+
+(* The first request, or the first behind the fallback. *)
+Create(p) ==
+  /\ MaySubmit(p)
+  /\ slot[p] = None \/ slot[p] = OomQueue
+  /\ born < Queues
+  /\ Bear(p)
+  /\ slot' = [slot EXCEPT ![p] = born + 1]
+  /\ LET r == IF slot[p] # None /\ Oom = "put" THEN Minus(ref, {slot[p]}) ELSE ref
+     IN  Takes(p, born + 1, Plus(r, born + 1, 1))
+  /\ Say([action |-> "Create", process |-> p])
+  /\ UNCHANGED <<exited, slotAsync>>
+
+(* There is no memory for a queue. *)
+Fallback(p) ==
+  /\ MaySubmit(p)
+  /\ Oom # "none"
+  /\ slot[p] = None
+  /\ slot' = [slot EXCEPT ![p] = OomQueue]
+  /\ Takes(p, OomQueue, Plus(ref, OomQueue, 1))
+  /\ Say([action |-> "Fallback", process |-> p])
+  /\ UNCHANGED <<exited, slotAsync, born, group>>
+
+Submit(p) ==
+  LET q == slot[p] IN
+  /\ MaySubmit(p)
+  /\ q # None /\ q # OomQueue
+  /\ new[q] = None
+  /\ IF Live(q)
+       THEN Takes(p, q, ref) /\ UNCHANGED <<exited, slot, slotAsync, born, group>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Submit", process |-> p])
+
+(* One step along the redirection; the reference of the new slot was reserved. *)
+Redirect(p) ==
+  LET q == slot[p] n == new[slot[p]] IN
+  /\ MaySubmit(p)
+  /\ q # None
+  /\ q # OomQueue
+  /\ n # None
+  /\ IF AreLive(ref, {q, n})
+       THEN /\ slot' = [slot EXCEPT ![p] = n]
+            /\ Takes(p, n, Minus(ref, {q}))
+            /\ UNCHANGED <<exited, slotAsync, born, group>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Redirect", process |-> p])
+
+(* The process leaves a queue that it shares: split_cfqq(). One that nobody shares is kept. *)
+Leave(p) ==
+  LET q == slot[p]
+      put == IF Split = "chain" THEN Chain(q) ELSE {q}
+  IN
+  /\ MaySubmit(p)
+  /\ Split # "none"
+  /\ q # None /\ q # OomQueue
+  /\ Prefs(q) > 1
+  /\ born < Queues
+  /\ IF AreLive(ref, put)
+       THEN /\ Bear(p)
+            /\ slot' = [slot EXCEPT ![p] = born + 1]
+            /\ Takes(p, born + 1, Plus(Minus(ref, put), born + 1, 1))
+            /\ UNCHANGED <<exited, slotAsync>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Leave", process |-> p])
+
+(* The same of asynchronous requests, whose queue all processes share. *)
+SubmitAsync(p) ==
+  LET q == IF slotAsync[p] = None THEN AsyncQueue ELSE slotAsync[p]
+      got == IF slotAsync[p] = None THEN 1 ELSE 0
+  IN
+  /\ MaySubmit(p)
+  /\ Async # "none"
+  /\ slotAsync[p] = None \/ new[q] = None
+  /\ IF Live(q)
+       THEN /\ slotAsync' = [slotAsync EXCEPT ![p] = q]
+            /\ Takes(p, q, Plus(ref, q, got))
+            /\ UNCHANGED <<exited, slot, born, group>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "SubmitAsync", process |-> p])
+
+RedirectAsync(p) ==
+  LET q == slotAsync[p] n == new[slotAsync[p]] IN
+  /\ MaySubmit(p)
+  /\ q # None
+  /\ n # None
+  /\ IF AreLive(ref, {q, n})
+       THEN /\ slotAsync' = [slotAsync EXCEPT ![p] = n]
+            /\ Takes(p, n, Minus(ref, {q}))
+            /\ UNCHANGED <<exited, slot, born, group>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "RedirectAsync", process |-> p])
+
+-----------------------------------------------------------------------------
+(* What else happens to a queue. *)
+
+(* A request ends: cfq_put_request(). *)
+Complete(q) ==
+  /\ ~used
+  /\ io[q] > 0
+  /\ IF Live(q)
+       THEN /\ io' = [io EXCEPT ![q] = @ - 1]
+            /\ ref' = Minus(ref, {q})
+            /\ Forget(ref')
+            /\ UNCHANGED <<todo, exited, slot, slotAsync, born, group, used>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Complete", queue |-> q])
+
+(* What a process has of a queue when it exits: a reference on each queue of the chain. *)
+Dropped(q) == IF q = None THEN {} ELSE Chain(q)
+
+Exit(p) ==
+  LET first == Dropped(slot[p])
+      second == Dropped(slotAsync[p])
+      between == Minus(ref, first)
+  IN
+  /\ ~used
+  /\ p \notin exited
+  /\ IF AreLive(ref, first) /\ AreLive(between, second)
+       THEN /\ exited' = exited \union {p}
+            /\ slot' = [slot EXCEPT ![p] = None]
+            /\ slotAsync' = [slotAsync EXCEPT ![p] = None]
+            /\ todo' = [todo EXCEPT ![p] = 0]
+            /\ ref' = Minus(between, second)
+            /\ Forget(ref')
+            /\ UNCHANGED <<born, io, group, used>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Exit", process |-> p])
+
+(* A process comes into another group: changed_cgroup(). *)
+Move(p) ==
+  LET q == slot[p]
+      put == IF Regroup = "chain" THEN Chain(q) ELSE {q}
+  IN
+  /\ ~used
+  /\ Regroup # "none"
+  /\ p \notin exited
+  /\ q # None
+  /\ IF AreLive(ref, put)
+       THEN /\ slot' = [slot EXCEPT ![p] = None]
+            /\ ref' = Minus(ref, put)
+            /\ Forget(ref')
+            /\ UNCHANGED <<todo, exited, slotAsync, born, io, group, used>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Move", process |-> p])
+
+(* The active queue c finds n close: cfq_setup_merge(). What it may come to. *)
+Merged(c, n) ==
+  LET tail == TailOf(n, Queues)
+      gives == Prefs(c)
+      gets == Prefs(tail)
+      no == ZeroChecks /\ (Prefs(n) = 0 \/ gets = 0)
+      back == Direction /\ gets < gives
+  IN
+  IF tail = c \/ gives = 0 \/ no
+    THEN UNCHANGED <<ref, new>>
+    ELSE IF back
+    THEN /\ new' = [new EXCEPT ![tail] = c]
+         /\ ref' = Plus(ref, c, gets)
+    ELSE /\ new' = [new EXCEPT ![c] = tail]
+         /\ ref' = Plus(ref, tail, gives)
+
+(* What the walk from n reads. *)
+Walked(n) == IF ZeroChecks /\ Prefs(n) = 0 THEN {n} ELSE Chain(n)
+
+MayBeCurrent(q) == q \in Own \/ (q = AsyncQueue /\ Async = "current")
+
+Merge(c, n) ==
+  /\ ~used
+  /\ c # n
+  /\ MayBeCurrent(c)
+  /\ n \in Own
+  /\ Live(c)
+  /\ Live(n)
+  /\ io[n] > 0
+  /\ new[c] = None
+  /\ SameGroup => group[c] = group[n]
+  /\ IF AreLive(ref, Walked(n))
+       THEN Merged(c, n) /\ UNCHANGED <<todo, exited, slot, slotAsync, born, io, group, used>>
+       ELSE UseAfterFree
+  /\ Say([action |-> "Merge", current |-> c, close |-> n])
+
+-----------------------------------------------------------------------------
+Next ==
+  \/ (\E p \in Process : Create(p))
+  \/ (\E p \in Process : Fallback(p))
+  \/ (\E p \in Process : Submit(p))
+  \/ (\E p \in Process : Redirect(p))
+  \/ (\E p \in Process : Leave(p))
+  \/ (\E p \in Process : SubmitAsync(p))
+  \/ (\E p \in Process : RedirectAsync(p))
+  \/ (\E q \in Queue : Complete(q))
+  \/ (\E p \in Process : Exit(p))
+  \/ (\E p \in Process : Move(p))
+  \/ (\E c, n \in Queue : Merge(c, n))
+
+Spec == Init /\ [][Next]_vars
+
+(* Nobody reads or writes a freed queue (I1). *)
+LiveDeref == ~used
+
+(* Every reference is somebody's: a slot's, one of a process that is still to come along the chain, *)
+(* a request's, or the pin (I2). With it reservations are exact, too (I3).                         *)
+Holders(q) ==
+  Cardinality({p \in Process : slot[p] # None /\ q \in Chain(slot[p])})
+    + Cardinality({p \in Process : slotAsync[p] # None /\ q \in Chain(slotAsync[p])})
+RefExact ==
+  \A q \in Queue :
+    IsBorn(q) => ref[q] = Holders(q) + io[q] + (IF q \in Pinned THEN 1 ELSE 0)
+
+NoNegative == \A q \in Queue : ref[q] > 0 => Prefs(q) >= 0
+
+(* From a queue with process references the redirections end (I4). *)
+RECURSIVE Ends(_, _)
+Ends(q, left) == new[q] = None \/ (left > 0 /\ Ends(new[q], left - 1))
+Acyclic == \A q \in Queue : (ref[q] > 0 /\ Prefs(q) > 0) => Ends(q, Queues + 1)
+
+(* Requests of a group stay in it (I7). *)
+SameParent ==
+  \A q \in Own : (ref[q] > 0 /\ new[q] \in Own /\ Prefs(q) > 0) => group[q] = group[new[q]]
+
+(* Everybody has exited and nothing is under way: only pinned queues are left (I5). *)
+Quiet == exited = Process /\ (\A q \in Queue : io[q] = 0)
+NoLeak == (Quiet /\ ~used) => (\A q \in Own : ref[q] = 0)
+
+(* What schedules and traces show of a state. *)
+Observed ==
+  [slot |-> slot, slotAsync |-> slotAsync, born |-> born, ref |-> ref, new |-> new, io |-> io,
+   used |-> used]
+
+(* To be violated: shows that two processes can end well. *)
+NeverAllDone == ~(Quiet /\ born > 1 /\ ~used /\ \A q \in Own : ref[q] = 0)
+=============================================================================
