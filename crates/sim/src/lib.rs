@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `rng`, `event_queue`, `table` | what is random; the order of what happens; rows as CSV |
 //! | `step`, `profile`, `cost` | what is done outside the block layer; facts and prices; times |
+//! | `page_cache`, `readahead` | pages of a file, and which are read before they are asked for |
 //! | `plan`, `scenario` | what is run, all of it decided; what was asked for |
 //! | `recorder` | what happened |
 //! | `workload`, `replay` | who does I/O: jobs; a capture, and how it compares |
@@ -18,8 +19,10 @@ pub mod cost;
 pub mod device;
 pub mod event_queue;
 pub mod machine;
+pub mod page_cache;
 pub mod plan;
 pub mod profile;
+pub mod readahead;
 pub mod recorder;
 pub mod replay;
 pub mod report;

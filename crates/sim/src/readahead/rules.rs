@@ -1,0 +1,173 @@
+//! Kernel variants of read-ahead and buffered reading as data, one small enum for a difference.
+//!
+//! Read: mm/readahead.c and mm/filemap.c of 2.6.32.2, 6.1.192 and 6.12.117.
+
+/// All differences.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadAheadRules {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// Which pages of the last window are awaited.
+    pub expected: Expected,
+    /// When pages before a missing one tell of a stream.
+    pub history: History,
+    /// What becomes of a first window that has nothing beyond what was asked for.
+    pub rest: Rest,
+    /// A window whose first page would be marked, and is the one that is read.
+    pub own_mark: OwnMark,
+    /// A read longer than the window.
+    pub oversize: Oversize,
+    /// Where the mark stands in a window that the end of the file cuts.
+    pub mark: MarkAt,
+    /// What prev_pos tells.
+    pub prev_pos: PrevPos,
+    /// What POSIX_FADV_RANDOM does.
+    pub random: RandomAdvice,
+    /// Pages that one look into the cache yields at most.
+    pub batch_pages: u64,
+    /// Bios of a block device that is read without a file system.
+    pub raw_bios: RawBios,
+}
+
+/// Which pages of the last window are awaited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expected {
+    /// The marked one and the one behind the window, whether there or missing (to v6.9).
+    MarkOrEnd,
+    /// The marked one, if it is there (v6.10 and later).
+    Mark,
+}
+
+/// When pages before a missing one tell of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum History {
+    /// If there is one: a window as for a first read of them and what is asked for (2.6.32).
+    Any,
+    /// If there are more than are asked for: as many as both, with one page behind the mark (v3.14
+    /// and later).
+    MoreThanAsked,
+}
+
+/// What becomes of a first window that has nothing beyond what was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// The mark stands on its first page.
+    Whole,
+    /// The mark stands in its middle (v6.10 and later).
+    Half,
+}
+
+/// A window whose first page would be marked, and is the one that is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OwnMark {
+    /// The next window follows at once, which may make more than the most (2.6.32).
+    Appends,
+    /// The same, but never more than the most (v4.10 and later).
+    WithinMost,
+    /// The mark is met in the next look (v6.10 and later).
+    Met,
+}
+
+/// A read longer than the window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Oversize {
+    /// Goes in windows (2.6.32).
+    Window,
+    /// Goes in I/Os as long as the device likes them (io_pages; v4.10 and later), which later
+    /// windows keep.
+    DeviceSize,
+}
+
+/// Where the mark stands in a window that the end of the file cuts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MarkAt {
+    /// Where it would without the end (2.6.32).
+    OfWindow,
+    /// As far before the end (v5.8 and later).
+    BeforeEnd,
+}
+
+/// What prev_pos tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrevPos {
+    /// The last page of the last read(2) (2.6.32).
+    LastPage,
+    /// The place behind the last page that was copied (v6.1).
+    BehindEachPage,
+    /// The place behind the last read(2) (v6.12).
+    BehindRead,
+}
+
+/// What POSIX_FADV_RANDOM does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RandomAdvice {
+    /// Pages are read one by one (2.6.32).
+    PageByPage,
+    /// What is asked for is read, and no more (v2.6.34 and later).
+    AsAsked,
+}
+
+/// Bios of a block device that is read without a file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RawBios {
+    /// One a page (2.6.32: def_blk_aops has no readpages).
+    EachPage,
+    /// One for pages that follow each other (mpage_readahead()).
+    EachRun,
+}
+
+impl ReadAheadRules {
+    /// Linux 2.6.32 (2.6.32.2).
+    pub const V2_6_32: ReadAheadRules = ReadAheadRules {
+        name: "2.6.32",
+        expected: Expected::MarkOrEnd,
+        history: History::Any,
+        rest: Rest::Whole,
+        own_mark: OwnMark::Appends,
+        oversize: Oversize::Window,
+        mark: MarkAt::OfWindow,
+        prev_pos: PrevPos::LastPage,
+        random: RandomAdvice::PageByPage,
+        batch_pages: 1,
+        raw_bios: RawBios::EachPage,
+    };
+
+    /// Linux 6.1 stable (6.1.192).
+    pub const V6_1: ReadAheadRules = ReadAheadRules {
+        name: "v6.1",
+        history: History::MoreThanAsked,
+        own_mark: OwnMark::WithinMost,
+        oversize: Oversize::DeviceSize,
+        mark: MarkAt::BeforeEnd,
+        prev_pos: PrevPos::BehindEachPage,
+        random: RandomAdvice::AsAsked,
+        batch_pages: 15,
+        raw_bios: RawBios::EachRun,
+        ..ReadAheadRules::V2_6_32
+    };
+
+    /// Linux 6.12 stable (6.12.117).
+    pub const V6_12: ReadAheadRules = ReadAheadRules {
+        name: "v6.12",
+        expected: Expected::Mark,
+        rest: Rest::Half,
+        own_mark: OwnMark::Met,
+        prev_pos: PrevPos::BehindRead,
+        batch_pages: 31,
+        ..ReadAheadRules::V6_1
+    };
+
+    /// All presets, oldest first.
+    pub const PRESETS: [ReadAheadRules; 3] = [
+        ReadAheadRules::V2_6_32,
+        ReadAheadRules::V6_1,
+        ReadAheadRules::V6_12,
+    ];
+
+    /// The preset of this name, with or without the "v".
+    pub fn by_name(name: &str) -> Option<ReadAheadRules> {
+        let bare = |name: &str| name.strip_prefix('v').unwrap_or(name).to_owned();
+        let mut all = ReadAheadRules::PRESETS.into_iter();
+        all.find(|rules| bare(rules.name) == bare(name))
+    }
+}
