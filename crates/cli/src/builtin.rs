@@ -28,6 +28,26 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/dell-scaling.toml"),
     ),
     built_in(
+        "disk-cached.toml",
+        include_str!("../scenarios/disk-cached.toml"),
+    ),
+    built_in(
+        "disk-random.toml",
+        include_str!("../scenarios/disk-random.toml"),
+    ),
+    built_in(
+        "disk-stream.toml",
+        include_str!("../scenarios/disk-stream.toml"),
+    ),
+    built_in(
+        "disk-stroke.toml",
+        include_str!("../scenarios/disk-stroke.toml"),
+    ),
+    built_in(
+        "disk-turn.toml",
+        include_str!("../scenarios/disk-turn.toml"),
+    ),
+    built_in(
         "fault-busy.toml",
         include_str!("../scenarios/fault-busy.toml"),
     ),

@@ -11,11 +11,13 @@ use crate::plan::BusyKind;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
+pub mod ahci;
 mod captured;
 mod command_timers;
 mod facts;
 pub mod fault;
 mod make;
+mod mid_layer;
 pub mod null_blk;
 pub mod nvme;
 pub mod scsi_debug;

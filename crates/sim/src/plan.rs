@@ -14,8 +14,8 @@ mod joined;
 mod stacked;
 
 pub use device::{
-    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
-    OpLatency, Ratio, ScsiDebugPlan,
+    AhciPlan, BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, IrqMode, NcqOrder,
+    NullBlkPlan, NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId};
 pub use stacked::StackedPlan;

@@ -1,10 +1,11 @@
 //! Plans become devices here, and nowhere else does it matter which of them one is.
 
+use super::ahci::Ahci;
 use super::fault::{Faulty, is_wanted};
 use super::null_blk::NullBlk;
 use super::nvme::Nvme;
 use super::scsi_debug::ScsiDebug;
-use super::{Device, DeviceSetup, Facts, Stacked, null_blk, nvme, scsi_debug, stacked};
+use super::{Device, DeviceSetup, Facts, Stacked, ahci, null_blk, nvme, scsi_debug, stacked};
 use crate::plan::{DeviceKind, DiskPlan};
 use blkmq::rules::Rules;
 
@@ -14,6 +15,7 @@ pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
         DeviceKind::NullBlk(plan) => with_faults(NullBlk::new(plan, setup), setup),
         DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),
         DeviceKind::ScsiDebug(plan) => with_faults(ScsiDebug::new(plan, setup), setup),
+        DeviceKind::Ahci(plan) => with_faults(Ahci::new(plan, setup), setup),
         DeviceKind::Stacked(_) => with_faults(Stacked::new(setup), setup),
     }
 }
@@ -32,6 +34,7 @@ impl Facts {
             DeviceKind::NullBlk(plan) => null_blk::facts(plan, rules),
             DeviceKind::Nvme(plan) => nvme::facts(plan),
             DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
+            DeviceKind::Ahci(plan) => ahci::facts(plan),
             DeviceKind::Stacked(plan) => stacked::facts(plan),
         }
     }

@@ -1,13 +1,14 @@
 //! scsi_debug: answers each command after a delay, from a timer of the submitting CPU.
 //!
 //! One host with its logical units. Not here: budgets and restarts, which are the mid-layer's
-//! (`scsi_debug/mid_layer.rs`), and the host-wide limit, which is that of its tags.
+//! (`mid_layer.rs`), and the host-wide limit, which is that of its tags.
 //! Kernel: schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
 
 use super::command_timers::CommandTimers;
+use super::mid_layer::MidLayer;
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, QueueLayout};
-use crate::plan::{BusyKind, ScsiDebugPlan};
+use crate::plan::ScsiDebugPlan;
 use crate::rng::Rng;
 use blkmq::request::{HctxId, Op, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
@@ -15,13 +16,11 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 mod facts;
-mod mid_layer;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use facts::facts;
-use mid_layer::MidLayer;
 
 /// scsi_debug below the SCSI mid-layer.
 #[derive(Debug)]
@@ -139,25 +138,11 @@ impl Device for ScsiDebug {
         self.ready(command)
     }
 
-    /// The mid-layer passes the command on, and queuecommand answers that the host
-    /// ([`BusyKind::Resource`]) or the unit (`DevResource`) is busy; or the mid-layer takes the
-    /// command back.
-    ///
-    /// The block layer hears BLK_STS_RESOURCE of either busy: DEV_RESOURCE is for units that a
-    /// transport has blocked.
     fn turn_down(&mut self, command: &Command, why: TurnedDown) -> Reply {
         if let Err(reply) = self.ready(command) {
             return reply;
         }
-        match why {
-            TurnedDown::Busy(busy) => self.mid_layer.reject(command.rq, busy),
-            TurnedDown::GivenBack => self.mid_layer.give_back(command.rq),
-        }
-        let why = match why {
-            TurnedDown::Busy(_) => TurnedDown::Busy(BusyKind::Resource),
-            TurnedDown::GivenBack => why,
-        };
-        Reply::turned_down(why, true)
+        self.mid_layer.turn_down(command.rq, why)
     }
 
     /// scsi_debug sends each command at once.

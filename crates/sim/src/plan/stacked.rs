@@ -57,7 +57,10 @@ impl DiskPlan {
     pub fn below(&self) -> &[DiskPlan] {
         match &self.device.kind {
             DeviceKind::Stacked(plan) => &plan.below,
-            DeviceKind::NullBlk(_) | DeviceKind::Nvme(_) | DeviceKind::ScsiDebug(_) => &[],
+            DeviceKind::NullBlk(_)
+            | DeviceKind::Nvme(_)
+            | DeviceKind::ScsiDebug(_)
+            | DeviceKind::Ahci(_) => &[],
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The `[device]` table, or several `[[device]]`: parameters of null_blk, the nvme driver and
-//! scsi_debug by their names, and of our model of a drive.
+//! The `[device]` table, or several `[[device]]`: parameters of null_blk, the nvme driver,
+//! scsi_debug and a disk behind libata by their names, and of our models of drives.
 //!
 //! One flat table for all types: a parameter of another type is an error of its own. Defaults of
 //! modules: drivers/block/null_blk/main.c, drivers/nvme/host/pci.c, drivers/scsi/scsi_debug.c.
@@ -12,7 +12,7 @@ use super::Queue;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Device {
-    /// `null_blk`, `nvme` or `scsi_debug`. No default: fio's `filename` may tell it.
+    /// `null_blk`, `nvme`, `scsi_debug` or `ahci`. No default: fio's `filename` may tell it.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// All: a drive (`drive_names()`, or that of `--drive`) whose keys hold where this table has
@@ -68,7 +68,8 @@ pub struct Device {
     /// null_blk: one tag set for all of them; with one device it means nothing. Default 0.
     pub shared_tags: Option<Switch>,
 
-    /// nvme: such drives, `nvme0n1`, `nvme1n1` and so on, 1 to 255. Default 1.
+    /// nvme, ahci: such drives, `nvme0n1`, `nvme1n1`, or `sda`, `sdb` and so on, 1 to 255.
+    /// Default 1.
     pub count: Option<u16>,
 
     /// nvme: size of a submission queue, 2 to 4095; tags are one less. Default 1024.
@@ -147,12 +148,50 @@ pub struct Device {
     /// scsi_debug: commands of a logical unit (device/queue_depth), 1 to max_queue, or to
     /// host_max_queue. Default that.
     pub cmd_per_lun: Option<u32>,
+    /// ahci: commands that the disk has at a time (device/queue_depth, NCQ), 1 to 32. Default 31;
+    /// 1: no NCQ.
+    pub queue_depth: Option<u32>,
+    /// ahci model: order in which the disk serves them: `shortest` way first, or `arrival`. Default
+    /// `shortest`.
+    pub ncq_order: Option<String>,
+    /// ahci model: turns of the platters a minute. This and what follows: default that of the drive
+    /// `sata2009`.
+    pub rpm: Option<u32>,
+    /// ahci model: positions of the arm, 3 to 10 million.
+    pub cylinders: Option<u32>,
+    /// ahci model: surfaces with a head each, 1 to 64.
+    pub heads: Option<u32>,
+    /// ahci model: groups of cylinders with equally many sectors a track, 1 to 1000.
+    pub zones: Option<u32>,
+    /// ahci model: sustained rate at the outside, where sector 0 is, MB/s (10^6 bytes).
+    pub outer_mb_s: Option<u32>,
+    /// ahci model: the same at the inside, at most outer_mb_s.
+    pub inner_mb_s: Option<u32>,
+    /// ahci model: time to the next cylinder, us.
+    pub seek_track_us: Option<u64>,
+    /// ahci model: time over a third of all cylinders, us: about the mean of a random seek.
+    pub seek_third_us: Option<u64>,
+    /// ahci model: time over all cylinders, us.
+    pub seek_full_us: Option<u64>,
+    /// ahci model: time to the next head of a cylinder, us.
+    pub head_switch_us: Option<u64>,
+    /// ahci model: what the disk takes to work out a command, us.
+    pub overhead_us: Option<u64>,
+    /// ahci model: rate of the link, MB/s.
+    pub link_mb_s: Option<u32>,
+    /// ahci model: segments of the read cache; 0: the disk does not read ahead.
+    pub cache_segments: Option<u32>,
+    /// ahci model: size of each, KiB; as much it reads ahead.
+    pub segment_kb: Option<u32>,
+    /// ahci model: size of the write cache, KiB; 0: off.
+    pub write_cache_kb: Option<u32>,
+
     /// scsi_debug: error injection bits; only 0 is modelled, see `[device.fault]`. Default 0.
     pub opts: Option<u32>,
     /// scsi_debug: write protection; only 0 is modelled. Default 0.
     pub wp: Option<Switch>,
 
-    /// All: spinning disk, as queue/rotational says. Default 0.
+    /// All: spinning disk, as queue/rotational says. Default 0; 1 of ahci.
     pub rotational: Option<Switch>,
     /// All: what it said when the scheduler was chosen, which bfq looks at. Default: the same.
     pub rotational_when_chosen: Option<Switch>,

@@ -13,12 +13,14 @@ use super::source::{Place, Source};
 use super::{Device, Result, ScenarioError};
 
 /// Drives that are built in.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 5] = [
     (
         "samsung-980-pro",
         include_str!("../../drives/samsung-980-pro.toml"),
     ),
     ("fast-512", include_str!("../../drives/fast-512.toml")),
+    ("sata2009", include_str!("../../drives/sata2009.toml")),
+    ("sata-7200", include_str!("../../drives/sata-7200.toml")),
     ("slow-66k", include_str!("../../drives/slow-66k.toml")),
 ];
 
@@ -34,7 +36,7 @@ fn unknown(name: &str) -> String {
 
 /// What a table says that is not of its drive: how many, their names, their queues and faults, and
 /// what the driver is asked for.
-const KEPT: [&str; 8] = [
+const KEPT: [&str; 9] = [
     "name",
     "queue",
     "count",
@@ -43,6 +45,7 @@ const KEPT: [&str; 8] = [
     "write_queues",
     "poll_queues",
     "nr_queues",
+    "queue_depth",
 ];
 
 /// A drive's file.

@@ -1,6 +1,6 @@
 //! scsi_debug and the mid-layer: budgets, restarts, blocked states, polling.
 
-use super::mid_layer::MidLayer;
+use super::super::mid_layer::MidLayer;
 use crate::device::Action;
 use crate::device::bench::{Bench, Io, random_ios, reads, scsi_debug};
 use crate::plan::{BusyKind, DeviceKind, DevicePlan};

@@ -23,16 +23,18 @@ pub(super) enum Kind {
     NullBlk,
     Nvme,
     ScsiDebug,
+    Ahci,
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::NullBlk, Kind::Nvme, Kind::ScsiDebug];
+    const ALL: [Kind; 4] = [Kind::NullBlk, Kind::Nvme, Kind::ScsiDebug, Kind::Ahci];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::NullBlk => "null_blk",
             Kind::Nvme => "nvme",
             Kind::ScsiDebug => "scsi_debug",
+            Kind::Ahci => "ahci",
         }
     }
 
@@ -41,7 +43,7 @@ impl Kind {
         match self {
             Kind::NullBlk => "nullb",
             Kind::Nvme => "nvme",
-            Kind::ScsiDebug => "sd",
+            Kind::ScsiDebug | Kind::Ahci => "sd",
         }
     }
 
@@ -50,7 +52,7 @@ impl Kind {
         match self {
             Kind::NullBlk => format!("nullb{index}"),
             Kind::Nvme => format!("nvme{index}n1"),
-            Kind::ScsiDebug => format!("sd{}", letters(index)),
+            Kind::ScsiDebug | Kind::Ahci => format!("sd{}", letters(index)),
         }
     }
 
@@ -58,7 +60,7 @@ impl Kind {
     fn count(self, device: &Device) -> (&'static str, Option<u16>) {
         match self {
             Kind::NullBlk => ("nr_devices", device.nr_devices),
-            Kind::Nvme => ("count", device.count),
+            Kind::Nvme | Kind::Ahci => ("count", device.count),
             Kind::ScsiDebug => {
                 let written = [device.add_host, device.num_tgts, device.max_luns];
                 let one = |written: Option<u16>| written.unwrap_or(1);
@@ -79,7 +81,7 @@ impl Kind {
     /// Disks of one host, which have one tag set and one driver.
     fn units(self, device: &Device) -> u16 {
         match self {
-            Kind::NullBlk | Kind::Nvme => 1,
+            Kind::NullBlk | Kind::Nvme | Kind::Ahci => 1,
             Kind::ScsiDebug => {
                 let of = |written: Option<u16>| written.unwrap_or(1);
                 of(device.num_tgts).saturating_mul(of(device.max_luns))

@@ -11,6 +11,7 @@ use crate::plan::{BusyKind, FaultPlan, MachinePlan, Ratio};
 use crate::scenario::Device;
 use crate::scenario::device::Chance;
 
+mod ahci;
 mod null_blk;
 mod nvme;
 mod scsi_debug;
@@ -83,6 +84,7 @@ pub(super) fn driver(
         Kind::NullBlk => null_blk::PARAMETERS,
         Kind::Nvme => nvme::PARAMETERS,
         Kind::ScsiDebug => scsi_debug::PARAMETERS,
+        Kind::Ahci => ahci::PARAMETERS,
     };
     for parameter in scenario.source.keys(&disk.field) {
         if !COMMON.contains(&parameter.as_str()) && !parameters.contains(&parameter.as_str()) {
@@ -107,9 +109,11 @@ pub(super) fn driver(
         Kind::NullBlk => null_blk::set_up(&setup)?,
         Kind::Nvme => nvme::set_up(&setup)?,
         Kind::ScsiDebug => scsi_debug::set_up(&setup)?,
+        Kind::Ahci => ahci::set_up(&setup)?,
     };
     let device = disk.device;
-    let rotational = device.rotational.is_some_and(|switch| switch.0);
+    let spins = driver.plan.rotational;
+    let rotational = device.rotational.map_or(spins, |switch| switch.0);
     let chosen = device.rotational_when_chosen.map(|switch| switch.0);
     driver.plan.rotational = rotational;
     driver.plan.rotational_when_chosen = chosen.unwrap_or(rotational);

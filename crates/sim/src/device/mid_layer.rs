@@ -5,7 +5,7 @@
 //! of `restarts` and the busy count is what keeps a queue from hanging.
 //! Kernel: scsi_mq_get_budget(), scsi_queue_rq(), scsi_end_request() in drivers/scsi/scsi_lib.c.
 
-use crate::device::{Action, Actions};
+use super::{Action, Actions, Reply, TurnedDown};
 use crate::plan::BusyKind;
 use blkmq::request::RequestId;
 use blkmq::time::Duration;
@@ -147,6 +147,24 @@ impl MidLayer {
                 self.units[usize::from(unit)].device_blocked = DEVICE_BLOCKED_MAX;
             }
         }
+    }
+
+    /// queuecommand answers that the host ([`BusyKind::Resource`]) or the unit (`DevResource`) is
+    /// busy, or the mid-layer takes the command back: what the block layer hears. That is
+    /// BLK_STS_RESOURCE of either busy: DEV_RESOURCE is for units that a transport has blocked.
+    /// Panics if the command was not admitted.
+    pub(super) fn turn_down(&mut self, rq: RequestId, why: TurnedDown) -> Reply {
+        let why = match why {
+            TurnedDown::Busy(busy) => {
+                self.reject(rq, busy);
+                TurnedDown::Busy(BusyKind::Resource)
+            }
+            TurnedDown::GivenBack => {
+                self.give_back(rq);
+                why
+            }
+        };
+        Reply::turned_down(why, true)
     }
 
     /// scsi_mq_requeue_cmd(): all comes back. Panics if the command was not admitted.
