@@ -530,8 +530,8 @@ impl Rules {
         Rules { fixes, ..self }
     }
 
-    /// Presets whose queues are of the single-queue kind, oldest first. Those between 2.6.32 and 4.20
-    /// differ from 2.6.32 in their scheduler of time slices alone.
+    /// Presets whose queues are of the single-queue kind, oldest first. Those between 2.6.32 and
+    /// 4.20 differ from 2.6.32 in their scheduler of time slices alone.
     pub const SINGLE_QUEUE: [Rules; 6] = [
         Rules::of_slices("v2.6.32-rc5", TimeSlices::V2_6_32_RC5),
         Rules::of_slices("v2.6.32-rc5-coop", TimeSlices::V2_6_32_RC5_COOP),

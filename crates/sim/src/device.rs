@@ -11,7 +11,7 @@ use crate::plan::BusyKind;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
-pub mod ahci;
+mod ahci;
 mod captured;
 mod command_timers;
 mod facts;

@@ -8,14 +8,16 @@ use blkmq::request::{IoClass, IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Duration;
 
+mod ahci;
 mod device;
 mod ids;
 mod joined;
 mod stacked;
 
+pub use ahci::{AhciPlan, DiskZone, NcqOrder};
 pub use device::{
-    AhciPlan, BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, IrqMode, NcqOrder,
-    NullBlkPlan, NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
+    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
+    OpLatency, Ratio, ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId};
 pub use stacked::StackedPlan;

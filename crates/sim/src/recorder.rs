@@ -5,6 +5,7 @@
 mod curve;
 mod readings;
 mod runs;
+mod seeks;
 mod series;
 mod timeline;
 mod usage;
@@ -21,6 +22,7 @@ use crate::plan::{DiskId, Plan};
 pub use curve::Curve;
 pub use readings::{GroupStats, LatencyStats, Readings, ToldValue, Track};
 pub use runs::RunStats;
+pub use seeks::{SEEKS_MAX, Seek, Seeks};
 pub use series::Series;
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use usage::{LockStats, TaskUsage, Usage};
@@ -158,6 +160,8 @@ pub struct Recorder {
     pub timeline: Option<Timeline>,
     /// What schedulers tell over time, if that was asked for.
     pub readings: Option<Box<Readings>>,
+    /// What rotational disks were sent to, if that was asked for and there are such.
+    pub seeks: Option<Box<Seeks>>,
     /// Requests with the devices, all together.
     pub device_depth: Depth,
     /// One entry a disk if there are several; of one the sums tell all.
@@ -215,6 +219,7 @@ impl Recorder {
             lock_spreads: None,
             timeline: None,
             readings: None,
+            seeks: None,
             device_depth: Depth::default(),
             disks,
             changes: vec![ChangeTimes::default(); plan.changes.len()],
@@ -250,6 +255,9 @@ impl Recorder {
         self.device_depth.begin(now);
         if let Some(readings) = &mut self.readings {
             readings.begin();
+        }
+        if let Some(seeks) = &mut self.seeks {
+            seeks.begin();
         }
         for disk in &mut self.disks {
             disk.depth.begin(now);

@@ -25,6 +25,7 @@ mod functions;
 mod lockers;
 mod locks;
 mod runs;
+mod seeks;
 mod text;
 mod tokens;
 mod work;
@@ -37,6 +38,7 @@ pub use functions::FunctionReport;
 pub use lockers::{LockerGroup, LockersReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
 pub use runs::{HctxRuns, RunCounts, RunsReport};
+pub use seeks::{SeekDetails, SeekThread};
 pub use tokens::{LatencyReport, TokenReport};
 pub use work::WorkReport;
 

@@ -9,6 +9,7 @@ mod handoff;
 mod latency;
 mod lock_times;
 mod scaling;
+mod seek;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +31,7 @@ type Drawn = Result<Scene, &'static str>;
 pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
     let mut figures = Vec::new();
     let mut notes = Vec::new();
-    let drawn: [(&str, Drawn); 8] = [
+    let drawn: [(&str, Drawn); 9] = [
         ("scaling", scaling::draw(groups)),
         ("cpu-time", Ok(cpu_time::draw(groups))),
         ("bars", Ok(bars::draw(groups))),
@@ -39,6 +40,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
         ("handoff", handoff::draw(groups)),
         ("queue-depth", depth::draw(groups)),
         ("scheduler", gauges::draw(groups)),
+        ("seek", seek::draw(groups)),
     ];
     for (name, drawn) in drawn {
         match drawn {

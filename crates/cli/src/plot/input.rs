@@ -85,6 +85,16 @@ impl Gauge {
     }
 }
 
+/// Commands of one thread to one rotational disk.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Seeks {
+    pub(crate) device: String,
+    /// Empty if no thread's.
+    pub(crate) thread: String,
+    /// Time from the end of the ramp in ns, and first sector.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
 /// How things were spread.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Details {
@@ -93,6 +103,10 @@ pub(crate) struct Details {
     pub(crate) locks: Vec<Lock>,
     pub(crate) depth: Depth,
     pub(crate) gauges: Vec<Gauge>,
+    /// The first commands of rotational disks; none of others.
+    pub(crate) seeks: Vec<Seeks>,
+    /// How many commands there were.
+    pub(crate) seek_count: f64,
 }
 
 /// A run.
@@ -253,6 +267,7 @@ fn details(root: &Place) -> Result<Details, String> {
         });
     }
     let depth = details.at("device_depth")?;
+    let (seek_count, seeks) = seeks(&details)?;
     Ok(Details {
         latency_ns: latency,
         locks,
@@ -262,7 +277,34 @@ fn details(root: &Place) -> Result<Details, String> {
             max: depth.numbers("max")?,
         },
         gauges: gauges(&details)?,
+        seeks,
+        seek_count,
     })
+}
+
+/// Commands in all, and the first of them; none without a rotational disk.
+fn seeks(details: &Place) -> Result<(f64, Vec<Seeks>), String> {
+    if details.0.get("seeks").is_none() {
+        return Ok((0.0, Vec::new()));
+    }
+    let told = details.at("seeks")?;
+    let mut seeks = Vec::new();
+    for thread in told.list("threads")? {
+        let (times, sectors) = (thread.numbers("time_ns")?, thread.numbers("sector")?);
+        if times.len() != sectors.len() {
+            let path = thread.path("sector");
+            let (has, expected) = (sectors.len(), times.len());
+            return Err(format!(
+                "`{path}`: {has} values; expected {expected}, as of time_ns"
+            ));
+        }
+        seeks.push(Seeks {
+            device: thread.text("device")?,
+            thread: thread.text("thread")?,
+            points: times.into_iter().zip(sectors).collect(),
+        });
+    }
+    Ok((told.number("commands")?, seeks))
 }
 
 /// None of a scheduler that told nothing.

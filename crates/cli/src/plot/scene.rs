@@ -169,6 +169,15 @@ impl Scene {
         });
     }
 
+    /// A dot that is one of very many.
+    pub(crate) fn speck(&mut self, at: (i32, i32), colour: Colour) {
+        self.items.push(Item::Dot {
+            at: Point::new(at.0, at.1),
+            radius: 4,
+            colour,
+        });
+    }
+
     pub(crate) fn text(&mut self, at: (i32, i32), text: &str, style: Style) {
         self.items.push(Item::Text {
             at: Point::new(at.0, at.1),

@@ -1,5 +1,5 @@
-//! A rotational SATA disk: one arm, a queue of commands that it serves in an order of its own, and a
-//! cache.
+//! A rotational SATA disk: one arm, a queue of commands that it serves in an order of its own, and
+//! caches.
 //!
 //! * `geometry`: where sectors are, and when they pass under a head
 //! * `segments`: what the drive has read, and reads on behind a command until the arm is needed
@@ -29,14 +29,13 @@ mod tests;
 
 use arm::{Arm, Task, Waiting};
 pub(super) use facts::facts;
-use geometry::Geometry;
 
 /// Mark of the timer that tells that the arm is free again; others are commands that are over.
 const ARM: u64 = u64::MAX;
 
 /// A disk.
 #[derive(Debug)]
-pub struct Ahci {
+pub(super) struct Ahci {
     // Settings.
     overhead: Duration,
     /// Of the link, bytes a second.
@@ -57,14 +56,9 @@ pub struct Ahci {
     in_flight: u32,
 }
 
-/// Sectors of a disk with this plan.
-pub(crate) fn sectors(plan: &AhciPlan) -> u64 {
-    Geometry::new(plan).sectors()
-}
-
 impl Ahci {
     /// The disk of `setup`, idle, its arm at the outside. Panics if it takes no command.
-    pub fn new(plan: &AhciPlan, setup: &DeviceSetup<'_>) -> Ahci {
+    pub(super) fn new(plan: &AhciPlan, setup: &DeviceSetup<'_>) -> Ahci {
         let slots = setup.requests as usize;
         Ahci {
             overhead: plan.overhead,
@@ -99,14 +93,14 @@ impl Ahci {
         let sectors = u64::from(command.sectors.0);
         let write_back = self.dirty_sectors + sectors <= self.write_cache_sectors;
         match command.op {
-            Op::Flush if self.dirty_sectors == 0 => self.ends_at(rq, ready, now, out),
+            Op::Flush if self.dirty_sectors == 0 => ends_at(rq, ready, now, out),
             Op::Flush => self.flushes.push(rq),
             Op::Write if write_back && !command.flags.fua => {
                 self.arm.forget(command.sector, end, now);
                 self.arm.add_dirty(command.sector, end, now);
                 self.dirty_sectors += sectors;
                 let through = self.link(ready, sectors);
-                self.ends_at(rq, through, now, out);
+                ends_at(rq, through, now, out);
             }
             Op::Read | Op::Write => self.arm.add(Waiting {
                 task: Task::of(command.op, rq),
@@ -131,7 +125,7 @@ impl Ahci {
             let sectors = hit.end.0 - hit.sector.0;
             let through = self.link(now.max(hit.ready), sectors);
             let rq = hit.task.request().expect("commands hit the cache");
-            self.ends_at(rq, through, now, out);
+            ends_at(rq, through, now, out);
         }
         let flushing = !self.flushes.is_empty();
         if let Some(free) = self.arm.start(flushing, now) {
@@ -166,12 +160,6 @@ impl Ahci {
         self.link_free
     }
 
-    /// The command is over at `at`.
-    fn ends_at(&mut self, rq: RequestId, at: SimTime, now: SimTime, out: &mut Actions) {
-        let (after, mark) = (at.since(now), u64::from(rq.0));
-        out.push(Action::Timer { after, mark });
-    }
-
     /// The command is over: the host is told.
     fn is_over(&mut self, rq: RequestId, out: &mut Actions) {
         self.over.push_back(rq);
@@ -182,6 +170,12 @@ impl Ahci {
             vector: 0,
         });
     }
+}
+
+/// The command is over at `at`.
+fn ends_at(rq: RequestId, at: SimTime, now: SimTime, out: &mut Actions) {
+    let (after, mark) = (at.since(now), u64::from(rq.0));
+    out.push(Action::Timer { after, mark });
 }
 
 impl Device for Ahci {

@@ -91,11 +91,14 @@ impl Simulator {
             if let Some(replay) = self.replay.as_deref_mut() {
                 replay.issued(&self.layer.mq, id, rq, started);
             }
-            let cpu = &mut self.cpus[id];
             // What a stacked device gets is counted below, where a clone of it comes to.
             if reply.verdict == Verdict::Accepted && !self.devices[device].stacked {
                 self.recorder.depth_changes(ends.disk, at, true);
+                if self.recorder.seeks.is_some() {
+                    self.note_seek(id, queue, rq, at);
+                }
             }
+            let cpu = &mut self.cpus[id];
             if !cpu.env.trace.is_empty() {
                 cpu.hand_over_trace(&mut self.recorder);
             }

@@ -2,24 +2,30 @@
 //!
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
-use blkmq::env::Solo;
+use blkmq::env::{Slab, Solo};
 use blkmq::queue::BlkMq;
-use blkmq::request::CpuId;
+use blkmq::request::{CpuId, Op, QueueId, RequestId};
 use blkmq::time::SimTime;
 
 use super::Simulator;
 use super::arbiter::OWNERS;
 use super::cpu::CpuState;
 use super::cpus::{Core, Cpus};
+use super::numbers::Above;
 use super::task::TaskId;
-use crate::recorder::{Readings, Recorder, Series, SpanKind, Timeline, Watch, Window};
+use crate::recorder::{Readings, Recorder, Seek, Seeks, Series};
+use crate::recorder::{SpanKind, Timeline, Watch, Window};
 
 impl Simulator {
     /// Collects how waits and holds of locks are spread, how deep the device's queue is over time,
-    /// and what `collect_counts` does. To be called before the run.
+    /// where rotational disks are sent, and what `collect_counts` does. To be called before the
+    /// run.
     pub fn collect_details(&mut self) {
         self.cpus.watch(&self.layer.mq).want_spreads();
         self.recorder.device_depth.series = Some(Box::new(Series::new(self.cpus.core.now)));
+        if self.plan.disks.iter().any(|disk| disk.device.rotational) {
+            self.recorder.seeks = Some(Box::new(Seeks::new()));
+        }
         self.collect_counts();
     }
 
@@ -54,6 +60,37 @@ impl Simulator {
         let cpus = self.cpus.len();
         self.cpus.watch(&self.layer.mq).timeline = Some(Timeline::new(window, cpus));
         self.trace();
+    }
+
+    /// A device takes a request: where a rotational disk's arm is sent.
+    #[cold]
+    pub(super) fn note_seek(&mut self, id: CpuId, queue: QueueId, rq: RequestId, at: SimTime) {
+        let disk = self.layer.numbers.ends(queue).disk;
+        let of_jobs = matches!(self.layer.numbers.above(queue), Above::Jobs);
+        if !of_jobs || !self.plan.disks[disk.index()].device.rotational {
+            return;
+        }
+        let pool = self.layer.mq.queue(queue).pool.held(id);
+        let r = &pool[rq];
+        if !matches!(r.op, Op::Read | Op::Write) {
+            return;
+        }
+        // A replay's bios have marks of another kind.
+        let owner = match self.replay {
+            Some(_) => None,
+            None => r.bio_first.map(|bio| pool.bio(bio).owner),
+        };
+        let thread = owner.and_then(|owner| self.tasks.io_of(owner));
+        let seek = Seek {
+            at,
+            disk,
+            thread: thread.map(|(thread, _)| thread),
+            sector: r.sector,
+            sectors: r.sectors,
+        };
+        if let Some(seeks) = &mut self.recorder.seeks {
+            seeks.add(seek);
+        }
     }
 
     /// The timeline under way.

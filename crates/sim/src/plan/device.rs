@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use blkmq::time::Duration;
 
-use super::StackedPlan;
+use super::{AhciPlan, StackedPlan};
 
 /// A device with its tag set.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,74 +145,6 @@ pub struct ScsiDebugPlan {
     pub lun_depth: u32,
     /// max_queue: commands of each hardware queue, or of the host.
     pub max_queue: u32,
-}
-
-/// In which order a disk serves the commands that it has (NCQ).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NcqOrder {
-    /// Whichever the arm and the platters reach first.
-    Shortest,
-    /// As they came.
-    Arrival,
-}
-
-impl NcqOrder {
-    /// All of them.
-    pub const ALL: [NcqOrder; 2] = [NcqOrder::Shortest, NcqOrder::Arrival];
-
-    /// Its name in scenarios.
-    pub fn name(self) -> &'static str {
-        match self {
-            NcqOrder::Shortest => "shortest",
-            NcqOrder::Arrival => "arrival",
-        }
-    }
-}
-
-/// A rotational disk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AhciPlan {
-    /// Commands that it has at a time (device/queue_depth), 1 to 32.
-    pub queue_depth: u32,
-    /// In which order it serves them.
-    pub order: NcqOrder,
-    /// Turns a minute.
-    pub rpm: u32,
-    /// Positions of the arm.
-    pub cylinders: u32,
-    /// Tracks of a cylinder.
-    pub heads: u32,
-    /// Groups of cylinders with equally many sectors a track.
-    pub zones: u32,
-    /// Sustained rate of the outermost zone, bytes a second.
-    pub outer_bytes: u64,
-    /// The same of the innermost zone.
-    pub inner_bytes: u64,
-    /// Time of the arm to the next cylinder.
-    pub seek_track: Duration,
-    /// The same over a third of all cylinders.
-    pub seek_third: Duration,
-    /// The same over all of them.
-    pub seek_full: Duration,
-    /// From one head to the next.
-    pub head_switch: Duration,
-    /// What the drive takes to work out a command.
-    pub overhead: Duration,
-    /// Rate of the link, bytes a second.
-    pub link_bytes: u64,
-    /// Segments of the read cache; 0: the drive does not read ahead.
-    pub segments: u32,
-    /// Sectors of each.
-    pub segment_sectors: u64,
-    /// Sectors that the write cache holds; 0: it is off.
-    pub write_cache_sectors: u64,
-}
-
-impl AhciPlan {
-    /// Of one turn of the platters.
-    pub fn turn(&self) -> Duration {
-        Duration(60_000_000_000 / u64::from(self.rpm))
-    }
 }
 
 /// A probability as it was written: `1/1000`.

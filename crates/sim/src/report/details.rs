@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde::ser::Serializer;
 
+use super::seeks::SeekDetails;
 use super::tokens::device_of;
 use crate::plan::Plan;
 use crate::recorder::{DIRECTIONS, LockSpread, Recorder, Track};
@@ -21,6 +22,9 @@ pub struct Details {
     /// What schedulers told over the whole run; left out if that was nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scheduler: Vec<GaugeDetails>,
+    /// Where rotational disks were sent in the measured time; left out if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeks: Option<SeekDetails>,
 }
 
 /// Values of one gauge of a scheduler over time, of one group of requests.
@@ -125,6 +129,7 @@ impl Details {
                 max,
             },
             scheduler: gauges(plan, recorder),
+            seeks: SeekDetails::new(plan, recorder),
         })
     }
 }

@@ -1,5 +1,5 @@
 use super::super::group::Groups;
-use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Times};
+use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Times};
 use super::super::render;
 use super::super::scene::{Item, Scene};
 use super::*;
@@ -50,7 +50,19 @@ fn run(scheduler: &str, threads: f64) -> Run {
                 max: vec![3.0, 9.0, 64.0],
             },
             gauges: gauges(),
+            seeks: vec![seeks("sda", "dump 0", 2e8), seeks("sda", "dump 1", 3e8)],
+            seek_count: 5000.0,
         }),
+    }
+}
+
+/// A stream that begins at `from`.
+fn seeks(device: &str, thread: &str, from: f64) -> Seeks {
+    let point = |i| (1e6 * f64::from(i), from + 256.0 * f64::from(i));
+    Seeks {
+        device: device.to_owned(),
+        thread: thread.to_owned(),
+        points: (0..40).map(point).collect(),
     }
 }
 
@@ -146,7 +158,7 @@ fn runs_of_two_versions_are_told() {
 fn check(runs: &[Run], count: usize) {
     let (figures, notes) = drawn(runs);
     assert_eq!(figures.len(), count, "{notes:?}");
-    assert_eq!(figures.len() + notes.len(), 8, "each figure or a note");
+    assert_eq!(figures.len() + notes.len(), 9, "each figure or a note");
     for figure in &figures {
         check_texts(&figure.name, &figure.scene);
         assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
@@ -160,14 +172,14 @@ fn check(runs: &[Run], count: usize) {
 fn a_study_has_all_figures_and_readable_texts() {
     let threads = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     let runs = threads.map(|n| [run("none", n), run("mq-deadline", n)]);
-    check(&runs.concat(), 8);
+    check(&runs.concat(), 9);
     let every: Vec<Run> = (1..=32).map(|n| run("none", f64::from(n))).collect();
-    check(&every, 8);
+    check(&every, 9);
 }
 
 #[test]
 fn one_run_has_all_figures_but_the_one_that_needs_several() {
-    check(&[run("none", 32.0)], 7);
+    check(&[run("none", 32.0)], 8);
 }
 
 #[test]
@@ -181,7 +193,7 @@ fn seven_long_names_fit() {
     let runs: Vec<Run> = (0..7)
         .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
         .collect();
-    check(&runs, 8);
+    check(&runs, 9);
     let eight: Vec<Run> = (0..8).map(|i| run(&name(i), 1.0)).collect();
     assert!(Groups::new(&eight).unwrap_err().contains("at most 7"));
 }
@@ -212,6 +224,8 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
         locks: Vec::new(),
         depth: nothing,
         gauges: Vec::new(),
+        seeks: Vec::new(),
+        seek_count: 0.0,
     });
     check(&[run], 2);
 }
@@ -241,6 +255,65 @@ fn a_group_that_does_nothing_has_no_curve() {
         notes.iter().any(|note| note.contains("told anything")),
         "{notes:?}"
     );
+}
+
+fn texts(scene: &Scene) -> Vec<&str> {
+    let texts = scene.items.iter().filter_map(|item| match item {
+        Item::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn specks(scene: &Scene) -> usize {
+    let speck = |item: &&Item| matches!(item, Item::Dot { radius: 4, .. });
+    scene.items.iter().filter(speck).count()
+}
+
+fn seek_figure(run: &Run) -> Scene {
+    let (figures, notes) = drawn(core::slice::from_ref(run));
+    let figure = figures.into_iter().find(|of| of.name == "seek");
+    let figure = figure.unwrap_or_else(|| panic!("{notes:?}"));
+    check_texts("seek", &figure.scene);
+    figure.scene
+}
+
+#[test]
+fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
+    let mut run = run("none", 1.0);
+    let scene = seek_figure(&run);
+    assert_eq!(specks(&scene), 80);
+    let told = texts(&scene);
+    assert!(told.contains(&"dump 0") && told.contains(&"dump 1"));
+    // Where the axis begins, and that there were more commands than are shown.
+    assert!(told.iter().any(|t| t.contains("behind sector 200000000")));
+    assert!(
+        told.iter()
+            .any(|t| t.contains("the first 80 commands of 5 k"))
+    );
+
+    let details = run.details.as_mut().unwrap();
+    details.seek_count = 80.0;
+    details.seeks[1].device = "sdb".to_owned();
+    details.seeks[0].points = vec![(0.0, 0.0), (1e6, 0.0)];
+    let scene = seek_figure(&run);
+    let told = texts(&scene);
+    assert_eq!(specks(&scene), 42);
+    assert!(told.iter().any(|t| t.ends_with("sda: sector")), "{told:?}");
+    assert!(told.iter().any(|t| t.contains("sdb: sectors behind")));
+    assert!(!told.iter().any(|t| t.contains("the first")));
+}
+
+#[test]
+fn more_threads_than_colours_share_one() {
+    let mut run = run("none", 1.0);
+    let thread = |i: u32| seeks("sda", &format!("dump {i}"), 1e6 * f64::from(i));
+    run.details.as_mut().unwrap().seeks = (0..20).map(thread).collect();
+    let scene = seek_figure(&run);
+    let told = texts(&scene);
+    assert!(told.contains(&"13 threads more"), "{told:?}");
+    assert!(!told.contains(&"dump 7"));
+    assert_eq!(specks(&scene), 800);
 }
 
 #[test]

@@ -7,44 +7,22 @@
 use blkmq::request::Sector;
 use blkmq::time::{Duration, SimTime};
 
-use crate::plan::AhciPlan;
-
-/// Bytes of a sector.
-const SECTOR_BYTES: u64 = 512;
+use crate::plan::{AhciPlan, DiskZone};
 
 /// The platters and the arm.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
+    plan: AhciPlan,
     /// Of one turn, ns.
     turn: u64,
     heads: u32,
-    cylinders: u32,
     /// From one head to the next of a cylinder, ns: also how far the next track is turned.
     head_switch: u64,
     /// From the last head of a cylinder to the first of the next, ns: the same.
     cylinder_switch: u64,
-    seek: SeekCurve,
     /// From the outside, which is sector 0, to the inside.
-    zones: Vec<Zone>,
+    zones: Vec<DiskZone>,
     sectors: u64,
-}
-
-/// Time of a movement of the arm: with the root of the way up to a third of all cylinders, then
-/// with the way.
-#[derive(Clone, Copy, Debug)]
-struct SeekCurve {
-    least: u64,
-    third: u64,
-    full: u64,
-    cylinders: u64,
-}
-
-/// Cylinders whose tracks have equally many sectors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Zone {
-    first_sector: u64,
-    first_cylinder: u32,
-    per_track: u32,
 }
 
 /// A place on the platters.
@@ -60,68 +38,19 @@ pub(super) struct Spot {
     per_track: u32,
 }
 
-impl SeekCurve {
-    fn time(self, distance: u32) -> u64 {
-        let (distance, knee) = (u64::from(distance), self.cylinders / 3);
-        if distance == 0 {
-            return 0;
-        }
-        if distance <= knee {
-            // Roots of numbers times 2^20: a thousandth of a cylinder is enough.
-            let (root, all) = ((distance << 20).isqrt(), (knee << 20).isqrt());
-            return self.least + (self.third - self.least) * root / all;
-        }
-        let rest = self.cylinders - 1 - knee;
-        self.third + (self.full - self.third) * (distance - knee) / rest
-    }
-}
-
 impl Geometry {
-    /// That of a plan. Panics if it has no zone, or zones without cylinders.
+    /// That of a plan. Panics if it has zones without cylinders.
     pub(super) fn new(plan: &AhciPlan) -> Geometry {
-        let seek = SeekCurve {
-            least: plan.seek_track.0,
-            third: plan.seek_third.0,
-            full: plan.seek_full.0,
-            cylinders: u64::from(plan.cylinders),
-        };
-        let head_switch = plan.head_switch.0;
-        let mut geometry = Geometry {
+        let (zones, sectors) = plan.layout();
+        Geometry {
+            plan: *plan,
             turn: plan.turn().0,
             heads: plan.heads,
-            cylinders: plan.cylinders,
-            head_switch,
-            cylinder_switch: seek.time(1).max(head_switch),
-            seek,
-            zones: Vec::with_capacity(plan.zones as usize),
-            sectors: 0,
-        };
-        for zone in 0..plan.zones {
-            let first_cylinder = share(plan.cylinders, zone, plan.zones);
-            let cylinders = share(plan.cylinders, zone + 1, plan.zones) - first_cylinder;
-            assert!(cylinders > 0, "a zone has cylinders");
-            let per_track = geometry.per_track(plan, zone);
-            geometry.zones.push(Zone {
-                first_sector: geometry.sectors,
-                first_cylinder,
-                per_track,
-            });
-            let tracks = u64::from(cylinders) * u64::from(plan.heads);
-            geometry.sectors += tracks * u64::from(per_track);
+            head_switch: plan.head_switch.0,
+            cylinder_switch: plan.cylinder_switch().0,
+            zones,
+            sectors,
         }
-        geometry
-    }
-
-    /// Sectors of a track of this zone: with them a whole cylinder streams at the zone's rate, its
-    /// switches included.
-    fn per_track(&self, plan: &AhciPlan, zone: u32) -> u32 {
-        let (outer, inner) = (plan.outer_bytes, plan.inner_bytes);
-        let last = u64::from(plan.zones.max(2) - 1);
-        let rate = outer - (outer - inner) * u64::from(zone) / last;
-        let heads = u64::from(self.heads);
-        let cylinder = heads * self.turn + (heads - 1) * self.head_switch + self.cylinder_switch;
-        let bytes = u128::from(rate) * u128::from(cylinder) / 1_000_000_000;
-        (bytes as u64 / SECTOR_BYTES / heads).max(1) as u32
     }
 
     /// Sectors of the disk.
@@ -168,7 +97,7 @@ impl Geometry {
         let takes = match distance {
             0 if from.head == to.head => 0,
             0 => self.head_switch,
-            _ => self.seek.time(distance),
+            _ => self.plan.seek(distance).0,
         };
         now + Duration(takes)
     }
@@ -251,11 +180,6 @@ impl Walk<'_> {
         }
         true
     }
-}
-
-/// The beginning of part `part` of `parts` of so many.
-fn share(all: u32, part: u32, parts: u32) -> u32 {
-    (u64::from(all) * u64::from(part) / u64::from(parts)) as u32
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The disk under a bench: what it serves first, what its caches do, and that nothing is lost.
 
 use super::arm::{Arm, Task, Waiting};
-use super::sectors;
 use crate::device::bench::{Bench, plan, random_ios, reads};
 use crate::plan::{AhciPlan, DeviceKind, DevicePlan, NcqOrder};
 use blkmq::request::{Op, RequestId, Sector};
@@ -240,7 +239,7 @@ proptest! {
 #[test]
 fn its_size_follows_from_its_tracks() {
     // 112 GB a surface: 150,000 tracks that hold 90 MB/s times a turn and a switch on average.
-    let bytes = sectors(&disk()) * 512;
+    let bytes = disk().layout().1 * 512;
     assert!(
         (470_000_000_000..520_000_000_000).contains(&bytes),
         "{bytes}"

@@ -5,7 +5,6 @@ use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
 use super::{DEFAULT_CAP, Driver, Result, Setup};
-use crate::device::ahci::sectors;
 use crate::plan::{AhciPlan, DeviceKind, DevicePlan, NcqOrder};
 
 pub(super) const PARAMETERS: &[&str] = &[
@@ -47,7 +46,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         plan: DevicePlan {
             kind: DeviceKind::Ahci(disk),
             name: setup.name.clone(),
-            sectors: sectors(&disk) & !7,
+            sectors: disk.layout().1 & !7,
             block_sectors: 1,
             default_queues: 1,
             read_queues: 0,

@@ -1,0 +1,92 @@
+//! Where arms of rotational disks are sent: the first commands of the measured time, each with the
+//! thread that asked for it.
+//!
+//! A bounded room that is not thinned out when it is full: of two readers that are served in turn,
+//! every second command would be all of one of them.
+
+use blkmq::request::{Sector, Sectors};
+use blkmq::time::SimTime;
+
+use crate::plan::DiskId;
+
+/// Commands that are kept.
+pub const SEEKS_MAX: usize = 4096;
+
+/// One command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seek {
+    /// The device took it.
+    pub at: SimTime,
+    /// Number of the disk.
+    pub disk: DiskId,
+    /// Index in the plan of the thread whose bio it begins with, if it is a thread's.
+    pub thread: Option<usize>,
+    /// First sector.
+    pub sector: Sector,
+    /// Length.
+    pub sectors: Sectors,
+}
+
+/// Commands of all rotational disks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seeks {
+    /// The first ones, in the order in which the simulator came to them: those of different CPUs
+    /// need not be in the order of their times.
+    pub first: Vec<Seek>,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Seeks {
+    /// None yet. Allocates all that it will ever need.
+    pub(crate) fn new() -> Seeks {
+        Seeks {
+            first: Vec::with_capacity(SEEKS_MAX),
+            count: 0,
+        }
+    }
+
+    /// Measuring begins: what was before does not count.
+    pub(super) fn begin(&mut self) {
+        self.first.clear();
+        self.count = 0;
+    }
+
+    /// A disk takes a command.
+    pub(crate) fn add(&mut self, seek: Seek) {
+        self.count += 1;
+        if self.first.len() < SEEKS_MAX {
+            self.first.push(seek);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seek(number: u64) -> Seek {
+        Seek {
+            at: SimTime(number),
+            disk: DiskId(0),
+            thread: None,
+            sector: Sector(8 * number),
+            sectors: Sectors(8),
+        }
+    }
+
+    #[test]
+    fn the_first_are_kept_and_all_are_counted() {
+        let mut seeks = Seeks::new();
+        let room = seeks.first.capacity();
+        seeks.add(seek(9));
+        seeks.begin();
+        let all = SEEKS_MAX as u64 + 10;
+        (0..all).for_each(|number| seeks.add(seek(number)));
+        assert_eq!(seeks.count, all);
+        assert_eq!(seeks.first.len(), SEEKS_MAX);
+        assert_eq!(seeks.first.first(), Some(&seek(0)));
+        assert_eq!(seeks.first.last(), Some(&seek(SEEKS_MAX as u64 - 1)));
+        assert_eq!(seeks.first.capacity(), room, "nothing is allocated later");
+    }
+}
