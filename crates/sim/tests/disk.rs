@@ -79,7 +79,7 @@ fn a_full_stroke_takes_what_its_file_says() {
         "inside",
         "randread",
         "4k",
-        "offset = \"490g\"\nsize = \"1g\"\nnumber_ios = 400",
+        "offset = \"455g\"\nsize = \"1g\"\nnumber_ios = 400",
     );
     let report = run("ncq_order = \"arrival\"\ncache_segments = 0", &ends);
     // Each waits for the other one's stroke, too.
@@ -121,7 +121,7 @@ fn a_reader_streams_at_the_rate_of_its_zone() {
     for (offset, least, most) in [
         ("0", 117.0, 121.0),
         ("225g", 88.0, 100.0),
-        ("490g", 58.0, 63.0),
+        ("455g", 58.0, 63.0),
     ] {
         let reader = format!("offset = \"{offset}\"\nsize = \"200m\"");
         let report = run("", &job("reader", "read", "128k", &reader));

@@ -177,7 +177,7 @@ fn bad_changes_are_one_error_that_names_the_place() {
         ),
         (
             "[[change]]\nat_us = 1\nscheduler = \"cfq\"",
-            "switch.toml:13: change.0.scheduler: cfq is not modelled under blk-mq, which no kernel has it under; none, mq-deadline, kyber, bfq and noop are",
+            "switch.toml:13: change.0.scheduler: cfq is of the path single-queue; on blk-mq there are none, mq-deadline, kyber, bfq and noop",
         ),
         (
             "[[change]]\nat_us = 1\nscheduler = \"none\"\ndevice = \"sdx\"",

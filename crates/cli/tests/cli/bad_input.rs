@@ -71,7 +71,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ),
     (
         "plot bad.toml --schedulers cfq -o out",
-        &["--scheduler cfq", "not modelled"],
+        &["--scheduler cfq", "of the path single-queue"],
     ),
     (
         "plot bad.toml --threads 2 --set job.numjobs=3 -o out",
@@ -120,7 +120,10 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("run bad.toml -- --name=x", &["cannot be used with"]),
     (
         "run bad.toml --scheduler cfq",
-        &["error: --scheduler cfq: queue.scheduler", "not modelled"],
+        &[
+            "error: --scheduler cfq: queue.scheduler",
+            "of the path single-queue",
+        ],
     ),
     (
         "run bad.toml --scheduler mq-dedline",

@@ -245,7 +245,7 @@ fn a_capture_that_cannot_be_replayed_is_told() {
         (&[&dir, "--from", "C"], &["--from C", "expected Q or D"]),
         (
             &[&dir, "--scheduler", "cfq"],
-            &["--scheduler cfq", "not modelled"],
+            &["--scheduler cfq", "of the path single-queue"],
         ),
         (
             &[&dir, "--device", "floppy"],

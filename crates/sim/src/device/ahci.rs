@@ -31,7 +31,7 @@ use arm::{Arm, Task, Waiting};
 pub(super) use facts::facts;
 
 /// Mark of the timer that tells that the arm is free again; others are commands that are over.
-const ARM: u64 = u64::MAX;
+const ARM: u64 = 1 << 32;
 
 /// A disk.
 #[derive(Debug)]

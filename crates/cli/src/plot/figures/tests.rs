@@ -293,7 +293,7 @@ fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
     );
 
     let details = run.details.as_mut().unwrap();
-    details.seek_count = 80.0;
+    details.seek_count = 42.0;
     details.seeks[1].device = "sdb".to_owned();
     details.seeks[0].points = vec![(0.0, 0.0), (1e6, 0.0)];
     let scene = seek_figure(&run);

@@ -2,7 +2,7 @@
 
 use blkmq::time::Duration;
 
-use super::{Driver, Result, Scenario, scheduler_named};
+use super::{Driver, Result, Scenario, scheduler_named, single};
 use crate::plan::{ChangePlan, DiskId, DiskPlan};
 
 /// Schedulers that one queue may be changed to at most.
@@ -35,6 +35,10 @@ pub(super) fn changes(
                 Ok(kind) => kind,
                 Err(what) => return error("scheduler", what),
             };
+            let single = disk.queue.rules.single_queue.is_some();
+            if !kind.serves(single) {
+                return error("scheduler", single::wrong_path(kind, single));
+            }
             let further = &mut disk.queue.further;
             if further.len() == CHANGES_MAX {
                 return error("scheduler", format!("more than {CHANGES_MAX} changes"));

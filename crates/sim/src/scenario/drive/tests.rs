@@ -72,7 +72,8 @@ fn what_is_wrong_with_a_drive_is_told_with_its_line() {
         of_file("type = \"nvme\"\nname = \"a\"\n"),
         "mine.toml:2: name: is no property of a drive"
     );
-    let unknown = "no drive is named `x`; there are samsung-980-pro, fast-512, slow-66k";
+    let unknown = "no drive is named `x`; there are samsung-980-pro, fast-512, \
+         sata2009, sata-7200, slow-66k";
     assert_eq!(
         refused(scenario("[device]\ndrive = \"x\"\n")),
         format!("s.toml:2: device.drive: {unknown}")

@@ -58,7 +58,7 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[queue]\nscheduler = \"cfq\"",
-        "dir/s.toml:2: queue.scheduler: cfq is not modelled",
+        "dir/s.toml:2: queue.scheduler: cfq is of the path single-queue",
     ),
     (
         "[queue]\nfifo_batch = 1",
