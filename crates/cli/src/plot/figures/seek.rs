@@ -33,7 +33,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if parts.is_empty() {
         return Err("no rotational disk took a command");
     }
-    let title = "Where the disk\u{2019}s arm is sent: first sector of each command";
+    let title = "Where the arm of the disk is sent: first sector of each command";
     let height = HEAD + HEIGHT * parts.len() as i32;
     let mut scene = page(title, &groups.common_of_last(), height);
     let names: Vec<String> = parts.iter().flat_map(Part::names).collect();
