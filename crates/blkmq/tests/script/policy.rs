@@ -10,6 +10,7 @@
 //! group PATH [weight=100]             a cgroup; before all but others of its kind
 //! task NAME [prio=CLASS[/LEVEL]] [group=PATH] [pid=N]    likewise; others are as they come
 //! task NAME shares=OTHER              it has the I/O context of another one (CLONE_IO)
+//! move NAME GROUP                     what it submits from here on is of that group
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
 //! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed, "handed"
 //!                                     of one that goes to the driver by itself, as `bio` does
@@ -111,6 +112,7 @@ impl World for PolicyQueue {
         let printed = match word {
             "group" => self.around.add_group(rest).and_then(|()| self.begin_anew()),
             "task" => self.around.add_task(rest).and_then(|()| self.begin_anew()),
+            "move" => self.around.move_task(rest).map(|()| Vec::new()),
             "submit" => self.submit(rest),
             "serve" => self.serve(rest),
             "pull" => self.pull(rest),

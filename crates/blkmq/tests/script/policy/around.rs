@@ -25,6 +25,8 @@ pub(super) struct Around {
     /// Further names of those that several tasks have.
     shared: Vec<(String, IoContextId)>,
     pub(super) submitters: Submitters,
+    /// Tasks that have moved to another group since the beginning, and where they are.
+    moved: Vec<(IoContextId, u16)>,
 }
 
 impl Around {
@@ -39,6 +41,7 @@ impl Around {
             tasks: vec![String::new()],
             shared: Vec::new(),
             submitters: Submitters::default(),
+            moved: Vec::new(),
         }
     }
 
@@ -175,6 +178,23 @@ impl Around {
         }
         self.submitters.tasks[id.0 as usize] = task;
         Ok(())
+    }
+}
+
+impl Around {
+    /// `move NAME GROUP`: its bios are of that group from here on.
+    pub(super) fn move_task(&mut self, rest: &str) -> Result<(), String> {
+        let (name, path) = rest.split_once(' ').ok_or("move NAME GROUP")?;
+        let (task, group) = (self.task(name), self.group(path.trim())?);
+        self.moved.retain(|&(known, _)| known != task);
+        self.moved.push((task, group));
+        Ok(())
+    }
+
+    /// The group that a task has moved to.
+    pub(super) fn moved_to(&self, task: IoContextId) -> Option<u16> {
+        let moved = self.moved.iter().find(|&&(known, _)| known == task);
+        moved.map(|&(_, group)| group)
     }
 }
 

@@ -56,6 +56,7 @@ impl PolicyQueue {
                 _ => return Err(format!("unknown property {word:?} of a request")),
             }
         }
+        bio.group = bio.group.or(self.around.moved_to(bio.io_context));
         Ok(Written {
             bio,
             times,
