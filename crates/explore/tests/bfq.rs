@@ -12,7 +12,7 @@ use blkmq::request::{IoClass, IoPrio};
 use blkmq::rules::{Rules, StableMerge};
 use clean::clean;
 use counts::compare;
-use explore::{Config, Mutant, Task, exhaustive};
+use explore::{Config, Mutant, Task, exhaustive, walk};
 
 const fn best_effort(level: u8) -> IoPrio {
     IoPrio {
@@ -58,6 +58,25 @@ fn no_queue_is_waited_for_without_an_end() {
     merged.name = "v6.12, two processes that share a queue".to_owned();
     table += &clean(&merged);
     compare("bfq.txt", &table);
+}
+
+/// More than one read of each: too many orders for all of them (4 million states are not enough for
+/// two and one), so random ones.
+#[test]
+fn random_orders_of_more_reads_end() {
+    for rules in [Rules::v6_1(), Rules::v6_12()] {
+        for bios in [2, 3] {
+            let config = config(rules, bios);
+            for seed in 0..200 {
+                let report = walk(&config, seed, 2_000);
+                assert_eq!(report.verdict.word(), "clean", "seed {seed}: {report}");
+            }
+        }
+    }
+    let mut lost = config(Rules::v6_12(), 2);
+    lost.mutant = Some(Mutant::LostTimer);
+    let stalls = (0..200).filter(|&seed| walk(&lost, seed, 2_000).verdict.word() == "stall");
+    assert!(stalls.count() > 0, "a timer that is lost goes by");
 }
 
 /// What keeps the queue going once the device waits: the timer, and the run that it asks for.

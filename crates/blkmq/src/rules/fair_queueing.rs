@@ -183,6 +183,11 @@ pub struct FairQueueing {
     pub stamp_at_creation: bool,
     /// One set of queues for each of a drive's access ranges (v6.3 and later).
     pub actuators: bool,
+    /// A candidate for a stable merge that another one replaces is put. No kernel does it:
+    /// docs/findings/0002 proposes it.
+    pub puts_candidate: bool,
+    /// Queues of two actuators never merge. No kernel does it: docs/findings/0003 proposes it.
+    pub merges_per_actuator: bool,
 }
 
 impl FairQueueing {
@@ -206,6 +211,8 @@ impl FairQueueing {
         waker_bypass: false,
         stamp_at_creation: false,
         actuators: false,
+        puts_candidate: false,
+        merges_per_actuator: false,
     };
 
     /// v5.13: stable merging as it came.

@@ -99,8 +99,9 @@ impl Bfq {
             "{q:?}: references of processes"
         );
         // A candidate that another one replaces keeps its reference, as in the kernel.
-        assert!(
-            self.queues[q].stable_references >= stable,
+        assert_eq!(
+            self.queues[q].stable_references,
+            stable + self.queues[q].lost_candidates,
             "{q:?}: references of processes that are to merge"
         );
     }

@@ -183,6 +183,10 @@ impl Bfq {
         if self.rules.chain_to_tail && group(tail) != group(q) {
             return None;
         }
+        let actuator = |q: QId| self.queues[q].actuator;
+        if self.rules.merges_per_actuator && actuator(tail) != actuator(q) {
+            return None;
+        }
         self.lose_plan(q, references);
         let pid = self.queues[tail].pid;
         say!(self, q, "scheduling merge with queue {pid}");
@@ -193,8 +197,10 @@ impl Bfq {
 
     /// v5.13: a plan may replace another one. What the old one has reserved is never given back.
     fn lose_plan(&mut self, q: QId, references: i32) {
-        let mut at = self.queues[q].new;
+        let (mut at, mut links) = (self.queues[q].new, 0);
         while let Some(of_chain) = at {
+            links += 1;
+            assert!(links <= self.queues.len(), "planned merges in a circle");
             self.queues[of_chain].lost_references += references;
             at = self.queues[of_chain].new;
         }
@@ -371,8 +377,16 @@ impl Bfq {
                 let queue = &mut self.queues[target];
                 queue.references += 1;
                 queue.stable_references += 1;
+                let before = self
+                    .saved(process, actuator)
+                    .stable_candidate
+                    .replace(target);
                 // One that is planned already keeps its reference for ever, as in the kernel.
-                self.saved(process, actuator).stable_candidate = Some(target);
+                match before {
+                    Some(replaced) if self.rules.puts_candidate => self.put_stable(replaced),
+                    Some(replaced) => self.queues[replaced].lost_candidates += 1,
+                    None => {}
+                }
                 return q;
             }
             Fate::Merged(target) => target,

@@ -168,11 +168,13 @@ impl Bfq {
     /// Gives back what was reserved for the process in the queues that it should have gone to
     /// (bfq_put_cooperator()).
     pub(super) fn put_cooperators(&mut self, q: QId) {
-        let mut at = self.queues[q].new;
+        let (mut at, mut links) = (self.queues[q].new, 0);
         while let Some(reserved) = at {
             if reserved == q {
                 break;
             }
+            links += 1;
+            assert!(links <= self.queues.len(), "planned merges in a circle");
             at = self.queues[reserved].new;
             self.put(reserved);
         }

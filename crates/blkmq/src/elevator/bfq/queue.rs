@@ -75,6 +75,8 @@ pub(super) struct Queue {
     pub(super) stable_references: i32,
     /// References of plans that others have replaced, kept for ever (v5.13).
     pub(super) lost_references: i32,
+    /// Of stable_references: of candidates that others have replaced, kept for ever as well.
+    pub(super) lost_candidates: i32,
     pub(super) class: u8,
     pub(super) level: u8,
     pub(super) new_class: u8,

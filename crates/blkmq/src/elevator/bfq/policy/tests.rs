@@ -10,7 +10,7 @@ mod service;
 
 use device::{Device, Mutant, Setup, TASKS};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
@@ -121,17 +121,62 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action(), 0..250)
 }
 
-/// With one arm: queues of two arms may merge by position, in 6.12 and here, and whoever leaves
-/// such a one clears the slot of another arm (bfq_split_bfqq()).
+fn all_rules() -> impl Strategy<Value = Rules> {
+    prop::sample::select(vec![
+        Rules::v5_11(),
+        Rules::v5_13(),
+        Rules::v6_1(),
+        Rules::v6_12(),
+    ])
+}
+
+/// With two arms queues merge within each: those of two arms merge by position, in 6.12 and here,
+/// and whoever leaves such a one clears the slot of another arm (bfq_split_bfqq();
+/// docs/findings/0003).
 fn setup() -> impl Strategy<Value = Setup> {
-    // Not v5.13: its stable merges replace a plan that is there, and leak what that reserved
-    // (mended by 2d52c58b9c9b).
-    let rules = prop::sample::select(vec![Rules::v5_11(), Rules::v6_1(), Rules::v6_12()]);
-    (rules, any::<bool>()).prop_map(|(rules, rotational)| Setup {
-        rules,
-        rotational,
-        arms: false,
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (all_rules(), flags).prop_map(|(mut rules, (rotational, arms, puts_candidate))| {
+        rules.fair_queueing.merges_per_actuator = arms;
+        rules.fair_queueing.puts_candidate = puts_candidate;
+        Setup {
+            rules,
+            rotational,
+            arms,
+        }
     })
+}
+
+/// Two arms, and merges of all queues that are close: what must hold does not.
+#[test]
+fn merges_across_arms_are_found() {
+    let mut setup = Setup {
+        rules: Rules::v6_12(),
+        rotational: true,
+        arms: true,
+    };
+    let config = Config {
+        failure_persistence: None,
+        max_shrink_iters: 0,
+        ..Config::with_cases(4096)
+    };
+    // Always the same actions: of what is broken already anything may come.
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let found = runner.run(&actions(), |actions| {
+        nothing_is_lost(&setup, &actions, None)
+    });
+    let said = found.expect_err("nobody noticed").to_string();
+    assert!(said.contains("reference"), "{said}");
+    // What finding 0003 proposes.
+    setup.rules.fair_queueing.merges_per_actuator = true;
+    let repaired = Config {
+        failure_persistence: None,
+        ..Config::with_cases(256)
+    };
+    let repaired = TestRunner::new(repaired).run(&actions(), |actions| {
+        nothing_is_lost(&setup, &actions, None)
+    });
+    assert!(repaired.is_ok(), "{repaired:?}");
 }
 
 /// Everything comes out, once, and nobody keeps a reference.
@@ -178,7 +223,7 @@ fn is_caught(mutant: Mutant, words: &str, property: Property) {
     let config = Config {
         failure_persistence: None,
         max_shrink_iters: 0,
-        ..Config::with_cases(64)
+        ..Config::with_cases(512)
     };
     let result = TestRunner::new(config).run(&(setup(), actions()), |(setup, actions)| {
         property(&setup, &actions, Some(mutant))
@@ -238,6 +283,15 @@ fn a_reservation_that_exit_keeps_is_caught() {
     is_caught(
         Mutant::ExitKeepsReservation,
         "references of processes",
+        nothing_is_lost,
+    );
+}
+
+#[test]
+fn a_candidate_that_exit_keeps_is_caught() {
+    is_caught(
+        Mutant::ExitKeepsCandidate,
+        "references of processes that are to merge",
         nothing_is_lost,
     );
 }

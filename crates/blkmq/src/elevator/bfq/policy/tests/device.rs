@@ -42,6 +42,8 @@ pub(super) enum Mutant {
     ForgetsGet,
     /// A process that exits leaves what was reserved for it.
     ExitKeepsReservation,
+    /// A process that exits leaves the reference of its candidate for a stable merge.
+    ExitKeepsCandidate,
     /// A request of every twentieth call never comes back.
     DropsRequest,
     /// Every tenth call returns nothing.
@@ -203,9 +205,14 @@ impl Device {
     /// A task's I/O context is gone.
     fn exit(&mut self, task: u32) {
         let reserved = self.reserved_for(task);
+        let candidate = self.candidate_of(task);
         let now = self.clocks();
         self.bfq.exits(&mut self.pool, IoContextId(task), now);
         self.take_timer();
+        if let Some(q) = candidate.filter(|_| self.mutant == Some(Mutant::ExitKeepsCandidate)) {
+            self.bfq.queues[q].references += 1;
+            self.bfq.queues[q].stable_references += 1;
+        }
         if let Some(q) = reserved.filter(|_| self.mutant == Some(Mutant::ExitKeepsReservation)) {
             self.bfq.queues[q].references += 1;
         }
@@ -215,6 +222,12 @@ impl Device {
     fn reserved_for(&self, task: u32) -> Option<QId> {
         let q = self.bfq.slot(IoContextId(task), true, 0)?;
         self.bfq.queues[q].new
+    }
+
+    /// The queue that it is to merge into once it has done more than a burst.
+    fn candidate_of(&self, task: u32) -> Option<QId> {
+        let q = self.bfq.processes.get(task as usize)?.saved[0].stable_candidate?;
+        (self.bfq.queues[q].references > 1).then_some(q)
     }
 
     fn submit(&mut self, shape: &Shape, offered: bool) {
@@ -380,11 +393,16 @@ impl Device {
         }
         self.check();
         for (q, queue) in self.bfq.queues.iter() {
-            // A candidate that another one replaced keeps its reference, as in the kernel.
-            if queue.stable_references == 0 {
-                let pinned = !queue.flags.sync && queue.references == 1;
-                prop_assert!(pinned, "{:?} remains:\n{}", q, self.bfq.show(&self.pool));
-            }
+            // A candidate that another one replaced keeps its reference, as in the kernel; so does
+            // a plan in v5.13.
+            let kept = queue.lost_references + queue.lost_candidates;
+            let pinned = i32::from(!queue.flags.sync);
+            prop_assert!(
+                queue.references == kept + pinned,
+                "{:?} remains:\n{}",
+                q,
+                self.bfq.show(&self.pool)
+            );
         }
         Ok(())
     }

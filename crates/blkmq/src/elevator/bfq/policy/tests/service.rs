@@ -12,6 +12,8 @@ use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
 use crate::time::Duration;
 
+/// By how much the weight of a task that is raised is multiplied (bfq_wr_coeff).
+const RAISED: u32 = crate::elevator::bfq::raising::COEFF;
 /// Sectors of each request.
 const SECTORS: u32 = 256;
 /// Sectors of the largest budget that a queue ever has here.
@@ -21,31 +23,79 @@ const BUDGET_MAX: u64 = 16 * 1024;
 #[derive(Clone, Debug)]
 struct Backlog {
     rules: Rules,
-    levels: Vec<u8>,
+    /// Of each task, with its group: of the root (0), x in it (1), y in x (2).
+    tasks: Vec<(u8, u16)>,
+    /// The first one is raised.
+    raised: bool,
     max_budget: u32,
     requests: u32,
 }
 
+/// Weights of the groups: none of the root, x, y.
+const GROUP_WEIGHTS: [u64; 3] = [0, 200, 100];
+
 fn backlog() -> impl Strategy<Value = Backlog> {
-    let rules = prop::sample::select(vec![Rules::v5_11(), Rules::v6_1(), Rules::v6_12()]);
-    let levels = prop::collection::vec(0u8..8, 2..6);
-    (rules, levels, 512u32..16384, 1000u32..4000).prop_map(
-        |(rules, levels, max_budget, requests)| Backlog {
+    let flat = prop::collection::vec((0u8..8, Just(0u16)), 2..6);
+    let nested = prop::collection::vec((0u8..8, 0u16..3), 2..6);
+    let tasks = prop_oneof![flat, nested];
+    let raised = prop::bool::weighted(0.3);
+    (
+        super::all_rules(),
+        tasks,
+        raised,
+        512u32..16384,
+        1000u32..4000,
+    )
+        .prop_map(|(rules, tasks, raised, max_budget, requests)| Backlog {
             rules,
-            levels,
+            tasks,
+            raised,
             max_budget,
             requests,
-        },
-    )
+        })
+}
+
+impl Backlog {
+    /// Its weight among those of its group.
+    fn weight(&self, at: usize) -> u64 {
+        let own = (8 - u64::from(self.tasks[at].0)) * 10;
+        match at == 0 && self.raised {
+            true => own * u64::from(RAISED),
+            false => own,
+        }
+    }
+
+    /// Somebody is in the group, or below it.
+    fn lives(&self, group: u16) -> bool {
+        self.tasks.iter().any(|&(_, of)| of >= group)
+    }
+
+    /// What a task's or group's weight is of all that its parent has, over all levels.
+    fn ideal(&self, at: usize) -> f64 {
+        let of = self.tasks[at].1;
+        let mut share = self.weight(at) as f64 / self.weights_in(of) as f64;
+        for group in (1..=of).rev() {
+            share *= GROUP_WEIGHTS[usize::from(group)] as f64 / self.weights_in(group - 1) as f64;
+        }
+        share
+    }
+
+    /// Sum of the weights of tasks and of the group directly in a group.
+    fn weights_in(&self, group: u16) -> u64 {
+        let tasks = (0..self.tasks.len()).filter(|&at| self.tasks[at].1 == group);
+        let below = GROUP_WEIGHTS.get(usize::from(group) + 1);
+        let below = below.filter(|_| self.lives(group + 1)).unwrap_or(&0);
+        tasks.map(|at| self.weight(at)).sum::<u64>() + below
+    }
 }
 
 fn ioprio(class: IoClass, level: u8) -> IoPrio {
     IoPrio { class, level }
 }
 
-/// A device with three requests of each task, all of them started 700 ms apart so that nobody
-/// merges.
-fn backlogged(rules: Rules, prios: &[IoPrio], mutant: Option<Mutant>) -> (Device, Vec<u64>) {
+/// A device with three requests of each task, of that priority and group, all of them started
+/// 700 ms apart so that nobody merges.
+fn backlogged(rules: Rules, tasks: &[(IoPrio, u16)], mutant: Option<Mutant>) -> (Device, Vec<u64>) {
     let setup = Setup {
         rules,
         rotational: false,
@@ -54,9 +104,10 @@ fn backlogged(rules: Rules, prios: &[IoPrio], mutant: Option<Mutant>) -> (Device
     let mut device = Device::new(&setup, mutant);
     device.apply(&Action::Store("low_latency", 0));
     device.apply(&Action::Store("timeout_sync", 100_000));
-    let mut next = vec![0; prios.len()];
-    for (at, &prio) in prios.iter().enumerate() {
+    let mut next = vec![0; tasks.len()];
+    for (at, &(prio, group)) in tasks.iter().enumerate() {
         device.apply(&Action::IoPrio(at as u32 + 1, prio));
+        device.apply(&Action::Group(at as u32 + 1, group));
         for _ in 0..3 {
             submit(&mut device, &mut next, at);
         }
@@ -92,6 +143,27 @@ fn serve(device: &mut Device, next: &mut [u64], us: u64) -> Result<usize, TestCa
 }
 
 impl Device {
+    /// The first task is raised, and its period never ends. True once its weight says so.
+    fn keeps_raised(&mut self) -> bool {
+        let tick = self.clocks().tick.0.cast_signed();
+        let bfq = &mut self.bfq;
+        let first = bfq.slot(crate::request::IoContextId(1), true, 0);
+        let q = first.expect("the first task has a queue");
+        let queue = &mut bfq.queues[q];
+        if !queue.is_raised() {
+            bfq.raised_busy_queues += i32::from(queue.flags.busy);
+            queue.raised.coeff = RAISED;
+            let e = bfq.entities.of(q);
+            bfq.entities[e].prio_changed = true;
+        }
+        let raised = &mut bfq.queues[q].raised;
+        raised.cur_max_time = 1 << 30;
+        raised.last_start_finish = tick;
+        raised.service = 0;
+        let entity = &bfq.entities[bfq.entities.of(q)];
+        entity.weight == entity.orig_weight * RAISED
+    }
+
     /// What mutants of the service do.
     fn spoil(&mut self) {
         let tick = self.clocks().tick;
@@ -121,35 +193,51 @@ impl Device {
     }
 }
 
+/// Raises the first task. Its weight becomes another one when its queue is placed anew; what it was
+/// owed until then it gets at the new weight, until all others have had their turn.
+fn raise(device: &mut Device, next: &mut [u64]) -> Result<(), TestCaseError> {
+    device.apply(&Action::Store("low_latency", 1));
+    let mut had = vec![false; next.len()];
+    let mut served = 0;
+    while had[1..].contains(&false) {
+        let raised = device.keeps_raised();
+        let at = serve(device, next, 1)?;
+        had[at] |= raised;
+        served += 1;
+        prop_assert!(served < 100_000, "a raised task and nobody else is served");
+    }
+    Ok(())
+}
+
 /// Of what all have got, each has its weight's share, give or take its largest budget and a
-/// request; that of the others may be what it waits for.
+/// request at each level of groups; that of the others may be what it waits for.
 fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError> {
-    let prios: Vec<IoPrio> = backlog
-        .levels
-        .iter()
-        .map(|&level| ioprio(IoClass::BestEffort, level))
-        .collect();
-    let (mut device, mut next) = backlogged(backlog.rules, &prios, mutant);
+    let class = |&(level, group): &(u8, u16)| (ioprio(IoClass::BestEffort, level), group);
+    let tasks: Vec<(IoPrio, u16)> = backlog.tasks.iter().map(class).collect();
+    let (mut device, mut next) = backlogged(backlog.rules, &tasks, mutant);
     device.apply(&Action::Store("max_budget", backlog.max_budget));
-    let weights: Vec<u64> = backlog
-        .levels
-        .iter()
-        .map(|&level| (8 - u64::from(level)) * 10)
-        .collect();
-    let sum: u64 = weights.iter().sum();
-    let mut served = vec![0u64; weights.len()];
+    if backlog.raised {
+        raise(&mut device, &mut next)?;
+    }
+    let mut served = vec![0u64; tasks.len()];
+    // Where one is raised the count starts among slots: what was ahead then may be behind later.
+    let budgets = |group: u16| (1 + u64::from(group)) * (1 + u64::from(backlog.raised));
     for _ in 0..backlog.requests {
+        if backlog.raised {
+            device.keeps_raised();
+        }
         let at = serve(&mut device, &mut next, 1)?;
         served[at] += u64::from(SECTORS);
         let total: u64 = served.iter().sum();
-        for (at, &weight) in weights.iter().enumerate() {
-            let ideal = total * weight / sum;
-            let slack = BUDGET_MAX + u64::from(SECTORS);
+        for (at, &(level, group)) in backlog.tasks.iter().enumerate() {
+            let ideal = (total as f64 * backlog.ideal(at)) as u64;
+            let slack = (BUDGET_MAX + u64::from(SECTORS)) * budgets(group);
             prop_assert!(
                 served[at].abs_diff(ideal) <= slack,
-                "task {} of weight {} has {} of {} sectors, ideally {}",
+                "task {} of level {} in group {} has {} of {} sectors, ideally {}",
                 at + 1,
-                weight,
+                level,
+                group,
                 served[at],
                 total,
                 ideal
@@ -165,11 +253,9 @@ fn everybody_is_served(
     idle: usize,
     mutant: Option<Mutant>,
 ) -> Result<(), TestCaseError> {
-    let mut prios: Vec<IoPrio> = levels
-        .iter()
-        .map(|&level| ioprio(IoClass::BestEffort, level))
-        .collect();
-    prios.resize(levels.len() + idle, ioprio(IoClass::Idle, 7));
+    let best_effort = |&level: &u8| (ioprio(IoClass::BestEffort, level), 0);
+    let mut prios: Vec<(IoPrio, u16)> = levels.iter().map(best_effort).collect();
+    prios.resize(levels.len() + idle, (ioprio(IoClass::Idle, 7), 0));
     let (mut device, mut next) = backlogged(Rules::v6_1(), &prios, mutant);
     device.apply(&Action::Store("timeout_sync", 124));
     let mut last = vec![device.now; prios.len()];
@@ -199,7 +285,11 @@ fn config(cases: u32) -> Config {
 }
 
 fn shares_are_caught(mutant: Mutant) {
-    let result = TestRunner::new(config(64)).run(&backlog(), |b| shares(&b, Some(mutant)));
+    let flat = backlog().prop_map(|backlog| Backlog {
+        raised: false,
+        ..backlog
+    });
+    let result = TestRunner::new(config(64)).run(&flat, |b| shares(&b, Some(mutant)));
     super::says(result, mutant, "ideally");
 }
 
