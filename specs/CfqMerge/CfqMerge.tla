@@ -23,6 +23,8 @@ CONSTANTS
   Split,       \* "none", puts the "queue" alone, or the "chain" as well
   Regroup,     \* a process that changes its group, the same
   Oom,         \* the fallback queue: "none", its reference is "lost" or "put" by its successor
+  Table,       \* the asynchronous queue is there from the "first"; else a process asks for it, and
+               \* the fallback comes into its place ("any"), or does not ("own")
   Groups,      \* number of groups that processes belong to, in turn
   SameGroup,   \* no merge across groups
   Record       \* remember the last step in `last`
@@ -31,6 +33,7 @@ ASSUME /\ {Processes, Queues, Requests, Groups} \subseteq Nat \ {0}
        /\ Async \in {"none", "current", "never"}
        /\ {Split, Regroup} \subseteq {"none", "queue", "chain"}
        /\ Oom \in {"none", "lost", "put"}
+       /\ Table \in {"first", "any", "own"}
        /\ {Direction, ZeroChecks, SameGroup, Record} \subseteq BOOLEAN
 
 Process == 1..Processes
@@ -52,12 +55,17 @@ VARIABLES
   new,       \* queue: the one that its processes are to go to
   io,        \* queue: its requests, from allocation to completion
   group,     \* queue: the group of the process that created it; a pinned one has none
+  table,     \* the asynchronous queue that all processes get
   used,      \* a freed queue was read or written
   last       \* the last step and its arguments; no step reads it, the view leaves it out
 
-view == <<todo, exited, slot, slotAsync, born, ref, new, io, group, used>>
+view == <<todo, exited, slot, slotAsync, born, ref, new, io, group, table, used>>
 vars == <<view, last>>
 Say(step) == last' = IF Record THEN step ELSE last
+
+(* Who is never freed: the fallback, and what is in the table. *)
+First == IF Async = "none" \/ Table # "first" THEN None ELSE AsyncQueue
+Holds(q, t) == (q = OomQueue /\ Oom # "none") \/ (q = AsyncQueue /\ Async # "none" /\ q = t)
 
 Init ==
   /\ todo = [p \in Process |-> Requests]
@@ -65,14 +73,15 @@ Init ==
   /\ slot = [p \in Process |-> None]
   /\ slotAsync = [p \in Process |-> None]
   /\ born = 0
-  /\ ref = [q \in Queue |-> IF q \in Pinned THEN 1 ELSE 0]
+  /\ ref = [q \in Queue |-> IF Holds(q, First) THEN 1 ELSE 0]
   /\ new = [q \in Queue |-> None]
   /\ io = [q \in Queue |-> 0]
   /\ group = [q \in Queue |-> 0]
+  /\ table = First
   /\ used = FALSE
   /\ last = [action |-> "Init"]
 
-IsBorn(q) == q \in Pinned \/ q <= born
+IsBorn(q) == Holds(q, table) \/ (q \in Own /\ q <= born)
 Live(q) == IsBorn(q) /\ ref[q] > 0
 
 (* The queues that are to be gone through from q on, q among them. *)
@@ -91,7 +100,7 @@ Minus(r, queues) == [q \in Queue |-> IF q \in queues THEN r[q] - 1 ELSE r[q]]
 Plus(r, q, n) == [r EXCEPT ![q] = @ + n]
 
 (* A freed queue keeps nothing. *)
-Freed(r, q) == q \notin Pinned /\ r[q] = 0
+Freed(r, q) == r[q] = 0
 Forget(r) == new' = [q \in Queue |-> IF Freed(r, q) THEN None ELSE new[q]]
 
 (* A process creates the next queue. *)
@@ -100,7 +109,7 @@ Bear(p) == born' = born + 1 /\ group' = [group EXCEPT ![born + 1] = GroupOf(p)]
 
 UseAfterFree ==
   /\ used' = TRUE
-  /\ UNCHANGED <<todo, exited, slot, slotAsync, born, ref, new, io, group>>
+  /\ UNCHANGED <<todo, exited, slot, slotAsync, born, ref, new, io, group, table>>
 
 (* All of `queues` are live in r, the counts of that moment. *)
 AreLive(r, queues) == \A q \in queues : IsBorn(q) /\ r[q] > 0
@@ -122,14 +131,14 @@ Takes(p, q, r) ==
 (* The first request, or the first behind the fallback. *)
 Create(p) ==
   /\ MaySubmit(p)
-  /\ slot[p] = None \/ slot[p] = OomQueue
+  /\ slot[p] \in {None, OomQueue}
   /\ born < Queues
   /\ Bear(p)
   /\ slot' = [slot EXCEPT ![p] = born + 1]
   /\ LET r == IF slot[p] # None /\ Oom = "put" THEN Minus(ref, {slot[p]}) ELSE ref
      IN  Takes(p, born + 1, Plus(r, born + 1, 1))
   /\ Say([action |-> "Create", process |-> p])
-  /\ UNCHANGED <<exited, slotAsync>>
+  /\ UNCHANGED <<exited, slotAsync, table>>
 
 (* There is no memory for a queue. *)
 Fallback(p) ==
@@ -139,7 +148,7 @@ Fallback(p) ==
   /\ slot' = [slot EXCEPT ![p] = OomQueue]
   /\ Takes(p, OomQueue, Plus(ref, OomQueue, 1))
   /\ Say([action |-> "Fallback", process |-> p])
-  /\ UNCHANGED <<exited, slotAsync, born, group>>
+  /\ UNCHANGED <<exited, slotAsync, born, group, table>>
 
 Submit(p) ==
   LET q == slot[p] IN
@@ -147,7 +156,7 @@ Submit(p) ==
   /\ q # None /\ q # OomQueue
   /\ new[q] = None
   /\ IF Live(q)
-       THEN Takes(p, q, ref) /\ UNCHANGED <<exited, slot, slotAsync, born, group>>
+       THEN Takes(p, q, ref) /\ UNCHANGED <<exited, slot, slotAsync, born, group, table>>
        ELSE UseAfterFree
   /\ Say([action |-> "Submit", process |-> p])
 
@@ -161,7 +170,7 @@ Redirect(p) ==
   /\ IF AreLive(ref, {q, n})
        THEN /\ slot' = [slot EXCEPT ![p] = n]
             /\ Takes(p, n, Minus(ref, {q}))
-            /\ UNCHANGED <<exited, slotAsync, born, group>>
+            /\ UNCHANGED <<exited, slotAsync, born, group, table>>
        ELSE UseAfterFree
   /\ Say([action |-> "Redirect", process |-> p])
 
@@ -179,34 +188,57 @@ Leave(p) ==
        THEN /\ Bear(p)
             /\ slot' = [slot EXCEPT ![p] = born + 1]
             /\ Takes(p, born + 1, Plus(Minus(ref, put), born + 1, 1))
-            /\ UNCHANGED <<exited, slotAsync>>
+            /\ UNCHANGED <<exited, slotAsync, table>>
        ELSE UseAfterFree
   /\ Say([action |-> "Leave", process |-> p])
 
-(* The same of asynchronous requests, whose queue all processes share. *)
+(* The same of asynchronous requests, whose queue all processes share: that of the table, or a new *)
+(* one for it. The reference of a fallback is put as that of a synchronous one.                   *)
+GetsAsync(p) == slotAsync[p] \in {None, OomQueue}
+Shared == IF table = None THEN AsyncQueue ELSE table
+PutFallback(p) ==
+  IF slotAsync[p] = OomQueue /\ Oom = "put" THEN Minus(ref, {OomQueue}) ELSE ref
+
 SubmitAsync(p) ==
-  LET q == IF slotAsync[p] = None THEN AsyncQueue ELSE slotAsync[p]
-      got == IF slotAsync[p] = None THEN 1 ELSE 0
+  LET q == IF GetsAsync(p) THEN Shared ELSE slotAsync[p]
+      filled == IF table = None THEN Plus(PutFallback(p), q, 1) ELSE PutFallback(p)
   IN
   /\ MaySubmit(p)
   /\ Async # "none"
-  /\ slotAsync[p] = None \/ new[q] = None
-  /\ IF Live(q)
+  /\ IF GetsAsync(p) THEN TRUE ELSE new[q] = None
+  /\ IF GetsAsync(p) /\ (table = None \/ Live(q))
        THEN /\ slotAsync' = [slotAsync EXCEPT ![p] = q]
-            /\ Takes(p, q, Plus(ref, q, got))
+            /\ table' = q
+            /\ Takes(p, q, Plus(filled, q, 1))
             /\ UNCHANGED <<exited, slot, born, group>>
+       ELSE IF ~GetsAsync(p) /\ Live(q)
+       THEN Takes(p, q, ref) /\ UNCHANGED <<exited, slot, slotAsync, born, group, table>>
        ELSE UseAfterFree
   /\ Say([action |-> "SubmitAsync", process |-> p])
+
+(* There is no memory for it. *)
+FallbackAsync(p) ==
+  LET kept == IF Table = "any" THEN 1 ELSE 0 IN
+  /\ MaySubmit(p)
+  /\ Async # "none"
+  /\ Oom # "none"
+  /\ slotAsync[p] = None
+  /\ table = None
+  /\ slotAsync' = [slotAsync EXCEPT ![p] = OomQueue]
+  /\ table' = IF Table = "any" THEN OomQueue ELSE None
+  /\ Takes(p, OomQueue, Plus(ref, OomQueue, 1 + kept))
+  /\ Say([action |-> "FallbackAsync", process |-> p])
+  /\ UNCHANGED <<exited, slot, born, group>>
 
 RedirectAsync(p) ==
   LET q == slotAsync[p] n == new[slotAsync[p]] IN
   /\ MaySubmit(p)
-  /\ q # None
+  /\ q # None /\ q # OomQueue
   /\ n # None
   /\ IF AreLive(ref, {q, n})
        THEN /\ slotAsync' = [slotAsync EXCEPT ![p] = n]
             /\ Takes(p, n, Minus(ref, {q}))
-            /\ UNCHANGED <<exited, slot, born, group>>
+            /\ UNCHANGED <<exited, slot, born, group, table>>
        ELSE UseAfterFree
   /\ Say([action |-> "RedirectAsync", process |-> p])
 
@@ -221,7 +253,7 @@ Complete(q) ==
        THEN /\ io' = [io EXCEPT ![q] = @ - 1]
             /\ ref' = Minus(ref, {q})
             /\ Forget(ref')
-            /\ UNCHANGED <<todo, exited, slot, slotAsync, born, group, used>>
+            /\ UNCHANGED <<todo, exited, slot, slotAsync, born, group, table, used>>
        ELSE UseAfterFree
   /\ Say([action |-> "Complete", queue |-> q])
 
@@ -242,7 +274,7 @@ Exit(p) ==
             /\ todo' = [todo EXCEPT ![p] = 0]
             /\ ref' = Minus(between, second)
             /\ Forget(ref')
-            /\ UNCHANGED <<born, io, group, used>>
+            /\ UNCHANGED <<born, io, group, table, used>>
        ELSE UseAfterFree
   /\ Say([action |-> "Exit", process |-> p])
 
@@ -259,7 +291,7 @@ Move(p) ==
        THEN /\ slot' = [slot EXCEPT ![p] = None]
             /\ ref' = Minus(ref, put)
             /\ Forget(ref')
-            /\ UNCHANGED <<todo, exited, slotAsync, born, io, group, used>>
+            /\ UNCHANGED <<todo, exited, slotAsync, born, io, group, table, used>>
        ELSE UseAfterFree
   /\ Say([action |-> "Move", process |-> p])
 
@@ -282,20 +314,20 @@ Merged(c, n) ==
 (* What the walk from n reads. *)
 Walked(n) == IF ZeroChecks /\ Prefs(n) = 0 THEN {n} ELSE Chain(n)
 
-MayBeCurrent(q) == q \in Own \/ (q = AsyncQueue /\ Async = "current")
+Currents == IF Async = "current" THEN Own \union {AsyncQueue} ELSE Own
 
 Merge(c, n) ==
   /\ ~used
   /\ c # n
-  /\ MayBeCurrent(c)
+  /\ c \in Currents
   /\ n \in Own
   /\ Live(c)
   /\ Live(n)
   /\ io[n] > 0
   /\ new[c] = None
-  /\ SameGroup => group[c] = group[n]
+  /\ IF SameGroup THEN group[c] = group[n] ELSE TRUE
   /\ IF AreLive(ref, Walked(n))
-       THEN Merged(c, n) /\ UNCHANGED <<todo, exited, slot, slotAsync, born, io, group, used>>
+       THEN Merged(c, n) /\ UNCHANGED <<todo, exited, slot, slotAsync, born, io, group, table, used>>
        ELSE UseAfterFree
   /\ Say([action |-> "Merge", current |-> c, close |-> n])
 
@@ -307,6 +339,7 @@ Next ==
   \/ (\E p \in Process : Redirect(p))
   \/ (\E p \in Process : Leave(p))
   \/ (\E p \in Process : SubmitAsync(p))
+  \/ (\E p \in Process : FallbackAsync(p))
   \/ (\E p \in Process : RedirectAsync(p))
   \/ (\E q \in Queue : Complete(q))
   \/ (\E p \in Process : Exit(p))
@@ -323,9 +356,10 @@ LiveDeref == ~used
 Holders(q) ==
   Cardinality({p \in Process : slot[p] # None /\ q \in Chain(slot[p])})
     + Cardinality({p \in Process : slotAsync[p] # None /\ q \in Chain(slotAsync[p])})
+Pins(q) == (IF Oom # "none" /\ q = OomQueue THEN 1 ELSE 0) + (IF q = table THEN 1 ELSE 0)
 RefExact ==
   \A q \in Queue :
-    IsBorn(q) => ref[q] = Holders(q) + io[q] + (IF q \in Pinned THEN 1 ELSE 0)
+    IsBorn(q) => ref[q] = Holders(q) + io[q] + Pins(q)
 
 NoNegative == \A q \in Queue : ref[q] > 0 => Prefs(q) >= 0
 
@@ -342,10 +376,13 @@ SameParent ==
 Quiet == exited = Process /\ (\A q \in Queue : io[q] = 0)
 NoLeak == (Quiet /\ ~used) => (\A q \in Own : ref[q] = 0)
 
+(* The fallback is for want of memory, not for ever. *)
+FallbackAside == Oom = "none" \/ table # OomQueue
+
 (* What schedules and traces show of a state. *)
 Observed ==
   [slot |-> slot, slotAsync |-> slotAsync, born |-> born, ref |-> ref, new |-> new, io |-> io,
-   used |-> used]
+   table |-> table, used |-> used]
 
 (* To be violated: shows that two processes can end well. *)
 NeverAllDone == ~(Quiet /\ born > 1 /\ ~used /\ \A q \in Own : ref[q] = 0)

@@ -10,7 +10,7 @@ use explore::spec::{
     liveness, replay,
 };
 use explore::tlc::{self, Verdict};
-use explore::{dispatch, merges, restart};
+use explore::{dispatch, merges, restart, ties};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
 use crate::error::Error;
@@ -33,6 +33,7 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
         <restart::Setting as Specification>::NAME => explore_with::<restart::Setting>(args, spec),
         <dispatch::Setting as Specification>::NAME => explore_with::<dispatch::Setting>(args, spec),
         <merges::Setting as Specification>::NAME => explore_with::<merges::Setting>(args, spec),
+        <ties::Setting as Specification>::NAME => explore_with::<ties::Setting>(args, spec),
         name => Err(Error::usage(&args.variant, unwalked(name))),
     }
 }
@@ -42,6 +43,7 @@ fn unwalked(spec: &str) -> String {
         restart::Setting::NAME,
         dispatch::Setting::NAME,
         merges::Setting::NAME,
+        ties::Setting::NAME,
     ];
     let names = names.join(", ");
     format!("the real paths are held to {names} only; `blksim check {spec}` checks {spec}")
@@ -150,6 +152,7 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
             replay_with::<dispatch::Setting>(args, &schedule)
         }
         <merges::Setting as Specification>::NAME => replay_with::<merges::Setting>(args, &schedule),
+        <ties::Setting as Specification>::NAME => replay_with::<ties::Setting>(args, &schedule),
         restart::BY_LABELS | dispatch::BY_LABELS => replay_run(args, &schedule),
         name => Err(Error::input(
             path,

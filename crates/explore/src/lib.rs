@@ -21,6 +21,7 @@ pub mod restart;
 pub mod runs;
 mod search;
 pub mod spec;
+pub mod ties;
 pub mod tlc;
 mod walk;
 mod world;

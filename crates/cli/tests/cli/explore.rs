@@ -133,7 +133,7 @@ fn wrong_schedules_and_names_have_one_clear_error() {
         (
             "other",
             b"# blksim schedule 1\nspec Other\nvariant v\nshows x\nend\n".to_vec(),
-            &["held to Restart, Dispatch, BfqMerge only"],
+            &["held to Restart, Dispatch, BfqMerge, CfqMerge only"],
         ),
         ("bare", format!("{head}end\n").into(), &["is missing"]),
         ("cut", cut.into(), &["cut off", "`end`"]),

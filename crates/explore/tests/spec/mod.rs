@@ -1,4 +1,4 @@
-//! What the tests of both specifications have in common: folders, `expect.toml`, comparisons.
+//! What the tests of all specifications have in common: folders, `expect.toml`, comparisons.
 //!
 //! What TLC says is in `specs/*/expect.toml`, which `blksim check` holds against it.
 

@@ -23,6 +23,10 @@ const ALLOWED: &[(&str, &str)] = &[
         "specs/BfqMerge is about bfq: its merge protocol is what is walked",
     ),
     (
+        "crates/explore/src/ties/",
+        "specs/CfqMerge is about cfq: its merge code is what is walked",
+    ),
+    (
         "crates/trace/src/ftrace/",
         "a kernel's trace events have its scheduler's name",
     ),

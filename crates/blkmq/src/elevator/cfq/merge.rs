@@ -108,6 +108,9 @@ pub struct Ties {
     pub rules: QueueMerge,
     /// A mutant: there, so many references more (fewer, if negative) are taken or dropped.
     pub wrong: Option<(Account, i32)>,
+    /// An explorer's: numbers are given once, and a queue that is freed while it has requests is
+    /// found out by whoever uses it next.
+    pub walked: bool,
     all: Vec<Tie>,
     slots: Vec<Slots>,
     /// Asynchronous queues that the device or its groups hold.
@@ -127,6 +130,7 @@ impl Ties {
         Ties {
             rules,
             wrong: None,
+            walked: false,
             all: vec![fallback],
             slots: Vec::new(),
             table: vec![None; table],
@@ -221,6 +225,7 @@ impl Ties {
 
     /// cfq_put_queue().
     fn put_one(&mut self, q: QId) -> Result<(), Fault> {
+        let walked = self.walked;
         let tie = self.tie_mut(q)?;
         tie.references -= 1;
         if tie.references > 0 {
@@ -229,7 +234,7 @@ impl Ties {
         if tie.references < 0 {
             return Err(Fault::Underflow(q));
         }
-        if tie.allocated != [0, 0] {
+        if tie.allocated != [0, 0] && !walked {
             return Err(Fault::FreedWithRequests(q));
         }
         *tie = Tie::default();
@@ -246,7 +251,8 @@ impl Ties {
         // A number that some pointer still leads to stays unused: it would hide a use after free.
         let free = (0..self.all.len() as u32).map(QId);
         let free = free.filter(|&q| !self.all[q.0 as usize].live);
-        let free = free.filter(|&q| !self.is_pointed_at(q)).min();
+        let mut free = free.filter(|&q| !self.is_pointed_at(q));
+        let free = (!self.walked).then(|| free.next()).flatten();
         if let Some(q) = free {
             self.all[q.0 as usize] = fresh;
             return q;
