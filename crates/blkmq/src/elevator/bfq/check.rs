@@ -28,10 +28,10 @@ impl Bfq {
             raised_busy += i32::from(queue.flags.busy && queue.is_raised());
         }
         assert_eq!(queued, self.queued, "requests that are queued");
-        // Clearing low_latency takes off those that were not raised, too, as in the kernel.
         assert!(
-            self.raised_busy_queues <= raised_busy,
-            "busy queues that are raised"
+            self.raised_busy_queues == raised_busy || self.raised_miscounted,
+            "busy queues that are raised: {} of {raised_busy}",
+            self.raised_busy_queues
         );
         let loads: i32 = self.in_driver.iter().sum();
         assert_eq!(loads, self.in_driver_total, "requests with the driver");

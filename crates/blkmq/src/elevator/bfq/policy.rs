@@ -150,6 +150,9 @@ pub struct Bfq {
     /// By class.
     pub(super) busy_queues: [u32; 3],
     pub(super) raised_busy_queues: i32,
+    /// low_latency was cleared once. Since then the count above is off, as in the kernel: clearing
+    /// takes off who was not raised, and while it is off a split counts who was.
+    pub(super) raised_miscounted: bool,
     /// Requests that are queued.
     pub(super) queued: u32,
     /// Requests that were inserted and have not ended; absorbed ones for ever (v5.11).
@@ -289,6 +292,7 @@ impl Bfq {
             idle_list: Vec::new(),
             busy_queues: [0; 3],
             raised_busy_queues: 0,
+            raised_miscounted: false,
             queued: 0,
             elevator_queued: 0,
             weights: Vec::new(),

