@@ -6,6 +6,7 @@
 
 mod arbiter;
 mod bound;
+mod buffered;
 mod change;
 mod cpu;
 mod cpus;
@@ -18,6 +19,7 @@ mod irq;
 mod layer;
 mod lines;
 mod locker;
+mod mappings;
 mod numbers;
 #[cfg(test)]
 mod order;
@@ -53,6 +55,7 @@ use devices::Devices;
 use event::{Event, Of, class};
 use layer::Layer;
 use lines::OuterLines;
+use mappings::Mappings;
 use progress::Progress;
 use stall::View;
 use task::TaskId;
@@ -78,6 +81,8 @@ pub struct Simulator {
     devices: Devices,
     /// Cache lines beside the block layer.
     outer: OuterLines,
+    /// Pages of files.
+    mappings: Mappings,
     recorder: Recorder,
     plan: Plan,
     phase: u16,

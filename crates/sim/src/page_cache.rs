@@ -180,6 +180,28 @@ impl PageCache {
             .unwrap_or(index.saturating_add(most))
     }
 
+    /// The first page from `index` on that is not there, before `end`; else `end`.
+    pub fn first_missing(&self, index: u64, end: u64) -> u64 {
+        self.next_miss(index, end - index)
+    }
+
+    /// Pages that are not under read go out (invalidate_mapping_pages()).
+    pub fn forget(&mut self) {
+        for slot in 0..self.slots.len() {
+            let Slot { index, page, .. } = self.slots[slot];
+            if index != NOWHERE && page.state != PageState::UnderRead {
+                self.remove(slot);
+            }
+        }
+    }
+
+    /// Somebody has read this page, if it has not gone out meanwhile.
+    pub fn use_if_there(&mut self, index: u64) {
+        if self.find(index).is_some() {
+            self.use_page(index);
+        }
+    }
+
     /// How many pages are there without a gap right before `index`, at most `most`
     /// (page_cache_prev_miss()).
     pub fn run_before(&self, index: u64, most: u64) -> u64 {

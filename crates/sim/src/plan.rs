@@ -8,6 +8,10 @@ use blkmq::request::{IoClass, IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::Duration;
 
+use crate::page_cache::PAGE_SECTORS;
+
+use crate::readahead::{Advice, RaLimits, ReadAheadRules};
+
 mod ahci;
 mod device;
 mod ids;
@@ -46,6 +50,8 @@ pub struct Plan {
     pub phases: u16,
     /// Control groups with the weight of each, the root first.
     pub groups: Vec<SubmitterGroup>,
+    /// Pages that the page cache holds of each disk, if anybody reads through it.
+    pub cache_pages: usize,
     /// Changes of schedulers while it runs, in order of time.
     pub changes: Vec<ChangePlan>,
     /// Options that were accepted though they change nothing here, for the report.
@@ -119,8 +125,37 @@ pub struct QueuePlan {
     pub rq_affinity: u8,
     /// Size limits.
     pub limits: QueueLimits,
+    /// queue/read_ahead_kb, in pages.
+    pub read_ahead_pages: u64,
     /// queue/io_timeout.
     pub io_timeout: Duration,
+}
+
+impl QueuePlan {
+    /// What it asks of read-ahead.
+    pub fn read_ahead(&self) -> RaLimits {
+        RaLimits {
+            ra_pages: self.read_ahead_pages,
+            io_pages: u64::from(self.limits.max_sectors) / PAGE_SECTORS,
+        }
+    }
+
+    /// How its kernel reads ahead.
+    ///
+    /// # Panics
+    /// If the rules are of no kernel.
+    pub fn read_ahead_rules(&self) -> ReadAheadRules {
+        let rules = ReadAheadRules::of_kernel(self.rules.name);
+        rules.expect("each kernel reads ahead in a way that is known")
+    }
+
+    /// Most pages that one who reads through the page cache may have under read, if it asks for
+    /// `asked` at a time: the window that it stands in, the next one, and what two more marks of
+    /// others have it ask for.
+    pub fn pages_under_read(&self, asked: u64) -> u64 {
+        let limits = self.read_ahead();
+        4 * (2 * limits.ra_pages).max(limits.io_pages) + 2 * asked
+    }
 }
 
 /// System interface that a thread submits through.
@@ -251,6 +286,8 @@ pub struct ThreadPlan {
     pub cpus: Vec<u16>,
     /// Whose loop it runs.
     pub submitter: Submitter,
+    /// Reads go through the page cache; none: around it.
+    pub buffered: Option<BufferedPlan>,
     /// How it submits; io_uring with `Submitter::TIoUring`.
     pub engine: Engine,
     /// Order of positions.
@@ -331,6 +368,15 @@ pub struct ThreadPlan {
     pub number_ios: u64,
     /// Bytes after which it ends; `u64::MAX`: not limited (time_based).
     pub io_bytes: u64,
+}
+
+/// How a thread reads through the page cache. Only of `Engine::Sync`, and only reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BufferedPlan {
+    /// posix_fadvise(2) of its files.
+    pub advice: Advice,
+    /// Drops the pages of a file when it opens it and when it starts over (invalidate).
+    pub invalidates: bool,
 }
 
 /// A thread that takes a spin lock.

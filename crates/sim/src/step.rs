@@ -107,6 +107,14 @@ steps! {
     SyncIssue sync_issue Engine;
     /// Its completion.
     SyncComplete sync_complete Engine;
+    /// Looking a page up in the page cache.
+    PageFind page_find Kernel;
+    /// A page is allocated and put into the page cache.
+    PageAdd page_add Kernel;
+    /// A page's read has ended: it is marked and unlocked.
+    PageEnd page_end Kernel;
+    /// A page is copied to its reader.
+    PageCopy page_copy Kernel;
     /// Pinning the pages of a buffer that is not registered.
     PinPages pin_pages BlkMq;
     /// Looking up a file that is not registered.

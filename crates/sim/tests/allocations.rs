@@ -116,6 +116,26 @@ const SLEEPING: Runs = &[
     ("write-starvation", &[]),
     ("trim", &[]),
     (
+        "disk-stream",
+        &[
+            "machine.profile=ryzen-7950x",
+            "job.direct=0",
+            "job.runtime=1000",
+        ],
+    ),
+    (
+        "disk-stream",
+        &[
+            "machine.profile=ryzen-7950x",
+            "machine.cpus=2",
+            "job.direct=0",
+            "job.runtime=1000",
+            "job.numjobs=3",
+            "queue.rules=v2.6.32",
+            "queue.scheduler=cfq",
+        ],
+    ),
+    (
         "write-starvation",
         &["queue.rules=v2.6.32", "queue.scheduler=deadline"],
     ),

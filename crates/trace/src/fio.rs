@@ -22,8 +22,8 @@ mod value;
 
 pub use draw::{Decimal, Distribution, Shape, SizeShare, Skew, Zone};
 pub use job::{
-    BlockSizes, ContinueOnError, CpusPolicy, Extent, FileService, FioEngine, FioJob, PerDirection,
-    RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
+    BlockSizes, ContinueOnError, CpusPolicy, Extent, FadviseHint, FileService, FioEngine, FioJob,
+    PerDirection, RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 pub use options::{Known, Treatment, known_options, lookup};
 pub use suggest::nearest;

@@ -62,7 +62,7 @@ fn a_storage_servers_mix_runs() {
     for words in [
         told,
         "description: has no effect",
-        "fadvise_hint: has no effect",
+        "fadvise_hint: has no effect on I/O around the page cache",
     ] {
         assert!(ignored.contains(words), "{ignored}");
     }

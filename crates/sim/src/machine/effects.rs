@@ -29,16 +29,22 @@ impl Simulator {
     }
 
     fn bio_end(&mut self, id: CpuId, queue: QueueId, bio: BioId, status: Status) {
-        let owner = {
+        let (owner, sector, sectors) = {
             let mut pool = self.layer.mq.queue(queue).pool.held(id);
-            let owner = pool.bio(bio).owner;
+            let ended = pool.bio(bio);
+            let of = (ended.owner, ended.sector, ended.sectors);
             pool.free_bio(bio);
-            owner
+            of
         };
         self.progress.ended = self.cpus.core.now;
         match self.layer.numbers.above(queue) {
             Above::Jobs => match self.replay.as_deref_mut() {
                 Some(replay) => replay.io_done(&mut self.cpus, &mut self.tasks, id, owner),
+                None if self.tasks.reads_pages(owner) => {
+                    let bio = (self.layer.numbers.ends(queue).disk, sector, sectors);
+                    let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                    self.mappings.end_read(cpus, tasks, id, bio, status);
+                }
                 None => {
                     let lines = &self.outer;
                     self.tasks.io_done(&mut self.cpus, lines, id, owner, status);

@@ -6,6 +6,7 @@
 //! engines/io_uring.c, libaio.c, sync.c; io_uring/io_uring.c, fs/aio.c, block/fops.c (v6.1).
 
 mod bio;
+mod cached;
 mod call;
 mod ended;
 mod plug;
@@ -24,9 +25,11 @@ use blkmq::time::{Duration, SimTime};
 
 use polled::Polled;
 
+use super::mappings::PAGES;
 use super::task::TaskId;
-use crate::plan::{DiskId, ThreadPlan};
+use crate::plan::{DiskId, DiskPlan, ThreadPlan};
 use crate::workload::{NextIo, Stream};
+use cached::Cached;
 use call::Call;
 use t_io_uring::TIoUring;
 
@@ -48,6 +51,8 @@ pub(super) enum Stage {
     Submitted,
     /// In a call that ends with its I/O: the bio is submitted.
     Called,
+    /// In a read(2) through the page cache.
+    Cached,
     /// Look for completions.
     Reap,
     /// Woken from waiting.
@@ -94,6 +99,8 @@ pub(super) struct FioTask {
     busy: bool,
     /// The I/O that it waits for in its call.
     call: Option<Call>,
+    /// Reads go through the page cache.
+    cached: Option<Box<Cached>>,
     /// A plug around one I/O.
     own_plug: OwnPlug,
     /// Not fio's loop but that of t/io_uring.
@@ -105,7 +112,8 @@ pub(super) struct FioTask {
 }
 
 impl FioTask {
-    pub(super) fn new(thread: usize, plan: &ThreadPlan) -> FioTask {
+    /// That of this number, on these disks.
+    pub(super) fn new(thread: usize, plan: &ThreadPlan, disks: &[DiskPlan]) -> FioTask {
         let depth = plan.iodepth as usize;
         let idle = Slot {
             io: NextIo {
@@ -138,6 +146,7 @@ impl FioTask {
             held: None,
             busy: false,
             call: None,
+            cached: Cached::of(plan, disks),
             own_plug: OwnPlug::default(),
             t_io_uring: TIoUring::of(plan),
             worker: None,
@@ -180,6 +189,11 @@ impl FioTask {
         if self.has_done(self.reap_min(), now) {
             self.stage = Stage::Reap;
         }
+    }
+
+    /// This is the owner of a bio that reads pages for it, not the bio of one of its I/Os.
+    pub(super) fn reads_pages(&self, owner: u32) -> bool {
+        self.cached.is_some() && owner & 0xffff == PAGES
     }
 
     /// A failed I/O of this kind does not end the thread (td_error_type()).

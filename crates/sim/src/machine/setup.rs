@@ -15,6 +15,7 @@ use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
 use super::locker::{self, Locker};
+use super::mappings::Mappings;
 use super::placement::Placement;
 use super::progress::Progress;
 use super::task::{Program, Task, TaskId, pid_of};
@@ -53,6 +54,7 @@ impl Simulator {
             timers: Timers::new(mq),
             devices,
             outer: OuterLines::new(plan, &hctxs),
+            mappings: Mappings::new(plan),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             layer,
@@ -269,7 +271,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
     let mut placement = Placement::new(profile, cpus);
     let mut tasks = Vec::new();
     for (index, thread) in plan.threads.iter().enumerate() {
-        let fio = FioTask::new(index, thread);
+        let fio = FioTask::new(index, thread, &plan.disks);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(Program::Fio(Some(Box::new(fio))), allowed);
         // What is there when fio's threads run: `placement.rs`.

@@ -200,6 +200,7 @@ impl Simulator {
                     tasks: &mut self.tasks,
                     layer: &self.layer,
                     lines: &self.outer,
+                    mappings: &mut self.mappings,
                     recorder: &mut self.recorder,
                 };
                 if let Some(turn) = fio.turns(on, &mut left, limit) {

@@ -1,6 +1,6 @@
 //! Kernel variants of read-ahead and buffered reading as data, one small enum for a difference.
 //!
-//! Read: mm/readahead.c and mm/filemap.c of 2.6.32.2, 6.1.192 and 6.12.117.
+//! Read: mm/readahead.c and mm/filemap.c of 2.6.32.2, 2.6.35.6, 4.20, 6.1.192 and 6.12.117.
 
 /// All differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,18 +132,30 @@ impl ReadAheadRules {
         raw_bios: RawBios::EachPage,
     };
 
-    /// Linux 6.1 stable (6.1.192).
-    pub const V6_1: ReadAheadRules = ReadAheadRules {
-        name: "v6.1",
+    /// Linux 2.6.35 (2.6.35.6).
+    pub const V2_6_35: ReadAheadRules = ReadAheadRules {
+        name: "2.6.35",
+        random: RandomAdvice::AsAsked,
+        ..ReadAheadRules::V2_6_32
+    };
+
+    /// Linux 4.20.
+    pub const V4_20: ReadAheadRules = ReadAheadRules {
+        name: "v4.20",
         history: History::MoreThanAsked,
         own_mark: OwnMark::WithinMost,
         oversize: Oversize::DeviceSize,
+        raw_bios: RawBios::EachRun,
+        ..ReadAheadRules::V2_6_35
+    };
+
+    /// Linux 6.1 stable (6.1.192).
+    pub const V6_1: ReadAheadRules = ReadAheadRules {
+        name: "v6.1",
         mark: MarkAt::BeforeEnd,
         prev_pos: PrevPos::BehindEachPage,
-        random: RandomAdvice::AsAsked,
         batch_pages: 15,
-        raw_bios: RawBios::EachRun,
-        ..ReadAheadRules::V2_6_32
+        ..ReadAheadRules::V4_20
     };
 
     /// Linux 6.12 stable (6.12.117).
@@ -158,11 +170,22 @@ impl ReadAheadRules {
     };
 
     /// All presets, oldest first.
-    pub const PRESETS: [ReadAheadRules; 3] = [
+    pub const PRESETS: [ReadAheadRules; 5] = [
         ReadAheadRules::V2_6_32,
+        ReadAheadRules::V2_6_35,
+        ReadAheadRules::V4_20,
         ReadAheadRules::V6_1,
         ReadAheadRules::V6_12,
     ];
+
+    /// What the kernel has whose rules have this name ([`blkmq::rules::Rules::name`]).
+    pub fn of_kernel(rules: &str) -> Option<ReadAheadRules> {
+        let like = match rules {
+            "v2.6.32-rc5" | "v2.6.32-rc5-coop" | "v2.6.33" => "2.6.32",
+            same => same,
+        };
+        ReadAheadRules::by_name(like)
+    }
 
     /// The preset of this name, with or without the "v".
     pub fn by_name(name: &str) -> Option<ReadAheadRules> {

@@ -12,6 +12,7 @@ use crate::plan::{
 };
 use trace::fio::FioJob;
 
+mod cached;
 mod changes;
 mod disks;
 mod drivers;
@@ -64,10 +65,16 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let rules = rules(scenario)?;
     let lockers = lockers::lockers(scenario, &machine)?;
     let (jobs, mut ignored) = jobs::jobs(scenario)?;
-    ignored.extend(jobs.iter().filter(|job| !job.direct && !names_buffering(job)).map(|job| {
-        let name = &job.name;
-        format!("job {name}: direct is not given; run as direct=1, as buffered I/O is not modelled")
-    }));
+    ignored.extend(
+        jobs.iter()
+            .filter(|job| !job.direct && !names_buffering(job))
+            .map(|job| {
+                let name = &job.name;
+                format!(
+                    "job {name}: direct is not given; run as direct=1, as most measurements are"
+                )
+            }),
+    );
     // The block layer of a run without I/O has one queue all the same.
     let nothing = Device {
         kind: (!lockers.is_empty()).then(|| "null_blk".to_owned()),
@@ -100,6 +107,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     for (number, disk) in disks.iter_mut().enumerate() {
         disk.capacity = capacity(number as u8, disk, &threads);
     }
+    let cache_pages = cached::cache_pages(scenario, &disks, &threads)?;
     let mut plan = Plan {
         name: scenario.source.name.clone(),
         description: scenario.description.clone(),
@@ -111,6 +119,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         lockers,
         phases,
         groups,
+        cache_pages,
         changes,
         ignored,
     };
@@ -331,6 +340,7 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
         inline_runs: written.inline_runs.unwrap_or(false),
         rq_affinity,
         limits: limits(asked, driver)?,
+        read_ahead_pages: cached::read_ahead_pages(asked)?,
         io_timeout,
     })
 }
@@ -481,7 +491,7 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
     let bios: u64 = threads
         .iter()
         .filter(works_here)
-        .map(|thread| threads::bios_in_flight(thread, &queue.limits))
+        .map(|thread| threads::bios_in_flight(thread, queue))
         .sum();
     Capacity {
         hctxs,

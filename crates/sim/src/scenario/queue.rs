@@ -18,6 +18,8 @@ pub struct Machine {
     pub cpus: Option<u16>,
     /// Ticks a second: 100, 250, 300 or 1000. Default 250, as Debian builds its kernels.
     pub hz: Option<u32>,
+    /// Memory that the page cache has for each disk, MiB, 16 to 16384. Default 1024.
+    pub page_cache_mb: Option<u32>,
 }
 
 /// `[queue]`: files of queue/ and queue/iosched/ of sysfs, by their names.
@@ -66,6 +68,9 @@ pub struct Queue {
     pub rq_affinity: Option<u8>,
     /// Largest request, KiB. Default and most: what the device tells.
     pub max_sectors_kb: Option<u32>,
+    /// Longest window of read-ahead, KiB, a multiple of a page (4) up to 65536; reads through the
+    /// page cache alone look at it. Default 128 (VM_MAX_READAHEAD).
+    pub read_ahead_kb: Option<u32>,
     /// Time after which a request counts as lost, ms, at least 1. Default 5000 for null_blk,
     /// 30000 for others.
     pub io_timeout: Option<u32>,
@@ -193,6 +198,7 @@ impl Queue {
             inline_runs: self.inline_runs.or(base.inline_runs),
             rq_affinity: self.rq_affinity.or(base.rq_affinity),
             max_sectors_kb: self.max_sectors_kb.or(base.max_sectors_kb),
+            read_ahead_kb: self.read_ahead_kb.or(base.read_ahead_kb),
             io_timeout: self.io_timeout.or(base.io_timeout),
             iosched: base
                 .iosched

@@ -459,15 +459,11 @@ fn set_changes_values_and_all_jobs() {
         }
     );
     // The opposite of what is written replaces it.
-    let e = s
-        .set("job.buffered=1")
-        .unwrap()
-        .plan(PROFILES)
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        e,
-        "--set job.buffered=1: job.0.buffered: buffered I/O is not modelled; write direct=1"
+    let changed = s.set("job.buffered=1").and_then(|s| s.plan(PROFILES));
+    let e = changed.unwrap_err().to_string();
+    assert!(
+        e.starts_with("--set job.buffered=1: job.0.buffered: "),
+        "{e}"
     );
 }
 

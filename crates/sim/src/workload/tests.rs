@@ -38,6 +38,7 @@ pub(super) fn thread() -> ThreadPlan {
         phase: 0,
         cpus: vec![0],
         submitter: Submitter::Fio,
+        buffered: None,
         engine: Engine::IoUring,
         order: Order::RandomOnce,
         distribution: Distribution::Uniform,

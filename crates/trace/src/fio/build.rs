@@ -8,8 +8,8 @@ use std::path::Path;
 use blkmq::time::Duration;
 
 use super::job::{
-    ContinueOnError, CpusPolicy, FileService, FioEngine, FioJob, PerDirection, RateProcess,
-    ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
+    ContinueOnError, CpusPolicy, FadviseHint, FileService, FioEngine, FioJob, PerDirection,
+    RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 use super::options::{Treatment, lookup, unknown};
 use super::{Ignored, Section, Setting, draw, settle, t_io_uring, value};
@@ -105,6 +105,7 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         "thread" => job.thread = value::flag(text)?,
         "direct" => job.direct = value::flag(text)?,
         "buffered" => job.direct = !value::flag(text)?,
+        "fadvise_hint" => job.fadvise_hint = fadvise_hint(value)?,
         "ioengine" => job.ioengine = engine(value)?,
         "hipri" => job.hipri = value::flag(text)?,
         "fixedbufs" => job.fixedbufs = value::flag(text)?,
@@ -360,6 +361,20 @@ fn continue_on_error(value: &str) -> std::result::Result<ContinueOnError, String
         }
     };
     Ok(ContinueOnError { read, write })
+}
+
+fn fadvise_hint(text: &str) -> std::result::Result<FadviseHint, String> {
+    Ok(match text {
+        "0" | "none" => FadviseHint::None,
+        "1" => FadviseHint::ByType,
+        "random" => FadviseHint::Random,
+        "sequential" => FadviseHint::Sequential,
+        _ => {
+            return Err(format!(
+                "`{text}` is none of 0, 1, none, random, sequential"
+            ));
+        }
+    })
 }
 
 fn engine(text: &str) -> std::result::Result<FioEngine, String> {

@@ -63,6 +63,16 @@ pub struct SizeRange {
     pub max: u64,
 }
 
+impl SizeRange {
+    /// One size, bytes.
+    pub fn of(bytes: u64) -> SizeRange {
+        SizeRange {
+            min: bytes,
+            max: bytes,
+        }
+    }
+}
+
 /// Sizes of I/Os by direction.
 pub type BlockSizes = PerDirection<SizeRange>;
 
@@ -100,6 +110,19 @@ impl FioEngine {
     pub fn is_uring(self) -> bool {
         matches!(self, FioEngine::IoUring | FioEngine::TIoUring)
     }
+}
+
+/// `fadvise_hint`: posix_fadvise(2) of each file that is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FadviseHint {
+    /// 0, none
+    None,
+    /// 1: as the job's `rw` is
+    ByType,
+    /// random
+    Random,
+    /// sequential
+    Sequential,
 }
 
 /// `cpus_allowed_policy`.
@@ -196,6 +219,8 @@ pub struct FioJob {
     pub thread: bool,
     /// Default false.
     pub direct: bool,
+    /// What the kernel is told of a file. Default `ByType`.
+    pub fadvise_hint: FadviseHint,
     /// Default psync.
     pub ioengine: FioEngine,
     /// Default false.
@@ -297,8 +322,7 @@ impl FioJob {
 
     /// A section's job before any of its settings.
     pub(super) fn defaults(section: &Section) -> FioJob {
-        let (min, max) = (4096, 4096);
-        let block = SizeRange { min, max };
+        let block = SizeRange::of(4096);
         FioJob {
             name: section.name.clone(),
             line: section.line,
@@ -326,6 +350,7 @@ impl FioJob {
             numjobs: 1,
             thread: false,
             direct: false,
+            fadvise_hint: FadviseHint::ByType,
             ioengine: FioEngine::Psync,
             hipri: false,
             fixedbufs: false,

@@ -339,6 +339,14 @@ const MODELLED: &[Known] = &[
         Value("0 or 1: drops the page cache first; nothing to drop with direct; default 1"),
     ),
     known(
+        "fadvise_hint",
+        &[],
+        Value(
+            "0, 1, none, random, sequential: what the kernel is told of a file; 1 as rw is; \
+             matters to buffered reads; default 1",
+        ),
+    ),
+    known(
         "kb_base",
         &[],
         Value("1024: k is 1024 and ki is 1000; 1000: the reverse; default 1024"),
@@ -358,7 +366,6 @@ const IGNORED: &[&str] = &[
     "create_only",
     "file_append",
     "fallocate",
-    "fadvise_hint",
     "unlink",
     "unlink_each_loop",
     "overwrite",

@@ -35,6 +35,14 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
         }
     };
     synchronous(job, &mut idle);
+    let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
+    if job.direct || !says {
+        idle(
+            job,
+            "fadvise_hint",
+            "has no effect on I/O around the page cache",
+        );
+    }
     if !job.rw.write {
         for option in ["fsync", "fdatasync"] {
             idle(job, option, "it counts writes, and rw has none");

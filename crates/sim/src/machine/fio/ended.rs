@@ -117,8 +117,16 @@ impl Tasks {
     pub(in crate::machine) fn io_of(&self, owner: u32) -> Option<(usize, u32)> {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
         match &self[task].program {
-            Program::Fio(Some(fio)) => Some((fio.thread, slot)),
+            Program::Fio(Some(fio)) if !fio.reads_pages(owner) => Some((fio.thread, slot)),
             _ => None,
+        }
+    }
+
+    /// This is the owner of a bio that reads pages for a thread.
+    pub(in crate::machine) fn reads_pages(&self, owner: u32) -> bool {
+        match &self[TaskId(owner >> 16)].program {
+            Program::Fio(Some(fio)) => fio.reads_pages(owner),
+            _ => false,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::machine::cpu::Mode;
 use crate::machine::cpus::Cpus;
 use crate::machine::layer::Layer;
 use crate::machine::lines::OuterLines;
+use crate::machine::mappings::Mappings;
 use crate::machine::task::{TaskId, Turn};
 use crate::machine::tasks::Tasks;
 use crate::plan::Engine;
@@ -25,6 +26,7 @@ pub(in crate::machine) struct On<'a> {
     pub(in crate::machine) tasks: &'a mut Tasks,
     pub(in crate::machine) layer: &'a Layer,
     pub(in crate::machine) lines: &'a OuterLines,
+    pub(in crate::machine) mappings: &'a mut Mappings,
     pub(in crate::machine) recorder: &'a mut Recorder,
 }
 
@@ -60,6 +62,7 @@ impl FioTask {
             Stage::Prepare => return self.prepare(on),
             Stage::Issue => return self.issue(on),
             Stage::Called => return self.await_call(on),
+            Stage::Cached => return self.read_cached(on),
             _ => {}
         }
         let &mut On {
@@ -106,7 +109,9 @@ impl FioTask {
                 Turn::Again
             }
             Stage::Poll => unreachable!("a device is asked then"),
-            Stage::Prepare | Stage::Issue | Stage::Called => unreachable!("they are gone to above"),
+            Stage::Prepare | Stage::Issue | Stage::Called | Stage::Cached => {
+                unreachable!("they are gone to above")
+            }
         }
     }
 
@@ -197,6 +202,9 @@ impl FioTask {
         self.charge_timed(cpus, id, Step::FioPrepare);
         let slot = self.free.pop().expect("not more than iodepth are alive");
         self.slots[slot as usize].io = io;
+        if self.cached.is_some() {
+            return self.begin_cached(on, slot);
+        }
         if is_call {
             return self.begin_call(on, slot);
         }

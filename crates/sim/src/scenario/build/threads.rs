@@ -1,14 +1,13 @@
 //! From fio jobs to the threads of a plan.
 
 use blkmq::request::{IoClass, IoPrio, Op};
-use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
 use super::{Disks, Result, Scenario};
 use crate::plan::{
     BlockSize, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order, PerDirection,
-    SizeShare, Submitter, ThreadPlan,
+    QueuePlan, SizeShare, Submitter, ThreadPlan,
 };
 
 mod dealt;
@@ -21,7 +20,11 @@ const BIOS_MAX: u64 = 1 << 24;
 
 /// Bios that a thread has in flight at most: its depth, each I/O cut up at the queue's limits, and
 /// one flush.
-pub(super) fn bios_in_flight(thread: &ThreadPlan, limits: &QueueLimits) -> u64 {
+pub(super) fn bios_in_flight(thread: &ThreadPlan, queue: &QueuePlan) -> u64 {
+    if thread.buffered.is_some() {
+        return queue.pages_under_read(super::cached::pages_asked(thread));
+    }
+    let limits = &queue.limits;
     let parts = |op: Op, size: BlockSize| u64::from(limits.parts_max(op, size.max_sectors));
     let per_io = parts(Op::Read, thread.block.read)
         .max(parts(Op::Write, thread.block.write))
@@ -71,7 +74,7 @@ pub(super) fn threads(
     let bios: u64 = threads
         .iter()
         .flat_map(|thread| thread.files.iter().map(move |file| (thread, file)))
-        .map(|(thread, file)| bios_in_flight(thread, &disks[file.disk.index()].queue.limits))
+        .map(|(thread, file)| bios_in_flight(thread, &disks[file.disk.index()].queue))
         .sum();
     if bios > BIOS_MAX {
         let what = format!("{bios} bios in flight in all jobs; at most {BIOS_MAX}");
@@ -145,13 +148,7 @@ impl Written<'_> {
     /// What the device or the model cannot do.
     fn possible(&self, disk: &DiskPlan) -> Result<()> {
         let (options, device, limits) = (self.options, &disk.device, &disk.queue.limits);
-        if !options.direct && super::names_buffering(options) {
-            let what = "buffered I/O is not modelled; write direct=1".to_string();
-            let option = if options.setting("buffered").is_some() {
-                "buffered"
-            } else {
-                "direct"
-            };
+        if let Some((option, what)) = super::cached::refused(options, disk) {
             return self.error(option, what);
         }
         if options.rw.trim && limits.max_discard_sectors == 0 {
@@ -183,6 +180,7 @@ impl Written<'_> {
             phase: 0,
             cpus: self.cpus(machine)?,
             submitter: submitter(job),
+            buffered: super::cached::buffered(job),
             engine: engine(job),
             order: order(job),
             distribution: distribution(job),

@@ -121,8 +121,28 @@ const BAD_TOML: &[(&str, &str)] = &[
         "dir/s.toml:3: job.0.bs: blocksize is the same option",
     ),
     (
-        "[[job]]\nrw = \"read\"\ndirect = 0",
-        "dir/s.toml:3: job.0.direct: buffered I/O is not modelled",
+        "[[job]]\nrw = \"write\"\ndirect = 0",
+        "dir/s.toml:3: job.0.direct: reads go through the page cache alone",
+    ),
+    (
+        "[[job]]\nrw = \"read\"\nbuffered = 1\nioengine = \"libaio\"",
+        "dir/s.toml:3: job.0.buffered: libaio blocks in io_submit(2)",
+    ),
+    (
+        "[[job]]\nrw = \"read\"\ndirect = 0\nioengine = \"io_uring\"",
+        "dir/s.toml:3: job.0.direct: io_uring's retries of reads through the page cache",
+    ),
+    (
+        "[queue]\nread_ahead_kb = 6",
+        "dir/s.toml:2: queue.read_ahead_kb: 6 is not 0 to 65536 in whole pages of 4",
+    ),
+    (
+        "[machine]\npage_cache_mb = 8",
+        "dir/s.toml:2: machine.page_cache_mb: 8 is not 16 to 16384",
+    ),
+    (
+        "[machine]\npage_cache_mb = 16\n[[job]]\nrw = \"read\"\ndirect = 0\nnumjobs = 20",
+        "dir/s.toml:2: machine.page_cache_mb: 16 MiB are too few: all readers may have",
     ),
     (
         "[[job]]\ndirect = 1\ncpus_allowed = \"40\"",
@@ -359,8 +379,8 @@ const BAD_FIO: &[(&str, &str)] = &[
         "j.fio:3: job.0.filename: /tmp/file is no device",
     ),
     (
-        "[j]\nfilename=/dev/nullb0\ndirect=0\n",
-        "j.fio:3: job.0.direct: buffered I/O is not modelled",
+        "[j]\nfilename=/dev/nullb0\ndirect=0\nrw=write\n",
+        "j.fio:3: job.0.direct: reads go through the page cache alone",
     ),
     (
         "[j]\nfilename=/dev/nullb0\n[k]\nfilename=/dev/vdb\n",

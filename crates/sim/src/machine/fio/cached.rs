@@ -1,0 +1,124 @@
+//! Reads of a thread that go through the page cache: open files, and the read(2) that it is in.
+//!
+//! fio 3.33: file_invalidate_cache() and fadvise_hint in td_io_open_file(), loop_cache_invalidate()
+//! in io_u.c. What the kernel does: `machine/buffered.rs`.
+
+use blkmq::request::{IoClass, Sector};
+
+use super::steps::On;
+use super::{FioTask, Stage};
+use crate::cost::Step;
+use crate::machine::buffered::{BufferedRead, Goes, Reader};
+use crate::machine::cpu::Mode;
+use crate::machine::task::{Turn, io_context_of};
+use crate::plan::{BufferedPlan, DEFAULT_PRIORITY, DiskId, DiskPlan, Order, ThreadPlan};
+use crate::readahead::ReadAhead;
+
+/// One that was opened, or is to be.
+#[derive(Clone, Debug)]
+struct OpenFile {
+    disk: DiskId,
+    read_ahead: ReadAhead,
+    /// Where the last read began; none: it is not open yet.
+    last: Option<Sector>,
+}
+
+/// What a thread has of the page cache.
+#[derive(Clone, Debug)]
+pub(super) struct Cached {
+    // Settings.
+    plan: BufferedPlan,
+    /// A place before the last one means that it has started over.
+    in_order: bool,
+
+    // State.
+    files: Vec<OpenFile>,
+    /// The read(2) that it is in: of which file, for which I/O.
+    read: Option<(usize, u32, BufferedRead)>,
+}
+
+impl Cached {
+    /// That of a thread which reads so.
+    pub(super) fn of(thread: &ThreadPlan, disks: &[DiskPlan]) -> Option<Box<Cached>> {
+        let plan = thread.buffered?;
+        let open = |disk: DiskId| {
+            let queue = &disks[disk.index()].queue;
+            let (rules, limits) = (queue.read_ahead_rules(), queue.read_ahead());
+            OpenFile {
+                disk,
+                read_ahead: ReadAhead::new(rules, limits, plan.advice),
+                last: None,
+            }
+        };
+        Some(Box::new(Cached {
+            plan,
+            in_order: thread.order == Order::Sequential && thread.gap_sectors >= 0,
+            files: thread.files.iter().map(|file| open(file.disk)).collect(),
+            read: None,
+        }))
+    }
+
+    /// The file on a disk, opened. True: pages of it are to be dropped.
+    fn open(&mut self, disk: DiskId, sector: Sector) -> (usize, bool) {
+        let place = self.files.iter().position(|file| file.disk == disk);
+        let place = place.expect("a thread reads its files");
+        let last = self.files[place].last.replace(sector);
+        let anew = last.is_none_or(|last| self.in_order && sector < last);
+        (place, anew && self.plan.invalidates)
+    }
+}
+
+impl FioTask {
+    /// Into read(2), through the page cache.
+    pub(super) fn begin_cached(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
+        let id = on.id;
+        on.cpus.charge_as(id, Step::Syscall, Mode::System);
+        on.cpus.charge_as(id, Step::FileLookup, Mode::System);
+        self.in_flight += 1;
+        let io = self.slots[slot as usize].io;
+        self.slots[slot as usize].issued = on.cpus.at(id);
+        let cached = self.cached.as_mut().expect("it reads through the cache");
+        let (file, drops) = cached.open(io.disk, io.sector);
+        let mapping = on.mappings.of_disk(io.disk);
+        if drops {
+            on.mappings[mapping].cache.forget();
+        }
+        let from = io.sector.0 * 512;
+        let upto = from + u64::from(io.sectors.0) * 512;
+        cached.read = Some((file, slot, BufferedRead::new(mapping, from, upto)));
+        self.stage = Stage::Cached;
+        Turn::Again
+    }
+
+    /// A step within it.
+    pub(super) fn read_cached(&mut self, on: &mut On<'_>) -> Turn {
+        let cached = self.cached.as_mut().expect("it reads through the cache");
+        let (file, slot, read) = cached.read.as_mut().expect("it is in a read");
+        let slot = *slot;
+        let prio = self.plan.priority;
+        let mut reader = Reader {
+            id: on.id,
+            task: on.task,
+            io_context: io_context_of(on.task),
+            priority: match prio.class {
+                IoClass::None => DEFAULT_PRIORITY,
+                _ => prio,
+            },
+            cpus: on.cpus,
+            layer: on.layer,
+            mappings: on.mappings,
+        };
+        match read.turn(&mut reader, &mut cached.files[*file].read_ahead) {
+            Goes::On(turn) => turn,
+            Goes::Over(status) => {
+                cached.read = None;
+                let io = &mut self.slots[slot as usize];
+                io.status = status;
+                io.completed = on.cpus.at(on.id);
+                self.reap_one(on.cpus, on.lines, on.recorder, on.id, slot);
+                self.stage = Stage::Prepare;
+                Turn::Again
+            }
+        }
+    }
+}
