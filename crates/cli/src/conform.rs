@@ -1,7 +1,7 @@
 //! `blksim conform`: does the model decide as a captured kernel did?
 
 use blkmq::rules::Rules;
-use conform::{LogVerdict, Mode, Options, run};
+use conform::{Mode, Options, run};
 use trace::capture::CaptureDir;
 
 use crate::args::ConformArgs;
@@ -35,9 +35,8 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
         output::print(&format!("{verdict}\n"))?;
     }
     // A difference outranks what cannot be judged.
-    let alike = verdict.log.as_ref().is_none_or(LogVerdict::alike);
     Ok(match (verdict.diverged(), verdict.unjudged()) {
-        _ if !alike => DIFFERENT,
+        _ if !verdict.tells_alike() => DIFFERENT,
         (0, 0) => OK,
         (0, _) => UNJUDGED,
         _ => DIFFERENT,

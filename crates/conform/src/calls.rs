@@ -157,6 +157,14 @@ impl<'a> Calls<'a> {
     }
 
     fn run(&mut self, capture: &str, judge: &mut Judge) -> Result<(), Error> {
+        let behind = self.follow.behind_tick();
+        if behind.0 > 0 {
+            let us = behind.0 / 1000;
+            judge.takes(vec![format!(
+                "timers of the scheduler run {us} us behind their tick, as soon as any that the \
+                 capture shows"
+            )]);
+        }
         let mut state = self.follow.first();
         let mut starts: BTreeMap<QueueId, blkmq::time::SimTime> = BTreeMap::new();
         let mut told = 0;
@@ -215,10 +223,9 @@ impl<'a> Calls<'a> {
                     .iter()
                     .partition::<Vec<usize>, _>(|told| here(told));
                 self.untold = later;
-                for index in now {
-                    if let Kind::Told(told) = self.stream.events[index].kind {
-                        self.follow.compare_told(state, index, told, judge);
-                    }
+                self.follow.compare_told_by_call(state, index, &now, judge);
+                if self.open.is_empty() {
+                    self.follow.end_telling(state, index, judge);
                 }
             }
             _ => {}

@@ -117,7 +117,9 @@ impl<'a> Follow<'a> {
             actors: self.timers() + 1,
             bios: bios_at_once(&self.stream.events),
         };
-        let world = World::new(self.setups, self.calls, size);
+        let mut world = World::new(self.setups, self.calls, size);
+        let behind = self.behind_tick();
+        world.outside.timers.run_behind_tick(behind);
         State {
             world,
             kernels: vec![Kernel::default(); self.setups.len()],
@@ -138,6 +140,11 @@ impl<'a> Follow<'a> {
             sides: vec![Sides::default(); self.setups.len()],
             plugged: vec![None; self.stream.tasks],
         }
+    }
+
+    /// How soon behind its tick a timer of a scheduler runs.
+    pub(super) fn behind_tick(&self) -> Duration {
+        self.stream.behind_tick(self.setups[0].hz)
     }
 
     /// Who completes requests on a CPU.

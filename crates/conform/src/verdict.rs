@@ -56,11 +56,15 @@ pub struct ToldVerdict {
     pub predicted: u64,
     /// Those that the model told alone.
     pub alone: u64,
-    /// Requests for which the kernel found no token. Not judged: an interrupt between two tries
-    /// of one call is not in the records.
+    /// Looks for a token that found none, of the kernel. Not among `total`.
     pub throttled: u64,
-    /// Those for which the model found none either.
+    /// Those that were in vain in the model, too.
     pub throttled_alike: u64,
+    /// Those that were not, in calls in which a request ended: its token came back before the look
+    /// or behind it, which no record shows.
+    pub throttled_undecided: u64,
+    /// Looks that were in vain in the model alone.
+    pub throttled_alone: u64,
     /// The first that it did not tell, or told otherwise.
     pub first_divergence: Option<Divergence>,
 }
@@ -78,6 +82,17 @@ pub struct LogVerdict {
     pub first_divergence: Option<Divergence>,
 }
 
+impl ToldVerdict {
+    /// Every event of the kernel that the capture can decide about, and no other.
+    pub fn alike(&self) -> bool {
+        let decided = self.throttled - self.throttled_undecided;
+        self.predicted == self.total
+            && self.alone == 0
+            && self.throttled_alike == decided
+            && self.throttled_alone == 0
+    }
+}
+
 impl LogVerdict {
     /// Every line of the kernel, and no other.
     pub fn alike(&self) -> bool {
@@ -93,8 +108,8 @@ impl Verdict {
 
     /// The scheduler told what the kernel's did, and nothing else.
     pub fn tells_alike(&self) -> bool {
-        let alike = |told: &ToldVerdict| told.predicted == told.total && told.alone == 0;
-        self.told.as_ref().is_none_or(alike) && self.log.as_ref().is_none_or(LogVerdict::alike)
+        self.told.as_ref().is_none_or(ToldVerdict::alike)
+            && self.log.as_ref().is_none_or(LogVerdict::alike)
     }
 
     /// Dispatches that the capture cannot decide about.
@@ -171,12 +186,14 @@ impl Serialize for LogVerdict {
 
 impl Serialize for ToldVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ToldVerdict", 6)?;
+        let mut object = serializer.serialize_struct("ToldVerdict", 8)?;
         object.serialize_field("total", &self.total)?;
         object.serialize_field("predicted", &self.predicted)?;
         object.serialize_field("alone", &self.alone)?;
         object.serialize_field("throttled", &self.throttled)?;
         object.serialize_field("throttled_alike", &self.throttled_alike)?;
+        object.serialize_field("throttled_undecided", &self.throttled_undecided)?;
+        object.serialize_field("throttled_alone", &self.throttled_alone)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }
@@ -224,11 +241,7 @@ impl fmt::Display for Verdict {
                 alone => writeln!(f, ", {alone} are the model's alone")?,
             }
             if told.throttled > 0 {
-                let (alike, all) = (told.throttled_alike, told.throttled);
-                writeln!(
-                    f,
-                    "without a token for a request in both: {alike} of {all} times"
-                )?;
+                write_throttled(f, told)?;
             }
         }
         if let Some(log) = log {
@@ -251,6 +264,25 @@ fn write_first(f: &mut fmt::Formatter<'_>, what: &str, first: &Divergence) -> fm
     writeln!(f, "kernel: {}", first.kernel)?;
     writeln!(f, "model:  {}", first.model)?;
     writeln!(f, "{}", first.text.trim_end())
+}
+
+fn write_throttled(f: &mut fmt::Formatter<'_>, told: &ToldVerdict) -> fmt::Result {
+    let (alike, all) = (told.throttled_alike, told.throttled);
+    write!(
+        f,
+        "without a token for a request in both: {alike} of {all} times"
+    )?;
+    if told.throttled_undecided > 0 {
+        let undecided = told.throttled_undecided;
+        write!(
+            f,
+            ", {undecided} not decidable: a request ended in the same call"
+        )?;
+    }
+    match told.throttled_alone {
+        0 => writeln!(f),
+        alone => writeln!(f, ", {alone} are the model's alone"),
+    }
 }
 
 /// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
@@ -422,6 +454,7 @@ impl Judge {
     /// The model told something else, or nothing.
     pub(super) fn told_otherwise(
         &mut self,
+        of_timer: bool,
         time: SimTime,
         kernel: String,
         model: String,
@@ -430,9 +463,12 @@ impl Judge {
         let time = SimTime(time.since(self.genesis).0);
         let device = self.device.clone();
         if let Some(told) = self.told() {
-            told.total += 1;
+            match of_timer {
+                true => told.total += 1,
+                false => told.throttled += 1,
+            }
             told.first_divergence.get_or_insert(Divergence {
-                index: told.total,
+                index: told.total + told.throttled,
                 device,
                 time,
                 kernel,
@@ -442,18 +478,29 @@ impl Judge {
         }
     }
 
-    /// The kernel found no token, and perhaps the model.
-    pub(super) fn throttled(&mut self, alike: bool) {
+    /// Neither the kernel nor the model found a token.
+    pub(super) fn throttled(&mut self) {
         if let Some(told) = self.told() {
             told.throttled += 1;
-            told.throttled_alike += u64::from(alike);
+            told.throttled_alike += 1;
         }
     }
 
-    /// The model told so many events that the kernel did not.
-    pub(super) fn told_alone(&mut self, count: u64) {
+    /// The kernel found no token, and the records do not tell whether the model ought to.
+    pub(super) fn throttled_undecided(&mut self) {
+        if let Some(told) = self.told() {
+            told.throttled += 1;
+            told.throttled_undecided += 1;
+        }
+    }
+
+    /// The model told an event that the kernel did not.
+    pub(super) fn told_alone(&mut self, of_timer: bool) {
         if let Some(told) = &mut self.verdict.told {
-            told.alone += count;
+            match of_timer {
+                true => told.alone += 1,
+                false => told.throttled_alone += 1,
+            }
         }
     }
 
@@ -490,8 +537,22 @@ impl Judge {
             _ => format!("{what} ({count} times)"),
         };
         verdict.notes = self.counted.into_iter().map(line).collect();
+        verdict
+            .notes
+            .extend(verdict.told.as_mut().and_then(untraced));
         self.verdict
     }
+}
+
+/// Whether events of looks in vain were traced shows only where there is one.
+fn untraced(told: &mut ToldVerdict) -> Option<String> {
+    if told.throttled > 0 || told.throttled_alone == 0 {
+        return None;
+    }
+    let alone = std::mem::take(&mut told.throttled_alone);
+    Some(format!(
+        "the model finds no token {alone} times, the capture has no such event: perhaps untraced"
+    ))
 }
 
 /// Direction, start and length.

@@ -1,6 +1,7 @@
 //! The reference against captured kernels, and what must not be taken for agreement.
 
 mod common;
+mod whole;
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use conform::{self, Error, Mode, Options, Verdict};
 use tempfile::TempDir;
 use trace::blktrace::{self, Action, Categories, Reader, Writer, WriterOptions};
 use trace::capture::CaptureDir;
+use whole::{assert_conforms, run};
 
 const DETERMINISTIC: [&str; 14] = [
     "dd01-defaults",
@@ -41,19 +43,6 @@ const WITHOUT_SCHEDULER: [&str; 10] = [
     "sd-rand-none",
     "sd-trim-none",
 ];
-
-fn run(name: &str, mode: Mode) -> Verdict {
-    run_in(&traces(name), mode, None).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-#[track_caller]
-fn assert_conforms(name: &str, mode: Mode) {
-    let verdict = run(name, mode);
-    assert!(verdict.total > 0, "{name}: nothing was compared");
-    assert!(verdict.conforms(), "{verdict}");
-    assert_eq!(verdict.first_divergence, None);
-    assert!(verdict.notes.is_empty(), "{verdict}");
-}
 
 #[test]
 fn every_call_of_the_deterministic_captures_is_predicted() {
@@ -89,42 +78,6 @@ fn calls_on_several_cpus_are_predicted() {
         "sd-fua-mq-deadline",
     ] {
         assert_conforms(name, Mode::Calls);
-    }
-}
-
-/// Tokens, histograms and depths: captures whose order is the scheduler's decision alone, each with
-/// as many events of its timer as its trace has.
-const TOKENS: [(&str, u64); 9] = [
-    ("ky01-burst", 0),
-    ("ky02-waves", 0),
-    ("ky03-tightlat", 4),
-    ("ky04-writeheavy", 5),
-    ("ky07-throttle-writes", 11),
-    ("ky08-throttle-reads", 12),
-    ("ky21-k612-burst", 0),
-    ("ky31-throttled-adjust", 5),
-    ("ky32-k612-throttled", 2),
-];
-
-#[test]
-fn every_call_and_every_event_of_a_scheduler_with_tokens_is_predicted() {
-    for (name, told) in TOKENS {
-        let verdict = run(name, Mode::Calls);
-        assert!(verdict.total > 0 && verdict.conforms(), "{verdict}");
-        let seen = verdict.told.as_ref().expect("ftrace.txt has them");
-        assert_eq!((seen.total, seen.predicted, seen.alone), (told, told, 0));
-        // An interrupt between two tries of one call may bring a token: once in ky31.
-        let missed = u64::from(name == "ky31-throttled-adjust");
-        assert_eq!(seen.throttled_alike + missed, seen.throttled, "{verdict}");
-        let known = |note: &String| note.contains("no probe at the entry of dispatch calls");
-        assert!(verdict.notes.iter().all(known), "{verdict}");
-    }
-}
-
-#[test]
-fn every_record_of_a_scheduler_with_tokens_is_predicted() {
-    for (name, _) in TOKENS {
-        assert_conforms(name, Mode::Records);
     }
 }
 
@@ -246,27 +199,6 @@ fn a_log_does_not_agree_with_everything() {
     let dir = CaptureDir::open(&traces("bf01-seq2")).unwrap();
     let verdict = conform::run(&dir, &options).unwrap();
     assert!(!verdict.conforms(), "{verdict}");
-}
-
-/// What the kernel told is compared: another number in one event is found, with both queues.
-#[test]
-fn an_event_that_says_something_else_is_a_divergence() {
-    let other = changed("ky07-throttle-writes", "ftrace.txt", |text| {
-        text.replacen(
-            "kyber_adjust: 252,0 WRITE 32",
-            "kyber_adjust: 252,0 WRITE 64",
-            1,
-        )
-    });
-    let verdict = run_in(other.path(), Mode::Calls, None).unwrap();
-    let told = verdict.told.as_ref().expect("ftrace.txt has them");
-    assert!(!verdict.conforms(), "{verdict}");
-    let first = told.first_divergence.as_ref().expect("one differs");
-    assert_eq!(
-        (&*first.kernel, &*first.model),
-        ("WRITE depth 64", "WRITE depth 32")
-    );
-    assert!(first.text.contains("cur_domain"), "{}", first.text);
 }
 
 /// Orders that records do not carry are searched for. What is left are races: at least so many are

@@ -1,6 +1,6 @@
 //! Captures in and out: `blksim import-stats` and `blksim run --blktrace`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::place::{Place, Ran};
 use serde_json::Value;
@@ -109,6 +109,59 @@ fn a_kernel_that_differs_is_told_by_the_exit_code() {
     let ran = place.blksim(&["conform", ".", "--json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("first_divergence"), "{ran:?}");
+}
+
+/// Every dispatch of this capture is predicted with another depth told, too: the event alone
+/// decides.
+#[test]
+fn an_event_of_a_scheduler_that_differs_is_told_by_the_exit_code() {
+    let dir = capture("ky07-throttle-writes");
+    let place = Place::new();
+    let verdict = json(&place.blksim(&["conform", &dir, "--json"]));
+    assert_eq!(
+        (&verdict["told"]["total"], &verdict["told"]["predicted"]),
+        (&11.into(), &11.into())
+    );
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let file = entry.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        if name != "ftrace.txt.xz" {
+            place.write(&name, std::fs::read(file.path()).unwrap());
+        }
+    }
+    let ftrace = Path::new(&dir).join("ftrace.txt.xz");
+    let mut lines = trace::text::Lines::open(&ftrace).unwrap();
+    let mut text = String::new();
+    while lines.advance().unwrap() {
+        text += lines.line();
+        text.push('\n');
+    }
+    let changed = text.replacen("READ I/O p90", "READ total p90", 1);
+    assert_ne!(changed, text);
+    place.write("ftrace.txt", changed);
+    let ran = place.blksim(&["conform", ".", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let verdict: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(verdict["predicted"], verdict["total"]);
+    assert_eq!(verdict["told"]["predicted"], 10);
+}
+
+/// Captures on several CPUs with events of the scheduler's timer.
+#[test]
+fn events_on_several_cpus_are_all_predicted() {
+    for (name, events) in [
+        ("m2-randread-kyber", 2),
+        ("m4-sq4-kyber", 2),
+        ("sd-fsync-kyber", 4),
+    ] {
+        let verdict = json(&Place::new().blksim(&["conform", &capture(name), "--json"]));
+        let told = &verdict["told"];
+        assert_eq!(
+            (&told["total"], &told["predicted"]),
+            (&events.into(), &events.into())
+        );
+        assert_eq!(told["alone"], 0, "{name}");
+    }
 }
 
 #[test]

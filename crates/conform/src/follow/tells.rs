@@ -11,6 +11,7 @@ use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
 
 use super::{Follow, State};
+use crate::event::Kind;
 use crate::told::{Told, Word};
 use crate::verdict::Judge;
 
@@ -34,12 +35,8 @@ impl Follow<'_> {
             all.remove(at);
             match told.is_of_timer() {
                 true => judge.told_alike(),
-                false => judge.throttled(true),
+                false => judge.throttled(),
             }
-            return;
-        }
-        if !told.is_of_timer() {
-            judge.throttled(false);
             return;
         }
         let like =
@@ -50,8 +47,62 @@ impl Follow<'_> {
             all.retain(|other| *other != instead);
         }
         let text = Self::show(state, queue);
-        judge.told_otherwise(event.time, told.to_string(), model, text);
+        let (kernel, timer) = (told.to_string(), told.is_of_timer());
+        judge.told_otherwise(timer, event.time, kernel, model, text);
         self.impose_told(state, queue, told);
+    }
+
+    /// What a dispatch call told that has returned now: the kernel's events, and the model's.
+    pub(crate) fn compare_told_by_call(
+        &self,
+        state: &mut State,
+        answer: usize,
+        events: &[usize],
+        judge: &mut Judge,
+    ) {
+        let decided = !self.is_interrupted(answer);
+        for &index in events {
+            let Kind::Told(told) = self.stream.events[index].kind else {
+                continue;
+            };
+            match decided || self.has_told(state, index, told) {
+                true => self.compare_told(state, index, told, judge),
+                false => judge.throttled_undecided(),
+            }
+        }
+    }
+
+    /// No call is under way any more: what the model told in the last one, and no event has taken,
+    /// is its own.
+    pub(crate) fn end_telling(&self, state: &mut State, answer: usize, judge: &mut Judge) {
+        let (queue, decided) = (self.stream.queue[answer], !self.is_interrupted(answer));
+        state.world.outside.told.retain(|&(of, _, told)| {
+            let left = of == queue && !told.is_of_timer();
+            if left && decided {
+                judge.told_alone(false);
+            }
+            !left
+        });
+    }
+
+    /// The model has told the same, and no event has taken it.
+    fn has_told(&self, state: &State, index: usize, told: Told) -> bool {
+        let queue = self.stream.queue[index];
+        let mut all = state.world.outside.told.iter();
+        all.any(|&(of, _, other)| of == queue && other == told)
+    }
+
+    /// A request ended while this call was under way, or may have, if its entry is not recorded:
+    /// whether its token came back before a try or behind it, no record shows.
+    fn is_interrupted(&self, answer: usize) -> bool {
+        let Some(asked) = self.stream.other_end[answer] else {
+            return true;
+        };
+        let ends = |kind: Kind| matches!(kind, Kind::Complete { .. } | Kind::Finish { .. });
+        (asked..answer).any(|index| {
+            self.stream.queue[index] == self.stream.queue[answer]
+                && ends(self.stream.events[index].kind)
+        })
     }
 
     /// The kernel's timer ran, and that of the model is armed and has told nothing: it runs now.
@@ -102,16 +153,17 @@ impl Follow<'_> {
         let now = self.measured(now);
         let all = &mut state.world.outside.told;
         let old = |&(_, time, _): &(QueueId, SimTime, Told)| time + FORGOTTEN_AFTER <= now;
-        let alone = all.iter().filter(|told| old(told) && told.2.is_of_timer());
-        judge.told_alone(alone.count() as u64);
+        for &(.., told) in all.iter().filter(|told| old(told)) {
+            judge.told_alone(told.is_of_timer());
+        }
         all.retain(|told| !old(told));
     }
 
     /// What the model told and the kernel did not, to the end of the trace: unless the trace ends
     /// before the kernel would have.
     pub(crate) fn left_to_tell(state: &State, judge: &mut Judge) {
-        let all = state.world.outside.told.iter();
-        let alone = all.filter(|(.., told)| told.is_of_timer());
-        judge.told_alone(alone.count() as u64);
+        for &(.., told) in &state.world.outside.told {
+            judge.told_alone(told.is_of_timer());
+        }
     }
 }

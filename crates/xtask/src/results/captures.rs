@@ -14,7 +14,7 @@ struct Judged {
     name: String,
     /// Kernel: `6.1`.
     kernel: String,
-    cells: [String; 3],
+    cells: [String; 4],
 }
 
 /// What conform says of a capture in one mode: a report, or why it refuses.
@@ -113,6 +113,31 @@ fn log_cell(said: &Said) -> Result<String> {
     })
 }
 
+/// `5/5`, what a scheduler told of itself when its timer ran, and behind it its looks for a token
+/// in vain; a capture without such events has none.
+fn events_cell(said: &Said) -> Result<String> {
+    let report = match said {
+        Said::Report(report) if !report["told"].is_null() => report,
+        _ => return Ok("-".to_owned()),
+    };
+    let of = |name: &str| number(report, &format!("/told/{name}"));
+    let mut cell = format!("{}/{}", of("predicted")?, of("total")?);
+    if of("alone")? > 0.0 {
+        cell += &format!(", {} more", of("alone")?);
+    }
+    if of("throttled")? > 0.0 {
+        let (alike, all) = (of("throttled_alike")?, of("throttled")?);
+        cell += &format!("; {alike}/{all} without a token");
+    }
+    if of("throttled_undecided")? > 0.0 {
+        cell += &format!(", {} not decidable", of("throttled_undecided")?);
+    }
+    if of("throttled_alone")? > 0.0 {
+        cell += &format!(", {} more", of("throttled_alone")?);
+    }
+    Ok(cell)
+}
+
 /// All captures of a kind with their figures, but those that are refused.
 fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
     let mut wanted = Vec::new();
@@ -145,7 +170,12 @@ fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
                 Some(device) => format!("{name}, {device}"),
             },
             kernel,
-            cells: [cell(&calls)?, cell(&records)?, log_cell(&log)?],
+            cells: [
+                cell(&calls)?,
+                cell(&records)?,
+                events_cell(&calls)?,
+                log_cell(&log)?,
+            ],
         });
     }
     Ok(judged)
@@ -153,28 +183,29 @@ fn judged(blksim: &Blksim, one_cpu: bool) -> Result<Vec<Judged>> {
 
 /// Captures of one CPU: each dispatch is decided by its records.
 pub(super) fn one_cpu(blksim: &Blksim) -> Result<String> {
-    let row = |one: Judged| {
-        let [calls, records, log] = one.cells;
-        vec![one.name, one.kernel, calls, records, log]
-    };
-    let rows: Vec<Vec<String>> = judged(blksim, true)?.into_iter().map(row).collect();
-    Ok(table(
-        &columns(&["Capture", "Kernel", "Calls", "Records", "Log lines"]),
-        &rows,
-    ))
+    Ok(rows(judged(blksim, true)?))
 }
 
 /// Captures of several CPUs.
 pub(super) fn more_cpus(blksim: &Blksim) -> Result<String> {
+    Ok(rows(judged(blksim, false)?))
+}
+
+fn rows(all: Vec<Judged>) -> String {
     let row = |one: Judged| {
-        let [calls, records, log] = one.cells;
-        vec![one.name, one.kernel, calls, records, log]
+        let [calls, records, events, log] = one.cells;
+        vec![one.name, one.kernel, calls, records, events, log]
     };
-    let rows: Vec<Vec<String>> = judged(blksim, false)?.into_iter().map(row).collect();
-    Ok(table(
-        &columns(&["Capture", "Kernel", "Calls", "Records", "Log lines"]),
-        &rows,
-    ))
+    let rows: Vec<Vec<String>> = all.into_iter().map(row).collect();
+    let header = [
+        "Capture",
+        "Kernel",
+        "Calls",
+        "Records",
+        "Events",
+        "Log lines",
+    ];
+    table(&columns(&header), &rows)
 }
 
 /// Two captures of v6.1 under the rules of v6.12: what a weak test lets pass.
@@ -276,6 +307,31 @@ mod tests {
         let failure = cell(&Said::Refused("t: damaged".to_owned())).unwrap_err();
         assert_eq!(failure.0, "t: damaged");
         assert!(cell(&report("{}")).is_err());
+    }
+
+    #[test]
+    fn events_of_a_scheduler_have_a_cell() {
+        let told = |rest: &str| {
+            report(&format!(
+                r#"{{"told": {{"predicted": 3, "total": 4, "alone": 0, "throttled": 0, {rest}}}}}"#
+            ))
+        };
+        let none = r#""throttled_alike": 0, "throttled_undecided": 0, "throttled_alone": 0"#;
+        assert_eq!(events_cell(&told(none)).unwrap(), "3/4");
+        let all = report(
+            r#"{"told": {"predicted": 5, "total": 5, "alone": 1, "throttled": 38,
+            "throttled_alike": 36, "throttled_undecided": 1, "throttled_alone": 2}}"#,
+        );
+        let cell = "5/5, 1 more; 36/38 without a token, 1 not decidable, 2 more";
+        assert_eq!(events_cell(&all).unwrap(), cell);
+        for none in [report(r#"{"told": null}"#), report("{}")] {
+            assert_eq!(events_cell(&none).unwrap(), "-");
+        }
+        assert_eq!(
+            events_cell(&Said::Refused("no ftrace.txt".to_owned())).unwrap(),
+            "-"
+        );
+        assert!(events_cell(&report(r#"{"told": {}}"#)).is_err());
     }
 
     #[test]
