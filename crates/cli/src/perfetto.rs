@@ -78,7 +78,7 @@ impl Perfetto {
             if let Some(window) = window {
                 self.lives.note(window, *time, *cpu, point);
             }
-            self.counters.note(window, *time, point);
+            self.counters.note(window, simulator.groups(), *time, point);
         }
     }
 
@@ -100,7 +100,7 @@ impl Perfetto {
         let text = json::trace(
             timeline,
             &self.lives,
-            &self.counters.complete(from, readings),
+            &self.counters.complete(from, simulator.groups(), readings),
             |task| simulator.task_name(task),
             |queue| simulator.disk_name(queue),
         );

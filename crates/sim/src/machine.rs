@@ -41,6 +41,7 @@ pub use setup::queue_config;
 pub use stall::{Below, Stall, StalledRequest, Why};
 pub use task::FIRST_PID;
 
+use blkmq::elevator::SubmitterGroup;
 use blkmq::env::{Solo, TracePoint};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
@@ -245,6 +246,11 @@ impl Simulator {
     /// The block layer, for reports and checks.
     pub fn block_layer(&self) -> &BlkMq<Solo> {
         &self.layer.mq
+    }
+
+    /// Control groups, the root first.
+    pub fn groups(&self) -> &[SubmitterGroup] {
+        &self.plan.groups
     }
 
     /// Name of this queue's device, if there are several queues.

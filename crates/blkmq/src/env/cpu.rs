@@ -317,10 +317,29 @@ pub struct Reading {
     pub gauge: &'static Gauge,
     /// Of which of the scheduler's groups, as it calls them.
     pub group: &'static str,
-    /// Of which one of the group, where that has several (queues of a process, say); else 0.
-    pub number: u32,
+    /// Of which one of the group.
+    pub which: Which,
     /// How much.
     pub value: u64,
+}
+
+/// Which one of a scheduler's groups a reading is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Which {
+    /// The group is but one.
+    One,
+    /// A queue of some process's requests.
+    Queue {
+        /// Number of the queue, that no other has at the same time.
+        number: u32,
+        /// Of the process that it was made for; below zero if several share it.
+        pid: i32,
+        /// It is of synchronous requests.
+        sync: bool,
+        /// Place of its cgroup among the
+        /// [submitters'](crate::elevator::Submitters::groups); 0 is the root.
+        cgroup: u16,
+    },
 }
 
 /// A percentile of latencies, as the bucket of a histogram in which it lies.

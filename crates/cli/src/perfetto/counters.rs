@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blkmq::elevator::SubmitterGroup;
 use blkmq::env::{GaugeForm, TraceAction, TracePoint};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
@@ -24,6 +25,7 @@ impl Counters {
     pub(super) fn note(
         &mut self,
         window: Option<(SimTime, SimTime)>,
+        groups: &[SubmitterGroup],
         time: SimTime,
         point: &TracePoint,
     ) {
@@ -33,7 +35,7 @@ impl Counters {
         let Some(told) = ToldValue::of(probe) else {
             return;
         };
-        let name = (point.queue, name(&told));
+        let name = (point.queue, name(&told, groups));
         let value = told.scaled(told.value as f64);
         match window {
             Some((from, to)) if from <= time && time < to => {
@@ -60,13 +62,14 @@ impl Counters {
     pub(super) fn complete(
         &self,
         from: SimTime,
+        groups: &[SubmitterGroup],
         readings: Option<&Readings>,
     ) -> Vec<(SimTime, Name, f64)> {
         let mut levels = self.levels.clone();
         for track in readings.iter().flat_map(|told| &told.tracks) {
             let first = track.curve.values().next().flatten();
             if let (GaugeForm::Level, Some(first)) = (track.curve.form, first) {
-                let name = (track.queue, name(&track.told));
+                let name = (track.queue, name(&track.told, groups));
                 levels
                     .entry(name)
                     .or_insert_with(|| track.told.scaled(first));
@@ -79,6 +82,6 @@ impl Counters {
     }
 }
 
-fn name(told: &ToldValue) -> String {
-    format!("{}: {}", told.group_name(), told.name())
+fn name(told: &ToldValue, groups: &[SubmitterGroup]) -> String {
+    format!("{}: {}", told.group_name(groups), told.name())
 }

@@ -3,8 +3,8 @@
 //!
 //! No scheduler is known here by name. Off unless asked for.
 
-use blkmq::elevator::Facts;
-use blkmq::env::{GaugeForm, GaugeUnit, Percentile, Probe, Reading};
+use blkmq::elevator::{Facts, SubmitterGroup};
+use blkmq::env::{GaugeForm, GaugeUnit, Percentile, Probe, Reading, Which};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 
@@ -28,8 +28,8 @@ pub struct ToldValue {
     of: Of,
     /// What the scheduler calls the group of requests.
     pub group: &'static str,
-    /// Which one of the group; 0 where it is but one.
-    pub number: u32,
+    /// Which one of the group.
+    pub which: Which,
     /// What a value means for the time around it.
     pub form: GaugeForm,
     /// What the numbers are.
@@ -60,13 +60,13 @@ impl ToldValue {
             Probe::Reading(Reading {
                 gauge,
                 group,
-                number,
+                which,
                 value,
             }) => {
                 return Some(ToldValue {
                     of: Of::Gauge(gauge.name),
                     group,
-                    number,
+                    which,
                     form: gauge.form,
                     unit: gauge.unit,
                     value,
@@ -82,7 +82,7 @@ impl ToldValue {
         Some(ToldValue {
             of,
             group,
-            number: 0,
+            which: Which::One,
             form,
             unit,
             value,
@@ -99,11 +99,29 @@ impl ToldValue {
         }
     }
 
-    /// The group, for people.
-    pub fn group_name(&self) -> String {
-        match self.number {
-            0 => self.group.to_owned(),
-            number => format!("{} {number}", self.group),
+    /// The group, for people: of a queue with its kind (S or A) and whose it is, as kernels write
+    /// it to blktrace, behind the path of its cgroup. `groups`: all of them, the root first.
+    pub fn group_name(&self, groups: &[SubmitterGroup]) -> String {
+        let Which::Queue {
+            number,
+            pid,
+            sync,
+            cgroup,
+        } = self.which
+        else {
+            return self.group.to_owned();
+        };
+        let group = self.group;
+        let name = match (pid, sync) {
+            (0.., true) => format!("{group}{pid}S"),
+            // A process has several, by level, and uses those that others have made.
+            (0.., false) => format!("{group}{pid}A #{number}"),
+            (_, true) => format!("{group}SHARED-S #{number}"),
+            (_, false) => format!("{group}SHARED-A #{number}"),
+        };
+        match groups.get(usize::from(cgroup)) {
+            Some(group) if cgroup != 0 => format!("{} {name}", group.path),
+            _ => name,
         }
     }
 
@@ -116,7 +134,7 @@ impl ToldValue {
     }
 
     fn is_like(&self, other: &ToldValue) -> bool {
-        self.of == other.of && self.number == other.number && self.group == other.group
+        self.of == other.of && self.which == other.which && self.group == other.group
     }
 }
 

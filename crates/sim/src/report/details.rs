@@ -145,7 +145,7 @@ impl GaugeDetails {
         GaugeDetails {
             device: device_of(plan, track.queue),
             name: track.told.name(),
-            group: track.told.group_name(),
+            group: track.told.group_name(&plan.groups),
             form: match track.curve.form {
                 GaugeForm::Level => "level",
                 GaugeForm::Sample => "sample",

@@ -1,12 +1,14 @@
 //! Gauges: what BFQ shows of itself over time, for plots.
 //!
-//! After each request that it lets go: what its queue was served, what it would have been in an
-//! ideal world that serves all busy queues of a group at once by weight, its weight with raising,
-//! its budget, and the virtual time of its tree.
+//! After each request that it lets go: what its queue was served, its weight with raising, its
+//! budget, and the virtual time of its tree. And of each busy queue what it would have been served
+//! of these sectors in an ideal world, which serves all of a group at once by weight, the first
+//! class only, from the root down: these shares add up to what was served.
 
 use super::Bfq;
-use super::queue::QId;
-use crate::env::{Gauge, GaugeForm, GaugeUnit, Reading};
+use super::group::{GroupId, ROOT};
+use super::queue::{BE, QId};
+use crate::env::{Gauge, GaugeForm, GaugeUnit, Reading, Which};
 
 /// Sectors that a queue was served.
 static SERVICE: Gauge = Gauge {
@@ -43,26 +45,56 @@ static VIRTUAL_TIME: Gauge = Gauge {
     unit: GaugeUnit::Sectors,
 };
 
+/// What lines of the log name queues with.
+const QUEUE: &str = "bfq";
+
 /// From virtual time to [`VIRTUAL_TIME`].
 const SHOWN_SHIFT: u32 = 12;
-/// From virtual time by weight to sectors.
-const SECTOR_SHIFT: u32 = 22;
+/// Shares are reckoned in sectors shifted by this.
+const SECTOR_SHIFT: u32 = 20;
 
 /// Names of the classes' trees.
 const CLASSES: [&str; 3] = ["RT", "BE", "IDLE"];
 
+/// The busy queues and groups of a group that have a part in what it is served.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Crowd {
+    /// Their class, the first one that is busy; 0: nobody is.
+    class: u8,
+    /// Sum of the weights of those that have not taken their parts yet.
+    weight: u64,
+    /// What is left for them, in sectors shifted by [`SECTOR_SHIFT`].
+    left: u64,
+}
+
+impl Crowd {
+    /// One more, of this class: true if it is the very first.
+    fn join(&mut self, class: u8, weight: u32) -> bool {
+        let first = self.class == 0;
+        if first || class < self.class {
+            (self.class, self.weight) = (class, 0);
+        }
+        if class == self.class {
+            self.weight += u64::from(weight);
+        }
+        first
+    }
+
+    /// The part of one of them. The last one has all that is left, so that nothing gets lost.
+    fn take(&mut self, class: u8, weight: u32) -> u64 {
+        if class != self.class {
+            return 0;
+        }
+        let weight = u64::from(weight);
+        let part = u128::from(self.left) * u128::from(weight) / u128::from(self.weight);
+        let part = part as u64;
+        self.left -= part;
+        self.weight -= weight;
+        part
+    }
+}
+
 impl Bfq {
-    /// A queue becomes busy: its share begins to grow here.
-    pub(super) fn share_begins(&mut self, q: QId) {
-        let vtime = self.vtime_of(q);
-        self.queues[q].share_from = vtime;
-    }
-
-    fn vtime_of(&self, q: QId) -> u64 {
-        let group = self.entities[self.entities.of(q)].group.index();
-        self.groups[group].trees[usize::from(self.queues[q].class) - 1].vtime
-    }
-
     /// What the last request to go leaves to be seen.
     pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
         let Some((q, sectors)) = self.shown.take() else {
@@ -71,28 +103,100 @@ impl Bfq {
         if self.queues[q].references == 0 {
             return;
         }
-        let vtime = self.vtime_of(q);
         let entity = &self.entities[self.entities.of(q)];
         let (weight, budget) = (entity.weight, entity.budget.max(0).unsigned_abs());
-        let queue = &mut self.queues[q];
-        let since = vtime.wrapping_sub(queue.share_from);
-        let share = (u128::from(since) * u128::from(weight)) >> SECTOR_SHIFT;
-        queue.share_from = vtime;
-        // A queue of several processes has no pid.
-        let number = queue.pid.max(0).unsigned_abs();
-        let class = CLASSES[usize::from(queue.class) - 1];
-        let mut tell = |gauge, group, number, value| {
+        let class = usize::from(self.queues[q].class) - 1;
+        let vtime = self.groups[entity.group.index()].trees[class].vtime;
+        let which = self.which(q);
+        let mut tell = |gauge, group, which, value| {
             each(Reading {
                 gauge,
                 group,
-                number,
+                which,
                 value,
             });
         };
-        tell(&SERVICE, "queue", number, sectors.into());
-        tell(&SHARE, "queue", number, share as u64);
-        tell(&WEIGHT, "queue", number, weight.into());
-        tell(&BUDGET, "queue", number, budget.into());
-        tell(&VIRTUAL_TIME, class, 0, vtime >> SHOWN_SHIFT);
+        tell(&SERVICE, QUEUE, which, sectors.into());
+        tell(&WEIGHT, QUEUE, which, weight.into());
+        tell(&BUDGET, QUEUE, which, budget.into());
+        tell(
+            &VIRTUAL_TIME,
+            CLASSES[class],
+            Which::One,
+            vtime >> SHOWN_SHIFT,
+        );
+        self.share_out(q, sectors, each);
+    }
+
+    /// The queue as blktrace's lines name it, and its group.
+    fn which(&self, q: QId) -> Which {
+        let queue = &self.queues[q];
+        Which::Queue {
+            number: q.0 + 1,
+            pid: queue.pid,
+            sync: queue.flags.sync,
+            cgroup: self.entities[self.entities.of(q)].group.0,
+        }
+    }
+
+    /// Sectors that `q` was served, as parts of all that are busy; `q` is one of them, though these
+    /// may have been its last.
+    fn share_out(&mut self, q: QId, sectors: u32, each: &mut dyn FnMut(Reading)) {
+        for group in &mut self.groups {
+            group.crowd = Crowd::default();
+        }
+        let all = (0..self.queues.len() as u32).map(QId);
+        for other in all.clone() {
+            if other == q || self.queues[other].flags.busy {
+                self.join_crowds(other);
+            }
+        }
+        self.groups[ROOT.index()].crowd.left = u64::from(sectors) << SECTOR_SHIFT;
+        // A group stands behind the one that it is in.
+        for at in 1..self.groups.len() {
+            let group = GroupId(at as u16);
+            if self.groups[at].crowd.class != 0
+                && let Some(e) = group.entity()
+            {
+                let above = self.entities[e].group.index();
+                assert!(above < at, "a group comes before its parent");
+                let weight = self.entities[e].weight;
+                self.groups[at].crowd.left = self.groups[above].crowd.take(BE, weight);
+            }
+        }
+        for other in all {
+            if other != q && !self.queues[other].flags.busy {
+                continue;
+            }
+            let entity = &self.entities[self.entities.of(other)];
+            let (group, weight) = (entity.group.index(), entity.weight);
+            let queue = &mut self.queues[other];
+            let part = self.groups[group].crowd.take(queue.class, weight);
+            let share = queue.share_rest + part;
+            queue.share_rest = share & ((1 << SECTOR_SHIFT) - 1);
+            if share >> SECTOR_SHIFT > 0 {
+                each(Reading {
+                    gauge: &SHARE,
+                    group: QUEUE,
+                    which: self.which(other),
+                    value: share >> SECTOR_SHIFT,
+                });
+            }
+        }
+    }
+
+    /// A busy queue has a part in its group, and so that one in what it is in.
+    fn join_crowds(&mut self, q: QId) {
+        let mut e = self.entities.of(q);
+        let mut class = self.queues[q].class;
+        loop {
+            let entity = &self.entities[e];
+            let (group, weight) = (entity.group, entity.weight);
+            let first = self.groups[group.index()].crowd.join(class, weight);
+            match group.entity() {
+                Some(above) if first => (e, class) = (above, BE),
+                _ => return,
+            }
+        }
     }
 }

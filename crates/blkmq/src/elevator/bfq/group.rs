@@ -3,6 +3,7 @@
 //! Kernel: struct bfq_group, struct bfq_sched_data in block/bfq-iosched.h (6.1.192, 6.12.117).
 
 use super::entity::EntityId;
+use super::gauge::Crowd;
 use super::queue::QId;
 use super::service_tree::ServiceTree;
 use crate::rbtree::RbTree;
@@ -63,4 +64,6 @@ pub(super) struct Group {
     pub(super) active_entities: u32,
     /// Queues of its own with requests (num_queues_with_pending_reqs).
     pub(super) pending_queues: u32,
+    /// Who has a part in what is being shared out, for plots.
+    pub(super) crowd: Crowd,
 }

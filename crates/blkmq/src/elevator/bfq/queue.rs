@@ -129,8 +129,8 @@ pub(super) struct Queue {
     pub(super) in_woken_list: bool,
     /// Queues that it wakes, the latest last.
     pub(super) woken: Vec<QId>,
-    /// Virtual time up to which its share has been shown.
-    pub(super) share_from: u64,
+    /// Of its ideal share, what is less than a sector and has not been shown yet.
+    pub(super) share_rest: u64,
 }
 
 impl Queue {

@@ -527,7 +527,6 @@ impl Bfq {
         self.works(5);
         say!(self, q, "add to busy");
         self.activate(q);
-        self.share_begins(q);
         let queue = &mut self.queues[q];
         queue.flags.busy = true;
         let (class, raised) = (queue.class, queue.is_raised());

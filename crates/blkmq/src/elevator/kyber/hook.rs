@@ -10,7 +10,7 @@ use super::khd::token_of;
 use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
 use crate::elevator::{After, Hook, HookStep, Token};
-use crate::env::{Bit, Cpu, Effect, Env, Gauge, GaugeForm, GaugeUnit, Reading, Slab, Spot};
+use crate::env::{Bit, Cpu, Effect, Env, Gauge, GaugeForm, GaugeUnit, Reading, Slab, Spot, Which};
 use crate::path::label::{Label, labels};
 use crate::path::{Call, Next, jiffies, probe};
 use crate::queue::RequestQueue;
@@ -208,7 +208,7 @@ fn tell_taken<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
         let reading = Reading {
             gauge: &TAKEN,
             group: domain.name(),
-            number: 0,
+            which: Which::One,
             value: tokens.map.busy_count().into(),
         };
         probe::reading(q, reading, cpu);

@@ -1,6 +1,7 @@
 //! What is kept of what schedulers tell.
 
 use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::SubmitterGroup;
 use blkmq::env::Gauge;
 
 use super::*;
@@ -95,8 +96,8 @@ fn gauges_are_told_apart_by_group_and_number_and_bounded() {
     for number in (0..CURVES as u32 + 10).chain(0..2) {
         let reading = Reading {
             gauge: &SERVICE,
-            group: "queue",
-            number,
+            group: "bfq",
+            which: queue(number),
             value: 8,
         };
         readings.note(SimTime(u64::from(number)), QUEUE, Probe::Reading(reading));
@@ -108,4 +109,43 @@ fn gauges_are_told_apart_by_group_and_number_and_bounded() {
         .map(|t| t.curve.values().flatten().sum());
     let sums: Vec<f64> = sums.collect();
     assert_eq!(sums[..3], [16.0, 16.0, 8.0]);
+}
+
+fn queue(number: u32) -> Which {
+    Which::Queue {
+        number,
+        pid: 7,
+        sync: true,
+        cgroup: 0,
+    }
+}
+
+#[test]
+fn queues_are_named_as_kernels_name_them_in_blktrace() {
+    let group = |path: &str| SubmitterGroup {
+        path: path.to_owned(),
+        parent: 0,
+        weight: 100,
+    };
+    let groups = [group(""), group("x/y")];
+    let name = |pid, sync, cgroup| {
+        let which = Which::Queue {
+            number: 3,
+            pid,
+            sync,
+            cgroup,
+        };
+        let told = ToldValue {
+            of: Of::Gauge("service"),
+            group: "bfq",
+            which,
+            form: GaugeForm::Count,
+            unit: GaugeUnit::Sectors,
+            value: 1,
+        };
+        told.group_name(&groups)
+    };
+    assert_eq!(name(12, true, 0), "bfq12S");
+    assert_eq!(name(12, false, 1), "x/y bfq12A #3");
+    assert_eq!(name(-1, true, 0), "bfqSHARED-S #3");
 }

@@ -6,6 +6,7 @@
 //! `tests/scripts/bfq`; shares are in `tests/service.rs`.
 
 mod device;
+mod gauge;
 mod service;
 
 use device::{Device, Mutant, Setup, TASKS};

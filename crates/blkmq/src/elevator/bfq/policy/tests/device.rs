@@ -54,6 +54,8 @@ pub(super) enum Mutant {
     IdleNever,
     /// Whoever is in service stays it.
     KeepsQueue,
+    /// What is less than a sector of a share is not kept.
+    ForgetsRest,
 }
 
 /// The device.

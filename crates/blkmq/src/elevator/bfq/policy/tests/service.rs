@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::device::{Device, Mutant, Setup};
 use super::{Action, Shape};
+use crate::elevator::bfq::queue::QId;
 use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
 use crate::time::Duration;
@@ -15,26 +16,26 @@ use crate::time::Duration;
 /// By how much the weight of a task that is raised is multiplied (bfq_wr_coeff).
 const RAISED: u32 = crate::elevator::bfq::raising::COEFF;
 /// Sectors of each request.
-const SECTORS: u32 = 256;
+pub(super) const SECTORS: u32 = 256;
 /// Sectors of the largest budget that a queue ever has here.
 const BUDGET_MAX: u64 = 16 * 1024;
 
 /// Queues that always have requests.
 #[derive(Clone, Debug)]
-struct Backlog {
-    rules: Rules,
+pub(super) struct Backlog {
+    pub(super) rules: Rules,
     /// Of each task, with its group: of the root (0), x in it (1), y in x (2).
-    tasks: Vec<(u8, u16)>,
+    pub(super) tasks: Vec<(u8, u16)>,
     /// The first one is raised.
-    raised: bool,
-    max_budget: u32,
-    requests: u32,
+    pub(super) raised: bool,
+    pub(super) max_budget: u32,
+    pub(super) requests: u32,
 }
 
 /// Weights of the groups: none of the root, x, y.
 const GROUP_WEIGHTS: [u64; 3] = [0, 200, 100];
 
-fn backlog() -> impl Strategy<Value = Backlog> {
+pub(super) fn backlog() -> impl Strategy<Value = Backlog> {
     let flat = prop::collection::vec((0u8..8, Just(0u16)), 2..6);
     let nested = prop::collection::vec((0u8..8, 0u16..3), 2..6);
     let tasks = prop_oneof![flat, nested];
@@ -71,7 +72,7 @@ impl Backlog {
     }
 
     /// What a task's or group's weight is of all that its parent has, over all levels.
-    fn ideal(&self, at: usize) -> f64 {
+    pub(super) fn ideal(&self, at: usize) -> f64 {
         let of = self.tasks[at].1;
         let mut share = self.weight(at) as f64 / self.weights_in(of) as f64;
         for group in (1..=of).rev() {
@@ -89,13 +90,17 @@ impl Backlog {
     }
 }
 
-fn ioprio(class: IoClass, level: u8) -> IoPrio {
+pub(super) fn ioprio(class: IoClass, level: u8) -> IoPrio {
     IoPrio { class, level }
 }
 
 /// A device with three requests of each task, of that priority and group, all of them started
 /// 700 ms apart so that nobody merges.
-fn backlogged(rules: Rules, tasks: &[(IoPrio, u16)], mutant: Option<Mutant>) -> (Device, Vec<u64>) {
+pub(super) fn backlogged(
+    rules: Rules,
+    tasks: &[(IoPrio, u16)],
+    mutant: Option<Mutant>,
+) -> (Device, Vec<u64>) {
     let setup = Setup {
         rules,
         rotational: false,
@@ -117,7 +122,7 @@ fn backlogged(rules: Rules, tasks: &[(IoPrio, u16)], mutant: Option<Mutant>) -> 
 }
 
 /// The next sequential request of a task, not adjacent to the one before.
-fn submit(device: &mut Device, next: &mut [u64], at: usize) {
+pub(super) fn submit(device: &mut Device, next: &mut [u64], at: usize) {
     next[at] += 1;
     device.apply(&Action::Insert(Shape {
         task: at as u32 + 1,
@@ -165,7 +170,7 @@ impl Device {
     }
 
     /// What mutants of the service do.
-    fn spoil(&mut self) {
+    pub(super) fn spoil(&mut self) {
         let tick = self.clocks().tick;
         let mutant = self.mutant();
         let bfq = &mut self.bfq;
@@ -181,6 +186,11 @@ impl Device {
                 if let Some(q) = bfq.in_service {
                     let e = bfq.entities.of(q);
                     bfq.entities[e].budget = i32::MAX / 2;
+                }
+            }
+            Some(Mutant::ForgetsRest) => {
+                for q in 0..bfq.queues.len() as u32 {
+                    bfq.queues[QId(q)].share_rest = 0;
                 }
             }
             Some(Mutant::IdleNever) => {
@@ -277,7 +287,7 @@ fn everybody_is_served(
     Ok(())
 }
 
-fn config(cases: u32) -> Config {
+pub(super) fn config(cases: u32) -> Config {
     Config {
         failure_persistence: None,
         max_shrink_iters: 0,
