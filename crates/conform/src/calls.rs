@@ -89,7 +89,7 @@ pub(super) fn judge(
         judge.tells();
     }
     let mut stream = Stream::new(events);
-    let setups = Processes::of_script(dir, script, &names).add_to(setups, &mut stream);
+    let setups = Processes::of_script(dir, script, &names)?.add_to(setups, &mut stream);
     Calls::new(&stream, &setups).run(&capture, judge)
 }
 

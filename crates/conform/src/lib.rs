@@ -237,7 +237,7 @@ fn judge_records(
         traces.push(events);
     }
     let names = traces.iter().flat_map(|trace| trace.names.clone());
-    let processes = Processes::of_script(dir, script, &names.collect());
+    let processes = Processes::of_script(dir, script, &names.collect())?;
     records::judge(&name_of(dir), setups, &traces, &processes, judge)
 }
 

@@ -75,7 +75,7 @@ pub(super) fn judge(
     }
     events.sort_by_key(|(_, event)| event.time);
     let mut stream = Stream::new(events);
-    let mut setups = Processes::of_script(dir, script, &names).add_to(setups, &mut stream);
+    let mut setups = Processes::of_script(dir, script, &names)?.add_to(setups, &mut stream);
     for setup in &mut setups {
         setup.listens = true;
     }

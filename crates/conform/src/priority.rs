@@ -10,6 +10,7 @@ use blkmq::request::{Direction, IoPrio, Op};
 use trace::capture::CaptureDir;
 use trace::ftrace::IoPriority;
 use trace::io_txt::{Call, IoKind};
+use trace::priorities;
 
 use super::Error;
 use super::event::{self, Event, Events, Kind};
@@ -30,7 +31,7 @@ pub(super) fn fill(
     events: &mut Events,
 ) -> Result<(), Error> {
     if let Some(file) = dir.files.get("priorities.txt") {
-        of_tasks(&trace::priorities::open(file)?, events);
+        of_tasks(&priorities::open(file)?, events);
     }
     from_script(script, events);
     if dir.files.contains_key("ftrace.txt") {
@@ -40,11 +41,11 @@ pub(super) fn fill(
 }
 
 /// All I/O of a task has the task's priority.
-fn of_tasks(priorities: &BTreeMap<u32, IoPriority>, events: &mut Events) {
+fn of_tasks(tasks: &BTreeMap<u32, priorities::Task>, events: &mut Events) {
     for event in &mut events.list {
         let of_bio = matches!(event.kind, Kind::Queue | Kind::Get | Kind::BioMerge { .. });
-        if of_bio && let Some(&raw) = priorities.get(&event.pid) {
-            event.ioprio = Some(event::ioprio(raw));
+        if of_bio && let Some(task) = tasks.get(&event.pid) {
+            event.ioprio = Some(event::ioprio(task.priority));
         }
     }
 }

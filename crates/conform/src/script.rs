@@ -2,6 +2,7 @@
 
 use blkmq::request::IoPrio;
 use trace::capture::CaptureDir;
+use trace::ftrace::IoPriority;
 use trace::io_txt::{IoScript, Process};
 
 use super::event;
@@ -32,10 +33,10 @@ impl Script {
     }
 }
 
-/// ioprio_set() of a process; none: it left that alone.
-pub(super) fn ioprio_of(process: &Process) -> IoPrio {
-    match process.priority.class {
+/// ioprio_set() of a process; class 0: it left that alone.
+pub(super) fn ioprio_of(asked: IoPriority) -> IoPrio {
+    match asked.class {
         0 => IoPrio::default(),
-        _ => event::ioprio(process.priority),
+        _ => event::ioprio(asked),
     }
 }

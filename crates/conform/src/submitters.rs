@@ -1,7 +1,8 @@
 //! Who submits: pid, priority and group of each task, for schedulers that keep books on processes.
 //!
-//! Best first: the I/O script (`script.rs`), the insertion probes, nothing. Groups and weights are
-//! of `meta.txt`. Not here: the priority of a single bio (`priority.rs`).
+//! Best first: the I/O script (`script.rs`), what `priorities.txt` of a simulated run says of a
+//! task, the insertion probes, nothing. Groups and weights are of `meta.txt`. Not here: the
+//! priority of a single bio (`priority.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +11,10 @@ use blkmq::request::{IoClass, IoContextId, IoPrio, Op};
 use trace::capture::CaptureDir;
 use trace::io_txt::Process;
 use trace::meta::Cgroup;
+use trace::priorities;
 use trace::processes::{self, Group};
 
+use super::Error;
 use super::event::{self, Event, Kind};
 use super::script::{self, Script};
 use super::setup::Setup;
@@ -24,6 +27,8 @@ pub(super) struct Processes {
     written: Vec<Process>,
     /// Number of its process by pid.
     tasks: BTreeMap<u32, usize>,
+    /// Of `priorities.txt`, by pid.
+    told: BTreeMap<u32, priorities::Task>,
     /// Ranges that a process of the script writes without the page cache, by pid.
     direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,
     groups: Vec<Cgroup>,
@@ -41,17 +46,20 @@ impl Processes {
         dir: &CaptureDir,
         script: &Script,
         names: &BTreeMap<u32, String>,
-    ) -> Processes {
+    ) -> Result<Processes, Error> {
+        let told = dir.files.get("priorities.txt");
+        let told = told.map(|file| priorities::open(file)).transpose()?;
         let tasks = processes::tasks(&script.processes, names);
         let direct =
             |(&pid, &number): (&u32, &usize)| (pid, script.processes[number].direct_writes());
-        Processes {
+        Ok(Processes {
             direct: tasks.iter().map(direct).collect(),
             written: script.processes.clone(),
             tasks,
+            told: told.unwrap_or_default(),
             groups: dir.meta.cgroups.clone(),
             devices: numbers(dir),
-        }
+        })
     }
 
     /// The devices with who submits to them.
@@ -96,14 +104,11 @@ impl Processes {
             if task.nice == nice {
                 continue;
             }
-            let process = self
-                .tasks
-                .get(&event.pid)
-                .map(|&number| &self.written[number]);
+            let (ioprio, group) = self.asked_by(event.pid);
             task.pid = event.pid as i32;
-            task.ioprio = process.map_or(IoPrio::default(), script::ioprio_of);
+            task.ioprio = ioprio;
             task.nice = nice;
-            task.group = process.map_or(0, |process| process.group_among(&groups));
+            task.group = processes::place_of(group, &groups);
         }
         for (index, event) in stream.events.iter().enumerate() {
             let task = &mut tasks[io_context_of(stream.task[index]).0 as usize];
@@ -118,10 +123,24 @@ impl Processes {
         Submitters { tasks, groups }
     }
 
+    /// ioprio_set() of a task, and the path of its group.
+    fn asked_by(&self, pid: u32) -> (IoPrio, &str) {
+        if let Some(&number) = self.tasks.get(&pid) {
+            let process = &self.written[number];
+            return (script::ioprio_of(process.priority), &process.group);
+        }
+        match self.told.get(&pid) {
+            Some(task) => (script::ioprio_of(task.priority), &task.group),
+            None => (IoPrio::default(), ""),
+        }
+    }
+
     /// Groups with the weights of a device.
     fn groups(&self, device: &str) -> Vec<Group> {
         let device = self.devices.get(device).copied();
-        processes::groups(&self.groups, &self.written, device)
+        let written = self.written.iter().map(|process| process.group.as_str());
+        let told = self.told.values().map(|task| task.group.as_str());
+        processes::groups(&self.groups, written.chain(told), device)
     }
 }
 

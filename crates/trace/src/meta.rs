@@ -43,7 +43,7 @@ pub struct Meta {
 pub struct Cgroup {
     /// Path below the root of the hierarchy: `/a/x`.
     pub path: String,
-    /// Its io.bfq.weight.
+    /// Its io.bfq.weight, or blkio.weight.
     pub weight: u32,
     /// Another one on a device, by major and minor number.
     pub weight_on: BTreeMap<(u32, u32), u32>,
@@ -235,9 +235,13 @@ fn rotational(chosen: &str) -> Option<(String, bool)> {
     Some((device.to_owned(), rotational))
 }
 
+/// Attributes of a group that are weights: of cgroup v2, and of v1 before it.
+const WEIGHTS: [&str; 2] = [" io.bfq.weight=", " blkio.weight="];
+
 /// `/a/x io.bfq.weight=default 100 252:0 500`, as the lines of the cgroup's file read.
 fn cgroup(text: &str) -> Option<Cgroup> {
-    let (path, weights) = text.split_once(" io.bfq.weight=")?;
+    let mut known = WEIGHTS.iter();
+    let (path, weights) = known.find_map(|attribute| text.split_once(attribute))?;
     let mut words = weights.split_whitespace();
     let weight = words
         .next()

@@ -1,8 +1,8 @@
-//! `priorities.txt`: the I/O priority of each task of a simulated run.
+//! `priorities.txt`: the I/O priority and the control group of each task of a simulated run.
 //!
-//! One line a task, `PID CLASS LEVEL`: class 0 none, 1 real time, 2 best effort, 3 idle; level 0
-//! to 7. Empty lines and lines that begin with # do not count. Real captures have `io.txt` or
-//! probes instead.
+//! One line a task, `PID CLASS LEVEL [CGROUP]`: class 0 none, 1 real time, 2 best effort, 3 idle;
+//! level 0 to 7; the group as `a/b`, none for the root. Empty lines and lines that begin with # do
+//! not count. Real captures have `io.txt` or probes instead.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,22 +11,33 @@ use crate::Result;
 use crate::ftrace::IoPriority;
 use crate::text::Lines;
 
-/// Reads the file: priority by task. An error names the line.
-pub fn open(file: &Path) -> Result<BTreeMap<u32, IoPriority>> {
+/// What a task asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Class 0: it leaves that alone.
+    pub priority: IoPriority,
+    /// cgroup that it is in, without a slash in front; empty: the root.
+    pub group: String,
+}
+
+/// Reads the file: what each task asks for, by pid. An error names the line.
+pub fn open(file: &Path) -> Result<BTreeMap<u32, Task>> {
     read(Lines::open(file)?)
 }
 
-fn read(mut lines: Lines) -> Result<BTreeMap<u32, IoPriority>> {
-    let mut priorities = BTreeMap::new();
+fn read(mut lines: Lines) -> Result<BTreeMap<u32, Task>> {
+    let mut tasks = BTreeMap::new();
     while lines.advance()? {
         let line = lines.line().trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let &[pid, class, level] = words.as_slice() else {
-            return Err(lines.error("line", "expected PID CLASS LEVEL"));
-        };
+        let ([pid, class, level], group) =
+            words(line).ok_or_else(|| lines.error("line", "expected PID CLASS LEVEL [CGROUP]"))?;
+        if group.split('/').any(str::is_empty) && !group.is_empty() {
+            let what = format!("`{group}`, expected a path below the root, as a/b");
+            return Err(lines.error("CGROUP", what));
+        }
         let number = |field: &str, text: &str, most: u32| {
             let value = text.parse::<u32>().ok().filter(|&value| value <= most);
             let what = || format!("`{text}`, expected 0 to {most}");
@@ -35,11 +46,28 @@ fn read(mut lines: Lines) -> Result<BTreeMap<u32, IoPriority>> {
         let pid = number("PID", pid, u32::MAX)?;
         let raw = (number("CLASS", class, 3)? << 13) | number("LEVEL", level, 7)?;
         let priority = IoPriority::from_raw(raw as u16);
-        if priorities.insert(pid, priority).is_some() {
+        let task = Task {
+            priority,
+            group: group.to_owned(),
+        };
+        if tasks.insert(pid, task).is_some() {
             return Err(lines.error("PID", format!("{pid} given twice")));
         }
     }
-    Ok(priorities)
+    Ok(tasks)
+}
+
+/// Three words, and the rest: a group's name may have spaces in it.
+fn words(line: &str) -> Option<([&str; 3], &str)> {
+    let mut rest = line;
+    let mut word = || {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        rest = behind.trim_start();
+        (!word.is_empty()).then_some(word)
+    };
+    let words = [word()?, word()?, word()?];
+    Some((words, rest))
 }
 
 #[cfg(test)]

@@ -43,8 +43,12 @@ pub fn tasks(processes: &[Process], names: &BTreeMap<u32, String>) -> BTreeMap<u
 }
 
 /// The root, and each group behind the one that it is in: those of `meta.txt`, and those that
-/// processes entered. Weights are those on this device, by major and minor number.
-pub fn groups(written: &[Cgroup], processes: &[Process], device: Option<(u32, u32)>) -> Vec<Group> {
+/// processes entered, by path. Weights are those on this device, by major and minor number.
+pub fn groups<'a>(
+    written: &'a [Cgroup],
+    entered: impl IntoIterator<Item = &'a str>,
+    device: Option<(u32, u32)>,
+) -> Vec<Group> {
     let mut groups = vec![Group {
         path: String::new(),
         parent: 0,
@@ -54,10 +58,10 @@ pub fn groups(written: &[Cgroup], processes: &[Process], device: Option<(u32, u3
         let own = device.and_then(|device| group.weight_on.get(&device));
         own.copied().unwrap_or(group.weight).clamp(1, 1000) as u16
     };
-    let mut paths: BTreeMap<&str, u16> = processes
-        .iter()
-        .filter(|process| !process.group.is_empty())
-        .map(|process| (process.group.as_str(), WEIGHT))
+    let mut paths: BTreeMap<&str, u16> = entered
+        .into_iter()
+        .filter(|path| !path.is_empty())
+        .map(|path| (path, WEIGHT))
         .collect();
     paths.extend(
         written
@@ -77,6 +81,12 @@ pub fn groups(written: &[Cgroup], processes: &[Process], device: Option<(u32, u3
     groups
 }
 
+/// Place of the group of this path; the root's if it is not among them.
+pub fn place_of(path: &str, groups: &[Group]) -> u16 {
+    let own = groups.iter().position(|group| group.path == path);
+    own.unwrap_or(0) as u16
+}
+
 impl Process {
     /// Starts and lengths of what it writes without the page cache. What else it writes is
     /// writeback, which without the memory controller is the root group's (wbc_init_bio()).
@@ -88,12 +98,6 @@ impl Process {
             _ => None,
         });
         writes.collect()
-    }
-
-    /// Place of its group; the root's if that is not among them.
-    pub fn group_among(&self, groups: &[Group]) -> u16 {
-        let own = groups.iter().position(|group| group.path == self.group);
-        own.unwrap_or(0) as u16
     }
 }
 

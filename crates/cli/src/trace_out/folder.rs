@@ -7,13 +7,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::{SchedulerKind, SubmitterGroup};
 use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::NoMerges;
 use sim::machine::{FIRST_PID, Simulator};
-use sim::plan::{DiskPlan, Engine, Plan};
+use sim::plan::{DevicePlan, DiskPlan, Engine, Plan};
 
 use crate::error::Error;
 
@@ -49,11 +49,42 @@ pub(super) fn meta(plan: &Plan, written: &Written) -> String {
     format!(
         "uname=Linux simulated {kernel} blksim {version}, HZ={}\ncpus={}\n\
          device={module}{parameters}\n\
-         {COMMAND}{}\n",
+         {COMMAND}{}\n{}{}",
         plan.machine.hz,
         plan.machine.cpus,
-        arguments.join(" ")
+        arguments.join(" "),
+        rotational(plan),
+        cgroups(plan)
     )
+}
+
+/// What queue/rotational was when the scheduler of each device was chosen.
+fn rotational(plan: &Plan) -> String {
+    let line = |disk: &DiskPlan| {
+        let DevicePlan {
+            name,
+            rotational_when_chosen,
+            ..
+        } = &disk.device;
+        let chosen = u8::from(*rotational_when_chosen);
+        format!("rotational_when_scheduler_chosen_{name}={chosen}\n")
+    };
+    plan.disks.iter().map(line).collect()
+}
+
+/// Weights of groups, under the name that they have with a scheduler of these devices; none of them
+/// keeps books on groups: nothing.
+fn cgroups(plan: &Plan) -> String {
+    let facts = |disk: &DiskPlan| disk.queue.scheduler.kind().facts();
+    let mut facts = plan.disks.iter().filter_map(facts);
+    let Some(attribute) = facts.find_map(|facts| facts.group_weight) else {
+        return String::new();
+    };
+    let line = |group: &SubmitterGroup| {
+        let SubmitterGroup { path, weight, .. } = group;
+        format!("cgroup /{path} {attribute}=default {weight}\n")
+    };
+    plan.groups.iter().skip(1).map(line).collect()
 }
 
 /// queue.txt: a section for each device.
@@ -128,7 +159,7 @@ fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
     text
 }
 
-/// priorities.txt: what each fio thread, and its io_uring worker, asks for.
+/// priorities.txt: what each fio thread, and its io_uring worker, asks for, and its group.
 pub(super) fn priorities(plan: &Plan) -> String {
     let threads = plan.threads.iter();
     let workers = threads.clone().filter(|t| t.engine == Engine::IoUring);
@@ -142,7 +173,13 @@ pub(super) fn priorities(plan: &Plan) -> String {
             IoClass::Idle => 3,
         };
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "{pid} {class} {level}");
+        let _ = write!(text, "{pid} {class} {level}");
+        let group = &plan.groups[usize::from(thread.group)].path;
+        text.push_str(if group.is_empty() { "\n" } else { " " });
+        if !group.is_empty() {
+            text.push_str(group);
+            text.push('\n');
+        }
     }
     text
 }

@@ -315,3 +315,114 @@ fn priorities_of_tasks_decide() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("priorities.txt:1"), "{ran:?}");
 }
+
+/// Groups in two levels with different weights, and classes of priorities.
+const GROUPS: &str = r#"
+[machine]
+cpus = 1
+
+[queue]
+scheduler = "bfq"
+
+[device]
+type = "null_blk"
+irqmode = 2
+completion_nsec = 400000
+hw_queue_depth = 1
+rotational_when_chosen = 1
+
+[group.a]
+"io.bfq.weight" = 300
+[group."a/x"]
+"io.bfq.weight" = 100
+[group."a/y"]
+"io.bfq.weight" = 400
+[group.b]
+"io.bfq.weight" = 50
+"#;
+
+/// That with jobs, of classes of their own or of one.
+fn with_jobs(scenario: &str, classes: bool) -> String {
+    let mut scenario = scenario.to_owned();
+    let jobs = [
+        ("x", "a/x", 2, "read"),
+        ("y", "a/y", 2, "randread"),
+        ("b", "b", 1, "randwrite"),
+        ("i", "b", 3, "read"),
+        ("root", "", 2, "randread"),
+    ];
+    for (at, (name, group, class, rw)) in jobs.into_iter().enumerate() {
+        let (offset, class) = (at * 100, if classes { class } else { 2 });
+        scenario += &format!(
+            "[[job]]\nname = \"{name}\"\nrw = \"{rw}\"\nioengine = \"libaio\"\niodepth = 4\n\
+             direct = 1\nsize = \"40m\"\noffset = \"{offset}m\"\nnumber_ios = 150\n\
+             prioclass = {class}\nprio = 4\n"
+        );
+        if !group.is_empty() {
+            scenario += &format!("cgroup = \"{group}\"\n");
+        }
+    }
+    scenario
+}
+
+/// Exit code, dispatches that were predicted, and all of them.
+fn judged(place: &Place, mode: &str) -> (Option<i32>, u64, u64) {
+    let ran = place.blksim(&["conform", "run", "--mode", mode, "--json"]);
+    let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let of = |field: &str| verdict[field].as_u64().unwrap();
+    (ran.code, of("predicted"), of("total"))
+}
+
+/// One request at a time: each D is a decision.
+#[test]
+fn groups_of_tasks_decide_by_records() {
+    let place = Place::new();
+    place.write("groups.toml", with_jobs(GROUPS, false));
+    let ran = place.blksim(&["run", "groups.toml", "--blktrace", "run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (code, predicted, total) = judged(&place, "records");
+    assert_eq!((code, predicted), (Some(0), total));
+    assert!(total > 600, "{total}");
+}
+
+#[test]
+fn groups_of_tasks_their_weights_and_classes_decide() {
+    let scenario = GROUPS.replace("hw_queue_depth = 1", "hw_queue_depth = 4");
+    let scenario = with_jobs(&scenario, true);
+    let place = Place::new();
+    place.write("groups.toml", &scenario);
+    let ran = place.blksim(&["run", "groups.toml", "--blktrace", "run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    let (meta, tasks) = (read("run/meta.txt"), read("run/priorities.txt"));
+    for line in [
+        "rotational_when_scheduler_chosen_nullb0=1",
+        "cgroup /a io.bfq.weight=default 300",
+        "cgroup /a/x io.bfq.weight=default 100",
+        "cgroup /a/y io.bfq.weight=default 400",
+        "cgroup /b io.bfq.weight=default 50",
+    ] {
+        assert!(meta.lines().any(|of| of == line), "{line}: {meta}");
+    }
+    let expected = "1000 2 4 a/x\n1001 2 4 a/y\n1002 1 4 b\n1003 3 4 b\n1004 2 4\n";
+    assert_eq!(tasks, expected);
+    let (code, predicted, total) = judged(&place, "calls");
+    assert_eq!((code, predicted), (Some(0), total));
+    assert!(total > 2000, "{total}");
+    // Without a task's group, or with other weights, the model chooses otherwise.
+    let changes = [
+        ("priorities.txt", tasks.replace(" a/y", " b")),
+        ("meta.txt", meta.replace("default 400", "default 10")),
+        ("priorities.txt", tasks.replace("1003 3", "1003 1")),
+    ];
+    for (file, changed) in changes {
+        let path = format!("run/{file}");
+        let whole = read(&path);
+        assert_ne!(changed, whole, "{file}");
+        place.write(&path, &changed);
+        let (code, predicted, total) = judged(&place, "calls");
+        assert_eq!(code, Some(1), "{file}");
+        assert!(predicted < total, "{file}: {predicted} of {total}");
+        place.write(&path, &whole);
+    }
+}

@@ -11,6 +11,7 @@ use trace::capture::CaptureDir;
 use trace::ftrace::{Event, IoPriority, Probe};
 use trace::io_txt::{Call, IoKind, Process};
 use trace::meta::Cgroup;
+use trace::priorities::Task;
 use trace::processes;
 
 use super::{Arrival, Arrivals, Point};
@@ -39,12 +40,7 @@ impl Arrivals {
             return Ok(PrioritySource::Script);
         }
         if let Some(file) = capture.files.get("priorities.txt") {
-            let of_task = trace::priorities::open(file)?;
-            for io in &mut self.ios {
-                if let Some(&priority) = of_task.get(&io.pid) {
-                    io.ioprio = resolved(priority);
-                }
-            }
+            self.take_from_tasks(&trace::priorities::open(file)?, &capture.meta.cgroups);
             return Ok(PrioritySource::Tasks);
         }
         if !capture.files.contains_key("ftrace.txt") {
@@ -77,17 +73,34 @@ impl Arrivals {
         })
     }
 
+    /// Priorities of I/Os and groups of tasks.
+    fn take_from_tasks(&mut self, tasks: &BTreeMap<u32, Task>, cgroups: &[Cgroup]) {
+        for io in &mut self.ios {
+            if let Some(task) = tasks.get(&io.pid) {
+                io.ioprio = resolved(task.priority);
+            }
+        }
+        let entered = tasks.values().map(|task| task.group.as_str());
+        self.groups = processes::groups(cgroups, entered, None);
+        for stream in &mut self.streams {
+            if let Some(task) = tasks.get(&stream.pid) {
+                stream.group = processes::place_of(&task.group, &self.groups);
+            }
+        }
+    }
+
     /// Priorities of I/Os, and groups of processes and of what they write through the page cache.
     fn take_from_script(&mut self, processes: &[Process], cgroups: &[Cgroup]) {
         let names = self.streams.iter().map(|of| (of.pid, of.name.clone()));
         let tasks = processes::tasks(processes, &names.collect());
-        self.groups = processes::groups(cgroups, processes, None);
+        let entered = processes.iter().map(|process| process.group.as_str());
+        self.groups = processes::groups(cgroups, entered, None);
         for stream in &mut self.streams {
             let Some(&number) = tasks.get(&stream.pid) else {
                 continue;
             };
             let process = &processes[number];
-            stream.group = process.group_among(&self.groups);
+            stream.group = processes::place_of(&process.group, &self.groups);
             let direct = process.direct_writes();
             let mut asked = asked_by(process);
             for step in &stream.steps {

@@ -83,7 +83,7 @@ impl Arrivals {
             base,
             cpus: arrivals.iter().map(|a| a.cpu + 1).max().unwrap_or(1),
             streams,
-            groups: groups(&[], &[], None),
+            groups: groups(&[], [], None),
             ios: arrivals,
             services,
             device_depth: collected.device.most.max(1),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
-use super::{groups, tasks};
+use super::{groups, place_of, tasks};
 use crate::io_txt::{IoScript, Process};
 use crate::meta::Cgroup;
 use crate::text::Lines;
@@ -13,6 +13,10 @@ fn script(text: &str) -> Vec<Process> {
     let bytes = Box::new(Cursor::new(text.as_bytes().to_vec()));
     let script = IoScript::read(Lines::new(Path::new("io.txt"), bytes));
     script.unwrap().processes
+}
+
+fn entered(script: &[Process]) -> impl Iterator<Item = &str> {
+    script.iter().map(|process| process.group.as_str())
 }
 
 fn tasks_of(script: &[Process], names: &[(u32, &str)]) -> Vec<(u32, usize)> {
@@ -54,7 +58,7 @@ fn groups_have_the_weights_of_the_device() {
         weight_on: [((252, 0), 500)].into(),
     };
     let named = |device| {
-        let groups = groups(std::slice::from_ref(&x), &script, device);
+        let groups = groups(std::slice::from_ref(&x), entered(&script), device);
         groups
             .iter()
             .map(|group| (group.path.clone(), group.parent, group.weight))
@@ -64,6 +68,7 @@ fn groups_have_the_weights_of_the_device() {
     let expected = expected.map(|(path, parent, weight)| (path.to_owned(), parent, weight));
     assert_eq!(named(None), expected);
     assert_eq!(named(Some((252, 0)))[1].2, 500);
-    let groups = groups(&[x], &script, None);
-    assert_eq!(script[0].group_among(&groups), 2);
+    let groups = groups(&[x], entered(&script), None);
+    assert_eq!(place_of("x/y", &groups), 2);
+    assert_eq!(place_of("elsewhere", &groups), 0);
 }

@@ -16,7 +16,7 @@ fn arrivals() -> Arrivals {
     services.add(Op::Read, (8, 16), SimTime(0), SimTime(700));
     services.finish();
     Arrivals {
-        groups: trace::processes::groups(&[], &[], None),
+        groups: trace::processes::groups(&[], [], None),
         point: Point::Queue,
         base: SimTime::ZERO,
         ios: Vec::new(),

@@ -27,7 +27,7 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         captured,
     };
     Arrivals {
-        groups: trace::processes::groups(&[], &[], None),
+        groups: trace::processes::groups(&[], [], None),
         point,
         base: SimTime::ZERO,
         ios: captured.iter().enumerate().map(io).collect(),
