@@ -284,6 +284,8 @@ pub struct Gauge {
     pub form: GaugeForm,
     /// What the numbers are.
     pub unit: GaugeUnit,
+    /// Name of the gauge that it is to be seen beside, as its aim, if there is one.
+    pub beside: Option<&'static str>,
 }
 
 /// What a value means for the time around it.

@@ -68,6 +68,8 @@ pub(crate) struct Gauge {
     pub(crate) group: String,
     pub(crate) form: Form,
     pub(crate) unit: GaugeUnit,
+    /// Name of the gauge that it is drawn beside, as its aim.
+    pub(crate) beside: Option<String>,
     pub(crate) step_ns: f64,
     /// Of each step from the beginning of the run.
     pub(crate) values: Vec<Option<f64>>,
@@ -329,6 +331,10 @@ fn gauges(details: &Place) -> Result<Vec<Gauge>, String> {
             },
             form: gauge.one_of("form", &FORMS)?,
             unit: gauge.one_of("unit", &UNITS)?,
+            beside: match gauge.0.get("beside") {
+                Some(_) => Some(gauge.text("beside")?),
+                None => None,
+            },
             step_ns: gauge.number("step_ns")?,
             values: gauge.numbers_and_gaps("values")?,
         });

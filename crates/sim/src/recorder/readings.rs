@@ -34,6 +34,8 @@ pub struct ToldValue {
     pub form: GaugeForm,
     /// What the numbers are.
     pub unit: GaugeUnit,
+    /// The gauge that it is to be seen beside.
+    pub beside: Option<&'static str>,
     /// How much.
     pub value: u64,
 }
@@ -69,6 +71,7 @@ impl ToldValue {
                     which,
                     form: gauge.form,
                     unit: gauge.unit,
+                    beside: gauge.beside,
                     value,
                 });
             }
@@ -85,6 +88,7 @@ impl ToldValue {
             which: Which::One,
             form,
             unit,
+            beside: None,
             value,
         })
     }

@@ -40,6 +40,9 @@ pub struct GaugeDetails {
     pub form: &'static str,
     /// `number`, `sectors`, `ns`, or `target`: in parts of what the scheduler aims at.
     pub unit: &'static str,
+    /// Name of the gauge that it is to be seen beside; left out of most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<&'static str>,
     /// Length of a step, from the beginning of the run.
     pub step_ns: u64,
     /// A value for each step, null where there is none: of a level the one at the step's end, of
@@ -157,6 +160,7 @@ impl GaugeDetails {
                 GaugeUnit::Nanoseconds => "ns",
                 GaugeUnit::OfTarget => "target",
             },
+            beside: track.told.beside,
             step_ns: track.curve.step().0,
             values: values
                 .map(|value| Some(track.told.scaled(value?)))

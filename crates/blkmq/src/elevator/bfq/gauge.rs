@@ -15,6 +15,7 @@ static SERVICE: Gauge = Gauge {
     name: "service received",
     form: GaugeForm::Count,
     unit: GaugeUnit::Sectors,
+    beside: None,
 };
 
 /// Sectors that would have been its share.
@@ -22,6 +23,7 @@ static SHARE: Gauge = Gauge {
     name: "ideal share",
     form: GaugeForm::Count,
     unit: GaugeUnit::Sectors,
+    beside: Some(SERVICE.name),
 };
 
 /// Its weight, raised or not.
@@ -29,6 +31,7 @@ static WEIGHT: Gauge = Gauge {
     name: "weight",
     form: GaugeForm::Level,
     unit: GaugeUnit::Number,
+    beside: None,
 };
 
 /// What it may be served in its slot.
@@ -36,6 +39,7 @@ static BUDGET: Gauge = Gauge {
     name: "budget",
     form: GaugeForm::Level,
     unit: GaugeUnit::Sectors,
+    beside: None,
 };
 
 /// Sectors served by 1024 of weight, of all queues of its class and group together.
@@ -43,6 +47,7 @@ static VIRTUAL_TIME: Gauge = Gauge {
     name: "virtual time",
     form: GaugeForm::Level,
     unit: GaugeUnit::Sectors,
+    beside: None,
 };
 
 /// What lines of the log name queues with.

@@ -22,6 +22,7 @@ static TAKEN: Gauge = Gauge {
     name: "tokens taken",
     form: GaugeForm::Sample,
     unit: GaugeUnit::Number,
+    beside: None,
 };
 
 labels! {

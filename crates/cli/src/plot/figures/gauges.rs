@@ -2,7 +2,8 @@
 //! of requests.
 //!
 //! Levels are steps, samples dots, counts steps of their sums. Groups of which nothing changed are
-//! left out.
+//! left out. A count with an aim is drawn as all that there was up to then, and its aim beside it,
+//! thin and pale.
 
 use super::{Drawn, NO_DETAILS};
 use crate::plot::group::Groups;
@@ -17,8 +18,21 @@ const HEIGHT: i32 = 420;
 struct Part<'a> {
     run: &'a str,
     gauges: Vec<(&'a Gauge, Colour)>,
+    /// Their aims.
+    aims: Vec<(&'a Gauge, Colour)>,
     /// Groups that there is no colour for.
     more: usize,
+}
+
+impl<'a> Part<'a> {
+    fn of(run: &'a str) -> Part<'a> {
+        Part {
+            run,
+            gauges: Vec::new(),
+            aims: Vec::new(),
+            more: 0,
+        }
+    }
 }
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
@@ -63,16 +77,21 @@ fn parts_of<'a>(run: &'a str, all: &'a [Gauge]) -> Vec<Part<'a>> {
         let Some(place) = moving.iter().position(|group| *group == gauge.group) else {
             continue;
         };
+        let colour = PALETTE.get(place).copied();
+        if let Some(of) = &gauge.beside
+            && let Some((_, part)) = parts.iter_mut().find(|(name, _)| name == of)
+        {
+            part.aims.extend(colour.map(|colour| (gauge, colour)));
+            continue;
+        }
         let index = parts.iter().position(|(name, _)| *name == gauge.name);
         let index = index.unwrap_or_else(|| {
-            let gauges = Vec::new();
-            let more = 0;
-            parts.push((&gauge.name, Part { run, gauges, more }));
+            parts.push((&gauge.name, Part::of(run)));
             parts.len() - 1
         });
         let part = &mut parts[index].1;
-        match PALETTE.get(place) {
-            Some(colour) => part.gauges.push((gauge, *colour)),
+        match colour {
+            Some(colour) => part.gauges.push((gauge, colour)),
             None => part.more += 1,
         }
     }
@@ -93,9 +112,22 @@ fn changes(gauge: &Gauge) -> bool {
 
 fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
     let (first, _) = part.gauges[0];
-    let ends = part.gauges.iter().map(|(gauge, _)| gauge.end());
+    // Step by step what was and what was aimed at jump about each other.
+    let sum = !part.aims.is_empty() && first.form == Form::Count;
+    let shown = |all: &[(&Gauge, Colour)]| -> Vec<(Gauge, Colour)> {
+        let gauges = all.iter().map(|&(gauge, colour)| match sum {
+            true => (summed(gauge), colour),
+            false => (gauge.clone(), colour),
+        });
+        gauges.collect()
+    };
+    let (gauges, aims) = (shown(&part.gauges), shown(&part.aims));
+    let ends = gauges.iter().map(|(gauge, _)| gauge.end());
     let end = ends.fold(0.0, f64::max);
-    let values = part.gauges.iter().flat_map(|(gauge, _)| &gauge.values);
+    let values = gauges
+        .iter()
+        .chain(&aims)
+        .flat_map(|(gauge, _)| &gauge.values);
     let aim = (first.unit == GaugeUnit::Target).then_some(1.0);
     let most = values.flatten().copied().chain(aim).fold(0.0, f64::max);
     let unit = match first.unit {
@@ -114,30 +146,62 @@ fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
         scene.line(&[(panel.left, y), (panel.right, y)], INK, 2);
         names.push(((panel.right, y), TARGET, INK));
     }
-    for (gauge, colour) in &part.gauges {
-        if let Some(last) = curve(scene, &panel, gauge, *colour) {
+    for (gauge, colour) in &aims {
+        curve(scene, &panel, gauge, (colour.tint(0.6), 2));
+    }
+    for (gauge, colour) in &gauges {
+        if let Some(last) = curve(scene, &panel, gauge, (*colour, 3)) {
             names.push((last, gauge.group.as_str(), *colour));
         }
     }
     panel.names(scene, &names);
 }
 
+/// All that was counted up to then, as a level.
+fn summed(gauge: &Gauge) -> Gauge {
+    let mut sum = 0.0;
+    let values = gauge.values.iter().map(|value| {
+        sum += value.unwrap_or(0.0);
+        Some(sum)
+    });
+    Gauge {
+        form: Form::Level,
+        values: values.collect(),
+        ..gauge.clone()
+    }
+}
+
 fn called(part: &Part, gauge: &Gauge) -> String {
+    if let Some((aim, _)) = part.aims.first() {
+        let (run, name, aim) = (part.run, &gauge.name, &aim.name);
+        return format!(
+            "{run}: {name}, and thin the {aim}, up to then{}",
+            more(part)
+        );
+    }
     let unit = match (gauge.unit, gauge.form) {
         (GaugeUnit::Target, _) => ", in parts of its target".to_owned(),
         (_, Form::Count) => format!(", in {}", written(gauge.step_ns, Unit::Time)),
         (GaugeUnit::Sectors, _) => ", sectors".to_owned(),
         (GaugeUnit::Number | GaugeUnit::Nanoseconds, _) => String::new(),
     };
-    let more = match part.more {
+    format!("{}: {}{unit}{}", part.run, gauge.name, more(part))
+}
+
+fn more(part: &Part) -> String {
+    match part.more {
         0 => String::new(),
         more => format!(" ({more} groups more are not shown)"),
-    };
-    format!("{}: {}{unit}{more}", part.run, gauge.name)
+    }
 }
 
 /// Draws a gauge. Where its last value stands, if it has any.
-fn curve(scene: &mut Scene, panel: &Panel, gauge: &Gauge, colour: Colour) -> Option<(i32, i32)> {
+fn curve(
+    scene: &mut Scene,
+    panel: &Panel,
+    gauge: &Gauge,
+    (colour, width): (Colour, u32),
+) -> Option<(i32, i32)> {
     let mut last = None;
     let mut line: Vec<(i32, i32)> = Vec::new();
     // The last step may be short: what was counted in it says nothing beside the others.
@@ -165,13 +229,13 @@ fn curve(scene: &mut Scene, panel: &Panel, gauge: &Gauge, colour: Colour) -> Opt
             }
             (None, Form::Sample) => {}
             (None, Form::Level | Form::Count) => {
-                scene.line(&core::mem::take(&mut line), colour, 3);
+                scene.line(&core::mem::take(&mut line), colour, width);
             }
         }
     }
     let (colour, width) = match gauge.form {
         Form::Sample => (colour.tint(0.4), 2),
-        Form::Level | Form::Count => (colour, 3),
+        Form::Level | Form::Count => (colour, width),
     };
     scene.line(&line, colour, width);
     last

@@ -1,7 +1,7 @@
 use super::super::group::Groups;
 use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Times};
 use super::super::render;
-use super::super::scene::{Item, Scene};
+use super::super::scene::{Colour, Item, PALETTE, Scene};
 use super::*;
 
 /// A run with figures that are easy to draw.
@@ -73,6 +73,7 @@ fn gauges() -> Vec<Gauge> {
         group: group.to_owned(),
         form,
         unit,
+        beside: None,
         step_ns: 1e6,
         values: values.to_vec(),
     };
@@ -255,6 +256,41 @@ fn a_group_that_does_nothing_has_no_curve() {
         notes.iter().any(|note| note.contains("told anything")),
         "{notes:?}"
     );
+}
+
+/// A count with an aim has one panel with it, where both are sums: four sectors of service end at
+/// the same height as four of the share.
+#[test]
+fn an_aim_is_drawn_beside_what_it_is_of() {
+    let mut of_bfq = run("bfq", 1.0);
+    let gauges = &mut of_bfq.details.as_mut().unwrap().gauges;
+    gauges.retain(|gauge| gauge.name == "service");
+    gauges[0].values = vec![Some(3.0), None, Some(1.0), None];
+    let share = Gauge {
+        name: "share".to_owned(),
+        beside: Some("service".to_owned()),
+        values: vec![Some(1.0); 4],
+        ..gauges[0].clone()
+    };
+    gauges.push(share);
+    let (figures, _) = drawn(&[of_bfq]);
+    let scene = &figures
+        .iter()
+        .find(|of| of.name == "scheduler")
+        .unwrap()
+        .scene;
+    let all = texts(scene);
+    let titled = |text: &&&str| text.contains("service, and thin the share, up to then");
+    assert_eq!(all.iter().filter(titled).count(), 1, "{all:?}");
+    assert!(!all.iter().any(|text| text.contains(": share")), "{all:?}");
+    let ends = |wanted: Colour| {
+        let mut lines = scene.items.iter().filter_map(|item| match item {
+            Item::Line { points, colour, .. } if *colour == wanted => points.last(),
+            _ => None,
+        });
+        lines.next().copied().expect("a curve of this colour")
+    };
+    assert_eq!(ends(PALETTE[0]), ends(PALETTE[0].tint(0.6)));
 }
 
 fn texts(scene: &Scene) -> Vec<&str> {

@@ -91,6 +91,7 @@ fn gauges_are_told_apart_by_group_and_number_and_bounded() {
         name: "service",
         form: GaugeForm::Count,
         unit: GaugeUnit::Sectors,
+        beside: None,
     };
     let mut readings = Readings::default();
     for number in (0..CURVES as u32 + 10).chain(0..2) {
@@ -141,6 +142,7 @@ fn queues_are_named_as_kernels_name_them_in_blktrace() {
             which,
             form: GaugeForm::Count,
             unit: GaugeUnit::Sectors,
+            beside: None,
             value: 1,
         };
         told.group_name(&groups)
