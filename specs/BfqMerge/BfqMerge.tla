@@ -28,6 +28,8 @@ CONSTANTS
   Counted,       \* process references are counted before the candidate's reference is put
   Detach,        \* a slot that changes clears the owner: "never", "first", "late" (behind the put)
   MoveClears,    \* a queue that changes its group is no longer the last created of the old one
+  PutsReplaced,  \* a candidate that takes another one's place puts that one's reference
+  NotesShort,    \* remember in `short` that a redirection ended where another one goes on
   Record         \* remember the last step in `last`
 
 ASSUME /\ {Processes, Queues, Requests, Groups} \subseteq Nat \ {0}
@@ -58,11 +60,12 @@ VARIABLES
   owner,      \* queue: the one process whose queue it is
   group,      \* queue: where it is served
   created,    \* group: the last queue created; no reference
+  short,      \* a process was redirected to a queue that is to be left itself
   used,       \* a freed queue was read or written
   last        \* the last step and its arguments; no step reads it, the view leaves it out
 
 view == <<todo, exited, in, slot, candidate, stably, born, ref, stable, new, io, shared, owner, group,
-          created, used>>
+          created, short, used>>
 vars == <<view, last>>
 Say(step) == last' = IF Record THEN step ELSE last
 
@@ -82,6 +85,7 @@ Init ==
   /\ owner = [q \in Queue |-> None]
   /\ group = [q \in Queue |-> 0]
   /\ created = [g \in Group |-> None]
+  /\ short = FALSE
   /\ used = FALSE
   /\ last = [action |-> "Init"]
 
@@ -204,7 +208,7 @@ ForGood(s, p, n) ==
 MayCreate(p) == ~used /\ p \notin exited /\ todo[p] > 0 /\ slot[p] = None /\ born < Queues
 Born(s, p) == [s EXCEPT !.ref[born + 1] = 1, !.group[born + 1] = in[p]]
 Gets(p, s, q) == SetSlot(s, p, q)
-Creates(p) == born' = born + 1 /\ UNCHANGED <<todo, exited, in>>
+Creates(p) == born' = born + 1 /\ UNCHANGED <<todo, exited, in, short>>
 Recent(p) == created[in[p]]
 
 (* It is the last one created from now on: there is none, or too old a one. *)
@@ -228,11 +232,13 @@ CreateLater(p) ==
   LET c == Recent(p)
       s == Touch(Born(Now, p), c)
       planned == [s EXCEPT !.ref[c] = @ + 1, !.stable[c] = @ + 1, !.candidate[p] = c]
+      before == candidate[p]
+      replaced == IF PutsReplaced /\ before # None THEN PutStable(planned, before) ELSE planned
   IN
   /\ MayCreate(p)
   /\ Stable = "later"
   /\ c # None
-  /\ Becomes(Gets(p, IF s.ok THEN planned ELSE s, born + 1))
+  /\ Becomes(Gets(p, IF s.ok THEN replaced ELSE s, born + 1))
   /\ Creates(p)
   /\ Say([action |-> "CreateLater", process |-> p])
 
@@ -269,14 +275,14 @@ Submit(p) ==
   /\ todo' = [todo EXCEPT ![p] = @ - 1]
   /\ Becomes(IF own THEN [s EXCEPT !.owner[q] = p] ELSE s)
   /\ Say([action |-> "Submit", process |-> p])
-  /\ UNCHANGED <<exited, in, born>>
+  /\ UNCHANGED <<exited, in, born, short>>
 
 Complete(q) ==
   /\ ~used
   /\ io[q] > 0
   /\ Becomes(Put([Now EXCEPT !.io[q] = @ - 1], q))
   /\ Say([action |-> "Complete", queue |-> q])
-  /\ UNCHANGED <<todo, exited, in, born>>
+  /\ UNCHANGED <<todo, exited, in, born, short>>
 
 (* The redirection that is there is taken. *)
 Redirect(p) ==
@@ -293,6 +299,7 @@ Redirect(p) ==
                [] Follow = "tail" -> MoveTo(s, p, q, tail)
                [] Follow = "jump" -> Release(Reassign(jumped, q, tail), q))
   /\ Say([action |-> "Redirect", process |-> p])
+  /\ short' = (short \/ (NotesShort /\ ~used' /\ new'[slot'[p]] # None))
   /\ UNCHANGED <<todo, exited, in, born>>
 
 (* A queue with a request is close: a merge is planned, and the process goes there. *)
@@ -308,7 +315,7 @@ Merge(p, n) ==
              ELSE IF MayMerge(s, q, n) THEN MoveTo(Planned(s, q, n), p, q, TailOf(s, n))
              ELSE s)
   /\ Say([action |-> "Merge", process |-> p, close |-> n])
-  /\ UNCHANGED <<todo, exited, in, born>>
+  /\ UNCHANGED <<todo, exited, in, born, short>>
 
 (* The time of the candidate has come: bfq_setup_stable_merge(). *)
 Due(p) ==
@@ -333,14 +340,14 @@ MergeLater(p) ==
              THEN MoveTo(ForGood(Planned(s, q, c), p, TailOf(s, c)), p, q, TailOf(s, c))
              ELSE s)
   /\ Say([action |-> "MergeLater", process |-> p])
-  /\ UNCHANGED <<todo, exited, in, born>>
+  /\ UNCHANGED <<todo, exited, in, born, short>>
 
 (* The same where idling serves the process better. *)
 Abort(p) ==
   /\ Due(p)
   /\ Becomes(PutsCandidate(Touch(Now, slot[p]), p))
   /\ Say([action |-> "Abort", process |-> p])
-  /\ UNCHANGED <<todo, exited, in, born>>
+  /\ UNCHANGED <<todo, exited, in, born, short>>
 
 (* bfq_split_bfqq(): who shares a queue leaves it, ... *)
 MaySplit(p) == Has(p) /\ slot[p] \in shared /\ p \notin stably
@@ -361,7 +368,7 @@ Keep(p) ==
   /\ IsAlone(p)
   /\ Becomes([Touch(Now, slot[p]) EXCEPT !.shared = @ \ {slot[p]}])
   /\ Say([action |-> "Keep", process |-> p])
-  /\ UNCHANGED <<todo, exited, in, born>>
+  /\ UNCHANGED <<todo, exited, in, born, short>>
 
 (* bfq_exit_icq() *)
 Exit(p) ==
@@ -375,7 +382,7 @@ Exit(p) ==
   /\ Becomes([IF q = None THEN first ELSE Drop(Touch(first, q), p, q)
                 EXCEPT !.stably = @ \ {p}])
   /\ Say([action |-> "Exit", process |-> p])
-  /\ UNCHANGED <<in, born>>
+  /\ UNCHANGED <<in, born, short>>
 
 (* The process is in another group: bfq_bic_update_cgroup(). Its own queue goes with it; one that *)
 (* it shares, or is to leave, it leaves unless all of the chain is there already.                  *)
@@ -395,7 +402,7 @@ Move(p, g) ==
              THEN IF group[q] = g THEN Now ELSE [forgot EXCEPT !.group[q] = g]
              ELSE IF there THEN Now ELSE Drop(Now, p, q))
   /\ Say([action |-> "Move", process |-> p, group |-> g])
-  /\ UNCHANGED <<todo, exited, born>>
+  /\ UNCHANGED <<todo, exited, born, short>>
 
 -----------------------------------------------------------------------------
 Next ==
@@ -447,6 +454,9 @@ OwnedUnplanned == \A q \in Queue : owner[q] # None => new[q] = None
 (* Who is kept by a process alone has no plan to go elsewhere. *)
 PlannedShared ==
   \A q \in Queue : (new[q] # None /\ Prefs(Now, q) > 0) => q \in shared
+
+(* A redirection goes on to the end. *)
+RedirectedWhole == ~short
 
 (* Requests of a group stay in it (I7). *)
 SameParent ==

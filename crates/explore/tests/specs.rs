@@ -11,7 +11,7 @@ use blkmq::schedule::labels::{LabelTable, Row};
 use explore::tlc::{Expectations, Expected, Mutants, Variant, corruptions};
 use explore::{dispatch, restart};
 
-const SPECS: [&str; 4] = ["BfqMerge", "CfqMerge", "Dispatch", "Restart"];
+const SPECS: [&str; 5] = ["BfqMerge", "CfqMerge", "Dispatch", "QueueLife", "Restart"];
 /// Those of step machines: their actions are labels. The others are of code under one lock.
 const STEPPED: [&str; 2] = ["Dispatch", "Restart"];
 

@@ -14,13 +14,14 @@ pub(super) const NAMES: &[&str] = &[
     "OwnerValid",
     "OwnedUnplanned",
     "PlannedShared",
+    "RedirectedWhole",
     "SameParent",
     "CreatedLive",
     "NeverAllDone",
 ];
 
 /// All but the one that is to be violated.
-pub(super) const ALL: u16 = (1 << 10) - 1;
+pub(super) const ALL: u16 = (1 << 11) - 1;
 
 /// The bit of an invariant.
 pub(super) fn bit(name: &str) -> Option<u16> {
@@ -30,7 +31,7 @@ pub(super) fn bit(name: &str) -> Option<u16> {
 
 /// The first invariant that is judged and does not hold, by the specification's name.
 pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
-    const HOLDS: [fn(&World, &Setting) -> bool; 11] = [
+    const HOLDS: [fn(&World, &Setting) -> bool; 12] = [
         |world, _| !world.side.used,
         ref_exact,
         acyclic,
@@ -43,6 +44,7 @@ pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
             })
         },
         planned_shared,
+        |world, _| !world.side.short,
         same_parent,
         created_live,
         |world, setting| {

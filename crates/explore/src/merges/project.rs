@@ -31,7 +31,8 @@ fn small(count: i32) -> u8 {
 impl World {
     /// The variables of the specification, in a fixed order.
     pub(super) fn project(&self, setting: &Setting, bytes: &mut Vec<u8>) {
-        bytes.extend([u8::from(self.side.used), self.side.born]);
+        let side = &self.side;
+        bytes.extend([u8::from(side.used), u8::from(side.short), side.born]);
         for p in 0..setting.processes {
             let at = usize::from(p);
             bytes.extend([

@@ -39,6 +39,11 @@ pub(super) fn take(setting: &Setting, world: &mut World, action: Action) {
     if taken.is_err() {
         world.protocol = before;
         world.side.used = true;
+    } else if let Action::Redirect(p) = action
+        && setting.notes_short
+    {
+        let slot = world.slot(p).expect("it was redirected there");
+        world.side.short |= world.new_of(slot).is_some();
     }
 }
 

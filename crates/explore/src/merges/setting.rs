@@ -12,7 +12,7 @@ pub(super) const PROCESSES_MAX: usize = 4;
 pub(super) const QUEUES_MAX: usize = 6;
 
 /// Those of the specification.
-const CONSTANTS: [&str; 14] = [
+const CONSTANTS: [&str; 16] = [
     "Processes",
     "Queues",
     "Requests",
@@ -27,6 +27,8 @@ const CONSTANTS: [&str; 14] = [
     "Counted",
     "Detach",
     "MoveClears",
+    "PutsReplaced",
+    "NotesShort",
 ];
 
 /// A configuration of `specs/BfqMerge`.
@@ -46,6 +48,10 @@ pub struct Setting {
     pub early: bool,
     /// A redirection goes before a candidate, is followed to the tail, and is never kept or owned.
     pub chain_to_tail: bool,
+    /// A candidate that takes another one's place puts that one's reference: no kernel.
+    pub puts_replaced: bool,
+    /// It is remembered that a redirection ended where another one goes on.
+    pub notes_short: bool,
     /// The code has no such rule.
     pub only_specified: bool,
     /// Bits of the invariants that are judged.
@@ -92,6 +98,8 @@ impl Setting {
             later: stable == 0,
             early: stable == 1,
             chain_to_tail,
+            puts_replaced: c.flag("PutsReplaced")?,
+            notes_short: c.flag("NotesShort")?,
             only_specified: of_one.iter().any(|(is, would_be)| is != would_be),
             judged: invariant::ALL,
             wrong: None,
@@ -110,6 +118,7 @@ impl Setting {
     pub(super) fn rules(&self) -> Rules {
         let mut rules = Rules::v6_1();
         rules.fair_queueing.chain_to_tail = self.chain_to_tail;
+        rules.fair_queueing.puts_candidate = self.puts_replaced;
         if !self.later && !self.early {
             rules = rules.with_stable_merge(StableMerge::Never);
         }

@@ -118,6 +118,8 @@ pub(super) struct Side {
     pub(super) io: [u8; QUEUES_MAX],
     /// Queues that were created.
     pub(super) born: u8,
+    /// A redirection ended where another one goes on.
+    pub(super) short: bool,
     /// A freed queue was used.
     pub(super) used: bool,
 }
@@ -134,6 +136,7 @@ impl World {
                 group: [0; PROCESSES_MAX],
                 io: [0; QUEUES_MAX],
                 born: 0,
+                short: false,
                 used: false,
             },
         }
