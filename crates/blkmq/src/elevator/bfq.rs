@@ -26,6 +26,7 @@ mod classify;
 mod cooperate;
 mod depth;
 mod entity;
+mod fixed;
 mod gauge;
 mod group;
 mod idling;
