@@ -3,7 +3,7 @@
 //! Counted under callgrind in two runs that differ in their length alone: what is left of the
 //! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
 //! counts repeat to the last digit, so that 3 % is a change of the code. Under another scheduler an
-//! I/O may take so many times the instructions of mq-deadline's in the same scenario, counted alike.
+//! I/O may take so many times the instructions that it takes under mq-deadline.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -21,6 +21,10 @@ pub(super) fn groups(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<Submitt
     for (path, attributes) in &scenario.group {
         weights.insert(bare(scenario, path)?, weight(scenario, path, attributes)?);
     }
+    if let Some(path) = weights.keys().find(|path| !is_used(path, jobs)) {
+        let what = "no job is in this group or below it: name it as `cgroup` of a job";
+        return Err(scenario.error(&format!("group.{path}"), what));
+    }
     let named = jobs.iter().map(|job| job.cgroup.as_str());
     let mut paths = BTreeSet::new();
     for path in weights.keys().map(String::as_str).chain(named) {
@@ -39,6 +43,14 @@ pub(super) fn groups(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<Submitt
         });
     }
     Ok(groups)
+}
+
+/// A job is in the group of this path, or in one below it.
+fn is_used(path: &str, jobs: &[FioJob]) -> bool {
+    jobs.iter().any(|job| {
+        let below = job.cgroup.strip_prefix(path);
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// A path without slashes at its ends.

@@ -459,3 +459,23 @@ fn bad_fio_files() {
         assert!(got.starts_with(want), "{text}\n  {got}");
     }
 }
+
+/// A weight that weighs nothing is a slip: of a group that a job is in, or of one above it, none is.
+#[test]
+fn a_group_that_no_job_is_in_is_refused() {
+    let text = |cgroup: &str| {
+        format!(
+            "[machine]\nprofile = \"xeon-10c\"\n[queue]\nscheduler = \"bfq\"\n[device]\n\
+             type = \"null_blk\"\n[group.a]\n\"io.bfq.weight\" = 300\n[[job]]\nname = \"x\"\n\
+             rw = \"read\"\ndirect = 1\ncgroup = \"{cgroup}\"\n"
+        )
+    };
+    for used in ["a", "a/b"] {
+        assert!(super::plan(&text(used)).is_ok(), "{used}");
+    }
+    for other in ["b", "ab"] {
+        let error = super::error(&text(other));
+        assert!(error.contains("group.a"), "{error}");
+        assert!(error.contains("no job is in this group"), "{error}");
+    }
+}
