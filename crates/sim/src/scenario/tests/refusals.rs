@@ -460,7 +460,7 @@ fn bad_fio_files() {
     }
 }
 
-/// A weight that weighs nothing is a slip: of a group that a job is in, or of one above it, none is.
+/// A weight of nobody is a slip; of a group that a job is in, or of one above it, it is not.
 #[test]
 fn a_group_that_no_job_is_in_is_refused() {
     let text = |cgroup: &str| {
