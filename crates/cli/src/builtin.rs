@@ -24,6 +24,11 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/bfq-startup.toml"),
     ),
     built_in(
+        "cfq-cooperators.toml",
+        include_str!("../scenarios/cfq-cooperators.toml"),
+    ),
+    built_in("cfq-nfsd.toml", include_str!("../scenarios/cfq-nfsd.toml")),
+    built_in(
         "dell-scaling.toml",
         include_str!("../scenarios/dell-scaling.toml"),
     ),

@@ -27,6 +27,8 @@ mod placement;
 mod progress;
 mod qspinlock;
 mod replay;
+mod rings;
+mod servers;
 mod setup;
 mod stall;
 mod step;
@@ -58,6 +60,8 @@ use layer::Layer;
 use lines::OuterLines;
 use mappings::Mappings;
 use progress::Progress;
+use rings::Rings;
+use servers::Servers;
 use stall::View;
 use task::TaskId;
 use tasks::Tasks;
@@ -84,6 +88,10 @@ pub struct Simulator {
     outer: OuterLines,
     /// Pages of files.
     mappings: Mappings,
+    /// Threads that go on in turn.
+    rings: Rings,
+    /// Who calls threads of servers.
+    servers: Servers,
     recorder: Recorder,
     plan: Plan,
     phase: u16,
@@ -225,6 +233,10 @@ impl Simulator {
             }
             Event::Work(of) => {
                 self.work.due(&mut self.cpus, &mut self.tasks, of);
+            }
+            Event::Call(of) => {
+                let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                self.servers.call_comes(cpus, tasks, of);
             }
             Event::Resume(of) => {
                 let (task, generation) = (TaskId(of.whom()), of.detail());

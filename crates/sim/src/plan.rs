@@ -44,6 +44,8 @@ pub struct Plan {
     pub job_options: Vec<Vec<(String, String)>>,
     /// One entry a thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
+    /// NFS servers, whose threads are among the others.
+    pub servers: Vec<NfsdPlan>,
     /// Threads that take one spin lock; one entry a thread. Then there are no others.
     pub lockers: Vec<LockerPlan>,
     /// Phases of the run (stonewall), at least 1.
@@ -288,6 +290,12 @@ pub struct ThreadPlan {
     pub submitter: Submitter,
     /// Reads go through the page cache; none: around it.
     pub buffered: Option<BufferedPlan>,
+    /// Goes on behind a call only when all clones before it have gone on: they take turns.
+    pub hands_over: bool,
+    /// Has the I/O context of the first clone (CLONE_IO).
+    pub shares_context: bool,
+    /// It serves the calls of this one of [`Plan::servers`], and has no stream of its own.
+    pub server: Option<u8>,
     /// How it submits; io_uring with `Submitter::TIoUring`.
     pub engine: Engine,
     /// Order of positions.
@@ -377,6 +385,36 @@ pub struct BufferedPlan {
     pub advice: Advice,
     /// Drops the pages of a file when it opens it and when it starts over (invalidate).
     pub invalidates: bool,
+    /// They are files in a file system that hands whole runs of pages on (mpage_readpages()), not
+    /// the block device.
+    pub file_system: bool,
+}
+
+/// An NFS server and its clients, each of which streams a file of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NfsdPlan {
+    /// Clients, at least 1.
+    pub clients: u16,
+    /// Bytes of a call, whole pages.
+    pub rsize: u64,
+    /// Calls that a client has under way at most, 2 to 32.
+    pub slots: u32,
+    /// Rate of the link to the clients, bytes a second.
+    pub link_bytes: u64,
+    /// From one end of the link to the other.
+    pub latency: Duration,
+    /// CPU time of a call, reading aside.
+    pub call: Duration,
+    /// When its threads end, from the start of the run.
+    pub until: Duration,
+    /// Where the files lie.
+    pub disk: DiskId,
+    /// Where the first one begins; the others follow.
+    pub first_byte: u64,
+    /// Length of each, at least a call.
+    pub file_bytes: u64,
+    /// posix_fadvise(2) of the files.
+    pub advice: Advice,
 }
 
 /// A thread that takes a spin lock.

@@ -54,6 +54,10 @@ pub struct Scenario {
     pub global: BTreeMap<String, Value>,
     /// Jobs: options of fio, each as in a job file. At least one, unless there are lockers.
     pub job: Vec<BTreeMap<String, Value>>,
+    /// Processes that read a region in turn, as dump(8) does (docs/formats.md). Default: none.
+    pub interleaved: Vec<BTreeMap<String, Value>>,
+    /// NFS servers with streaming clients (docs/formats.md). Default: none.
+    pub nfsd: Vec<BTreeMap<String, Value>>,
     /// Control groups by path below the root, as `a/b`, each with its attributes for schedulers
     /// (`io.bfq.weight`, 1 to 1000, default 100). Jobs name theirs as `cgroup`. Default: none.
     pub group: BTreeMap<String, BTreeMap<String, u64>>,
@@ -153,9 +157,31 @@ impl Scenario {
         &self.source.name
     }
 
-    /// It does I/O: there is more than lockers.
+    /// There are jobs of fio: it does I/O that may be drawn.
     pub fn has_jobs(&self) -> bool {
         !self.job.is_empty()
+    }
+
+    /// There are readers that are no jobs of fio.
+    pub(crate) fn has_readers(&self) -> bool {
+        !self.interleaved.is_empty() || !self.nfsd.is_empty()
+    }
+
+    /// Dotted name of an option of a job of the plan: those of readers follow those of fio.
+    pub(crate) fn job_field(&self, index: usize, option: &str) -> String {
+        let mut number = index;
+        let tables = [
+            ("job", self.job.len()),
+            ("interleaved", self.interleaved.len()),
+            ("nfsd", self.nfsd.len()),
+        ];
+        for (table, count) in tables {
+            if number < count {
+                return format!("{table}.{number}.{option}");
+            }
+            number -= count;
+        }
+        format!("job.{index}.{option}")
     }
 
     /// An error about a field, at the place where it was written.

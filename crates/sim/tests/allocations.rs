@@ -136,6 +136,18 @@ const SLEEPING: Runs = &[
         ],
     ),
     (
+        "cfq-cooperators",
+        &["machine.profile=ryzen-7950x", "machine.cpus=2"],
+    ),
+    (
+        "cfq-nfsd",
+        &[
+            "machine.profile=ryzen-7950x",
+            "machine.cpus=2",
+            "nfsd.rsize=32k",
+        ],
+    ),
+    (
         "write-starvation",
         &["queue.rules=v2.6.32", "queue.scheduler=deadline"],
     ),

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod captures;
+mod cfq;
 mod document;
 mod kyber;
 mod predictions;

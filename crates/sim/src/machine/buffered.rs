@@ -7,6 +7,8 @@
 //!
 //! Deviation(D24): the pages of a window enter the cache bio by bio, not all before the first bio.
 
+use core::ops::Range;
+
 use blkmq::env::Slab;
 use blkmq::path::{Frame, Plug, PlugPath, ThenUnplug, Unplug};
 use blkmq::request::{Bio, CpuId, IoContextId, IoPrio, Op, Status};
@@ -70,6 +72,7 @@ pub(super) struct Reader<'a> {
 pub(super) struct BufferedRead {
     // Settings.
     mapping: MappingId,
+    bio_pages: u64,
     /// Where it ends, bytes.
     upto: u64,
     /// The page behind its last one.
@@ -93,12 +96,17 @@ pub(super) struct BufferedRead {
 }
 
 impl BufferedRead {
-    /// Of the bytes from `from` to `upto` of a mapping, at least one.
-    pub(super) fn new(mapping: MappingId, from: u64, upto: u64) -> BufferedRead {
+    /// Of these bytes of a mapping, at least one, with so many pages in a bio at most.
+    pub(super) fn new(mapping: MappingId, bytes: Range<u64>, bio_pages: u64) -> BufferedRead {
+        let Range {
+            start: from,
+            end: upto,
+        } = bytes;
         assert!(from < upto, "a read of nothing");
         let index = from / PAGE_BYTES;
         BufferedRead {
             mapping,
+            bio_pages,
             upto,
             last: upto.div_ceil(PAGE_BYTES),
             at: At::Look,
@@ -176,8 +184,7 @@ impl BufferedRead {
         let Some(mut filling) = self.filling else {
             return self.behind_window(on);
         };
-        let mapping = &mut on.mappings[self.mapping];
-        let (cache, most) = (&mut mapping.cache, mapping.bio_pages);
+        let cache = &mut on.mappings[self.mapping].cache;
         if filling.again {
             cache.read_again(filling.next);
             self.filling = None;
@@ -189,7 +196,7 @@ impl BufferedRead {
             return Goes::On(Turn::Again);
         }
         let mut end = start;
-        while end < filling.end.min(start + most)
+        while end < filling.end.min(start + self.bio_pages)
             && cache.find(end).is_none()
             && cache.add(end, filling.mark == Some(end))
         {

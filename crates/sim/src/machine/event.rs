@@ -25,6 +25,8 @@ pub(super) enum Event {
     Timeout(Of),
     /// A timer of a queue's scheduler expires; void if its generation moved.
     Elevator(Of),
+    /// A call comes to the server of this number, or its time is over.
+    Call(Of),
     /// The ramp is over.
     Measure,
     /// A task's pause is over; void if its generation moved.

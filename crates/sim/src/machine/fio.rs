@@ -11,6 +11,7 @@ mod call;
 mod ended;
 mod plug;
 mod polled;
+mod served;
 mod steps;
 mod t_io_uring;
 
@@ -20,13 +21,14 @@ pub(super) use steps::On;
 
 use std::collections::VecDeque;
 
-use blkmq::request::{Op, Sector, Sectors, Status};
+use blkmq::request::{IoContextId, Op, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
 use polled::Polled;
+use served::Served;
 
 use super::mappings::PAGES;
-use super::task::TaskId;
+use super::task::{TaskId, context_task, io_context_of};
 use crate::plan::{DiskId, DiskPlan, ThreadPlan};
 use crate::workload::{NextIo, Stream};
 use cached::Cached;
@@ -53,6 +55,8 @@ pub(super) enum Stage {
     Called,
     /// In a read(2) through the page cache.
     Cached,
+    /// It has read its piece: is it its turn to hand that over?
+    HandOver,
     /// Look for completions.
     Reap,
     /// Woken from waiting.
@@ -101,6 +105,10 @@ pub(super) struct FioTask {
     call: Option<Call>,
     /// Reads go through the page cache.
     cached: Option<Box<Cached>>,
+    /// A thread of an NFS server, not fio's.
+    served: Option<Box<Served>>,
+    /// Its own, or that of the first clone (CLONE_IO).
+    io_context: IoContextId,
     /// A plug around one I/O.
     own_plug: OwnPlug,
     /// Not fio's loop but that of t/io_uring.
@@ -147,6 +155,8 @@ impl FioTask {
             busy: false,
             call: None,
             cached: Cached::of(plan, disks),
+            served: plan.server.map(Served::of).map(Box::new),
+            io_context: io_context_of(context_task(thread, plan)),
             own_plug: OwnPlug::default(),
             t_io_uring: TIoUring::of(plan),
             worker: None,
@@ -160,6 +170,8 @@ impl FioTask {
     pub(super) fn command(&self) -> &'static str {
         if self.t_io_uring.is_some() {
             "io_uring"
+        } else if self.served.is_some() {
+            "nfsd"
         } else {
             "fio"
         }
@@ -194,6 +206,14 @@ impl FioTask {
     /// This is the owner of a bio that reads pages for it, not the bio of one of its I/Os.
     pub(super) fn reads_pages(&self, owner: u32) -> bool {
         self.cached.is_some() && owner & 0xffff == PAGES
+    }
+
+    /// What comes behind a call that waited for its I/O.
+    fn behind_call(&self) -> Stage {
+        match self.plan.hands_over {
+            true => Stage::HandOver,
+            false => Stage::Prepare,
+        }
     }
 
     /// A failed I/O of this kind does not end the thread (td_error_type()).

@@ -35,8 +35,10 @@ pub(super) struct Mapping {
     pub(super) disk: DiskId,
     first: Sector,
     sectors: u64,
-    /// Most pages of one bio.
-    pub(super) bio_pages: u64,
+    /// Most pages of one bio of the block device as a file.
+    raw_pages: u64,
+    /// The same of a file in a file system (mpage_readpages()).
+    run_pages: u64,
 
     // State.
     pub(super) cache: PageCache,
@@ -125,12 +127,21 @@ impl Mapping {
             disk,
             first: Sector(0),
             sectors,
-            bio_pages: match rules.raw_bios {
+            run_pages: most.max(1),
+            raw_pages: match rules.raw_bios {
                 RawBios::EachPage => 1,
                 RawBios::EachRun => most.max(1),
             },
             cache: PageCache::new(pages, room.min(pages as usize)),
             waiters: Vec::with_capacity(readers),
+        }
+    }
+
+    /// Most pages of one bio.
+    pub(super) fn bio_pages(&self, file_system: bool) -> u64 {
+        match file_system {
+            true => self.run_pages,
+            false => self.raw_pages,
         }
     }
 

@@ -196,6 +196,7 @@ fn pending(
         | Event::Interrupt(_)
         | Event::Elevator(_)
         | Event::Timeout(_)
+        | Event::Call(_)
         | Event::Resume(_) => Pending::Time,
     };
     events.map(of_event).max().unwrap_or(Pending::Nothing)

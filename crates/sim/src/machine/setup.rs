@@ -18,7 +18,9 @@ use super::locker::{self, Locker};
 use super::mappings::Mappings;
 use super::placement::Placement;
 use super::progress::Progress;
-use super::task::{Program, Task, TaskId, pid_of};
+use super::rings::Rings;
+use super::servers::Servers;
+use super::task::{Program, Task, TaskId, context_task, pid_of};
 use super::tasks::Tasks;
 use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
@@ -55,6 +57,8 @@ impl Simulator {
             devices,
             outer: OuterLines::new(plan, &hctxs),
             mappings: Mappings::new(plan),
+            rings: Rings::new(plan),
+            servers: Servers::new(plan),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             layer,
@@ -127,6 +131,7 @@ impl Simulator {
             self.tasks.running += 1;
         }
         if self.phase == 0 {
+            self.servers.start(&mut self.cpus);
             let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
             if let Some(replay) = &self.replay {
                 replay.start(cpus, tasks);
@@ -277,6 +282,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         // What is there when fio's threads run: `placement.rs`.
         let at_fork = thread.submitter != plan::Submitter::Fio;
         task.cpu = placement.next(&task.allowed, at_fork);
+        task.context_of = Some(context_task(index, thread));
         tasks.push(task);
     }
     for index in 0..plan.threads.len() {

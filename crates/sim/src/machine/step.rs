@@ -201,6 +201,8 @@ impl Simulator {
                     layer: &self.layer,
                     lines: &self.outer,
                     mappings: &mut self.mappings,
+                    rings: &mut self.rings,
+                    servers: &mut self.servers,
                     recorder: &mut self.recorder,
                 };
                 if let Some(turn) = fio.turns(on, &mut left, limit) {

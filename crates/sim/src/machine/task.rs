@@ -12,6 +12,7 @@ use super::fio::FioTask;
 use super::locker::Locker;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
+use crate::plan::ThreadPlan;
 use crate::recorder::TaskUsage;
 
 /// A task.
@@ -40,7 +41,14 @@ pub(super) fn pid_of(task: TaskId) -> u32 {
     FIRST_PID + task.0
 }
 
-/// A task's I/O context: each has its own.
+/// Whose I/O context a thread of the plan has, the first tasks being the threads: its own, or that
+/// of the first clone of its job.
+pub(super) fn context_task(thread: usize, plan: &ThreadPlan) -> TaskId {
+    let first = thread - usize::from(plan.clone);
+    TaskId(if plan.shares_context { first } else { thread } as u32)
+}
+
+/// A task's I/O context, unless it has that of another one.
 pub(super) fn io_context_of(task: TaskId) -> IoContextId {
     IoContextId(task.0 + 1)
 }
@@ -93,6 +101,8 @@ pub(super) struct Task {
     pub(super) woken: SimTime,
     /// Goes before others.
     pub(super) worker: bool,
+    /// Whose I/O context it has, if not its own.
+    pub(super) context_of: Option<TaskId>,
     /// It is over: the next queue whose scheduler is to hear of it.
     pub(super) exits: Option<u8>,
     pub(super) usage: TaskUsage,
@@ -124,6 +134,7 @@ impl Task {
             allowed,
             generation: 0,
             woken: SimTime::NEVER,
+            context_of: None,
             exits: None,
             usage: TaskUsage::default(),
         }

@@ -271,6 +271,13 @@ impl Tasks {
     /// exit_io_context(): the next scheduler that wants to hear of it does. False if none is left.
     fn tell_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq<Solo>, cpu: CpuId) -> bool {
         let task = cpus[cpu].current.expect("the running task is over");
+        let context = self[task].context_of.unwrap_or(task);
+        let shared = |(other, of): (TaskId, &Task)| {
+            other != task && of.state != State::Dead && of.context_of.unwrap_or(other) == context
+        };
+        if self.iter().any(shared) {
+            return false;
+        }
         let from = self[task].exits.unwrap_or(0);
         let wants = |queue: &&RequestQueue<Solo>| {
             let facts = queue.settings.scheduler.facts();
@@ -281,7 +288,7 @@ impl Tasks {
             return false;
         };
         self[task].exits = Some(queue.0 + 1);
-        let path = HookFrame::new(queue, Hook::Exits(io_context_of(task)));
+        let path = HookFrame::new(queue, Hook::Exits(io_context_of(context)));
         cpus.push(cpu, Frame::Hook(path));
         true
     }

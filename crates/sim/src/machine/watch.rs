@@ -80,11 +80,11 @@ impl Simulator {
             Some(_) => None,
             None => r.bio_first.map(|bio| pool.bio(bio).owner),
         };
-        let thread = owner.and_then(|owner| self.tasks.io_of(owner));
+        let thread = owner.and_then(|owner| self.tasks.thread_of(owner));
         let seek = Seek {
             at,
             disk,
-            thread: thread.map(|(thread, _)| thread),
+            thread,
             sector: r.sector,
             sectors: r.sectors,
         };

@@ -18,6 +18,7 @@ mod disks;
 mod drivers;
 mod groups;
 mod lockers;
+mod readers;
 mod single;
 mod threads;
 
@@ -64,7 +65,10 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let machine = machine(scenario, profiles)?;
     let rules = rules(scenario)?;
     let lockers = lockers::lockers(scenario, &machine)?;
-    let (jobs, mut ignored) = jobs::jobs(scenario)?;
+    let (mut jobs, mut ignored) = jobs::jobs(scenario)?;
+    let (readers, notes) = readers::readers(scenario)?;
+    jobs.extend(readers.iter().map(|of| of.job.clone()));
+    ignored.extend(notes);
     ignored.extend(
         jobs.iter()
             .filter(|job| !job.direct && !names_buffering(job))
@@ -99,14 +103,11 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     let groups = groups::groups(scenario, &jobs)?;
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
-    for thread in &mut threads {
-        let path = jobs[usize::from(thread.job)].cgroup.as_str();
-        let group = groups.iter().position(|group| group.path == path);
-        thread.group = group.expect("each job's group is among them") as u16;
-    }
+    groups::put_in(&groups, &jobs, &mut threads);
     for (number, disk) in disks.iter_mut().enumerate() {
         disk.capacity = capacity(number as u8, disk, &threads);
     }
+    let servers = readers::settle(scenario, &readers, &mut threads)?;
     let cache_pages = cached::cache_pages(scenario, &disks, &threads)?;
     let mut plan = Plan {
         name: scenario.source.name.clone(),
@@ -116,6 +117,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         disks,
         job_options: jobs::written(&jobs, &threads::entries(&jobs)),
         threads,
+        servers,
         lockers,
         phases,
         groups,

@@ -150,6 +150,8 @@ pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
     if !scenario.locker.is_empty() {
         let io = [
             ("job", scenario.job.is_empty()),
+            ("interleaved", scenario.interleaved.is_empty()),
+            ("nfsd", scenario.nfsd.is_empty()),
             ("device", scenario.device.is_empty()),
         ];
         if let Some((table, _)) = io.iter().find(|(_, left_out)| !left_out) {
@@ -165,18 +167,50 @@ pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
         return Ok((Vec::new(), Vec::new()));
     }
     if scenario.job.is_empty() {
+        if scenario.has_readers() {
+            return Ok((Vec::new(), Vec::new()));
+        }
         let what = "there is no job; write [[job]] with fio's options, e.g. rw = \"randread\"";
         return Err(scenario.error("job", what));
     }
+    let tables = scenario.job.iter().enumerate();
+    let tables = tables.map(|(i, table)| (format!("job.{i}"), table));
+    parsed(scenario, &tables.collect::<Vec<_>>(), |field| field)
+}
+
+/// The job that the table of this name stands for, with one key under another name than fio's.
+pub(super) fn of_table(
+    scenario: &Scenario,
+    head: &str,
+    table: &BTreeMap<String, Value>,
+    (option, key): (&str, &str),
+) -> Result<(FioJob, Vec<String>)> {
+    let (of_fio, own) = (format!("{head}.{option}"), format!("{head}.{key}"));
+    let named = |field| match field == of_fio {
+        true => own.clone(),
+        false => field,
+    };
+    let (mut jobs, notes) = parsed(scenario, &[(head.to_owned(), table)], named)?;
+    Ok((jobs.remove(0), notes))
+}
+
+/// The jobs of these tables, by name. `named`: where an option stands that was given a field so.
+fn parsed(
+    scenario: &Scenario,
+    tables: &[(String, &BTreeMap<String, Value>)],
+    named: impl Fn(String) -> String,
+) -> Result<(Vec<FioJob>, Vec<String>)> {
     // The parser knows lines; here a "line" is the number of a setting in this list.
     let mut names: Vec<String> = vec!["job".to_string()];
     let mut sections = Vec::new();
-    for (i, table) in scenario.job.iter().enumerate() {
-        sections.push(section(scenario, i, table, &mut names)?);
+    for (head, table) in tables {
+        sections.push(section(scenario, head, table, &mut names)?);
     }
     let file = &scenario.source.file;
     let parsed = fio::from_sections(file, &sections).map_err(|e| match e {
-        trace::Error::Text { line, what, .. } => scenario.error(&names[line as usize], what),
+        trace::Error::Text { line, what, .. } => {
+            scenario.error(&named(names[line as usize].clone()), what)
+        }
         other => ScenarioError::Fio(other),
     })?;
     let notes: BTreeSet<String> = parsed
@@ -207,14 +241,13 @@ pub(super) fn written(jobs: &[FioJob], entries: &[u16]) -> Vec<Vec<(String, Stri
 
 fn section(
     scenario: &Scenario,
-    index: usize,
+    head: &str,
     table: &BTreeMap<String, Value>,
     names: &mut Vec<String>,
 ) -> Result<Section> {
-    let head = format!("job.{index}");
     let line = names.len() as u64;
-    names.push(head.clone());
-    let mut name = format!("job{index}");
+    names.push(head.to_owned());
+    let mut name = head.replace('.', "");
     let mut settings: Vec<Setting> = Vec::new();
     for (option, value) in table {
         let field = format!("{head}.{option}");

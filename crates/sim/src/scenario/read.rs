@@ -92,7 +92,7 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
         .split_once('=')
         .ok_or_else(|| bad("expected KEY=VALUE, e.g. queue.fifo_batch=1".to_string()))?;
     let (key, value) = (key.trim(), value.trim());
-    let path: Vec<&str> = key.split('.').collect();
+    let mut path: Vec<&str> = key.split('.').collect();
     if path.iter().any(|part| part.is_empty()) {
         return Err(bad(format!("`{key}` is no name such as queue.fifo_batch")));
     }
@@ -105,13 +105,14 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     }
     let value = parse_value(value);
     let mut changed = source.clone();
-    let lockers = changed.table.contains_key("locker");
-    let of_lockers = ["runtime", "ramp_time"];
     if let ["job", option] = path.as_slice()
-        && !(lockers && of_lockers.contains(option))
+        && let Some(own) = stands_for(&changed.table, option)
     {
+        path = own.to_vec();
+    }
+    if let ["job", option] = path.as_slice() {
         set_all_jobs(&mut changed, option, &value, &place).map_err(bad)?;
-    } else if path[0] == "job" && !lockers {
+    } else if path[0] == "job" {
         return Err(bad(
             "write job.OPTION=VALUE; it changes all jobs".to_string()
         ));
@@ -138,12 +139,27 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     Ok(())
 }
 
+/// The key that an option of jobs means where there are none but what stands in for them: those of
+/// `--runtime`, `--ramp-time` and `plot --threads`.
+fn stands_for<'a>(table: &Table, option: &'a str) -> Option<[&'a str; 2]> {
+    let kinds = ["locker", "interleaved", "nfsd"];
+    let there = |kind: &&str| table.contains_key(*kind) && !table.contains_key("job");
+    let kind = kinds.into_iter().find(there)?;
+    match (kind, option) {
+        (_, "runtime" | "ramp_time") => Some([kind, option]),
+        ("interleaved", "numjobs") => Some([kind, "processes"]),
+        ("nfsd", "numjobs") => Some([kind, "threads"]),
+        _ => None,
+    }
+}
+
 /// The tables that a change is about, if there may be several: which, and what is there.
 fn several<'a>(table: &'a mut Table, name: &str) -> (Option<&'static str>, Option<&'a mut Value>) {
     let kind = match name {
         "device" => "device",
         "locker" => "locker",
-        "job" if table.contains_key("locker") => "locker",
+        "interleaved" => "interleaved",
+        "nfsd" => "nfsd",
         _ => return (None, None),
     };
     (Some(kind), table.get_mut(kind))

@@ -3,7 +3,7 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{captures, kyber, predictions, sweeps};
+use super::{captures, cfq, kyber, predictions, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -125,6 +125,30 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "bfq-burst",
         cost: Cost::Seconds,
         make: |blksim| made(predictions::burst(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "cfq-cooperators",
+        cost: Cost::Seconds,
+        make: |blksim| cfq::cooperators(blksim).map(Some),
+    },
+    Block {
+        file: RESULTS,
+        name: "cfq-assumptions",
+        cost: Cost::Seconds,
+        make: |blksim| made(cfq::assumptions(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "cfq-nfsd",
+        cost: Cost::Seconds,
+        make: |blksim| made(cfq::nfsd(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "cfq-clients",
+        cost: Cost::Seconds,
+        make: |blksim| made(cfq::clients(blksim)),
     },
     Block {
         file: RESULTS,

@@ -261,7 +261,7 @@ pub(super) fn threads(blksim: &Blksim, scenario: &str, device: &str) -> Result<M
     Ok(made)
 }
 
-fn read(file: &Path) -> Result<String> {
+pub(super) fn read(file: &Path) -> Result<String> {
     let text = fs::read_to_string(file);
     text.map_err(|e| Failure(format!("{}: cannot read: {e}", file.display())))
 }

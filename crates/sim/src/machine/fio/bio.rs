@@ -8,7 +8,7 @@ use blkmq::request::{Bio, CpuId, IoClass, Op, OpFlags};
 
 use super::FioTask;
 use crate::machine::layer::Layer;
-use crate::machine::task::{TaskId, io_context_of};
+use crate::machine::task::TaskId;
 use crate::plan::DEFAULT_PRIORITY;
 
 /// Puts the bio of an I/O into its slot, and begins with its way.
@@ -55,6 +55,6 @@ fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool)
     } else {
         prio
     };
-    bio.io_context = io_context_of(task);
+    bio.io_context = fio.io_context;
     bio.owner = task.0 << 16 | slot;
 }

@@ -10,7 +10,8 @@ use super::{FioTask, Stage};
 use crate::cost::Step;
 use crate::machine::buffered::{BufferedRead, Goes, Reader};
 use crate::machine::cpu::Mode;
-use crate::machine::task::{Turn, io_context_of};
+use crate::machine::mappings::{MappingId, Mappings};
+use crate::machine::task::Turn;
 use crate::plan::{BufferedPlan, DEFAULT_PRIORITY, DiskId, DiskPlan, Order, ThreadPlan};
 use crate::readahead::ReadAhead;
 
@@ -34,7 +35,7 @@ pub(super) struct Cached {
     // State.
     files: Vec<OpenFile>,
     /// The read(2) that it is in: of which file, for which I/O.
-    read: Option<(usize, u32, BufferedRead)>,
+    pub(super) read: Option<(usize, u32, BufferedRead)>,
 }
 
 impl Cached {
@@ -58,6 +59,22 @@ impl Cached {
         }))
     }
 
+    /// The first file is open, in this state.
+    pub(super) fn opened_with(&mut self, read_ahead: ReadAhead) {
+        self.files[0].read_ahead = read_ahead;
+    }
+
+    /// The state of the first file.
+    pub(super) fn state(&self) -> ReadAhead {
+        self.files[0].read_ahead
+    }
+
+    /// The pages of a disk, and most of them in a bio.
+    pub(super) fn mapping(&self, mappings: &Mappings, disk: DiskId) -> (MappingId, u64) {
+        let mapping = mappings.of_disk(disk);
+        (mapping, mappings[mapping].bio_pages(self.plan.file_system))
+    }
+
     /// The file on a disk, opened. True: pages of it are to be dropped.
     fn open(&mut self, disk: DiskId, sector: Sector) -> (usize, bool) {
         let place = self.files.iter().position(|file| file.disk == disk);
@@ -79,13 +96,17 @@ impl FioTask {
         self.slots[slot as usize].issued = on.cpus.at(id);
         let cached = self.cached.as_mut().expect("it reads through the cache");
         let (file, drops) = cached.open(io.disk, io.sector);
-        let mapping = on.mappings.of_disk(io.disk);
+        let (mapping, bio_pages) = cached.mapping(on.mappings, io.disk);
         if drops {
             on.mappings[mapping].cache.forget();
         }
         let from = io.sector.0 * 512;
         let upto = from + u64::from(io.sectors.0) * 512;
-        cached.read = Some((file, slot, BufferedRead::new(mapping, from, upto)));
+        cached.read = Some((
+            file,
+            slot,
+            BufferedRead::new(mapping, from..upto, bio_pages),
+        ));
         self.stage = Stage::Cached;
         Turn::Again
     }
@@ -99,7 +120,7 @@ impl FioTask {
         let mut reader = Reader {
             id: on.id,
             task: on.task,
-            io_context: io_context_of(on.task),
+            io_context: self.io_context,
             priority: match prio.class {
                 IoClass::None => DEFAULT_PRIORITY,
                 _ => prio,
@@ -110,13 +131,14 @@ impl FioTask {
         };
         match read.turn(&mut reader, &mut cached.files[*file].read_ahead) {
             Goes::On(turn) => turn,
+            Goes::Over(status) if self.served.is_some() => self.piece_over(on, status),
             Goes::Over(status) => {
                 cached.read = None;
                 let io = &mut self.slots[slot as usize];
                 io.status = status;
                 io.completed = on.cpus.at(on.id);
                 self.reap_one(on.cpus, on.lines, on.recorder, on.id, slot);
-                self.stage = Stage::Prepare;
+                self.stage = self.behind_call();
                 Turn::Again
             }
         }

@@ -67,7 +67,7 @@ impl FioTask {
         }
         self.call = None;
         self.reap_one(on.cpus, on.lines, on.recorder, on.id, call.slot);
-        self.stage = Stage::Prepare;
+        self.stage = self.behind_call();
         Turn::Again
     }
 

@@ -122,6 +122,14 @@ impl Tasks {
         }
     }
 
+    /// Number of the thread that a bio is of, be it an I/O or pages.
+    pub(in crate::machine) fn thread_of(&self, owner: u32) -> Option<usize> {
+        match &self[TaskId(owner >> 16)].program {
+            Program::Fio(Some(fio)) => Some(fio.thread),
+            _ => None,
+        }
+    }
+
     /// This is the owner of a bio that reads pages for a thread.
     pub(in crate::machine) fn reads_pages(&self, owner: u32) -> bool {
         match &self[TaskId(owner >> 16)].program {

@@ -11,6 +11,8 @@ use crate::machine::cpus::Cpus;
 use crate::machine::layer::Layer;
 use crate::machine::lines::OuterLines;
 use crate::machine::mappings::Mappings;
+use crate::machine::rings::Rings;
+use crate::machine::servers::Servers;
 use crate::machine::task::{TaskId, Turn};
 use crate::machine::tasks::Tasks;
 use crate::plan::Engine;
@@ -27,6 +29,8 @@ pub(in crate::machine) struct On<'a> {
     pub(in crate::machine) layer: &'a Layer,
     pub(in crate::machine) lines: &'a OuterLines,
     pub(in crate::machine) mappings: &'a mut Mappings,
+    pub(in crate::machine) rings: &'a mut Rings,
+    pub(in crate::machine) servers: &'a mut Servers,
     pub(in crate::machine) recorder: &'a mut Recorder,
 }
 
@@ -63,6 +67,7 @@ impl FioTask {
             Stage::Issue => return self.issue(on),
             Stage::Called => return self.await_call(on),
             Stage::Cached => return self.read_cached(on),
+            Stage::HandOver => return self.hand_over(on),
             _ => {}
         }
         let &mut On {
@@ -109,7 +114,7 @@ impl FioTask {
                 Turn::Again
             }
             Stage::Poll => unreachable!("a device is asked then"),
-            Stage::Prepare | Stage::Issue | Stage::Called | Stage::Cached => {
+            Stage::Prepare | Stage::Issue | Stage::Called | Stage::Cached | Stage::HandOver => {
                 unreachable!("they are gone to above")
             }
         }
@@ -161,10 +166,33 @@ impl FioTask {
         Turn::Again
     }
 
+    /// Waits for its turn, and gives it on.
+    fn hand_over(&mut self, on: &mut On<'_>) -> Turn {
+        match on.rings.turn_since(self.plan.job, self.plan.clone) {
+            None => return Turn::Sleep,
+            Some(since) if since > on.cpus.at(on.id) => return Turn::Pause(since),
+            Some(_) => on.rings.pass(on.cpus, on.tasks, on.id, self.plan.job),
+        }
+        self.stage = Stage::Prepare;
+        Turn::Again
+    }
+
+    /// It is over, once it has drained.
+    fn end(&mut self, on: &mut On<'_>, at: SimTime) -> Turn {
+        let turn = self.wind_down(on.recorder, at);
+        if matches!(turn, Turn::Exit) && self.plan.hands_over {
+            let who = (self.plan.job, self.plan.clone);
+            on.rings.leave(on.cpus, on.tasks, on.id, who);
+        }
+        turn
+    }
+
     fn prepare(&mut self, on: &mut On<'_>) -> Turn {
+        if self.served.is_some() {
+            return self.serve(on);
+        }
         let id = on.id;
-        let (cpus, recorder) = (&mut *on.cpus, &mut *on.recorder);
-        let at = cpus.at(id);
+        let at = on.cpus.at(id);
         if let Some(time) = self.resting {
             return self.rest(at, time);
         }
@@ -183,7 +211,7 @@ impl FioTask {
                 .or_else(|| self.stream.next(at.since(self.started)))
         };
         let Some(io) = next else {
-            return self.wind_down(recorder, at);
+            return self.end(on, at);
         };
         let due = self.started + io.not_before;
         if due > at {
@@ -199,7 +227,7 @@ impl FioTask {
             self.stage = Stage::Enter;
             return Turn::Again;
         }
-        self.charge_timed(cpus, id, Step::FioPrepare);
+        self.charge_timed(on.cpus, id, Step::FioPrepare);
         let slot = self.free.pop().expect("not more than iodepth are alive");
         self.slots[slot as usize].io = io;
         if self.cached.is_some() {

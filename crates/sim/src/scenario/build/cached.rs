@@ -46,6 +46,7 @@ pub(super) fn buffered(job: &FioJob) -> Option<BufferedPlan> {
     is_buffered(job).then_some(BufferedPlan {
         advice,
         invalidates: job.invalidate,
+        file_system: false,
     })
 }
 

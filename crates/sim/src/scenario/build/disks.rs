@@ -181,7 +181,7 @@ impl<'a> Disks<'a> {
             "the job names none of the devices; they are {}",
             self.names()
         );
-        Err(scenario.error(&format!("job.{index}.filename"), what))
+        Err(scenario.error(&scenario.job_field(index, "filename"), what))
     }
 
     /// Several `[[device]]`.

@@ -8,12 +8,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use blkmq::elevator::{SchedulerKind, SubmitterGroup, Submitters};
 use trace::fio::FioJob;
 
+use crate::plan::ThreadPlan;
 use crate::scenario::{Result, Scenario};
 
 /// Weights that a group may have.
 const WEIGHTS: std::ops::RangeInclusive<u64> = 1..=1000;
 /// Weight of a group that nobody gave one.
 const WEIGHT: u16 = 100;
+
+/// Each thread is in the group of its job.
+pub(super) fn put_in(groups: &[SubmitterGroup], jobs: &[FioJob], threads: &mut [ThreadPlan]) {
+    for thread in threads {
+        let path = jobs[usize::from(thread.job)].cgroup.as_str();
+        let group = groups.iter().position(|group| group.path == path);
+        thread.group = group.expect("each job's group is among them") as u16;
+    }
+}
 
 /// The root, and each group behind the one that it is in.
 pub(super) fn groups(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<SubmitterGroup>> {

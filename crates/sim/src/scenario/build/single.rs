@@ -114,7 +114,7 @@ pub(super) fn check_jobs(
     }
     for (index, job) in jobs.iter().enumerate() {
         let refused = |key: &str, what: String| {
-            let field = format!("job.{index}.{key}");
+            let field = scenario.job_field(index, key);
             Err(scenario.error(&field, what))
         };
         if job.ioengine.is_uring() {

@@ -112,9 +112,8 @@ impl Written<'_> {
             .options
             .setting(option)
             .map_or(option, |setting| setting.option.as_str());
-        Err(self
-            .scenario
-            .error(&format!("job.{}.{written}", self.index), what))
+        let field = self.scenario.job_field(self.index, written);
+        Err(self.scenario.error(&field, what))
     }
 
     /// A clone: same but for its number, CPU and seed.
@@ -181,6 +180,9 @@ impl Written<'_> {
             cpus: self.cpus(machine)?,
             submitter: submitter(job),
             buffered: super::cached::buffered(job),
+            hands_over: false,
+            shares_context: false,
+            server: None,
             engine: engine(job),
             order: order(job),
             distribution: distribution(job),

@@ -133,6 +133,34 @@ const BAD_TOML: &[(&str, &str)] = &[
         "dir/s.toml:3: job.0.direct: io_uring's retries of reads through the page cache",
     ),
     (
+        "[[interleaved]]\nrw = \"read\"",
+        "dir/s.toml:2: interleaved.0.rw: follows from the other keys of this table",
+    ),
+    (
+        "[[interleaved]]\npiece = \"6k\"",
+        "dir/s.toml:2: interleaved.0.piece: is one size in whole pages of 4096 bytes",
+    ),
+    (
+        "[[interleaved]]\npiece = \"six\"",
+        "dir/s.toml:2: interleaved.0.piece: ",
+    ),
+    (
+        "[[interleaved]]\nhand_over = 1",
+        "dir/s.toml:2: interleaved.0.hand_over: is \"none\" or \"in-order\"",
+    ),
+    (
+        "[[nfsd]]\nthreads = 0",
+        "dir/s.toml:2: nfsd.0.threads: is a whole number from 1 to 256",
+    ),
+    (
+        "[[nfsd]]\nthreads = 2",
+        "dir/s.toml:1: nfsd.0.runtime: is to be told: clients stream without end",
+    ),
+    (
+        "[[nfsd]]\ndirect = 1\nruntime = 1",
+        "dir/s.toml:2: nfsd.0.direct: a server of files reads through the page cache",
+    ),
+    (
         "[queue]\nread_ahead_kb = 6",
         "dir/s.toml:2: queue.read_ahead_kb: 6 is not 0 to 65536 in whole pages of 4",
     ),
