@@ -142,7 +142,7 @@ pub(super) const BLOCKS: &[Block] = &[
         file: RESULTS,
         name: "cfq-nfsd",
         cost: Cost::Seconds,
-        make: |blksim| made(cfq::nfsd(blksim)),
+        make: |blksim| cfq::nfsd(blksim).map(Some),
     },
     Block {
         file: RESULTS,

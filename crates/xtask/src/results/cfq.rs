@@ -141,7 +141,7 @@ const NFSD: [(u32, [u32; 3]); 5] = [
 ];
 
 /// One streaming client by threads of the server.
-pub(super) fn nfsd(blksim: &Blksim) -> Result<String> {
+pub(super) fn nfsd(blksim: &Blksim) -> Result<Made> {
     let column =
         |threads: u32, set: &str| format!("run cfq-nfsd --json --set nfsd.threads={threads} {set}");
     let posted = format!("--set queue.rules={POSTED}");
@@ -159,7 +159,13 @@ pub(super) fn nfsd(blksim: &Blksim) -> Result<String> {
             [threads.to_string()].into_iter().chain(cells).collect()
         });
     let header = ["threads", "cfq", "cfq, merged queues", "deadline"];
-    Ok(table(&columns(&header), &rows.collect::<Vec<_>>()))
+    let line = format!(
+        "plot cfq-nfsd --rules {BEFORE},{POSTED} --scheduler cfq,deadline --threads 1,2,4,8,16"
+    );
+    Ok(Made {
+        body: table(&columns(&header), &rows.collect::<Vec<_>>()),
+        files: vec![picture(blksim, &line, "scaling", "cfq-nfsd")?],
+    })
 }
 
 /// Several clients, their threads with I/O contexts of their own or with one for all.
