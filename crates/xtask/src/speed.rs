@@ -118,7 +118,9 @@ fn baseline(text: &str) -> Result<Vec<(String, f64)>> {
 }
 
 /// By scenario: schedulers, and how many times the instructions of [`REFERENCE`] they may take.
-fn times(text: &str) -> Result<Vec<(String, Vec<(String, f64)>)>> {
+type Times = Vec<(String, Vec<(String, f64)>)>;
+
+fn times(text: &str) -> Result<Times> {
     let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
     let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
     let times = table.get("times").and_then(Value::as_table);
