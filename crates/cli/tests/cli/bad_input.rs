@@ -307,7 +307,11 @@ const SCENARIOS: &[(&str, &str, &[&str])] = &[
         "rw = \"randomread\"",
         &["bad.toml:6", "rw"],
     ),
-    ("direct = 1", "direct = 0", &["bad.toml", "direct"]),
+    (
+        "direct = 1",
+        "direct = 0\nioengine = \"libaio\"",
+        &["bad.toml:7", "direct", "libaio blocks"],
+    ),
     (
         "direct = 1",
         "direct = 1\nbuffered = 1",
