@@ -1,7 +1,8 @@
 //! Hold model of the event queue: pop the earliest event, push it back a random step later.
 //!
 //! Budget: at most 1.5 times a bare timing wheel of the same slot width in the same run, and the
-//! program fails above that; the aim is 25 ns an operation. A bare wheel keeps no class and no
+//! program fails above that unless it is a smoke run, which is too short to judge; the order of events
+//! is checked in both. The aim is 25 ns an operation. A bare wheel keeps no class and no
 //! order inside a slot; those with wider slots give events out of time order and are shown for
 //! comparison.
 #![forbid(unsafe_code)]
@@ -260,7 +261,7 @@ fn compare(pending: u32, rounds: u32) -> bool {
 
 fn main() -> ExitCode {
     // The least of each is taken: other load only adds, and more rounds meet less of it.
-    let rounds = 200;
+    let rounds = if is_smoke() { 4 } else { 200 };
     let mut within = true;
     for pending in [64, 1_000] {
         within &= compare(pending, rounds);
@@ -279,7 +280,7 @@ fn main() -> ExitCode {
         }
         criterion.final_summary();
     }
-    if !within {
+    if !within && !is_smoke() {
         eprintln!("EventQueue is over its budget of {BUDGET} times the bare wheel");
         return ExitCode::FAILURE;
     }

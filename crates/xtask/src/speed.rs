@@ -2,8 +2,8 @@
 //!
 //! Counted under callgrind in two runs that differ in their length alone: what is left of the
 //! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
-//! counts repeat to the last digit, so that 3 % is a change of the code. Under another scheduler an
-//! I/O may take so many times the instructions that it takes under mq-deadline.
+//! counts repeat to the last digit, so that 3 % is a change of the code. All are of mq-deadline; under
+//! another scheduler an I/O may take so many times as many.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -43,13 +43,18 @@ pub(crate) fn run(write: bool) -> Result {
     )?;
     let mut measured = Vec::new();
     for (scenario, _) in &baseline {
-        let value = per_io(&blksim, scenario, None)?;
+        let value = per_io(&blksim, scenario, REFERENCE)?;
         println!("{scenario}: {value:.0} instructions an I/O");
         measured.push((scenario.clone(), value));
     }
     let mut dearer = Vec::new();
     for (scenario, schedulers) in times(&text)? {
-        dearer.extend(compared(&blksim, &scenario, &schedulers)?);
+        let known = measured.iter().find(|(name, _)| *name == scenario);
+        let reference = match known {
+            Some((_, reference)) => *reference,
+            None => per_io(&blksim, &scenario, REFERENCE)?,
+        };
+        dearer.extend(compared(&blksim, &scenario, reference, &schedulers)?);
     }
     if write {
         let text = rewritten(&text, &measured);
@@ -66,12 +71,16 @@ pub(crate) fn run(write: bool) -> Result {
     Err(Failure(dearer.join("\n")))
 }
 
-/// What is dearer than allowed under these schedulers, against [`REFERENCE`].
-fn compared(blksim: &Path, scenario: &str, schedulers: &[(String, f64)]) -> Result<Vec<String>> {
-    let reference = per_io(blksim, scenario, Some(REFERENCE))?;
+/// What is dearer than allowed under these schedulers, against what [`REFERENCE`] takes.
+fn compared(
+    blksim: &Path,
+    scenario: &str,
+    reference: f64,
+    schedulers: &[(String, f64)],
+) -> Result<Vec<String>> {
     let mut dearer = Vec::new();
     for (scheduler, most) in schedulers {
-        let value = per_io(blksim, scenario, Some(scheduler))?;
+        let value = per_io(blksim, scenario, scheduler)?;
         let ratio = value / reference;
         println!("{scenario} under {scheduler}: {value:.0} instructions an I/O, {ratio:.2} times");
         if ratio > *most {
@@ -168,9 +177,8 @@ fn rewritten(text: &str, measured: &[(String, f64)]) -> String {
     text.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// Instructions of an I/O: the two runs side by side, one a core. `scheduler`: another one than the
-/// scenario's.
-fn per_io(blksim: &Path, scenario: &str, scheduler: Option<&str>) -> Result<f64> {
+/// Instructions of an I/O under `scheduler`: the two runs side by side, one a core.
+fn per_io(blksim: &Path, scenario: &str, scheduler: &str) -> Result<f64> {
     let [short, long] = thread::scope(|scope| {
         RUNTIMES
             .map(|runtime| scope.spawn(move || counted(blksim, scenario, scheduler, runtime)))
@@ -190,28 +198,21 @@ fn slope(short: Counted, long: Counted) -> Option<f64> {
     Some(instructions as f64 / ios as f64)
 }
 
-fn counted(
-    blksim: &Path,
-    scenario: &str,
-    scheduler: Option<&str>,
-    runtime: &str,
-) -> Result<Counted> {
+fn counted(blksim: &Path, scenario: &str, scheduler: &str, runtime: &str) -> Result<Counted> {
     let folder = paths::target_dir().join("speed");
     fs::create_dir_all(&folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
-    let of = scheduler.map_or(String::new(), |name| format!("-{name}"));
-    let profile = folder.join(format!("{scenario}{of}-{runtime}.callgrind"));
-    let mut run = Run::new("valgrind", &["--tool=callgrind"])
+    let profile = folder.join(format!("{scenario}-{scheduler}-{runtime}.callgrind"));
+    let run = Run::new("valgrind", &["--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(blksim)
         .arg("run")
         .arg(scenario)
+        .arg("--scheduler")
+        .arg(scheduler)
         .arg("--runtime")
         .arg(runtime)
         .arg("--csv")
         .arg("-");
-    if let Some(name) = scheduler {
-        run = run.arg("--scheduler").arg(name);
-    }
     let printed = run.printed()?;
     let counts = instructions(&printed.stderr).zip(ios(&printed.stdout));
     match counts.filter(|_| printed.success) {
