@@ -3,31 +3,31 @@
 //! A call is known by its entry and its return, both outside the scheduler's lock. With several
 //! CPUs the lock was taken anywhere in between: a decision counts as predicted if it follows at
 //! some moment of that interval, and everything after it still does. Such a moment is looked for
-//! by going back to a state before the call and taking all events since once more.
+//! by going back to a state before the call and taking all events since once more
+//! (`calls/search.rs`). Read next: `calls/decision.rs`.
 
+mod ask;
+mod decision;
 mod entries;
 mod report;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blkmq::elevator::LEVELS;
-use blkmq::env::Count;
-use blkmq::path::Frame;
-use blkmq::request::{HctxId, QueueId, RequestId};
-use blkmq::time::Jiffies;
+use blkmq::request::QueueId;
+use blkmq::time::SimTime;
 use trace::capture::CaptureDir;
 
 use super::Error;
 use super::event::{self, Event, Kind};
 use super::follow::{Follow, State};
+use super::judge::Judge;
 use super::kept::Kept;
 use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
-use super::verdict::{Judge, Unjudged};
-use super::world::{Goal, Stop};
+use decision::{Plan, Read};
 
 /// Compares every call of every device.
 pub(super) fn judge(
@@ -103,26 +103,6 @@ pub(super) fn judge_stream(
     Calls::new(stream, setups).run(capture, judge)
 }
 
-/// What a call read outside the lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Read {
-    /// The tick under the lock.
-    locked: Jiffies,
-    /// Requests per level whose end was on its way and was not counted yet.
-    uncounted: [u32; LEVELS],
-}
-
-/// How an answer came about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Plan {
-    /// At its return.
-    Then(Read),
-    /// Before the event of this number; of several there in the order of their turns.
-    Before { event: usize, turn: u64, read: Read },
-    /// No rule led to it.
-    Imposed,
-}
-
 #[derive(Debug)]
 struct Calls<'a> {
     follow: Follow<'a>,
@@ -166,7 +146,7 @@ impl<'a> Calls<'a> {
             )]);
         }
         let mut state = self.follow.first();
-        let mut starts: BTreeMap<QueueId, blkmq::time::SimTime> = BTreeMap::new();
+        let mut starts: BTreeMap<QueueId, SimTime> = BTreeMap::new();
         let mut told = 0;
         for index in 0..self.stream.events.len() {
             let event = &self.stream.events[index];
@@ -271,219 +251,5 @@ impl<'a> Calls<'a> {
         let queue = self.stream.queue[index];
         self.follow.resync(state, queue, event);
         Ok(true)
-    }
-
-    /// The task comes to the point where it asks the scheduler.
-    fn ask(&self, state: &mut State, index: usize, hctx: Option<u16>) {
-        let queue = self.stream.queue[index];
-        let task = self.follow.at(state, index);
-        let hctx = match hctx {
-            Some(hctx) => HctxId(hctx),
-            None => self.hctx_asked(state, index),
-        };
-        for _ in 0..64 {
-            let acting = self.follow.acting(state, task);
-            let stop = state.world.go(acting, Goal::Show);
-            let of = state.world.actors[acting].stack.last().map(Frame::queue);
-            match stop {
-                Stop::Pick if of == Some(queue) => return,
-                Stop::Pick => Follow::leave_run(state, acting),
-                Stop::Offer(_) => {
-                    state.world.refuse(acting, Goal::Show);
-                }
-                Stop::Later => {}
-                Stop::Idle if acting == task => Follow::begin_run(state, task, queue, hctx),
-                Stop::Shown if acting != task => state.world.actors[acting].shown.clear(),
-                Stop::Idle | Stop::Parked | Stop::Shown => {
-                    self.follow.begin_aside(state, task, queue, hctx);
-                }
-            }
-        }
-    }
-
-    /// The hctx of a call of which the capture does not tell: where one hctx has no request of
-    /// another's, that of the request that it gave; else that of the CPU.
-    fn hctx_asked(&self, state: &State, index: usize) -> HctxId {
-        let queue = self.stream.queue[index];
-        let q = state.world.mq.queue(queue);
-        let answer = self.stream.other_end[index].unwrap_or(index);
-        let given = match self.stream.events[answer].kind {
-            Kind::Answer { rq: Some(_), .. } if !q.settings.sq_sched() => {
-                Follow::queued_at(state, queue, &self.stream.events[answer])
-            }
-            _ => None,
-        };
-        match given {
-            Some(rq) => q.with_pool(|pool| pool[rq].hctx),
-            None => state.world.hctx_of(queue, self.stream.events[index].cpu),
-        }
-    }
-
-    /// The scheduler answers, now or as planned. False if the kernel's answered otherwise.
-    fn answer(&mut self, state: &mut State, index: usize) -> bool {
-        let event = &self.stream.events[index];
-        let Kind::Answer { rq, at } = event.kind else {
-            unreachable!("an answer");
-        };
-        let queue = self.stream.queue[index];
-        if self.stream.other_end[index].is_none() {
-            self.ask(state, index, None);
-        }
-        let agrees = match self.plans.get(&index).copied() {
-            Some(Plan::Before { .. }) => self.early.get(&index).copied().unwrap_or(false),
-            Some(Plan::Imposed) => {
-                self.impose(state, index);
-                true
-            }
-            Some(Plan::Then(read)) => self.decide(state, index, read),
-            None => self.decide(
-                state,
-                index,
-                Read {
-                    locked: at,
-                    uncounted: [0; LEVELS],
-                },
-            ),
-        };
-        if let Some(address) = rq {
-            state.kernels[queue.index()].choose(address, event.sector);
-        }
-        if agrees {
-            self.follow.go_on(state, index);
-            self.follow.resync(state, queue, event);
-        }
-        agrees
-    }
-
-    /// The scheduler decides for the task of an answer. True if it does as the kernel's.
-    fn decide(&self, state: &mut State, index: usize, read: Read) -> bool {
-        let event = &self.stream.events[index];
-        let queue = self.stream.queue[index];
-        let task = self.follow.acting(state, self.stream.task[index]);
-        if state.world.actors[task].stop != Stop::Pick {
-            return false;
-        }
-        let time = self.follow.decides_at(state, index, read.locked);
-        state
-            .world
-            .place(task, event.cpu, time, self.follow.hint(index));
-        state.world.actors[task].cpu.ktime = state.plugged[self.stream.task[index]];
-        self.count(state, queue, read.uncounted, -1);
-        let before = Follow::held_by_run(state, task);
-        state.world.decide(task, Goal::Run);
-        let chosen = Follow::in_hand(state, task).filter(|rq| !before.contains(rq));
-        self.count(state, queue, read.uncounted, 1);
-        self.is_kernels(state, index, chosen)
-    }
-
-    fn count(&self, state: &mut State, queue: QueueId, counts: [u32; LEVELS], by: i32) {
-        let task = self.stream.tasks + self.stream.cpus;
-        let world = &mut state.world;
-        let Some(completed) = world.mq.queue(queue).elevator.completed() else {
-            return;
-        };
-        for (level, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            let cpu = &mut world.actors[task].cpu;
-            cpu.begin_label();
-            completed[level].add(cpu, by * count as i32);
-        }
-    }
-
-    /// The kernel's answer is this one: nothing, or this direction, start and length. At the end
-    /// of a trace that was cut off there may be no D that tells the length.
-    fn is_kernels(&self, state: &State, index: usize, chosen: Option<RequestId>) -> bool {
-        let event = &self.stream.events[index];
-        let Kind::Answer { rq, .. } = event.kind else {
-            return false;
-        };
-        let (Some(_), Some(chosen)) = (rq, chosen) else {
-            return rq.is_none() && chosen.is_none();
-        };
-        let issue = self.stream.issue[index].map(|issue| &self.stream.events[issue]);
-        let q = state.world.mq.queue(self.stream.queue[index]);
-        q.with_pool(|pool| {
-            let model = &pool[chosen];
-            let issued = match issue {
-                Some(issue) => {
-                    model.op.direction() == issue.op.direction() && model.sectors == issue.sectors
-                }
-                None => index > self.stream.last_issued,
-            };
-            issued && model.sector == event.sector
-        })
-    }
-
-    /// The kernel's choice becomes the model's, and the run that asked is over.
-    fn impose(&self, state: &mut State, index: usize) {
-        let event = &self.stream.events[index];
-        let Kind::Answer { rq, .. } = event.kind else {
-            return;
-        };
-        let queue = self.stream.queue[index];
-        let task = self.follow.acting(state, self.stream.task[index]);
-        if state.world.actors[task].stop == Stop::Pick {
-            Follow::leave_run(state, task);
-        }
-        state.differs[queue.index()] = true;
-        if rq.is_some()
-            && let Some(chosen) = Follow::queued_at(state, queue, event)
-        {
-            self.follow.impose(state, queue, chosen);
-        }
-    }
-
-    /// A decision that does not follow at its return: another moment of the call, or a miss.
-    fn settle(&mut self, state: &State, index: usize, judge: &mut Judge) -> State {
-        // The log tells when a call was decided.
-        let several = self.stream.logs.is_empty();
-        if let Some(found) = several.then(|| self.explain(state, index)).flatten() {
-            judge.hit();
-            return found;
-        }
-        let entered = self.stream.other_end[index].is_some();
-        self.plans.insert(index, Plan::Imposed);
-        let (mut before, from) = self.kept.before(index);
-        for event in from..index {
-            // It went well the first time.
-            let went = self.replayed(&mut before, event);
-            debug_assert!(
-                went.is_some(),
-                "event {event} goes otherwise the second time"
-            );
-        }
-        match entered {
-            true => self.report(&before, index, judge),
-            false => judge.unjudged(Unjudged::Probe),
-        }
-        let went = self.replayed(&mut before, index);
-        debug_assert!(went.is_some());
-        before.notes.clear();
-        before
-    }
-
-    /// Takes an event again, with the decisions that are planned before it.
-    fn replayed(&mut self, state: &mut State, index: usize) -> Option<()> {
-        // A call that is decided before an event returns behind it.
-        let mut due: Vec<(u64, usize, Read)> = self
-            .plans
-            .range(index..)
-            .filter_map(|(&answer, &plan)| match plan {
-                Plan::Before { event, turn, read } if event == index => Some((turn, answer, read)),
-                _ => None,
-            })
-            .collect();
-        due.sort_unstable_by_key(|&(turn, ..)| turn);
-        for (_, answer, read) in due {
-            // What a way that is only tried finds must not be remembered.
-            if !self.decide(state, answer, read) {
-                return None;
-            }
-            self.early.insert(answer, true);
-            // Until its return it stands behind the decision.
-        }
-        match self.step(state, index) {
-            Ok(true) => Some(()),
-            _ => None,
-        }
     }
 }

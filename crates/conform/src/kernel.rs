@@ -154,10 +154,8 @@ impl Kernel {
         let sectors = entry.sectors.0.saturating_add(event.sectors.0);
         if sectors > LONGEST {
             let what = format!(
-                "{} {}+{} takes {} sectors more than a request can have",
-                letter(entry.op),
-                entry.sector.0,
-                entry.sectors.0,
+                "{} takes {} sectors more than a request can have",
+                range(entry.op, entry.sector, entry.sectors),
                 event.sectors.0
             );
             return Err(what);
@@ -269,13 +267,15 @@ fn own(id: u64, entry: &Entry, event: &Event) -> (u64, Where, bool) {
     (id, entry.at, entry.pid == event.pid)
 }
 
-/// Letter of an operation in a choice: as in the scripts of mq-deadline.
-pub(super) fn letter(op: Op) -> char {
-    match op {
+/// A request as reports name it: `R 50+8` is a read of 8 sectors from 50 on. The letters are those
+/// of the scripts of mq-deadline.
+pub(super) fn range(op: Op, sector: Sector, sectors: Sectors) -> String {
+    let letter = match op {
         Op::Read => 'R',
         Op::Write => 'W',
         Op::Flush => 'F',
         Op::Discard => 'D',
         Op::WriteZeroes => 'Z',
-    }
+    };
+    format!("{letter} {}+{}", sector.0, sectors.0)
 }

@@ -6,16 +6,25 @@
 //! * mode `log`: every line that the scheduler wrote to blktrace, and every call that it tells of
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
-//! imposed, so that each miss counts once. No clock, no printing. Read next: `calls.rs`.
+//! imposed, so that each miss counts once. No clock, no printing. Read next: `follow.rs`, then
+//! `calls.rs`.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod by_hand;
 mod calls;
+mod clones;
+mod error;
 mod event;
+mod fit;
 mod follow;
+mod judge;
 mod kept;
 mod kernel;
+mod lines;
 mod log;
 mod lost;
+mod mode;
 mod priority;
 mod records;
 mod script;
@@ -26,47 +35,21 @@ mod told;
 mod verdict;
 mod world;
 
-use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 
+pub use error::Error;
 pub use event::Place;
-pub use verdict::{Divergence, LogVerdict, Verdict};
+pub use mode::Mode;
+pub use verdict::{Divergence, LogVerdict, ToldVerdict, Verdict};
 
+use clones::{is_path, without_paths};
+use fit::{followable, strongest};
+use judge::Judge;
 use lost::Lost;
 use script::Script;
 use setup::Setup;
 use submitters::Processes;
-use verdict::Judge;
-
-/// What counts as a dispatch, and which part of a capture is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// The probes of `ftrace.txt`: one call of the scheduler's dispatch function.
-    Calls,
-    /// The records of blktrace: one `D`.
-    Records,
-    /// The scheduler's messages in blktrace: each line, and each dispatch call among them.
-    Log,
-}
-
-impl Mode {
-    /// The name on the command line and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Calls => "calls",
-            Mode::Records => "records",
-            Mode::Log => "log",
-        }
-    }
-
-    /// The mode of this name.
-    pub fn by_name(name: &str) -> Option<Mode> {
-        [Mode::Calls, Mode::Records, Mode::Log]
-            .into_iter()
-            .find(|mode| mode.name() == name)
-    }
-}
 
 /// How to compare.
 #[derive(Clone, Debug, Default)]
@@ -80,75 +63,6 @@ pub struct Options {
     pub rules: Option<Rules>,
     /// queue/rotational when the scheduler was chosen. Default: as `meta.txt` says.
     pub rotational_when_chosen: Option<bool>,
-}
-
-/// Why there is no verdict.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A file of the capture is missing or damaged.
-    #[error(transparent)]
-    Trace(#[from] trace::Error),
-    /// The capture's scheduler has no reference here.
-    #[error(
-        "{device}: scheduler {scheduler} is not modelled yet; {} are",
-        known_schedulers()
-    )]
-    NotModelled {
-        /// Device.
-        device: String,
-        /// queue/scheduler.
-        scheduler: String,
-    },
-    /// No rules for the capture's kernel.
-    #[error("no rules for kernel {kernel}; name the nearest of {}", known_rules())]
-    Kernel {
-        /// First two numbers of its release.
-        kernel: String,
-    },
-    /// A setting of `queue.txt` makes no sense.
-    #[error("queue.txt: {device}: {field}: {what}")]
-    Setting {
-        /// Device.
-        device: String,
-        /// File below /sys/block/DEVICE.
-        field: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// The mode asked for needs what this capture does not have.
-    #[error("{capture}: {what}")]
-    Unfit {
-        /// Name of the capture.
-        capture: String,
-        /// What is missing and what would do.
-        what: String,
-    },
-    /// The events of the capture contradict each other.
-    #[error("{capture}: {device}: {place} at {time}: {what}")]
-    Contradiction {
-        /// Name of the capture.
-        capture: String,
-        /// Device.
-        device: String,
-        /// Line of `ftrace.txt`, or which event of this device's blktrace, first 1.
-        place: Place,
-        /// When, seconds of the capture's clock.
-        time: blkmq::time::SimTime,
-        /// What cannot be.
-        what: String,
-    },
-}
-
-fn known_schedulers() -> String {
-    let names: Vec<&str> = SchedulerKind::of_path(false)
-        .map(SchedulerKind::name)
-        .collect();
-    names.join(", ")
-}
-
-fn known_rules() -> String {
-    Rules::PRESETS.map(|rules| rules.name).join(", ")
 }
 
 /// Compares a capture with the reference.
@@ -206,7 +120,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     }
     let script = Script::read(dir, mode, &mut judge)?;
     for (path, events) in &paths {
-        clones(path, events, &mut judge);
+        clones::count(path, events, &mut judge);
     }
     match mode {
         Mode::Calls if log::is_told(dir, &setups)? => {
@@ -230,7 +144,7 @@ fn judge_records(
     for setup in setups {
         let mut events = event::of_blktrace(dir, &setup.device)?;
         if is_path(dir, &events) {
-            clones(&setup.device, &events, judge);
+            clones::count(&setup.device, &events, judge);
             events.list.clear();
         }
         priority::fill(dir, &setup.device, script, &mut events)?;
@@ -253,107 +167,6 @@ fn without_idle(dir: &CaptureDir, devices: Vec<String>) -> Result<Vec<String>, E
         }
     }
     Ok(if busy.is_empty() { devices } else { busy })
-}
-
-/// A path below a stacked device, with its trace.
-type Path = (String, event::Events);
-
-/// Of several devices those that are no paths below another one, if there are any, and the paths.
-fn without_paths(
-    dir: &CaptureDir,
-    devices: Vec<String>,
-) -> Result<(Vec<String>, Vec<Path>), Error> {
-    if dir.meta.dm_tables.is_empty() {
-        return Ok((devices, Vec::new()));
-    }
-    let (mut others, mut paths) = (Vec::new(), Vec::new());
-    for device in &devices {
-        let events = event::of_blktrace(dir, device)?;
-        match is_path(dir, &events) {
-            true => paths.push((device.clone(), events)),
-            false => others.push(device.clone()),
-        }
-    }
-    Ok(match others.is_empty() {
-        true => (devices, Vec::new()),
-        false => (others, paths),
-    })
-}
-
-/// The mode for a capture of which nobody named one, and why. Calls tell the scheduler's decisions
-/// one by one, with what each CPU was doing; records only what came of them.
-fn strongest(
-    dir: &CaptureDir,
-    setups: &[Setup],
-    lost: &Lost,
-) -> Result<(Mode, &'static str), Error> {
-    if setups.iter().any(|setup| !setup.has_scheduler()) {
-        return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
-    }
-    if log::is_told(dir, setups)? {
-        return Ok((Mode::Log, "the scheduler's log is in the blktrace files"));
-    }
-    if !dir.files.contains_key("ftrace.txt") {
-        return Ok((Mode::Records, "there is no ftrace.txt with dispatch calls"));
-    }
-    if lost.only_ftrace() {
-        let why = "ftrace.txt has lost events, and the blktrace files have not";
-        return Ok((Mode::Records, why));
-    }
-    let traces = event::of_ftrace(dir)?;
-    if traces.devices.is_empty() && traces.unread.is_empty() {
-        let capture = name_of(dir);
-        let what = "ftrace.txt has no event: restore it, or remove it to compare with mode records";
-        let what = what.to_owned();
-        return Err(Error::Unfit { capture, what });
-    }
-    for setup in setups {
-        if !has_calls(dir, &traces, setup)? {
-            let why = "ftrace.txt has no dispatch calls of each device";
-            return Ok((Mode::Records, why));
-        }
-    }
-    Ok((Mode::Calls, "ftrace.txt has the dispatch calls"))
-}
-
-/// Of devices whose dispatches do not count: those that can be followed in this mode.
-fn followable(dir: &CaptureDir, setups: Vec<Setup>, mode: Mode) -> Result<Vec<Setup>, Error> {
-    if mode != Mode::Calls || setups.is_empty() {
-        return Ok(setups);
-    }
-    let traces = event::of_ftrace(dir)?;
-    let mut followed = Vec::new();
-    for setup in setups {
-        if setup.has_scheduler() && has_calls(dir, &traces, &setup)? {
-            followed.push(setup);
-        }
-    }
-    Ok(followed)
-}
-
-/// Calls of this device's scheduler are among the events.
-fn has_calls(dir: &CaptureDir, traces: &event::Traces, setup: &Setup) -> Result<bool, Error> {
-    let events = traces.devices.get(&event::number_of(dir, &setup.device)?);
-    let answers = |e: &event::Event| matches!(e.kind, event::Kind::Answer { .. });
-    Ok(events.is_some_and(|events| events.list.iter().any(answers)))
-}
-
-/// A path below a stacked device: its requests are clones that nobody queued here.
-fn is_path(dir: &CaptureDir, events: &event::Events) -> bool {
-    use event::Kind;
-    let arrives = |e: &event::Event| matches!(e.kind, Kind::Queue | Kind::Get | Kind::Insert);
-    !dir.meta.dm_tables.is_empty() && !events.list.iter().any(arrives)
-}
-
-/// Clones are handed over by blk_insert_cloned_request(): no scheduler of the path chose them.
-fn clones(device: &str, events: &event::Events, judge: &mut Judge) {
-    let issues = events.list.iter().filter(|e| e.kind == event::Kind::Issue);
-    if let Some(first) = events.list.first() {
-        judge.start(device, first.time);
-    }
-    for _ in issues {
-        judge.unjudged(verdict::Unjudged::Clone);
-    }
 }
 
 fn name_of(dir: &CaptureDir) -> String {

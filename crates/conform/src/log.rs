@@ -3,12 +3,10 @@
 //! The lines tell when a call was decided and when a task exited, and what the clock read inside a
 //! critical section: everything else is of the records. A call is known by its line; what it gave
 //! is told by its probe, where the capture has one, or by the D that follows. Read next:
-//! `calls.rs`, `log/sides.rs`.
+//! `calls.rs`, `lines.rs`.
 
 mod compare;
-mod names;
 mod sections;
-mod sides;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,14 +16,14 @@ use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
 use super::event::{self, Event, Events, Kind};
+use super::judge::Judge;
 use super::kernel::Kernel;
+use super::lines::Log;
 use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
-use super::verdict::Judge;
 use super::{Error, calls, priority};
-pub(super) use sides::{Log, Sides};
 
 /// Time that a probe may stand before the line of its call: its clock counts microseconds.
 const PROBE_BEFORE: u64 = 1_000;

@@ -17,11 +17,11 @@ use blkmq::time::SimTime;
 use super::Error;
 use super::event::{Event, Events, Kind};
 use super::follow::{Follow, Found, State};
+use super::judge::{Judge, Unjudged};
 use super::kept::Kept;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
-use super::verdict::{Judge, Unjudged};
 
 /// Decisions at one event, at most.
 const PICKS_MOST: u32 = 1 << 20;

@@ -6,7 +6,7 @@ use trace::ftrace::IoPriority;
 use trace::io_txt::{IoScript, Process};
 
 use super::event;
-use super::verdict::Judge;
+use super::judge::Judge;
 use super::{Error, Mode};
 
 /// What a capture tells of who submitted, if it has a script.

@@ -10,7 +10,7 @@ use blkmq::request::{IoPrio, QueueId};
 use blkmq::time::{Duration, Jiffies};
 
 use super::event::{Event, Kind};
-use super::log::Log;
+use super::lines::Log;
 
 /// Events of all devices, with what was found out about each.
 #[derive(Debug, Default)]

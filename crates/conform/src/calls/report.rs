@@ -1,13 +1,9 @@
 //! What a miss looks like.
 
-use blkmq::elevator::LEVELS;
-
 use super::{Calls, Read};
 use crate::event::Kind;
-use crate::follow::Follow;
-use crate::follow::State;
-use crate::kernel::letter;
-use crate::verdict::{Judge, show_request};
+use crate::follow::{Follow, State};
+use crate::judge::Judge;
 use crate::world::Stop;
 
 impl Calls<'_> {
@@ -21,7 +17,7 @@ impl Calls<'_> {
         let issue = self.stream.issue[index].map(|issue| &self.stream.events[issue]);
         let by_kernel = match (rq, issue) {
             (None, _) => "nothing".to_owned(),
-            (Some(_), Some(d)) => show_request(d),
+            (Some(_), Some(d)) => d.range(),
             (Some(_), None) => {
                 format!(
                     "a request at {}, which the driver never got",
@@ -30,22 +26,15 @@ impl Calls<'_> {
             }
         };
         let mut tried = state.clone();
-        let read = Read {
-            locked: at,
-            uncounted: [0; LEVELS],
-        };
+        let read = Read::at(at);
         let task = self.follow.acting(state, self.stream.task[index]);
         let stands = tried.world.actors[task].stop == Stop::Pick;
         let before = Follow::held_by_run(&tried, task);
         self.decide(&mut tried, index, read);
         let chosen = Follow::in_hand(&tried, task).filter(|rq| !before.contains(rq));
-        let q = tried.world.mq.queue(queue);
         let by_model = match chosen.filter(|_| stands) {
             None => "nothing".to_owned(),
-            Some(rq) => q.with_pool(|pool| {
-                let r = &pool[rq];
-                format!("{} {}+{}", letter(r.op), r.sector.0, r.sectors.0)
-            }),
+            Some(rq) => Follow::range(&tried, queue, rq),
         };
         let mut text = Follow::show(state, queue);
         let asked = self.stream.other_end[index];

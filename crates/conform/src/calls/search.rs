@@ -1,20 +1,51 @@
 //! At which moment of a call was the scheduler asked?
 //!
-//! Each way is tried by going back to a state before it and taking all events since once more.
+//! Each way is tried by going back to a state before it and taking all events since once more. If
+//! none leads to what the kernel did, that is a miss, and the kernel's choice is imposed.
 
 use blkmq::elevator::LEVELS;
 
 use super::{Calls, Plan, Read};
 use crate::event::Kind;
 use crate::follow::State;
+use crate::judge::{Judge, Unjudged};
 
 /// Ways that are tried for one answer, at most.
 const TRIES_MOST: usize = 4000;
 
 impl Calls<'_> {
+    /// A decision that does not follow at its return: another moment of the call, or a miss.
+    pub(super) fn settle(&mut self, state: &State, index: usize, judge: &mut Judge) -> State {
+        // The log tells when a call was decided.
+        let several = self.stream.logs.is_empty();
+        if let Some(found) = several.then(|| self.explain(state, index)).flatten() {
+            judge.hit();
+            return found;
+        }
+        let entered = self.stream.other_end[index].is_some();
+        self.plans.insert(index, Plan::Imposed);
+        let (mut before, from) = self.kept.before(index);
+        for event in from..index {
+            // It went well the first time.
+            let went = self.replayed(&mut before, event);
+            debug_assert!(
+                went.is_some(),
+                "event {event} goes otherwise the second time"
+            );
+        }
+        match entered {
+            true => self.report(&before, index, judge),
+            false => judge.unjudged(Unjudged::Probe),
+        }
+        let went = self.replayed(&mut before, index);
+        debug_assert!(went.is_some());
+        before.notes.clear();
+        before
+    }
+
     /// Looks for a moment of the call at which the model decides as the kernel did, latest first.
     /// Other calls that have not returned may have decided before.
-    pub(super) fn explain(&mut self, state: &State, index: usize) -> Option<State> {
+    fn explain(&mut self, state: &State, index: usize) -> Option<State> {
         let asked = self.stream.other_end[index]?;
         let places = self.places(asked, index);
         let reads = self.reads(state, asked, index);
@@ -96,11 +127,7 @@ impl Calls<'_> {
         let Kind::Answer { at, .. } = self.stream.events[answer].kind else {
             return None;
         };
-        let read = Read {
-            locked: at,
-            uncounted: [0; LEVELS],
-        };
-        (asked < place).then_some((answer, read))
+        (asked < place).then_some((answer, Read::at(at)))
     }
 
     /// Moments of a call, latest first: before each event that can have changed what the
@@ -168,5 +195,31 @@ impl Calls<'_> {
             }
         }
         orders
+    }
+
+    /// Takes an event again, with the decisions that are planned before it.
+    fn replayed(&mut self, state: &mut State, index: usize) -> Option<()> {
+        // A call that is decided before an event returns behind it.
+        let mut due: Vec<(u64, usize, Read)> = self
+            .plans
+            .range(index..)
+            .filter_map(|(&answer, &plan)| match plan {
+                Plan::Before { event, turn, read } if event == index => Some((turn, answer, read)),
+                _ => None,
+            })
+            .collect();
+        due.sort_unstable_by_key(|&(turn, ..)| turn);
+        for (_, answer, read) in due {
+            // What a way that is only tried finds must not be remembered.
+            if !self.decide(state, answer, read) {
+                return None;
+            }
+            self.early.insert(answer, true);
+            // Until its return it stands behind the decision.
+        }
+        match self.step(state, index) {
+            Ok(true) => Some(()),
+            _ => None,
+        }
     }
 }

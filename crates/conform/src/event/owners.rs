@@ -3,14 +3,14 @@
 //! An insertion's probe is of the device whose `block_rq_insert` (or merge) follows it on the same
 //! CPU. A dispatch call is of the device whose request it gave, else of the one for whose request
 //! it found no token, else of what its task did just before and behind it. An entry belongs to the
-//! return that follows it. Not here: what the events mean (`event.rs`).
+//! return that follows it. Not here: what the events mean (`text.rs`).
 
 use std::collections::BTreeMap;
 
 use blkmq::elevator::Probes;
 use trace::ftrace::{self, DeviceNumber, Probe, Record};
 
-use super::shape;
+use super::text::shape;
 
 /// A request by its start and bytes, as block events and the probes of dispatch calls have it.
 type Range = (u64, u32);

@@ -1,19 +1,17 @@
 //! Arrivals: from Q to the scheduler, or to the software queue.
+//!
+//! Q begins the path of a bio, and each later record of it must show there. Between them a bio is
+//! cut (`cut.rs`), takes a tag (`tag.rs`) and may wait in a plug (`plug.rs`).
 
 use blkmq::env::{TraceAction, TracePoint};
-use blkmq::path::label::Submit;
-use blkmq::path::{Frame, PlugPath, SubmitPath, Unplug};
-use blkmq::request::{Bio, QueueId};
-use blkmq::rules::LonePlug;
+use blkmq::path::{Frame, SubmitPath};
+use blkmq::request::{Bio, BioId, QueueId};
 
 use super::{Follow, State};
-use crate::event::{Event, Kind};
+use crate::event::Event;
 use crate::kernel::Entry;
 use crate::submitters::io_context_of;
-use crate::world::{Goal, Hint, Stop};
-
-/// The capture's task waited.
-const WAITED: &str = "a task waited for a tag where the model has one";
+use crate::world::Stop;
 
 impl Follow<'_> {
     /// Q: a bio enters.
@@ -43,145 +41,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Behind its Q, what cannot wait for the next event of its task: it may not wait, or stands in
-    /// line for a tag on a CPU that it leaves.
-    fn allocate(&self, state: &mut State, index: usize) {
-        match self.stream.waited[index] {
-            Some(get) => self.wait(state, index, get),
-            _ if self.stream.would_block[index] => self.would_block(state, index),
-            _ => {}
-        }
-    }
-
-    /// There was no tag. The model may have one: a tag is free a while after the C that tells of
-    /// it. Then the search comes with the G.
-    fn wait(&self, state: &mut State, index: usize, get: usize) {
-        let task = self.stream.task[index];
-        let before = state.world.clone();
-        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
-        let shows = matches!(next, Some(Kind::Issue | Kind::Requeue));
-        let hint = self.hint(index);
-        state.world.actors[task].hint = hint;
-        self.begin_plug(state, get);
-        self.go_to_tag(state, get);
-        if matches!(state.world.actors[task].stop, Stop::Offer(_)) && !shows {
-            state.world = before.clone();
-            self.begin_plug(state, get);
-            state.world.actors[task].hint = Hint::Nothing;
-            self.go_to_tag(state, get);
-            state.world.actors[task].hint = hint;
-        }
-        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
-        let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
-        if !elsewhere && state.world.actors[task].shown.iter().any(found) {
-            state.world = before;
-            Self::note(state, WAITED);
-        }
-    }
-
-    /// The task of a G goes to its tag.
-    fn go_to_tag(&self, state: &mut State, get: usize) {
-        let (task, queue) = (self.stream.task[get], self.stream.queue[get].index());
-        // Tags that were taken together are not limited as single ones are, and how many were is
-        // not recorded. A task that waits lets go of its plug first.
-        let plugged = !state.world.actors[task].cpu.plug.list.is_empty();
-        let before = state.world.mq.queues[queue].settings.nr_requests;
-        if plugged && self.stream.announces[task] > 1 {
-            state.world.mq.queues[queue].settings.nr_requests = 1;
-        }
-        state.world.go(task, Goal::Show);
-        state.world.mq.queues[queue].settings.nr_requests = before;
-    }
-
-    /// There was no tag for a bio that must not wait. The model may have one: a tag is free a while
-    /// after the C that tells of it. Then the bio ends all the same.
-    fn would_block(&self, state: &mut State, index: usize) {
-        let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
-        let before = state.world.clone();
-        state.world.go(task, Goal::Show);
-        let ends = |point: &TracePoint| point.action == TraceAction::Complete;
-        if state.world.actors[task].shown.iter().any(ends) {
-            return;
-        }
-        state.world = before;
-        let actor = &state.world.actors[task];
-        if let Some(Frame::Submit(path)) = actor.stack.last() {
-            let bio = path.bio();
-            state
-                .world
-                .mq
-                .queue(queue)
-                .with_pool(|pool| pool.free_bio(bio));
-        }
-        state.world.drop_paths(task);
-    }
-
-    /// Whether a request goes into a plug is what the event behind its G tells.
-    fn begin_plug(&self, state: &mut State, get: usize) {
-        let next = self.follows(get, Kind::Plug);
-        let lone = next.is_some_and(|plug| self.is_lone(plug));
-        let plug = &mut state.world.actors[self.stream.task[get]].cpu.plug;
-        if plug.list.is_empty() {
-            plug.active = false;
-            if next.is_some() && !lone {
-                plug.start(self.stream.announces[self.stream.task[get]]);
-            }
-        }
-    }
-
-    /// A plug for one bio, or one part of it, which its path begins and ends by itself.
-    fn is_lone(&self, plug: usize) -> bool {
-        let rules = &self.setups[self.stream.queue[plug].index()].rules;
-        let lets_go = Kind::Unplug {
-            count: 1,
-            sleeps: false,
-        };
-        rules.lone_plug == LonePlug::EachBio && self.follows(plug, lets_go).is_some()
-    }
-
-    /// What the task of an event does next, if it is this.
-    fn follows(&self, index: usize, kind: Kind) -> Option<usize> {
-        let next = self.stream.next[index];
-        next.filter(|&next| self.stream.events[next].kind == kind)
-    }
-
-    /// A line of the scheduler's log that the model has not come to: its task goes on until it says
-    /// something. An interrupt may come between that and the next record of the task.
-    pub(super) fn line(&self, state: &mut State, index: usize) {
-        let task = self.stream.task[index];
-        let actor = &state.world.actors[task];
-        let goes = matches!(actor.stop, Stop::Later | Stop::Shown);
-        let stands = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
-        if stands || state.coming(self.stream.queue[index]) != self.number_of(index) {
-            return;
-        }
-        let next = self.stream.next[index];
-        let get = next.filter(|&next| self.stream.events[next].kind == Kind::Get);
-        let submits = matches!(actor.stack.last(), Some(Frame::Submit(_)));
-        self.at(state, index);
-        if let Some(get) = get.filter(|_| submits) {
-            self.begin_plug(state, get);
-        }
-        state.world.go(task, Goal::Say);
-    }
-
-    /// The first bio of a plug: its task has just read the clock (bio_issue_init()), and goes on
-    /// with that time until the plug is let go.
-    fn start_plug_clock(&self, state: &mut State, index: usize) {
-        let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
-        if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
-            return;
-        }
-        let get = self.follows(index, Kind::Get);
-        let starts = get.and_then(|get| self.follows(get, Kind::Plug));
-        if starts.is_some() {
-            state.plugged[task] = Some(self.measured(self.stream.events[index].time));
-        } else if state.world.actors[task].cpu.plug.list.is_empty() {
-            state.plugged[task] = None;
-        }
-    }
-
-    fn add_bio(&self, state: &mut State, index: usize) -> Option<blkmq::request::BioId> {
+    fn add_bio(&self, state: &mut State, index: usize) -> Option<BioId> {
         let event = &self.stream.events[index];
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
@@ -190,32 +50,6 @@ impl Follow<'_> {
         bio.flags.nowait = self.stream.would_block[index];
         let q = state.world.mq.queue(self.stream.queue[index]);
         q.with_pool(|pool| pool.add_bio(bio))
-    }
-
-    /// X: the front part goes on.
-    pub(super) fn split(&self, state: &mut State, index: usize) {
-        let task = self.at(state, index);
-        self.show_split(state, index);
-        self.next_cut(state, task, index);
-    }
-
-    fn show_split(&self, state: &mut State, index: usize) {
-        let task = self.stream.task[index];
-        // The trace has the length of the part in one format and of the whole in the other.
-        let queue = self.stream.queue[index];
-        for _ in 0..2 {
-            let shown = &mut state.world.actors[task].shown;
-            let is_cut = |p: &TracePoint| p.action == TraceAction::Split && p.queue == queue;
-            if let Some(at) = shown.iter().position(is_cut) {
-                shown.remove(at);
-                return;
-            }
-            let rest = state.world.actors[task].stack.is_empty();
-            if rest || !state.world.actors[task].shown.is_empty() {
-                return;
-            }
-            state.world.go(task, Goal::Show);
-        }
     }
 
     /// G: the bio has a request of its own.
@@ -241,105 +75,6 @@ impl Follow<'_> {
         }
         state.denied[task] = false;
         self.go_on(state, index);
-    }
-
-    /// A task waits for a tag: does the model have one? A tag is taken a while before the G that
-    /// tells of it, and when a task was woken and looked again is not recorded: with several CPUs
-    /// nothing follows from a tag that is free.
-    pub(in super::super) fn deny(&self, state: &mut State, index: usize) {
-        let task = self.stream.task[index];
-        let Some(frame @ Frame::Submit(_)) = state.world.actors[task].stack.last() else {
-            return;
-        };
-        let again = frame.label() == Submit::WaitRetry.label();
-        let decidable = self.stream.cpus == 1 && !state.denied[task];
-        if decidable && Self::finds_tag(state, task) {
-            state.denied[task] = true;
-            if !again {
-                Self::note(state, WAITED);
-            }
-        }
-    }
-
-    /// A task that goes on from here finds a tag.
-    fn finds_tag(state: &mut State, task: usize) -> bool {
-        let before = state.world.clone();
-        state.world.go(task, Goal::Show);
-        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
-        let finds = state.world.actors[task].shown.iter().any(found);
-        state.world = before;
-        finds
-    }
-
-    /// A task that found no tag before finds one now. Which tags are taken depends on more than the
-    /// records tell, and so does whether there is one below the limit of an asynchronous operation.
-    /// The kernel found one: so does the model, above the limit. That is told where tasks take tags
-    /// when the model's do.
-    fn gets_other(&self, state: &mut State, index: usize) -> bool {
-        let task = self.stream.task[index];
-        let in_order = !self.calls || self.stream.cpus == 1;
-        for limited in [true, false] {
-            let found = state.world.look_again(task, limited)
-                && self.shows(state, task, index, TraceAction::GetRq);
-            if found && !limited && !state.denied[task] && in_order {
-                let what = "a request has a tag above the limit of its operation";
-                Self::note(state, what);
-            }
-            if found {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// P.
-    pub(super) fn plug(&self, state: &mut State, index: usize) {
-        let task = self.at(state, index);
-        if !state.world.actors[task].is_lost() {
-            self.shows(state, task, index, TraceAction::Plug);
-        }
-    }
-
-    /// U or UT: the plug is let go. The model may have begun that by itself: the plug is full, or
-    /// the task sleeps for a tag.
-    pub(super) fn unplug(&self, state: &mut State, index: usize, sleeps: bool) {
-        let task = self.at(state, index);
-        if !Self::shows_unplug(state, task) {
-            let plug = &state.world.actors[task].cpu.plug;
-            let queue = plug.queue();
-            if plug.list.is_empty() || !state.world.actors[task].is_lost() {
-                return;
-            }
-            let why = match sleeps {
-                true => Unplug::Schedule,
-                false => Unplug::Finish,
-            };
-            let path = PlugPath::unplug(queue, why);
-            state.world.begin(task, Frame::Plug(path));
-            Self::shows_unplug(state, task);
-            state.world.actors[task].cpu.plug.active = false;
-        }
-        self.go_on(state, index);
-    }
-
-    /// What is under way comes to where the plug is let go.
-    fn shows_unplug(state: &mut State, task: usize) -> bool {
-        for _ in 0..super::STOPS_MOST {
-            let shown = &mut state.world.actors[task].shown;
-            let unplugs = |action| matches!(action, TraceAction::Unplug | TraceAction::UnplugTimer);
-            if let Some(at) = shown.iter().position(|point| unplugs(point.action)) {
-                shown.remove(at);
-                return true;
-            }
-            if !shown.is_empty() {
-                return false;
-            }
-            match state.world.go(task, Goal::Show) {
-                Stop::Shown | Stop::Later => {}
-                Stop::Idle | Stop::Parked | Stop::Offer(_) | Stop::Pick => return false,
-            }
-        }
-        false
     }
 
     /// M or F of a bio: in the plug, in the scheduler, or in the software queue.

@@ -4,11 +4,13 @@
 //! of its queue is what it was for the part that comes next. Merges of others keep the limits that
 //! `setup.rs` knows.
 
+use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{Op, QueueId};
 use blkmq::rules::QueueLimits;
 
 use super::{Follow, State};
 use crate::event::{Event, Kind};
+use crate::world::Goal;
 
 /// A bio under way.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,32 @@ pub(crate) struct Cut {
 }
 
 impl Follow<'_> {
+    /// X: the front part goes on.
+    pub(super) fn split(&self, state: &mut State, index: usize) {
+        let task = self.at(state, index);
+        self.show_split(state, index);
+        self.next_cut(state, task, index);
+    }
+
+    fn show_split(&self, state: &mut State, index: usize) {
+        let task = self.stream.task[index];
+        // The trace has the length of the part in one format and of the whole in the other.
+        let queue = self.stream.queue[index];
+        for _ in 0..2 {
+            let shown = &mut state.world.actors[task].shown;
+            let is_cut = |p: &TracePoint| p.action == TraceAction::Split && p.queue == queue;
+            if let Some(at) = shown.iter().position(is_cut) {
+                shown.remove(at);
+                return;
+            }
+            let rest = state.world.actors[task].stack.is_empty();
+            if rest || !state.world.actors[task].shown.is_empty() {
+                return;
+            }
+            state.world.go(task, Goal::Show);
+        }
+    }
+
     /// Behind a Q.
     pub(super) fn begin_cuts(&self, state: &mut State, index: usize) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);

@@ -12,13 +12,34 @@ use blkmq::time::{Duration, SimTime};
 
 use super::{Follow, State};
 use crate::event::Kind;
+use crate::judge::Judge;
 use crate::told::{Told, Word};
-use crate::verdict::Judge;
+use crate::world::{Goal, Stop};
 
 /// The model's events that nobody has taken for so long are its own.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1000);
 
 impl Follow<'_> {
+    /// A line of the scheduler's log that the model has not come to: its task goes on until it says
+    /// something. An interrupt may come between that and the next record of the task.
+    pub(super) fn line(&self, state: &mut State, index: usize) {
+        let task = self.stream.task[index];
+        let actor = &state.world.actors[task];
+        let goes = matches!(actor.stop, Stop::Later | Stop::Shown);
+        let stands = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
+        if stands || state.coming(self.stream.queue[index]) != self.number_of(index) {
+            return;
+        }
+        let next = self.stream.next[index];
+        let get = next.filter(|&next| self.stream.events[next].kind == Kind::Get);
+        let submits = matches!(actor.stack.last(), Some(Frame::Submit(_)));
+        self.at(state, index);
+        if let Some(get) = get.filter(|_| submits) {
+            self.begin_plug(state, get);
+        }
+        state.world.go(task, Goal::Say);
+    }
+
     /// An event of the kernel's scheduler.
     pub(crate) fn compare_told(
         &self,

@@ -9,7 +9,8 @@ use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::time::SimTime;
 
-use super::{Follow, State, TICKS_BEFORE};
+use super::clock::TICKS_BEFORE;
+use super::{Follow, State};
 use crate::event::Kind;
 use crate::world::{Goal, Hint, Stop, World};
 

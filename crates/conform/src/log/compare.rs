@@ -4,11 +4,11 @@
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
 
-use super::names::Names;
-use super::sides::{Log, Sides};
 use crate::event::Kind;
 use crate::follow::{Follow, State};
-use crate::verdict::{Divergence, Judge};
+use crate::judge::Judge;
+use crate::lines::{Log, Names, Sides};
+use crate::verdict::Divergence;
 
 /// Lines of context.
 const CONTEXT: usize = 12;

@@ -1,25 +1,14 @@
 //! Calls of a log with what their probes saw, and with the D that follow.
 
-use blkmq::request::{Op, OpFlags, Sector, Sectors};
-use blkmq::time::{Jiffies, SimTime};
+use blkmq::request::{Op, Sector, Sectors};
+use blkmq::time::Jiffies;
 
 use super::{issues, join};
+use crate::by_hand::{self, TASK};
 use crate::event::{Event, Kind, Place};
 
-/// An event of 8 sectors.
 fn event(kind: Kind, sector: u64, time: u64) -> Event {
-    Event {
-        place: Place::Event(1),
-        time: SimTime(time),
-        cpu: 0,
-        pid: 7,
-        kind,
-        op: Op::Write,
-        flags: OpFlags::default(),
-        sector: Sector(sector),
-        sectors: Sectors(8),
-        ioprio: None,
-    }
+    by_hand::event(Place::Event(1), (time, TASK), kind, Op::Write, sector)
 }
 
 fn issued(list: &[(Kind, u64)]) -> Vec<u64> {

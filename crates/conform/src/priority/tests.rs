@@ -1,25 +1,15 @@
 //! What probes tell of requests in blktrace.
 
-use blkmq::request::{Op, OpFlags, Sector, Sectors};
-use blkmq::time::{Jiffies, SimTime};
+use blkmq::request::Op;
+use blkmq::time::Jiffies;
 
 use super::take_operations;
+use crate::by_hand::{self, TASK};
 use crate::event::{Event, Kind, Place};
 
-/// An event of 8 sectors, which blktrace calls a write.
+/// To blktrace it is a write.
 fn event(kind: Kind, sector: u64, op: Op) -> Event {
-    Event {
-        place: Place::Event(1),
-        time: SimTime(0),
-        cpu: 0,
-        pid: 7,
-        kind,
-        op,
-        flags: OpFlags::default(),
-        sector: Sector(sector),
-        sectors: Sectors(8),
-        ioprio: None,
-    }
+    by_hand::event(Place::Event(1), (0, TASK), kind, op, sector)
 }
 
 fn recorded() -> Vec<Event> {

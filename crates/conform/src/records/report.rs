@@ -1,21 +1,11 @@
 //! What a miss looks like.
 
 use blkmq::env::{Bit, Count, Lock};
-use blkmq::request::{QueueId, RequestId};
+use blkmq::request::RequestId;
 
 use super::Records;
-use crate::follow::{Follow, State};
-use crate::kernel::letter;
-use crate::verdict::{Judge, show_request};
-
-/// Direction, start and length of a request.
-fn name(state: &State, queue: QueueId, rq: RequestId) -> String {
-    let q = state.world.mq.queue(queue);
-    q.with_pool(|pool| {
-        let r = &pool[rq];
-        format!("{} {}+{}", letter(r.op), r.sector.0, r.sectors.0)
-    })
-}
+use crate::follow::Follow;
+use crate::judge::Judge;
 
 impl Records<'_> {
     /// The D of the kernel and what the model would have handed over instead.
@@ -33,7 +23,10 @@ impl Records<'_> {
         for (number, hctx) in q.hctxs.iter().enumerate() {
             let waiting = hctx.dispatch.inspect(|list| *list);
             let waiting: Vec<RequestId> = q.with_pool(|pool| waiting.iter(pool).collect());
-            let names: Vec<String> = waiting.iter().map(|&rq| name(&state, queue, rq)).collect();
+            let names: Vec<String> = waiting
+                .iter()
+                .map(|&rq| Follow::range(&state, queue, rq))
+                .collect();
             let names = names.join(", ");
             text.push_str(&format!(
                 "  hctx {number}: dispatch [{names}] restart={} busy={}\n",
@@ -42,7 +35,7 @@ impl Records<'_> {
             ));
         }
         let offered = self.follow.would_offer(&mut state, index);
-        let by_model = offered.map_or("nothing".to_owned(), |rq| name(&state, queue, rq));
-        judge.miss(event.time, show_request(event), by_model, text);
+        let by_model = offered.map_or("nothing".to_owned(), |rq| Follow::range(&state, queue, rq));
+        judge.miss(event.time, event.range(), by_model, text);
     }
 }

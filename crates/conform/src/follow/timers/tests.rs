@@ -3,20 +3,20 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, InsertAt,
-    Insertion, LEVELS, Now, Scheduler, SchedulerSettings, Submitters, TimerAsk, TimerContext,
+    After, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, InsertAt, Insertion,
+    LEVELS, Now, Scheduler, TimerAsk, TimerContext,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
-use blkmq::request::{Op, OpFlags, Place as At, QueueId, RequestId, RequestPool, Sector, Sectors};
-use blkmq::rules::{NoMerges, QueueLimits, Rules};
-use blkmq::time::{Duration, Jiffies, SimTime};
+use blkmq::request::{Op, Place as At, QueueId, RequestId, RequestPool};
+use blkmq::time::{Duration, Jiffies};
 
+use crate::by_hand::{self, KWORKER, TASK};
 use crate::event::{Event, Events, Kind};
-use crate::setup::{Driver, Hctx, Setup};
+use crate::judge::Judge;
+use crate::setup::Setup;
 use crate::stream::Stream;
 use crate::submitters::Processes;
-use crate::verdict::Judge;
 use crate::{Mode, Place, Verdict, calls, records};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("delayer->lock")];
@@ -118,7 +118,7 @@ impl CustomScheduler for Delayer {
     }
 }
 
-/// A device behind it: one hctx, a thousand ticks a second.
+/// A device behind it, a thousand ticks a second.
 fn setup(facts: &'static Facts) -> Setup {
     let delayer = Delayer {
         facts,
@@ -126,39 +126,8 @@ fn setup(facts: &'static Facts) -> Setup {
         open: false,
         ask: None,
     };
-    Setup {
-        device: "delayed".to_owned(),
-        hz: 1000,
-        rules: Rules::v6_12(),
-        scheduler: SchedulerSettings::Custom(Custom::new(delayer)),
-        rotational_when_chosen: false,
-        rotational_taken: false,
-        rotational: false,
-        submitters: Submitters::default(),
-        listens: false,
-        limits: QueueLimits::PLAIN,
-        odd_max_sectors: None,
-        nomerges: NoMerges::Never,
-        nr_requests: 8,
-        io_timeout: Jiffies(1000),
-        hctxs: vec![Hctx {
-            tags: 4,
-            cpus: vec![0],
-        }],
-        hctx_shared: false,
-        queue_shared: false,
-        blocking: false,
-        cpus: 1,
-        driver: Driver {
-            queue_rqs: false,
-            commit_rqs: false,
-        },
-        budget: None,
-    }
+    by_hand::setup(delayer, 1000)
 }
-
-const TASK: u32 = 100;
-const KWORKER: u32 = 50;
 
 /// Events of one capture.
 #[derive(Default)]
@@ -166,18 +135,9 @@ struct Capture(Vec<Event>);
 
 impl Capture {
     fn add(&mut self, us: u64, pid: u32, kind: Kind, op: Op, sector: u64) {
-        self.0.push(Event {
-            place: Place::Line(self.0.len() as u64 + 1),
-            time: SimTime(us * 1000),
-            cpu: 0,
-            pid,
-            kind,
-            op,
-            flags: OpFlags::default(),
-            sector: Sector(sector),
-            sectors: Sectors(8),
-            ioprio: None,
-        });
+        let place = Place::Line(self.0.len() as u64 + 1);
+        let event = by_hand::event(place, (us * 1000, pid), kind, op, sector);
+        self.0.push(event);
     }
 
     /// A bio of this address comes and goes into the scheduler.

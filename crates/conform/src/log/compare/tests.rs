@@ -3,21 +3,21 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion, LEVELS,
-    LogMarks, Now, Probes, Scheduler, SchedulerSettings, Submitters,
+    CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion, LEVELS, LogMarks, Now,
+    Probes, Scheduler,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
-use blkmq::request::{Op, OpFlags, Place as At, QueueId, RequestId, RequestPool, Sector, Sectors};
-use blkmq::rules::{NoMerges, QueueLimits, Rules};
-use blkmq::time::{Jiffies, SimTime};
+use blkmq::request::{Op, Place as At, QueueId, RequestId, RequestPool};
+use blkmq::time::SimTime;
 
 use super::{BEFORE_LINE, NS_A_LETTER};
-use crate::event::{Event, Events, Kind};
+use crate::by_hand::{self, KWORKER, TASK};
+use crate::event::{Events, Kind};
+use crate::judge::Judge;
 use crate::log::{add_calls, add_logs};
-use crate::setup::{Driver, Hctx, Setup};
+use crate::setup::Setup;
 use crate::stream::Stream;
-use crate::verdict::Judge;
 use crate::{Mode, Place, Verdict, calls};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("teller->lock")];
@@ -116,60 +116,16 @@ impl CustomScheduler for Teller {
     }
 }
 
-/// A device behind it: one hctx.
-fn setup() -> Setup {
-    Setup {
-        device: "told".to_owned(),
-        hz: 250,
-        rules: Rules::v6_12(),
-        scheduler: SchedulerSettings::Custom(Custom::new(Teller::default())),
-        rotational_when_chosen: false,
-        rotational_taken: false,
-        rotational: false,
-        submitters: Submitters::default(),
-        listens: true,
-        limits: QueueLimits::PLAIN,
-        odd_max_sectors: None,
-        nomerges: NoMerges::Never,
-        nr_requests: 8,
-        io_timeout: Jiffies(1000),
-        hctxs: vec![Hctx {
-            tags: 4,
-            cpus: vec![0],
-        }],
-        hctx_shared: false,
-        queue_shared: false,
-        blocking: false,
-        cpus: 1,
-        driver: Driver {
-            queue_rqs: false,
-            commit_rqs: false,
-        },
-        budget: None,
-    }
-}
-
-const TASK: u32 = 100;
-const KWORKER: u32 = 50;
-
 /// What blktrace has.
 #[derive(Default)]
 struct Capture(Events);
 
 impl Capture {
     fn add(&mut self, ns: u64, pid: u32, kind: Kind, sector: u64) {
-        self.0.list.push(Event {
-            place: Place::Event(self.0.list.len() as u64 + 1),
-            time: SimTime(1_000_000_000 + ns),
-            cpu: 0,
-            pid,
-            kind,
-            op: Op::Read,
-            flags: OpFlags::default(),
-            sector: Sector(sector),
-            sectors: Sectors(8),
-            ioprio: None,
-        });
+        let place = Place::Event(self.0.list.len() as u64 + 1);
+        let moment = (1_000_000_000 + ns, pid);
+        let event = by_hand::event(place, moment, kind, Op::Read, sector);
+        self.0.list.push(event);
     }
 
     fn line(&mut self, ns: u64, pid: u32, text: &str) {
@@ -200,7 +156,10 @@ impl Capture {
     }
 
     fn judged(mut self) -> Verdict {
-        let setups = [setup()];
+        let setups = [Setup {
+            listens: true,
+            ..by_hand::setup(Teller::default(), 250)
+        }];
         let mut judge = Judge::new("by hand", &setups[0], Mode::Log);
         add_calls(&mut self.0, &MARKS, Vec::new().into());
         let events = self.0.list.into_iter();

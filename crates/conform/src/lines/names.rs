@@ -28,13 +28,13 @@ fn parts(word: &str) -> (&str, &str) {
 }
 
 /// It is a pointer.
-pub(super) fn is_pointer(word: &str) -> bool {
+fn is_pointer(word: &str) -> bool {
     word.len() == DIGITS && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 impl Names {
     /// The lines say the same. Only then something is learned from them.
-    pub(super) fn alike(&mut self, kernel: &str, model: &str) -> bool {
+    pub(crate) fn alike(&mut self, kernel: &str, model: &str) -> bool {
         let Some(pairs) = Self::pairs(kernel, model) else {
             return false;
         };
@@ -89,7 +89,7 @@ impl Names {
     }
 
     /// The lines say the same but for pointers.
-    pub(super) fn similar(kernel: &str, model: &str) -> bool {
+    pub(crate) fn similar(kernel: &str, model: &str) -> bool {
         Self::pairs(kernel, model).is_some()
     }
 }

@@ -1,24 +1,28 @@
 //! Both logs of one device: the kernel's lines with their times, and those of the model that none
 //! of them has been compared with yet.
+//!
+//! Not here: how they are compared (`log/compare.rs`).
+
+mod names;
 
 use std::collections::VecDeque;
 
 use blkmq::time::SimTime;
 
-use super::names::Names;
-use crate::verdict::Divergence;
+use super::verdict::Divergence;
+pub(super) use names::Names;
 
 /// The kernel's log of a device.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub(super) struct Log {
     /// Texts.
-    pub(crate) lines: Vec<String>,
+    pub(super) lines: Vec<String>,
     /// Of each: its event.
-    pub(crate) events: Vec<usize>,
+    pub(super) events: Vec<usize>,
     /// Of each: its time.
-    pub(crate) times: Vec<SimTime>,
+    pub(super) times: Vec<SimTime>,
     /// Of each: the next line is of the same section.
-    pub(crate) goes_on: Vec<bool>,
+    pub(super) goes_on: Vec<bool>,
 }
 
 impl Log {
@@ -33,11 +37,11 @@ impl Log {
 
 /// How far a comparison has come.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sides {
+pub(super) struct Sides {
     /// Kernel's lines that were compared.
     pub(super) next: usize,
     /// Lines of the model that wait.
-    pub(crate) model: VecDeque<String>,
+    pub(super) model: VecDeque<String>,
     pub(super) names: Names,
     /// Lines that both have.
     pub(super) predicted: u64,
@@ -50,7 +54,7 @@ pub(crate) struct Sides {
 
 impl Sides {
     /// The kernel's line that the model's next one is to be compared with.
-    pub(crate) fn coming(&self) -> usize {
+    pub(super) fn coming(&self) -> usize {
         self.next + self.model.len()
     }
 }

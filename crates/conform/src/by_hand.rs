@@ -1,0 +1,57 @@
+//! What tests of several modules tell by hand: an event, and a device of one hctx.
+
+use blkmq::elevator::{Custom, CustomScheduler, SchedulerSettings, Submitters};
+use blkmq::request::{Op, Sector, Sectors};
+use blkmq::rules::{NoMerges, QueueLimits, Rules};
+use blkmq::time::{Jiffies, SimTime};
+
+use super::event::{Event, Kind, Place};
+use super::setup::{Driver, Hctx, Setup};
+
+/// A task that submits.
+pub(super) const TASK: u32 = 100;
+/// The worker that runs the hardware queue.
+pub(super) const KWORKER: u32 = 50;
+
+/// An event of 8 sectors on CPU 0.
+pub(super) fn event(place: Place, (ns, pid): (u64, u32), kind: Kind, op: Op, sector: u64) -> Event {
+    Event {
+        op,
+        sector: Sector(sector),
+        sectors: Sectors(8),
+        ..Event::bare(place, (SimTime(ns), 0, pid), kind)
+    }
+}
+
+/// A device behind this scheduler.
+pub(super) fn setup(scheduler: impl CustomScheduler + 'static, hz: u32) -> Setup {
+    Setup {
+        device: "by hand".to_owned(),
+        hz,
+        rules: Rules::v6_12(),
+        scheduler: SchedulerSettings::Custom(Custom::new(scheduler)),
+        rotational_when_chosen: false,
+        rotational_taken: false,
+        rotational: false,
+        submitters: Submitters::default(),
+        listens: false,
+        limits: QueueLimits::PLAIN,
+        odd_max_sectors: None,
+        nomerges: NoMerges::Never,
+        nr_requests: 8,
+        io_timeout: Jiffies(1000),
+        hctxs: vec![Hctx {
+            tags: 4,
+            cpus: vec![0],
+        }],
+        hctx_shared: false,
+        queue_shared: false,
+        blocking: false,
+        cpus: 1,
+        driver: Driver {
+            queue_rqs: false,
+            commit_rqs: false,
+        },
+        budget: None,
+    }
+}

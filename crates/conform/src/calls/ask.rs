@@ -1,0 +1,57 @@
+//! The entry of a call: the task comes to where it asks the scheduler, and of which hctx.
+
+use blkmq::path::Frame;
+use blkmq::request::HctxId;
+
+use super::Calls;
+use crate::event::Kind;
+use crate::follow::{Follow, State};
+use crate::world::{Goal, Stop};
+
+impl Calls<'_> {
+    /// The task comes to the point where it asks the scheduler.
+    pub(super) fn ask(&self, state: &mut State, index: usize, hctx: Option<u16>) {
+        let queue = self.stream.queue[index];
+        let task = self.follow.at(state, index);
+        let hctx = match hctx {
+            Some(hctx) => HctxId(hctx),
+            None => self.hctx_asked(state, index),
+        };
+        for _ in 0..64 {
+            let acting = self.follow.acting(state, task);
+            let stop = state.world.go(acting, Goal::Show);
+            let of = state.world.actors[acting].stack.last().map(Frame::queue);
+            match stop {
+                Stop::Pick if of == Some(queue) => return,
+                Stop::Pick => Follow::leave_run(state, acting),
+                Stop::Offer(_) => {
+                    state.world.refuse(acting, Goal::Show);
+                }
+                Stop::Later => {}
+                Stop::Idle if acting == task => Follow::begin_run(state, task, queue, hctx),
+                Stop::Shown if acting != task => state.world.actors[acting].shown.clear(),
+                Stop::Idle | Stop::Parked | Stop::Shown => {
+                    self.follow.begin_aside(state, task, queue, hctx);
+                }
+            }
+        }
+    }
+
+    /// The hctx of a call of which the capture does not tell: where one hctx has no request of
+    /// another's, that of the request that it gave; else that of the CPU.
+    fn hctx_asked(&self, state: &State, index: usize) -> HctxId {
+        let queue = self.stream.queue[index];
+        let q = state.world.mq.queue(queue);
+        let answer = self.stream.other_end[index].unwrap_or(index);
+        let given = match self.stream.events[answer].kind {
+            Kind::Answer { rq: Some(_), .. } if !q.settings.sq_sched() => {
+                Follow::queued_at(state, queue, &self.stream.events[answer])
+            }
+            _ => None,
+        };
+        match given {
+            Some(rq) => q.with_pool(|pool| pool[rq].hctx),
+            None => state.world.hctx_of(queue, self.stream.events[index].cpu),
+        }
+    }
+}

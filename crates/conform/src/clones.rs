@@ -1,0 +1,52 @@
+//! Clones: requests of a path below a stacked device, which no scheduler of the path chose.
+//!
+//! blk_insert_cloned_request() hands them to the driver. They show as a D without Q, G or I, on a
+//! device that a table of `meta.txt` may have below another one.
+
+use trace::capture::CaptureDir;
+
+use super::Error;
+use super::event::{self, Event, Events, Kind};
+use super::judge::{Judge, Unjudged};
+
+/// A path below a stacked device, with its trace.
+pub(super) type Path = (String, Events);
+
+/// Of several devices those that are no paths below another one, if there are any, and the paths.
+pub(super) fn without_paths(
+    dir: &CaptureDir,
+    devices: Vec<String>,
+) -> Result<(Vec<String>, Vec<Path>), Error> {
+    if dir.meta.dm_tables.is_empty() {
+        return Ok((devices, Vec::new()));
+    }
+    let (mut others, mut paths) = (Vec::new(), Vec::new());
+    for device in &devices {
+        let events = event::of_blktrace(dir, device)?;
+        match is_path(dir, &events) {
+            true => paths.push((device.clone(), events)),
+            false => others.push(device.clone()),
+        }
+    }
+    Ok(match others.is_empty() {
+        true => (devices, Vec::new()),
+        false => (others, paths),
+    })
+}
+
+/// A path below a stacked device: its requests are clones that nobody queued here.
+pub(super) fn is_path(dir: &CaptureDir, events: &Events) -> bool {
+    let arrives = |e: &Event| matches!(e.kind, Kind::Queue | Kind::Get | Kind::Insert);
+    !dir.meta.dm_tables.is_empty() && !events.list.iter().any(arrives)
+}
+
+/// Clones are handed over by blk_insert_cloned_request(): no scheduler of the path chose them.
+pub(super) fn count(device: &str, events: &Events, judge: &mut Judge) {
+    let issues = events.list.iter().filter(|e| e.kind == Kind::Issue);
+    if let Some(first) = events.list.first() {
+        judge.start(device, first.time);
+    }
+    for _ in issues {
+        judge.unjudged(Unjudged::Clone);
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a capture gets no verdict.
+
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
+use blkmq::time::SimTime;
+
+use super::Place;
+
+/// Why there is no verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of the capture is missing or damaged.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+    /// The capture's scheduler has no reference here.
+    #[error(
+        "{device}: scheduler {scheduler} is not modelled yet; {} are",
+        known_schedulers()
+    )]
+    NotModelled {
+        /// Device.
+        device: String,
+        /// queue/scheduler.
+        scheduler: String,
+    },
+    /// No rules for the capture's kernel.
+    #[error("no rules for kernel {kernel}; name the nearest of {}", known_rules())]
+    Kernel {
+        /// First two numbers of its release.
+        kernel: String,
+    },
+    /// A setting of `queue.txt` makes no sense.
+    #[error("queue.txt: {device}: {field}: {what}")]
+    Setting {
+        /// Device.
+        device: String,
+        /// File below /sys/block/DEVICE.
+        field: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The mode asked for needs what this capture does not have.
+    #[error("{capture}: {what}")]
+    Unfit {
+        /// Name of the capture.
+        capture: String,
+        /// What is missing and what would do.
+        what: String,
+    },
+    /// The events of the capture contradict each other.
+    #[error("{capture}: {device}: {place} at {time}: {what}")]
+    Contradiction {
+        /// Name of the capture.
+        capture: String,
+        /// Device.
+        device: String,
+        /// Line of `ftrace.txt`, or which event of this device's blktrace, first 1.
+        place: Place,
+        /// When, seconds of the capture's clock.
+        time: SimTime,
+        /// What cannot be.
+        what: String,
+    },
+}
+
+fn known_schedulers() -> String {
+    let names: Vec<&str> = SchedulerKind::of_path(false)
+        .map(SchedulerKind::name)
+        .collect();
+    names.join(", ")
+}
+
+fn known_rules() -> String {
+    Rules::PRESETS.map(|rules| rules.name).join(", ")
+}

@@ -1,0 +1,131 @@
+//! Events of blktrace: what its binary records tell, and the lines that a scheduler wrote among
+//! them.
+//!
+//! A record has no address of its request, no priority, and of the operation no more than the
+//! categories tell. Read next: `text.rs`, which has those from ftrace.
+
+use std::collections::BTreeMap;
+
+use blkmq::request::{Op, OpFlags, Sector, Sectors};
+use trace::blktrace::{self, Action, Categories};
+use trace::capture::CaptureDir;
+
+use super::device::reader_of;
+use super::{Event, Events, Kind, Place};
+use crate::Error;
+
+/// Reads the binary trace of `device`.
+pub(crate) fn of_blktrace(dir: &CaptureDir, device: &str) -> Result<Events, Error> {
+    of_trace(dir, device, false)
+}
+
+/// The same with the messages that a scheduler wrote into it.
+pub(crate) fn of_blktrace_with_log(dir: &CaptureDir, device: &str) -> Result<Events, Error> {
+    of_trace(dir, device, true)
+}
+
+fn of_trace(dir: &CaptureDir, device: &str, log: bool) -> Result<Events, Error> {
+    let mut reader = reader_of(dir, device)?;
+    let mut events = Events::default();
+    let mut number = 0;
+    while let Some(event) = reader.next()? {
+        number += 1;
+        if log && event.action == Action::Message {
+            let text = String::from_utf8_lossy(reader.pdu()).into_owned();
+            let kind = Kind::Line(events.lines.len() as u32);
+            let place = Place::Event(number);
+            let moment = (event.time, event.cpu as u16, event.pid);
+            events.list.push(Event::bare(place, moment, kind));
+            events.lines.push(text);
+            continue;
+        }
+        if let Some(name) = reader.process_name(event.pid) {
+            let name = || name.to_owned();
+            events.names.entry(event.pid).or_insert_with(name);
+        }
+        events.list.extend(from_record(number, &event));
+    }
+    Ok(events)
+}
+
+fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {
+    let of_request = event.categories.any(Categories::FS);
+    let kind = match event.action {
+        Action::Queue => Kind::Queue,
+        Action::GetRequest => Kind::Get,
+        Action::BackMerge if of_request => Kind::RequestMerge,
+        Action::BackMerge => Kind::BioMerge { front: false },
+        Action::FrontMerge => Kind::BioMerge { front: true },
+        Action::Split => Kind::Split { rest: event.extra },
+        Action::Plug => Kind::Plug,
+        Action::Unplug | Action::UnplugTimer => Kind::Unplug {
+            count: event.extra as u32,
+            sleeps: event.action == Action::UnplugTimer,
+        },
+        Action::Insert => Kind::Insert,
+        Action::Issue => Kind::Issue,
+        Action::Requeue => Kind::Requeue,
+        Action::Complete => Kind::Complete {
+            failed: event.error != 0,
+        },
+        _ => return None,
+    };
+    if event.categories.any(Categories::PC) {
+        return None;
+    }
+    let set = |bit| event.categories.any(bit);
+    let op = if set(Categories::DISCARD) {
+        Op::Discard
+    } else if set(Categories::WRITE) {
+        Op::Write
+    } else if set(Categories::FLUSH) && of_request {
+        Op::Flush
+    } else {
+        Op::Read
+    };
+    let moment = (event.time, event.cpu as u16, event.pid);
+    Some(Event {
+        op,
+        flags: OpFlags {
+            sync: set(Categories::SYNC),
+            meta: set(Categories::META),
+            rahead: set(Categories::AHEAD),
+            preflush: set(Categories::FLUSH) && op != Op::Flush,
+            fua: set(Categories::FUA),
+            ..OpFlags::default()
+        },
+        sector: Sector(event.sector),
+        sectors: Sectors(event.bytes >> 9),
+        ..Event::bare(Place::Event(number), moment, kind)
+    })
+}
+
+/// ftrace does not tell whether a plug is let go of because its task sleeps. The binary trace does:
+/// the letters of each task come in one order, if neither has lost one.
+pub(crate) fn tell_sleeps(
+    dir: &CaptureDir,
+    device: &str,
+    events: &mut Events,
+) -> Result<(), Error> {
+    let mut reader = reader_of(dir, device)?;
+    let mut told: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
+    while let Some(event) = reader.next()? {
+        if matches!(event.action, Action::Unplug | Action::UnplugTimer) {
+            let sleeps = event.action == Action::UnplugTimer;
+            told.entry(event.pid).or_default().push(sleeps);
+        }
+    }
+    let mut unplugs: BTreeMap<u32, Vec<&mut bool>> = BTreeMap::new();
+    for event in &mut events.list {
+        if let Kind::Unplug { sleeps, .. } = &mut event.kind {
+            unplugs.entry(event.pid).or_default().push(sleeps);
+        }
+    }
+    for (pid, unplugs) in unplugs {
+        let told = told.get(&pid).filter(|told| told.len() == unplugs.len());
+        for (sleeps, &told) in unplugs.into_iter().zip(told.into_iter().flatten()) {
+            *sleeps = told;
+        }
+    }
+    Ok(())
+}

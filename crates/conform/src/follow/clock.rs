@@ -1,0 +1,66 @@
+//! Times of a capture as the model counts them.
+//!
+//! Of a scheduler that counts ticks the probes tell which it read, and a time is the beginning of a
+//! tick; of one that measures latencies the records' clock is taken. Ticks are moved, so that none
+//! is before tick 0.
+
+use blkmq::request::QueueId;
+use blkmq::time::{Duration, Jiffies, SimTime};
+
+use super::{Follow, State};
+use crate::event::{Event, Kind};
+use crate::world::World;
+
+/// Added to ticks, so that none is before tick 0: only differences count.
+pub(super) const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
+
+impl Follow<'_> {
+    /// How soon behind its tick a timer of a scheduler runs.
+    pub(crate) fn behind_tick(&self) -> Duration {
+        self.stream.behind_tick(self.setups[0].hz)
+    }
+
+    /// The tick of an event as the model counts it.
+    pub(crate) fn time(&self, state: &State, queue: QueueId, event: &Event) -> SimTime {
+        let hz = self.setups[0].hz;
+        if self.measures {
+            // Its latencies are of the records' clock; so are ticks.
+            return match event.kind {
+                // An interrupt: the tick is that of its beginning.
+                Kind::Complete { .. } => self.measured(event.time),
+                _ => self.time_of_section(state, queue, (event.time, event.cpu)),
+            };
+        }
+        match (self.calls, event.kind) {
+            (true, Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. }) => {
+                self.time_of(at)
+            }
+            (true, _) => self.time_of(state.now),
+            (false, _) => {
+                let read = SimTime(event.time.0.saturating_add_signed(state.reads_beside));
+                World::time_of(TICKS_BEFORE + read.jiffies(hz), hz)
+            }
+        }
+    }
+
+    /// When a call whose answer this is decided, if it read this tick.
+    pub(crate) fn decides_at(&self, state: &State, index: usize, tick: Jiffies) -> SimTime {
+        let answer = &self.stream.events[index];
+        let (time, cpu) = (answer.time, answer.cpu);
+        match self.measures {
+            true => self.time_of_section(state, self.stream.queue[index], (time, cpu)),
+            false => self.time_of(tick),
+        }
+    }
+
+    /// A time of the records as the model counts it.
+    pub(crate) fn measured(&self, time: SimTime) -> SimTime {
+        World::time_of(TICKS_BEFORE, self.setups[0].hz) + Duration(time.0)
+    }
+
+    /// The beginning of a tick that a probe read.
+    pub(crate) fn time_of(&self, tick: Jiffies) -> SimTime {
+        let since = Jiffies(tick.0.saturating_sub(self.stream.first_tick.0));
+        World::time_of(TICKS_BEFORE + since, self.setups[0].hz)
+    }
+}

@@ -1,0 +1,108 @@
+//! Plugs: P, U and UT, and what tells that a request goes into one.
+//!
+//! Q and G are in `arrive.rs`.
+
+use blkmq::env::TraceAction;
+use blkmq::path::{Frame, PlugPath, Unplug};
+use blkmq::rules::LonePlug;
+
+use super::{Follow, STOPS_MOST, State};
+use crate::event::Kind;
+use crate::world::{Goal, Stop};
+
+impl Follow<'_> {
+    /// Whether a request goes into a plug is what the event behind its G tells.
+    pub(super) fn begin_plug(&self, state: &mut State, get: usize) {
+        let next = self.follows(get, Kind::Plug);
+        let lone = next.is_some_and(|plug| self.is_lone(plug));
+        let plug = &mut state.world.actors[self.stream.task[get]].cpu.plug;
+        if plug.list.is_empty() {
+            plug.active = false;
+            if next.is_some() && !lone {
+                plug.start(self.stream.announces[self.stream.task[get]]);
+            }
+        }
+    }
+
+    /// A plug for one bio, or one part of it, which its path begins and ends by itself.
+    fn is_lone(&self, plug: usize) -> bool {
+        let rules = &self.setups[self.stream.queue[plug].index()].rules;
+        let lets_go = Kind::Unplug {
+            count: 1,
+            sleeps: false,
+        };
+        rules.lone_plug == LonePlug::EachBio && self.follows(plug, lets_go).is_some()
+    }
+
+    /// The first bio of a plug: its task has just read the clock (bio_issue_init()), and goes on
+    /// with that time until the plug is let go.
+    pub(super) fn start_plug_clock(&self, state: &mut State, index: usize) {
+        let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
+        if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
+            return;
+        }
+        let get = self.follows(index, Kind::Get);
+        let starts = get.and_then(|get| self.follows(get, Kind::Plug));
+        if starts.is_some() {
+            state.plugged[task] = Some(self.measured(self.stream.events[index].time));
+        } else if state.world.actors[task].cpu.plug.list.is_empty() {
+            state.plugged[task] = None;
+        }
+    }
+
+    /// P.
+    pub(super) fn plug(&self, state: &mut State, index: usize) {
+        let task = self.at(state, index);
+        if !state.world.actors[task].is_lost() {
+            self.shows(state, task, index, TraceAction::Plug);
+        }
+    }
+
+    /// U or UT: the plug is let go. The model may have begun that by itself: the plug is full, or
+    /// the task sleeps for a tag.
+    pub(super) fn unplug(&self, state: &mut State, index: usize, sleeps: bool) {
+        let task = self.at(state, index);
+        if !Self::shows_unplug(state, task) {
+            let plug = &state.world.actors[task].cpu.plug;
+            let queue = plug.queue();
+            if plug.list.is_empty() || !state.world.actors[task].is_lost() {
+                return;
+            }
+            let why = match sleeps {
+                true => Unplug::Schedule,
+                false => Unplug::Finish,
+            };
+            let path = PlugPath::unplug(queue, why);
+            state.world.begin(task, Frame::Plug(path));
+            Self::shows_unplug(state, task);
+            state.world.actors[task].cpu.plug.active = false;
+        }
+        self.go_on(state, index);
+    }
+
+    /// What is under way comes to where the plug is let go.
+    fn shows_unplug(state: &mut State, task: usize) -> bool {
+        for _ in 0..STOPS_MOST {
+            let shown = &mut state.world.actors[task].shown;
+            let unplugs = |action| matches!(action, TraceAction::Unplug | TraceAction::UnplugTimer);
+            if let Some(at) = shown.iter().position(|point| unplugs(point.action)) {
+                shown.remove(at);
+                return true;
+            }
+            if !shown.is_empty() {
+                return false;
+            }
+            match state.world.go(task, Goal::Show) {
+                Stop::Shown | Stop::Later => {}
+                Stop::Idle | Stop::Parked | Stop::Offer(_) | Stop::Pick => return false,
+            }
+        }
+        false
+    }
+
+    /// What the task of an event does next, if it is this.
+    fn follows(&self, index: usize, kind: Kind) -> Option<usize> {
+        let next = self.stream.next[index];
+        next.filter(|&next| self.stream.events[next].kind == kind)
+    }
+}

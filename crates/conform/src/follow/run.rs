@@ -1,0 +1,57 @@
+//! Runs of a hardware queue, from outside: how one begins and ends, and what it holds in between.
+
+use blkmq::path::{Frame, RunPath};
+use blkmq::request::{HctxId, QueueId, RequestId};
+
+use super::{Follow, State};
+
+impl Follow<'_> {
+    /// A run of this hctx begins.
+    pub(crate) fn begin_run(state: &mut State, actor: usize, queue: QueueId, hctx: HctxId) {
+        if state.world.outside.take_work(queue, hctx) {
+            let path = RunPath::work(queue, hctx);
+            state.world.begin(actor, Frame::Run(path));
+        }
+    }
+
+    /// The run that an actor is in ends here: the kernel asked for nothing more. What it has picked
+    /// is in nobody's hands.
+    pub(crate) fn leave_run(state: &mut State, actor: usize) {
+        let world = &mut state.world;
+        while let Some(frame) = world.actors[actor].stack.pop() {
+            if let Frame::Run(run) = frame {
+                let queue = frame.queue();
+                world.mq.queue(queue).with_pool(|pool| {
+                    for mut list in [run.in_hand().list, run.passed()] {
+                        while let Some(rq) = list.pop_front(pool) {
+                            state.loose.push((queue, rq));
+                        }
+                    }
+                });
+                break;
+            }
+        }
+        world.actors[actor].forget_wish();
+    }
+
+    /// The request that the run of an actor has picked last.
+    pub(crate) fn in_hand(state: &State, actor: usize) -> Option<RequestId> {
+        match state.world.actors[actor].stack.last() {
+            Some(Frame::Run(run)) => run.picked_in_hand(),
+            _ => None,
+        }
+    }
+
+    /// All that the run of an actor has picked: with several hctxs it sorts that once nothing more
+    /// comes, and another one is the last.
+    pub(crate) fn held_by_run(state: &State, actor: usize) -> Vec<RequestId> {
+        let Some(&frame @ Frame::Run(run)) = state.world.actors[actor].stack.last() else {
+            return Vec::new();
+        };
+        let q = state.world.mq.queue(frame.queue());
+        q.with_pool(|pool| {
+            let lists = [run.in_hand().list, run.passed()];
+            lists.iter().flat_map(|list| list.iter(pool)).collect()
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! What changes from event to event while a capture is followed: the model's side, the kernel's,
+//! and what is known of things under way.
+//!
+//! A clone of it is a moment to go back to (`kept.rs`). Not here: what stays (`follow.rs`).
+
+use std::collections::BTreeMap;
+
+use blkmq::request::{IoPrio, QueueId, RequestId};
+use blkmq::time::{Jiffies, SimTime};
+
+use crate::kernel::Kernel;
+use crate::lines::Sides;
+use crate::world::World;
+
+/// Requests with the device of one start, with sectors that have completed.
+pub(super) type Issued = Vec<(RequestId, u32)>;
+
+/// Both sides, and what has begun.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) world: World,
+    pub(crate) kernels: Vec<Kernel>,
+    /// By device and start; flushes by the greatest number.
+    pub(crate) issued: BTreeMap<(QueueId, u64), Issued>,
+    /// Requests that reached the scheduler's insertion, by CPU: address, priority, tick.
+    pub(crate) arriving: BTreeMap<u16, (u64, IoPrio, Jiffies)>,
+    /// Levels of requests that ended on a CPU which has traced nothing since: the count may come
+    /// later than the trace.
+    pub(crate) late: BTreeMap<u16, usize>,
+    /// Levels of requests whose end the scheduler is told next, by CPU.
+    pub(crate) finishing: BTreeMap<u16, usize>,
+    /// The clock is read so many nanoseconds beside the record.
+    pub(crate) reads_beside: i64,
+    /// Of a D whose request waits for its turn: its task has begun no run of its own.
+    pub(crate) not_begun: bool,
+    /// A run that shows nowhere has found something to do.
+    pub(crate) ran_unseen: bool,
+    /// By task: it waits for a tag where the model has had one.
+    pub(crate) denied: Vec<bool>,
+    /// Latest tick seen.
+    pub(crate) now: Jiffies,
+    /// Requests that the scheduler gave out and no path holds.
+    pub(crate) loose: Vec<(QueueId, RequestId)>,
+    /// Requests that have completed while a path has them still to offer.
+    pub(crate) ended_ahead: Vec<(QueueId, RequestId)>,
+    /// Requests that have completed before their D.
+    pub(crate) early: Vec<(QueueId, RequestId)>,
+    /// What could not be shown, by kind.
+    pub(crate) notes: Vec<&'static str>,
+    /// Devices whose two sides may hold different requests.
+    pub(crate) differs: Vec<bool>,
+    /// Logs of schedulers, device by device.
+    pub(crate) sides: Vec<Sides>,
+    /// By task: when it has read the clock first in its plug, where that is kept.
+    pub(crate) plugged: Vec<Option<SimTime>>,
+}
+
+impl State {
+    /// The kernel's line that the next one of the model is to be compared with.
+    pub(crate) fn coming(&self, queue: QueueId) -> usize {
+        let fresh = self.world.outside.said.iter();
+        let fresh = fresh.filter(|&&(of, ..)| of == queue).count();
+        self.sides[queue.index()].coming() + fresh
+    }
+}

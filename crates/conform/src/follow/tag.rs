@@ -1,0 +1,140 @@
+//! Tags: a task finds one, waits for one, or does without.
+//!
+//! A tag is taken a while before the G that tells of it, and is free a while after the C that does:
+//! where the model has one too early its task is held back, and where it has none too late it looks
+//! once more.
+
+use blkmq::env::{TraceAction, TracePoint};
+use blkmq::path::Frame;
+use blkmq::path::label::Submit;
+
+use super::{Follow, State};
+use crate::event::Kind;
+use crate::world::{Goal, Hint, Stop};
+
+/// The capture's task waited.
+const WAITED: &str = "a task waited for a tag where the model has one";
+
+impl Follow<'_> {
+    /// Behind its Q, what cannot wait for the next event of its task: it may not wait, or stands in
+    /// line for a tag on a CPU that it leaves.
+    pub(super) fn allocate(&self, state: &mut State, index: usize) {
+        match self.stream.waited[index] {
+            Some(get) => self.wait(state, index, get),
+            _ if self.stream.would_block[index] => self.would_block(state, index),
+            _ => {}
+        }
+    }
+
+    /// There was no tag. The model may have one: a tag is free a while after the C that tells of
+    /// it. Then the search comes with the G.
+    fn wait(&self, state: &mut State, index: usize, get: usize) {
+        let task = self.stream.task[index];
+        let before = state.world.clone();
+        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
+        let shows = matches!(next, Some(Kind::Issue | Kind::Requeue));
+        let hint = self.hint(index);
+        state.world.actors[task].hint = hint;
+        self.begin_plug(state, get);
+        self.go_to_tag(state, get);
+        if matches!(state.world.actors[task].stop, Stop::Offer(_)) && !shows {
+            state.world = before.clone();
+            self.begin_plug(state, get);
+            state.world.actors[task].hint = Hint::Nothing;
+            self.go_to_tag(state, get);
+            state.world.actors[task].hint = hint;
+        }
+        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
+        let elsewhere = self.stream.events[get].cpu != self.stream.events[index].cpu;
+        if !elsewhere && state.world.actors[task].shown.iter().any(found) {
+            state.world = before;
+            Self::note(state, WAITED);
+        }
+    }
+
+    /// The task of a G goes to its tag.
+    pub(super) fn go_to_tag(&self, state: &mut State, get: usize) {
+        let (task, queue) = (self.stream.task[get], self.stream.queue[get].index());
+        // Tags that were taken together are not limited as single ones are, and how many were is
+        // not recorded. A task that waits lets go of its plug first.
+        let plugged = !state.world.actors[task].cpu.plug.list.is_empty();
+        let before = state.world.mq.queues[queue].settings.nr_requests;
+        if plugged && self.stream.announces[task] > 1 {
+            state.world.mq.queues[queue].settings.nr_requests = 1;
+        }
+        state.world.go(task, Goal::Show);
+        state.world.mq.queues[queue].settings.nr_requests = before;
+    }
+
+    /// There was no tag for a bio that must not wait. The model may have one: a tag is free a while
+    /// after the C that tells of it. Then the bio ends all the same.
+    fn would_block(&self, state: &mut State, index: usize) {
+        let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
+        let before = state.world.clone();
+        state.world.go(task, Goal::Show);
+        let ends = |point: &TracePoint| point.action == TraceAction::Complete;
+        if state.world.actors[task].shown.iter().any(ends) {
+            return;
+        }
+        state.world = before;
+        let actor = &state.world.actors[task];
+        if let Some(Frame::Submit(path)) = actor.stack.last() {
+            let bio = path.bio();
+            state
+                .world
+                .mq
+                .queue(queue)
+                .with_pool(|pool| pool.free_bio(bio));
+        }
+        state.world.drop_paths(task);
+    }
+
+    /// A task waits for a tag: does the model have one? A tag is taken a while before the G that
+    /// tells of it, and when a task was woken and looked again is not recorded: with several CPUs
+    /// nothing follows from a tag that is free.
+    pub(crate) fn deny(&self, state: &mut State, index: usize) {
+        let task = self.stream.task[index];
+        let Some(frame @ Frame::Submit(_)) = state.world.actors[task].stack.last() else {
+            return;
+        };
+        let again = frame.label() == Submit::WaitRetry.label();
+        let decidable = self.stream.cpus == 1 && !state.denied[task];
+        if decidable && Self::finds_tag(state, task) {
+            state.denied[task] = true;
+            if !again {
+                Self::note(state, WAITED);
+            }
+        }
+    }
+
+    /// A task that goes on from here finds a tag.
+    fn finds_tag(state: &mut State, task: usize) -> bool {
+        let before = state.world.clone();
+        state.world.go(task, Goal::Show);
+        let found = |point: &TracePoint| point.action == TraceAction::GetRq;
+        let finds = state.world.actors[task].shown.iter().any(found);
+        state.world = before;
+        finds
+    }
+
+    /// A task that found no tag before finds one now. Which tags are taken depends on more than the
+    /// records tell, and so does whether there is one below the limit of an asynchronous operation.
+    /// The kernel found one: so does the model, above the limit. That is told where tasks take tags
+    /// when the model's do.
+    pub(super) fn gets_other(&self, state: &mut State, index: usize) -> bool {
+        let task = self.stream.task[index];
+        let in_order = !self.calls || self.stream.cpus == 1;
+        for limited in [true, false] {
+            let found = state.world.look_again(task, limited)
+                && self.shows(state, task, index, TraceAction::GetRq);
+            if found && !limited && !state.denied[task] && in_order {
+                let what = "a request has a tag above the limit of its operation";
+                Self::note(state, what);
+            }
+            if found {
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,275 @@
+//! Counts what comes of a comparison while the replay goes on.
+//!
+//! Several devices may be followed and one of them judged: then only its dispatches count. What a
+//! capture cannot decide about is counted by its reason, apart from right and wrong. Not here: what
+//! callers see of it (`verdict.rs`).
+
+use std::collections::BTreeMap;
+
+use blkmq::time::SimTime;
+
+use super::Mode;
+use super::setup::Setup;
+use super::verdict::{Divergence, ToldVerdict, Verdict};
+
+/// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
+/// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unjudged {
+    /// A request below a stacked device: D without any Q, G or I of its device, where `meta.txt`
+    /// names the stack.
+    Clone,
+    /// Two requests waited in the scheduler, and since both were there more than one CPU has handed
+    /// requests over: whose decision came first is not recorded.
+    Order,
+    /// The return of a call whose entry was missed: what it read outside the lock is unknown.
+    Probe,
+}
+
+impl Unjudged {
+    const fn reason(self) -> &'static str {
+        match self {
+            Unjudged::Clone => "clones of a stacked device, which go around the path's scheduler",
+            Unjudged::Order => "the order of decisions on several CPUs is not in the records",
+            Unjudged::Probe => "the probe of the call's entry is missing",
+        }
+    }
+}
+
+/// Counts as the replay goes on.
+#[derive(Debug)]
+pub(super) struct Judge {
+    verdict: Verdict,
+    device: String,
+    /// Only dispatches of this device count.
+    only: Option<String>,
+    indices: BTreeMap<String, u64>,
+    genesis: SimTime,
+    counted: Vec<(String, u64)>,
+}
+
+impl Judge {
+    pub(super) fn new(capture: &str, setup: &Setup, mode: Mode) -> Judge {
+        Judge {
+            verdict: Verdict {
+                capture: capture.to_owned(),
+                rules: setup.rules.name.to_owned(),
+                scheduler: setup.scheduler_name().to_owned(),
+                mode,
+                total: 0,
+                predicted: 0,
+                unjudged: BTreeMap::new(),
+                chosen: None,
+                first_divergence: None,
+                divergences: Vec::new(),
+                told: None,
+                log: None,
+                taken: Vec::new(),
+                notes: Vec::new(),
+            },
+            device: setup.device.clone(),
+            only: None,
+            indices: BTreeMap::new(),
+            genesis: SimTime::ZERO,
+            counted: Vec::new(),
+        }
+    }
+
+    /// Why this mode, where nobody named one.
+    pub(super) fn chosen(&mut self, why: Option<&'static str>) {
+        self.verdict.chosen = why;
+    }
+
+    /// What no file of the capture says outright.
+    pub(super) fn takes(&mut self, what: Vec<String>) {
+        self.verdict.taken.extend(what);
+    }
+
+    /// Others are followed, but not judged.
+    pub(super) fn only(&mut self, device: Option<String>) {
+        self.only = device;
+    }
+
+    fn counts(&self) -> bool {
+        self.only.as_ref().is_none_or(|only| *only == self.device)
+    }
+
+    /// The dispatches that follow are those of `device`, whose trace begins at `genesis`.
+    pub(super) fn start(&mut self, device: &str, genesis: SimTime) {
+        if self.device != device {
+            device.clone_into(&mut self.device);
+        }
+        self.genesis = genesis;
+    }
+
+    /// Number of the dispatch of the current device that is being judged, first 1.
+    fn next_index(&mut self) -> u64 {
+        let index = self.indices.entry(self.device.clone()).or_insert(0);
+        *index += 1;
+        *index
+    }
+
+    /// The model was right.
+    pub(super) fn hit(&mut self) {
+        if !self.counts() {
+            return;
+        }
+        self.next_index();
+        self.verdict.total += 1;
+        self.verdict.predicted += 1;
+    }
+
+    /// The model was wrong.
+    pub(super) fn miss(&mut self, time: SimTime, kernel: String, model: String, text: String) {
+        if !self.counts() {
+            return;
+        }
+        let index = self.next_index();
+        self.verdict.total += 1;
+        self.verdict.divergences.push(Divergence {
+            index,
+            device: self.device.clone(),
+            time: SimTime(time.since(self.genesis).0),
+            kernel,
+            model,
+            text,
+        });
+    }
+
+    /// The capture would have events of the scheduler's own.
+    pub(super) fn tells(&mut self) {
+        self.verdict.told.get_or_insert_default();
+    }
+
+    /// Lines of the log of a device.
+    pub(super) fn lines(
+        &mut self,
+        device: &str,
+        (total, predicted, alone): (u64, u64, u64),
+        first: Option<Divergence>,
+    ) {
+        let others = self.only.as_ref().is_some_and(|only| only != device);
+        if others || self.verdict.mode != Mode::Log {
+            return;
+        }
+        let genesis = self.genesis;
+        let log = self.verdict.log.get_or_insert_default();
+        log.total += total;
+        log.predicted += predicted;
+        log.alone += alone;
+        let first = first.map(|first| Divergence {
+            time: SimTime(first.time.since(genesis).0),
+            ..first
+        });
+        log.first_divergence = log.first_divergence.take().or(first);
+    }
+
+    /// Those.
+    fn told(&mut self) -> Option<&mut ToldVerdict> {
+        self.counts()
+            .then(|| self.verdict.told.get_or_insert_default())
+    }
+
+    /// The model told the same.
+    pub(super) fn told_alike(&mut self) {
+        if let Some(told) = self.told() {
+            told.total += 1;
+            told.predicted += 1;
+        }
+    }
+
+    /// The model told something else, or nothing.
+    pub(super) fn told_otherwise(
+        &mut self,
+        of_timer: bool,
+        time: SimTime,
+        kernel: String,
+        model: String,
+        text: String,
+    ) {
+        let time = SimTime(time.since(self.genesis).0);
+        let device = self.device.clone();
+        if let Some(told) = self.told() {
+            match of_timer {
+                true => told.total += 1,
+                false => told.throttled += 1,
+            }
+            told.first_divergence.get_or_insert(Divergence {
+                index: told.total + told.throttled,
+                device,
+                time,
+                kernel,
+                model,
+                text,
+            });
+        }
+    }
+
+    /// Neither the kernel nor the model found a token.
+    pub(super) fn throttled(&mut self) {
+        if let Some(told) = self.told() {
+            told.throttled += 1;
+            told.throttled_alike += 1;
+        }
+    }
+
+    /// The kernel found no token, and the records do not tell whether the model ought to.
+    pub(super) fn throttled_undecided(&mut self) {
+        if let Some(told) = self.told() {
+            told.throttled += 1;
+            told.throttled_undecided += 1;
+        }
+    }
+
+    /// The model told an event that the kernel did not.
+    pub(super) fn told_alone(&mut self, of_timer: bool) {
+        if let Some(told) = &mut self.verdict.told {
+            match of_timer {
+                true => told.alone += 1,
+                false => told.throttled_alone += 1,
+            }
+        }
+    }
+
+    /// The capture does not tell what would decide about this dispatch.
+    pub(super) fn unjudged(&mut self, why: Unjudged) {
+        if !self.counts() {
+            return;
+        }
+        self.next_index();
+        self.verdict.total += 1;
+        *self.verdict.unjudged.entry(why.reason()).or_insert(0) += 1;
+    }
+
+    /// Something that decides nothing, counted by kind.
+    pub(super) fn note(&mut self, what: &str) {
+        if !self.counts() {
+            return;
+        }
+        match self.counted.iter_mut().find(|(known, _)| known == what) {
+            Some((_, count)) => *count += 1,
+            None => self.counted.push((what.to_owned(), 1)),
+        }
+    }
+
+    pub(super) fn verdict(mut self) -> Verdict {
+        let verdict = &mut self.verdict;
+        verdict.first_divergence = verdict
+            .divergences
+            .iter()
+            .min_by_key(|divergence| (divergence.time, divergence.index))
+            .cloned();
+        let line = |(what, count): (String, u64)| match count {
+            1 => what,
+            _ => format!("{what} ({count} times)"),
+        };
+        verdict.notes = self.counted.into_iter().map(line).collect();
+        verdict.notes.extend(
+            verdict
+                .told
+                .as_mut()
+                .and_then(ToldVerdict::without_untraced),
+        );
+        self.verdict
+    }
+}

@@ -1,0 +1,50 @@
+//! The log that a scheduler writes to blktrace, by count: the kernel's lines against the model's.
+//!
+//! Not here: which lines are alike (`log/compare.rs`).
+
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use super::Divergence;
+
+/// Lines of the scheduler's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogVerdict {
+    /// The kernel's.
+    pub total: u64,
+    /// Those that the model wrote, too, in this order.
+    pub predicted: u64,
+    /// Those that the model wrote alone.
+    pub alone: u64,
+    /// The first that it did not write, or wrote otherwise.
+    pub first_divergence: Option<Divergence>,
+}
+
+impl LogVerdict {
+    /// Every line of the kernel, and no other.
+    pub fn alike(&self) -> bool {
+        self.predicted == self.total && self.alone == 0
+    }
+
+    /// The counts, in one line.
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "predicted {} of {} log lines",
+            self.predicted, self.total
+        )?;
+        super::text::write_alone(f, self.alone)
+    }
+}
+
+impl Serialize for LogVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("LogVerdict", 4)?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("alone", &self.alone)?;
+        object.serialize_field("first_divergence", &self.first_divergence)?;
+        object.end()
+    }
+}

@@ -1,0 +1,69 @@
+//! A verdict as text, in the order in which it is read: on what grounds, what went otherwise first,
+//! and in the last line the count.
+
+use std::fmt;
+
+use super::{Divergence, Verdict};
+
+/// What was taken and notes first, then the first divergence with both queues, last the count.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} under rules {}, mode {}",
+            self.capture,
+            self.scheduler,
+            self.rules,
+            self.mode.name()
+        )?;
+        if let Some(why) = self.chosen {
+            writeln!(f, "mode {}: {why}", self.mode.name())?;
+        }
+        for taken in &self.taken {
+            writeln!(f, "taken: {taken}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        if let Some(first) = &self.first_divergence {
+            write_first(f, "dispatch", first)?;
+        }
+        let told = self.told.as_ref();
+        if let Some(first) = told.and_then(|told| told.first_divergence.as_ref()) {
+            write_first(f, "event", first)?;
+        }
+        let log = self.log.as_ref();
+        if let Some(first) = log.and_then(|log| log.first_divergence.as_ref()) {
+            write_first(f, "line", first)?;
+        }
+        for (reason, count) in &self.unjudged {
+            writeln!(f, "cannot be judged: {count}, {reason}")?;
+        }
+        if let Some(told) = told {
+            told.write(f)?;
+        }
+        if let Some(log) = log {
+            log.write(f)?;
+        }
+        write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
+    }
+}
+
+fn write_first(f: &mut fmt::Formatter<'_>, what: &str, first: &Divergence) -> fmt::Result {
+    writeln!(
+        f,
+        "first divergence: {what} {} of {} at {}",
+        first.index, first.device, first.time
+    )?;
+    writeln!(f, "kernel: {}", first.kernel)?;
+    writeln!(f, "model:  {}", first.model)?;
+    writeln!(f, "{}", first.text.trim_end())
+}
+
+/// The end of a line of counts: those that the model has and the kernel has not.
+pub(super) fn write_alone(f: &mut fmt::Formatter<'_>, alone: u64) -> fmt::Result {
+    match alone {
+        0 => writeln!(f),
+        alone => writeln!(f, ", {alone} are the model's alone"),
+    }
+}

@@ -1,0 +1,95 @@
+//! What a scheduler with tokens tells of itself, by count: the kernel's events against the model's.
+//!
+//! Events of its timer are one count, looks for a token that found none another: those come inside
+//! a dispatch call, and the records may not tell what the call saw. Read first: `told.rs` of the
+//! crate, which has the events.
+
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use super::Divergence;
+
+/// Events of the scheduler's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToldVerdict {
+    /// The kernel's.
+    pub total: u64,
+    /// Those that the model told, too.
+    pub predicted: u64,
+    /// Those that the model told alone.
+    pub alone: u64,
+    /// Looks for a token that found none, of the kernel. Not among `total`.
+    pub throttled: u64,
+    /// Those that were in vain in the model, too.
+    pub throttled_alike: u64,
+    /// Those that were not, in calls in which a request ended: its token came back before the look
+    /// or behind it, which no record shows.
+    pub throttled_undecided: u64,
+    /// Looks that were in vain in the model alone.
+    pub throttled_alone: u64,
+    /// The first that it did not tell, or told otherwise.
+    pub first_divergence: Option<Divergence>,
+}
+
+impl ToldVerdict {
+    /// Every event of the kernel that the capture can decide about, and no other.
+    pub fn alike(&self) -> bool {
+        let decided = self.throttled - self.throttled_undecided;
+        self.predicted == self.total
+            && self.alone == 0
+            && self.throttled_alike == decided
+            && self.throttled_alone == 0
+    }
+
+    /// Whether events of looks in vain were traced shows only where there is one. If not, those of
+    /// the model do not count, and this tells it.
+    pub(crate) fn without_untraced(&mut self) -> Option<String> {
+        if self.throttled > 0 || self.throttled_alone == 0 {
+            return None;
+        }
+        let alone = std::mem::take(&mut self.throttled_alone);
+        Some(format!(
+            "the model finds no token {alone} times, the capture has no such event: perhaps \
+             untraced"
+        ))
+    }
+
+    /// Both counts, a line each.
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (predicted, total) = (self.predicted, self.total);
+        write!(f, "predicted {predicted}/{total} events of the scheduler")?;
+        super::text::write_alone(f, self.alone)?;
+        if self.throttled == 0 {
+            return Ok(());
+        }
+        let (alike, all) = (self.throttled_alike, self.throttled);
+        write!(
+            f,
+            "without a token for a request in both: {alike} of {all} times"
+        )?;
+        if self.throttled_undecided > 0 {
+            let undecided = self.throttled_undecided;
+            write!(
+                f,
+                ", {undecided} not decidable: a request ended in the same call"
+            )?;
+        }
+        super::text::write_alone(f, self.throttled_alone)
+    }
+}
+
+impl Serialize for ToldVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("ToldVerdict", 8)?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("alone", &self.alone)?;
+        object.serialize_field("throttled", &self.throttled)?;
+        object.serialize_field("throttled_alike", &self.throttled_alike)?;
+        object.serialize_field("throttled_undecided", &self.throttled_undecided)?;
+        object.serialize_field("throttled_alone", &self.throttled_alone)?;
+        object.serialize_field("first_divergence", &self.first_divergence)?;
+        object.end()
+    }
+}
