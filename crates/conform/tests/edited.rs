@@ -1,11 +1,13 @@
 //! Captures as other people would have made them: changed in one file, and judged all the same.
 
+mod change;
 mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{changed, run_in, traces};
+use change::changed;
+use common::{run_in, traces};
 use conform::{Mode, Options, Verdict};
 use trace::capture::CaptureDir;
 

@@ -1,9 +1,11 @@
 //! A scheduler with tokens: dispatches, and what it tells of itself.
 
+mod change;
 mod common;
 mod whole;
 
-use common::{changed, run_in};
+use change::changed;
+use common::run_in;
 use conform::Mode;
 use whole::{assert_conforms, run};
 
