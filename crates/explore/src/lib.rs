@@ -15,6 +15,7 @@ pub mod dispatch;
 mod fingerprint;
 mod guard;
 pub mod merges;
+pub mod merging;
 mod oracle;
 mod report;
 pub mod restart;

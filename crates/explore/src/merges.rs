@@ -2,9 +2,8 @@
 //! one, and fall apart again.
 //!
 //! [`Setting`] is a configuration of the specification. One action is one call of the scheduler's
-//! merge protocol, which has its conditions answered from here. Read next: `spec.rs` for what can
-//! be done with it, `merges/world.rs` for states and actions, `merges/invariant.rs` for what is
-//! judged.
+//! merge protocol, which has its conditions answered from here. Read first: `merging.rs`; next:
+//! `merges/world.rs` for states and actions, `merges/invariant.rs` for what is judged.
 
 mod invariant;
 mod project;
@@ -12,120 +11,131 @@ mod run;
 mod setting;
 mod world;
 
-use blkmq::path::Label;
-use blkmq::schedule::{Schedule, Step};
-
-use crate::fingerprint::fingerprint;
-use crate::spec::{Fairness, SettingError, Specification};
-pub use run::{Runner, Wrong};
+use crate::merging::{
+    MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, same_parent,
+};
+use crate::spec::SettingError;
+pub use run::Wrong;
 pub use setting::Setting;
-pub use world::{Action, World};
+use world::Code;
+pub use world::{Action, Moved};
 
-impl Specification for Setting {
+impl MergeSpec for Setting {
     const NAME: &'static str = "BfqMerge";
-    const OBSERVED: &'static [&'static str] = project::OBSERVED;
-    const PROPERTIES: &'static [&'static str] = invariant::NAMES;
+    const OBSERVED: &'static [&'static str] = &[
+        "slot",
+        "candidate",
+        "born",
+        "ref",
+        "stable",
+        "new",
+        "io",
+        "owner",
+        "created",
+        "used",
+    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
-    type World = World;
+    const INVARIANTS: &'static [&'static str] = &[
+        "LiveDeref",
+        "RefExact",
+        "Acyclic",
+        "NoNegative",
+        "NoLeak",
+        "OwnerValid",
+        "OwnedUnplanned",
+        "PlannedShared",
+        "RedirectedWhole",
+        "SameParent",
+        "CreatedLive",
+        "NeverAllDone",
+    ];
+    const HOLDS: &'static [fn(&World<Setting>, &Setting) -> bool] = &[
+        not_used,
+        invariant::ref_exact,
+        invariant::acyclic,
+        invariant::no_negative,
+        no_leak,
+        invariant::owner_valid,
+        invariant::owned_unplanned,
+        invariant::planned_shared,
+        invariant::redirected_whole,
+        same_parent,
+        invariant::created_live,
+        never_all_done,
+    ];
+    type Code = Code;
+    type More = Moved;
     type Action = Action;
-    type Runner = Runner;
 
-    fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        Setting::of_constants(constants)
+    fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        Setting::read(constants)
     }
 
-    fn of_configuration(text: &str) -> Result<Setting, SettingError> {
-        Setting::of_file(text)
-    }
-
-    fn beyond(&self, _configuration: &str) -> Option<&'static str> {
+    fn beyond(&self) -> Option<&'static str> {
         let what = "only TLC checks this one: the code has no such rule any more, or never had";
         self.only_specified.then_some(what)
     }
 
-    fn first(&self) -> World {
-        World::new(self)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            processes: self.processes,
+            own: self.queues,
+            queues: self.queues,
+            requests: self.requests,
+        }
     }
 
-    fn runner(&self, _log: bool) -> Runner {
-        Runner
+    fn judged(&self) -> u16 {
+        self.judged
     }
 
-    /// No paths run: all is under one lock.
-    fn labels(_runner: &Runner) -> &[Label] {
-        &[]
+    fn judge(&mut self, judged: u16) {
+        self.judged = judged;
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+    fn first(&self) -> (Code, Moved) {
+        let (processes, groups) = (u32::from(self.processes), u16::from(self.groups));
+        let protocol = Code::new(self.rules(), processes, groups);
+        (protocol, Moved::default())
+    }
+
+    fn actions(&self, world: &World<Setting>, actions: &mut Vec<Action>) {
         world.actions(self, actions);
     }
 
-    fn take(&self, _runner: &mut Runner, world: &mut World, action: Action) {
-        run::take(self, world, action);
+    fn note(&self, world: &mut World<Setting>, action: Action) {
+        run::note(world, action);
     }
 
-    fn kind(&self, _world: &World, action: Action) -> usize {
-        action.kind()
+    fn act(&self, world: &mut World<Setting>, action: Action) -> Result<(), Used> {
+        run::act(self, world, action)
     }
 
-    fn step(&self, _world: &World, action: Action) -> Step {
-        action.step()
-    }
-
-    fn project(&self, world: &World, bytes: &mut Vec<u8>) {
+    fn project(&self, world: &World<Setting>, bytes: &mut Vec<u8>) {
         world.project(self, bytes);
     }
 
-    fn concrete(&self, world: &World) -> u128 {
-        fingerprint(&(&world.protocol, &world.side))
-    }
-
-    fn observed(&self, world: &World, name: &str) -> Option<String> {
+    fn observed(&self, world: &World<Setting>, name: &str) -> Option<String> {
         world.observed(self, name)
     }
 
-    fn broken(&self, world: &World) -> Option<&'static str> {
-        invariant::broken(world, self)
+    fn slots(world: &World<Setting>, process: u8) -> [Option<u8>; 2] {
+        [None, world.slot(process)]
     }
 
-    fn ends_well(&self, world: &World) -> bool {
-        world.side.born > 1 && world.is_quiet(self) && world.all_freed(self)
+    fn references(world: &World<Setting>, queue: u8) -> i32 {
+        world.queue(queue).map_or(0, |seen| seen.references)
     }
 
-    /// Nobody has to create a queue or to submit a request.
-    fn is_insertion(&self, _world: &World, action: Action) -> bool {
-        matches!(action, Action::Create(..) | Action::Submit(_))
+    fn process_references(world: &World<Setting>, queue: u8) -> i32 {
+        world.process_references(queue)
     }
 
-    /// Nothing is permuted.
-    fn blurred(&self, action: Action) -> Action {
-        action
+    fn new_of(world: &World<Setting>, queue: u8) -> Option<u8> {
+        world.new_of(queue)
     }
 
-    /// The specification has no property of behaviours.
-    fn fairness(&self) -> Fairness {
-        Fairness { weak: 0, strong: 0 }
-    }
-
-    fn fair_bits(&self, _world: &World, _action: Action) -> u32 {
-        0
-    }
-
-    fn waiting(&self, _world: &World) -> u8 {
-        0
-    }
-
-    fn plain(&self) -> Setting {
-        self.clone()
-    }
-
-    /// Judges what the schedule says that it shows, or all.
-    fn for_schedule(&self, schedule: &Schedule) -> Setting {
-        let property = schedule.shows.strip_suffix(" violated");
-        let shown = property.and_then(invariant::bit);
-        Setting {
-            judged: shown.unwrap_or(invariant::ALL),
-            ..self.clone()
-        }
+    fn group(world: &World<Setting>, queue: u8) -> Option<u16> {
+        Some(world.queue(queue).map_or(0, |seen| seen.group + 1))
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! [`Setting`] is a configuration of the specification. One action is what a request, an exit or
 //! the search for a cooperator calls of `elevator/cfq/merge.rs`, in the policy's order.
-//! What the policy decides (closeness, seeks, memory) is answered from here. Read next:
-//! `ties/world.rs` for states and actions, `ties/invariant.rs` for what is judged.
+//! What the policy decides (closeness, seeks, memory) is answered from here. Read first:
+//! `merging.rs`; next: `ties/world.rs` for states and actions, `ties/invariant.rs` for what is
+//! judged.
 
 mod invariant;
 mod project;
@@ -12,120 +13,118 @@ mod run;
 mod setting;
 mod world;
 
-use blkmq::path::Label;
-use blkmq::schedule::{Schedule, Step};
-
-use crate::fingerprint::fingerprint;
-use crate::spec::{Fairness, SettingError, Specification};
-pub use run::Runner;
+use crate::merging::{
+    MergeSpec, Sizes, Used, World, never_all_done, no_leak, not_used, same_parent,
+};
+use crate::spec::SettingError;
 pub use setting::{Async, Leaving, Oom, Setting, Table};
-pub use world::{Action, World};
+use world::Code;
+pub use world::{Action, Named};
 
-impl Specification for Setting {
+impl MergeSpec for Setting {
     const NAME: &'static str = "CfqMerge";
-    const OBSERVED: &'static [&'static str] = project::OBSERVED;
-    const PROPERTIES: &'static [&'static str] = invariant::NAMES;
+    const OBSERVED: &'static [&'static str] = &[
+        "slot",
+        "slotAsync",
+        "born",
+        "ref",
+        "new",
+        "io",
+        "table",
+        "used",
+    ];
     const ACTIONS: &'static [&'static str] = world::ACTIONS;
-    type World = World;
+    const INVARIANTS: &'static [&'static str] = &[
+        "LiveDeref",
+        "RefExact",
+        "NoNegative",
+        "Acyclic",
+        "NoLeak",
+        "SameParent",
+        "FallbackAside",
+        "NeverAllDone",
+    ];
+    const HOLDS: &'static [fn(&World<Setting>, &Setting) -> bool] = &[
+        not_used,
+        invariant::ref_exact,
+        invariant::no_negative,
+        invariant::acyclic,
+        no_leak,
+        same_parent,
+        invariant::fallback_aside,
+        never_all_done,
+    ];
+    type Code = Code;
+    type More = Named;
     type Action = Action;
-    type Runner = Runner;
 
-    fn parse(constants: &[(String, String)]) -> Result<Setting, SettingError> {
-        Setting::of_constants(constants)
-    }
-
-    fn of_configuration(text: &str) -> Result<Setting, SettingError> {
-        Setting::of_file(text)
+    fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+        Setting::read(constants)
     }
 
     /// The code has all rules of the specification.
-    fn beyond(&self, _configuration: &str) -> Option<&'static str> {
+    fn beyond(&self) -> Option<&'static str> {
         None
     }
 
-    fn first(&self) -> World {
-        World::new(self)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            processes: self.processes,
+            own: self.queues,
+            queues: self.all_queues(),
+            requests: self.requests,
+        }
     }
 
-    fn runner(&self, _log: bool) -> Runner {
-        Runner
+    fn judged(&self) -> u16 {
+        self.judged
     }
 
-    /// No paths run: all is under one lock.
-    fn labels(_runner: &Runner) -> &[Label] {
-        &[]
+    fn judge(&mut self, judged: u16) {
+        self.judged = judged;
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+    fn first(&self) -> (Code, Named) {
+        world::first(self)
+    }
+
+    fn actions(&self, world: &World<Setting>, actions: &mut Vec<Action>) {
         world.actions(self, actions);
     }
 
-    fn take(&self, _runner: &mut Runner, world: &mut World, action: Action) {
-        run::take(self, world, action);
+    fn note(&self, _world: &mut World<Setting>, _action: Action) {}
+
+    fn act(&self, world: &mut World<Setting>, action: Action) -> Result<(), Used> {
+        run::act(self, world, action).map_err(|_| Used)
     }
 
-    fn kind(&self, _world: &World, action: Action) -> usize {
-        action.kind()
-    }
-
-    fn step(&self, _world: &World, action: Action) -> Step {
-        action.step()
-    }
-
-    fn project(&self, world: &World, bytes: &mut Vec<u8>) {
+    fn project(&self, world: &World<Setting>, bytes: &mut Vec<u8>) {
         world.project(self, bytes);
     }
 
-    fn concrete(&self, world: &World) -> u128 {
-        fingerprint(&(&world.ties, &world.side))
-    }
-
-    fn observed(&self, world: &World, name: &str) -> Option<String> {
+    fn observed(&self, world: &World<Setting>, name: &str) -> Option<String> {
         world.observed(self, name)
     }
 
-    fn broken(&self, world: &World) -> Option<&'static str> {
-        invariant::broken(world, self)
+    fn slots(world: &World<Setting>, process: u8) -> [Option<u8>; 2] {
+        [world.slot(process, false), world.slot(process, true)]
     }
 
-    fn ends_well(&self, world: &World) -> bool {
-        world.side.born > 1 && world.is_quiet(self) && world.all_freed(self)
+    fn references(world: &World<Setting>, queue: u8) -> i32 {
+        world.references(queue)
     }
 
-    /// Nobody has to submit a request, of which there are so many.
-    fn is_insertion(&self, _world: &World, action: Action) -> bool {
-        action.submits()
+    fn process_references(world: &World<Setting>, queue: u8) -> i32 {
+        world.process_references(queue)
     }
 
-    /// Nothing is permuted.
-    fn blurred(&self, action: Action) -> Action {
-        action
+    fn new_of(world: &World<Setting>, queue: u8) -> Option<u8> {
+        world.new_of(queue)
     }
 
-    /// The specification has no property of behaviours.
-    fn fairness(&self) -> Fairness {
-        Fairness { weak: 0, strong: 0 }
-    }
-
-    fn fair_bits(&self, _world: &World, _action: Action) -> u32 {
-        0
-    }
-
-    fn waiting(&self, _world: &World) -> u8 {
-        0
-    }
-
-    fn plain(&self) -> Setting {
-        self.clone()
-    }
-
-    /// Judges what the schedule says that it shows, or all.
-    fn for_schedule(&self, schedule: &Schedule) -> Setting {
-        let property = schedule.shows.strip_suffix(" violated");
-        let shown = property.and_then(invariant::bit);
-        Setting {
-            judged: shown.unwrap_or(invariant::ALL),
-            ..self.clone()
-        }
+    /// A queue that no process created is in none.
+    fn group(world: &World<Setting>, queue: u8) -> Option<u16> {
+        let group = world.side.more.group[usize::from(queue)];
+        (group > 0).then_some(group.into())
     }
 }

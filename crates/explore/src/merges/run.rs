@@ -3,8 +3,9 @@
 use blkmq::elevator::bfq::protocol::MergeProtocol;
 
 use super::setting::Setting;
-use super::world::{ACTIONS, Action, World};
+use super::world::{ACTIONS, Action};
 use crate::guard::guarded;
+use crate::merging::{Act, Used, World};
 
 /// A count that is wrong, to see it found out: in one kind of action the queue that it puts gets a
 /// put too few, or one too many.
@@ -16,39 +17,36 @@ pub struct Wrong {
     pub drops: bool,
 }
 
-/// What takes actions.
-#[derive(Debug)]
-pub struct Runner;
-
 /// Takes an action that `World::actions` has named.
-pub(super) fn take(setting: &Setting, world: &mut World, action: Action) {
-    let before = world.protocol.clone();
+pub(super) fn act(
+    setting: &Setting,
+    world: &mut World<Setting>,
+    action: Action,
+) -> Result<(), Used> {
     let put = put_by(world, action);
     let wrong = setting.wrong.filter(|w| w.action == ACTIONS[action.kind()]);
-    note(world, action);
-    let protocol = &mut world.protocol;
+    let protocol = &mut world.code;
     let taken = guarded(|| {
         if let (Some(Wrong { drops: true, .. }), Some(q)) = (wrong, put) {
             protocol.miscount(q, 1);
         }
-        act(protocol, action);
+        call(protocol, action);
         if let (Some(Wrong { drops: false, .. }), Some(q)) = (wrong, put) {
             protocol.miscount(q, -1);
         }
     });
-    if taken.is_err() {
-        world.protocol = before;
-        world.side.used = true;
-    } else if let Action::Redirect(p) = action
+    taken.map_err(|_| Used)?;
+    if let Action::Redirect(p) = action
         && setting.notes_short
     {
         let slot = world.slot(p).expect("it was redirected there");
-        world.side.short |= world.new_of(slot).is_some();
+        world.side.more.short |= world.new_of(slot).is_some();
     }
+    Ok(())
 }
 
 /// The queue whose reference an action puts.
-fn put_by(world: &World, action: Action) -> Option<u32> {
+fn put_by(world: &World<Setting>, action: Action) -> Option<u32> {
     let put = match action {
         Action::Create(..) | Action::Submit(_) | Action::Keep(_) => None,
         Action::Complete(q) => Some(q),
@@ -62,17 +60,14 @@ fn put_by(world: &World, action: Action) -> Option<u32> {
     put.map(u32::from)
 }
 
-/// What is known beside the merge code.
-fn note(world: &mut World, action: Action) {
+/// What is known beside the merge code, even if a freed queue is used.
+pub(super) fn note(world: &mut World<Setting>, action: Action) {
     let side = &mut world.side;
     match action {
         Action::Create(..) | Action::Leave(_) => side.born += 1,
         Action::Submit(p) => side.todo[usize::from(p)] -= 1,
-        Action::Exit(p) => {
-            side.exited[usize::from(p)] = true;
-            side.todo[usize::from(p)] = 0;
-        }
-        Action::Move(p, g) => side.group[usize::from(p)] = g,
+        Action::Exit(p) => side.exits(p),
+        Action::Move(p, g) => side.more.group[usize::from(p)] = g,
         Action::Complete(_)
         | Action::Redirect(_)
         | Action::Merge(..)
@@ -88,7 +83,7 @@ fn note(world: &mut World, action: Action) {
     }
 }
 
-fn act(protocol: &mut MergeProtocol, action: Action) {
+fn call(protocol: &mut MergeProtocol, action: Action) {
     match action {
         Action::Create(p, created) => protocol.create(p.into(), created),
         Action::Submit(p) => protocol.submit(p.into()),

@@ -2,14 +2,9 @@
 
 use blkmq::rules::{Rules, StableMerge};
 
-use super::invariant;
 use super::run::Wrong;
+use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
 use crate::spec::{Constants, SettingError};
-
-/// Most processes.
-pub(super) const PROCESSES_MAX: usize = 4;
-/// Most queues.
-pub(super) const QUEUES_MAX: usize = 6;
 
 /// Those of the specification.
 const CONSTANTS: [&str; 16] = [
@@ -62,7 +57,7 @@ pub struct Setting {
 
 impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges all invariants.
-    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+    pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
         let stable = c.choice(
             "Stable",
@@ -101,17 +96,9 @@ impl Setting {
             puts_replaced: c.flag("PutsReplaced")?,
             notes_short: c.flag("NotesShort")?,
             only_specified: of_one.iter().any(|(is, would_be)| is != would_be),
-            judged: invariant::ALL,
+            judged: all_but_last::<Setting>(),
             wrong: None,
         })
-    }
-
-    /// Reads a TLC configuration file.
-    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
-        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
-        let listed = text.split_whitespace().filter_map(invariant::bit);
-        setting.judged = listed.fold(0, |all, bit| all | bit);
-        Ok(setting)
     }
 
     /// The rules of blkmq that it stands for.

@@ -1,9 +1,12 @@
 //! A state of the specification as the merge code has it, and what may happen next.
 
 use blkmq::elevator::bfq::protocol::{Created, MergeProtocol, SeenQueue};
-use blkmq::schedule::{Argument, Step};
 
-use super::setting::{PROCESSES_MAX, QUEUES_MAX, Setting};
+use super::setting::Setting;
+use crate::merging::{Act, PROCESSES_MAX, World};
+
+/// The merge code.
+pub(super) type Code = MergeProtocol;
 
 /// One thing that can happen. Processes, queues and groups are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,9 +53,8 @@ pub(super) const ACTIONS: &[&str] = &[
     "Move",
 ];
 
-impl Action {
-    /// Its place in `ACTIONS`.
-    pub(super) fn kind(self) -> usize {
+impl Act for Action {
+    fn kind(self) -> usize {
         match self {
             Action::Create(_, Created::Last) => 0,
             Action::Create(_, Created::Alone) => 1,
@@ -71,16 +73,11 @@ impl Action {
         }
     }
 
-    /// As schedules name it.
-    pub(super) fn step(self) -> Step {
-        let number = |name: &str, of: u8| {
-            let number = Argument::Number(u32::from(of) + 1);
-            (name.to_owned(), number)
-        };
-        let arguments = match self {
-            Action::Complete(q) => vec![number("queue", q)],
-            Action::Merge(p, q) => vec![number("process", p), number("close", q)],
-            Action::Move(p, g) => vec![number("process", p), number("group", g)],
+    fn arguments(self) -> Vec<(&'static str, u8)> {
+        match self {
+            Action::Complete(q) => vec![("queue", q)],
+            Action::Merge(p, q) => vec![("process", p), ("close", q)],
+            Action::Move(p, g) => vec![("process", p), ("group", g)],
             Action::Create(p, _)
             | Action::Submit(p)
             | Action::Redirect(p)
@@ -88,75 +85,41 @@ impl Action {
             | Action::Abort(p)
             | Action::Leave(p)
             | Action::Keep(p)
-            | Action::Exit(p) => vec![number("process", p)],
-        };
-        Step {
-            action: ACTIONS[self.kind()].to_owned(),
-            arguments,
-            observed: Vec::new(),
+            | Action::Exit(p) => vec![("process", p)],
         }
+    }
+
+    /// A queue is created, or a request is submitted.
+    fn submits(self) -> bool {
+        matches!(self, Action::Create(..) | Action::Submit(_))
     }
 }
 
-/// A state.
-#[derive(Clone, Debug)]
-pub struct World {
-    pub(super) protocol: MergeProtocol,
-    pub(super) side: Side,
-}
-
-/// All of a state that the merge code does not know.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Side {
-    /// Requests that a process has not submitted yet.
-    pub(super) todo: [u8; PROCESSES_MAX],
-    /// Processes that have exited.
-    pub(super) exited: [bool; PROCESSES_MAX],
+/// What is known of groups and redirections beside the merge code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Moved {
     /// The group that a process is in, or was in when it exited.
     pub(super) group: [u8; PROCESSES_MAX],
-    /// Requests of a queue.
-    pub(super) io: [u8; QUEUES_MAX],
-    /// Queues that were created.
-    pub(super) born: u8,
     /// A redirection ended where another one goes on.
     pub(super) short: bool,
-    /// A freed queue was used.
-    pub(super) used: bool,
 }
 
-impl World {
-    pub(super) fn new(setting: &Setting) -> World {
-        let groups = u16::from(setting.groups);
-        let protocol = MergeProtocol::new(setting.rules(), u32::from(setting.processes), groups);
-        World {
-            protocol,
-            side: Side {
-                todo: [setting.requests; PROCESSES_MAX],
-                exited: [false; PROCESSES_MAX],
-                group: [0; PROCESSES_MAX],
-                io: [0; QUEUES_MAX],
-                born: 0,
-                short: false,
-                used: false,
-            },
-        }
-    }
-
+impl World<Setting> {
     pub(super) fn slot(&self, p: u8) -> Option<u8> {
-        self.protocol.slot(u32::from(p)).map(|q| q as u8)
+        self.code.slot(u32::from(p)).map(|q| q as u8)
     }
 
     pub(super) fn candidate(&self, p: u8) -> Option<u8> {
-        self.protocol.candidate(u32::from(p)).map(|q| q as u8)
+        self.code.candidate(u32::from(p)).map(|q| q as u8)
     }
 
     pub(super) fn created(&self, group: u8) -> Option<u8> {
-        let last = self.protocol.last_created(u16::from(group));
+        let last = self.code.last_created(u16::from(group));
         last.map(|q| q as u8)
     }
 
     pub(super) fn queue(&self, q: u8) -> Option<SeenQueue> {
-        self.protocol.queue(u32::from(q))
+        self.code.queue(u32::from(q))
     }
 
     /// Where processes of a queue are to go.
@@ -173,17 +136,10 @@ impl World {
     /// Everything that can happen next. Each entry is one way in which the specification's `Next`
     /// holds.
     pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        actions.clear();
-        if self.side.used {
-            return;
+        for p in self.side.present(setting.processes) {
+            self.of_process(setting, p, actions);
         }
-        for p in 0..setting.processes {
-            if !self.side.exited[usize::from(p)] {
-                self.of_process(setting, p, actions);
-            }
-        }
-        let busy = |q: &u8| self.side.io[usize::from(*q)] > 0;
-        actions.extend((0..self.side.born).filter(busy).map(Action::Complete));
+        actions.extend(self.side.busy(self.side.born).map(Action::Complete));
     }
 
     fn of_process(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
@@ -197,7 +153,7 @@ impl World {
                     actions.push(Action::Submit(p));
                 }
                 self.of_slot(setting, p, q, actions);
-                let stably = self.protocol.merged_for_good(u32::from(p));
+                let stably = self.code.merged_for_good(u32::from(p));
                 let shared = self.queue(q).is_some_and(|seen| seen.shared);
                 if shared && !stably {
                     let kept = self.is_alone(setting, q);
@@ -210,13 +166,13 @@ impl World {
             }
         }
         actions.push(Action::Exit(p));
-        let others = (0..setting.groups).filter(|&g| g != self.side.group[usize::from(p)]);
+        let others = (0..setting.groups).filter(|&g| g != self.side.more.group[usize::from(p)]);
         actions.extend(others.map(|g| Action::Move(p, g)));
     }
 
     fn creations(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
         actions.push(Action::Create(p, Created::Last));
-        if self.created(self.side.group[usize::from(p)]).is_none() {
+        if self.created(self.side.more.group[usize::from(p)]).is_none() {
             return;
         }
         if setting.later || setting.early {
@@ -250,16 +206,5 @@ impl World {
     fn is_alone(&self, setting: &Setting, q: u8) -> bool {
         let unplanned = self.new_of(q).is_none() || !setting.chain_to_tail;
         unplanned && self.process_references(q) == 1
-    }
-
-    /// Everybody has exited, and nothing is under way.
-    pub(super) fn is_quiet(&self, setting: &Setting) -> bool {
-        let exited = &self.side.exited[..usize::from(setting.processes)];
-        exited.iter().all(|&exited| exited) && self.side.io.iter().all(|&io| io == 0)
-    }
-
-    /// No queue is left.
-    pub(super) fn all_freed(&self, setting: &Setting) -> bool {
-        !self.side.used && (0..setting.queues).all(|q| self.queue(q).is_none())
     }
 }

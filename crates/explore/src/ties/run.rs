@@ -4,25 +4,25 @@
 use blkmq::elevator::cfq::merge::{Fault, QId, Ties};
 
 use super::setting::Setting;
-use super::world::{Action, Side, World, process};
+use super::world::{Action, Named, process};
+use crate::merging;
+use crate::merging::World;
 
-/// What takes actions.
-#[derive(Debug)]
-pub struct Runner;
+type Side = merging::Side<Named>;
 
 /// Takes an action that `World::actions` has named.
-pub(super) fn take(setting: &Setting, world: &mut World, action: Action) {
-    let before = world.clone();
-    let taken = act(setting, &mut world.ties, &mut world.side, action);
+pub(super) fn act(
+    setting: &Setting,
+    world: &mut World<Setting>,
+    action: Action,
+) -> Result<(), Fault> {
+    let taken = take(setting, &mut world.code, &mut world.side, action);
     // Told by the references themselves.
-    while world.ties.take_freed().is_some() {}
-    if taken.is_err() {
-        *world = before;
-        world.side.used = true;
-    }
+    while world.code.take_freed().is_some() {}
+    taken
 }
 
-fn act(setting: &Setting, ties: &mut Ties, side: &mut Side, action: Action) -> Result<(), Fault> {
+fn take(setting: &Setting, ties: &mut Ties, side: &mut Side, action: Action) -> Result<(), Fault> {
     match action {
         Action::Create(p) => request(setting, ties, side, Asks::sync(p)),
         Action::Fallback(p) => request(setting, ties, side, Asks::sync(p).without_memory()),
@@ -42,18 +42,17 @@ fn act(setting: &Setting, ties: &mut Ties, side: &mut Side, action: Action) -> R
         Action::FallbackAsync(p) => request(setting, ties, side, Asks::shared(p).without_memory()),
         Action::Complete(q) => {
             side.io[usize::from(q)] -= 1;
-            let q = side.numbers[usize::from(q)].expect("it was created");
+            let q = side.more.numbers[usize::from(q)].expect("it was created");
             ties.release(q, false)
         }
         Action::Exit(p) => {
-            side.exited[usize::from(p)] = true;
-            side.todo[usize::from(p)] = 0;
+            side.exits(p);
             ties.exit(process(p), false)?;
             ties.exit(process(p), true)
         }
         Action::Move(p) => ties.change_group(process(p)),
         Action::Merge(c, n) => {
-            let of = |q: u8| side.numbers[usize::from(q)].expect("it was created");
+            let of = |q: u8| side.more.numbers[usize::from(q)].expect("it was created");
             ties.set_up(of(c), of(n)).map(|_| ())
         }
     }
@@ -109,7 +108,11 @@ fn request(setting: &Setting, ties: &mut Ties, side: &mut Side, asks: Asks) -> R
             q
         }
     };
-    let at = side.numbers.iter().position(|&number| number == Some(q));
+    let at = side
+        .more
+        .numbers
+        .iter()
+        .position(|&number| number == Some(q));
     side.io[at.expect("it has a number")] += 1;
     ties.hold(q, false)
 }
@@ -122,10 +125,10 @@ fn name(setting: &Setting, side: &mut Side, asks: Asks, q: QId) {
             .async_queue()
             .expect("there is an asynchronous queue"),
     };
-    side.numbers[usize::from(at)] = Some(q);
+    side.more.numbers[usize::from(at)] = Some(q);
     if asks.sync {
         side.born += 1;
-        side.group[usize::from(at)] = asks.process % setting.groups + 1;
+        side.more.group[usize::from(at)] = asks.process % setting.groups + 1;
     }
 }
 

@@ -3,13 +3,8 @@
 use blkmq::elevator::cfq::merge::Account;
 use blkmq::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
 
-use super::invariant;
+use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
 use crate::spec::{Constants, SettingError};
-
-/// Most processes.
-pub(super) const PROCESSES_MAX: usize = 4;
-/// Most queues that processes create.
-pub(super) const QUEUES_MAX: usize = 6;
 
 /// Those of the specification.
 const CONSTANTS: [&str; 12] = [
@@ -112,7 +107,7 @@ const LEAVINGS: [(&str, Leaving); 3] = [
 
 impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges all invariants.
-    pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
+    pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
         let asyncs = [
             ("\"none\"", Async::None),
@@ -142,17 +137,9 @@ impl Setting {
             table: c.choice("Table", &tables)?,
             groups: c.number("Groups", 1, 4)?,
             same_group: c.flag("SameGroup")?,
-            judged: invariant::ALL,
+            judged: all_but_last::<Setting>(),
             wrong: None,
         })
-    }
-
-    /// Reads a TLC configuration file.
-    pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
-        let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
-        let listed = text.split_whitespace().filter_map(invariant::bit);
-        setting.judged = listed.fold(0, |all, bit| all | bit);
-        Ok(setting)
     }
 
     /// The rules of blkmq that it stands for.

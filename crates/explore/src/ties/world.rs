@@ -2,9 +2,12 @@
 
 use blkmq::elevator::cfq::merge::{FALLBACK, QId, Ties};
 use blkmq::request::IoContextId;
-use blkmq::schedule::{Argument, Step};
 
-use super::setting::{Async, Leaving, Oom, PROCESSES_MAX, QUEUES_MAX, Setting, Table};
+use super::setting::{Async, Leaving, Oom, Setting, Table};
+use crate::merging::{Act, QUEUES_MAX, World};
+
+/// The merge code.
+pub(super) type Code = Ties;
 
 /// One thing that can happen. Processes and queues are numbered from 0, behind the queues of
 /// processes the asynchronous one and the fallback.
@@ -52,9 +55,8 @@ pub(super) const ACTIONS: &[&str] = &[
     "Merge",
 ];
 
-impl Action {
-    /// Its place in `ACTIONS`.
-    pub(super) fn kind(self) -> usize {
+impl Act for Action {
+    fn kind(self) -> usize {
         match self {
             Action::Create(_) => 0,
             Action::Fallback(_) => 1,
@@ -71,20 +73,10 @@ impl Action {
         }
     }
 
-    /// It is a process's request.
-    pub(super) fn submits(self) -> bool {
-        self.kind() < 8
-    }
-
-    /// As schedules name it.
-    pub(super) fn step(self) -> Step {
-        let number = |name: &str, of: u8| {
-            let number = Argument::Number(u32::from(of) + 1);
-            (name.to_owned(), number)
-        };
-        let arguments = match self {
-            Action::Complete(q) => vec![number("queue", q)],
-            Action::Merge(c, n) => vec![number("current", c), number("close", n)],
+    fn arguments(self) -> Vec<(&'static str, u8)> {
+        match self {
+            Action::Complete(q) => vec![("queue", q)],
+            Action::Merge(c, n) => vec![("current", c), ("close", n)],
             Action::Create(p)
             | Action::Fallback(p)
             | Action::Submit(p)
@@ -94,40 +86,23 @@ impl Action {
             | Action::FallbackAsync(p)
             | Action::RedirectAsync(p)
             | Action::Exit(p)
-            | Action::Move(p) => vec![number("process", p)],
-        };
-        Step {
-            action: ACTIONS[self.kind()].to_owned(),
-            arguments,
-            observed: Vec::new(),
+            | Action::Move(p) => vec![("process", p)],
         }
+    }
+
+    /// It is a process's request.
+    fn submits(self) -> bool {
+        self.kind() < 8
     }
 }
 
-/// A state.
-#[derive(Clone, Debug)]
-pub struct World {
-    pub(super) ties: Ties,
-    pub(super) side: Side,
-}
-
-/// All of a state that the merge code does not know.
+/// What is known of queues beside the merge code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Side {
-    /// Requests that a process has not submitted yet.
-    pub(super) todo: [u8; PROCESSES_MAX],
-    /// Processes that have exited.
-    pub(super) exited: [bool; PROCESSES_MAX],
+pub struct Named {
     /// The code's number of each queue that was created.
     pub(super) numbers: [Option<QId>; QUEUES_MAX + 2],
-    /// Requests of a queue.
-    pub(super) io: [u8; QUEUES_MAX + 2],
     /// The group of the process that created it, from 1.
     pub(super) group: [u8; QUEUES_MAX + 2],
-    /// Queues that processes created.
-    pub(super) born: u8,
-    /// A freed queue was used.
-    pub(super) used: bool,
 }
 
 /// A process's number in the code.
@@ -135,55 +110,46 @@ pub(super) fn process(p: u8) -> IoContextId {
     IoContextId(u32::from(p))
 }
 
-impl World {
-    pub(super) fn new(setting: &Setting) -> World {
-        let mut ties = Ties::new(setting.rules(), 1);
-        ties.walked = true;
-        let mut numbers = [None; QUEUES_MAX + 2];
-        if let Some(at) = setting.oom_queue() {
-            numbers[usize::from(at)] = Some(FALLBACK);
-        }
-        if let Some(at) = setting.async_queue()
-            && setting.table == Table::First
-        {
-            // Somebody asked for it, and has gone.
-            let nobody = process(setting.processes);
-            let (q, _) = ties.give(nobody, Some(0), true).expect("nothing is wrong");
-            ties.exit(nobody, false).expect("it has the queue");
-            numbers[usize::from(at)] = Some(q);
-        }
-        ties.wrong = setting.wrong;
-        World {
-            ties,
-            side: Side {
-                todo: [setting.requests; PROCESSES_MAX],
-                exited: [false; PROCESSES_MAX],
-                numbers,
-                io: [0; QUEUES_MAX + 2],
-                group: [0; QUEUES_MAX + 2],
-                born: 0,
-                used: false,
-            },
-        }
+/// Nothing has happened.
+pub(super) fn first(setting: &Setting) -> (Ties, Named) {
+    let mut ties = Ties::new(setting.rules(), 1);
+    ties.walked = true;
+    let mut numbers = [None; QUEUES_MAX + 2];
+    if let Some(at) = setting.oom_queue() {
+        numbers[usize::from(at)] = Some(FALLBACK);
     }
+    if let Some(at) = setting.async_queue()
+        && setting.table == Table::First
+    {
+        // Somebody asked for it, and has gone.
+        let nobody = process(setting.processes);
+        let (q, _) = ties.give(nobody, Some(0), true).expect("nothing is wrong");
+        ties.exit(nobody, false).expect("it has the queue");
+        numbers[usize::from(at)] = Some(q);
+    }
+    ties.wrong = setting.wrong;
+    let group = [0; QUEUES_MAX + 2];
+    (ties, Named { numbers, group })
+}
 
+impl World<Setting> {
     /// The specification's number of a queue of the code.
     fn number(&self, q: QId) -> u8 {
-        let at = self.side.numbers.iter().position(|&n| n == Some(q));
+        let at = self.side.more.numbers.iter().position(|&n| n == Some(q));
         at.expect("the queue was created here") as u8
     }
 
     pub(super) fn slot(&self, p: u8, sync: bool) -> Option<u8> {
-        self.ties.slot(process(p), sync).map(|q| self.number(q))
+        self.code.slot(process(p), sync).map(|q| self.number(q))
     }
 
     /// The queue that the table has.
     pub(super) fn table(&self) -> Option<u8> {
-        self.ties.table()[0].map(|q| self.number(q))
+        self.code.table()[0].map(|q| self.number(q))
     }
 
     pub(super) fn references(&self, q: u8) -> i32 {
-        let tie = self.side.numbers[usize::from(q)].and_then(|q| self.ties.tie(q).ok());
+        let tie = self.side.more.numbers[usize::from(q)].and_then(|q| self.code.tie(q).ok());
         tie.map_or(0, |tie| tie.references)
     }
 
@@ -193,7 +159,10 @@ impl World {
 
     /// Where processes of a queue are to go.
     pub(super) fn new_of(&self, q: u8) -> Option<u8> {
-        let tie = self.ties.tie(self.side.numbers[usize::from(q)]?).ok()?;
+        let tie = self
+            .code
+            .tie(self.side.more.numbers[usize::from(q)]?)
+            .ok()?;
         tie.new.map(|q| self.number(q))
     }
 
@@ -205,14 +174,7 @@ impl World {
     /// Everything that can happen next. Each entry is one way in which the specification's `Next`
     /// holds.
     pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        actions.clear();
-        if self.side.used {
-            return;
-        }
-        for p in 0..setting.processes {
-            if self.side.exited[usize::from(p)] {
-                continue;
-            }
+        for p in self.side.present(setting.processes) {
             if self.side.todo[usize::from(p)] > 0 {
                 self.requests(setting, p, actions);
                 self.async_requests(setting, p, actions);
@@ -222,8 +184,8 @@ impl World {
                 actions.push(Action::Move(p));
             }
         }
-        let busy = |q: &u8| self.side.io[usize::from(*q)] > 0;
-        actions.extend((0..setting.all_queues()).filter(busy).map(Action::Complete));
+        let busy = self.side.busy(setting.all_queues());
+        actions.extend(busy.map(Action::Complete));
         self.merges(setting, actions);
     }
 
@@ -272,7 +234,7 @@ impl World {
             if !self.is_live(c) || self.new_of(c).is_some() {
                 continue;
             }
-            let group = |q: u8| self.side.group[usize::from(q)];
+            let group = |q: u8| self.side.more.group[usize::from(q)];
             let found = |n: &u8| {
                 *n != c
                     && self.is_live(*n)
@@ -281,16 +243,5 @@ impl World {
             };
             actions.extend(own.clone().filter(found).map(|n| Action::Merge(c, n)));
         }
-    }
-
-    /// Everybody has exited, and nothing is under way.
-    pub(super) fn is_quiet(&self, setting: &Setting) -> bool {
-        let exited = &self.side.exited[..usize::from(setting.processes)];
-        exited.iter().all(|&exited| exited) && self.side.io.iter().all(|&io| io == 0)
-    }
-
-    /// No queue of a process is left.
-    pub(super) fn all_freed(&self, setting: &Setting) -> bool {
-        !self.side.used && (0..setting.queues).all(|q| !self.is_live(q))
     }
 }

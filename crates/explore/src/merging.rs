@@ -1,0 +1,233 @@
+//! A specification of merging queues, walked over real merge code: what is the same of every one.
+//!
+//! All is under one lock, so an action is one call of that code, and no labels run. What differs
+//! from one specification to the next is a [`MergeSpec`]: its code, its actions, and what that code
+//! shows. `ties.rs` is one over CFQ's, `merges.rs` one over BFQ's. Read next: `merging/world.rs`
+//! for what is known beside the code, `merging/invariant.rs` for what is judged of both.
+
+mod invariant;
+mod project;
+mod world;
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use blkmq::path::Label;
+use blkmq::schedule::{Argument, Schedule, Step};
+
+use crate::fingerprint::fingerprint;
+use crate::spec::{Fairness, SettingError, Specification};
+pub(crate) use invariant::{
+    acyclic, all_but_last, bit_of, every, never_all_done, no_leak, not_used, ref_exact, same_parent,
+};
+pub(crate) use project::{number, tuple};
+pub(crate) use world::Side;
+pub use world::{Used, World};
+
+/// Most processes of a configuration.
+pub(crate) const PROCESSES_MAX: usize = 4;
+/// Most queues that processes create.
+pub(crate) const QUEUES_MAX: usize = 6;
+
+/// How many there are of what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Processes.
+    pub processes: u8,
+    /// Queues that processes create. They come first.
+    pub own: u8,
+    /// All queues.
+    pub queues: u8,
+    /// Requests that each process submits, one after another.
+    pub requests: u8,
+}
+
+/// One thing that can happen. Processes, queues and groups are numbered from 0.
+pub trait Act: Copy + Eq + Hash + Debug {
+    /// Its place among the specification's actions.
+    fn kind(self) -> usize;
+    /// By the names that schedules give them.
+    fn arguments(self) -> Vec<(&'static str, u8)>;
+    /// A process comes with it from outside, which nobody has to let happen.
+    fn submits(self) -> bool;
+}
+
+/// A configuration of a specification of merging queues: what its states and actions are in terms
+/// of the real merge code.
+pub trait MergeSpec: Clone + Debug + 'static {
+    /// Its folder below `specs/`.
+    const NAME: &'static str;
+    /// Variables that schedules show.
+    const OBSERVED: &'static [&'static str];
+    /// Names of the actions.
+    const ACTIONS: &'static [&'static str];
+    /// Names of the invariants. The last is to be violated: processes can end well.
+    const INVARIANTS: &'static [&'static str];
+    /// The same, as they hold of a state.
+    const HOLDS: &'static [fn(&World<Self>, &Self) -> bool];
+    /// The merge code.
+    type Code: Clone + Debug + Hash;
+    /// What is known beside it of this specification alone.
+    type More: Copy + Debug + Hash;
+    /// What can happen.
+    type Action: Act;
+
+    /// Reads the constants of a configuration or of a schedule; judges all invariants but the last.
+    fn of_constants(constants: &[(String, String)]) -> Result<Self, SettingError>;
+    /// Why the code cannot be held to this configuration, if so.
+    fn beyond(&self) -> Option<&'static str>;
+    /// How many there are of what.
+    fn sizes(&self) -> Sizes;
+    /// Bits of the invariants that are judged.
+    fn judged(&self) -> u16;
+    /// Others are.
+    fn judge(&mut self, judged: u16);
+    /// The code before anything has happened, and what is known beside it.
+    fn first(&self) -> (Self::Code, Self::More);
+    /// Everything that can happen next while no freed queue was used. Each entry is one way in
+    /// which the specification's `Next` holds.
+    fn actions(&self, world: &World<Self>, actions: &mut Vec<Self::Action>);
+    /// What an action changes even if it uses a freed queue.
+    fn note(&self, world: &mut World<Self>, action: Self::Action);
+    /// Calls the code. Nothing is kept of a call that answers an error.
+    fn act(&self, world: &mut World<Self>, action: Self::Action) -> Result<(), Used>;
+    /// Appends variables that only this specification has.
+    fn project(&self, world: &World<Self>, bytes: &mut Vec<u8>);
+    /// Their values, as TLC prints them.
+    fn observed(&self, world: &World<Self>, name: &str) -> Option<String>;
+
+    /// Queues that the process has.
+    fn slots(world: &World<Self>, process: u8) -> [Option<u8>; 2];
+    /// References of a queue; a freed one has none.
+    fn references(world: &World<Self>, queue: u8) -> i32;
+    /// Of them: those of processes.
+    fn process_references(world: &World<Self>, queue: u8) -> i32;
+    /// Where processes of a queue are to go.
+    fn new_of(world: &World<Self>, queue: u8) -> Option<u8>;
+    /// The group of a queue, if it has one; 0 of a freed one.
+    fn group(world: &World<Self>, queue: u8) -> Option<u16>;
+}
+
+impl<S: MergeSpec> Specification for S {
+    const NAME: &'static str = S::NAME;
+    const OBSERVED: &'static [&'static str] = S::OBSERVED;
+    const PROPERTIES: &'static [&'static str] = S::INVARIANTS;
+    const ACTIONS: &'static [&'static str] = S::ACTIONS;
+    type World = World<S>;
+    type Action = S::Action;
+    type Runner = ();
+
+    fn parse(constants: &[(String, String)]) -> Result<S, SettingError> {
+        S::of_constants(constants)
+    }
+
+    fn of_configuration(text: &str) -> Result<S, SettingError> {
+        let mut setting = S::of_constants(&crate::tlc::settings(text))?;
+        let listed = text.split_whitespace().filter_map(bit_of::<S>);
+        setting.judge(listed.fold(0, |all, bit| all | bit));
+        Ok(setting)
+    }
+
+    fn beyond(&self, _configuration: &str) -> Option<&'static str> {
+        MergeSpec::beyond(self)
+    }
+
+    fn first(&self) -> World<S> {
+        World::new(self)
+    }
+
+    fn runner(&self, _log: bool) {}
+
+    fn labels(_runner: &()) -> &[Label] {
+        &[]
+    }
+
+    fn actions(&self, world: &World<S>, actions: &mut Vec<S::Action>) {
+        actions.clear();
+        if !world.side.used {
+            MergeSpec::actions(self, world, actions);
+        }
+    }
+
+    fn take(&self, _runner: &mut (), world: &mut World<S>, action: S::Action) {
+        self.note(world, action);
+        let before = world.clone();
+        if let Err(Used) = self.act(world, action) {
+            *world = before;
+            world.side.used = true;
+        }
+    }
+
+    fn kind(&self, _world: &World<S>, action: S::Action) -> usize {
+        action.kind()
+    }
+
+    fn step(&self, _world: &World<S>, action: S::Action) -> Step {
+        let number = |(name, of): (&str, u8)| {
+            let number = Argument::Number(u32::from(of) + 1);
+            (name.to_owned(), number)
+        };
+        Step {
+            action: S::ACTIONS[action.kind()].to_owned(),
+            arguments: action.arguments().into_iter().map(number).collect(),
+            observed: Vec::new(),
+        }
+    }
+
+    fn project(&self, world: &World<S>, bytes: &mut Vec<u8>) {
+        world.side.project(self.sizes(), bytes);
+        MergeSpec::project(self, world, bytes);
+    }
+
+    fn concrete(&self, world: &World<S>) -> u128 {
+        fingerprint(&(&world.code, &world.side))
+    }
+
+    fn observed(&self, world: &World<S>, name: &str) -> Option<String> {
+        let common = world.observed_of_all(self.sizes(), name);
+        common.or_else(|| MergeSpec::observed(self, world, name))
+    }
+
+    fn broken(&self, world: &World<S>) -> Option<&'static str> {
+        invariant::broken(world, self)
+    }
+
+    fn ends_well(&self, world: &World<S>) -> bool {
+        !never_all_done(world, self)
+    }
+
+    fn is_insertion(&self, _world: &World<S>, action: S::Action) -> bool {
+        action.submits()
+    }
+
+    /// Nothing is permuted.
+    fn blurred(&self, action: S::Action) -> S::Action {
+        action
+    }
+
+    /// No specification of merging has a property of behaviours.
+    fn fairness(&self) -> Fairness {
+        Fairness { weak: 0, strong: 0 }
+    }
+
+    fn fair_bits(&self, _world: &World<S>, _action: S::Action) -> u32 {
+        0
+    }
+
+    fn waiting(&self, _world: &World<S>) -> u8 {
+        0
+    }
+
+    fn plain(&self) -> S {
+        self.clone()
+    }
+
+    /// Judges what the schedule says that it shows, or all.
+    fn for_schedule(&self, schedule: &Schedule) -> S {
+        let property = schedule.shows.strip_suffix(" violated");
+        let mut setting = self.clone();
+        let all = all_but_last::<S>();
+        setting.judge(property.and_then(bit_of::<S>).unwrap_or(all));
+        setting
+    }
+}

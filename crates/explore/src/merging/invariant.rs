@@ -1,0 +1,81 @@
+//! Invariants that specifications of merging have in common, on the state as the merge code has it.
+//! Each reference is somebody's: who that is, is counted anew here.
+
+use super::{MergeSpec, World};
+
+/// The bit of an invariant.
+pub(crate) fn bit_of<S: MergeSpec>(name: &str) -> Option<u16> {
+    let at = S::INVARIANTS.iter().position(|known| *known == name)?;
+    Some(1 << at)
+}
+
+/// Bits of all but the one that is to be violated.
+pub(crate) fn all_but_last<S: MergeSpec>() -> u16 {
+    (1 << (S::INVARIANTS.len() - 1)) - 1
+}
+
+/// The first invariant that is judged and does not hold, by the specification's name.
+pub(super) fn broken<S: MergeSpec>(world: &World<S>, setting: &S) -> Option<&'static str> {
+    const { assert!(S::INVARIANTS.len() == S::HOLDS.len()) };
+    let judged = (0..S::HOLDS.len()).filter(|at| setting.judged() >> at & 1 == 1);
+    let mut broken = judged.filter(|&at| !S::HOLDS[at](world, setting));
+    broken.next().map(|at| S::INVARIANTS[at])
+}
+
+pub(crate) fn every<S: MergeSpec>(setting: &S, holds: impl Fn(u8) -> bool) -> bool {
+    (0..setting.sizes().queues).all(holds)
+}
+
+/// A queue and those that come behind it; one that leads back to itself comes to an end, too.
+fn chain<S: MergeSpec>(world: &World<S>, setting: &S, from: u8) -> impl Iterator<Item = u8> {
+    let chain = core::iter::successors(Some(from), |&at| S::new_of(world, at));
+    chain.take(usize::from(setting.sizes().queues) + 1)
+}
+
+/// LiveDeref (I1).
+pub(crate) fn not_used<S: MergeSpec>(world: &World<S>, _setting: &S) -> bool {
+    !world.side.used
+}
+
+/// RefExact (I2) of one queue: slots, processes still to come along a chain, requests, and so many
+/// of others.
+pub(crate) fn ref_exact<S: MergeSpec>(world: &World<S>, setting: &S, q: u8, others: i32) -> bool {
+    let slots = (0..setting.sizes().processes).flat_map(|p| S::slots(world, p));
+    let leads_here = |slot: &u8| chain(world, setting, *slot).any(|at| at == q);
+    let holders = slots.flatten().filter(leads_here).count() as i32;
+    let io = i32::from(world.side.io[usize::from(q)]);
+    S::references(world, q) == holders + io + others
+}
+
+/// Acyclic (I4), of the queues that it is asked of.
+pub(crate) fn acyclic<S: MergeSpec>(
+    world: &World<S>,
+    setting: &S,
+    of: impl Fn(u8) -> bool,
+) -> bool {
+    let most = usize::from(setting.sizes().queues);
+    every(setting, |q| {
+        !of(q) || chain(world, setting, q).count() <= most
+    })
+}
+
+/// NoLeak (I5).
+pub(crate) fn no_leak<S: MergeSpec>(world: &World<S>, setting: &S) -> bool {
+    let sizes = setting.sizes();
+    world.side.used || !world.is_quiet(sizes) || world.all_freed(sizes)
+}
+
+/// SameParent (I7).
+pub(crate) fn same_parent<S: MergeSpec>(world: &World<S>, setting: &S) -> bool {
+    every(setting, |q| {
+        let new = S::new_of(world, q).filter(|_| S::process_references(world, q) > 0);
+        let groups = new.and_then(|new| Some((S::group(world, new)?, S::group(world, q)?)));
+        groups.is_none_or(|(of_new, own)| of_new == own)
+    })
+}
+
+/// To be violated: shows that two processes can end well.
+pub(crate) fn never_all_done<S: MergeSpec>(world: &World<S>, setting: &S) -> bool {
+    let sizes = setting.sizes();
+    world.side.born < 2 || !world.is_quiet(sizes) || !world.all_freed(sizes)
+}
