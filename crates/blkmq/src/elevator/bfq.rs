@@ -1,10 +1,14 @@
 //! BFQ: queues of processes are served a budget of sectors each, in an order that gives everybody
 //! the share of their weight.
 //!
-//! * [`policy`]: what there is, and what the block layer calls under the lock
-//! * `service_tree`, `wf2q`, `entity`, `group`: B-WF2Q+ over a hierarchy
-//! * `queue`, `process`: queues, their references, and who has which
-//! * `arrive`, `merge`, `cooperate`, `split`, `position`: what comes, and which queues become one
+//! * [`policy`]: what there is, and what the block layer calls under the lock; `initial`: what it
+//!   begins with; `section`: the clock of one section, and its costs
+//! * `entity`, `group`, `service_tree`, `virtual_time`, `activation`, `next`: B-WF2Q+ over a
+//!   hierarchy
+//! * `queue`, `process`, `creation`, `cgroup`: queues, their references, and who has which
+//! * `arrive`, `busy`, `weight`, `symmetry`: what comes, and what that makes of a queue
+//! * `merge`, `position`, `cooperate`, `stable_merge`, `plan`, `split`, `saved`: which queues
+//!   become one, and what is left of them
 //! * `serve`, `budget`, `idling`, `depth`: what goes, how much, and what is waited for
 //! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
 //! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
@@ -12,25 +16,31 @@
 //! * `gauge`: what it shows over time
 //!
 //! One lock guards it all; its timer runs in a hard interrupt. Its paths are those of `series.rs`.
-//! Kernel: block/bfq-iosched.c,
-//! bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as `rules/fair_queueing.rs` tells.
+//! Kernel: block/bfq-iosched.c, bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as
+//! `rules/fair_queueing.rs` tells.
 
 #[macro_use]
 mod log;
+mod activation;
 mod arrive;
 mod budget;
 mod burst;
+mod busy;
 mod cgroup;
 mod check;
 mod classify;
 mod cooperate;
+mod creation;
 mod depth;
 mod entity;
 mod fixed;
 mod gauge;
 mod group;
 mod idling;
+mod initial;
 mod merge;
+mod next;
+mod plan;
 pub mod policy;
 mod position;
 mod process;
@@ -38,16 +48,21 @@ pub mod protocol;
 mod queue;
 mod raising;
 mod rate;
+mod saved;
+mod section;
 mod serve;
 mod service_tree;
 pub mod settings;
 mod split;
-mod wf2q;
+mod stable_merge;
+mod symmetry;
+mod virtual_time;
+mod weight;
 
 pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
 use arrive::Arrived;
 pub use policy::Bfq;
-use policy::{DIVISION, ZERO, far_past};
+use section::{DIVISION, ZERO, far_past};
 pub use settings::BfqSettings;
 pub(crate) use settings::BfqSettings as Settings;
 
@@ -85,7 +100,7 @@ pub const FACTS: Facts = Facts {
     }],
     tokens: &[],
     picks: &[series::dispatch::At::Drain.label()],
-    lines: policy::LINES_ALL,
+    lines: section::LINES_ALL,
     group_weight: Some("io.bfq.weight"),
     logs: true,
     reads_clock: true,

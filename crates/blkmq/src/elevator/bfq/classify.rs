@@ -7,8 +7,7 @@
 use super::budget::STREAK;
 use super::idling::LARGE;
 use super::log::Name;
-use super::queue::{IDLE, QId};
-use super::wf2q::unlist;
+use super::queue::{IDLE, QId, unlist};
 use super::{Bfq, DIVISION};
 use crate::request::{Request, RequestId, RequestPool};
 use crate::rules::{IoBound, Raising, ThinkTime, WakerCheck};

@@ -4,7 +4,6 @@
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::queue::QId;
-use super::wf2q::path;
 use super::{Bfq, DIVISION};
 use crate::elevator::scheduler::Wanted;
 use crate::request::Op;
@@ -94,13 +93,17 @@ impl Bfq {
     /// (bfqq_request_over_limit()).
     fn has_its_share(&mut self, q: QId, limit: u32) -> bool {
         let e = self.entities.of(q);
-        if !path(self, e).all(|e| self.entities[e].on_st) {
+        if !self.entities.path(e).all(|e| self.entities[e].on_st) {
             return false;
         }
         let mut limit = u64::from(limit);
-        for level in (0..path(self, e).count()).rev() {
+        for level in (0..self.entities.path(e).count()).rev() {
             self.works(4 + DIVISION);
-            let at = path(self, e).nth(level).expect("it is that far below");
+            let at = self
+                .entities
+                .path(e)
+                .nth(level)
+                .expect("it is that far below");
             let entity = &self.entities[at];
             let trees = &self.groups[entity.group.index()].trees;
             let wsum = match level {

@@ -80,6 +80,11 @@ impl Entities {
     pub(super) fn parent(&self, e: EntityId) -> Option<EntityId> {
         self[e].group.entity()
     }
+
+    /// It and all above it, up to below the root.
+    pub(super) fn path(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
+        core::iter::successors(Some(e), |&e| self.parent(e))
+    }
 }
 
 impl Index<EntityId> for Entities {

@@ -1,22 +1,22 @@
 //! The algorithm of BFQ. Holding `&mut Bfq` is holding its lock.
 //!
-//! What it knows, and what the block layer calls. The parts: where queues stand (`wf2q.rs`,
-//! `service_tree.rs`), what arrives (`arrive.rs`, `merge.rs`, `cooperate.rs`, `split.rs`), what is
-//! served (`serve.rs`, `budget.rs`, `idling.rs`), what is learned (`classify.rs`, `rate.rs`,
-//! `burst.rs`, `raising.rs`). Kernel: struct bfq_data, block/bfq-iosched.c (6.1.192, 6.12.117).
+//! What it knows, and what the block layer calls. The parts: where queues stand (`activation.rs`,
+//! `next.rs`, `service_tree.rs`), what arrives (`arrive.rs`, `busy.rs`), which queues become one
+//! (`cooperate.rs`, `plan.rs`, `split.rs`), what is served (`serve.rs`, `budget.rs`, `idling.rs`),
+//! what is learned (`classify.rs`, `rate.rs`, `burst.rs`, `raising.rs`).
+//! Kernel: struct bfq_data, block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use core::ops::Range;
 
 use super::arrive::{queue_of, set_queue_of};
-use super::budget::BUDGET_MAX_DEFAULT;
-use super::entity::{Entities, Entity};
+use super::entity::Entities;
 use super::fixed::Fixed;
-use super::group::{AsyncQueues, Group, GroupId};
+use super::group::{Group, GroupId};
 use super::idling::HwTag;
 use super::log::Log;
 use super::process::Process;
 use super::queue::{QId, Queues};
-use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
+use super::rate::Rate;
 use super::settings::BfqSettings;
 use crate::elevator::attribute::{Attributes, StoreError, Value};
 use crate::elevator::hook::{After, TimerAsk};
@@ -28,19 +28,9 @@ use crate::elevator::submitters::Submitters;
 use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
-use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
 use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{BfqWork, FairQueueing, InsertOrder};
-use crate::time::{Duration, Jiffies, SimTime};
-
-/// A field of ticks that starts at zero: jiffies begin five minutes below 2^32.
-pub(super) const ZERO: i64 = -(1 << 32);
-
-/// Before all that there was (bfq_smallest_from_now()).
-#[inline]
-pub(super) fn far_past(tick: i64) -> i64 {
-    tick - (i64::MAX >> 1) + 1
-}
+use crate::time::SimTime;
 
 /// BFQ of one queue. Times named `..._ns` are of the clock, others are ticks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -57,7 +47,7 @@ pub struct Bfq {
     pub(super) rate_dur_product: u64,
     // Running state.
     /// The clock of the section at hand.
-    now: SimTime,
+    pub(super) now: SimTime,
     /// It is that of a plug, and stands still.
     pub(super) clock_kept: bool,
     /// The tick of the section at hand.
@@ -130,253 +120,18 @@ pub struct Bfq {
     /// The queue of the last request to go, and sectors that it was charged for.
     pub(super) shown: Option<(QId, u32)>,
     /// What it has done since it was asked last: operations like one inside a container.
-    operations: u32,
+    pub(super) operations: u32,
     /// Lines of memory that it has changed since then, a bit each: its own, then those of queues.
-    touched: u32,
+    pub(super) touched: u32,
 }
 
-/// A division of 64 bits takes as long as so many operations inside a container.
-pub(super) const DIVISION: u32 = 6;
-/// So does reading the clock.
-const CLOCK: u32 = 7;
-/// Nobody reads the clock twice and sees the same time. How long it takes between two readings is
-/// not known here.
-const READING: Duration = Duration(1);
-/// So far readings may have run ahead of the sections they were in, ns.
-const READINGS_AHEAD: u64 = 100_000;
-/// Lines of struct bfq_data that a section changes.
-const LINES: u32 = 5;
-/// Of them: changed by dispatches and completions only.
-const LINES_OF_SERVICE: u32 = 2;
-/// Queues whose lines are told apart; more share some.
-const QUEUE_LINES: u32 = 24;
-/// Lines in all.
-pub(super) const LINES_ALL: u8 = (LINES + QUEUE_LINES) as u8;
-
 impl Bfq {
-    /// Idle.
-    pub fn new(settings: &BfqSettings, queue: &QueueSettings) -> Bfq {
-        let rules = queue.rules.fair_queueing;
-        let kind = usize::from(!queue.rotational_when_chosen);
-        let fixed = Fixed::new(settings.hz, &rules);
-        let groups = &queue.submitters.groups;
-        let actuators = match rules.actuators {
-            true if queue.access_ranges.len() <= ACCESS_RANGES_MAX => {
-                queue.access_ranges.len().max(1)
-            }
-            _ => 1,
-        };
-        let ranges = match actuators {
-            1 => Vec::new(),
-            _ => queue.access_ranges.clone(),
-        };
-        let raise = Jiffies::from_millis(REFERENCE_RAISE_MS[kind], settings.hz);
-        let mut bfq = Bfq {
-            ranges,
-            rate_dur_product: u64::from(REFERENCE[kind]) * raise.0,
-            entities: Entities {
-                list: groups.iter().map(entity_of_group).collect(),
-                groups: groups.len() as u32,
-            },
-            groups: groups.iter().map(|_| fresh_group(actuators)).collect(),
-            active_lists: vec![Vec::new(); actuators],
-            in_driver: vec![0; actuators],
-            peak_rate: REFERENCE[kind] * 2 / 3,
-            fixed,
-            ..Bfq::idle(settings, queue)
-        };
-        if settings.max_budget != 0 {
-            bfq.max_budget = settings.max_budget.cast_signed();
-        } else if settings.timeout_sync != i64::from(settings.hz / 8) {
-            // Writing it has measured the budget anew.
-            bfq.max_budget = bfq.calc_max_budget();
-        }
-        bfq
-    }
-
-    /// With nothing that depends on the device's shape.
-    fn idle(settings: &BfqSettings, queue: &QueueSettings) -> Bfq {
-        let rules = queue.rules.fair_queueing;
-        Bfq {
-            settings: *settings,
-            rules,
-            fixed: Fixed::new(settings.hz, &rules),
-            submitters: queue.submitters.clone(),
-            rotational: queue.rotational,
-            ranges: Vec::new(),
-            rate_dur_product: 0,
-            now: SimTime::ZERO,
-            clock_kept: false,
-            tick: 0,
-            queues: Queues::default(),
-            entities: Entities::default(),
-            groups: Vec::new(),
-            processes: Vec::new(),
-            dispatch_list: QueueList::new(),
-            index: MergeIndex::default(),
-            in_service: None,
-            active_lists: Vec::new(),
-            idle_list: Vec::new(),
-            busy_queues: [0; 3],
-            raised_busy_queues: 0,
-            raised_miscounted: false,
-            queued: 0,
-            elevator_queued: 0,
-            weights: Vec::new(),
-            pending_groups: 0,
-            in_driver: Vec::new(),
-            in_driver_total: 0,
-            max_in_driver: 0,
-            hw_tag: HwTag::Unknown,
-            hw_tag_samples: 0,
-            nonrot_with_queueing: !queue.rotational_when_chosen,
-            budgets_assigned: 0,
-            max_budget: BUDGET_MAX_DEFAULT,
-            peak_rate: 0,
-            rate: Rate::default(),
-            last_position: 0,
-            in_serv_last_pos: 0,
-            last_completion_ns: 0,
-            last_completed: None,
-            last_created: None,
-            last_budget_start_ns: 0,
-            last_idling_start_ns: 0,
-            last_idling_start: 0,
-            last_empty_occupied_ns: 0,
-            wait_dispatch: false,
-            waited_rq: None,
-            rqs_injected: false,
-            burst_list: Vec::new(),
-            burst_size: 0,
-            burst_group: None,
-            large_burst: false,
-            last_in_burst: ZERO,
-            bio_queue: None,
-            bio_traced: true,
-            timer: None,
-            timer_armed: false,
-            runs: false,
-            log: Log::new(queue.log),
-            shown: None,
-            operations: 0,
-            touched: 0,
-        }
-    }
-
-    /// A section begins. Its jiffies stand still; its clock does in a plug, and elsewhere moves
-    /// from one reading to the next, as a kernel's log tells or by [`READING`].
-    fn begin(&mut self, now: Now) {
-        // Sections at one instant follow one another.
-        let ahead = self.now.0.wrapping_sub(now.time.0);
-        if now.kept || ahead > READINGS_AHEAD {
-            self.now = now.time;
-        }
-        self.clock_kept = now.kept;
-        self.tick = now.tick.0.cast_signed();
-        self.runs = false;
-        self.shown = None;
-        self.touched |= (1 << (LINES - LINES_OF_SERVICE)) - 1;
-    }
-
-    /// Notes what a function does besides work in containers: a branch, a field, each for one.
-    #[inline]
-    pub(super) fn works(&mut self, operations: u32) {
-        self.operations += operations;
-    }
-
-    /// Notes that a queue's lines are changed.
-    #[inline]
-    pub(super) fn touch(&mut self, q: QId) {
-        self.touched |= 1 << (LINES + q.0 % QUEUE_LINES);
-    }
-
-    /// Notes that what is measured and who is in service may change.
-    #[inline]
-    fn serves(&mut self) {
-        self.touched |= (1 << LINES) - 1;
-    }
-
-    /// ktime_get_ns().
-    #[inline]
-    pub(super) fn read_clock(&mut self) -> u64 {
-        self.works(CLOCK);
-        let of_log = if self.log.listens {
-            self.log.time()
-        } else {
-            None
-        };
-        match of_log {
-            Some(time) => time.max(self.now).0,
-            None if self.clock_kept => self.now.0,
-            None => {
-                let now = self.now;
-                self.now = now + READING;
-                now.0
-            }
-        }
-    }
-
     pub(super) fn actuators(&self) -> usize {
         self.in_driver.len()
     }
 
     pub(super) fn fifo_expire_ns(&self, sync: bool) -> u64 {
         self.settings.fifo_expire_ns[usize::from(sync)]
-    }
-
-    fn after(&mut self) -> After {
-        match core::mem::take(&mut self.runs) {
-            true => After::RunQueues,
-            false => After::Nothing,
-        }
-    }
-
-    /// Where a request goes that is not absorbed by another.
-    fn place(&mut self, pool: &mut RequestPool, rq: RequestId, at: InsertAt, q: Option<QId>) {
-        pool[rq].place = Place::Elevator;
-        match (at, q) {
-            (InsertAt::Head, _) => self.dispatch_list.push_front(pool, rq),
-            (InsertAt::Sorted, None) => self.dispatch_list.push_back(pool, rq),
-            (InsertAt::Sorted, Some(q)) if self.goes_ahead(q) => {
-                self.dispatch_list.push_back(pool, rq);
-            }
-            (InsertAt::Sorted, Some(q)) => {
-                self.insert_queued(pool, rq, q);
-                self.index.add(pool, rq);
-            }
-        }
-    }
-
-    /// v5.13: the queue in service and this one wake each other, and nobody else is busy.
-    fn goes_ahead(&self, q: QId) -> bool {
-        let Some(s) = self
-            .in_service
-            .filter(|&s| s != q && self.rules.waker_bypass)
-        else {
-            return false;
-        };
-        let own = u32::from(self.queues[q].flags.busy);
-        self.busy_queues_total() == 1 + own
-            && (self.queues[s].waker == Some(q) || self.queues[q].waker == Some(s))
-    }
-}
-
-fn entity_of_group(group: &crate::elevator::submitters::SubmitterGroup) -> Entity {
-    let weight = u32::from(group.weight);
-    Entity {
-        weight,
-        new_weight: weight,
-        orig_weight: weight,
-        group: GroupId(group.parent),
-        ..Entity::default()
-    }
-}
-
-fn fresh_group(actuators: usize) -> Group {
-    Group {
-        async_queues: vec![AsyncQueues::default(); actuators],
-        idle_class_served: ZERO,
-        ..Group::default()
     }
 }
 

@@ -4,34 +4,13 @@
 
 use super::Bfq;
 use super::group::GroupId;
-use super::queue::{QId, Raised, ThinkTimes};
+use super::queue::QId;
+use super::saved::Saved;
 use crate::queue::ACCESS_RANGES_MAX;
 use crate::request::{IoContextId, IoPrio};
 
 /// A process: its I/O context.
 pub(super) type ProcessId = IoContextId;
-
-/// State of a queue that merges with another one, for when its process leaves that again
-/// (`saved_...` of struct bfq_io_cq, bfq_iocq_bfqq_data).
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Saved {
-    pub(super) has_short_ttime: bool,
-    pub(super) io_bound: bool,
-    pub(super) io_start_ns: u64,
-    pub(super) idle_total_ns: u64,
-    pub(super) in_large_burst: bool,
-    pub(super) was_in_burst_list: bool,
-    pub(super) weight: u32,
-    pub(super) raised: Raised,
-    pub(super) ttime: ThinkTimes,
-    pub(super) last_serv_time_ns: u64,
-    pub(super) inject_limit: u32,
-    pub(super) decrease_time: i64,
-    /// The queue that it is to be merged into later (stable_merge_bfqq).
-    pub(super) stable_candidate: Option<QId>,
-    /// It has been merged for good.
-    pub(super) stably_merged: bool,
-}
 
 /// One process.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

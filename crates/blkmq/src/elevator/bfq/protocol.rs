@@ -7,11 +7,11 @@
 
 use super::Bfq;
 use super::arrive::Arrived;
-use super::cooperate::Fate;
 use super::group::GroupId;
 use super::process::ProcessId;
 use super::queue::QId;
 use super::settings::BfqSettings;
+use super::stable_merge::Fate;
 use crate::elevator::SchedulerKind;
 use crate::elevator::scheduler::Scheduler;
 use crate::elevator::submitters::SubmitterGroup;

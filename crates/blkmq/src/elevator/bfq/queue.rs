@@ -1,7 +1,7 @@
 //! Queue: the requests of one process, or of several that work as one.
 //!
 //! References are counted as the kernel counts them, get by get and put by put. Not here: when a
-//! queue is served (`wf2q.rs`), what becomes of a process's queues (`process.rs`).
+//! queue is served (`busy.rs`), what becomes of a process's queues (`process.rs`).
 //! Kernel: struct bfq_queue in block/bfq-iosched.h (6.1.192, 6.12.117).
 
 use core::ops::{Index, IndexMut};
@@ -239,4 +239,10 @@ impl Placed for Queues {
         let next = self.list[at as usize].next_rq;
         pool[next.expect("a queue with a position has a next request")].sector
     }
+}
+
+/// Takes a queue off a list of them.
+pub(super) fn unlist(list: &mut Vec<QId>, q: QId) {
+    let at = list.iter().rposition(|&other| other == q);
+    list.remove(at.expect("a queue is on the list that it leaves"));
 }

@@ -5,7 +5,7 @@
 
 use super::queue::QId;
 use super::{Arrived, Bfq};
-use crate::rules::{Raising, ResumeAfter, WakerCheck};
+use crate::rules::{ResumeAfter, WakerCheck};
 
 impl Bfq {
     /// The process gets a queue of its own if this one is to be split. Answers the queue, and
@@ -95,67 +95,5 @@ impl Bfq {
             self.queues[q].split_time = self.tick;
         }
         q
-    }
-
-    /// bfq_bfqq_resume_state().
-    pub(super) fn resume_state(&mut self, q: QId, of: Arrived, existed: bool) {
-        let actuator = self.queues[q].actuator;
-        let saved = self.saved(of.process, actuator).clone();
-        let (low_latency, all) = (
-            self.settings.low_latency,
-            self.rules.raising == Raising::DefaultWeight,
-        );
-        let busy = existed && self.queues[q].flags.busy;
-        let queue = &mut self.queues[q];
-        queue.flags.has_short_ttime = saved.has_short_ttime;
-        queue.flags.io_bound = saved.io_bound;
-        queue.ttime = saved.ttime;
-        let mut coeff_before = 1;
-        let served = queue.raised.service;
-        let own_coeff = queue.raised.coeff;
-        queue.raised = saved.raised;
-        if all {
-            queue.last_serv_time_ns = saved.last_serv_time_ns;
-            queue.inject_limit = saved.inject_limit;
-            queue.decrease_time = saved.decrease_time;
-            queue.io_start_ns = saved.io_start_ns;
-            queue.idle_total_ns = saved.idle_total_ns;
-        } else {
-            queue.raised.service = served;
-        }
-        if low_latency || !all {
-            coeff_before = own_coeff;
-        } else {
-            queue.raised.coeff = own_coeff;
-        }
-        let e = self.entities.of(q);
-        self.entities[e].new_weight = saved.weight;
-        self.resume_raising(q);
-        self.entities[e].prio_changed = true;
-        if busy {
-            match (coeff_before > 1, self.queues[q].is_raised()) {
-                (false, true) => self.raised_busy_queues += 1,
-                (true, false) => self.raised_busy_queues -= 1,
-                _ => {}
-            }
-        }
-    }
-
-    /// Raising goes on unless its period is over meanwhile.
-    fn resume_raising(&mut self, q: QId) {
-        let queue = &self.queues[q];
-        let raised = queue.raised;
-        let in_burst = queue.flags.in_large_burst;
-        let over = raised.last_start_finish + raised.cur_max_time < self.tick;
-        if raised.coeff <= 1 || !in_burst && !over {
-            return;
-        }
-        let interactive_goes_on = raised.start_at_switch_to_srt + self.raise_time() >= self.tick;
-        if self.is_soft_rt(q) && !in_burst && interactive_goes_on {
-            self.back_to_interactive(q);
-        } else {
-            self.queues[q].raised.coeff = 1;
-            say!(self, q, "resume state: switching off wr");
-        }
     }
 }
