@@ -1,8 +1,8 @@
 //! Hold model of the event queue: pop the earliest event, push it back a random step later.
 //!
 //! Budget: at most 1.5 times a bare timing wheel of the same slot width in the same run, and the
-//! program fails above that unless it is a smoke run, which is too short to judge; the order of events
-//! is checked in both. The aim is 25 ns an operation. A bare wheel keeps no class and no
+//! program fails above that unless it is a smoke run, which is too short to judge; the order of
+//! events is checked in both. The aim is 25 ns an operation. A bare wheel keeps no class and no
 //! order inside a slot; those with wider slots give events out of time order and are shown for
 //! comparison.
 #![forbid(unsafe_code)]

@@ -2,8 +2,8 @@
 //!
 //! Counted under callgrind in two runs that differ in their length alone: what is left of the
 //! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
-//! counts repeat to the last digit, so that 3 % is a change of the code. All are of mq-deadline; under
-//! another scheduler an I/O may take so many times as many.
+//! counts repeat to the last digit, so that 3 % is a change of the code. All are of mq-deadline;
+//! under another scheduler an I/O may take so many times as many.
 
 use std::fmt::Write as _;
 use std::path::Path;
