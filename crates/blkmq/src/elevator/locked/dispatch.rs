@@ -1,0 +1,128 @@
+//! A dispatch call: the policy picks under the scheduler's lock.
+//!
+//! Whose requests need tokens: `token.rs`.
+//! Kernel: dd_dispatch_request() in block/mq-deadline.c and its like in other schedulers
+//! (6.1.192, 6.12.117).
+
+use super::token::Tokens;
+use super::{Locked, Scheduler, set_timer};
+use crate::elevator::DispatchStep;
+use crate::elevator::scheduler::{DispatchTime, LEVELS};
+use crate::env::{Bit, Count, Cpu, Env, Lock, Slab};
+use crate::path::label::Label;
+use crate::path::{Next, jiffies};
+use crate::queue::RequestQueue;
+use crate::request::{HctxId, Place, RequestId, RequestPool};
+use crate::time::Jiffies;
+
+/// Counts of finished requests by level.
+type Completed = [u32; LEVELS];
+
+/// When a dispatch call was made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Asked(Jiffies);
+
+impl Asked {
+    /// Before the lock: dd_dispatch_request() reads the clock there.
+    pub(crate) fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Asked {
+        Asked(jiffies(q, cpu))
+    }
+}
+
+/// A dispatch call under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct DispatchPath {
+    pub(super) asked: Asked,
+    pub(super) tokens: Tokens,
+}
+
+impl DispatchPath {
+    /// The call's caller names its one label.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn label(self) -> Option<Label> {
+        None
+    }
+
+    /// What was picked is returned in the label that picks.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn picked(self) -> Option<RequestId> {
+        None
+    }
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn start_dispatch(
+        &self,
+        q: &RequestQueue<E>,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> (DispatchPath, Next) {
+        let path = DispatchPath {
+            asked: Asked::now(q, cpu),
+            tokens: Tokens::of(self.facts, hctx),
+        };
+        (path, Next::Lock(self.lock(q)))
+    }
+
+    pub(crate) fn dispatch(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> DispatchStep {
+        if !self.facts.tokens.is_empty() {
+            return self.dispatch_by_token(path, q, cpu);
+        }
+        let picked = self.pick(&mut path.asked, q, cpu);
+        self.policy.release(cpu);
+        DispatchStep::Picked(picked)
+    }
+
+    /// Under the lock, which is kept.
+    pub(crate) fn pick(
+        &self,
+        asked: &mut Asked,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Option<RequestId> {
+        self.picks(asked, q, cpu, |policy, pool, time, completed| {
+            policy.dispatch(pool, time, completed)
+        })
+    }
+
+    #[inline]
+    pub(super) fn picks(
+        &self,
+        asked: &mut Asked,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+        pick: impl FnOnce(&mut P, &mut RequestPool, DispatchTime, Completed) -> Option<RequestId>,
+    ) -> Option<RequestId> {
+        let now = self.now_of_task(q, cpu);
+        let time = DispatchTime {
+            entered: core::mem::take(asked).0,
+            locked: now.tick,
+            time: now.time,
+            kept: now.kept,
+        };
+        let completed = core::array::from_fn(|level| self.completed[level].read(cpu) as u32);
+        let mut pool = q.pool.held(cpu.id);
+        let mut policy = self.policy.held(cpu);
+        let picked = pick(&mut policy, &mut pool, time, completed);
+        let (more, charge) = (policy.has_work(), policy.take_charge());
+        let ask = policy.take_timer();
+        drop(policy);
+        if let Some(rq) = picked {
+            assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
+        }
+        drop(pool);
+        self.tell(q, cpu);
+        self.read(q, cpu);
+        self.charge(charge, cpu);
+        if !more && self.work.peek() {
+            self.work.mirror(cpu, false);
+        }
+        set_timer(ask, q, cpu);
+        picked
+    }
+}

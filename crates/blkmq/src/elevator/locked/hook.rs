@@ -1,0 +1,55 @@
+//! A hook: what a scheduler does under its lock when a request ends or goes back, a task exits, or
+//! its timer expires.
+
+use super::{Locked, Scheduler, now};
+use crate::elevator::HookStep;
+use crate::elevator::hook::Hook;
+use crate::env::{Cpu, Env, Lock, Slab};
+use crate::path::Next;
+use crate::path::label::Label;
+use crate::queue::RequestQueue;
+
+/// A hook under way: its one section, which the caller names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct HookPath {
+    asked: bool,
+}
+
+impl HookPath {
+    /// The call's caller names its one label.
+    #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
+    pub(crate) fn label(self) -> Option<Label> {
+        None
+    }
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn hook(
+        &self,
+        path: &mut HookPath,
+        hook: Hook,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> HookStep {
+        if !core::mem::replace(&mut path.asked, true) {
+            return HookStep::Wait(Next::Lock(self.lock(q)));
+        }
+        let now = now(q, cpu);
+        let mut pool = q.pool.held(cpu.id);
+        let mut policy = self.policy.held(cpu);
+        let after = match hook {
+            Hook::Completed(rq) => policy.completed(&mut pool, rq, now),
+            Hook::Requeued(rq) => policy.requeued(&mut pool, rq, now),
+            Hook::Finished(rq) => policy.finished(&mut pool, rq, now),
+            Hook::Exits(io_context) => policy.exits(&mut pool, io_context, now),
+            Hook::Timer(timer) => policy.timer(&mut pool, timer, now),
+        };
+        drop(policy);
+        drop(pool);
+        self.tell(q, cpu);
+        self.read(q, cpu);
+        self.settle(q, cpu);
+        self.policy.release(cpu);
+        HookStep::Done(after)
+    }
+}

@@ -1,0 +1,209 @@
+//! Insertion of a list under the scheduler's lock, and the end of what it absorbs.
+//!
+//! One section takes the whole list, or a request of it, or goes as far as the first merge: rules
+//! and scheduler say which.
+//! Kernel: dd_insert_requests() in block/mq-deadline.c and its like in other schedulers
+//! (6.1.192, 6.12.117).
+
+use super::{Locked, Scheduler, merging};
+use crate::elevator::scheduler::{InsertAt, Insertion};
+use crate::elevator::{InsertInHand, InsertStep};
+use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
+use crate::list::QueueList;
+use crate::path::label::{Label, labels};
+use crate::path::{Next, Traced, free_request, probe};
+use crate::queue::RequestQueue;
+use crate::request::Place;
+use crate::rules::MergedFree;
+
+labels! {
+    /// Labels of an insertion that its caller has no name for.
+    pub enum InsertionAt in "elevator-insert" {
+        /// Still under the lock: free what was absorbed (v6.1).
+        AbsorbedLocked,
+        /// Free what was absorbed.
+        Absorbed,
+    }
+}
+
+/// An insertion of a list under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct InsertPath {
+    at: Stage,
+    head: bool,
+    list: QueueList,
+    absorbed: QueueList,
+}
+
+/// Where an insertion stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    /// The section under the lock; its caller names it.
+    Section,
+    AbsorbedLocked,
+    Absorbed,
+}
+
+impl InsertPath {
+    /// Of these requests, at the head or not.
+    pub(crate) fn new(list: QueueList, head: bool) -> InsertPath {
+        InsertPath {
+            at: Stage::Section,
+            head,
+            list,
+            absorbed: QueueList::new(),
+        }
+    }
+
+    pub(crate) fn label(self) -> Option<Label> {
+        match self.at {
+            Stage::Section => None,
+            Stage::AbsorbedLocked => Some(InsertionAt::AbsorbedLocked.label()),
+            Stage::Absorbed => Some(InsertionAt::Absorbed.label()),
+        }
+    }
+
+    /// What is still to be inserted, in order.
+    pub(crate) fn in_hand(self) -> InsertInHand {
+        InsertInHand {
+            list: self.list,
+            seq: 0,
+            bucket: 0,
+            filled: false,
+        }
+    }
+
+    fn to(&mut self, at: Stage) -> InsertStep {
+        self.at = at;
+        InsertStep::Wait(Next::Step)
+    }
+}
+
+/// What the section of an insertion did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Inserted {
+    /// The list is in.
+    All,
+    /// A request is in, or absorbed; the others take the lock anew.
+    One,
+    /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
+    UpToMerge,
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn start_insert(
+        &self,
+        q: &RequestQueue<E>,
+        list: QueueList,
+        head: bool,
+    ) -> (InsertPath, Next) {
+        (InsertPath::new(list, head), Next::Lock(self.lock(q)))
+    }
+
+    pub(crate) fn insert(
+        &self,
+        path: &mut InsertPath,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> InsertStep {
+        match path.at {
+            Stage::Section => {
+                let at = InsertAt::by_flag(path.head);
+                match self.insert_list(q, &mut path.list, at, &mut path.absorbed, cpu) {
+                    Inserted::UpToMerge => path.to(Stage::AbsorbedLocked),
+                    Inserted::One => {
+                        self.policy.release(cpu);
+                        match path.absorbed.is_empty() {
+                            true => InsertStep::Wait(Next::Lock(self.lock(q))),
+                            false => path.to(Stage::Absorbed),
+                        }
+                    }
+                    Inserted::All => {
+                        self.policy.release(cpu);
+                        match path.absorbed.is_empty() {
+                            true => InsertStep::Done { touched: true },
+                            false => path.to(Stage::Absorbed),
+                        }
+                    }
+                }
+            }
+            Stage::AbsorbedLocked => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                None => path.to(Stage::Section),
+            },
+            Stage::Absorbed => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
+                Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                None if !path.list.is_empty() => {
+                    path.at = Stage::Section;
+                    InsertStep::Wait(Next::Lock(self.lock(q)))
+                }
+                None => InsertStep::Done { touched: false },
+            },
+        }
+    }
+
+    /// Under the lock: inserts the list in order, up to a merge where the rules want its request
+    /// freed at once. Absorbed requests go to `absorbed`.
+    fn insert_list(
+        &self,
+        q: &RequestQueue<E>,
+        list: &mut QueueList,
+        at: InsertAt,
+        absorbed: &mut QueueList,
+        cpu: &mut Cpu,
+    ) -> Inserted {
+        let now = self.now_of_task(q, cpu);
+        loop {
+            let mut pool = q.pool.held(cpu.id);
+            let Some(rq) = list.pop_front(&mut pool) else {
+                break;
+            };
+            probe::arrive(q, &pool, rq, now.tick, cpu);
+            let mut policy = self.policy.held(cpu);
+            let insertion = policy.insert(&mut pool, rq, at, now, merging(q));
+            drop(policy);
+            let mut log = self.log(q, cpu);
+            match insertion {
+                Insertion::Inserted => {
+                    assert_eq!(pool[rq].place, Place::Elevator, "{rq:?} was not taken");
+                    let traced = Traced::rq(&pool, rq);
+                    drop(pool);
+                    log.trace(TraceAction::Insert, traced, cpu);
+                    log.rest(cpu);
+                }
+                Insertion::Absorbed(mut gone) => {
+                    while let Some(rq) = gone.pop_back(&mut pool) {
+                        let traced = Traced::rq(&pool, rq);
+                        pool[rq].place = Place::Path;
+                        absorbed.push_back(&mut pool, rq);
+                        log.swallow(traced, cpu);
+                    }
+                    log.rest(cpu);
+                    // Who is told of the end of requests takes the lock for that.
+                    let under_lock = q.settings.rules.merged_free == MergedFree::UnderLock;
+                    if under_lock && !self.facts.hooks.finished {
+                        return Inserted::UpToMerge;
+                    }
+                }
+            }
+            if self.facts.inserts_each && !list.is_empty() {
+                self.settle(q, cpu);
+                return Inserted::One;
+            }
+        }
+        self.settle(q, cpu);
+        Inserted::All
+    }
+
+    /// The same to the end of the list, whatever the rules say of absorbed requests.
+    pub(crate) fn insert_whole(
+        &self,
+        q: &RequestQueue<E>,
+        list: &mut QueueList,
+        at: InsertAt,
+        absorbed: &mut QueueList,
+        cpu: &mut Cpu,
+    ) {
+        while self.insert_list(q, list, at, absorbed, cpu) != Inserted::All {}
+    }
+}

@@ -1,0 +1,104 @@
+//! A look for a merge under the scheduler's lock; some rules look only if that is free.
+//!
+//! Kernel: dd_bio_merge() in block/mq-deadline.c and its like in other schedulers (6.1.192,
+//! 6.12.117).
+
+use super::{Locked, Scheduler, merging};
+use crate::elevator::scheduler::BioMerge;
+use crate::elevator::{MergeAsked, MergeStep, Merged};
+use crate::env::{Answer, Cpu, Env, Lock, Slab, TraceAction};
+use crate::merge::Side;
+use crate::path::label::{Label, labels};
+use crate::path::{Next, Traced};
+use crate::queue::RequestQueue;
+use crate::request::{BioId, Place};
+use crate::rules::MergeLookup;
+
+labels! {
+    /// Labels of a look for a merge that its caller has no name for.
+    pub enum MergeAt in "elevator-merge" {
+        /// Was the scheduler's lock free?
+        Try,
+    }
+}
+
+/// A look for a merge under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct MergePath {
+    tries: bool,
+}
+
+impl MergePath {
+    pub(crate) fn label(self) -> Option<Label> {
+        self.tries.then(|| MergeAt::Try.label())
+    }
+}
+
+impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+    pub(crate) fn start_merge(
+        &self,
+        q: &RequestQueue<E>,
+        _asked: MergeAsked,
+    ) -> (MergePath, MergeStep) {
+        let tries = q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree;
+        let lock = self.lock(q);
+        let next = match tries {
+            true => Next::TryLock(lock),
+            false => Next::Lock(lock),
+        };
+        (MergePath { tries }, MergeStep::Wait(next))
+    }
+
+    pub(crate) fn merge(
+        &self,
+        path: &mut MergePath,
+        q: &RequestQueue<E>,
+        bio: BioId,
+        cpu: &mut Cpu,
+    ) -> MergeStep {
+        if core::mem::take(&mut path.tries) {
+            return match core::mem::take(&mut cpu.answer) {
+                Answer::Locked => MergeStep::Wait(Next::Step),
+                _ => MergeStep::Done(Merged::No),
+            };
+        }
+        let merged = self.merge_section(q, bio, cpu);
+        MergeStep::Done(merged)
+    }
+
+    /// Under the lock, to the release.
+    fn merge_section(&self, q: &RequestQueue<E>, bio: BioId, cpu: &mut Cpu) -> Merged {
+        let now = self.now_of_task(q, cpu);
+        let mut pool = q.pool.held(cpu.id);
+        let merge = self
+            .policy
+            .held(cpu)
+            .merge_bio(&mut pool, bio, now, merging(q));
+        let traced = Traced::bio(&pool, bio);
+        let BioMerge::Into { side, absorbed, .. } = merge else {
+            drop(pool);
+            self.tell(q, cpu);
+            self.settle(q, cpu);
+            self.policy.release(cpu);
+            return Merged::No;
+        };
+        let gone = absorbed.map(|rq| {
+            pool[rq].place = Place::Path;
+            Traced::rq(&pool, rq)
+        });
+        drop(pool);
+        let mut log = self.log(q, cpu);
+        match side {
+            Side::Back => log.trace(TraceAction::BackMerge, traced, cpu),
+            Side::Front => log.trace(TraceAction::FrontMerge, traced, cpu),
+            Side::Discard => {}
+        }
+        if let Some(gone) = gone {
+            log.swallow(gone, cpu);
+        }
+        log.rest(cpu);
+        self.settle(q, cpu);
+        self.policy.release(cpu);
+        Merged::Into { absorbed }
+    }
+}
