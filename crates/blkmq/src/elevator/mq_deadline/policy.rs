@@ -1,14 +1,17 @@
 //! The algorithm of mq-deadline. Holding `&mut MqDeadline` is holding `dd->lock`.
 //!
 //! Not here: locks, the lock-free probes and the counts of finished requests (`shared.rs`);
-//! tags; zoned devices. Read: [`MqDeadline::dispatch`], then `select` below it; merging is in
-//! `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
+//! tags; zoned devices. Read: [`MqDeadline::dispatch`], then `select` in `policy/batch.rs`; merging
+//! is in `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
 //! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod batch;
 mod impose;
+mod level;
 mod merge;
 mod state;
 
+pub use level::{BEST_EFFORT, IDLE, REAL_TIME, level_of};
 pub use state::State;
 
 use super::settings::MqDeadlineSettings;
@@ -22,21 +25,11 @@ use crate::elevator::{
 use crate::env::Aside;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
-use crate::request::{
-    BioId, Direction, IoClass, IoPrio, Op, Place, RequestId, RequestPool, Sector, Sectors,
-};
+use crate::request::{BioId, Direction, Op, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{BatchPosition, HeadInsert, Rules, ShallowDepth};
 use crate::sort::SortTree;
-use crate::time::Jiffies;
-use core::hash::{Hash, Hasher};
-
-/// Level of the class RT.
-pub const REAL_TIME: usize = 0;
-/// Level of the classes BE and NONE.
-pub const BEST_EFFORT: usize = 1;
-/// Level of the class IDLE.
-pub const IDLE: usize = 2;
-
+use batch::ticks;
+use level::{Level, Position, Stats};
 /// mq-deadline of one queue.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct MqDeadline {
@@ -92,59 +85,6 @@ impl Clone for MqDeadline {
         *batching = source.batching;
         *starved = source.starved;
         *visits = source.visits;
-    }
-}
-
-/// Requests of one priority level (struct dd_per_prio).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Level {
-    /// By start sector, per direction.
-    sort: [SortTree; 2],
-    /// By arrival, per direction. Holds the same requests as `sort`.
-    fifo: [QueueList; 2],
-    /// Where sector order goes on, per direction.
-    position: [Position; 2],
-    stats: Stats,
-}
-
-/// mq-deadline's memory of where a batch stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Position {
-    /// The request behind the last dispatched one, none at the end (v6.1, `next_rq`).
-    Next(Option<RequestId>),
-    /// The start of the last dispatched request (v6.12, `latest_pos`).
-    Latest(Sector),
-}
-
-/// Counts of requests that entered a level and how they left it; all wrap (io_stats_per_prio).
-#[derive(Clone, Copy, Debug, Default)]
-struct Stats {
-    inserted: u32,
-    merged: u32,
-    dispatched: u32,
-}
-
-/// `merged` and `dispatched` are only shown; no decision depends on them.
-impl PartialEq for Stats {
-    fn eq(&self, other: &Stats) -> bool {
-        self.inserted == other.inserted
-    }
-}
-
-impl Eq for Stats {}
-
-impl Hash for Stats {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inserted.hash(state);
-    }
-}
-
-/// Level of a priority.
-pub fn level_of(ioprio: IoPrio) -> usize {
-    match ioprio.class {
-        IoClass::RealTime => REAL_TIME,
-        IoClass::BestEffort | IoClass::None => BEST_EFFORT,
-        IoClass::Idle => IDLE,
     }
 }
 
@@ -225,109 +165,6 @@ impl MqDeadline {
             }
         }
         None
-    }
-
-    /// The best request of one level, unless it was inserted after `latest_start`.
-    /// As in the kernel, a decision about direction stands even when nothing is returned.
-    fn select(
-        &mut self,
-        pool: &mut RequestPool,
-        level: usize,
-        latest_start: i64,
-        now: Jiffies,
-    ) -> Option<RequestId> {
-        if self.head_insert == HeadInsert::PerPriority
-            && let Some(rq) = self.at_head[level].first()
-        {
-            if self.start_time(pool, rq) > latest_start {
-                return None;
-            }
-            self.at_head[level].remove(pool, rq);
-            return Some(self.start(pool, rq));
-        }
-        let rq = match self.next_in_sector_order(pool, level, self.last_dir) {
-            Some(rq) if self.batching < self.settings.fifo_batch => rq,
-            _ => self.begin_batch(pool, level, now)?,
-        };
-        if self.start_time(pool, rq) > latest_start {
-            return None;
-        }
-        self.batching += 1;
-        self.remember_position(pool, level, rq);
-        self.remove(pool, level, rq);
-        Some(self.start(pool, rq))
-    }
-
-    /// Decides about the direction of a new batch and finds its first request.
-    fn begin_batch(&mut self, pool: &RequestPool, level: usize, now: Jiffies) -> Option<RequestId> {
-        let dir = self.choose_direction(level)?;
-        let oldest = self.levels[level].fifo[dir as usize].first()?;
-        let expired = pool[oldest].fifo_time <= now;
-        let next = self
-            .next_in_sector_order(pool, level, dir)
-            .filter(|_| !expired);
-        self.last_dir = dir;
-        self.batching = 0;
-        Some(next.unwrap_or(oldest))
-    }
-
-    /// Reads before writes, until writes have lost `writes_starved` times. Expiry plays no part.
-    fn choose_direction(&mut self, level: usize) -> Option<Direction> {
-        let [reads, writes] = &self.levels[level].fifo;
-        if !reads.is_empty() {
-            if writes.is_empty() {
-                return Some(Direction::Read);
-            }
-            // Compared as unsigned, so a negative setting is never reached.
-            let writes_win = self.starved >= self.settings.writes_starved as u32;
-            self.starved = self.starved.wrapping_add(1);
-            if !writes_win {
-                return Some(Direction::Read);
-            }
-        } else if writes.is_empty() {
-            return None;
-        }
-        self.starved = 0;
-        Some(Direction::Write)
-    }
-
-    /// The request with which sector order goes on in a direction.
-    fn next_in_sector_order(
-        &mut self,
-        pool: &RequestPool,
-        level: usize,
-        dir: Direction,
-    ) -> Option<RequestId> {
-        let level = &mut self.levels[level];
-        match level.position[dir as usize] {
-            Position::Next(rq) => rq,
-            Position::Latest(sector) => {
-                let sort = &mut level.sort[dir as usize];
-                if sort.is_empty() {
-                    return None;
-                }
-                let rq = sort.first_at_or_after(pool, sector);
-                self.visits.0 += sort.take_visits();
-                rq
-            }
-        }
-    }
-
-    /// Sector order goes on behind `rq`, which is about to be dispatched from its tree.
-    fn remember_position(&mut self, pool: &RequestPool, level: usize, rq: RequestId) {
-        let dir = pool[rq].op.direction() as usize;
-        let level = &mut self.levels[level];
-        level.position[dir] = match level.position[dir] {
-            Position::Next(_) => Position::Next(level.sort[dir].next(pool, rq)),
-            Position::Latest(_) => Position::Latest(pool[rq].sector),
-        };
-    }
-
-    /// The tick of insertion as far as it can be told: with an expire setting changed since, and
-    /// for head insertions, it is off by that much. May lie before tick 0.
-    fn start_time(&self, pool: &RequestPool, rq: RequestId) -> i64 {
-        let expire = self.settings.expire(pool[rq].op.direction());
-        ticks(pool[rq].fifo_time) - ticks(expire)
     }
 
     /// Takes a queued request off fifo, tree, hash and last_merge.
@@ -511,11 +348,6 @@ impl Scheduler for MqDeadline {
     fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
         self.reshape_locked(pool, rq, sector, sectors);
     }
-}
-
-/// Ticks to subtract with: kernel ticks wrap, ours may fall below zero.
-fn ticks(jiffies: Jiffies) -> i64 {
-    jiffies.0 as i64
 }
 
 #[cfg(test)]
