@@ -5,11 +5,13 @@
 //! * values: [`time`], [`request`], [`rules`]
 //! * containers: [`list`], [`rbtree`], [`sort`], [`sbitmap`]
 //! * schedulers: [`elevator`], [`merge`]
+//! * devices over others: [`dm`]
 //! * the seam: [`env`](mod@env), [`path`], [`drive`]
 //! * state: [`queue`], [`tags`]
 //! * orders of steps: [`schedule`]
 #![forbid(unsafe_code)]
 
+pub mod dm;
 pub mod drive;
 pub mod elevator;
 pub mod env;

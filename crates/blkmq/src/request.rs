@@ -202,6 +202,20 @@ pub enum Status {
     Again,
     /// BLK_STS_NOTSUPP.
     NotSupported,
+    /// BLK_STS_RESOURCE.
+    Resource,
+    /// BLK_STS_TRANSPORT: the way to the device failed.
+    Transport,
+    /// BLK_STS_TARGET: the device will not do this.
+    Target,
+    /// BLK_STS_NEXUS: a reservation of another host.
+    Nexus,
+    /// BLK_STS_MEDIUM: the data cannot be read.
+    Medium,
+    /// BLK_STS_PROTECTION: the data does not fit its checksum.
+    Protection,
+    /// BLK_STS_NOSPC.
+    NoSpace,
 }
 
 impl Status {
@@ -213,6 +227,13 @@ impl Status {
             Status::Again => 11,
             Status::NotSupported => 95,
             Status::Timeout => 110,
+            Status::Resource => 12,
+            Status::Transport => 67,
+            Status::Target => 121,
+            Status::Nexus => 52,
+            Status::Medium => 61,
+            Status::Protection => 84,
+            Status::NoSpace => 28,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
 //! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
 
+mod device_mapper;
 mod fair_queueing;
 mod fixes;
 mod restart;
@@ -10,6 +11,10 @@ mod series;
 mod single_queue;
 mod time_slices;
 
+pub use device_mapper::{
+    DeviceMapper, EndRule, FlagRead, Held, Hold, NoClone, Pathless, PushBack, QueueModes, Repeat,
+    Rotation, Saved, Selectors, TargetLock, Undo, Unready,
+};
 pub use fair_queueing::{
     BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
     ResumeAfter, SoleArrival, StableMerge, ThinkTime, WakerCheck,
@@ -102,6 +107,8 @@ pub struct Rules {
     pub fair_queueing: FairQueueing,
     /// The scheduler of time slices as this kernel has it, or the last one that had it.
     pub time_slices: TimeSlices,
+    /// dm-multipath as this kernel has it.
+    pub device_mapper: DeviceMapper,
     /// Who runs an hctx again that could not issue all it had.
     pub restart: Restart,
     /// The single-queue path, of kernels whose queues are of that kind here; none: blk-mq.
@@ -432,6 +439,7 @@ impl Rules {
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_1,
             time_slices: TimeSlices::V4_20,
+            device_mapper: DeviceMapper::V6_1,
             restart: Restart::V5_12,
             single_queue: None,
             fixes: Fixes::ALL,
@@ -476,6 +484,7 @@ impl Rules {
             series: Series::STOCK,
             fair_queueing: FairQueueing::V6_12,
             time_slices: TimeSlices::V4_20,
+            device_mapper: DeviceMapper::V6_12,
             restart: Restart::V5_12,
             single_queue: None,
             fixes: Fixes::ALL,
@@ -504,6 +513,7 @@ impl Rules {
             name: "v4.20",
             single_queue: Some(SingleQueueRules::V4_20),
             time_slices: TimeSlices::V4_20,
+            device_mapper: DeviceMapper::V4_20,
             ..Rules::v2_6_32()
         }
     }

@@ -5,6 +5,7 @@
 //! here: what a command does; that is a [`World`], one file for each kind of script.
 
 mod layer;
+mod multipath;
 mod policy;
 
 /// Line between commands and what they print.
@@ -22,6 +23,7 @@ fn create_world(line: &str) -> Option<Result<Box<dyn World>, String>> {
     match line.split_whitespace().next()? {
         "queue" => Some(policy::PolicyQueue::create(line)),
         "layer" => Some(layer::Layer::create(line)),
+        "multipath" => Some(multipath::Target::create(line)),
         _ => None,
     }
 }

@@ -498,6 +498,13 @@ fn status_word(status: Status) -> &'static str {
         Status::Timeout => " timeout",
         Status::Again => " again",
         Status::NotSupported => " notsupp",
+        Status::Resource => " resource",
+        Status::Transport => " transport",
+        Status::Target => " target",
+        Status::Nexus => " nexus",
+        Status::Medium => " medium",
+        Status::Protection => " protection",
+        Status::NoSpace => " nospc",
     }
 }
 

@@ -1,0 +1,86 @@
+//! Device-mapper multipath: one device over several paths to the same disk.
+//!
+//! Policy only, plain data with `&mut self` methods: which path gets a request, what its end means,
+//! when a path is out of use. Not here: the queues above and below, clones, locks, clocks
+//! (docs/decisions/0029 says which file is to have them). Read first: [`multipath`], then
+//! [`multipath::Choice`], which asks one thing at a time, so that all of a choice may be one
+//! critical section or each question an access of its own.
+//!
+//! * [`table`]: a line of `dmsetup table`, and what it means
+//! * [`selector`]: which path of a group
+//! * [`multipath`]: groups, failure, initialisation, what is held back
+//!
+//! Kernel: drivers/md/dm-mpath.c, dm-path-selector.c, dm-ps-*.c (6.1.192).
+
+pub mod multipath;
+pub mod selector;
+pub mod table;
+
+use crate::request::{CpuId, Status};
+use crate::time::SimTime;
+
+/// A path of a target: those of the first group come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PathId(pub u16);
+
+/// A priority group, as tables order them: the first is 0 here and 1 in messages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupId(pub u16);
+
+impl PathId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl GroupId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A request that wants a path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Incoming {
+    /// Its length.
+    pub bytes: u32,
+    /// Where it is mapped.
+    pub cpu: CpuId,
+    /// When.
+    pub now: SimTime,
+}
+
+/// A request that has a path (struct dm_mpath_io).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Mapped {
+    /// Which one.
+    pub path: PathId,
+    /// Its length then.
+    pub bytes: u32,
+}
+
+/// What mapping came to (DM_MAPIO_*).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mapping {
+    /// A clone goes this way.
+    To(Mapped),
+    /// The request stays where it is; the queue is told that the device is busy.
+    Requeue,
+    /// It goes to the requeue list, which is kicked later (`DeviceMapper::delay_ms`).
+    DelayRequeue,
+    /// It ends.
+    Kill(Status),
+}
+
+/// What the end of a clone means for the request (DM_ENDIO_*).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ending {
+    /// It ends, too.
+    Done(Status),
+    /// It is tried again at once.
+    Requeue,
+    /// It is tried again later, with the same delay.
+    DelayRequeue,
+}

@@ -1,0 +1,281 @@
+//! The multipath target: groups of paths, which of them are in use, and what is held back.
+//!
+//! All that m->lock guards, with the selectors, whose locks are their own, and the paths' accounts.
+//! What a method wants of its surroundings is in [`Todo`]. Not here: requests and clones.
+//! Kernel: struct multipath, struct priority_group, struct pgpath in drivers/md/dm-mpath.c
+//! (6.1.192).
+
+mod choose;
+mod end;
+mod fail;
+mod impose;
+mod init;
+mod message;
+mod status;
+
+pub use choose::{Access, Answer, Ask, Choice};
+pub use init::InitResult;
+
+use super::selector::{Account, Selector};
+use super::table::{QueueMode, Table};
+use super::{GroupId, Incoming, Mapping, PathId};
+use crate::rules::DeviceMapper;
+
+/// A flag of the target (MPATHF_*).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Flag {
+    /// Requests are held until the group is initialised.
+    QueueIo,
+    /// Requests are held when no path is left.
+    QueueIfNoPath,
+    /// What that was before the suspension, or as [`Saved`](crate::rules::Saved) says.
+    SavedQueueIfNoPath,
+    /// The group is not to be initialised now.
+    InitDisabled,
+    /// The group wants to be initialised.
+    InitRequired,
+    /// The next initialisation waits.
+    InitDelayRetry,
+}
+
+/// Several of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// Does it stand?
+    pub fn has(self, flag: Flag) -> bool {
+        self.0 & Flags::bit(flag) != 0
+    }
+
+    /// It stands from now on, or does not.
+    pub fn set(&mut self, flag: Flag, stands: bool) {
+        match stands {
+            true => self.0 |= Flags::bit(flag),
+            false => self.0 &= !Flags::bit(flag),
+        }
+    }
+
+    const fn bit(flag: Flag) -> u8 {
+        1 << flag as u8
+    }
+}
+
+/// What a method wants done around the target. Whoever called it takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Todo {
+    /// The upper queue is run (dm_table_run_md_queue_async()).
+    pub run_queue: bool,
+    /// Its requeue list is kicked (process_queued_io_list()).
+    pub kick_list: bool,
+    /// The timer of held requests is armed anew, for so many seconds.
+    pub arm_timer: Option<u64>,
+    /// It is not armed any more.
+    pub cancel_timer: bool,
+    /// Whoever waits for the initialisation is woken.
+    pub wake: bool,
+}
+
+/// The target.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Multipath {
+    // Settings.
+    rules: DeviceMapper,
+    queue_mode: QueueMode,
+    /// There is a hardware handler.
+    handler: bool,
+    pg_init_retries: u32,
+    pg_init_delay_msecs: u32,
+    /// Module parameter queue_if_no_path_timeout_secs; 0: never.
+    timeout_secs: u64,
+
+    // State.
+    flags: Flags,
+    current_path: Option<PathId>,
+    current_group: Option<GroupId>,
+    /// The group that the next choice begins with.
+    next_group: Option<GroupId>,
+    valid_paths: u32,
+    /// Requests until the selector is asked again, where the target counts them.
+    repeat_left: u32,
+    /// Activations of paths under way.
+    init_in_progress: u32,
+    /// Initialisations of the group so far.
+    init_count: u32,
+    paths: Vec<Path>,
+    accounts: Vec<Account>,
+    groups: Vec<Group>,
+    /// DMF_NOFLUSH_SUSPENDING: while a suspension without flush goes on.
+    noflush: bool,
+    /// The device is suspended.
+    suspended: bool,
+    todo: Todo,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Path {
+    group: GroupId,
+    active: bool,
+    fail_count: u32,
+    activation: Activation,
+}
+
+/// Work activate_path of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Activation {
+    Idle,
+    /// To be queued, with this delay.
+    Asked {
+        ms: u32,
+    },
+    Queued,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Group {
+    /// Its first path.
+    first: usize,
+    /// Number of its paths.
+    count: usize,
+    bypassed: bool,
+    selector: Selector,
+}
+
+impl Multipath {
+    /// multipath_ctr(), with all paths in use. `nodes`: NUMA node of each CPU; `timeout_secs`:
+    /// module parameter queue_if_no_path_timeout_secs.
+    pub fn new(table: &Table, rules: DeviceMapper, nodes: &[u16], timeout_secs: u64) -> Multipath {
+        let mut of = Multipath {
+            rules,
+            queue_mode: table.queue_mode,
+            handler: table.hw_handler.is_some(),
+            pg_init_retries: table.pg_init_retries,
+            pg_init_delay_msecs: table.pg_init_delay_msecs,
+            timeout_secs,
+            flags: Flags::default(),
+            current_path: None,
+            current_group: None,
+            next_group: table.first_group.map(GroupId),
+            valid_paths: table.paths().count() as u32,
+            repeat_left: 0,
+            init_in_progress: 0,
+            init_count: 0,
+            paths: Vec::new(),
+            accounts: Vec::new(),
+            groups: Vec::new(),
+            noflush: false,
+            suspended: false,
+            todo: Todo::default(),
+        };
+        if table.queue_if_no_path {
+            of.set_queue_if_no_path(true, false);
+        }
+        of.flags.set(Flag::QueueIo, true);
+        for (number, group) in (0..).map(GroupId).zip(&table.groups) {
+            let selector = Selector::new(group, &rules, nodes);
+            let count = group.paths.len();
+            let account = selector.empty_account();
+            of.accounts.extend((0..count).map(|_| account));
+            of.groups.push(Group {
+                first: of.paths.len(),
+                count,
+                bypassed: false,
+                selector,
+            });
+            of.paths.extend((0..count).map(|_| Path {
+                group: number,
+                active: true,
+                fail_count: 0,
+                activation: Activation::Idle,
+            }));
+        }
+        of.todo = Todo::default();
+        of
+    }
+
+    /// Finds a path for a request, all in one (__multipath_map()).
+    pub fn map(&mut self, io: Incoming) -> Mapping {
+        let mut choice = self.choice(io);
+        loop {
+            match choice.ask() {
+                Ok(ask) => {
+                    let answer = self.answer(ask, io);
+                    choice.answer(answer);
+                }
+                Err(mapping) => return mapping,
+            }
+        }
+    }
+
+    /// A choice that has still to ask everything.
+    pub fn choice(&self, io: Incoming) -> Choice {
+        Choice::new(self.rules, self.groups.len(), io.bytes)
+    }
+
+    /// What the last methods want.
+    pub fn take_todo(&mut self) -> Todo {
+        core::mem::take(&mut self.todo)
+    }
+
+    /// The next path whose activation is to be queued on kmpath_handlerd, and the delay in ms. Each
+    /// one once.
+    pub fn take_activation(&mut self) -> Option<(PathId, u32)> {
+        let mut paths = (0..).map(PathId).zip(&mut self.paths);
+        paths.find_map(|(id, path)| {
+            let Activation::Asked { ms } = path.activation else {
+                return None;
+            };
+            path.activation = Activation::Queued;
+            Some((id, ms))
+        })
+    }
+
+    /// A path is in use.
+    pub fn is_active(&self, path: PathId) -> bool {
+        self.paths[path.index()].active
+    }
+
+    /// Number of paths in use.
+    pub fn valid_paths(&self) -> u32 {
+        self.valid_paths
+    }
+
+    /// No selector counts anything in flight. So it is when nothing is, unless counts leak.
+    pub fn accounts_are_empty(&self) -> bool {
+        self.accounts.iter().all(Account::is_empty)
+    }
+
+    /// Panics unless counts, lists and flags agree.
+    pub fn check(&self) {
+        let active = self.paths.iter().filter(|path| path.active).count();
+        assert_eq!(self.valid_paths as usize, active, "paths in use");
+        if let Some(path) = self.current_path {
+            let group = self.paths[path.index()].group;
+            assert_eq!(self.current_group, Some(group), "group of {path:?}");
+            assert!(self.is_active(path), "current {path:?} has failed");
+        }
+        for group in &self.groups {
+            let is_active = |path: usize| self.paths[group.first + path].active;
+            group.selector.check(is_active);
+        }
+        let under_way = |path: &&Path| path.activation != Activation::Idle;
+        let queued = self.paths.iter().filter(under_way).count();
+        assert!(queued <= self.init_in_progress as usize, "activations");
+        if !self.handler {
+            assert!(!self.flags.has(Flag::InitRequired), "there is no handler");
+        }
+    }
+
+    fn group(&self, group: GroupId) -> &Group {
+        &self.groups[group.index()]
+    }
+
+    /// A path's group, and its place in it.
+    fn place(&self, path: PathId) -> (GroupId, usize) {
+        let group = self.paths[path.index()].group;
+        (group, path.index() - self.group(group).first)
+    }
+}
+
+#[cfg(test)]
+mod tests;

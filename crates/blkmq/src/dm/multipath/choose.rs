@@ -1,0 +1,382 @@
+//! The choice of a path, as a machine that asks one thing at a time.
+//!
+//! Up to 4.6 all answers are given under m->lock; later each question is an access of its own, of
+//! which [`Access`] says what it needs. So the same order of questions serves both, and whoever
+//! drives it decides what comes between two of them.
+//! Kernel: multipath_clone_and_map() up to the clone, choose_pgpath(), choose_path_in_pg(),
+//! pg_init_all_paths() in drivers/md/dm-mpath.c (6.1.192; __multipath_map() in 4.5 and 4.6).
+
+use super::{Flag, Multipath};
+use crate::dm::{GroupId, Incoming, Mapped, Mapping, PathId};
+use crate::request::Status;
+use crate::rules::{DeviceMapper, FlagRead, Hold, Repeat, TargetLock, Unready};
+
+/// One question, or one change.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ask {
+    /// Which path is the current one?
+    CurrentPath,
+    /// Which group is?
+    CurrentGroup,
+    /// Does this flag stand?
+    Flag(Flag),
+    /// Does it, under m->lock?
+    FlagLocked(Flag),
+    /// Is it the last request that the current path gets in a row? Counts it.
+    RepeatRunsOut,
+    /// Is a path in use?
+    AnyValid,
+    /// Was a group named to begin with?
+    NextGroup,
+    /// The same under m->lock, and none is from then on.
+    TakeNextGroup,
+    /// Is the group passed over if there is another one?
+    Bypassed(GroupId),
+    /// Which of its paths says the selector of a group?
+    Select(GroupId),
+    /// The path becomes the current one.
+    BecomesCurrent(PathId),
+    /// The path and its group become the current ones, and the group may want to be initialised.
+    Switch(PathId),
+    /// A flag is set.
+    Set(Flag),
+    /// A flag is cleared.
+    Clear(Flag),
+    /// Neither a path nor a group is the current one.
+    Forget,
+    /// Must requests be held though no path is left?
+    MustPushBack,
+    /// The group is initialised, if nobody does that already. Does an initialisation go on?
+    Initialise,
+}
+
+/// What an answer needs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Access {
+    /// One word is read.
+    Word,
+    /// m->lock.
+    TargetLock,
+    /// The lock of a group's selector, if it has one.
+    Selector(GroupId),
+}
+
+/// The answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// Yes or no.
+    Is(bool),
+    /// A path, or none.
+    Path(Option<PathId>),
+    /// A group, or none.
+    Group(Option<GroupId>),
+}
+
+/// How a group came to be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum From {
+    /// It was named.
+    Next,
+    /// It is the current one.
+    Current,
+    /// In the order of groups, first those that are not bypassed.
+    Order { bypassed: bool },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum At {
+    CurrentPath,
+    QueueIo { locked: bool },
+    Repeat,
+    AnyValid,
+    NoneValid,
+    NextGroup,
+    TakeNextGroup,
+    CurrentGroup,
+    Bypassed(GroupId, bool),
+    Select(GroupId, From),
+    Current(PathId),
+    Compare(PathId),
+    Switch(PathId),
+    DelayRetry,
+    Forget,
+    PushBack,
+    Waits { flag: Flag, locked: bool },
+    Initialise,
+    Over(Mapping),
+}
+
+/// There is a path: may it be used?
+const CHOSEN: At = At::Waits {
+    flag: Flag::QueueIo,
+    locked: false,
+};
+
+/// A choice under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Choice {
+    at: At,
+    rules: DeviceMapper,
+    groups: u16,
+    bytes: u32,
+    /// The path so far.
+    path: Option<PathId>,
+    /// How its group was found.
+    from: From,
+    /// The group that was asked last.
+    group: GroupId,
+}
+
+impl Choice {
+    /// Of a path for a request of so many bytes, from so many groups.
+    pub fn new(rules: DeviceMapper, groups: usize, bytes: u32) -> Choice {
+        Choice {
+            at: At::CurrentPath,
+            rules,
+            groups: groups as u16,
+            bytes,
+            path: None,
+            from: From::Next,
+            group: GroupId(0),
+        }
+    }
+
+    /// What comes next; an error is the end of it: what the choice came to.
+    pub fn ask(&self) -> Result<Ask, Mapping> {
+        Ok(match self.at {
+            At::CurrentPath => Ask::CurrentPath,
+            At::QueueIo { locked } => flag(Flag::QueueIo, locked),
+            At::Repeat => Ask::RepeatRunsOut,
+            At::AnyValid => Ask::AnyValid,
+            At::NoneValid => Ask::Clear(Flag::QueueIo),
+            At::NextGroup => Ask::NextGroup,
+            At::TakeNextGroup => Ask::TakeNextGroup,
+            At::CurrentGroup | At::Compare(_) => Ask::CurrentGroup,
+            At::Bypassed(group, _) => Ask::Bypassed(group),
+            At::Select(group, _) => Ask::Select(group),
+            At::Current(path) => Ask::BecomesCurrent(path),
+            At::Switch(path) => Ask::Switch(path),
+            At::DelayRetry => Ask::Set(Flag::InitDelayRetry),
+            At::Forget => Ask::Forget,
+            At::PushBack => Ask::MustPushBack,
+            At::Waits { flag: of, locked } => flag(of, locked),
+            At::Initialise => Ask::Initialise,
+            At::Over(mapping) => return Err(mapping),
+        })
+    }
+
+    /// What the answer to a question needs, where the choice is not under m->lock as a whole.
+    pub fn access(&self, ask: Ask) -> Access {
+        let checked = self.rules.flag_read == FlagRead::TwiceIfSet;
+        match ask {
+            Ask::CurrentPath
+            | Ask::CurrentGroup
+            | Ask::Flag(_)
+            | Ask::AnyValid
+            | Ask::NextGroup
+            | Ask::Bypassed(_) => Access::Word,
+            Ask::Set(_) | Ask::Clear(_) | Ask::MustPushBack if !checked => Access::Word,
+            Ask::Select(group) => Access::Selector(group),
+            Ask::FlagLocked(_)
+            | Ask::RepeatRunsOut
+            | Ask::TakeNextGroup
+            | Ask::BecomesCurrent(_)
+            | Ask::Switch(_)
+            | Ask::Set(_)
+            | Ask::Clear(_)
+            | Ask::Forget
+            | Ask::MustPushBack
+            | Ask::Initialise => Access::TargetLock,
+        }
+    }
+
+    /// Goes on with the answer. Panics if it is not one to the question.
+    pub fn answer(&mut self, answer: Answer) {
+        self.at = match (self.at, answer) {
+            (At::CurrentPath, Answer::Path(None)) => At::AnyValid,
+            (At::CurrentPath, Answer::Path(path)) => {
+                self.path = path;
+                At::QueueIo { locked: false }
+            }
+            (At::QueueIo { locked }, Answer::Is(true)) if self.looks_again(locked) => {
+                At::QueueIo { locked: true }
+            }
+            (At::QueueIo { .. }, Answer::Is(true)) => CHOSEN,
+            (At::QueueIo { .. }, Answer::Is(false)) => match self.rules.repeat {
+                Repeat::ByTarget => At::Repeat,
+                Repeat::ByRoundRobin | Repeat::One => At::AnyValid,
+            },
+            (At::Repeat, Answer::Is(true)) => At::AnyValid,
+            (At::Repeat, Answer::Is(false)) => CHOSEN,
+            (At::AnyValid, Answer::Is(true)) => At::NextGroup,
+            (At::AnyValid, Answer::Is(false)) => At::NoneValid,
+            (At::NoneValid, Answer::Done) => At::Forget,
+            (At::NextGroup, Answer::Group(None)) => At::CurrentGroup,
+            (At::NextGroup, Answer::Group(_)) => At::TakeNextGroup,
+            (At::TakeNextGroup, Answer::Group(Some(group))) => At::Select(group, From::Next),
+            (At::TakeNextGroup, Answer::Group(None)) => At::CurrentGroup,
+            (At::CurrentGroup, Answer::Group(Some(group))) => At::Select(group, From::Current),
+            (At::CurrentGroup, Answer::Group(None)) => self.group_from(0, false),
+            (At::Bypassed(group, wanted), Answer::Is(is)) => match is == wanted {
+                true => At::Select(group, From::Order { bypassed: wanted }),
+                false => self.group_from(group.0 + 1, wanted),
+            },
+            (At::Select(group, from), Answer::Path(Some(path))) => {
+                (self.path, self.from, self.group) = (Some(path), from, group);
+                match self.rules.target_lock {
+                    TargetLock::Whole => At::Current(path),
+                    TargetLock::Changes => At::Compare(path),
+                }
+            }
+            (At::Select(group, from), Answer::Path(None)) => match from {
+                From::Next => At::CurrentGroup,
+                From::Current => self.group_from(0, false),
+                From::Order { bypassed } => self.group_from(group.0 + 1, bypassed),
+            },
+            (At::Current(path), Answer::Done) => At::Compare(path),
+            (At::Compare(_), Answer::Group(Some(of))) if of == self.group => self.found(),
+            (At::Compare(path), Answer::Group(_)) => At::Switch(path),
+            (At::Switch(_), Answer::Done) => self.found(),
+            (At::DelayRetry, Answer::Done) => CHOSEN,
+            (At::Forget, Answer::Done) => {
+                self.path = None;
+                At::PushBack
+            }
+            (At::PushBack, Answer::Is(true)) => At::Over(held(self.rules.no_path)),
+            (At::PushBack, Answer::Is(false)) => At::Over(Mapping::Kill(Status::IoError)),
+            (At::Waits { flag, locked }, Answer::Is(is)) => self.waits(flag, locked, is),
+            (At::Initialise, Answer::Is(goes_on)) => At::Over(self.unready(goes_on)),
+            (at, answer) => unreachable!("{answer:?} at {at:?}"),
+        };
+    }
+
+    /// A flag for which requests wait stands, or does not.
+    fn waits(&self, flag: Flag, locked: bool, stands: bool) -> At {
+        match (stands, flag) {
+            (true, _) if self.looks_again(locked) => At::Waits { flag, locked: true },
+            (true, _) => At::Initialise,
+            (false, Flag::QueueIo) => At::Waits {
+                flag: Flag::InitRequired,
+                locked: false,
+            },
+            (false, _) => At::Over(Mapping::To(Mapped {
+                path: self.path.expect("one was chosen"),
+                bytes: self.bytes,
+            })),
+        }
+    }
+
+    /// A flag that stands is read once more.
+    fn looks_again(&self, locked: bool) -> bool {
+        !locked && self.rules.flag_read == FlagRead::TwiceIfSet
+    }
+
+    /// The group of this number, or what follows the last one.
+    fn group_from(&self, number: u16, bypassed: bool) -> At {
+        match (number < self.groups, bypassed) {
+            (true, _) => At::Bypassed(GroupId(number), bypassed),
+            (false, false) if self.groups > 0 => At::Bypassed(GroupId(0), true),
+            (false, _) => At::Forget,
+        }
+    }
+
+    /// A path was found, and its group is the current one.
+    fn found(&self) -> At {
+        match self.from {
+            From::Order { bypassed: true } => At::DelayRetry,
+            From::Next | From::Current | From::Order { .. } => CHOSEN,
+        }
+    }
+
+    fn unready(&self, goes_on: bool) -> Mapping {
+        match self.rules.unready {
+            Unready::Requeue => Mapping::Requeue,
+            Unready::DelayIfStarted if !goes_on => Mapping::Requeue,
+            Unready::DelayIfStarted | Unready::Delay => Mapping::DelayRequeue,
+        }
+    }
+}
+
+fn flag(flag: Flag, locked: bool) -> Ask {
+    match locked {
+        true => Ask::FlagLocked(flag),
+        false => Ask::Flag(flag),
+    }
+}
+
+fn held(hold: Hold) -> Mapping {
+    match hold {
+        Hold::Requeue => Mapping::Requeue,
+        Hold::Delay => Mapping::DelayRequeue,
+    }
+}
+
+impl Multipath {
+    /// Answers a question of a choice.
+    pub fn answer(&mut self, ask: Ask, io: Incoming) -> Answer {
+        match ask {
+            Ask::CurrentPath => Answer::Path(self.current_path),
+            Ask::CurrentGroup => Answer::Group(self.current_group),
+            Ask::Flag(flag) | Ask::FlagLocked(flag) => Answer::Is(self.flags.has(flag)),
+            Ask::RepeatRunsOut => Answer::Is(self.repeat_runs_out()),
+            Ask::AnyValid => Answer::Is(self.valid_paths > 0),
+            Ask::NextGroup => Answer::Group(self.next_group),
+            Ask::TakeNextGroup => Answer::Group(self.next_group.take()),
+            Ask::Bypassed(group) => Answer::Is(self.group(group).bypassed),
+            Ask::Select(group) => Answer::Path(self.select(group, io)),
+            Ask::BecomesCurrent(path) => {
+                self.current_path = Some(path);
+                Answer::Done
+            }
+            Ask::Switch(path) => self.switch(path),
+            Ask::Set(flag) => self.set(flag, true),
+            Ask::Clear(flag) => self.set(flag, false),
+            Ask::Forget => {
+                self.forget();
+                Answer::Done
+            }
+            Ask::MustPushBack => Answer::Is(self.must_push_back()),
+            Ask::Initialise => Answer::Is(self.initialise()),
+        }
+    }
+
+    /// No path and no group is the current one.
+    pub(super) fn forget(&mut self) {
+        self.current_path = None;
+        self.current_group = None;
+    }
+
+    fn set(&mut self, flag: Flag, stands: bool) -> Answer {
+        self.flags.set(flag, stands);
+        Answer::Done
+    }
+
+    /// A count of 0 never runs out: the path stays until it fails.
+    fn repeat_runs_out(&mut self) -> bool {
+        let counts = self.repeat_left > 0;
+        self.repeat_left = self.repeat_left.saturating_sub(1);
+        counts && self.repeat_left == 0
+    }
+
+    fn select(&mut self, group: GroupId, io: Incoming) -> Option<PathId> {
+        let group = &mut self.groups[group.index()];
+        let accounts = &self.accounts[group.first..][..group.count];
+        let place = group.selector.select(accounts, io)?;
+        if self.rules.repeat == Repeat::ByTarget {
+            self.repeat_left = group.selector.repeat_count(place);
+        }
+        Some(PathId((group.first + place) as u16))
+    }
+
+    /// __switch_pg().
+    pub(super) fn switch(&mut self, path: PathId) -> Answer {
+        self.current_path = Some(path);
+        self.current_group = Some(self.paths[path.index()].group);
+        self.flags.set(Flag::InitRequired, self.handler);
+        self.flags.set(Flag::QueueIo, self.handler);
+        self.init_count = 0;
+        Answer::Done
+    }
+}

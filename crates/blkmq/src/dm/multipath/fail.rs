@@ -1,0 +1,192 @@
+//! Paths go out of use and come back; what is held back when none is left.
+//!
+//! Kernel: fail_path(), reinstate_path(), bypass_pg(), switch_pg_num(), queue_if_no_path(),
+//! multipath_presuspend(), multipath_resume(), multipath_busy() in drivers/md/dm-mpath.c (6.1.192).
+
+use super::{Activation, Flag, Multipath};
+use crate::dm::table::QueueMode;
+use crate::dm::{GroupId, PathId};
+use crate::rules::{Held, Pathless, PushBack, Saved};
+
+impl Multipath {
+    /// A path goes out of use. One that already is stays so.
+    pub fn fail(&mut self, path: PathId) {
+        if !self.is_active(path) {
+            return;
+        }
+        let (group, place) = self.place(path);
+        self.groups[group.index()].selector.fail(place);
+        let of = &mut self.paths[path.index()];
+        of.active = false;
+        of.fail_count += 1;
+        self.valid_paths -= 1;
+        if self.current_path == Some(path) {
+            self.current_path = None;
+        }
+        self.arm_timer();
+    }
+
+    /// A path comes back. The first one makes held requests come back as well.
+    pub fn reinstate(&mut self, path: PathId) {
+        if !self.is_active(path) {
+            let (group, place) = self.place(path);
+            self.groups[group.index()].selector.reinstate(place);
+            self.paths[path.index()].active = true;
+            self.valid_paths += 1;
+            if self.valid_paths == 1 {
+                self.current_path = None;
+                self.bring_back();
+            } else if self.handler && self.current_group == Some(group) {
+                self.ask_activation(path, 0);
+            }
+        }
+        self.cancel_timer();
+    }
+
+    /// A group is passed over as long as there is another one, or is not any more.
+    pub fn bypass(&mut self, group: GroupId, bypassed: bool) {
+        self.groups[group.index()].bypassed = bypassed;
+        self.forget();
+    }
+
+    /// The next request goes to a group. No group is passed over any longer: the kernel's loop
+    /// clears the mark of each that it comes by, and goes on behind the one it looks for.
+    pub fn switch_group(&mut self, group: GroupId) {
+        for of in &mut self.groups {
+            of.bypassed = false;
+        }
+        self.forget();
+        self.next_group = Some(group);
+    }
+
+    /// Message or feature queue_if_no_path, or fail_if_no_path (false). `save`: for a suspension.
+    pub(super) fn set_queue_if_no_path(&mut self, value: bool, save: bool) {
+        let was = self.queues_if_no_path();
+        let saved = self.flags.has(Flag::SavedQueueIfNoPath);
+        let (new, keeps) = match self.rules.saved {
+            Saved::Follows => (if save { was } else { value }, false),
+            Saved::WhileSuspended if save => (was, !was && saved),
+            Saved::WhileSuspended => (false, value),
+        };
+        if !keeps {
+            self.flags.set(Flag::SavedQueueIfNoPath, new);
+        }
+        let stays = self.rules.push_back == PushBack::FlagAlone && self.noflush;
+        self.flags.set(Flag::QueueIfNoPath, value || stays);
+        if !value {
+            self.bring_back();
+        }
+    }
+
+    /// Requests are held when no path is left.
+    pub fn queues_if_no_path(&self) -> bool {
+        self.flags.has(Flag::QueueIfNoPath)
+    }
+
+    /// The time is over in which held requests may wait for a path.
+    pub fn timer_expires(&mut self) {
+        self.set_queue_if_no_path(false, false);
+    }
+
+    /// A suspension begins (presuspend). Without flush it need not wait for what is held.
+    pub fn suspend(&mut self, noflush: bool) {
+        self.noflush = noflush;
+        let always = match self.rules.saved {
+            Saved::Follows => true,
+            Saved::WhileSuspended => !noflush || self.queue_mode == QueueMode::Bio,
+        };
+        if always {
+            self.set_queue_if_no_path(false, true);
+        }
+    }
+
+    /// The suspension is complete: nothing is in flight.
+    pub fn suspended(&mut self) {
+        self.noflush = false;
+        self.suspended = true;
+    }
+
+    /// The device goes on.
+    pub fn resume(&mut self) {
+        self.suspended = false;
+        let saved = self.flags.has(Flag::SavedQueueIfNoPath);
+        match self.rules.saved {
+            Saved::Follows => self.flags.set(Flag::QueueIfNoPath, saved),
+            Saved::WhileSuspended if saved => {
+                self.flags.set(Flag::QueueIfNoPath, true);
+                self.flags.set(Flag::SavedQueueIfNoPath, false);
+            }
+            Saved::WhileSuspended => {}
+        }
+    }
+
+    /// __must_push_back() of a request.
+    pub(super) fn must_push_back(&self) -> bool {
+        let queues = self.queues_if_no_path();
+        let saved = self.flags.has(Flag::SavedQueueIfNoPath);
+        queues
+            || match self.rules.push_back {
+                PushBack::SavedDiffers => queues != saved && self.noflush,
+                PushBack::FlagAlone => false,
+                PushBack::Noflush => self.noflush,
+            }
+    }
+
+    /// multipath_busy(): would a request that is mapped now wait below? `path_busy`: whether the
+    /// driver of a path says that it is busy.
+    pub fn is_busy(&self, path_busy: impl Fn(PathId) -> bool) -> bool {
+        if self.init_in_progress > 0 {
+            return true;
+        }
+        if self.valid_paths == 0 && self.queues_if_no_path() {
+            return match self.rules.pathless {
+                Pathless::Busy => true,
+                Pathless::Maps => self.queue_mode != QueueMode::Request,
+            };
+        }
+        let next = self.next_group.filter(|_| self.current_path.is_none());
+        let Some(group) = next.or(self.current_group) else {
+            return false;
+        };
+        let group = self.group(group);
+        let paths = (group.first..group.first + group.count).map(|path| PathId(path as u16));
+        let mut active = paths.filter(|&path| self.is_active(path)).peekable();
+        active.peek().is_some() && active.all(path_busy)
+    }
+
+    /// The activation of a path is queued, unless it is already.
+    pub(super) fn ask_activation(&mut self, path: PathId, ms: u32) {
+        let activation = &mut self.paths[path.index()].activation;
+        if *activation == Activation::Idle {
+            *activation = Activation::Asked { ms };
+            self.init_in_progress += 1;
+        }
+    }
+
+    /// Held requests are to be mapped again.
+    pub(super) fn bring_back(&mut self) {
+        self.todo.run_queue = true;
+        self.kick_list();
+    }
+
+    pub(super) fn kick_list(&mut self) {
+        if self.rules.held == Held::KickList {
+            self.todo.kick_list = true;
+        }
+    }
+
+    /// enable_nopath_timeout().
+    pub(super) fn arm_timer(&mut self) {
+        let wanted = self.valid_paths == 0 && self.queues_if_no_path() && self.timeout_secs > 0;
+        if wanted && self.rules.no_path_timer {
+            self.todo.arm_timer = Some(self.timeout_secs);
+            self.todo.cancel_timer = false;
+        }
+    }
+
+    /// disable_nopath_timeout().
+    pub(super) fn cancel_timer(&mut self) {
+        self.todo.cancel_timer = self.rules.no_path_timer && self.timeout_secs > 0;
+        self.todo.arm_timer = None;
+    }
+}
