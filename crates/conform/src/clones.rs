@@ -34,6 +34,11 @@ pub(super) fn without_paths(
     })
 }
 
+/// What is judged is above some paths: none of them was named as the device.
+pub(super) fn judges_above(paths: &[Path], named: Option<&str>) -> bool {
+    !paths.is_empty() && paths.iter().all(|(path, _)| Some(path.as_str()) != named)
+}
+
 /// A path below a stacked device: its requests are clones that nobody queued here.
 pub(super) fn is_path(dir: &CaptureDir, events: &Events) -> bool {
     let arrives = |e: &Event| matches!(e.kind, Kind::Queue | Kind::Get | Kind::Insert);

@@ -10,7 +10,7 @@ use blkmq::time::SimTime;
 
 use super::Mode;
 use super::setup::Setup;
-use super::verdict::{Divergence, ToldVerdict, Verdict};
+use super::verdict::{ChoiceVerdict, Divergence, ToldVerdict, Verdict};
 
 /// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
 /// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
@@ -64,6 +64,7 @@ impl Judge {
                 divergences: Vec::new(),
                 told: None,
                 log: None,
+                choices: None,
                 taken: Vec::new(),
                 notes: Vec::new(),
             },
@@ -134,6 +135,11 @@ impl Judge {
             model,
             text,
         });
+    }
+
+    /// Path choices of the one device that has some.
+    pub(super) fn choices(&mut self, choices: ChoiceVerdict) {
+        self.verdict.choices = Some(choices);
     }
 
     /// The capture would have events of the scheduler's own.

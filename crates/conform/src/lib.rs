@@ -4,6 +4,7 @@
 //! * mode `calls`: a dispatch is one call of dd_dispatch_request() (kprobes; empty ones count)
 //! * mode `records`: a dispatch is one `D` of blktrace; when the decision was made is inferred
 //! * mode `log`: every line that the scheduler wrote to blktrace, and every call that it tells of
+//! * in any mode: every path that a multipath target chose
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
 //! imposed, so that each miss counts once. No clock, no printing. Read next: `follow.rs`, then
@@ -13,6 +14,7 @@
 #[cfg(test)]
 mod by_hand;
 mod calls;
+mod choices;
 mod clones;
 mod error;
 mod event;
@@ -41,7 +43,7 @@ use trace::capture::CaptureDir;
 pub use error::Error;
 pub use event::Place;
 pub use mode::Mode;
-pub use verdict::{Divergence, LogVerdict, ToldVerdict, Verdict};
+pub use verdict::{ChoiceVerdict, Divergence, LogVerdict, ToldVerdict, Verdict};
 
 use clones::{is_path, without_paths};
 use fit::{followable, strongest};
@@ -75,6 +77,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     let devices = dir.devices.iter().map(|device| device.name.clone());
     let devices = without_idle(dir, devices.collect())?;
     let (mut devices, mut paths) = without_paths(dir, devices)?;
+    let stacked = clones::judges_above(&paths, named.as_deref());
     devices.retain(|device| Some(device) != named.as_ref());
     paths.retain(|(device, _)| Some(device) != named.as_ref());
     let hz = setup::hz_of(dir)?;
@@ -119,6 +122,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         judge.only(named);
     }
     let script = Script::read(dir, mode, &mut judge)?;
+    choices::judge(dir, &setups, stacked, &mut judge)?;
     for (path, events) in &paths {
         clones::count(path, events, &mut judge);
     }

@@ -1,9 +1,10 @@
 //! What came of a comparison, as callers see it: counts, and the first difference of each kind.
 //!
-//! Three things are compared: dispatches, events of the scheduler's own (`verdict/told.rs`), lines
-//! of its log (`verdict/log.rs`). JSON is written here, text in `verdict/text.rs`. Not here: how it
-//! is counted (`judge.rs`).
+//! Four things are compared: dispatches, events of the scheduler's own (`verdict/told.rs`), lines
+//! of its log (`verdict/log.rs`), paths of a multipath target (`verdict/choices.rs`). JSON is
+//! written here, text in `verdict/text.rs`. Not here: how it is counted (`judge.rs`).
 
+mod choices;
 mod log;
 mod text;
 mod told;
@@ -15,6 +16,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Mode;
 
+pub use choices::ChoiceVerdict;
 pub use log::LogVerdict;
 pub use told::ToldVerdict;
 
@@ -46,6 +48,8 @@ pub struct Verdict {
     pub told: Option<ToldVerdict>,
     /// Lines of the scheduler's log, in mode log.
     pub log: Option<LogVerdict>,
+    /// Path choices of a multipath target.
+    pub choices: Option<ChoiceVerdict>,
     /// What no file of the capture says outright, and as what it was taken. Not in the JSON.
     pub taken: Vec<String>,
     /// What could not be explained but decides nothing by itself. Not in the JSON.
@@ -58,10 +62,11 @@ impl Verdict {
         self.predicted == self.total && self.tells_alike()
     }
 
-    /// The scheduler told what the kernel's did, and nothing else.
+    /// The scheduler told what the kernel's did, and nothing else; each path is the kernel's.
     pub fn tells_alike(&self) -> bool {
         self.told.as_ref().is_none_or(ToldVerdict::alike)
             && self.log.as_ref().is_none_or(LogVerdict::alike)
+            && self.choices.as_ref().is_none_or(ChoiceVerdict::alike)
     }
 
     /// Dispatches that the capture cannot decide about.
@@ -108,7 +113,7 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 12)?;
+        let mut object = serializer.serialize_struct("Verdict", 13)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
@@ -121,6 +126,7 @@ impl Serialize for Verdict {
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.serialize_field("told", &self.told)?;
         object.serialize_field("log", &self.log)?;
+        object.serialize_field("choices", &self.choices)?;
         object.end()
     }
 }

@@ -138,6 +138,7 @@ fn the_json_has_exactly_the_promised_fields() {
         "first_divergence",
         "told",
         "log",
+        "choices",
     ];
     promised.sort_unstable();
     let good = run_in(&traces("dd07-merges"), Mode::Records, None).unwrap();

@@ -29,6 +29,19 @@ pub(super) fn reader_of(dir: &CaptureDir, device: &str) -> Result<Reader, Error>
     Ok(Reader::open(&files, options)?)
 }
 
+/// All records of the binary trace of `device`, behind those that are there.
+pub(crate) fn raw(
+    dir: &CaptureDir,
+    device: &str,
+    events: &mut Vec<blktrace::Event>,
+) -> Result<(), Error> {
+    let mut reader = reader_of(dir, device)?;
+    while let Some(event) = reader.next()? {
+        events.push(event);
+    }
+    Ok(())
+}
+
 /// A scheduler wrote messages into the trace of `device`.
 pub(crate) fn has_log(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
     let Ok(mut reader) = reader_of(dir, device) else {

@@ -36,6 +36,10 @@ impl fmt::Display for Verdict {
         if let Some(first) = log.and_then(|log| log.first_divergence.as_ref()) {
             write_first(f, "line", first)?;
         }
+        let choices = self.choices.as_ref();
+        if let Some(first) = choices.and_then(|choices| choices.first_divergence.as_ref()) {
+            write_first(f, "path choice", first)?;
+        }
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }
@@ -44,6 +48,9 @@ impl fmt::Display for Verdict {
         }
         if let Some(log) = log {
             log.write(f)?;
+        }
+        if let Some(choices) = choices {
+            choices.write(f)?;
         }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
     }

@@ -1,0 +1,111 @@
+//! Records made by hand: what is open, what is wrong, and what follows a wrong choice.
+
+use super::order::{Told, explain};
+use super::*;
+
+const RULES: DeviceMapper = DeviceMapper::V6_1;
+
+fn target(selector: &str) -> Multipath {
+    let words = if selector == "service-time" { 2 } else { 1 };
+    let path = |device: &str| format!("{device} {}", ["1"; 2][..words].join(" "));
+    let (first, second) = (path("8:0"), path("8:16"));
+    let line = format!("0 1000 multipath 0 0 1 1 {selector} 0 2 {words} {first} {second}");
+    let table = Table::parse(&line, &RULES, 2).unwrap();
+    Multipath::new(&table, RULES, &[0, 0], 0)
+}
+
+fn atom(after: u64, before: u64, what: What) -> Atom {
+    Atom {
+        after: SimTime(after),
+        before: SimTime(before),
+        what,
+    }
+}
+
+fn maps(after: u64, before: u64, path: u16) -> Atom {
+    let io = Incoming {
+        bytes: 4096,
+        cpu: CpuId(0),
+        now: SimTime(after),
+    };
+    let path = Some(PathId(path));
+    atom(after, before, What::Map { io, path })
+}
+
+fn ends(after: u64, before: u64, path: u16) -> Atom {
+    let mapped = Mapped {
+        path: PathId(path),
+        bytes: 4096,
+    };
+    let (started, status) = (SimTime::ZERO, Status::Ok);
+    let what = What::End {
+        mapped,
+        started,
+        status,
+    };
+    atom(after, before, what)
+}
+
+fn counts(told: &Told) -> (u64, u64, u64) {
+    let wrong = told.wrong.len() as u64;
+    (told.total, told.total - wrong, told.open)
+}
+
+#[test]
+fn round_robin_is_explained() {
+    let atoms = [maps(0, 1, 0), maps(2, 3, 1), maps(4, 5, 0)];
+    assert_eq!(counts(&explain(target("round-robin"), &atoms)), (3, 3, 0));
+}
+
+/// The checker's mutant: a kernel that did not rotate. Each wrong choice counts once.
+#[test]
+fn a_wrong_choice_counts_once() {
+    let atoms = [
+        maps(0, 1, 0),
+        maps(2, 3, 0),
+        maps(4, 5, 1),
+        maps(6, 7, 0),
+        maps(8, 9, 1),
+    ];
+    let told = explain(target("round-robin"), &atoms);
+    assert_eq!(counts(&told), (5, 4, 0));
+    let [wrong] = &told.wrong[..] else {
+        panic!("{:?}", told.wrong)
+    };
+    assert_eq!((wrong.index, wrong.kernel), (2, PathId(0)));
+    let bytes = 4096;
+    let path = PathId(1);
+    assert_eq!(wrong.model, Mapping::To(Mapped { path, bytes }));
+}
+
+/// A request that came back without a clone has turned the list.
+#[test]
+fn a_choice_without_a_clone_rotates() {
+    let io = Incoming {
+        bytes: 4096,
+        cpu: CpuId(0),
+        now: SimTime::ZERO,
+    };
+    let vain = atom(2, 3, What::Map { io, path: None });
+    let atoms = [maps(0, 1, 0), vain, maps(4, 5, 0)];
+    assert_eq!(counts(&explain(target("round-robin"), &atoms)), (2, 2, 0));
+}
+
+/// An end between the records of a choice may have come before or behind it; one that has another
+/// record in between may not.
+#[test]
+fn what_overlaps_is_tried_in_both_orders() {
+    let before = [
+        maps(0, 1, 0),
+        maps(2, 3, 1),
+        maps(4, 5, 0),
+        // 8:0 has two in flight, 8:16 one; ends of 8:0 decide where the next one goes.
+        ends(6, 7, 0),
+        maps(10, 20, 0),
+        ends(12, 14, 0),
+    ];
+    assert_eq!(counts(&explain(target("service-time"), &before)), (4, 4, 1));
+    let mut apart = before;
+    apart[5] = ends(22, 24, 0);
+    assert_eq!(counts(&explain(target("service-time"), &apart)), (4, 3, 0));
+}
