@@ -172,20 +172,23 @@ fn summed(gauge: &Gauge) -> Gauge {
 }
 
 fn called(part: &Part, gauge: &Gauge) -> String {
+    let sectors = match gauge.unit {
+        GaugeUnit::Sectors => ", sectors",
+        GaugeUnit::Number | GaugeUnit::Nanoseconds | GaugeUnit::Target => "",
+    };
+    let (run, name, more) = (part.run, &gauge.name, more(part));
     if let Some((aim, _)) = part.aims.first() {
-        let (run, name, aim) = (part.run, &gauge.name, &aim.name);
-        return format!(
-            "{run}: {name}, and thin the {aim}, up to then{}",
-            more(part)
-        );
+        let aim = &aim.name;
+        return format!("{run}: {name}, and thin the {aim}, up to then{sectors}{more}");
     }
     let unit = match (gauge.unit, gauge.form) {
         (GaugeUnit::Target, _) => ", in parts of its target".to_owned(),
-        (_, Form::Count) => format!(", in {}", written(gauge.step_ns, Unit::Time)),
-        (GaugeUnit::Sectors, _) => ", sectors".to_owned(),
-        (GaugeUnit::Number | GaugeUnit::Nanoseconds, _) => String::new(),
+        (GaugeUnit::Sectors | GaugeUnit::Number | GaugeUnit::Nanoseconds, Form::Count) => {
+            format!("{sectors}, in {}", written(gauge.step_ns, Unit::Time))
+        }
+        (GaugeUnit::Sectors | GaugeUnit::Number | GaugeUnit::Nanoseconds, _) => sectors.to_owned(),
     };
-    format!("{}: {}{unit}{}", part.run, gauge.name, more(part))
+    format!("{run}: {name}{unit}{more}")
 }
 
 fn more(part: &Part) -> String {

@@ -244,7 +244,7 @@ fn a_group_that_does_nothing_has_no_curve() {
         "queue 7",
         "the target",
         "tokens",
-        "service, in 1 ms",
+        "service, sectors, in 1 ms",
     ];
     assert!(names.iter().all(|name| says(name)));
     assert!(!says("OTHER"));
@@ -280,7 +280,7 @@ fn an_aim_is_drawn_beside_what_it_is_of() {
         .unwrap()
         .scene;
     let all = texts(scene);
-    let titled = |text: &&&str| text.contains("service, and thin the share, up to then");
+    let titled = |text: &&&str| text.contains("service, and thin the share, up to then, sectors");
     assert_eq!(all.iter().filter(titled).count(), 1, "{all:?}");
     assert!(!all.iter().any(|text| text.contains(": share")), "{all:?}");
     let ends = |wanted: Colour| {
