@@ -5,6 +5,7 @@
 //! the two lines is made here and nowhere else, by the function of that name; `--check` compares
 //! instead of writing. Read next: `results/blocks.rs`, the list of them.
 
+mod bfq;
 mod blocks;
 mod captures;
 mod cfq;

@@ -3,7 +3,7 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{captures, cfq, kyber, predictions, sweeps};
+use super::{bfq, captures, cfq, kyber, predictions, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -125,6 +125,12 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "bfq-burst",
         cost: Cost::Seconds,
         make: |blksim| made(predictions::burst(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "bfq-startup",
+        cost: Cost::Seconds,
+        make: |blksim| bfq::startup(blksim).map(Some),
     },
     Block {
         file: RESULTS,

@@ -21,7 +21,12 @@ fn mb_s(blksim: &Blksim, lines: &[String]) -> Result<Vec<f64>> {
 }
 
 /// A figure that a command line draws, as docs/scaling has it.
-fn picture(blksim: &Blksim, line: &str, figure: &str, name: &str) -> Result<(String, String)> {
+pub(super) fn picture(
+    blksim: &Blksim,
+    line: &str,
+    figure: &str,
+    name: &str,
+) -> Result<(String, String)> {
     let folder = paths::target_dir().join("results").join(name);
     blksim.text(&format!("{line} -o {}", folder.display()))?;
     let drawn = sweeps::read(&folder.join(format!("{figure}.svg")))?;
