@@ -31,6 +31,7 @@ pub(super) fn setup(scheduler: impl CustomScheduler + 'static, hz: u32) -> Setup
         rules: Rules::v6_12(),
         scheduler: SchedulerSettings::Custom(Custom::new(scheduler)),
         rotational_when_chosen: false,
+        times_of_labels: false,
         rotational_taken: false,
         rotational: false,
         submitters: Submitters::default(),

@@ -94,6 +94,14 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         let what = "queue.txt names no device".to_owned();
         return Err(Error::Unfit { capture, what });
     };
+    if chosen.is_some() && !setups.iter().any(Setup::reads_rotational) {
+        let names: Vec<&str> = setups.iter().map(Setup::scheduler_name).collect();
+        let what = format!(
+            "--rotational-when-chosen decides nothing: scheduler {} does not look at it",
+            names.join(", ")
+        );
+        return Err(Error::Unfit { capture, what });
+    }
     let lost = Lost::read(dir, &setups)?;
     let (mode, why) = match options.mode {
         Some(mode) => (mode, None),

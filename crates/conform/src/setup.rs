@@ -46,6 +46,8 @@ pub(super) struct Setup {
     pub(super) scheduler: SchedulerSettings,
     /// queue/rotational when the scheduler was chosen.
     pub(super) rotational_when_chosen: bool,
+    /// Times of records and lines are those of labels (meta.txt: record_times).
+    pub(super) times_of_labels: bool,
     /// Nobody told.
     pub(super) rotational_taken: bool,
     /// queue/rotational when the capture began.
@@ -89,10 +91,16 @@ impl Setup {
         facts.and_then(|facts| facts.probes.log.as_ref())
     }
 
+    /// Its scheduler asks whether the device rotates.
+    pub(super) fn reads_rotational(&self) -> bool {
+        let facts = self.scheduler.kind().facts();
+        facts.is_some_and(|facts| facts.reads_rotational)
+    }
+
     /// What is taken without being told in queue.txt or meta.txt, as far as that decides anything.
     pub(super) fn taken(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.rotational_taken && self.log_marks().is_some() {
+        if self.rotational_taken && self.reads_rotational() {
             notes.push(format!(
                 "{}: queue/rotational when the scheduler was chosen is not in meta.txt: taken as \
                  {}; --rotational-when-chosen says otherwise",
@@ -172,6 +180,7 @@ impl Setup {
             // null_blk_main.c: a new device does not rotate, whatever is written later.
             rotational_when_chosen: told.unwrap_or(rotational && !null_blk),
             rotational_taken: told.is_none(),
+            times_of_labels: dir.meta.times_of_labels,
             rotational,
             submitters: Submitters::default(),
             listens: false,

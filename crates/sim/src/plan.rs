@@ -58,6 +58,8 @@ pub struct Plan {
     pub changes: Vec<ChangePlan>,
     /// Options that were accepted though they change nothing here, for the report.
     pub ignored: Vec<String>,
+    /// Attributes that a scheduler shows otherwise than they are written, for the report.
+    pub adjusted: Vec<String>,
 }
 
 /// What a task without a priority stands for: that of nice 0 (task_nice_ioprio()).

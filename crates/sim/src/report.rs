@@ -90,6 +90,10 @@ pub struct Report {
     pub functions: Option<Vec<FunctionReport>>,
     /// Options that were accepted though they change nothing.
     pub ignored_options: Vec<String>,
+    /// Attributes that a scheduler shows otherwise than they are written; left out if there are
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adjusted_options: Vec<String>,
     /// How things were spread, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
@@ -234,6 +238,7 @@ impl Report {
             lockers: LockersReport::new(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),
+            adjusted_options: plan.adjusted.clone(),
             details: Details::new(plan, recorder),
         }
     }

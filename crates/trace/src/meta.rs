@@ -28,6 +28,9 @@ pub struct Meta {
     /// queue/rotational of each device when its scheduler was chosen, where it is told: a later
     /// value in queue.txt came too late for bfq.
     pub rotational_when_chosen: BTreeMap<String, bool>,
+    /// Records and lines have the time of the label that made them, on a clock that begins with the
+    /// run, as simulated runs write them; a kernel puts a line together before it has its time.
+    pub times_of_labels: bool,
     /// Control groups that processes ran in.
     pub cgroups: Vec<Cgroup>,
     /// What produced the I/O.
@@ -122,6 +125,7 @@ impl Meta {
             device: module_line(&given)?,
             dm_tables: more.dm_tables,
             rotational_when_chosen: more.rotational_when_chosen,
+            times_of_labels: times_of_labels(&given)?,
             cgroups: more.cgroups,
             command: command(&given.need("cmd")?.1),
             exit_code: if given.values.contains_key("rc") {
@@ -150,7 +154,7 @@ struct More {
 }
 
 /// Keys that are there once at most.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "uname",
     "cpus",
     "clocksource",
@@ -158,6 +162,7 @@ const KEYS: [&str; 7] = [
     "device",
     "cmd",
     "rc",
+    "record_times",
 ];
 
 impl Given {
@@ -279,6 +284,18 @@ fn hertz(uname: &str) -> std::result::Result<Option<u32>, &str> {
     let number = word["HZ=".len()..].parse().ok();
     let possible = number.filter(|hz| (1..=1200).contains(hz));
     possible.map(Some).ok_or(word)
+}
+
+/// `record_times=labels`.
+fn times_of_labels(given: &Given) -> Result<bool> {
+    match given.take("record_times") {
+        None => Ok(false),
+        Some((_, text)) if text == "labels" => Ok(true),
+        Some((line, text)) => {
+            let what = format!("`{text}`, expected labels");
+            Err(given.error(line, "record_times", what))
+        }
+    }
 }
 
 fn module_line(given: &Given) -> Result<ModuleLine> {

@@ -123,15 +123,18 @@ impl core::error::Error for StoreError {}
 /// kstrtoull() with base 10.
 fn parse_long(name: &'static str, text: &str) -> Result<u64, StoreError> {
     let bare = text.strip_suffix('\n').unwrap_or(text);
-    let digits = bare.strip_prefix('+').unwrap_or(bare);
+    // One below zero is a number, too, if none that it takes.
+    let below = bare.strip_prefix('-').filter(|rest| !rest.is_empty());
+    let digits = below.unwrap_or_else(|| bare.strip_prefix('+').unwrap_or(bare));
     let text = bare.to_owned();
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(StoreError::NotANumber { name, text });
     }
     let range = "0 to 18446744073709551615";
-    digits
-        .parse()
-        .map_err(|_| StoreError::OutOfRange { name, text, range })
+    match digits.parse() {
+        Ok(value) if below.is_none() => Ok(value),
+        _ => Err(StoreError::OutOfRange { name, text, range }),
+    }
 }
 
 /// kstrtoint() with base 0.

@@ -102,6 +102,7 @@ pub const FACTS: Facts = Facts {
     picks: &[series::dispatch::At::Drain.label()],
     lines: section::LINES_ALL,
     group_weight: Some("io.bfq.weight"),
+    reads_rotational: true,
     logs: true,
     reads_clock: true,
     inserts_each: true,

@@ -64,6 +64,7 @@ pub const FACTS: Facts = Facts {
         },
     ],
     group_weight: Some("blkio.weight"),
+    reads_rotational: true,
     ..Facts::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 

@@ -43,6 +43,8 @@ pub struct Facts {
     pub lines: u8,
     /// File of a control group with its weight for this scheduler.
     pub group_weight: Option<&'static str>,
+    /// It looks at queue/rotational, among others when it is chosen.
+    pub reads_rotational: bool,
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
     pub logs: bool,
     /// Its critical sections read the clock (ktime_get_ns(), blk_time_get_ns()): in a plug that
@@ -72,6 +74,7 @@ impl Facts {
             picks: &[],
             lines: 0,
             group_weight: None,
+            reads_rotational: false,
             logs: false,
             reads_clock: false,
             inserts_each: false,

@@ -81,6 +81,7 @@ pub const FACTS: Facts = Facts {
     picks: &[],
     lines: 0,
     group_weight: None,
+    reads_rotational: false,
     logs: false,
     reads_clock: false,
     inserts_each: false,

@@ -41,6 +41,7 @@ pub const FACTS: Facts = Facts {
     picks: &[series::dispatch::At::Drain.label()],
     lines: 0,
     group_weight: None,
+    reads_rotational: false,
     logs: false,
     reads_clock: false,
     inserts_each: false,

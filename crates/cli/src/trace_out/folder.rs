@@ -49,7 +49,7 @@ pub(super) fn meta(plan: &Plan, written: &Written) -> String {
     format!(
         "uname=Linux simulated {kernel} blksim {version}, HZ={}\ncpus={}\n\
          device={module}{parameters}\n\
-         {COMMAND}{}\n{}{}",
+         {COMMAND}{}\nrecord_times=labels\n{}{}",
         plan.machine.hz,
         plan.machine.cpus,
         arguments.join(" "),

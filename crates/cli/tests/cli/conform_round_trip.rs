@@ -426,3 +426,35 @@ fn groups_of_tasks_their_weights_and_classes_decide() {
         place.write(&path, &whole);
     }
 }
+
+/// meta.txt says that lines have the time of their section, on a clock that begins with the run:
+/// the log of a run is followed line for line. Taken for a kernel's it is not.
+#[test]
+fn lines_of_a_run_are_followed_to_the_end() {
+    let null_blk = with_jobs(GROUPS, false).replace("iodepth = 4", "iodepth = 1");
+    let device = null_blk.find("[device]").unwrap()..null_blk.find("[group.a]").unwrap();
+    let mut disk = null_blk.clone();
+    disk.replace_range(device, "[device]\ntype = \"ahci\"\n");
+    for (scenario, least) in [(null_blk, 16_000), (disk, 15_000)] {
+        let place = Place::new();
+        place.write("groups.toml", &scenario);
+        let ran = place.blksim(&["run", "groups.toml", "--blktrace", "run"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let log = || {
+            let ran = place.blksim(&["conform", "run", "--mode", "log", "--json"]);
+            let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            let of = |field: &str| verdict["log"][field].as_u64().unwrap();
+            (ran.code, of("predicted"), of("total"))
+        };
+        let (code, predicted, total) = log();
+        assert_eq!((code, predicted), (Some(0), total));
+        assert!(total > least, "{total}");
+        let meta = std::fs::read_to_string(place.path("run/meta.txt")).unwrap();
+        let without = meta.replace("record_times=labels\n", "");
+        assert_ne!(without, meta);
+        place.write("run/meta.txt", without);
+        let (code, predicted, _) = log();
+        assert_eq!(code, Some(1));
+        assert!(predicted < total, "{predicted}");
+    }
+}

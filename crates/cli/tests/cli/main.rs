@@ -19,4 +19,5 @@ mod place;
 mod plot;
 mod run;
 mod schedulers;
+mod taken;
 mod tokens;

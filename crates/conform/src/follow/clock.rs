@@ -27,7 +27,7 @@ impl Follow<'_> {
             // Its latencies are of the records' clock; so are ticks.
             return match event.kind {
                 // An interrupt: the tick is that of its beginning.
-                Kind::Complete { .. } => self.measured(event.time),
+                Kind::Complete { .. } if !self.times_of_labels() => self.measured(event.time),
                 _ => self.time_of_section(state, queue, (event.time, event.cpu)),
             };
         }
@@ -53,9 +53,18 @@ impl Follow<'_> {
         }
     }
 
+    /// Lines have the time of their section.
+    pub(crate) fn times_of_labels(&self) -> bool {
+        self.setups[0].times_of_labels && !self.stream.logs.is_empty()
+    }
+
     /// A time of the records as the model counts it.
     pub(crate) fn measured(&self, time: SimTime) -> SimTime {
-        World::time_of(TICKS_BEFORE, self.setups[0].hz) + Duration(time.0)
+        match self.times_of_labels() {
+            // The clock of the run is the model's.
+            true => time,
+            false => World::time_of(TICKS_BEFORE, self.setups[0].hz) + Duration(time.0),
+        }
     }
 
     /// The beginning of a tick that a probe read.

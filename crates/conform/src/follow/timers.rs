@@ -26,6 +26,9 @@ impl Follow<'_> {
                 return;
             }
             let time = match self.measures {
+                true if self.times_of_labels() => {
+                    self.time_of_section(state, armed.queue, (armed.due, armed.cpu))
+                }
                 true => self.measured(armed.due),
                 false => self.time(state, armed.queue, event),
             };

@@ -149,6 +149,7 @@ impl Follow<'_> {
         });
         let near = line.cpu == cpu && last.since(first) < OF_SECTION;
         match near && others.count() == 0 {
+            true if self.times_of_labels() => self.measured(log.times[coming]),
             // The lock was taken, and the tick read, before the line was put together.
             true => SimTime(self.measured(log.times[coming]).0 - BEFORE_LINE),
             false => own,
@@ -177,8 +178,12 @@ impl Follow<'_> {
         }
     }
 
-    /// The schedulers learn at which times the kernel wrote what comes next.
+    /// The schedulers learn at which times the kernel wrote what comes next. In a simulated run
+    /// their clock moves as it did there.
     pub(crate) fn tell_times(&self, state: &mut State, index: usize) {
+        if self.times_of_labels() {
+            return;
+        }
         let event = &self.stream.events[index];
         let interrupts = matches!(event.kind, Kind::Complete { .. } | Kind::Finish { .. });
         let kept = state

@@ -45,14 +45,21 @@ impl fmt::Display for Report {
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;
         }
-        if !self.ignored_options.is_empty() {
-            writeln!(f, "\nAccepted without effect")?;
-            for option in &self.ignored_options {
-                writeln!(f, "  {option}")?;
-            }
-        }
-        Ok(())
+        write_notes(f, "Accepted without effect", &self.ignored_options)?;
+        write_notes(f, "Taken as the scheduler takes it", &self.adjusted_options)
     }
+}
+
+/// Notes on options under a title; nothing if there are none.
+fn write_notes(f: &mut fmt::Formatter<'_>, title: &str, notes: &[String]) -> fmt::Result {
+    if notes.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}")?;
+    for note in notes {
+        writeln!(f, "  {note}")?;
+    }
+    Ok(())
 }
 
 impl Report {

@@ -17,10 +17,12 @@ mod changes;
 mod disks;
 mod drivers;
 mod groups;
+mod iosched;
 mod lockers;
 mod readers;
 mod single;
 mod threads;
+mod unread;
 
 use disks::{Disk, Disks};
 
@@ -69,30 +71,21 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let (readers, notes) = readers::readers(scenario)?;
     jobs.extend(readers.iter().map(|of| of.job.clone()));
     ignored.extend(notes);
-    ignored.extend(
-        jobs.iter()
-            .filter(|job| !job.direct && !names_buffering(job))
-            .map(|job| {
-                let name = &job.name;
-                format!(
-                    "job {name}: direct is not given; run as direct=1, as most measurements are"
-                )
-            }),
-    );
+    ignored.extend(taken_as_direct(&jobs));
     // The block layer of a run without I/O has one queue all the same.
     let nothing = Device {
         kind: (!lockers.is_empty()).then(|| "null_blk".to_owned()),
         ..Device::default()
     };
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
-    let (mut disks, mut drivers) = (Vec::new(), Vec::new());
+    let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
     for disk in &named.list {
         let driver = drivers::driver(scenario, disk, &machine, &rules)?;
         let asked = Asked::new(scenario, disk)?;
         single::check(&asked, disk, &driver, &rules)?;
         disks.push(DiskPlan {
             set: disk.set,
-            queue: queue(&asked, &driver, rules, machine.hz)?,
+            queue: queue(&asked, &driver, rules, machine.hz, &mut adjusted)?,
             device: driver.plan.clone(),
             owner: None,
             capacity: Capacity::default(),
@@ -101,7 +94,8 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     }
     single::check_jobs(scenario, &jobs, &disks, &rules)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
-    let groups = groups::groups(scenario, &jobs)?;
+    unread::rotational(scenario, &named.list, &disks, &mut ignored);
+    let groups = groups::groups(scenario, &jobs, &disks, &mut ignored)?;
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     groups::put_in(&groups, &jobs, &mut threads);
     for (number, disk) in disks.iter_mut().enumerate() {
@@ -124,6 +118,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         cache_pages,
         changes,
         ignored,
+        adjusted,
     };
     for (first, more) in named.hosts {
         plan.join(first, more);
@@ -159,16 +154,28 @@ impl<'a> Asked<'a> {
         })
     }
 
+    /// Dotted name of a setting: the device's own, or that of all queues.
+    fn field(&self, name: &str) -> String {
+        let own = self.scenario.source.keys(&self.own).any(|key| key == name);
+        let table = if own { &self.own } else { "queue" };
+        format!("{table}.{name}")
+    }
+
     /// An error about a setting, where it was written.
     fn error(&self, name: &str, what: impl Into<String>) -> ScenarioError {
-        let own = self.scenario.source.keys(&self.own).any(|key| key == name);
-        let field = if own {
-            format!("{}.{name}", self.own)
-        } else {
-            format!("queue.{name}")
-        };
-        self.scenario.error(&field, what)
+        self.scenario.error(&self.field(name), what)
     }
+}
+
+/// Jobs that do not say whether their I/O is buffered.
+fn taken_as_direct(jobs: &[FioJob]) -> impl Iterator<Item = String> {
+    let silent = jobs
+        .iter()
+        .filter(|job| !job.direct && !names_buffering(job));
+    silent.map(|job| {
+        let name = &job.name;
+        format!("job {name}: direct is not given; run as direct=1, as most measurements are")
+    })
 }
 
 /// The job says itself whether its I/O is buffered.
@@ -297,7 +304,14 @@ fn stable_merge(asked: &Asked<'_>, name: &str) -> Result<StableMerge> {
     })
 }
 
-fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<QueuePlan> {
+/// `adjusted`: gets what was not taken as it is written.
+fn queue(
+    asked: &Asked<'_>,
+    driver: &Driver,
+    rules: Rules,
+    hz: u32,
+    adjusted: &mut Vec<String>,
+) -> Result<QueuePlan> {
     let written = &asked.queue;
     let scheduler = scheduler(asked, driver, rules.single_queue.is_some())?;
     let rules = rules
@@ -313,10 +327,7 @@ fn queue(asked: &Asked<'_>, driver: &Driver, rules: Rules, hz: u32) -> Result<Qu
     };
     let single = rules.single_queue.is_some();
     let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
-    let mut iosched = scheduler.defaults(hz, before);
-    for (name, value) in &written.iosched {
-        store(&mut iosched, name, *value).map_err(|what| asked.error(name, what))?;
-    }
+    let iosched = iosched::written(asked, scheduler.defaults(hz, before), adjusted)?;
     let nomerges = match written.nomerges.unwrap_or(0) {
         0 => NoMerges::All,
         1 => NoMerges::Simple,
@@ -359,26 +370,6 @@ fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
         None => "none".to_owned(),
     }
-}
-
-/// A write to an attribute, or what is wrong with it.
-fn store(
-    iosched: &mut SchedulerSettings,
-    name: &str,
-    value: i64,
-) -> std::result::Result<(), String> {
-    let has = |kind: SchedulerKind| kind.attributes().iter().any(|&(known, _)| known == name);
-    let kind = iosched.kind();
-    if !has(kind) {
-        let whose = names_of(has);
-        let own = kind.name();
-        return Err(format!(
-            "an attribute of {whose}, but the scheduler is {own}"
-        ));
-    }
-    iosched
-        .store(name, &value.to_string())
-        .map_err(|e| e.to_string())
 }
 
 /// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.

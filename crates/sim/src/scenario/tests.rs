@@ -1,6 +1,7 @@
 mod drawn;
 mod global;
 mod refusals;
+mod taken;
 
 use std::path::Path;
 

@@ -139,6 +139,16 @@ fn what_was_so_before_the_run() {
     }
 }
 
+#[test]
+fn times_of_a_simulated_run_are_those_of_labels() {
+    let of = |line: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{line}"));
+    assert!(!of("").unwrap().times_of_labels);
+    assert!(of("record_times=labels\n").unwrap().times_of_labels);
+    let error = of("record_times=1\n").unwrap_err().to_string();
+    let want = "m:5: record_times: `1`, expected labels";
+    assert!(error.starts_with(want), "{error}");
+}
+
 /// Another script may write more; a weight may be another one on some device.
 #[test]
 fn unknown_keys_are_kept_and_weights_may_be_of_a_device() {

@@ -1,14 +1,16 @@
 //! Control groups of a scenario: those with a `[group]` table, those that jobs name, and all that
 //! these are in.
 //!
-//! Weights are attributes of a scheduler's own, under the name that its facts give.
+//! Weights are attributes of a scheduler's own, under the name that its facts give. One that no
+//! scheduler here reads is noted, not refused: the same scenario is run under others, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use blkmq::elevator::{SchedulerKind, SubmitterGroup, Submitters};
 use trace::fio::FioJob;
 
-use crate::plan::ThreadPlan;
+use super::unread;
+use crate::plan::{DiskPlan, ThreadPlan};
 use crate::scenario::{Result, Scenario};
 
 /// Weights that a group may have.
@@ -25,11 +27,19 @@ pub(super) fn put_in(groups: &[SubmitterGroup], jobs: &[FioJob], threads: &mut [
     }
 }
 
-/// The root, and each group behind the one that it is in.
-pub(super) fn groups(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<SubmitterGroup>> {
+/// The root, and each group behind the one that it is in. Weights that nobody reads are added to
+/// `ignored`.
+pub(super) fn groups(
+    scenario: &Scenario,
+    jobs: &[FioJob],
+    disks: &[DiskPlan],
+    ignored: &mut Vec<String>,
+) -> Result<Vec<SubmitterGroup>> {
+    let kinds = unread::kinds(disks);
     let mut weights = BTreeMap::new();
     for (path, attributes) in &scenario.group {
-        weights.insert(bare(scenario, path)?, weight(scenario, path, attributes)?);
+        let weight = weight(scenario, path, attributes, &kinds, ignored)?;
+        weights.insert(bare(scenario, path)?, weight);
     }
     if let Some(path) = weights.keys().find(|path| !is_used(path, jobs)) {
         let what = "no job is in this group or below it: name it as `cgroup` of a job";
@@ -73,9 +83,16 @@ fn bare(scenario: &Scenario, path: &str) -> Result<String> {
     Ok(bare.to_owned())
 }
 
-fn weight(scenario: &Scenario, path: &str, attributes: &BTreeMap<String, u64>) -> Result<u16> {
-    let facts = SchedulerKind::ALL.iter().filter_map(|kind| kind.facts());
-    let known: Vec<&str> = facts.filter_map(|facts| facts.group_weight).collect();
+/// The weight that one of these schedulers reads, or the default.
+fn weight(
+    scenario: &Scenario,
+    path: &str,
+    attributes: &BTreeMap<String, u64>,
+    kinds: &[SchedulerKind],
+    ignored: &mut Vec<String>,
+) -> Result<u16> {
+    let read_by = |kind: &SchedulerKind| kind.facts().and_then(|facts| facts.group_weight);
+    let known: Vec<&str> = SchedulerKind::ALL.iter().filter_map(read_by).collect();
     let mut weight = WEIGHT;
     for (name, &value) in attributes {
         let field = format!("group.{path}.{name}");
@@ -87,7 +104,11 @@ fn weight(scenario: &Scenario, path: &str, attributes: &BTreeMap<String, u64>) -
             let what = format!("{value} is no weight; expected 1 to 1000");
             return Err(scenario.error(&field, what));
         }
-        weight = value as u16;
+        if kinds.iter().any(|kind| read_by(kind) == Some(name)) {
+            weight = value as u16;
+        } else {
+            ignored.push(unread::note(scenario, &field, kinds));
+        }
     }
     Ok(weight)
 }
