@@ -30,6 +30,8 @@ CONSTANTS
   MoveClears,    \* a queue that changes its group is no longer the last created of the old one
   PutsReplaced,  \* a candidate that takes another one's place puts that one's reference
   NotesShort,    \* remember in `short` that a redirection ended where another one goes on
+  IdleClose,     \* a queue that is merged into may have no request: it is served, and waited for
+  Carries,       \* the request of a process that goes elsewhere may follow it
   Record         \* remember the last step in `last`
 
 ASSUME /\ {Processes, Queues, Requests, Groups} \subseteq Nat \ {0}
@@ -38,6 +40,7 @@ ASSUME /\ {Processes, Queues, Requests, Groups} \subseteq Nat \ {0}
        /\ Detach \in {"never", "first", "late"}
        /\ {Cancel, PlannedFirst, KeepsPlanned, OwnsPlanned, SameGroup, Counted, MoveClears, Record}
             \subseteq BOOLEAN
+       /\ {PutsReplaced, NotesShort, IdleClose, Carries} \subseteq BOOLEAN
 
 Process == 1..Processes
 Queue == 1..Queues
@@ -302,6 +305,20 @@ Redirect(p) ==
   /\ short' = (short \/ (NotesShort /\ ~used' /\ new'[slot'[p]] # None))
   /\ UNCHANGED <<todo, exited, in, born>>
 
+(* The request with which a process has just gone elsewhere goes along: __bfq_insert_request(). *)
+Carry(p, q) ==
+  LET to == slot[p]
+      s == Touch(Now, to)
+  IN
+  /\ Carries
+  /\ Has(p)
+  /\ q # to
+  /\ io[q] > 0
+  /\ to \in Chain(Now, q)
+  /\ Becomes(Put([s EXCEPT !.io[q] = @ - 1, !.io[to] = @ + 1, !.ref[to] = @ + 1], q))
+  /\ Say([action |-> "Carry", process |-> p, queue |-> q])
+  /\ UNCHANGED <<todo, exited, in, born, short>>
+
 (* A queue with a request is close: a merge is planned, and the process goes there. *)
 Merge(p, n) ==
   LET q == slot[p]
@@ -310,7 +327,7 @@ Merge(p, n) ==
   /\ Has(p)
   /\ new[q] = None
   /\ n # q
-  /\ io[n] > 0
+  /\ IF IdleClose THEN ref[n] > 0 ELSE io[n] > 0
   /\ Becomes(IF ~s.ok \/ \E x \in Walked(s, n) : s.ref[x] <= 0 THEN Fails(s)
              ELSE IF MayMerge(s, q, n) THEN MoveTo(Planned(s, q, n), p, q, TailOf(s, n))
              ELSE s)
@@ -413,6 +430,7 @@ Next ==
   \/ (\E p \in Process : Submit(p))
   \/ (\E q \in Queue : Complete(q))
   \/ (\E p \in Process : Redirect(p))
+  \/ (\E p \in Process, q \in Queue : Carry(p, q))
   \/ (\E p \in Process, n \in Queue : Merge(p, n))
   \/ (\E p \in Process : MergeLater(p))
   \/ (\E p \in Process : Abort(p))

@@ -63,6 +63,7 @@ mod shape;
 mod shared;
 pub mod sq_deadline;
 mod submitters;
+mod telling;
 mod token;
 
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
@@ -84,6 +85,7 @@ pub use shape::QueueShape;
 pub use shared::Elevator;
 pub(crate) use shared::queue_lock;
 pub use submitters::{Submitter, SubmitterGroup, Submitters};
+pub use telling::Telling;
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
 use core::fmt::Debug;

@@ -157,6 +157,9 @@ pub trait Lock<T>: Debug {
     fn glance(&self, cpu: &mut Cpu);
     /// Looks at the value while nothing runs: assertions, reports, the explorer's oracle.
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R;
+    /// Changes it while nothing runs, unpriced: what is told to who looks on, and defects that
+    /// tests make on purpose.
+    fn adjust<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
 }
 
 /// Data whose exclusion follows from owning a request. Borrowed inside one label, never over an

@@ -10,7 +10,7 @@ use explore::spec::{
     liveness, replay,
 };
 use explore::tlc::{self, Verdict};
-use explore::{dispatch, merges, restart, ties};
+use explore::{dispatch, merges, restart, runs, ties};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
 use crate::error::Error;
@@ -153,7 +153,9 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         }
         <merges::Setting as Specification>::NAME => replay_with::<merges::Setting>(args, &schedule),
         <ties::Setting as Specification>::NAME => replay_with::<ties::Setting>(args, &schedule),
-        restart::BY_LABELS | dispatch::BY_LABELS => replay_run(args, &schedule),
+        restart::BY_LABELS | dispatch::BY_LABELS | ties::RUNS | merges::RUNS => {
+            replay_run(args, &schedule)
+        }
         name => Err(Error::input(
             path,
             format!("spec {name}: {}", unwalked(name)),
@@ -188,12 +190,20 @@ fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Erro
     }
     check_run(&args.file, schedule)?;
     let wrong = |error: SettingError| Error::input(&args.file, error.to_string());
-    let followed = match schedule.spec == restart::BY_LABELS {
-        true => {
+    let followed = match schedule.spec.as_str() {
+        restart::BY_LABELS => {
             let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
             restart::follow(&setting, schedule)
         }
-        false => dispatch::follow(schedule).map_err(wrong)?,
+        ties::RUNS => {
+            let setting = ties::Setting::parse(&schedule.settings).map_err(wrong)?;
+            replay(&setting, schedule)
+        }
+        merges::RUNS => {
+            let setting = merges::Setting::parse(&schedule.settings).map_err(wrong)?;
+            replay(&setting, schedule)
+        }
+        _ => dispatch::follow(schedule).map_err(wrong)?,
     };
     tell(args, schedule, &followed)
 }
@@ -201,7 +211,11 @@ fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Erro
 /// What a schedule of a run must be before its steps are looked at: an error names what is not so.
 pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
     let wrong = |error: SettingError| Error::input(file, error.to_string());
-    if schedule.spec == restart::BY_LABELS {
+    if let Some(properties) = runs::properties_of_run(schedule).map_err(wrong)? {
+        if schedule.shows != Verdict::Holds.to_string() {
+            judged(file, schedule, properties)?;
+        }
+    } else if schedule.spec == restart::BY_LABELS {
         let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
         if let Some(what) = setting.beyond("") {
             return Err(Error::input(file, what));

@@ -11,6 +11,8 @@ use crate::text::read_written;
 
 /// What tells the modules that follow runs label by label from the others.
 pub(crate) const BY_LABELS: &str = "Labels";
+/// The same of those that follow them by what schedulers tell.
+const TOLD: &str = "Runs";
 /// Where the binary was built; right in a clone, whatever the current directory is.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
 
@@ -83,10 +85,12 @@ impl Spec {
         let mutants = Mutants::parse(&read_written(&file)?)
             .map_err(|error| Error::input(&file, error.to_string()))?;
         let modules = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}.tla"));
-        // And of specifications that are there label by label, too, those modules.
-        let by_labels = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}{BY_LABELS}.tla"));
-        let by_labels = by_labels.into_iter().filter(|m| folder.join(m).is_file());
-        let modules = modules.into_iter().chain(by_labels).map(|module| {
+        // And of specifications of which runs are followed, those modules.
+        let of_runs = [BY_LABELS, TOLD]
+            .into_iter()
+            .flat_map(|suffix| ["", "MC", "Trace"].map(|kind| format!("{kind}{name}{suffix}.tla")));
+        let of_runs = of_runs.filter(|m| folder.join(m).is_file());
+        let modules = modules.into_iter().chain(of_runs).map(|module| {
             let text = read_written(&folder.join(&module))?;
             Ok((module, text))
         });
@@ -108,12 +112,22 @@ impl Spec {
     pub(crate) fn trace(&self, recorded: &Recorded) -> Result<Schedule, Error> {
         let path = self.folder.join("traces").join(&recorded.file);
         let schedule = schedule(&path)?;
-        let own = schedule.spec.trim_end_matches(BY_LABELS) == self.name;
+        let own = [&self.name, &self.of_runs()].contains(&&schedule.spec);
         if !own || schedule.steps.is_empty() {
             let what = format!("expected steps of spec {}", self.name);
             return Err(Error::input(&path, what));
         }
         Ok(schedule)
+    }
+
+    /// What schedules of runs of the simulator are of.
+    pub(crate) fn of_runs(&self) -> String {
+        let told = format!("{}{TOLD}", self.name);
+        let module = format!("Trace{told}.tla");
+        match self.modules.iter().any(|(name, _)| *name == module) {
+            true => told,
+            false => format!("{}{BY_LABELS}", self.name),
+        }
     }
 
     /// The modules with one edit.
@@ -129,6 +143,13 @@ impl Spec {
         *text = changed.map_err(|error| Error::input(&file, error.to_string()))?;
         Ok(modules)
     }
+}
+
+/// Whether a schedule is of a run of the simulator.
+pub(crate) fn is_run(schedule: &Schedule) -> bool {
+    [BY_LABELS, TOLD]
+        .iter()
+        .any(|suffix| schedule.spec.ends_with(suffix))
 }
 
 /// Reads a schedule.

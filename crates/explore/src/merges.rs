@@ -20,6 +20,9 @@ pub use setting::Setting;
 use world::Code;
 pub use world::{Action, Moved};
 
+/// What schedules of the simulator's runs are of.
+pub const RUNS: &str = "BfqMergeRuns";
+
 impl MergeSpec for Setting {
     const NAME: &'static str = "BfqMerge";
     const OBSERVED: &'static [&'static str] = &[

@@ -25,9 +25,9 @@ pub(crate) use world::Side;
 pub use world::{Used, World};
 
 /// Most processes of a configuration.
-pub(crate) const PROCESSES_MAX: usize = 4;
+pub(crate) const PROCESSES_MAX: usize = 8;
 /// Most queues that processes create.
-pub(crate) const QUEUES_MAX: usize = 6;
+pub(crate) const QUEUES_MAX: usize = 16;
 
 /// How many there are of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

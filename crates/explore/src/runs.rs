@@ -8,6 +8,7 @@
 //! of requests (`runs/names.rs`) and what hooks tell (`blkmq::drive::Follower`).
 
 mod dispatch;
+mod merging;
 mod names;
 mod restart;
 
@@ -17,6 +18,9 @@ use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::schedule::{Schedule, Step};
+
+use merging::Teller;
+pub use merging::properties_of_run;
 
 /// Most steps of a schedule: so that memory has a bound, and who reads it need not give up.
 pub const STEPS_MAX: usize = 100_000;
@@ -39,19 +43,35 @@ enum Binding {
     Restart(restart::Binding),
     /// Of `specs/Dispatch`.
     Dispatch(dispatch::Binding),
+    /// Of `specs/CfqMerge`.
+    Ties(merging::Binding<merging::Ties>),
+    /// Of `specs/BfqMerge`.
+    Merges(merging::Binding<merging::Merges>),
 }
 
 impl Recording {
     /// Of a run of this block layer, before it begins; `name` is the schedule's variant. The block
     /// layer chooses the specification. An error: what either of them needs.
     pub fn new(mq: &BlkMq<Solo>, name: &str) -> Result<Recording, String> {
+        let of = |spec: &'static str| {
+            move |missing: String| format!("expected for specs/{spec}: {missing}")
+        };
+        if merging::Ties::is_there(mq) {
+            let binding = merging::Binding::new(mq, name).map_err(of("CfqMerge"))?;
+            return Ok(Recording(Binding::Ties(binding)));
+        }
+        if merging::Merges::is_there(mq) {
+            let binding = merging::Binding::new(mq, name).map_err(of("BfqMerge"))?;
+            return Ok(Recording(Binding::Merges(binding)));
+        }
         match (restart::outside(mq), dispatch::outside(mq)) {
             (None, _) => Ok(Recording(Binding::Restart(restart::Binding::new(mq, name)))),
             (_, None) => Ok(Recording(Binding::Dispatch(dispatch::Binding::new(
                 mq, name,
             )))),
             (Some(restart), Some(dispatch)) => Err(format!(
-                "expected for specs/Restart: {restart}; or for specs/Dispatch: {dispatch}"
+                "expected for specs/Restart: {restart}; or for specs/Dispatch: {dispatch}; or for \
+                 specs/CfqMerge or specs/BfqMerge: a scheduler that merges queues (queue.scheduler)"
             )),
         }
     }
@@ -62,6 +82,8 @@ impl Recording {
         match &mut self.0 {
             Binding::Restart(binding) => binding.schedule(mq, stalled),
             Binding::Dispatch(binding) => binding.schedule(mq, stalled),
+            Binding::Ties(binding) => binding.schedule(mq),
+            Binding::Merges(binding) => binding.schedule(mq),
         }
     }
 
@@ -69,6 +91,8 @@ impl Recording {
         match &mut self.0 {
             Binding::Restart(binding) => binding,
             Binding::Dispatch(binding) => binding,
+            Binding::Ties(binding) => binding,
+            Binding::Merges(binding) => binding,
         }
     }
 }

@@ -21,6 +21,9 @@ pub use setting::{Async, Leaving, Oom, Setting, Table};
 use world::Code;
 pub use world::{Action, Named};
 
+/// What schedules of the simulator's runs are of.
+pub const RUNS: &str = "CfqMergeRuns";
+
 impl MergeSpec for Setting {
     const NAME: &'static str = "CfqMerge";
     const OBSERVED: &'static [&'static str] = &[

@@ -126,6 +126,7 @@ fn recorded_schedules_end_with_the_verdict_that_they_show() {
         "plan-overwritten.schedule",
         "candidate-overwritten.schedule",
         "all-done.schedule",
+        "run-of-the-simulator.schedule",
     ];
     assert_eq!(replayed, real);
 }

@@ -9,7 +9,7 @@ use blkmq::path::Label;
 use blkmq::schedule::Schedule;
 use blkmq::schedule::labels::{LabelTable, Row};
 use explore::tlc::{Expectations, Expected, Mutants, Variant, corruptions};
-use explore::{dispatch, restart};
+use explore::{dispatch, merges, restart, ties};
 
 const SPECS: [&str; 5] = ["BfqMerge", "CfqMerge", "Dispatch", "QueueLife", "Restart"];
 /// Those of step machines: their actions are labels. The others are of code under one lock.
@@ -136,7 +136,7 @@ fn operations_of_actions_exist() {
     let rows = readme.lines().filter(|line| line.starts_with("| "));
     let named = rows.filter_map(|row| row.split('`').nth(1));
     let named: BTreeSet<&str> = named.collect();
-    assert_eq!(named.len(), 13, "{named:?}");
+    assert_eq!(named.len(), 14, "{named:?}");
     for operation in named {
         let name = operation.split('(').next().unwrap_or(operation);
         assert!(source.contains(&format!("pub fn {name}(")), "no {name}");
@@ -296,8 +296,13 @@ fn traces_are_of_known_variants() {
                 .join("variants")
                 .join(format!("{}.cfg", schedule.variant));
             // A run of the simulator has the constants of its scenario.
-            let by_labels = [restart::BY_LABELS, dispatch::BY_LABELS];
-            let a_run = by_labels.contains(&schedule.spec.as_str());
+            let of_runs = [
+                restart::BY_LABELS,
+                dispatch::BY_LABELS,
+                ties::RUNS,
+                merges::RUNS,
+            ];
+            let a_run = of_runs.contains(&schedule.spec.as_str());
             let constants = if a_run {
                 let settings = schedule.settings.iter();
                 settings.map(|(n, v)| format!("{n} = {v}\n")).collect()

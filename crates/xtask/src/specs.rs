@@ -206,7 +206,8 @@ fn runs(blksim: &Path) -> Result {
     let folder = paths::target_dir().join("xtask/runs");
     fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
     restart_runs(blksim, &folder)?;
-    dispatch_runs(blksim, &folder)
+    dispatch_runs(blksim, &folder)?;
+    merging_runs(blksim, &folder)
 }
 
 fn failed(path: &Path, e: &std::io::Error) -> Failure {
@@ -261,6 +262,28 @@ fn dispatch_runs(blksim: &Path, folder: &Path) -> Result {
         check = check.arg(&file);
     }
     check.passes()
+}
+
+/// Runs whose queues merge: of which specification, under which rules, and for how long.
+const MERGING: [(&str, &str, &str, &str); 5] = [
+    ("CfqMerge", "cfq-cooperators", "v2.6.32-rc5-coop", "300ms"),
+    ("CfqMerge", "cfq-cooperators", "v2.6.35", "300ms"),
+    ("CfqMerge", "cfq-nfsd", "v2.6.35", "1s"),
+    ("BfqMerge", "bfq-burst", "v5.13", "5ms"),
+    ("BfqMerge", "bfq-burst", "v6.12", "5ms"),
+];
+
+fn merging_runs(blksim: &Path, folder: &Path) -> Result {
+    for (spec, scenario, rules, runtime) in MERGING {
+        let file = folder.join(format!("{scenario}-{rules}.schedule"));
+        let rules = format!("queue.rules={rules}");
+        let run = Run::new(blksim, &["run", scenario, "--runtime", runtime]);
+        let run = run.arg("--ramp-time=0").arg("--set").arg(rules);
+        run.arg("--schedule").arg(&file).printed()?;
+        let check = Run::new(blksim, &["check", spec, "--run"]);
+        check.arg(&file).passes()?;
+    }
+    Ok(())
 }
 
 /// Writes a run as a schedule, which the real paths take. `stalls`: how it must end.

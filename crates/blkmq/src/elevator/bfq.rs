@@ -56,6 +56,7 @@ pub mod settings;
 mod split;
 mod stable_merge;
 mod symmetry;
+mod told;
 mod virtual_time;
 mod weight;
 
@@ -65,6 +66,7 @@ pub use policy::Bfq;
 use section::{DIVISION, ZERO, far_past};
 pub use settings::BfqSettings;
 pub(crate) use settings::BfqSettings as Settings;
+pub use told::{Created, Happened, SeenProcess, SeenQueue, Told};
 
 use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};

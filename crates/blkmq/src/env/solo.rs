@@ -425,6 +425,10 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.value.borrow())
     }
+
+    fn adjust<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.value.borrow_mut())
+    }
 }
 
 /// A slab in a cell.

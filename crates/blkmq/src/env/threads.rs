@@ -224,6 +224,10 @@ impl<T: fmt::Debug + 'static> Lock<T> for ThreadLock<T> {
     fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.value.lock().expect(UNPOISONED))
     }
+
+    fn adjust<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.value.lock().expect(UNPOISONED))
+    }
 }
 
 /// A slab in a mutex that loom does not see.

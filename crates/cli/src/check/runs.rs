@@ -14,12 +14,12 @@ use crate::args::CheckArgs;
 use crate::error::Error;
 use crate::explore::check_run;
 use crate::interrupt::Interrupt;
-use crate::spec_tree::{self, BY_LABELS, Spec};
+use crate::spec_tree::{self, Spec};
 use crate::{DIFFERENT, OK, output};
 
 /// What a schedule's steps show as data.
 pub(super) fn shows(schedule: &Schedule) -> Shows {
-    match schedule.spec.ends_with(BY_LABELS) {
+    match spec_tree::is_run(schedule) {
         true => Shows::Changes,
         false => Shows::Known,
     }
@@ -63,7 +63,7 @@ pub(super) fn check(args: &CheckArgs, spec: &Spec) -> Result<u8, Error> {
 
 fn read(path: &PathBuf, spec: &Spec) -> Result<Run, Error> {
     let schedule = spec_tree::schedule(path)?;
-    let expected = format!("{}{BY_LABELS}", spec.name);
+    let expected = spec.of_runs();
     if schedule.spec != expected {
         let what = format!("expected `spec {expected}`, from `blksim run --schedule`");
         return Err(Error::input(path, what));
@@ -137,7 +137,7 @@ fn job(group: &Group, runs: &[Run], spec: &Spec) -> Job {
     files.push(("TraceData.tla".to_owned(), tlc::module(Shows::Changes, all)));
     Job {
         label: format!("{} runs", group.runs.len()),
-        module: format!("Trace{}{BY_LABELS}", spec.name),
+        module: format!("Trace{}", spec.of_runs()),
         configuration: tlc::configuration(&schedule),
         files,
         whole: false,
@@ -196,11 +196,13 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
     }
     let told = tlc::broken(printed, number);
     let last = told.iter().find(|(step, _)| *step == steps);
-    let broken = last.map_or("nothing violated".to_owned(), |(_, name)| {
-        format!("{name} violated")
-    });
+    let found = last.map_or(Verdict::Holds, |(_, name)| Verdict::Violated(name.clone()));
+    let broken = match &found {
+        Verdict::Holds => "nothing violated".to_owned(),
+        other => other.to_string(),
+    };
     let mut wrong = Vec::new();
-    if broken != schedule.shows {
+    if found.to_string() != schedule.shows {
         let what = format!("{broken} in the last state; the run: {}", schedule.shows);
         wrong.push(what);
     }

@@ -13,6 +13,7 @@ use explore::runs::Recording;
 use explore::spec::{Replayed, Specification};
 use explore::tlc::{Corruption, corruptions};
 use sim::machine::{Outcome, Simulator};
+use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use sim::rng::Rng;
 use sim::scenario::{ProfileFacts, Scenario};
@@ -71,16 +72,21 @@ fn scenario(seed: u64) -> String {
     text
 }
 
-/// The schedule of a run.
-pub(crate) fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> {
-    let profile = MachineProfile::built_in(PROFILE).expect("a built-in profile");
+/// What a scenario on a built-in machine means.
+pub(crate) fn plan_on(text: &str, name: &str) -> Result<(Plan, MachineProfile), String> {
+    let profile = MachineProfile::built_in(name).expect("a built-in profile");
     let facts = [ProfileFacts {
-        name: PROFILE,
+        name,
         cpus: profile.cpus(),
     }];
     let scenario = Scenario::from_toml(Path::new("random.toml"), text);
     let plan = scenario.and_then(|scenario| scenario.plan(&facts));
-    let plan = plan.map_err(|why| why.to_string())?;
+    Ok((plan.map_err(|why| why.to_string())?, profile))
+}
+
+/// The schedule of a run.
+pub(crate) fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> {
+    let (plan, profile) = plan_on(text, PROFILE)?;
     let mut simulator = Simulator::new(&plan, &profile)?;
     let recording = Recording::new(simulator.block_layer(), &plan.name)?;
     simulator.follow(Box::new(Defect {

@@ -36,6 +36,11 @@ pub(super) fn act(
         }
     });
     taken.map_err(|_| Used)?;
+    if let Action::Carry(p, q) = action {
+        let to = world.slot(p).expect("it has gone there");
+        world.side.io[usize::from(q)] -= 1;
+        world.side.io[usize::from(to)] += 1;
+    }
     if let Action::Redirect(p) = action
         && setting.notes_short
     {
@@ -49,7 +54,7 @@ pub(super) fn act(
 fn put_by(world: &World<Setting>, action: Action) -> Option<u32> {
     let put = match action {
         Action::Create(..) | Action::Submit(_) | Action::Keep(_) => None,
-        Action::Complete(q) => Some(q),
+        Action::Complete(q) | Action::Carry(_, q) => Some(q),
         Action::MergeLater(p) | Action::Abort(p) => world.candidate(p),
         Action::Redirect(p)
         | Action::Merge(p, _)
@@ -70,6 +75,7 @@ pub(super) fn note(world: &mut World<Setting>, action: Action) {
         Action::Move(p, g) => side.more.group[usize::from(p)] = g,
         Action::Complete(_)
         | Action::Redirect(_)
+        | Action::Carry(..)
         | Action::Merge(..)
         | Action::MergeLater(_)
         | Action::Abort(_)
@@ -89,6 +95,7 @@ fn call(protocol: &mut MergeProtocol, action: Action) {
         Action::Submit(p) => protocol.submit(p.into()),
         Action::Complete(q) => protocol.complete(q.into()),
         Action::Redirect(p) => protocol.redirect(p.into()),
+        Action::Carry(p, q) => protocol.carry(p.into(), q.into()),
         Action::Merge(p, close) => protocol.merge(p.into(), close.into()),
         Action::MergeLater(p) => protocol.merge_later(p.into(), false),
         Action::Abort(p) => protocol.merge_later(p.into(), true),

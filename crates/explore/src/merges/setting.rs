@@ -7,7 +7,7 @@ use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
 use crate::spec::{Constants, SettingError};
 
 /// Those of the specification.
-const CONSTANTS: [&str; 16] = [
+const CONSTANTS: [&str; 18] = [
     "Processes",
     "Queues",
     "Requests",
@@ -24,6 +24,8 @@ const CONSTANTS: [&str; 16] = [
     "MoveClears",
     "PutsReplaced",
     "NotesShort",
+    "IdleClose",
+    "Carries",
 ];
 
 /// A configuration of `specs/BfqMerge`.
@@ -47,6 +49,10 @@ pub struct Setting {
     pub puts_replaced: bool,
     /// It is remembered that a redirection ended where another one goes on.
     pub notes_short: bool,
+    /// A queue that is merged into may have no request.
+    pub idle_close: bool,
+    /// The request of a process that goes elsewhere may follow it.
+    pub carries: bool,
     /// The code has no such rule.
     pub only_specified: bool,
     /// Bits of the invariants that are judged.
@@ -88,13 +94,15 @@ impl Setting {
         Ok(Setting {
             processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
             queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
-            requests: c.number("Requests", 1, 8)?,
+            requests: c.number("Requests", 1, u8::MAX)?,
             groups,
             later: stable == 0,
             early: stable == 1,
             chain_to_tail,
             puts_replaced: c.flag("PutsReplaced")?,
             notes_short: c.flag("NotesShort")?,
+            idle_close: c.flag("IdleClose")?,
+            carries: c.flag("Carries")?,
             only_specified: of_one.iter().any(|(is, would_be)| is != would_be),
             judged: all_but_last::<Setting>(),
             wrong: None,

@@ -19,6 +19,8 @@ pub enum Action {
     Complete(u8),
     /// A process goes where it is planned.
     Redirect(u8),
+    /// A request of a queue follows a process that has left it.
+    Carry(u8, u8),
     /// A process's queue is merged into one that is close.
     Merge(u8, u8),
     /// The time of a process's candidate has come.
@@ -44,6 +46,7 @@ pub(super) const ACTIONS: &[&str] = &[
     "Submit",
     "Complete",
     "Redirect",
+    "Carry",
     "Merge",
     "MergeLater",
     "Abort",
@@ -63,19 +66,21 @@ impl Act for Action {
             Action::Submit(_) => 4,
             Action::Complete(_) => 5,
             Action::Redirect(_) => 6,
-            Action::Merge(..) => 7,
-            Action::MergeLater(_) => 8,
-            Action::Abort(_) => 9,
-            Action::Leave(_) => 10,
-            Action::Keep(_) => 11,
-            Action::Exit(_) => 12,
-            Action::Move(..) => 13,
+            Action::Carry(..) => 7,
+            Action::Merge(..) => 8,
+            Action::MergeLater(_) => 9,
+            Action::Abort(_) => 10,
+            Action::Leave(_) => 11,
+            Action::Keep(_) => 12,
+            Action::Exit(_) => 13,
+            Action::Move(..) => 14,
         }
     }
 
     fn arguments(self) -> Vec<(&'static str, u8)> {
         match self {
             Action::Complete(q) => vec![("queue", q)],
+            Action::Carry(p, q) => vec![("process", p), ("queue", q)],
             Action::Merge(p, q) => vec![("process", p), ("close", q)],
             Action::Move(p, g) => vec![("process", p), ("group", g)],
             Action::Create(p, _)
@@ -188,12 +193,21 @@ impl World<Setting> {
 
     /// What a request or a bio may find.
     fn of_slot(&self, setting: &Setting, p: u8, q: u8, actions: &mut Vec<Action>) {
+        if setting.carries {
+            let follows = |from: &u8| *from != q && self.leads_to(*from, q);
+            let busy = self.side.busy(self.side.born).filter(follows);
+            actions.extend(busy.map(|from| Action::Carry(p, from)));
+        }
         let planned = self.new_of(q);
         match planned {
             Some(new) if new != q => actions.push(Action::Redirect(p)),
             Some(_) => {}
             None => {
-                let close = |n: &u8| *n != q && self.side.io[usize::from(*n)] > 0;
+                let found = |n: u8| match setting.idle_close {
+                    true => self.queue(n).is_some(),
+                    false => self.side.io[usize::from(n)] > 0,
+                };
+                let close = |n: &u8| *n != q && found(*n);
                 let close = (0..self.side.born).filter(close);
                 actions.extend(close.map(|n| Action::Merge(p, n)));
             }
@@ -201,6 +215,13 @@ impl World<Setting> {
         if self.candidate(p).is_some() && (planned.is_none() || !setting.chain_to_tail) {
             actions.extend([Action::MergeLater(p), Action::Abort(p)]);
         }
+    }
+
+    fn leads_to(&self, from: u8, to: u8) -> bool {
+        let chain = core::iter::successors(Some(from), |&at| self.new_of(at));
+        chain
+            .take(usize::from(self.side.born) + 1)
+            .any(|at| at == to)
     }
 
     fn is_alone(&self, setting: &Setting, q: u8) -> bool {

@@ -127,7 +127,7 @@ impl Setting {
         Ok(Setting {
             processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
             queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
-            requests: c.number("Requests", 1, 8)?,
+            requests: c.number("Requests", 1, u8::MAX)?,
             r#async: c.choice("Async", &asyncs)?,
             direction: c.flag("Direction")?,
             zero_checks: c.flag("ZeroChecks")?,

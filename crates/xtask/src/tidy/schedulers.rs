@@ -27,6 +27,10 @@ const ALLOWED: &[(&str, &str)] = &[
         "specs/CfqMerge is about cfq: its merge code is what is walked",
     ),
     (
+        "crates/explore/src/runs/merging/",
+        "the same of runs: what the schedulers tell",
+    ),
+    (
         "crates/trace/src/ftrace/",
         "a kernel's trace events have its scheduler's name",
     ),

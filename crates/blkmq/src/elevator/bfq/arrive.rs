@@ -9,6 +9,7 @@ use super::budget::Expiry;
 use super::group::GroupId;
 use super::process::ProcessId;
 use super::queue::QId;
+use super::told::Happened;
 use crate::elevator::scheduler::{InsertAt, is_sync};
 use crate::request::{Place, Request, RequestId, RequestPool};
 use crate::rules::{ResumeAfter, SoleArrival};
@@ -73,6 +74,9 @@ impl Bfq {
             is_new = true;
             let got = self.get_queue(of, false);
             self.set_slot(of.process, of.sync, of.actuator, Some(got));
+            if of.sync {
+                self.tell(|| Happened::Got(of.process));
+            }
             q = Some(got);
         }
         let mut q = q.expect("it is there or has been made");
@@ -90,7 +94,9 @@ impl Bfq {
             "get_request {name:016x}: bfqq {address:016x}, {references}"
         );
         set_queue_of(&mut pool[rq], Some(q));
-        if self.becomes_own(q, of.process)
+        let own = self.becomes_own(q, of.process);
+        self.tell(|| Happened::Took(of.process, q.0));
+        if own
             && let Some((_, existed)) = split
             && self.rules.resume_after == ResumeAfter::Counting
         {
@@ -148,6 +154,15 @@ impl Bfq {
     pub(super) fn put_request(&mut self, q: QId) {
         self.count_allocated(q, -1);
         self.put(q);
+        self.tell(|| Happened::Put(q.0));
+    }
+
+    /// A request goes from `q` to a queue that its process goes to. Its reference on `q` is still
+    /// to be put.
+    pub(super) fn take_along(&mut self, q: QId, to: QId) {
+        self.count_allocated(to, 1);
+        self.count_allocated(q, -1);
+        self.queues[to].references += 1;
     }
 
     /// The queue is the process's own if nobody else has it or is to come to it.
@@ -175,15 +190,16 @@ impl Bfq {
         let of = self.arrived(pool, rq);
         let mut q = q;
         if let Some(new) = self.setup_cooperator(pool, q, pool[rq].sector, of.process) {
-            self.count_allocated(new, 1);
-            self.count_allocated(q, -1);
-            self.queues[new].references += 1;
-            let old = q;
+            self.take_along(q, new);
+            // Whoever is told of the move sees the request where it was.
+            self.carrying = Some((q, new));
             if self.slot(of.process, true, of.actuator) == Some(q) {
                 self.move_process(of.process, q, new);
             }
-            self.queues[old].flags.just_created = false;
-            self.put(old);
+            self.carrying = None;
+            self.queues[q].flags.just_created = false;
+            self.put(q);
+            self.tell(|| Happened::Carried(of.process, q.0));
             set_queue_of(&mut pool[rq], Some(new));
             // The kernel goes on with the queue that the last merge gave.
             q = new;

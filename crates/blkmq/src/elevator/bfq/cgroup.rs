@@ -8,6 +8,7 @@ use super::budget::Expiry;
 use super::group::GroupId;
 use super::process::ProcessId;
 use super::queue::QId;
+use super::told::Happened;
 use crate::request::RequestPool;
 use crate::rules::PendingGroups;
 
@@ -29,6 +30,7 @@ impl Bfq {
                 self.move_sync(pool, (p, actuator), q, group);
             }
         }
+        self.tell(|| Happened::Moved(p, group.0));
     }
 
     #[inline]

@@ -13,6 +13,7 @@ use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
 use super::settings::BfqSettings;
 use super::{Bfq, ZERO};
 use crate::elevator::submitters::SubmitterGroup;
+use crate::elevator::telling::Telling;
 use crate::list::QueueList;
 use crate::merge::MergeIndex;
 use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
@@ -122,6 +123,8 @@ impl Bfq {
             timer_armed: false,
             runs: false,
             log: Log::new(queue.log),
+            told: Telling::default(),
+            carrying: None,
             shown: None,
             operations: 0,
             touched: 0,

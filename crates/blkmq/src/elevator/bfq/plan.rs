@@ -7,6 +7,7 @@
 use super::Bfq;
 use super::process::ProcessId;
 use super::queue::QId;
+use super::told::Happened;
 
 impl Bfq {
     /// Where the processes of `q` are to go by a plan that is there: to the last queue of its
@@ -27,6 +28,7 @@ impl Bfq {
         while at != to {
             at = self.merge_queues(process, at);
         }
+        self.tell(|| Happened::Went(process));
     }
 
     /// Plans that all processes of `q` go to `other`, or where that one's go: one reference is
@@ -66,6 +68,7 @@ impl Bfq {
         say!(self, q, "scheduling merge with queue {pid}");
         self.queues[q].new = Some(tail);
         self.queues[tail].references += references;
+        self.tell(|| Happened::Planned(q.0, other.0));
         Some(tail)
     }
 

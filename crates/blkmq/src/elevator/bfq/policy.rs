@@ -18,6 +18,7 @@ use super::process::Process;
 use super::queue::{QId, Queues};
 use super::rate::Rate;
 use super::settings::BfqSettings;
+use super::told::Told;
 use crate::elevator::attribute::{Attributes, StoreError, Value};
 use crate::elevator::hook::{After, TimerAsk};
 use crate::elevator::merging;
@@ -25,6 +26,7 @@ use crate::elevator::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use crate::elevator::submitters::Submitters;
+use crate::elevator::telling::Telling;
 use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
@@ -117,6 +119,10 @@ pub struct Bfq {
     /// The hardware queues are to be run.
     pub(super) runs: bool,
     pub(super) log: Log,
+    /// Who follows a run is told of merging.
+    pub told: Telling<Told>,
+    /// A request is on its way from one queue to another.
+    pub(super) carrying: Option<(QId, QId)>,
     /// The queue of the last request to go, and sectors that it was charged for.
     pub(super) shown: Option<(QId, u32)>,
     /// What it has done since it was asked last: operations like one inside a container.

@@ -6,6 +6,7 @@ use super::Bfq;
 use super::group::GroupId;
 use super::queue::QId;
 use super::saved::Saved;
+use super::told::Happened;
 use crate::queue::ACCESS_RANGES_MAX;
 use crate::request::{IoContextId, IoPrio};
 
@@ -190,5 +191,6 @@ impl Bfq {
             requests: process.requests,
             ..Process::default()
         };
+        self.tell(|| Happened::Exited(p));
     }
 }

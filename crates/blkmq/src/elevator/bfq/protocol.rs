@@ -19,40 +19,10 @@ use crate::queue::QueueSettings;
 use crate::request::{IoContextId, RequestPool};
 use crate::rules::Rules;
 
+pub use super::told::{Created, SeenQueue};
+
 /// Number of a queue in the order of creation, from 0; none is used twice.
 pub type QueueNumber = u32;
-
-/// What becomes of a queue that is created.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Created {
-    /// Nothing.
-    Alone,
-    /// It is the last one created.
-    Last,
-    /// It is to be merged into the last one later.
-    Later,
-    /// It is merged into the last one at once.
-    Merged,
-}
-
-/// What is to be seen of a live queue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SeenQueue {
-    /// All references.
-    pub references: i32,
-    /// Of them: of processes that it is the candidate of.
-    pub stable: i32,
-    /// Of them: of requests.
-    pub requests: i32,
-    /// Where its processes are to go.
-    pub new: Option<QueueNumber>,
-    /// It was merged into.
-    pub shared: bool,
-    /// The one process whose queue it is.
-    pub owner: Option<u32>,
-    /// The group that it is in.
-    pub group: u16,
-}
 
 /// BFQ's queues, with nothing queued. Each operation panics where a freed queue is put or gone
 /// through.
@@ -149,6 +119,14 @@ impl MergeProtocol {
         self.settle();
     }
 
+    /// A request of that queue follows the process to the one that it has.
+    pub fn carry(&mut self, process: u32, q: QueueNumber) {
+        let to = self.slot_of(IoContextId(process));
+        self.bfq.take_along(QId(q), to);
+        self.bfq.put(QId(q));
+        self.settle();
+    }
+
     /// A queue is close, so that of the process is merged into it, if it may.
     pub fn merge(&mut self, process: u32, close: QueueNumber) {
         let process = IoContextId(process);
@@ -198,10 +176,7 @@ impl MergeProtocol {
 
     /// Counts wrongly: how a get too many, or too few, looks is for who checks the checker.
     pub fn miscount(&mut self, q: QueueNumber, by: i32) {
-        match by {
-            -1 => self.bfq.put(QId(q)),
-            _ => self.bfq.queues[QId(q)].references += by,
-        }
+        self.bfq.miscount(q, by);
     }
 
     /// What was counted and is asked for by nobody.
@@ -219,18 +194,7 @@ impl MergeProtocol {
         if number >= self.born() {
             return None;
         }
-        let queue = &self.bfq.queues[QId(number)];
-        let entity = self.bfq.entities.of(QId(number));
-        let entity = &self.bfq.entities[entity];
-        (queue.references > 0).then(|| SeenQueue {
-            references: queue.references,
-            stable: queue.stable_references,
-            requests: entity.allocated,
-            new: queue.new.map(|q| q.0),
-            shared: queue.flags.coop,
-            owner: queue.owner.map(|process| process.0),
-            group: entity.group.0,
-        })
+        self.bfq.seen_queue(QId(number))
     }
 
     /// The process's queue.
@@ -240,8 +204,7 @@ impl MergeProtocol {
 
     /// The queue that the process is to be merged into later.
     pub fn candidate(&self, process: u32) -> Option<QueueNumber> {
-        let saved = &self.bfq.processes[process as usize].saved[0];
-        saved.stable_candidate.map(|q| q.0)
+        self.bfq.candidate_of(IoContextId(process)).map(|q| q.0)
     }
 
     /// The process was merged for good.
@@ -251,11 +214,7 @@ impl MergeProtocol {
 
     /// The last queue that was created in a group.
     pub fn last_created(&self, group: u16) -> Option<QueueNumber> {
-        let last = match GroupId(group).entity() {
-            Some(entity) => self.bfq.entities[entity].last_created,
-            None => self.bfq.last_created,
-        };
-        last.map(|q| q.0)
+        self.bfq.last_created_in(GroupId(group)).map(|q| q.0)
     }
 }
 

@@ -4,6 +4,7 @@
 //! bfq_get_bfqq_handle_split() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::queue::QId;
+use super::told::Happened;
 use super::{Arrived, Bfq};
 use crate::rules::{ResumeAfter, WakerCheck};
 
@@ -26,12 +27,14 @@ impl Bfq {
         let kept = self.leave_shared(of, q);
         let early = self.rules.resume_after == ResumeAfter::Split;
         if kept {
+            self.tell(|| Happened::Kept(of.process));
             if early {
                 self.resume_state(q, of, true);
             }
             return Some((q, true));
         }
         let new = self.respawn(of);
+        self.tell(|| Happened::Left(of.process));
         if early {
             self.resume_state(new, of, false);
         }

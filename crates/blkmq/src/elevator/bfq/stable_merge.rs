@@ -7,6 +7,7 @@
 use super::Bfq;
 use super::process::ProcessId;
 use super::queue::QId;
+use super::told::Happened;
 use crate::rules::{ResumeAfter, StableMerge};
 
 /// What becomes of a queue that has just been created.
@@ -62,6 +63,7 @@ impl Bfq {
     }
 
     pub(super) fn fulfil(&mut self, fate: Fate, q: QId, process: ProcessId) -> QId {
+        self.tell_fate(fate);
         let actuator = self.queues[q].actuator;
         let target = match fate {
             Fate::Alone => return q,
@@ -151,6 +153,10 @@ impl Bfq {
         if !put_first {
             self.put_stable(candidate);
         }
+        self.tell(|| match new {
+            Some(_) => Happened::PlannedForGood,
+            None => Happened::GaveUp(process),
+        });
         new
     }
 

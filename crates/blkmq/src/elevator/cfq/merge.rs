@@ -7,10 +7,14 @@
 //! Kernel: cfq_get_queue(), cfq_set_request(), cfq_setup_merge(), cfq_merge_cfqqs(), split_cfqq(),
 //! cfq_put_cooperator(), cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
 
-use core::fmt;
+mod fault;
+mod told;
 
+use crate::elevator::telling::Telling;
 use crate::request::IoContextId;
 use crate::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
+pub use fault::{Account, Fault};
+pub use told::{Asked, Told};
 
 /// Number of a queue. It is given again only when nothing leads to the queue that had it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -18,65 +22,6 @@ pub struct QId(pub u32);
 
 /// The queue for want of memory (`oom_cfqq`), which is never freed.
 pub const FALLBACK: QId = QId(0);
-
-/// A place where references are taken or dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Account {
-    /// Of a process that gets its queue.
-    Slot,
-    /// Of the table of asynchronous queues.
-    Table,
-    /// Of a request that is set up.
-    Request,
-    /// For processes that will be redirected, all at once.
-    Reservation,
-    /// A request is freed.
-    RequestEnd,
-    /// A process goes to the queue that its own is to become part of.
-    Redirection,
-    /// A process leaves a shared queue.
-    Split,
-    /// The same along the chain.
-    SplitChain,
-    /// A process exits.
-    Exit,
-    /// The same along the chain.
-    ExitChain,
-    /// A process gets another asynchronous queue.
-    IoprioChange,
-    /// A process changes its group.
-    GroupChange,
-}
-
-/// What a kernel would not survive, or not notice.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Fault {
-    /// A pointer leads to a queue that has been freed.
-    UseAfterFree(QId),
-    /// The last reference went while a request of the queue was allocated.
-    FreedWithRequests(QId),
-    /// More references of requests than references.
-    Underflow(QId),
-    /// A chain leads back to itself.
-    Loop(QId),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::UseAfterFree(QId(q)) => write!(f, "queue {q} is used after it was freed"),
-            Fault::FreedWithRequests(QId(q)) => {
-                write!(f, "queue {q} is freed while requests of it are allocated")
-            }
-            Fault::Underflow(QId(q)) => {
-                write!(f, "queue {q} has fewer references than requests")
-            }
-            Fault::Loop(QId(q)) => write!(f, "the chain of queue {q} leads back to itself"),
-        }
-    }
-}
-
-impl core::error::Error for Fault {}
 
 /// What ties one queue to others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -111,6 +56,8 @@ pub struct Ties {
     /// An explorer's: numbers are given once, and a queue that is freed while it has requests is
     /// found out by whoever uses it next.
     pub walked: bool,
+    /// Who follows a run is told of each call.
+    pub told: Telling<Told>,
     all: Vec<Tie>,
     slots: Vec<Slots>,
     /// Asynchronous queues that the device or its groups hold.
@@ -131,6 +78,7 @@ impl Ties {
             rules,
             wrong: None,
             walked: false,
+            told: Telling::default(),
             all: vec![fallback],
             slots: Vec::new(),
             table: vec![None; table],
@@ -274,6 +222,12 @@ impl Ties {
     /// # Errors
     /// If a chain leads to a queue that is freed, or nowhere.
     pub fn set_up(&mut self, cur: QId, candidate: QId) -> Result<Option<(QId, QId)>, Fault> {
+        let planned = self.look_for_tail(cur, candidate)?;
+        self.tell(|| Asked::SetUp { cur, candidate });
+        Ok(planned)
+    }
+
+    fn look_for_tail(&mut self, cur: QId, candidate: QId) -> Result<Option<(QId, QId)>, Fault> {
         let all = self.rules.unreferenced == Unreferenced::AllChecked;
         if all && self.process_references(candidate)? == 0 {
             return Ok(None);
@@ -316,6 +270,23 @@ impl Ties {
     /// # Errors
     /// If a reference is wrong.
     pub fn find(
+        &mut self,
+        p: IoContextId,
+        sync: bool,
+        aged: impl Fn(&Tie) -> bool,
+    ) -> Result<Option<QId>, Fault> {
+        let before = self.slot(p, sync);
+        let found = self.find_shared(p, sync, aged)?;
+        self.tell(|| Asked::Find {
+            process: p,
+            sync,
+            before,
+            found,
+        });
+        Ok(found)
+    }
+
+    fn find_shared(
         &mut self,
         p: IoContextId,
         sync: bool,
@@ -433,7 +404,9 @@ impl Ties {
     /// If the queue is freed.
     pub fn hold(&mut self, q: QId, write: bool) -> Result<(), Fault> {
         self.tie_mut(q)?.allocated[usize::from(write)] += 1;
-        self.get(Account::Request, q, 1)
+        self.get(Account::Request, q, 1)?;
+        self.tell(|| Asked::Hold(q));
+        Ok(())
     }
 
     /// It is freed (cfq_put_request()).
@@ -442,7 +415,9 @@ impl Ties {
     /// If a reference is wrong.
     pub fn release(&mut self, q: QId, write: bool) -> Result<(), Fault> {
         self.tie_mut(q)?.allocated[usize::from(write)] -= 1;
-        self.put(Account::RequestEnd, q)
+        self.put(Account::RequestEnd, q)?;
+        self.tell(|| Asked::Release(q));
+        Ok(())
     }
 
     /// A process exits: one of its queues (cfq_exit_cfqq()).
@@ -450,12 +425,12 @@ impl Ties {
     /// # Errors
     /// If a reference is wrong.
     pub fn exit(&mut self, p: IoContextId, sync: bool) -> Result<(), Fault> {
-        let Some(q) = self.slot(p, sync) else {
-            return Ok(());
-        };
-        self.put_chain(Account::ExitChain, q)?;
-        self.put(Account::Exit, q)?;
-        self.slots[p.0 as usize][usize::from(sync)] = None;
+        if let Some(q) = self.slot(p, sync) {
+            self.put_chain(Account::ExitChain, q)?;
+            self.put(Account::Exit, q)?;
+            self.slots[p.0 as usize][usize::from(sync)] = None;
+        }
+        self.tell(|| Asked::Exit { process: p, sync });
         Ok(())
     }
 
@@ -477,6 +452,7 @@ impl Ties {
             self.put_chain(Account::IoprioChange, old)?;
         }
         self.put(Account::IoprioChange, old)?;
+        self.tell(|| Asked::ChangeIoprio(p));
         Ok(Some(given))
     }
 
@@ -500,6 +476,7 @@ impl Ties {
             }
             self.put(Account::GroupChange, q)?;
         }
+        self.tell(|| Asked::ChangeGroup(p));
         Ok(())
     }
 }

@@ -66,7 +66,8 @@ pub struct Cfq {
     // Running state.
     /// Time of the section at hand.
     pub(super) now: i64,
-    pub(super) ties: Ties,
+    /// Which process has which queue, and what keeps queues in memory.
+    pub ties: Ties,
     pub(super) queues: Queues,
     pub(super) groups: Groups,
     pub(super) processes: Vec<Process>,

@@ -1,0 +1,77 @@
+//! What whoever follows a run is told: each call, and all ties behind it.
+
+use super::{QId, Slots, Tie, Ties};
+use crate::request::IoContextId;
+
+/// A call that went well.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Asked {
+    /// The queue for a request of a process; who has none gets one before he holds it.
+    Find {
+        /// Whose request it is.
+        process: IoContextId,
+        /// Of which slot.
+        sync: bool,
+        /// What was there.
+        before: Option<QId>,
+        /// What was found.
+        found: Option<QId>,
+    },
+    /// A request of a queue is set up.
+    Hold(QId),
+    /// It is freed.
+    Release(QId),
+    /// A process exits: one of its queues.
+    Exit {
+        /// The process.
+        process: IoContextId,
+        /// Of which slot.
+        sync: bool,
+    },
+    /// A process has another group.
+    ChangeGroup(IoContextId),
+    /// It has another asynchronous queue.
+    ChangeIoprio(IoContextId),
+    /// Two queues are to become one, if they can.
+    SetUp {
+        /// The active one.
+        cur: QId,
+        /// The one that is close.
+        candidate: QId,
+    },
+}
+
+/// A call, and the ties behind it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Told {
+    /// What was called.
+    pub asked: Asked,
+    /// All ties by number; some are not live.
+    pub ties: Vec<Tie>,
+    /// Slots of all processes.
+    pub slots: Vec<Slots>,
+    /// The table of asynchronous queues.
+    pub table: Vec<Option<QId>>,
+}
+
+impl Ties {
+    /// Tells of a call, if somebody listens.
+    #[inline]
+    pub(super) fn tell(&mut self, asked: impl FnOnce() -> Asked) {
+        if self.told.is_heard() {
+            self.tell_all(asked());
+        }
+    }
+
+    #[cold]
+    fn tell_all(&mut self, asked: Asked) {
+        let (ties, slots) = (self.all.clone(), self.slots.clone());
+        let table = self.table.clone();
+        self.told.tell(Told {
+            asked,
+            ties,
+            slots,
+            table,
+        });
+    }
+}

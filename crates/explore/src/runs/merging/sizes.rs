@@ -1,0 +1,57 @@
+//! What a schedule of a run of the simulator must be. Runs may have more processes and queues than
+//! are walked here: TLC takes their steps.
+
+use blkmq::schedule::Schedule;
+
+use crate::merging::MergeSpec;
+use crate::spec::SettingError;
+use crate::{merges, ties};
+
+/// Most processes of a run.
+pub(super) const PROCESSES_MAX: u32 = 64;
+/// Most queues that the processes of a run create.
+pub(super) const QUEUES_MAX: u32 = 256;
+
+/// What runs may have more of.
+const SIZES: [(&str, u32); 4] = [
+    ("Processes", PROCESSES_MAX),
+    ("Queues", QUEUES_MAX),
+    ("Requests", u32::MAX),
+    ("Groups", 1 << 16),
+];
+
+/// What the specification of a run can be judged by, if it is one of merging.
+///
+/// # Errors
+/// If its constants are none.
+pub fn properties_of_run(
+    schedule: &Schedule,
+) -> Result<Option<&'static [&'static str]>, SettingError> {
+    Ok(match schedule.spec.as_str() {
+        ties::RUNS => Some(properties::<ties::Setting>(schedule)?),
+        merges::RUNS => Some(properties::<merges::Setting>(schedule)?),
+        _ => None,
+    })
+}
+
+fn properties<S: MergeSpec>(schedule: &Schedule) -> Result<&'static [&'static str], SettingError> {
+    let mut constants = schedule.settings.clone();
+    for (name, most) in SIZES {
+        let Some((_, value)) = constants.iter_mut().find(|(known, _)| known == name) else {
+            continue;
+        };
+        if !value
+            .parse()
+            .is_ok_and(|size: u32| (1..=most).contains(&size))
+        {
+            return Err(SettingError::Value {
+                name,
+                value: value.clone(),
+                expected: format!("1 to {most}"),
+            });
+        }
+        "1".clone_into(value);
+    }
+    S::of_constants(&constants)?;
+    Ok(S::INVARIANTS)
+}

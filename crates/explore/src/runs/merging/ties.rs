@@ -1,0 +1,266 @@
+//! CFQ's runs as steps of `specs/CfqMerge`.
+
+use blkmq::elevator::Elevator;
+use blkmq::elevator::cfq::merge::{Asked, QId, Told};
+use blkmq::env::{Lock, Solo};
+use blkmq::queue::BlkMq;
+use blkmq::request::IoContextId;
+use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
+
+use super::story::{Of, SHARED, Seen};
+use super::{QUEUE, Story, Teller};
+
+/// The part of a request that has its queue, and does not hold it yet.
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    process: IoContextId,
+    sync: bool,
+    before: Option<QId>,
+    found: Option<QId>,
+}
+
+/// What is known of CFQ's queues.
+#[derive(Debug)]
+pub(crate) struct Ties {
+    rules: QueueMerge,
+    /// The code's number of each queue, by its own; one that has another queue by now is gone.
+    queues: Vec<Option<QId>>,
+    /// The queue of asynchronous requests, once there is one.
+    shared: Option<QId>,
+    arriving: Option<Arriving>,
+}
+
+impl Teller for Ties {
+    type Told = Told;
+    const SPEC: &'static str = "CfqMerge";
+
+    fn is_there(mq: &BlkMq<Solo>) -> bool {
+        matches!(mq.queue(QUEUE).elevator, Elevator::Cfq(_))
+    }
+
+    fn listen(mq: &BlkMq<Solo>) -> Result<Ties, String> {
+        let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
+            return Err("cfq as the scheduler (queue.scheduler)".to_owned());
+        };
+        if mq.queues.len() > 1 {
+            return Err("one disk (device.nr_devices)".to_owned());
+        }
+        let rules = shared.policy.adjust(|cfq| {
+            cfq.ties.told.listen();
+            cfq.ties.rules
+        });
+        Ok(Ties {
+            rules,
+            queues: Vec::new(),
+            shared: None,
+            arriving: None,
+        })
+    }
+
+    fn take(mq: &BlkMq<Solo>) -> Option<Vec<Told>> {
+        let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
+            return None;
+        };
+        shared.policy.adjust(|cfq| cfq.ties.told.take())
+    }
+
+    fn note(&mut self, told: &Told, story: &mut Story) -> Result<(), &'static str> {
+        match told.asked {
+            Asked::Find {
+                process,
+                sync,
+                before,
+                found,
+            } => {
+                self.arriving = Some(Arriving {
+                    process,
+                    sync,
+                    before,
+                    found,
+                });
+            }
+            Asked::Hold(q) => {
+                let arriving = self.arriving.take().expect("who holds has been found");
+                return self.arrives(arriving, q, told, story);
+            }
+            Asked::Release(q) => {
+                let queue = self.number(Some(q));
+                self.say("Complete", vec![("queue", queue)], told, story);
+            }
+            // Both queues of a process that exits are one step.
+            Asked::Exit { sync: false, .. } => {}
+            Asked::Exit { process, .. } => {
+                if let Some(process) = story.exits(process) {
+                    self.say("Exit", vec![("process", process)], told, story);
+                }
+            }
+            Asked::ChangeGroup(process) => return self.regroups(process, told, story),
+            Asked::ChangeIoprio(_) => {
+                return Err(
+                    "a process got another asynchronous queue, as its priority changed; \
+                            the specification has one such queue",
+                );
+            }
+            Asked::SetUp { cur, candidate } => {
+                let of = |q| self.number(Some(q));
+                let arguments = vec![("current", of(cur)), ("close", of(candidate))];
+                self.say("Merge", arguments, told, story);
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(&self) -> Vec<(&'static str, String)> {
+        let rules = &self.rules;
+        let asynchronous = match (self.shared, rules.current) {
+            (None, _) => "none",
+            (Some(_), Current::Any | Current::AnyServed) => "current",
+            (Some(_), _) => "never",
+        };
+        let leaves = |drops_chain| if drops_chain { "chain" } else { "queue" };
+        let split = match rules.split {
+            Split::Never => "none",
+            Split::AfterSecond | Split::AtExpiry => leaves(rules.split_drops_chain),
+        };
+        let text = |value: &str| format!("\"{value}\"");
+        let flag = |flag: bool| blkmq::schedule::view::flag(flag);
+        vec![
+            ("Async", text(asynchronous)),
+            (
+                "Direction",
+                flag(rules.direction == MergeDirection::ToMoreProcesses),
+            ),
+            (
+                "ZeroChecks",
+                flag(rules.unreferenced == Unreferenced::AllChecked),
+            ),
+            ("Split", text(split)),
+            ("Regroup", text(leaves(rules.group_change_drops_chain))),
+            ("Oom", text("none")),
+            ("Table", text("own")),
+            ("Groups", "1".to_owned()),
+            ("SameGroup", flag(false)),
+            ("Record", flag(true)),
+        ]
+    }
+}
+
+impl Ties {
+    /// A request has its queue.
+    fn arrives(
+        &mut self,
+        arriving: Arriving,
+        q: QId,
+        told: &Told,
+        story: &mut Story,
+    ) -> Result<(), &'static str> {
+        let Arriving {
+            process,
+            sync,
+            before,
+            found,
+        } = arriving;
+        let moved = found.is_some() && found != before;
+        if moved && !sync && self.rules.redirected_slot == RedirectedSlot::Sync {
+            return Err(
+                "an asynchronous queue was redirected in a synchronous slot; the \
+                        specification has no such rule",
+            );
+        }
+        if !sync && found.is_none() {
+            self.shared = Some(q);
+            story.has_shared = true;
+        }
+        if sync && found.is_none() {
+            self.queues.push(Some(q));
+            story.born += 1;
+        }
+        let number = story.number_of(process);
+        story.submits(number);
+        let action = match (sync, found, before) {
+            (true, None, None) => "Create",
+            (true, None, Some(_)) => "Leave",
+            (true, Some(_), _) if moved => "Redirect",
+            (true, Some(_), _) => "Submit",
+            (false, _, _) if moved => "RedirectAsync",
+            (false, _, _) => "SubmitAsync",
+        };
+        self.say(action, vec![("process", number)], told, story);
+        let tables = told.table.iter().flatten().count();
+        match tables {
+            0 | 1 => Ok(()),
+            _ => Err(
+                "there are several asynchronous queues, by priority or group; the \
+                      specification has one",
+            ),
+        }
+    }
+
+    fn regroups(
+        &mut self,
+        process: IoContextId,
+        told: &Told,
+        story: &mut Story,
+    ) -> Result<(), &'static str> {
+        let Some(number) = story.known(process) else {
+            return Ok(());
+        };
+        let held = |name| story.last_seen(name, number) != 0;
+        if self.rules.group_change_drops_async && held("slotAsync") {
+            return Err(
+                "a process that changed its group lost its asynchronous queue; the \
+                        specification has no such rule",
+            );
+        }
+        if held("slot") {
+            self.say("Move", vec![("process", number)], told, story);
+        }
+        Ok(())
+    }
+
+    /// The specification's number of a queue: the last one that had the code's.
+    fn number(&self, q: Option<QId>) -> i32 {
+        if q.is_some() && q == self.shared {
+            return SHARED;
+        }
+        let at = q.and_then(|_| self.queues.iter().rposition(|&known| known == q));
+        at.map_or(0, |at| at as i32 + 1)
+    }
+
+    fn say(
+        &self,
+        action: &'static str,
+        arguments: Vec<(&'static str, i32)>,
+        told: &Told,
+        story: &mut Story,
+    ) {
+        let slot = |sync: bool| {
+            story.of_processes(|process| {
+                let slots = told.slots.get(process.0 as usize);
+                self.number(slots.and_then(|slots| slots[usize::from(sync)]))
+            })
+        };
+        let tie = |q: QId| told.ties.get(q.0 as usize).filter(|tie| tie.live);
+        let of_queues = |name, value: &dyn Fn(&blkmq::elevator::cfq::merge::Tie) -> i32| {
+            let own = self.queues.iter().enumerate().map(|(at, &q)| {
+                // A number that was given again is another queue's.
+                let own = q.filter(|_| self.number(q) == at as i32 + 1);
+                own.and_then(tie).map_or(0, value)
+            });
+            let mut seen = Seen::new(name, Of::Queue, own.collect());
+            seen.shared = self.shared.and_then(tie).map_or(0, value);
+            seen
+        };
+        let table = told.table.iter().flatten().next();
+        let seen = vec![
+            Seen::new("slot", Of::Process, slot(true)),
+            Seen::new("slotAsync", Of::Process, slot(false)),
+            Seen::new("born", Of::All, vec![self.queues.len() as i32]),
+            of_queues("ref", &|tie| tie.references),
+            of_queues("new", &|tie| self.number(tie.new)),
+            of_queues("io", &|tie| tie.allocated[0] + tie.allocated[1]),
+            Seen::new("table", Of::All, vec![self.number(table.copied())]),
+        ];
+        story.push(action, arguments, seen);
+    }
+}
