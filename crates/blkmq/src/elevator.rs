@@ -42,9 +42,12 @@ macro_rules! schedulers {
 }
 use schedulers;
 
+#[macro_use]
+mod messages;
 mod attribute;
 pub mod bfq;
 pub mod cfq;
+mod crowd;
 mod custom;
 mod facts;
 mod hook;

@@ -19,7 +19,7 @@ mod value;
 
 pub use cpu::{
     Answer, Cpu, Effect, Gauge, GaugeForm, GaugeUnit, OUTBOX_LIMIT, Outbox, Percentile, Probe,
-    Reading, Said, TraceAction, TracePoint, Which,
+    Reading, Said, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TracePoint, Which,
 };
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 pub use solo::{Solo, SoloLock, SoloSlab};

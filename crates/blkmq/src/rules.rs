@@ -28,8 +28,9 @@ pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, Sid
 pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
 pub use time_slices::{
     AwaitedArrival, Candidate, ClosePreemption, Current, MergeDirection, NextFrom, Preemption,
-    QueueMerge, QueueingGuess, RedirectedSlot, Seeks, SliceBoost, SliceClock, SliceDepth,
-    SliceDrain, SliceGroups, SliceIdling, SliceTrees, Split, SyncDelay, TimeSlices, Unreferenced,
+    QueueMerge, QueueingGuess, RedirectedSlot, Seeks, SliceAttributes, SliceBoost, SliceClock,
+    SliceDepth, SliceDrain, SliceGroups, SliceIdling, SliceLog, SliceTrees, Split, SyncDelay,
+    TimeSlices, Unreferenced,
 };
 
 use crate::request::{Op, PAGE_SECTORS};

@@ -28,6 +28,7 @@ mod runs;
 mod seeks;
 mod text;
 mod tokens;
+mod turns;
 mod work;
 
 pub use changes::ChangeReport;
@@ -40,6 +41,7 @@ pub use locks::{Handoffs, LockCaller, LockReport};
 pub use runs::{HctxRuns, RunCounts, RunsReport};
 pub use seeks::{SeekDetails, SeekThread};
 pub use tokens::{LatencyReport, TokenReport};
+pub use turns::{QueueTurns, TurnDetails};
 pub use work::WorkReport;
 
 /// Where a run came from: what the caller knows and the plan does not.

@@ -5,6 +5,8 @@
 
 use core::fmt;
 
+use crate::rules::Rules;
+
 /// One attribute of a scheduler's settings `S`.
 #[derive(Debug)]
 pub struct Attribute<S> {
@@ -37,6 +39,15 @@ pub trait Attributes: Sized + 'static {
     /// All of them, in the order in which they are shown.
     const TABLE: &'static [Attribute<Self>];
 
+    /// They become those of a kernel with these rules, on a drive with seeks or without. Default:
+    /// all kernels have the same.
+    fn follow(&mut self, _rules: &Rules, _rotational: bool) {}
+
+    /// The kernel that they follow has this attribute. Default: all kernels have all.
+    fn has(&self, _name: &str) -> bool {
+        true
+    }
+
     /// Writes `text` to the attribute `name`, as a write to sysfs would.
     fn store(&mut self, name: &str, text: &str) -> Result<(), StoreError> {
         let Some(attribute) = Self::TABLE.iter().find(|a| a.name == name) else {
@@ -46,6 +57,14 @@ pub trait Attributes: Sized + 'static {
                 known: Self::TABLE.iter().map(|a| a.name).collect(),
             });
         };
+        if !self.has(name) {
+            let known = Self::TABLE.iter().map(|a| a.name);
+            return Err(StoreError::NotInKernel {
+                scheduler: Self::SCHEDULER,
+                name: name.to_owned(),
+                known: known.filter(|known| self.has(known)).collect(),
+            });
+        }
         match attribute.store {
             Store::Int(store) => store(self, parse_int(attribute.name, text)?),
             Store::Long(store) => store(self, parse_long(attribute.name, text)?),
@@ -55,8 +74,8 @@ pub trait Attributes: Sized + 'static {
 
     /// Names and values of all attributes as sysfs shows them.
     fn shown(&self) -> Vec<(&'static str, Value)> {
-        let show = |a: &Attribute<Self>| (a.name, (a.show)(self));
-        Self::TABLE.iter().map(show).collect()
+        let there = Self::TABLE.iter().filter(|a| self.has(a.name));
+        there.map(|a| (a.name, (a.show)(self))).collect()
     }
 }
 
@@ -70,6 +89,15 @@ pub enum StoreError {
         /// The name.
         name: String,
         /// Those that there are.
+        known: Vec<&'static str>,
+    },
+    /// Kernels with other rules have it.
+    NotInKernel {
+        /// Whose attributes were asked.
+        scheduler: &'static str,
+        /// The name.
+        name: String,
+        /// Those that the kernel has.
         known: Vec<&'static str>,
     },
     /// The text is not an integer: decimal, 0x hexadecimal or 0 octal, with a sign or without.
@@ -106,6 +134,15 @@ impl fmt::Display for StoreError {
             } => write!(
                 f,
                 "{scheduler} has no attribute {name:?}; it has {}",
+                known.join(", ")
+            ),
+            StoreError::NotInKernel {
+                scheduler,
+                name,
+                known,
+            } => write!(
+                f,
+                "{scheduler} of this kernel has no attribute {name:?}; it has {}",
                 known.join(", ")
             ),
             StoreError::NotANumber { name, text } => {

@@ -19,8 +19,6 @@
 //! Kernel: block/bfq-iosched.c, bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as
 //! `rules/fair_queueing.rs` tells.
 
-#[macro_use]
-mod log;
 mod activation;
 mod arrive;
 mod budget;
@@ -38,6 +36,7 @@ mod gauge;
 mod group;
 mod idling;
 mod initial;
+mod log;
 mod merge;
 mod next;
 mod plan;

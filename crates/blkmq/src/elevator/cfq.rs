@@ -6,7 +6,8 @@
 //! * `serve`, `slice`, `workload`: what goes, and how long
 //! * `idling`, `learn`: what is waited for, and what is learned of processes
 //! * `service_tree`, `position`, `group`: where queues stand
-//! * [`settings`]: the attributes in queue/iosched
+//! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//! * `gauge`: what it shows over time
 //!
 //! It is of the single-queue path only: q->queue_lock guards it all, and its timer runs at a tick,
 //! or from v4.7 on in a hard interrupt. Kernel: block/cfq-iosched.c (2.6.32 to 4.20), as
@@ -14,10 +15,12 @@
 
 mod arrive;
 mod check;
+mod gauge;
 mod group;
 mod idling;
 mod join;
 mod learn;
+mod log;
 pub mod merge;
 pub mod policy;
 mod position;
@@ -65,6 +68,7 @@ pub const FACTS: Facts = Facts {
     ],
     group_weight: Some("blkio.weight"),
     reads_rotational: true,
+    logs: true,
     ..Facts::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 

@@ -6,6 +6,7 @@ use super::attribute::{Attributes, StoreError, Value};
 use super::custom::Custom;
 use super::facts::{Facts, RequestPath};
 use super::scheduler::{Now, Scheduler};
+use crate::rules::Rules;
 
 /// Generates the kinds, their settings and the groups of their own labels.
 macro_rules! kinds {
@@ -95,6 +96,16 @@ macro_rules! kinds {
                     $(SchedulerSettings::$Kind(_) => SchedulerKind::$Kind,)*
                     SchedulerSettings::Custom(custom) => SchedulerKind::Custom(custom.facts()),
                 }
+            }
+
+            /// The same with the attributes and defaults of a kernel with these rules, on a drive
+            /// with seeks or without.
+            pub fn of_kernel(mut self, rules: &Rules, rotational: bool) -> SchedulerSettings {
+                match &mut self {
+                    SchedulerSettings::None | SchedulerSettings::Custom(_) => {}
+                    $(SchedulerSettings::$Kind(settings) => settings.follow(rules, rotational),)*
+                }
+                self
             }
 
             /// Writes `text` to the attribute `name`, as a write to sysfs would.

@@ -297,7 +297,17 @@ pub enum GaugeForm {
     Sample,
     /// So much came to what there was.
     Count,
+    /// Whose turn it is, kept change by change, as long as there is room: [`TURN_OVER`],
+    /// [`TURN_SERVED`] or [`TURN_AWAITED`]. Of a queue's scheduler one has the turn at a time.
+    Turn,
 }
+
+/// Its turn is over.
+pub const TURN_OVER: u64 = 0;
+/// It has its turn.
+pub const TURN_SERVED: u64 = 1;
+/// It still has, and the device waits for what it will send.
+pub const TURN_AWAITED: u64 = 2;
 
 /// What the numbers of a gauge are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -147,6 +147,42 @@ pub enum SliceDrain {
     ActivatesEach,
 }
 
+/// How lines in blktrace name a queue (cfq_log_cfqq()), and what they tell beside.
+///
+/// Lines of groups are those of a kernel that was built with CONFIG_CFQ_GROUP_IOSCHED and
+/// CONFIG_DEBUG_CFQ_IOSCHED, which write the paths of groups.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceLog {
+    /// By the process (2.6.32).
+    Process,
+    /// By the process, sync or async, and the path of the group; groups have lines of their own
+    /// (2.6.33).
+    Path,
+    /// The same, with the workload that is served, and why there is no wait (2.6.35).
+    PathAndWork,
+    /// By the process, sync or async, and whether it does not idle; the group is a field of the
+    /// record (4.20).
+    Kind,
+}
+
+impl SliceLog {
+    /// Workloads and waits are told of (2.6.35).
+    pub(crate) fn tells_work(self) -> bool {
+        matches!(self, SliceLog::PathAndWork | SliceLog::Kind)
+    }
+}
+
+/// Which attributes there are in queue/iosched beside those that all kernels have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SliceAttributes {
+    /// None (2.6.32).
+    First,
+    /// group_isolation (2.6.33 to 2.6.37).
+    Isolation,
+    /// group_idle, target_latency, and spans in us as well (4.20).
+    Targets,
+}
+
 /// Who is raised to best effort, level 4, while a request of his is allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SliceBoost {
@@ -371,6 +407,10 @@ pub struct TimeSlices {
     pub charges_requests: bool,
     /// Default of `quantum`.
     pub quantum: u32,
+    /// Attributes.
+    pub attributes: SliceAttributes,
+    /// Lines in blktrace.
+    pub log: SliceLog,
     /// Merging of queues.
     pub merge: QueueMerge,
 }
@@ -398,6 +438,8 @@ impl TimeSlices {
         insert_merges: false,
         charges_requests: false,
         quantum: 4,
+        attributes: SliceAttributes::First,
+        log: SliceLog::Process,
         merge: QueueMerge::NONE,
     };
 
@@ -428,6 +470,8 @@ impl TimeSlices {
         queueing: QueueingGuess::Sticks,
         next_from: NextFrom::Leaving,
         drain: SliceDrain::ExpiresEach,
+        attributes: SliceAttributes::Isolation,
+        log: SliceLog::Path,
         merge: QueueMerge::V2_6_33,
         ..TimeSlices::V2_6_32_RC5
     };
@@ -439,6 +483,7 @@ impl TimeSlices {
         drain: SliceDrain::ActivatesEach,
         idle_class_alone: true,
         quantum: 8,
+        log: SliceLog::PathAndWork,
         merge: QueueMerge::V2_6_35,
         ..TimeSlices::V2_6_33
     };
@@ -454,6 +499,8 @@ impl TimeSlices {
         boost: SliceBoost::Meta,
         insert_merges: true,
         charges_requests: true,
+        attributes: SliceAttributes::Targets,
+        log: SliceLog::Kind,
         merge: QueueMerge::V4_20,
         ..TimeSlices::V2_6_35
     };

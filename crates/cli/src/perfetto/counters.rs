@@ -40,7 +40,7 @@ impl Counters {
         match window {
             Some((from, to)) if from <= time && time < to => {
                 let shown = match told.form {
-                    GaugeForm::Level | GaugeForm::Sample => value,
+                    GaugeForm::Level | GaugeForm::Sample | GaugeForm::Turn => value,
                     GaugeForm::Count => {
                         let sum = self.sums.entry(name.clone()).or_default();
                         *sum += value;
@@ -50,7 +50,7 @@ impl Counters {
                 self.values.push((time, name, shown));
             }
             Some((from, _)) if from <= time => {}
-            _ if told.form == GaugeForm::Level => {
+            _ if matches!(told.form, GaugeForm::Level | GaugeForm::Turn) => {
                 self.levels.insert(name, value);
             }
             _ => {}

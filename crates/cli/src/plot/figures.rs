@@ -12,6 +12,7 @@ mod scaling;
 mod seek;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use super::group::Groups;
 use super::input::Counts;
@@ -31,7 +32,7 @@ type Drawn = Result<Scene, &'static str>;
 pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
     let mut figures = Vec::new();
     let mut notes = Vec::new();
-    let drawn: [(&str, Drawn); 9] = [
+    let drawn: [(&str, Drawn); 10] = [
         ("scaling", scaling::draw(groups)),
         ("cpu-time", Ok(cpu_time::draw(groups))),
         ("bars", Ok(bars::draw(groups))),
@@ -40,6 +41,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
         ("handoff", handoff::draw(groups)),
         ("queue-depth", depth::draw(groups)),
         ("scheduler", gauges::draw(groups)),
+        ("turns", turns::draw(groups)),
         ("seek", seek::draw(groups)),
     ];
     for (name, drawn) in drawn {

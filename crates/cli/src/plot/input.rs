@@ -97,6 +97,16 @@ pub(crate) struct Seeks {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
+/// Turns of one queue of a scheduler, out of one of its trees.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Turns {
+    /// With its device, if there are several.
+    pub(crate) group: String,
+    pub(crate) tree: String,
+    /// From, to, and whether the device waited meanwhile.
+    pub(crate) spans: Vec<(f64, f64, bool)>,
+}
+
 /// How things were spread.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Details {
@@ -109,6 +119,10 @@ pub(crate) struct Details {
     pub(crate) seeks: Vec<Seeks>,
     /// How many commands there were.
     pub(crate) seek_count: f64,
+    /// The first turns that schedulers gave; none of those that give none.
+    pub(crate) turns: Vec<Turns>,
+    /// How many turns there were.
+    pub(crate) turn_count: f64,
 }
 
 /// A run.
@@ -270,6 +284,7 @@ fn details(root: &Place) -> Result<Details, String> {
     }
     let depth = details.at("device_depth")?;
     let (seek_count, seeks) = seeks(&details)?;
+    let (turn_count, turns) = turns(&details)?;
     Ok(Details {
         latency_ns: latency,
         locks,
@@ -281,7 +296,51 @@ fn details(root: &Place) -> Result<Details, String> {
         gauges: gauges(&details)?,
         seeks,
         seek_count,
+        turns,
+        turn_count,
     })
+}
+
+/// Turns in all, and the first of them; none of a scheduler that gives none.
+fn turns(details: &Place) -> Result<(f64, Vec<Turns>), String> {
+    if details.0.get("turns").is_none() {
+        return Ok((0.0, Vec::new()));
+    }
+    let told = details.at("turns")?;
+    let list = told.list("queues")?;
+    let mut devices = Vec::new();
+    for queue in &list {
+        devices.push(queue.text("device")?);
+    }
+    let several = devices.iter().any(|device| *device != devices[0]);
+    let mut turns = Vec::new();
+    for (queue, device) in list.iter().zip(&devices) {
+        let from = queue.numbers("from_ns")?;
+        let mut columns = Vec::new();
+        for name in ["to_ns", "awaited"] {
+            let column = queue.numbers(name)?;
+            if column.len() != from.len() {
+                let (path, has, expected) = (queue.path(name), column.len(), from.len());
+                return Err(format!(
+                    "`{path}`: {has} values; expected {expected}, as of from_ns"
+                ));
+            }
+            columns.push(column);
+        }
+        let group = queue.text("group")?;
+        let spans = from.iter().zip(columns[0].iter().zip(&columns[1]));
+        turns.push(Turns {
+            group: match several {
+                true => format!("{device} {group}"),
+                false => group,
+            },
+            tree: queue.text("tree")?,
+            spans: spans
+                .map(|(&from, (&to, &awaited))| (from, to, awaited > 0.0))
+                .collect(),
+        });
+    }
+    Ok((told.number("count")?, turns))
 }
 
 /// Commands in all, and the first of them; none without a rotational disk.

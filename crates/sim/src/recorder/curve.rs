@@ -112,7 +112,7 @@ impl Curve {
             }
             let told = (step.count > 0).then_some(step);
             match self.form {
-                GaugeForm::Level => level,
+                GaugeForm::Level | GaugeForm::Turn => level,
                 GaugeForm::Sample => told.map(|step| step.sum as f64 / f64::from(step.count)),
                 GaugeForm::Count => told.map(|step| step.sum as f64),
             }

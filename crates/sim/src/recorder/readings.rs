@@ -9,6 +9,7 @@ use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 
 use super::curve::Curve;
+use super::turns::Turns;
 
 /// Curves that are kept at most; what further groups tell is in the sums only.
 const CURVES: usize = 256;
@@ -20,6 +21,8 @@ pub struct Readings {
     pub tracks: Vec<Track>,
     /// Groups with tokens, by queue, in the order of their scheduler.
     pub groups: Vec<GroupStats>,
+    /// Whose turn it was.
+    pub turns: Turns,
 }
 
 /// A value that a scheduler told, and of what.
@@ -207,6 +210,7 @@ impl Readings {
         for group in self.groups.iter_mut().filter(|group| group.queue == queue) {
             group.here = false;
         }
+        self.turns.over(queue, now);
         for tokens in facts.map_or(&[][..], |facts| facts.tokens) {
             self.begin_group(queue, tokens.group, tokens.depth);
             let (group, depth) = (tokens.group, tokens.depth);
@@ -257,6 +261,7 @@ impl Readings {
         for track in &mut self.tracks {
             track.curve.until(now);
         }
+        self.turns.finish(now);
     }
 
     /// Takes note of what a scheduler tells; of what else a probe sees, nothing.
@@ -280,8 +285,10 @@ impl Readings {
             }
             _ => {}
         }
-        if let Some(told) = ToldValue::of(probe) {
-            self.put(at, queue, told);
+        match ToldValue::of(probe) {
+            Some(told) if told.form == GaugeForm::Turn => self.turns.note(at, queue, told),
+            Some(told) => self.put(at, queue, told),
+            None => {}
         }
     }
 

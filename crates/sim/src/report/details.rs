@@ -7,6 +7,7 @@ use serde::ser::Serializer;
 
 use super::seeks::SeekDetails;
 use super::tokens::device_of;
+use super::turns::TurnDetails;
 use crate::plan::Plan;
 use crate::recorder::{DIRECTIONS, LockSpread, Recorder, Track};
 
@@ -22,6 +23,9 @@ pub struct Details {
     /// What schedulers told over the whole run; left out if that was nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scheduler: Vec<GaugeDetails>,
+    /// Whose turn it was with schedulers that give turns, over the whole run; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnDetails>,
     /// Where rotational disks were sent in the measured time; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeks: Option<SeekDetails>,
@@ -132,6 +136,7 @@ impl Details {
                 max,
             },
             scheduler: gauges(plan, recorder),
+            turns: TurnDetails::new(plan, recorder),
             seeks: SeekDetails::new(plan, recorder),
         })
     }
@@ -153,6 +158,7 @@ impl GaugeDetails {
                 GaugeForm::Level => "level",
                 GaugeForm::Sample => "sample",
                 GaugeForm::Count => "count",
+                GaugeForm::Turn => "turn",
             },
             unit: match track.told.unit {
                 GaugeUnit::Number => "number",

@@ -327,7 +327,9 @@ fn queue(
     };
     let single = rules.single_queue.is_some();
     let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
-    let iosched = iosched::written(asked, scheduler.defaults(hz, before), adjusted)?;
+    let rotational = driver.plan.rotational_when_chosen;
+    let defaults = scheduler.defaults(hz, before).of_kernel(&rules, rotational);
+    let iosched = iosched::written(asked, defaults, adjusted)?;
     let nomerges = match written.nomerges.unwrap_or(0) {
         0 => NoMerges::All,
         1 => NoMerges::Simple,

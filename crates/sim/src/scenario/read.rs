@@ -26,9 +26,50 @@ pub(super) fn toml_error(file: &Path, text: &str, error: &toml::de::Error) -> Sc
         Some(span) => format!("{}:{}", file.display(), line_of(text, span.start)),
         None => file.display().to_string(),
     };
+    let table = DeTable::parse(text);
+    if let (Some(span), Ok(table)) = (error.span(), &table)
+        && let Some((field, number)) = too_large(text, table.get_ref(), "", span.start)
+    {
+        let most = i64::MAX;
+        let what = format!("{number} is too large; numbers go up to {most}");
+        return ScenarioError::Field { place, field, what };
+    }
     ScenarioError::Syntax {
         place,
         what: sentence(error.message()),
+    }
+}
+
+/// The number that stands at this byte, with its dotted name, if TOML has no room for it: its
+/// numbers are of 64 bits with a sign.
+fn too_large<'a>(
+    text: &'a str,
+    table: &DeTable<'_>,
+    prefix: &str,
+    byte: usize,
+) -> Option<(String, &'a str)> {
+    let all = table.iter();
+    all.map(|(key, value)| (format!("{prefix}{}", key.get_ref()), value))
+        .find_map(|(name, value)| too_large_value(text, value, name, byte))
+}
+
+fn too_large_value<'a>(
+    text: &'a str,
+    value: &toml::Spanned<DeValue<'_>>,
+    name: String,
+    byte: usize,
+) -> Option<(String, &'a str)> {
+    match value.get_ref() {
+        DeValue::Table(inner) => too_large(text, inner, &format!("{name}."), byte),
+        DeValue::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(i, item)| too_large_value(text, item, format!("{name}.{i}"), byte))
+        }
+        DeValue::Integer(number) if value.span().start == byte => {
+            let fits = i64::from_str_radix(number.as_str(), number.radix()).is_ok();
+            (!fits).then(|| (name, &text[value.span()]))
+        }
+        _ => None,
     }
 }
 

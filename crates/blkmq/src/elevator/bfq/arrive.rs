@@ -10,6 +10,7 @@ use super::group::GroupId;
 use super::process::ProcessId;
 use super::queue::QId;
 use super::told::Happened;
+use crate::elevator::messages::pointer;
 use crate::elevator::scheduler::{InsertAt, is_sync};
 use crate::request::{Place, Request, RequestId, RequestPool};
 use crate::rules::{ResumeAfter, SoleArrival};
@@ -87,7 +88,7 @@ impl Bfq {
         self.take_request(q);
         self.processes[of.process.0 as usize].requests += 1;
         let (address, references) = (self.queues[q].address, self.queues[q].references);
-        let name = Bfq::request_name(rq);
+        let name = pointer(rq.0);
         say!(
             self,
             q,

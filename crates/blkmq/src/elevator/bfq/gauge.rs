@@ -8,6 +8,7 @@
 use super::Bfq;
 use super::group::{GroupId, ROOT};
 use super::queue::{BE, QId};
+use crate::elevator::crowd::{Crowd, SHARE_SHIFT};
 use crate::env::{Gauge, GaugeForm, GaugeUnit, Reading, Which};
 
 /// Sectors that a queue was served.
@@ -55,49 +56,9 @@ const QUEUE: &str = "bfq";
 
 /// From virtual time to [`VIRTUAL_TIME`].
 const SHOWN_SHIFT: u32 = 12;
-/// Shares are reckoned in sectors shifted by this.
-const SECTOR_SHIFT: u32 = 20;
 
 /// Names of the classes' trees.
 const CLASSES: [&str; 3] = ["RT", "BE", "IDLE"];
-
-/// The busy queues and groups of a group that have a part in what it is served.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Crowd {
-    /// Their class, the first one that is busy; 0: nobody is.
-    class: u8,
-    /// Sum of the weights of those that have not taken their parts yet.
-    weight: u64,
-    /// What is left for them, in sectors shifted by [`SECTOR_SHIFT`].
-    left: u64,
-}
-
-impl Crowd {
-    /// One more, of this class: true if it is the very first.
-    fn join(&mut self, class: u8, weight: u32) -> bool {
-        let first = self.class == 0;
-        if first || class < self.class {
-            (self.class, self.weight) = (class, 0);
-        }
-        if class == self.class {
-            self.weight += u64::from(weight);
-        }
-        first
-    }
-
-    /// The part of one of them. The last one has all that is left, so that nothing gets lost.
-    fn take(&mut self, class: u8, weight: u32) -> u64 {
-        if class != self.class {
-            return 0;
-        }
-        let weight = u64::from(weight);
-        let part = u128::from(self.left) * u128::from(weight) / u128::from(self.weight);
-        let part = part as u64;
-        self.left -= part;
-        self.weight -= weight;
-        part
-    }
-}
 
 impl Bfq {
     /// What the last request to go leaves to be seen.
@@ -156,17 +117,20 @@ impl Bfq {
                 self.join_crowds(other);
             }
         }
-        self.groups[ROOT.index()].crowd.left = u64::from(sectors) << SECTOR_SHIFT;
+        self.groups[ROOT.index()]
+            .crowd
+            .shares(u64::from(sectors) << SHARE_SHIFT);
         // A group stands behind the one that it is in.
         for at in 1..self.groups.len() {
             let group = GroupId(at as u16);
-            if self.groups[at].crowd.class != 0
+            if self.groups[at].crowd.is_there()
                 && let Some(e) = group.entity()
             {
                 let above = self.entities[e].group.index();
                 assert!(above < at, "a group comes before its parent");
                 let weight = self.entities[e].weight;
-                self.groups[at].crowd.left = self.groups[above].crowd.take(BE, weight);
+                let part = self.groups[above].crowd.take(BE, weight);
+                self.groups[at].crowd.shares(part);
             }
         }
         for other in all {
@@ -178,13 +142,13 @@ impl Bfq {
             let queue = &mut self.queues[other];
             let part = self.groups[group].crowd.take(queue.class, weight);
             let share = queue.share_rest + part;
-            queue.share_rest = share & ((1 << SECTOR_SHIFT) - 1);
-            if share >> SECTOR_SHIFT > 0 {
+            queue.share_rest = share & ((1 << SHARE_SHIFT) - 1);
+            if share >> SHARE_SHIFT > 0 {
                 each(Reading {
                     gauge: &SHARE,
                     group: QUEUE,
                     which: self.which(other),
-                    value: share >> SECTOR_SHIFT,
+                    value: share >> SHARE_SHIFT,
                 });
             }
         }

@@ -3,9 +3,9 @@
 //! Kernel: struct bfq_group, struct bfq_sched_data in block/bfq-iosched.h (6.1.192, 6.12.117).
 
 use super::entity::EntityId;
-use super::gauge::Crowd;
 use super::queue::QId;
 use super::service_tree::ServiceTree;
+use crate::elevator::crowd::Crowd;
 use crate::rbtree::RbTree;
 
 /// Number of a group: its place in [`Submitters::groups`](crate::elevator::Submitters).

@@ -7,11 +7,11 @@ use super::entity::{Entities, Entity};
 use super::fixed::Fixed;
 use super::group::{AsyncQueues, Group, GroupId};
 use super::idling::HwTag;
-use super::log::Log;
 use super::queue::Queues;
 use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
 use super::settings::BfqSettings;
-use super::{Bfq, ZERO};
+use super::{Bfq, FACTS, ZERO};
+use crate::elevator::messages::Messages;
 use crate::elevator::submitters::SubmitterGroup;
 use crate::elevator::telling::Telling;
 use crate::list::QueueList;
@@ -122,7 +122,7 @@ impl Bfq {
             timer: None,
             timer_armed: false,
             runs: false,
-            log: Log::new(queue.log),
+            log: Messages::new(FACTS.name, queue.log),
             told: Telling::default(),
             carrying: None,
             shown: None,

@@ -13,7 +13,6 @@ use super::entity::Entities;
 use super::fixed::Fixed;
 use super::group::{Group, GroupId};
 use super::idling::HwTag;
-use super::log::Log;
 use super::process::Process;
 use super::queue::{QId, Queues};
 use super::rate::Rate;
@@ -22,6 +21,7 @@ use super::told::Told;
 use crate::elevator::attribute::{Attributes, StoreError, Value};
 use crate::elevator::hook::{After, TimerAsk};
 use crate::elevator::merging;
+use crate::elevator::messages::Messages;
 use crate::elevator::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
@@ -118,7 +118,7 @@ pub struct Bfq {
     pub(super) timer_armed: bool,
     /// The hardware queues are to be run.
     pub(super) runs: bool,
-    pub(super) log: Log,
+    pub(super) log: Messages,
     /// Who follows a run is told of merging.
     pub told: Telling<Told>,
     /// A request is on its way from one queue to another.

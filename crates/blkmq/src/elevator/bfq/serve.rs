@@ -7,6 +7,7 @@ use super::Bfq;
 use super::arrive::{queue_of, set_queue_of};
 use super::budget::{Expiry, widened};
 use super::queue::{IDLE, QId};
+use crate::elevator::messages::pointer;
 use crate::elevator::nearest::{BackSeek, nearest};
 use crate::elevator::scheduler::is_sync;
 use crate::request::{Place, RequestId, RequestPool, Sector};
@@ -44,7 +45,7 @@ impl Bfq {
         if rq == last || self.read_clock() < pool[rq].fifo_time.0 {
             return None;
         }
-        let name = Bfq::request_name(rq);
+        let name = pointer(rq.0);
         say!(self, q, "check_fifo: returned {name:016x}");
         Some(rq)
     }
@@ -388,10 +389,5 @@ impl Bfq {
         let own = |range: &&core::ops::Range<u64>| range.contains(&end);
         let at = self.ranges.iter().position(|range| own(&range));
         at.unwrap_or(0) as u8
-    }
-
-    /// A request in the log, apart from all queues.
-    pub(super) fn request_name(rq: RequestId) -> u64 {
-        u64::from(rq.0) | 0xffff << 48
     }
 }

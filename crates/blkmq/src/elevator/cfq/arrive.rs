@@ -4,8 +4,10 @@
 //! cfq_preempt_queue() in block/cfq-iosched.c (2.6.32 to 4.20).
 
 use super::group::ROOT;
+use super::merge::Tie;
 use super::queue::{Class, Flags, Work};
 use super::{Cfq, QId};
+use crate::elevator::messages::pointer;
 use crate::elevator::nearest::{BackSeek, nearest};
 use crate::elevator::scheduler::{MayQueue, Wanted, is_sync};
 use crate::request::{Direction, IoContextId, PAGE_SECTORS, Request, RequestId, RequestPool};
@@ -41,16 +43,36 @@ impl Cfq {
         self.greet(pool, &pool[rq]);
         let (p, write) = (pool[rq].io_context, is_write(&pool[rq]));
         let sync = is_sync(pool[rq].op, pool[rq].flags);
-        let since = self.now - self.settings.second();
-        let found = self.ties.find(p, sync, |tie| {
-            tie.seeky_since.is_some_and(|seeky| seeky < since)
-        });
-        let found = self.hold_true(found);
-        self.bury(pool);
+        let found = self.find_queue(pool, p, sync);
         let q = found.unwrap_or_else(|| self.new_queue(p, sync));
         let held = self.ties.hold(q, write);
         self.hold_true(held);
         set_queue_of(&mut pool[rq], Some(q));
+    }
+
+    /// The queue that a process has, if it keeps one: it may leave a shared one, or go on in another
+    /// (cfq_merge_cfqqs(), split_cfqq()).
+    fn find_queue(&mut self, pool: &RequestPool, p: IoContextId, sync: bool) -> Option<QId> {
+        let since = self.now - self.settings.second();
+        let aged = |tie: &Tie| tie.seeky_since.is_some_and(|seeky| seeky < since);
+        let before = self.ties.slot(p, sync);
+        let apart = before.is_some_and(|q| self.ties.breaks_apart(q, aged) == Ok(true));
+        if let Some(q) = before.filter(|_| apart) {
+            say!(self, q, "breaking apart cfqq");
+        }
+        let found = self.ties.find(p, sync, aged);
+        let found = self.hold_true(found);
+        if let (Some(q), Some(new)) = (before, found)
+            && q != new
+        {
+            say!(self, q, "merging with queue {:016x}", pointer(new.0));
+        }
+        if let Some(q) = found.filter(|_| apart && found == before) {
+            // It has it for itself now.
+            self.queues[q].pid = self.submitters.of(p).pid;
+        }
+        self.bury(pool);
+        found
     }
 
     fn new_queue(&mut self, p: IoContextId, sync: bool) -> QId {
@@ -59,6 +81,7 @@ impl Cfq {
         let (q, fresh) = self.hold_true(given);
         if fresh {
             self.begin_queue(q, p, sync);
+            say!(self, q, "alloced");
         }
         q
     }
@@ -108,6 +131,7 @@ impl Cfq {
     /// The request is in its queue (cfq_insert_request()).
     pub(super) fn join(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let (q, p) = (own_queue(&pool[rq]), pool[rq].io_context);
+        say!(self, q, "insert_request");
         self.take_priority(q, p);
         let sync = is_sync(pool[rq].op, pool[rq].flags);
         let due = self.now + self.tuned.fifo_expire[usize::from(sync)];
@@ -277,6 +301,7 @@ impl Cfq {
 
     /// cfq_preempt_queue().
     fn preempt(&mut self, pool: &RequestPool, q: QId) {
+        say!(self, q, "preempt");
         let before = self.active.map(|cur| self.queues[cur].work());
         self.expire_active(pool, true);
         if self.rules.preemption == Preemption::ByAncestry

@@ -73,6 +73,8 @@ pub(super) struct Group {
     active: u32,
     /// Its fraction of the whole, fixed point (4.20).
     fraction: u64,
+    /// The same when it was reckoned last, for gauges.
+    fraction_shown: u64,
     node: RbNode,
     pub(super) vdisktime: u64,
     /// Queues on its trees (nr_cfqq).
@@ -106,6 +108,11 @@ impl Group {
             leaf_weight,
             ..Group::default()
         }
+    }
+
+    /// Of the whole, when it was on the tree of groups last (4.20).
+    pub(super) fn fraction_shown(&self) -> u64 {
+        self.fraction_shown
     }
 
     /// On the tree of groups.
@@ -233,6 +240,7 @@ impl Groups {
             at = parent;
         }
         self[group].fraction = fraction.max(1);
+        self[group].fraction_shown = fraction.max(1);
     }
 
     /// cfq_group_service_tree_del().
@@ -277,7 +285,7 @@ impl Groups {
     }
 
     /// It has left (cfq_group_service_tree_del(), cfq_group_notify_queue_del()).
-    pub(super) fn remove_queue(&mut self, group: GroupId, rules: SliceGroups) {
+    fn remove_queue(&mut self, group: GroupId, rules: SliceGroups) {
         self[group].queues -= 1;
         if self[group].queues > 0 {
             return;
@@ -429,12 +437,14 @@ impl Cfq {
         let of = &self.groups[queue.group];
         let others = of.busy_async() + of.busy(Class::Idle);
         let only_async = of.queues == others;
+        let used = self.slice_used_up(q);
         let charge = match queue.flags.sync {
             _ if self.counts_requests() => i64::from(queue.slice_dispatch),
             false if only_async => queue.allocated_slice,
-            _ => self.slice_used_up(q),
+            _ => used,
         };
         let group = queue.group;
+        self.say_used(q, used);
         self.groups
             .charge(group, self.rules.groups, charge.cast_unsigned());
         let left = (self.serving.expires - self.now).max(0);
@@ -444,5 +454,16 @@ impl Cfq {
             rest.class = self.serving.class;
             rest.work = self.serving.work;
         }
+        let (vt, min_vt) = (self.groups[group].vdisktime, self.groups.min_vdisktime);
+        self.say_of_group(group, format_args!("served: vt={vt} min_vt={min_vt}"));
+        self.say_charged(q, used, charge);
+    }
+
+    /// A queue leaves the trees of its group, which leaves with its last one.
+    pub(super) fn leave_group(&mut self, group: GroupId) {
+        if self.groups[group].queues == 1 {
+            self.say_of_group(group, format_args!("del_from_rr group"));
+        }
+        self.groups.remove_queue(group, self.rules.groups);
     }
 }

@@ -8,7 +8,7 @@ use super::queue::Class;
 use super::{Cfq, QId};
 use crate::elevator::hook::TimerAsk;
 use crate::request::{IoContextId, Op, Request, RequestPool};
-use crate::rules::{QueueingGuess, Seeks, SliceClock, SliceIdling, SliceTrees};
+use crate::rules::{QueueingGuess, Seeks, SliceClock, SliceIdling, SliceLog, SliceTrees};
 use crate::time::{Duration, Jiffies};
 
 /// CFQ_HW_QUEUE_MIN: so many requests at once show that a drive queues.
@@ -70,7 +70,7 @@ impl Cfq {
     }
 
     /// The queue is waited for at all (cfq_should_idle(); its idle window in 2.6.32).
-    pub(super) fn should_idle(&self, q: QId) -> bool {
+    pub(super) fn should_idle(&mut self, q: QId) -> bool {
         let queue = &self.queues[q];
         if self.rules.idling == SliceIdling::ByWindow {
             return queue.flags.idle_window;
@@ -84,8 +84,15 @@ impl Cfq {
         }
         let (group, tree) = queue.tree.expect("the active queue stays on its tree");
         let tree = &self.groups[group].trees[usize::from(tree)];
-        let long = late && tree.think.is_long(self.tuned.slice_idle);
-        queue.flags.sync && tree.nodes.len() == 1 && !long
+        let (long, count) = (
+            late && tree.think.is_long(self.tuned.slice_idle),
+            tree.nodes.len(),
+        );
+        let last = queue.flags.sync && count == 1 && !long;
+        if !last && self.rules.log.tells_work() {
+            say!(self, q, "Not idling. st->count:{count}");
+        }
+        last
     }
 
     /// cfq_arm_slice_timer().
@@ -113,6 +120,9 @@ impl Cfq {
         }
         let think = self.processes[p.0 as usize].think;
         if think.is_valid() && self.queues[q].slice_end - self.now < think.mean {
+            if self.rules.log.tells_work() {
+                say!(self, q, "Not idling. think_time:{}", think.mean);
+            }
             return;
         }
         if for_group && self.has_company_or_thinks(q) {
@@ -124,6 +134,14 @@ impl Cfq {
             false => self.idle_of(q, p),
         };
         self.arm_timer(span);
+        self.shows_wait(q);
+        match self.rules.log {
+            SliceLog::Kind => {
+                let for_group = u8::from(for_group);
+                say!(self, q, "arm_idle: {span} group_idle: {for_group}");
+            }
+            _ => say!(self, q, "arm_idle: {span}"),
+        }
     }
 
     /// A wait for its group would be in vain.
@@ -162,10 +180,15 @@ impl Cfq {
             SliceIdling::ByWindow if self.is_surely_seeky(q, p) => self.seeky_idle(),
             _ => self.tuned.slice_idle,
         };
-        if self.is_not_worth_it(pool, q, p) {
-            self.queues[q].flags.idle_window = false;
-        } else if think.is_valid() {
-            self.queues[q].flags.idle_window = think.mean <= idle;
+        let before = self.queues[q].flags.idle_window;
+        let window = match self.is_not_worth_it(pool, q, p) {
+            true => false,
+            false if think.is_valid() => think.mean <= idle,
+            false => before,
+        };
+        if window != before {
+            say!(self, q, "idle={}", u8::from(window));
+            self.queues[q].flags.idle_window = window;
         }
     }
 
@@ -201,6 +224,9 @@ impl Cfq {
         let queue = &mut self.queues[q];
         queue.slice_end = now + more;
         queue.flags.wait_busy = true;
+        if self.rules.log.tells_work() {
+            say!(self, q, "will busy wait");
+        }
     }
 
     fn should_wait_busy(&self, q: QId) -> bool {
@@ -228,6 +254,7 @@ impl Cfq {
 
     /// The wait is over (cfq_idle_slice_timer()).
     pub(super) fn waited_in_vain(&mut self, pool: &RequestPool) {
+        say_device!(self, "idle timer fired");
         self.timer_pending = false;
         let Some(q) = self.active else {
             self.kick();

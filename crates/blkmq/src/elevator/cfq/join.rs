@@ -23,6 +23,8 @@ impl Cfq {
         self.bio_queue = self
             .ties
             .slot(asked.io_context, is_sync(asked.op, asked.flags));
+        // The record of a merge comes before what follows from it.
+        self.log.traced();
         let merged = merging::try_merge(self, pool, bio, merging);
         self.bio_queue = None;
         merged

@@ -301,13 +301,7 @@ impl Ties {
             }
             return Ok(None);
         }
-        let tie = self.tie(q)?;
-        let due = match self.rules.split {
-            Split::Never => false,
-            Split::AfterSecond => aged(tie),
-            Split::AtExpiry => tie.split_coop,
-        };
-        if tie.coop && due {
+        if self.breaks_apart(q, aged)? {
             match self.split(p, q)? {
                 Some(kept) => q = kept,
                 None => return Ok(None),
@@ -317,6 +311,20 @@ impl Ties {
             q = self.redirect(p, sync, q)?;
         }
         Ok(Some(q))
+    }
+
+    /// The next request of a process of this shared queue breaks it apart.
+    ///
+    /// # Errors
+    /// If the queue is freed.
+    pub fn breaks_apart(&self, q: QId, aged: impl Fn(&Tie) -> bool) -> Result<bool, Fault> {
+        let tie = self.tie(q)?;
+        let due = match self.rules.split {
+            Split::Never => false,
+            Split::AfterSecond => aged(tie),
+            Split::AtExpiry => tie.split_coop,
+        };
+        Ok(tie.coop && due)
     }
 
     /// cfq_merge_cfqqs().

@@ -5,7 +5,9 @@
 //! (`idling.rs`), where queues stand (`service_tree.rs`, `position.rs`, `group.rs`), and which
 //! become one (`merge.rs`). Kernel: struct cfq_data, block/cfq-iosched.c (2.6.32 to 4.20).
 
+use super::FACTS;
 use super::arrive::{own_queue, queue_of, set_queue_of};
+use super::gauge::Shown;
 use super::group::Groups;
 use super::idling::HwTag;
 use super::merge::{Fault, QId, Tie, Ties};
@@ -17,11 +19,13 @@ use super::workload::Serving;
 use crate::elevator::attribute::{Attributes, StoreError, Value};
 use crate::elevator::hook::{After, TimerAsk};
 use crate::elevator::merging;
+use crate::elevator::messages::Messages;
 use crate::elevator::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Scheduler, Wanted,
     is_sync,
 };
 use crate::elevator::submitters::Submitters;
+use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::queue::QueueSettings;
@@ -108,23 +112,15 @@ pub struct Cfq {
     pub(super) handed: QueueList,
     /// What it has done since it was asked last: operations like one inside a container.
     pub(super) operations: u32,
+    pub(super) log: Messages,
+    pub(super) shown: Shown,
 }
 
 impl Cfq {
     /// Idle.
     pub fn new(settings: &CfqSettings, queue: &QueueSettings) -> Cfq {
         let rules = queue.rules.time_slices;
-        let mut settings = CfqSettings {
-            clock: rules.clock,
-            ..*settings
-        };
-        if rules.charges_requests
-            && !queue.rotational_when_chosen
-            && settings.slice_idle.us.is_none()
-        {
-            // cfq_registered_queue(): no idling on a drive without seeks.
-            settings.slice_idle.us = Some(0);
-        }
+        let settings = settings.by(&rules, queue.rotational_when_chosen);
         let groups = &queue.submitters.groups;
         let tables = match rules.groups {
             SliceGroups::Hierarchy => groups.len(),
@@ -170,6 +166,8 @@ impl Cfq {
             must_after_run: None,
             handed: QueueList::new(),
             operations: 0,
+            log: Messages::new(FACTS.name, queue.log),
+            shown: Shown::new(),
         };
         if rules.sync_delay == SyncDelay::LastSlowEnd {
             // As if none had been delayed in the last second.
@@ -244,6 +242,7 @@ impl Scheduler for Cfq {
         if queue_of(&pool[rq]).is_none() {
             self.set_up(pool, rq);
         }
+        self.log.traced();
         if self.rules.insert_merges {
             let absorbed = merging::insert_merge(self, pool, rq, merging);
             if !absorbed.is_empty() {
@@ -286,6 +285,8 @@ impl Scheduler for Cfq {
     fn activated(&mut self, pool: &mut RequestPool, rq: RequestId, _now: Now) {
         let request = &pool[rq];
         self.in_driver[usize::from(is_sync(request.op, request.flags))] += 1;
+        let drv = self.in_driver[0] + self.in_driver[1];
+        say!(self, own_queue(request), "activate rq, drv={drv}");
         self.last_position = request.end().0;
     }
 
@@ -317,6 +318,8 @@ impl Scheduler for Cfq {
     fn requeued(&mut self, pool: &mut RequestPool, rq: RequestId, _now: Now) -> After {
         let request = &pool[rq];
         self.in_driver[usize::from(is_sync(request.op, request.flags))] -= 1;
+        let drv = self.in_driver[0] + self.in_driver[1];
+        say!(self, own_queue(request), "deactivate rq, drv={drv}");
         After::Nothing
     }
 
@@ -350,9 +353,15 @@ impl Scheduler for Cfq {
     }
 
     fn shown(&self) -> Vec<(&'static str, Value)> {
-        let mut settings = self.settings;
-        settings.quantum = settings.quantum.or(Some(self.rules.quantum));
-        settings.shown()
+        self.settings.shown()
+    }
+
+    fn take_log(&mut self, each: &mut dyn FnMut(&str)) {
+        self.log.take(each);
+    }
+
+    fn take_readings(&mut self, each: &mut dyn FnMut(Reading)) {
+        self.readings(each);
     }
 
     fn rotates(&mut self, rotational: bool) {

@@ -79,6 +79,13 @@ impl Cfq {
         let chained = |q| self.ties.tie(q).is_ok_and(|tie| tie.new.is_some());
         let loses = self.ties.slot(p, true).is_some_and(chained);
         self.reservations_lost |= loses && !self.rules.merge.group_change_drops_chain;
+        let kinds: &[bool] = match self.rules.merge.group_change_drops_async {
+            true => &[false, true],
+            false => &[true],
+        };
+        for q in kinds.iter().filter_map(|&sync| self.ties.slot(p, sync)) {
+            say!(self, q, "changed cgroup");
+        }
         let changed = self.ties.change_group(p);
         self.hold_true(changed);
         self.bury(pool);
@@ -89,6 +96,7 @@ impl Cfq {
         let given = self.ties.change_ioprio(p, place);
         if let Some((q, true)) = self.hold_true(given) {
             self.begin_queue(q, p, false);
+            say!(self, q, "alloced");
         }
         self.bury(pool);
         if let Some(q) = self.ties.slot(p, true) {

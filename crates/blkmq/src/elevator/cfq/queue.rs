@@ -103,6 +103,10 @@ pub(super) struct Queue {
     pub(super) slice_resid: i64,
     pub(super) slice_dispatch: u32,
     pub(super) allocated_slice: i64,
+    /// Sectors handed over since it became active (nr_sectors, 2.6.33 and 4.20).
+    pub(super) slice_sectors: u64,
+    /// Of its ideal share, what is less than a nanosecond and has not been shown yet.
+    pub(super) share_rest: u64,
     pub(super) seeks: SeekMean,
     /// A bit for each of the last requests, set if it was far.
     pub(super) seek_history: u32,

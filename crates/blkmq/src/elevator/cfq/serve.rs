@@ -6,11 +6,12 @@
 use super::arrive::{is_write, own_queue, queue_of, set_queue_of};
 use super::queue::Class;
 use super::{Cfq, QId};
+use crate::elevator::messages::pointer;
 use crate::elevator::scheduler::is_sync;
 use crate::list::QueueList;
 use crate::request::{IoContextId, Place, RequestId, RequestPool};
 use crate::rules::{
-    NextFrom, SliceClock, SliceDepth, SliceDrain, SliceIdling, SliceTrees, SyncDelay,
+    NextFrom, SliceClock, SliceDepth, SliceDrain, SliceIdling, SliceLog, SliceTrees, SyncDelay,
 };
 use crate::time::Jiffies;
 
@@ -38,6 +39,7 @@ impl Cfq {
             queue.slice_end = now + 1;
             self.expire_active(pool, false);
         }
+        say!(self, q, "dispatched a request");
         Some(rq)
     }
 
@@ -109,7 +111,7 @@ impl Cfq {
 
     /// The only queue of a group, which has used its slice while it was idled for, waits for what
     /// it has with the driver.
-    fn group_waits(&self, q: QId) -> bool {
+    fn group_waits(&mut self, q: QId) -> bool {
         let queue = &self.queues[q];
         self.groups[queue.group].queues == 1 && queue.dispatched > 0 && self.should_idle(q)
     }
@@ -166,10 +168,13 @@ impl Cfq {
         }
         let overdue = self.check_fifo(pool, q);
         self.queues[q].flags.must_dispatch |= overdue.is_some();
-        match self.may_dispatch(q) {
-            true => overdue.or(next),
-            false => None,
+        if !self.may_dispatch(q) {
+            return None;
         }
+        if let Some(rq) = overdue {
+            say!(self, q, "fifo={:016x}", pointer(rq.0));
+        }
+        overdue.or(next)
     }
 
     /// The head of its FIFO, if its time has come; looked at once a turn (cfq_check_fifo()).
@@ -179,11 +184,18 @@ impl Cfq {
             return None;
         }
         let now = Jiffies(self.now.cast_unsigned());
-        queue.fifo.first().filter(|&rq| now >= pool[rq].fifo_time)
+        let overdue = queue.fifo.first().filter(|&rq| now >= pool[rq].fifo_time);
+        if self.rules.depth != SliceDepth::HalvedButOverdue {
+            match overdue {
+                Some(rq) => say!(self, q, "fifo={:016x}", pointer(rq.0)),
+                None => say!(self, q, "fifo=(null)"),
+            }
+        }
+        overdue
     }
 
     /// cfq_may_dispatch().
-    fn may_dispatch(&self, q: QId) -> bool {
+    fn may_dispatch(&mut self, q: QId) -> bool {
         let queue = &self.queues[q];
         let late = self.rules.depth == SliceDepth::HalvedButOverdue;
         if late && queue.flags.must_dispatch {
@@ -197,6 +209,7 @@ impl Cfq {
         if self.should_idle(q) && async_away > 0 {
             return false;
         }
+        let queue = &self.queues[q];
         if self.in_flight[1] > 0 && !queue.flags.sync {
             return false;
         }
@@ -254,10 +267,13 @@ impl Cfq {
     /// A request goes to the driver (cfq_dispatch_insert()).
     pub(super) fn take_out(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let q = own_queue(&pool[rq]);
+        say!(self, q, "dispatch_insert");
+        self.shows_service(q, pool[rq].sectors.0);
         self.queues[q].next_rq = self.find_next(pool, q, rq);
         self.remove(pool, rq);
         let queue = &mut self.queues[q];
         queue.dispatched += 1;
+        queue.slice_sectors += u64::from(pool[rq].sectors.0);
         self.in_flight[usize::from(queue.flags.sync)] += 1;
         self.groups[queue.group].dispatched += 1;
         pool[rq].started = true;
@@ -326,6 +342,7 @@ impl Cfq {
             self.expire_active(pool, false);
         }
         assert_eq!(self.busy_queues, 0, "queues behind a drain");
+        say_device!(self, "forced_dispatch={}", all.len());
         all
     }
 
@@ -334,6 +351,15 @@ impl Cfq {
         let request = &pool[rq];
         let q = own_queue(request);
         let sync = is_sync(request.op, request.flags);
+        match self.rules.log {
+            SliceLog::Process => say!(self, q, "complete"),
+            _ => say!(
+                self,
+                q,
+                "complete rqnoidle {}",
+                u8::from(Cfq::sends_no_other(request))
+            ),
+        }
         self.update_hw_tag();
         self.in_driver[usize::from(sync)] -= 1;
         let queue = &mut self.queues[q];
@@ -439,6 +465,7 @@ impl Cfq {
     /// Queues whose last reference is gone are forgotten (end of cfq_put_queue()).
     pub(super) fn bury(&mut self, pool: &RequestPool) {
         while let Some(q) = self.ties.take_freed() {
+            say!(self, q, "put_queue");
             assert!(self.queues[q].is_empty(), "{q:?} is freed with requests");
             if self.active == Some(q) {
                 self.expire(pool, q, false);
@@ -450,6 +477,9 @@ impl Cfq {
 
     /// kblockd is to run the queue, if there is something to dispatch (cfq_schedule_dispatch()).
     pub(super) fn kick(&mut self) {
-        self.runs |= self.busy_queues > 0;
+        if self.busy_queues > 0 {
+            say_device!(self, "schedule dispatch");
+            self.runs = true;
+        }
     }
 }

@@ -140,12 +140,18 @@ impl Cfq {
             _ => return false,
         };
         let from = queue.group;
-        if queue.tree.is_some() {
-            self.groups.remove_queue(from, self.rules.groups);
+        if to == ROOT {
+            say!(self, q, "moving to root group");
+        }
+        if self.queues[q].tree.is_some() {
+            self.leave_group(from);
         }
         let queue = &mut self.queues[q];
         queue.home = (to == ROOT).then_some(from);
         queue.group = to;
+        if to != ROOT {
+            say!(self, q, "moved to origin group");
+        }
         true
     }
 
@@ -159,6 +165,7 @@ impl Cfq {
 
     /// It has a request (cfq_add_cfqq_rr()).
     pub(super) fn add_busy(&mut self, pool: &RequestPool, q: QId) {
+        say!(self, q, "add_to_rr");
         assert!(!self.queues[q].flags.on_rr, "{q:?} is busy already");
         self.queues[q].flags.on_rr = true;
         self.busy_queues += 1;
@@ -168,13 +175,14 @@ impl Cfq {
 
     /// It has none any more (cfq_del_cfqq_rr()).
     pub(super) fn del_busy(&mut self, q: QId) {
+        say!(self, q, "del_from_rr");
         assert!(self.queues[q].flags.on_rr, "{q:?} is not busy");
         self.queues[q].flags.on_rr = false;
         self.service_tree_remove(q);
         self.position_remove(q);
         if self.rules.trees == SliceTrees::ByWorkload {
             let group = self.queues[q].group;
-            self.groups.remove_queue(group, self.rules.groups);
+            self.leave_group(group);
         }
         self.busy_queues -= 1;
         self.busy_sync_queues -= u32::from(self.queues[q].flags.sync);

@@ -4,7 +4,7 @@
 //! Kernel: STORE_FUNCTION, USEC_STORE_FUNCTION in block/cfq-iosched.c (2.6.32 to 4.20).
 
 use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
-use crate::rules::SliceClock;
+use crate::rules::{Rules, SliceAttributes, SliceClock, TimeSlices};
 use crate::time::Jiffies;
 
 const US_OF_MS: u64 = 1000;
@@ -41,6 +41,8 @@ pub struct CfqSettings {
     pub hz: u32,
     /// What spans are counted in, as the rules say; ticks until then.
     pub clock: SliceClock,
+    /// Which attributes there are, as the rules say; all until then.
+    pub attributes: Option<SliceAttributes>,
     /// Requests of a queue with the driver. Default 4, from 2.6.34 on 8.
     pub quantum: Option<u32>,
     /// Age at which a request goes first, asynchronous and synchronous ones. Default a fourth and
@@ -73,6 +75,7 @@ impl CfqSettings {
         CfqSettings {
             hz,
             clock: SliceClock::Ticks,
+            attributes: None,
             quantum: None,
             fifo_expire: [Span::of(1, 4), Span::of(1, 8)],
             back_seek_max: 16 * 1024,
@@ -85,6 +88,18 @@ impl CfqSettings {
             target_latency: Span::of(3, 10),
             group_isolation: false,
         }
+    }
+
+    /// The same by these rules, on a drive with seeks or without.
+    pub(super) fn by(mut self, rules: &TimeSlices, rotational: bool) -> CfqSettings {
+        self.clock = rules.clock;
+        self.attributes = Some(rules.attributes);
+        self.quantum = self.quantum.or(Some(rules.quantum));
+        if rules.charges_requests && !rotational && self.slice_idle.us.is_none() {
+            // cfq_registered_queue(): no idling on a drive without seeks.
+            self.slice_idle.us = Some(0);
+        }
+        self
     }
 
     /// One second in the unit of the clock.
@@ -129,8 +144,33 @@ fn clamped(value: u64, least: u64, unit: u64) -> u64 {
     value.clamp(least, UINT_MAX) * unit
 }
 
+/// What only some kernels have.
+const OF_SOME: [(&str, SliceAttributes); 8] = [
+    ("group_isolation", SliceAttributes::Isolation),
+    ("slice_sync_us", SliceAttributes::Targets),
+    ("slice_async_us", SliceAttributes::Targets),
+    ("slice_idle_us", SliceAttributes::Targets),
+    ("group_idle", SliceAttributes::Targets),
+    ("group_idle_us", SliceAttributes::Targets),
+    ("target_latency", SliceAttributes::Targets),
+    ("target_latency_us", SliceAttributes::Targets),
+];
+
 impl Attributes for CfqSettings {
     const SCHEDULER: &'static str = "cfq";
+
+    fn follow(&mut self, rules: &Rules, rotational: bool) {
+        *self = self.by(&rules.time_slices, rotational);
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let of = OF_SOME.iter().find(|(known, _)| *known == name);
+        match (of, self.attributes) {
+            (Some(&(_, of)), Some(own)) => of == own,
+            _ => true,
+        }
+    }
+
     const TABLE: &'static [Attribute<CfqSettings>] = &[
         Attribute {
             name: "quantum",

@@ -49,6 +49,7 @@ impl Cfq {
         queue.slice_end = now + slice;
         queue.allocated_slice = slice;
         queue.flags.slice_new = false;
+        say!(self, q, "set_slice={slice}");
     }
 
     /// cfq_slice_used().
@@ -61,6 +62,8 @@ impl Cfq {
     /// __cfq_set_active_queue().
     pub(super) fn activate(&mut self, q: Option<QId>) {
         if let Some(q) = q {
+            self.say_active(q);
+            self.shows_turn(q);
             let now = self.now;
             let queue = &mut self.queues[q];
             queue.slice_start = None;
@@ -68,6 +71,7 @@ impl Cfq {
             queue.allocated_slice = 0;
             queue.slice_end = 0;
             queue.slice_dispatch = 0;
+            queue.slice_sectors = 0;
             queue.flags = Flags {
                 wait_request: false,
                 must_dispatch: false,
@@ -91,6 +95,10 @@ impl Cfq {
     /// __cfq_slice_expired(). `timed_out`: what is left of its slice, or too much, counts next
     /// time.
     pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, timed_out: bool) {
+        say!(self, q, "slice expired t={}", u8::from(timed_out));
+        if self.active == Some(q) {
+            self.shows_end(q);
+        }
         if self.queues[q].flags.wait_request {
             self.cancel_timer();
         }
@@ -105,8 +113,10 @@ impl Cfq {
                 true if late => Some(self.scaled_slice(q)),
                 true => None,
             };
-            let queue = &mut self.queues[q];
-            queue.slice_resid = resid.unwrap_or(queue.slice_resid);
+            if let Some(resid) = resid {
+                self.queues[q].slice_resid = resid;
+                say!(self, q, "resid={resid}");
+            }
         }
         self.serve_group(q);
         let queue = &self.queues[q];

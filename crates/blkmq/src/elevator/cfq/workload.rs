@@ -64,7 +64,11 @@ impl Cfq {
             return;
         }
         self.serving.work = self.choose_work(group, class);
-        self.serving.expires = self.now + self.workload_slice(group, class);
+        let slice = self.workload_slice(group, class);
+        if self.rules.log.tells_work() {
+            say_device!(self, "workload slice:{slice}");
+        }
+        self.serving.expires = self.now + slice;
         self.serving.noidle_requires_idle = false;
     }
 

@@ -261,9 +261,13 @@ impl SingleSubmit {
             own.after(after, cpu);
         }
         let traced = Traced::rq(&q.pool.held(cpu.id), rq);
-        trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         if sets {
+            let mut log = q.elevator.log(q, cpu);
+            log.trace(TraceAction::GetRq, traced, cpu);
+            log.rest(cpu);
             own.unlock(cpu);
+        } else {
+            trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         }
         self.lock(At::Insert)
     }

@@ -1,5 +1,5 @@
 use super::super::group::Groups;
-use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Times};
+use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Times, Turns};
 use super::super::render;
 use super::super::scene::{Colour, Item, PALETTE, Scene};
 use super::*;
@@ -52,6 +52,11 @@ fn run(scheduler: &str, threads: f64) -> Run {
             gauges: gauges(),
             seeks: vec![seeks("sda", "dump 0", 2e8), seeks("sda", "dump 1", 3e8)],
             seek_count: 5000.0,
+            turns: vec![
+                turns("cfq7S", "BE sync", 0.0),
+                turns("cfq8A", "BE async", 3e6),
+            ],
+            turn_count: 4.0,
         }),
     }
 }
@@ -63,6 +68,15 @@ fn seeks(device: &str, thread: &str, from: f64) -> Seeks {
         device: device.to_owned(),
         thread: thread.to_owned(),
         points: (0..40).map(point).collect(),
+    }
+}
+
+/// A turn of 2 ms from then on, and 1 ms in which the device waits.
+fn turns(group: &str, tree: &str, from: f64) -> Turns {
+    Turns {
+        group: group.to_owned(),
+        tree: tree.to_owned(),
+        spans: vec![(from, from + 2e6, false), (from + 2e6, from + 3e6, true)],
     }
 }
 
@@ -173,14 +187,14 @@ fn check(runs: &[Run], count: usize) {
 fn a_study_has_all_figures_and_readable_texts() {
     let threads = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     let runs = threads.map(|n| [run("none", n), run("mq-deadline", n)]);
-    check(&runs.concat(), 9);
+    check(&runs.concat(), 10);
     let every: Vec<Run> = (1..=32).map(|n| run("none", f64::from(n))).collect();
-    check(&every, 9);
+    check(&every, 10);
 }
 
 #[test]
 fn one_run_has_all_figures_but_the_one_that_needs_several() {
-    check(&[run("none", 32.0)], 8);
+    check(&[run("none", 32.0)], 9);
 }
 
 #[test]
@@ -194,7 +208,7 @@ fn seven_long_names_fit() {
     let runs: Vec<Run> = (0..7)
         .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
         .collect();
-    check(&runs, 9);
+    check(&runs, 10);
     let eight: Vec<Run> = (0..8).map(|i| run(&name(i), 1.0)).collect();
     assert!(Groups::new(&eight).unwrap_err().contains("at most 7"));
 }
@@ -227,6 +241,8 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
         gauges: Vec::new(),
         seeks: Vec::new(),
         seek_count: 0.0,
+        turns: Vec::new(),
+        turn_count: 0.0,
     });
     check(&[run], 2);
 }
@@ -338,6 +354,47 @@ fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
     assert!(told.iter().any(|t| t.ends_with("sda: sector")), "{told:?}");
     assert!(told.iter().any(|t| t.contains("sdb: sectors behind")));
     assert!(!told.iter().any(|t| t.contains("the first")));
+}
+
+fn bars(scene: &Scene, wanted: Colour) -> usize {
+    let bar = |item: &&Item| matches!(item, Item::Rect { colour, .. } if *colour == wanted);
+    scene.items.iter().filter(bar).count()
+}
+
+#[test]
+fn a_turn_is_a_bar_in_the_colour_of_its_tree_and_pale_while_the_device_waits() {
+    let mut run = run("cfq", 1.0);
+    let figure = |run: &Run| {
+        let (figures, _) = drawn(core::slice::from_ref(run));
+        let figure = figures.into_iter().find(|of| of.name == "turns");
+        figure.expect("there are turns").scene
+    };
+    let scene = figure(&run);
+    for colour in &PALETTE[..2] {
+        assert_eq!(bars(&scene, *colour), 1);
+        assert_eq!(bars(&scene, colour.tint(0.7)), 1);
+    }
+    let told = texts(&scene);
+    assert!(told.contains(&"cfq7S (BE sync)") && told.contains(&"cfq8A (BE async)"));
+    assert!(!told.iter().any(|t| t.contains("the first")), "{told:?}");
+
+    // A queue that changes its tree has one row.
+    let details = run.details.as_mut().unwrap();
+    details.turn_count = 9000.0;
+    details.turns[1].group = "cfq7S".to_owned();
+    let scene = figure(&run);
+    let told = texts(&scene);
+    assert!(told.contains(&"cfq7S (BE sync, BE async)"), "{told:?}");
+    assert!(
+        told.iter().any(|t| t.contains("the first 4 turns of 9 k")),
+        "{told:?}"
+    );
+    run.details.as_mut().unwrap().turns.clear();
+    let (_, notes) = drawn(&[run]);
+    assert!(
+        notes.iter().any(|note| note.contains("gave turns")),
+        "{notes:?}"
+    );
 }
 
 #[test]

@@ -21,6 +21,28 @@ const BAD_TOML: &[(&str, &str)] = &[
         "dir/s.toml:2: invalid value: integer `-1`, expected u8",
     ),
     (
+        "[queue]\nnr_requests = 18446744073709551615",
+        "dir/s.toml:2: queue.nr_requests: 18446744073709551615 is too large; numbers go up to \
+         9223372036854775807",
+    ),
+    (
+        "seed = 99999999999999999999",
+        "dir/s.toml:1: seed: 99999999999999999999 is too large; numbers go up to",
+    ),
+    (
+        "[[job]]\nrw = \"read\"\n\n[[job]]\nrw = \"read\"\nsize = 0xffffffffffffffff",
+        "dir/s.toml:6: job.1.size: 0xffffffffffffffff is too large; numbers go up to",
+    ),
+    (
+        "[queue]\nrules = \"v2.6.32\"\nscheduler = \"cfq\"\ngroup_idle = 0",
+        "dir/s.toml:4: queue.group_idle: cfq of this kernel has no attribute \"group_idle\"; it has \
+         quantum, fifo_expire_sync,",
+    ),
+    (
+        "[queue]\nrules = \"v4.20\"\nscheduler = \"cfq\"\ngroup_isolation = 1",
+        "dir/s.toml:4: queue.group_isolation: cfq of this kernel has no attribute",
+    ),
+    (
         "[queue]\nnomerges = 3",
         "dir/s.toml:2: queue.nomerges: 3 is not 0 to 2",
     ),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::elevator::SchedulerKind;
+use crate::env::{GaugeForm, TURN_OVER, Which};
 use crate::request::{Bio, Op};
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::time::SimTime;
@@ -38,6 +39,66 @@ fn does() -> impl Strategy<Value = Do> {
     ]
 }
 
+/// What the gauges have told.
+#[derive(Default)]
+struct Ledger {
+    time: u64,
+    shares: u64,
+    turn: Option<Which>,
+}
+
+impl Ledger {
+    fn note(&mut self, reading: Reading) {
+        let (which, value) = (reading.which, reading.value);
+        match (reading.gauge.name, reading.gauge.form) {
+            ("time served", _) => self.time += value,
+            ("ideal share", _) => self.shares += value,
+            (_, GaugeForm::Turn) if value == TURN_OVER => {
+                assert!(self.turn.take().is_some(), "a turn ends that nobody had");
+            }
+            (_, GaugeForm::Turn) => self.turn = Some(which),
+            _ => {}
+        }
+    }
+
+    /// All time that was served is somebody's share, but for what is less than a nanosecond of
+    /// each, and there is a turn exactly as long as a queue is active.
+    fn check(&self, active: bool) {
+        assert!(self.shares <= self.time, "more is shared than there was");
+        assert!(
+            self.time - self.shares < 1000,
+            "time that is nobody's share"
+        );
+        assert_eq!(self.turn.is_some(), active, "somebody's turn");
+    }
+}
+
+/// A share that is not told is missed.
+#[test]
+#[should_panic(expected = "time that is nobody's share")]
+fn a_share_that_is_missing_is_seen() {
+    let mut world = World::new(Rules::v2_6_32());
+    for by in [1, 2] {
+        world.submit(by, 1000 * u64::from(by), false, true);
+    }
+    world.dispatch();
+    world.tick += 200;
+    world.cfq.begin(world.now());
+    world.cfq.expire_active(&world.pool, false);
+    let mut shown = Ledger::default();
+    let mut shares = 0;
+    world.cfq.take_readings(&mut |reading| {
+        let is_share = reading.gauge.name == "ideal share";
+        shares += u32::from(is_share);
+        // The second one is lost.
+        if !is_share || shares != 2 {
+            shown.note(reading);
+        }
+    });
+    assert_eq!(shares, 2, "both have a share");
+    shown.check(false);
+}
+
 /// A scheduler, its requests and its timer.
 struct World {
     cfq: Cfq,
@@ -47,6 +108,7 @@ struct World {
     in_driver: Vec<RequestId>,
     submitted: u32,
     ended: u32,
+    shown: Ledger,
 }
 
 impl World {
@@ -64,6 +126,7 @@ impl World {
             in_driver: Vec::new(),
             submitted: 0,
             ended: 0,
+            shown: Ledger::default(),
         }
     }
 
@@ -82,6 +145,9 @@ impl World {
             None => {}
         }
         self.cfq.check(&self.pool);
+        let shown = &mut self.shown;
+        self.cfq.take_readings(&mut |reading| shown.note(reading));
+        shown.check(self.cfq.active.is_some());
     }
 
     fn submit(&mut self, by: u32, sector: u64, write: bool, sync: bool) {

@@ -1,0 +1,254 @@
+//! Gauges: what CFQ shows of itself over time, for plots.
+//!
+//! Whose turn it is, of which tree, and whether the device waits for it. When a turn is over: how
+//! long it was, and of each busy queue what it would have had of that time in an ideal world, which
+//! serves all at once: groups by weight, of a group the first class only, queues by the slices of
+//! their levels. These shares add up to the time that was served.
+
+use super::group::{GroupId, TREE_IDLE, TREES};
+use super::{Cfq, QId};
+use crate::elevator::crowd::{Crowd, SHARE_SHIFT};
+use crate::env::{
+    Gauge, GaugeForm, GaugeUnit, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, Which,
+};
+use crate::rules::{SliceClock, SliceGroups, SliceTrees};
+
+/// Time that a queue was served.
+static TIME: Gauge = Gauge {
+    name: "time served",
+    form: GaugeForm::Count,
+    unit: GaugeUnit::Nanoseconds,
+    beside: None,
+};
+
+/// Time that would have been its share.
+static SHARE: Gauge = Gauge {
+    name: "ideal share",
+    form: GaugeForm::Count,
+    unit: GaugeUnit::Nanoseconds,
+    beside: Some(TIME.name),
+};
+
+/// Sectors that went to the driver.
+static SECTORS: Gauge = Gauge {
+    name: "sectors served",
+    form: GaugeForm::Count,
+    unit: GaugeUnit::Sectors,
+    beside: None,
+};
+
+const fn turn(name: &'static str) -> Gauge {
+    Gauge {
+        name,
+        form: GaugeForm::Turn,
+        unit: GaugeUnit::Number,
+        beside: None,
+    }
+}
+
+/// Turns of queues in each tree.
+static TURNS: [Gauge; TREES] = [
+    turn("BE async"),
+    turn("BE sync-noidle"),
+    turn("BE sync"),
+    turn("RT async"),
+    turn("RT sync-noidle"),
+    turn("RT sync"),
+    turn("IDLE"),
+];
+
+/// Turns of queues of each class, where there is one tree.
+static TURNS_OF_ONE: [Gauge; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
+
+/// What lines of the log name queues with.
+const QUEUE: &str = "cfq";
+
+/// More of what nobody reads is forgotten.
+const TOLD_MAX: usize = 64;
+
+const NS_OF_S: u64 = 1_000_000_000;
+
+/// Something that is to be shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Told {
+    Turn(QId, u64),
+    Time(QId, i64),
+    Sectors(QId, u32),
+}
+
+/// What is to be shown since that was asked last.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Shown {
+    told: Vec<Told>,
+    /// Of a group, and of all groups.
+    crowds: Vec<Crowd>,
+    /// The active queue is waited for.
+    awaits: bool,
+}
+
+impl Shown {
+    /// Nothing yet.
+    pub(super) fn new() -> Shown {
+        Shown {
+            told: Vec::with_capacity(TOLD_MAX),
+            crowds: Vec::new(),
+            awaits: false,
+        }
+    }
+
+    fn tell(&mut self, told: Told) {
+        if self.told.len() == TOLD_MAX {
+            self.told.clear();
+        }
+        self.told.push(told);
+    }
+}
+
+impl Cfq {
+    /// A queue is made active.
+    pub(super) fn shows_turn(&mut self, q: QId) {
+        self.shown.awaits = false;
+        self.shown.tell(Told::Turn(q, TURN_SERVED));
+    }
+
+    /// It is waited for.
+    pub(super) fn shows_wait(&mut self, q: QId) {
+        self.shown.awaits = true;
+        self.shown.tell(Told::Turn(q, TURN_AWAITED));
+    }
+
+    /// A request of it goes.
+    pub(super) fn shows_service(&mut self, q: QId, sectors: u32) {
+        if self.active == Some(q) && core::mem::take(&mut self.shown.awaits) {
+            self.shown.tell(Told::Turn(q, TURN_SERVED));
+        }
+        self.shown.tell(Told::Sectors(q, sectors));
+    }
+
+    /// The active queue expires.
+    pub(super) fn shows_end(&mut self, q: QId) {
+        self.shown.awaits = false;
+        self.shown.tell(Told::Turn(q, TURN_OVER));
+        let span = self.now - self.queues[q].dispatch_start;
+        self.shown.tell(Told::Time(q, span));
+    }
+
+    /// All that is to be shown.
+    pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
+        let mut told = core::mem::take(&mut self.shown.told);
+        for one in told.drain(..) {
+            let (gauge, q, value) = match one {
+                Told::Turn(q, state) => (self.turn_of(q), q, state),
+                Told::Sectors(q, sectors) => (&SECTORS, q, sectors.into()),
+                Told::Time(q, span) => (&TIME, q, self.nanoseconds(span)),
+            };
+            let which = self.which(q);
+            each(Reading {
+                gauge,
+                group: QUEUE,
+                which,
+                value,
+            });
+            if let Told::Time(..) = one {
+                self.share_out(q, value, each);
+            }
+        }
+        self.shown.told = told;
+    }
+
+    fn turn_of(&self, q: QId) -> &'static Gauge {
+        let queue = &self.queues[q];
+        if self.rules.trees == SliceTrees::One {
+            return &TURNS_OF_ONE[queue.class as usize];
+        }
+        const { assert!(TREE_IDLE + 1 == TREES, "IDLE comes last") };
+        &TURNS[self.tree_for(q)]
+    }
+
+    fn nanoseconds(&self, span: i64) -> u64 {
+        let span = span.max(0).cast_unsigned();
+        match self.settings.clock {
+            SliceClock::Nanoseconds => span,
+            SliceClock::Ticks => span * (NS_OF_S / u64::from(self.settings.hz)),
+        }
+    }
+
+    /// The queue as blktrace's lines name it, and its group.
+    fn which(&self, q: QId) -> Which {
+        let queue = &self.queues[q];
+        Which::Queue {
+            number: q.0 + 1,
+            pid: queue.pid,
+            sync: queue.flags.sync,
+            cgroup: queue.home.unwrap_or(queue.group).0,
+        }
+    }
+
+    fn takes_part(&self, other: QId, q: QId) -> bool {
+        other == q || self.queues[other].flags.on_rr
+    }
+
+    /// Time that `q` was served, as parts of all that are busy; `q` is one of them, though it may
+    /// have nothing left.
+    fn share_out(&mut self, q: QId, served: u64, each: &mut dyn FnMut(Reading)) {
+        let mut crowds = core::mem::take(&mut self.shown.crowds);
+        crowds.clear();
+        crowds.resize(self.groups.list.len(), Crowd::default());
+        let all = || (0..self.queues.0.len() as u32).map(QId);
+        for other in all().filter(|&other| self.takes_part(other, q)) {
+            let queue = &self.queues[other];
+            let class = queue.class as u8 + 1;
+            crowds[queue.group.index()].join(class, self.weight_of(other));
+        }
+        let mut whole = Crowd::default();
+        for (at, crowd) in crowds.iter().enumerate() {
+            if crowd.is_there() {
+                whole.join(1, self.weight_of_group(GroupId(at as u16)));
+            }
+        }
+        whole.shares(served << SHARE_SHIFT);
+        for (at, crowd) in crowds.iter_mut().enumerate() {
+            if crowd.is_there() {
+                crowd.shares(whole.take(1, self.weight_of_group(GroupId(at as u16))));
+            }
+        }
+        for other in 0..self.queues.0.len() as u32 {
+            let other = QId(other);
+            if !self.takes_part(other, q) {
+                continue;
+            }
+            let weight = self.weight_of(other);
+            let queue = &mut self.queues[other];
+            let part = crowds[queue.group.index()].take(queue.class as u8 + 1, weight);
+            let share = queue.share_rest + part;
+            queue.share_rest = share & ((1 << SHARE_SHIFT) - 1);
+            if share >> SHARE_SHIFT > 0 {
+                each(Reading {
+                    gauge: &SHARE,
+                    group: QUEUE,
+                    which: self.which(other),
+                    value: share >> SHARE_SHIFT,
+                });
+            }
+        }
+        self.shown.crowds = crowds;
+    }
+
+    /// Of a queue in its group: its slice.
+    fn weight_of(&self, q: QId) -> u32 {
+        let queue = &self.queues[q];
+        let slice = self.prio_slice(queue.flags.sync, queue.level);
+        slice.clamp(1, u32::MAX.into()) as u32
+    }
+
+    /// Of a group among those that are busy: its fraction, where groups are within groups.
+    fn weight_of_group(&self, group: GroupId) -> u32 {
+        let group = &self.groups[group];
+        let weight = match self.rules.groups {
+            SliceGroups::None => 1,
+            SliceGroups::Flat => group.weight,
+            SliceGroups::Hierarchy => group.fraction_shown(),
+        };
+        weight.clamp(1, u32::MAX.into()) as u32
+    }
+}

@@ -1,0 +1,94 @@
+//! How CFQ's lines in blktrace name queues and groups.
+//!
+//! Not here: how lines are written and kept (`messages.rs` of schedulers).
+//! Kernel: cfq_log_cfqq(), cfq_log_cfqg() in block/cfq-iosched.c (2.6.32 to 4.20).
+
+use core::fmt;
+
+use super::group::GroupId;
+use super::queue::{Class, Work};
+use super::{Cfq, QId};
+use crate::rules::SliceLog;
+
+impl Cfq {
+    /// A queue, in front of what is said of it.
+    pub(super) fn line_name(&self, q: QId) -> String {
+        let queue = &self.queues[q];
+        let pid = queue.pid;
+        let kind = if queue.flags.sync { 'S' } else { 'A' };
+        match self.rules.log {
+            SliceLog::Process => format!("cfq{pid}"),
+            SliceLog::Path | SliceLog::PathAndWork => {
+                format!("cfq{pid}{kind} {}", self.path_of(queue.group))
+            }
+            SliceLog::Kind => {
+                let idles = match queue.work() {
+                    Work::SyncNoIdle => 'N',
+                    Work::Async | Work::Sync => ' ',
+                };
+                format!("cfq{pid}{kind}{idles}")
+            }
+        }
+    }
+
+    fn path_of(&self, group: GroupId) -> String {
+        format!("/{}", self.submitters.groups[group.index()].path)
+    }
+
+    /// A line of a group.
+    pub(super) fn say_of_group(&mut self, group: GroupId, text: fmt::Arguments<'_>) {
+        if !self.log.listens {
+            return;
+        }
+        match self.rules.log {
+            SliceLog::Process => {}
+            SliceLog::Path | SliceLog::PathAndWork => {
+                let path = self.path_of(group);
+                self.log.line(format_args!("{path} {text}"));
+            }
+            SliceLog::Kind => self.log.line(text),
+        }
+    }
+
+    /// A queue is made active, for the workload that is served.
+    pub(super) fn say_active(&mut self, q: QId) {
+        // enum wl_prio_t, enum wl_class_t; enum wl_type_t.
+        let class = match self.serving.class {
+            Class::BestEffort => 0,
+            Class::RealTime => 1,
+            Class::Idle => 2,
+        };
+        let work = self.serving.work as u8;
+        match self.rules.log {
+            SliceLog::Process | SliceLog::Path => say!(self, q, "set_active"),
+            SliceLog::PathAndWork => {
+                say!(self, q, "set_active wl_prio:{class} wl_type:{work}");
+            }
+            SliceLog::Kind => say!(self, q, "set_active wl_class:{class} wl_type:{work}"),
+        }
+    }
+
+    /// What a queue has used of its slice, before its group is charged (2.6.33, 2.6.35).
+    pub(super) fn say_used(&mut self, q: QId, used: i64) {
+        let sectors = self.queues[q].slice_sectors;
+        match self.rules.log {
+            SliceLog::Path => say!(self, q, "sl_used={used} sect={sectors}"),
+            SliceLog::PathAndWork => say!(self, q, "sl_used={used}"),
+            SliceLog::Process | SliceLog::Kind => {}
+        }
+    }
+
+    /// The same behind that (4.20).
+    pub(super) fn say_charged(&mut self, q: QId, used: i64, charge: i64) {
+        if self.rules.log == SliceLog::Kind {
+            let queue = &self.queues[q];
+            let (dispatched, sectors) = (queue.slice_dispatch, queue.slice_sectors);
+            let iops = u8::from(self.counts_requests());
+            say!(
+                self,
+                q,
+                "sl_used={used} disp={dispatched} charge={charge} iops={iops} sect={sectors}"
+            );
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Ideal shares: what each of several would get of something, by class and weight.
+//!
+//! For gauges alone; no scheduler decides by it.
+
+/// Shares are reckoned in units shifted by this.
+pub(super) const SHARE_SHIFT: u32 = 20;
+
+/// The busy queues and groups of a group that have a part in what it is served.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Crowd {
+    /// Their class, the first one that is busy; 0: nobody is.
+    class: u8,
+    /// Sum of the weights of those that have not taken their parts yet.
+    weight: u64,
+    /// What is left for them, shifted by [`SHARE_SHIFT`].
+    left: u64,
+}
+
+impl Crowd {
+    /// Somebody is busy.
+    pub(super) fn is_there(&self) -> bool {
+        self.class != 0
+    }
+
+    /// So much is theirs.
+    pub(super) fn shares(&mut self, left: u64) {
+        self.left = left;
+    }
+
+    /// One more, of this class: true if it is the very first.
+    pub(super) fn join(&mut self, class: u8, weight: u32) -> bool {
+        let first = self.class == 0;
+        if first || class < self.class {
+            (self.class, self.weight) = (class, 0);
+        }
+        if class == self.class {
+            self.weight += u64::from(weight);
+        }
+        first
+    }
+
+    /// The part of one of them. The last one has all that is left, so that nothing gets lost.
+    pub(super) fn take(&mut self, class: u8, weight: u32) -> u64 {
+        if class != self.class {
+            return 0;
+        }
+        let weight = u64::from(weight);
+        let part = u128::from(self.left) * u128::from(weight) / u128::from(self.weight);
+        let part = part as u64;
+        self.left -= part;
+        self.weight -= weight;
+        part
+    }
+}

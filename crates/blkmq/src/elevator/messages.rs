@@ -1,0 +1,98 @@
+//! What a scheduler writes to blktrace, line by line as its kernel does, and the clock between two
+//! lines.
+//!
+//! Nothing is formatted unless somebody listens. A scheduler that writes has a field `log`, and
+//! `line_name` that names a queue as its lines do. Not here: how lines get among the records of the
+//! block layer (`locked/log.rs`). Kernel: blk_add_trace_msg() in include/linux/blktrace_api.h.
+
+use core::fmt::{self, Write};
+
+use super::scheduler::TRACED;
+use crate::time::SimTime;
+
+/// A line of a queue: `say!(scheduler, q, "...")`.
+macro_rules! say {
+    ($scheduler:expr, $q:expr, $($text:tt)+) => {
+        if $scheduler.log.listens {
+            let name = $scheduler.line_name($q);
+            $scheduler.log.line(format_args!("{name} {}", format_args!($($text)+)));
+        }
+    };
+}
+
+/// A line of the device.
+macro_rules! say_device {
+    ($scheduler:expr, $($text:tt)+) => {
+        if $scheduler.log.listens {
+            $scheduler.log.line_of_device(format_args!($($text)+));
+        }
+    };
+}
+
+/// Lines since they were taken last.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Messages {
+    pub(super) listens: bool,
+    /// How lines of the device begin.
+    device: &'static str,
+    text: String,
+    /// When the kernel wrote the lines that come next.
+    times: Vec<SimTime>,
+    /// So many of them have been written here.
+    written: usize,
+}
+
+impl Messages {
+    /// Nothing is written yet.
+    pub(super) fn new(device: &'static str, listens: bool) -> Messages {
+        Messages {
+            listens,
+            device,
+            ..Messages::default()
+        }
+    }
+
+    pub(super) fn line(&mut self, text: fmt::Arguments<'_>) {
+        let written = self.text.write_fmt(text);
+        written.expect("a string takes all that is written to it");
+        self.text.push('\n');
+        self.written += 1;
+    }
+
+    pub(super) fn line_of_device(&mut self, text: fmt::Arguments<'_>) {
+        let device = self.device;
+        self.line(format_args!("{device} {text}"));
+    }
+
+    /// blktrace has a record of its own here.
+    pub(super) fn traced(&mut self) {
+        if self.listens {
+            self.text.push_str(TRACED);
+            self.text.push('\n');
+        }
+    }
+
+    pub(super) fn take(&mut self, each: &mut dyn FnMut(&str)) {
+        for line in self.text.lines() {
+            each(line);
+        }
+        self.text.clear();
+    }
+
+    pub(super) fn lines_at(&mut self, times: &[SimTime]) {
+        self.times.clear();
+        self.times.extend_from_slice(times);
+        self.written = 0;
+    }
+
+    /// The clock before the next line, if that is known; behind the last known one that's time.
+    pub(super) fn time(&self) -> Option<SimTime> {
+        let last = self.times.len().checked_sub(1)?;
+        Some(self.times[self.written.min(last)])
+    }
+}
+
+/// A number as a pointer looks in a line: `%p`.
+pub(super) fn pointer(number: u32) -> u64 {
+    u64::from(number) | 0xffff << 48
+}
