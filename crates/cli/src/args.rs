@@ -9,6 +9,7 @@ mod studies;
 use std::path::PathBuf;
 
 use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
 use clap::{Parser, Subcommand};
 
 use crate::without::mechanisms;
@@ -173,10 +174,23 @@ fn drives() -> String {
 
 /// Names of all schedulers, as an option takes them.
 fn schedulers() -> String {
-    let names: Vec<&str> = SchedulerKind::of_path(false)
-        .map(SchedulerKind::name)
-        .collect();
-    names.join(",")
+    let of = |single| {
+        let names: Vec<&str> = SchedulerKind::of_path(single)
+            .map(SchedulerKind::name)
+            .collect();
+        names.join(",")
+    };
+    format!("{}; of the single-queue path {}", of(false), of(true))
+}
+
+/// Kernels whose rules there are, as an option takes them.
+fn kernels() -> String {
+    let names = |presets: &[Rules]| {
+        let names: Vec<&str> = presets.iter().map(|rules| rules.name).collect();
+        names.join(",")
+    };
+    let (own, single) = (names(&Rules::PRESETS), names(&Rules::SINGLE_QUEUE));
+    format!("{own}; of the single-queue path {single}")
 }
 
 /// Arguments of `blksim run`.
@@ -274,8 +288,11 @@ pub(crate) struct Tune {
     /// Machine profile: a name that `blksim list` tells, or FILE.toml
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub(crate) machine: Option<String>,
-    /// Kernel whose rules apply: v6.1 or v6.12
-    #[arg(long, value_name = "KERNEL")]
+    #[arg(
+        long,
+        value_name = "KERNEL",
+        help = format!("Kernel whose rules apply: {}", kernels())
+    )]
     pub(crate) rules: Option<String>,
     /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
     #[arg(long, value_name = "KEY=VALUE")]

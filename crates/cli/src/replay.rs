@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
 use serde_json::{Map, Value, json};
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
 use sim::replay::{
-    Arrivals, CAPTURED, Captured, Comparison, Pace, Point, PrioritySource, SetupError, fit,
+    Arrivals, CAPTURED, Captured, Comparison, Pace, Point, PrioritySource, SetupError, Wanted, fit,
 };
 use trace::blktrace::{DeviceChoice, Options};
 use trace::capture::CaptureDir;
@@ -42,13 +43,18 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
     let mut machine = None;
+    // What is no kernel is told as an error of that option.
+    let known = |rules: &&str| Rules::by_name(rules).is_some();
     for scheduler in schedulers {
         let (scenario, mut notes) = arrivals
             .scenario(
                 &args.capture[0],
                 captured.as_ref(),
-                scheduler,
-                &args.device,
+                Wanted {
+                    scheduler,
+                    rules: args.tune.rules.as_deref().filter(known),
+                    device: &args.device,
+                },
                 &machines.facts(),
             )
             .map_err(|error| in_own_words(args, scheduler, &error))?;

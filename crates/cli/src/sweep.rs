@@ -3,6 +3,8 @@
 //!
 //! Not here: making the runs (`study::sweep`).
 
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
 use study::sweep::Job;
 
 use crate::args::{ReportArgs, RunArgs, SweepArgs, Tune};
@@ -34,7 +36,7 @@ pub(crate) struct Point {
 }
 
 /// Every combination of what was asked for, scenarios first, then schedulers, kernels, machines,
-/// and values of each `--set`.
+/// and values of each `--set`. A scheduler and a kernel of different request paths are none.
 pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Variant>, Error> {
     let schedulers = or_none("--scheduler", &args.scheduler)?;
     let rules = or_none("--rules", &args.rules)?;
@@ -44,6 +46,7 @@ pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Var
     let mut all = Vec::new();
     for scenario in scenarios {
         for scheduler in &schedulers {
+            let rules = kernels_of(scheduler.as_deref(), &rules)?;
             for rules in &rules {
                 for machine in &machines {
                     for set in &sets {
@@ -60,6 +63,32 @@ pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Var
         }
     }
     Ok(all)
+}
+
+/// Those of several kernels that have the scheduler. What nobody knows is said where it is applied.
+fn kernels_of(
+    scheduler: Option<&str>,
+    rules: &[Option<String>],
+) -> Result<Vec<Option<String>>, Error> {
+    let bare = scheduler.map(|name| name.split('+').next().unwrap_or(name));
+    let Some(kind) = bare.and_then(SchedulerKind::by_name) else {
+        return Ok(rules.to_vec());
+    };
+    let fits = |name: &Option<String>| {
+        let known = name.as_deref().and_then(Rules::by_name);
+        known.is_none_or(|rules| kind.serves(rules.single_queue.is_some()))
+    };
+    let fitting: Vec<Option<String>> = rules.iter().filter(|name| fits(name)).cloned().collect();
+    match (rules, &fitting[..]) {
+        // One kernel alone is told what it has.
+        ([_], _) => Ok(rules.to_vec()),
+        (_, []) => {
+            let kernels: Vec<&str> = rules.iter().flatten().map(String::as_str).collect();
+            let what = format!("none of the kernels {} has it", kernels.join(", "));
+            Err(Error::usage(format!("--scheduler {}", kind.name()), what))
+        }
+        _ => Ok(fitting),
+    }
 }
 
 /// The values of an option, or that it was not given. An empty one, or one twice, is an error.

@@ -239,7 +239,8 @@ const DEFAULT_IO_TIMEOUT: u64 = 30_000;
 
 fn rules_of(meta: &Meta) -> Result<Rules, Error> {
     let kernel = meta.kernel.to_string();
-    Rules::by_name(&kernel).ok_or(Error::Kernel { kernel })
+    let rules = Rules::by_name(&kernel).filter(|rules| rules.single_queue.is_none());
+    rules.ok_or(Error::Kernel { kernel })
 }
 
 /// Ticks a second of the captured kernel: as meta.txt says, else as the probes of ftrace.txt

@@ -20,7 +20,7 @@ pub use compare::{Agreement, CLOSED_LOOP, Column, Comparison, OPEN_LOOP, Spread,
 pub use priority::PrioritySource;
 pub use read::ReadError;
 pub use services::{Services, Taken};
-pub use setup::{CAPTURED, Captured, SetupError, fit};
+pub use setup::{CAPTURED, Captured, SetupError, Wanted, fit};
 
 /// Which event of the capture an arrival is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,13 @@ pub struct Arrival {
     pub cpu: u16,
     /// What the capture says of it. `queued` is the time of the arrival.
     pub captured: Times,
+}
+
+impl Arrival {
+    /// Somebody waits for it: a read, or a write that says so.
+    pub(crate) fn waits(&self) -> bool {
+        self.op == Op::Read || self.flags.sync
+    }
 }
 
 /// What a process does next.

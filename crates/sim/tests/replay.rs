@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
 use sim::replay::{
-    Arrivals, CAPTURED, Captured, Comparison, Pace, Point, PrioritySource, Times, fit,
+    Arrivals, CAPTURED, Captured, Comparison, Pace, Point, PrioritySource, Times, Wanted, fit,
 };
 use sim::scenario::ProfileFacts;
 use trace::blktrace::Options;
@@ -119,8 +119,13 @@ impl<'a> Run<'a> {
                 cpus: p.cpus(),
             })
             .collect();
+        let wanted = Wanted {
+            scheduler: Some(scheduler),
+            rules: None,
+            device: self.device,
+        };
         let (mut scenario, notes) = arrivals
-            .scenario(self.capture, captured, Some(scheduler), self.device, &facts)
+            .scenario(self.capture, captured, wanted, &facts)
             .unwrap();
         if let Some(machine) = self.machine {
             scenario = scenario.set(&format!("machine.profile={machine}")).unwrap();

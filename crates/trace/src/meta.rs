@@ -52,18 +52,25 @@ pub struct Cgroup {
     pub weight_on: BTreeMap<(u32, u32), u32>,
 }
 
-/// First two numbers of a kernel release.
+/// First two numbers of a kernel release; of 2.6 the third as well, which was what the second is
+/// today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelVersion {
     /// 6 of 6.12.
     pub major: u32,
     /// 12 of 6.12.
     pub minor: u32,
+    /// 32 of 2.6.32.
+    pub third: Option<u32>,
 }
 
 impl std::fmt::Display for KernelVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "v{}.{}", self.major, self.minor)
+        write!(f, "v{}.{}", self.major, self.minor)?;
+        match self.third {
+            Some(third) => write!(f, ".{third}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -269,9 +276,16 @@ fn cgroup(text: &str) -> Option<Cgroup> {
 /// behind the second dot, so that nothing more than the first two numbers means anything.
 fn kernel_version(uname: &str) -> Option<KernelVersion> {
     let mut numbers = uname.split_whitespace().nth(2)?.split(['.', '-', '+']);
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    let (major, minor) = (next()?, next()?);
+    let third = match (major, minor) {
+        (2, 6) => Some(next()?),
+        _ => None,
+    };
     Some(KernelVersion {
-        major: numbers.next()?.parse().ok()?,
-        minor: numbers.next()?.parse().ok()?,
+        major,
+        minor,
+        third,
     })
 }
 

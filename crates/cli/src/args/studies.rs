@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{EXIT_CODES, ReportArgs, schedulers, seed};
+use super::{EXIT_CODES, ReportArgs, kernels, schedulers, seed};
 use crate::without::mechanisms;
 
 /// Arguments of `blksim reproduce`.
@@ -89,8 +89,16 @@ pub(crate) struct SweepArgs {
         )
     )]
     pub(crate) scheduler: Vec<String>,
-    /// Kernels whose rules apply, a run with each: v6.1,v6.12
-    #[arg(long, value_name = "KERNEL,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "KERNEL,...",
+        value_delimiter = ',',
+        help = format!(
+            "Kernels whose rules apply, a run with each: {}. Of several a scheduler runs with those \
+             that have it",
+            kernels()
+        )
+    )]
     pub(crate) rules: Vec<String>,
     /// Machine profiles, a run with each
     #[arg(long, value_name = "NAME|FILE.toml,...", value_delimiter = ',')]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
 use blkmq::env::{Slab, Solo};
-use blkmq::path::{Frame, Plug, PlugPath, SubmitPath, Unplug};
+use blkmq::path::{Frame, Plug, PlugPath, ThenUnplug, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, IoPrio, Op, QueueId, RequestId};
 use blkmq::rules::QueueLimits;
@@ -24,7 +24,7 @@ use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
 use crate::plan::{DEFAULT_PRIORITY, DeviceId, Plan};
 use crate::profile::MachineProfile;
-use crate::replay::{Arrivals, Pace, Step, StepKind, Times};
+use crate::replay::{Arrival, Arrivals, Pace, Step, StepKind, Times};
 
 /// How long a process waits when all bios of the plan are alive.
 const NO_BIO: Duration = Duration::from_millis(1);
@@ -71,6 +71,8 @@ pub(super) struct ReplayTask {
     waiting_for: u32,
     /// The plug is being flushed.
     unplugging: bool,
+    /// It has submitted what a plug of the queue may hold back.
+    holds: bool,
 }
 
 impl ReplayTask {
@@ -91,6 +93,16 @@ impl Simulator {
     ) -> Result<Simulator, String> {
         if plan.queues().count() > 1 {
             return Err("a replay has one device".to_string());
+        }
+        let queue = &plan.disks[0].queue;
+        let cached_single = queue.rules.single_queue.is_some() && queue.limits.write_cache;
+        let flushes = |io: &Arrival| io.flags.is_flush();
+        if cached_single && let Some(at) = arrivals.ios.iter().position(flushes) {
+            return Err(format!(
+                "I/O {} of the capture flushes a volatile write cache, which is not modelled on \
+                 the single-queue path; expected a device without one, or --rules of blk-mq",
+                at + 1
+            ));
         }
         let mut simulator = Simulator::new(plan, profile)?;
         if captured {
@@ -220,12 +232,12 @@ impl Replay {
             if done.len() as u32 == p.submitted {
                 return Turn::Exit;
             }
-            return sleep(cpus, id, p, p.submitted);
+            return sleep(cpus, mq, id, p, p.submitted);
         };
         let at = cpus.at(id);
         let due = match due(self, p, &step) {
             Due::At(due) => due,
-            Due::Completions(count) => return sleep(cpus, id, p, count),
+            Due::Completions(count) => return sleep(cpus, mq, id, p, count),
         };
         if due > at {
             if !cpus[id].env.plug.active {
@@ -244,7 +256,7 @@ impl Replay {
                     cpus[id].env.plug.start(1);
                 }
             }
-            StepKind::Unplug => unplug(cpus, id, p),
+            StepKind::Unplug => unplug(cpus, mq, id, p),
             StepKind::Submit(index) => {
                 if let Some(turn) = self.submit(cpus, tasks, mq, (id, task), p, index) {
                     return turn;
@@ -302,8 +314,13 @@ impl Replay {
         bio.owner = index;
         let bio = mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
-        let path = SubmitPath::new(QueueId(0), bio);
-        cpus.push(id, Frame::Submit(path));
+        let then = match (cpus[id].env.plug.active, arrival.waits()) {
+            // Direct I/O lets go of a plug of the queue behind its last bio.
+            (false, true) => ThenUnplug::Task,
+            _ => ThenUnplug::Nobody,
+        };
+        p.holds |= then == ThenUnplug::Nobody;
+        cpus.push(id, mq.submits(QueueId(0), bio, then));
         None
     }
 
@@ -378,8 +395,12 @@ fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
     cpus[id].spend(until.since(at).0 * 1000, Mode::System);
 }
 
-/// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed.
-fn sleep(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
+/// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed, and that of a
+/// single-queue one is let go of.
+fn sleep(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
+    if lets_go(cpus, mq, id, p) {
+        return Turn::Again;
+    }
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {
         let path = PlugPath::unplug(plug.queue(), Unplug::Schedule);
@@ -390,7 +411,19 @@ fn sleep(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
     Turn::Sleep
 }
 
-fn unplug(cpus: &mut Cpus, id: CpuId, p: &mut ReplayTask) {
+/// What it has submitted to a single-queue one is held back no longer. True: there was something.
+fn lets_go(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask) -> bool {
+    let frame = mq.unplugs(QueueId(0)).filter(|_| p.holds);
+    p.holds = false;
+    let some = frame.is_some();
+    if let Some(frame) = frame {
+        cpus.push(id, frame);
+    }
+    some
+}
+
+fn unplug(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask) {
+    lets_go(cpus, mq, id, p);
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {
         let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
@@ -436,6 +469,7 @@ fn replay_task(stream: usize, cpu: CpuId) -> Task {
         submitted: 0,
         waiting_for: 0,
         unplugging: false,
+        holds: false,
     };
     Task::asleep(Program::Replay(Box::new(program)), vec![cpu])
 }

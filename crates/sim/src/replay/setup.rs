@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
@@ -53,6 +54,14 @@ impl<'a> Captured<'a> {
         self.queue.scheduler()
     }
 
+    /// Kernel whose rules apply. A simulated run names them, a kernel its version.
+    fn kernel(&self) -> String {
+        let meta = &self.dir.meta;
+        let release = meta.uname.split_whitespace().nth(2);
+        let named = release.and_then(Rules::by_name);
+        named.map_or(meta.kernel.to_string(), |rules| rules.name.to_owned())
+    }
+
     /// What queue/rotational said when the scheduler was chosen, where meta.txt tells; without that
     /// 0 of null_blk, which starts so.
     fn rotational_when_chosen(&self) -> Option<bool> {
@@ -77,7 +86,7 @@ impl<'a> Captured<'a> {
     /// `TYPE,PARAMETER=VALUE,...` of the driver, and what of it does not apply here.
     fn device(&self, notes: &mut Vec<String>) -> String {
         let module = &self.dir.meta.device;
-        let known = ["null_blk", "nvme", "scsi_debug"].contains(&module.module.as_str());
+        let known = ["null_blk", "nvme", "scsi_debug", "ahci"].contains(&module.module.as_str());
         if !known || self.is_stacked() {
             let depth = self.queue.hctxs.first().map_or(64, |hctx| hctx.tags);
             let queues = self.queue.hctxs.len().max(1);
@@ -115,21 +124,30 @@ fn bare_driver(depth: u32, queues: usize) -> String {
     format!("null_blk,irqmode=2,submit_queues={queues},poll_queues=0,hw_queue_depth={depth}")
 }
 
+/// What the user wants of a replay in place of what the capture tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Scheduler; none: the capture's.
+    pub scheduler: Option<&'a str>,
+    /// Kernel whose rules apply, one of [`Rules::by_name`]; none: the capture's.
+    pub rules: Option<&'a str>,
+    /// Device; [`CAPTURED`]: the capture's.
+    pub device: &'a str,
+}
+
 impl Arrivals {
-    /// The scenario of a replay. `scheduler` and `device` are the user's; none and [`CAPTURED`]
-    /// stand for the capture's. Options of the user are for the caller to add behind this.
+    /// The scenario of a replay. Further options of the user are for the caller to add behind this.
     pub fn scenario(
         &self,
         name: &Path,
         captured: Option<&Captured<'_>>,
-        scheduler: Option<&str>,
-        device: &str,
+        wanted: Wanted<'_>,
         profiles: &[ProfileFacts<'_>],
     ) -> Result<(Scenario, Vec<String>), SetupError> {
         let mut notes = Vec::new();
-        let own_device = device == CAPTURED;
+        let own_device = wanted.device == CAPTURED;
         let device = match (own_device, captured) {
-            (false, _) => device.to_string(),
+            (false, _) => wanted.device.to_string(),
             (true, Some(captured)) => captured.device(&mut notes),
             (true, None) => {
                 let depth = self.device_depth;
@@ -159,8 +177,8 @@ impl Arrivals {
             scenario = scenario.set(&format!("machine.profile={profile}"))?;
         }
         if let Some(captured) = captured {
-            scenario = queue(scenario, captured, scheduler, own_device, profiles)?;
-        } else if let Some(scheduler) = scheduler {
+            scenario = queue(scenario, captured, wanted, profiles)?;
+        } else if let Some(scheduler) = wanted.scheduler {
             scenario = scenario.set(&format!("queue.scheduler={scheduler}"))?;
         }
         Ok((scenario, notes))
@@ -171,27 +189,42 @@ impl Arrivals {
 fn queue(
     mut scenario: Scenario,
     captured: &Captured<'_>,
-    scheduler: Option<&str>,
-    own_device: bool,
+    by_user: Wanted<'_>,
     profiles: &[ProfileFacts<'_>],
 ) -> Result<Scenario, SetupError> {
     let queue = captured.queue;
+    let own_device = by_user.device == CAPTURED;
     let own = queue.scheduler()?;
-    let wanted = scheduler.unwrap_or(own);
+    let wanted = by_user.scheduler.unwrap_or(own);
     let mut set = |key: &str, value: &str| -> Result<(), SetupError> {
         let changed = scenario.clone().set(&format!("queue.{key}={value}"))?;
         scenario = changed;
         Ok(())
     };
-    set("rules", &captured.dir.meta.kernel.to_string())?;
+    let rules = by_user
+        .rules
+        .map_or_else(|| captured.kernel(), str::to_owned);
+    set("rules", &rules)?;
     set("scheduler", wanted)?;
     for attribute in ["nomerges", "rq_affinity"] {
         set(attribute, &queue.number(attribute)?.to_string())?;
     }
-    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler.
-    if wanted == own && SchedulerKind::by_name(own).is_some_and(|kind| kind.serves(false)) {
+    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler. Another
+    // kernel may not have all.
+    if let Some(kind) = SchedulerKind::by_name(own).filter(|_| wanted == own) {
+        let lacks = |name: &str| {
+            let hz = captured.dir.meta.hz.unwrap_or(250);
+            let there = Rules::by_name(&rules).map(|rules| {
+                let of_kernel = kind.defaults(hz, 128).of_kernel(&rules, true);
+                of_kernel.show(name).is_some()
+            });
+            let known = kind.attributes().iter().any(|&(known, _)| known == name);
+            known && there == Some(false)
+        };
         for (tunable, value) in &queue.iosched {
-            set(tunable, value)?;
+            if !lacks(tunable) {
+                set(tunable, value)?;
+            }
         }
     }
     // What follows from the device is not written again: it may be shown rounded.

@@ -31,7 +31,8 @@ fn captures_open() {
             capture.meta.kernel,
             KernelVersion {
                 major: 6,
-                minor: want
+                minor: want,
+                third: None,
             },
             "{name}"
         );

@@ -22,7 +22,8 @@ fn both_kinds_of_command() {
         meta.kernel,
         KernelVersion {
             major: 6,
-            minor: 12
+            minor: 12,
+            third: None,
         }
     );
     assert_eq!(meta.kernel.to_string(), "v6.12");
@@ -43,6 +44,19 @@ fn both_kinds_of_command() {
         arguments: vec!["--name=j".into(), "--bs=4k".into()],
     };
     assert_eq!(meta.command, want);
+}
+
+/// Of 2.6 the third number is the release.
+#[test]
+fn kernels_of_2_6_have_three_numbers() {
+    let of = |release: &str| {
+        let text = format!("uname=Linux m {release} x\ncpus=2\ndevice=null_blk\ncmd=fio\n");
+        read(&text).map(|meta| meta.kernel.to_string())
+    };
+    assert_eq!(of("2.6.32-rc5-coop").unwrap(), "v2.6.32");
+    assert_eq!(of("2.6.35.6").unwrap(), "v2.6.35");
+    assert_eq!(of("4.20.0").unwrap(), "v4.20");
+    assert!(of("2.6-rc").is_err());
 }
 
 /// Whatever starts the replayer; its script is in the folder by its own name.
