@@ -9,6 +9,7 @@ mod bfq;
 mod blocks;
 mod captures;
 mod cfq;
+mod disk;
 mod document;
 mod kyber;
 mod predictions;

@@ -20,5 +20,6 @@ mod place;
 mod plot;
 mod run;
 mod schedulers;
+mod single_queue;
 mod taken;
 mod tokens;

@@ -3,7 +3,7 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{bfq, captures, cfq, kyber, predictions, sweeps};
+use super::{bfq, captures, cfq, disk, kyber, predictions, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -131,6 +131,12 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "bfq-startup",
         cost: Cost::Seconds,
         make: |blksim| bfq::startup(blksim).map(Some),
+    },
+    Block {
+        file: RESULTS,
+        name: "disk",
+        cost: Cost::Seconds,
+        make: |blksim| made(disk::measured(blksim)),
     },
     Block {
         file: RESULTS,

@@ -1,0 +1,247 @@
+//! Schedulers of the single-queue path, and a rotational disk, through every command that takes
+//! them.
+
+use blkmq::elevator::SchedulerKind;
+use trace::blktrace::{Action, Options, Reader};
+
+use crate::captures::json;
+use crate::place::Place;
+
+/// Two readers and a writer on a disk.
+const SCENARIO: &str = "\
+[machine]
+profile = \"quadcore\"
+hz = 1000
+[queue]
+rules = \"v2.6.32\"
+scheduler = \"cfq\"
+[device]
+drive = \"sata2009\"
+[[job]]
+name = \"reader\"
+rw = \"read\"
+bs = \"64k\"
+ioengine = \"psync\"
+direct = 1
+offset_increment = \"100g\"
+size = \"1g\"
+numjobs = 2
+time_based = true
+runtime = \"300ms\"
+[[job]]
+name = \"writer\"
+rw = \"randwrite\"
+bs = \"16k\"
+ioengine = \"libaio\"
+iodepth = 4
+direct = 1
+time_based = true
+runtime = \"300ms\"
+";
+
+const RULES: [&str; 4] = ["v2.6.32", "v2.6.33", "v2.6.35", "v4.20"];
+
+fn schedulers() -> Vec<&'static str> {
+    SchedulerKind::of_path(true)
+        .map(SchedulerKind::name)
+        .collect()
+}
+
+#[test]
+fn each_has_a_capture_folder_that_is_replayed() {
+    let all = schedulers();
+    for rules in RULES {
+        for name in &all {
+            let place = Place::new();
+            place.write("s.toml", SCENARIO);
+            let run = ["run", "s.toml", "--blktrace", "t"];
+            let ran = place.blksim(&[&run[..], &["--rules", rules, "--scheduler", name]].concat());
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            // On its own device, with what that took, and on a disk, with all of them.
+            let replayed = json(&place.blksim(&["replay", "t", "--json"]));
+            assert_eq!(replayed["blksim"]["rules"], rules, "{replayed:#}");
+            assert_eq!(replayed["columns"][1]["name"], *name, "{replayed:#}");
+            let list = all.join(",");
+            for how in [&["--device", "ahci"][..], &["--closed-loop"]] {
+                let replay = ["replay", "t", "--scheduler", &list];
+                let ran = place.blksim(&[&replay[..], how].concat());
+                assert_eq!(ran.code, Some(0), "{rules} {name} {how:?}: {ran:?}");
+                assert!(all.iter().all(|name| ran.stdout.contains(name)), "{ran:?}");
+            }
+            // Under blk-mq, too.
+            let replay = ["replay", "t", "--rules", "v6.12", "--scheduler", "bfq"];
+            let ran = place.blksim(&[&replay[..], &["--device", "ahci"]].concat());
+            assert_eq!(ran.code, Some(0), "{rules} {name}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn conform_follows_blk_mq_alone() {
+    let place = Place::new();
+    place.write("s.toml", SCENARIO);
+    let run = ["run", "s.toml", "--blktrace", "t", "--rules", "v4.20"];
+    assert_eq!(place.blksim(&run).code, Some(0));
+    let ran = place.blksim(&["conform", "t"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("no rules for kernel v4.20"), "{ran:?}");
+}
+
+/// Each scheduler runs with the kernels that have it.
+#[test]
+fn both_paths_are_compared_on_one_disk() {
+    let place = Place::new();
+    place.write("s.toml", SCENARIO);
+    let compare = ["compare", "s.toml", "--seeds", "1", "--json"];
+    let both = ["--rules", "v2.6.32,v6.12"];
+    let list = ["--scheduler", "cfq,deadline,bfq"];
+    let ran = place.blksim(&[&compare[..], &both, &list].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for name in ["cfq, v2.6.32", "deadline, v2.6.32", "bfq, v6.12"] {
+        assert!(ran.stdout.contains(name), "{ran:?}");
+    }
+    assert!(!ran.stdout.contains("cfq, v6.12"), "{ran:?}");
+    // Of kernels that have it not there is nothing to compare.
+    let ran = place.blksim(
+        &[
+            &compare[..],
+            &["--rules", "v6.1,v6.12", "--scheduler", "cfq,bfq"],
+        ]
+        .concat(),
+    );
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let what = "--scheduler cfq: none of the kernels v6.1, v6.12 has it";
+    assert!(ran.stderr.contains(what), "{ran:?}");
+    let ran = place.blksim(&[&compare[..], &["--scheduler", "cfq,bfq"]].concat());
+    assert!(ran.stderr.contains("bfq is of the path blk-mq"), "{ran:?}");
+}
+
+#[test]
+fn turns_and_shares_are_drawn() {
+    let place = Place::new();
+    place.write("s.toml", SCENARIO);
+    for rules in RULES {
+        let plot = ["plot", "s.toml", "--rules", rules, "-o", rules];
+        let ran = place.blksim(&plot);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let read = |name: &str| {
+            let file = place.path(&format!("{rules}/{name}.svg"));
+            std::fs::read_to_string(file).unwrap()
+        };
+        let tree = if rules == "v2.6.32" {
+            "(BE"
+        } else {
+            "(BE sync"
+        };
+        assert!(read("turns").contains(tree), "{rules}");
+        let scheduler = read("scheduler");
+        for name in ["time served, and thin the ideal share", "sectors served"] {
+            assert!(scheduler.contains(name), "{rules}: {name}");
+        }
+    }
+    let plot = ["plot", "s.toml", "--scheduler", "deadline", "-o", "d"];
+    let ran = place.blksim(&plot);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("turns: left out"), "{ran:?}");
+}
+
+/// Turns of one queue at a time, in order, none of which is longer than the run.
+#[test]
+fn turns_follow_each_other() {
+    let place = Place::new();
+    place.write("s.toml", SCENARIO);
+    for rules in RULES {
+        let run = ["run", "s.toml", "--details", "--json", "--rules", rules];
+        let report = json(&place.blksim(&run));
+        let turns = &report["details"]["turns"];
+        let mut spans = Vec::new();
+        let mut awaited = 0;
+        for queue in turns["queues"].as_array().unwrap() {
+            let numbers = |name: &str| -> Vec<u64> {
+                let all = queue[name].as_array().unwrap().iter();
+                all.map(|number| number.as_u64().unwrap()).collect()
+            };
+            awaited += numbers("awaited").iter().sum::<u64>();
+            spans.extend(numbers("from_ns").into_iter().zip(numbers("to_ns")));
+        }
+        spans.sort_unstable();
+        assert_eq!(turns["count"], spans.len() as u64);
+        assert!(awaited > 0, "{rules}: readers are waited for");
+        assert!(spans.windows(2).all(|two| two[0].1 <= two[1].0), "{rules}");
+        let end = report["blksim"]["simulated_ns"].as_u64().unwrap();
+        assert!(spans.last().is_some_and(|last| last.1 <= end), "{rules}");
+        let attributes = report["blksim"]["iosched"].as_object().unwrap();
+        assert_eq!(attributes.contains_key("group_idle"), rules == "v4.20");
+        let quantum = if rules < "v2.6.34" { 4 } else { 8 };
+        assert_eq!(attributes["quantum"], quantum, "{rules}");
+    }
+}
+
+#[test]
+fn a_stall_and_a_timeline_name_the_scheduler() {
+    for name in schedulers() {
+        let place = Place::new();
+        let lossy = SCENARIO.replace(
+            "[[job]]\nname = \"reader\"",
+            "[device.fault]\nlost_completion = \"1/4\"\n[[job]]\nname = \"reader\"",
+        );
+        place.write("s.toml", &lossy);
+        let ran = place.blksim(&["run", "s.toml", "--scheduler", name]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(
+            ran.stderr.contains(&format!("scheduler {name}: ")),
+            "{ran:?}"
+        );
+        place.write("s.toml", SCENARIO);
+        let run = [
+            "run",
+            "s.toml",
+            "--scheduler",
+            name,
+            "--trace-perfetto",
+            "p",
+        ];
+        let ran = place.blksim(&[&run[..], &["--trace-window", "100ms,150ms"]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let text = std::fs::read_to_string(place.path("p")).unwrap();
+        let timeline: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(!timeline["traceEvents"].as_array().unwrap().is_empty());
+    }
+}
+
+/// What blkparse prints of a folder: letters, and the text of messages.
+fn lines(place: &Place, folder: &str, most: usize) -> Vec<String> {
+    let file = place.path(&format!("{folder}/sda.blktrace.0"));
+    let mut reader = Reader::open(&[file], Options::default()).unwrap();
+    let mut lines = Vec::new();
+    while let Some(event) = reader.next().unwrap() {
+        lines.push(match event.action {
+            Action::Message => String::from_utf8(reader.pdu().to_vec()).unwrap(),
+            action => action.letters().to_owned(),
+        });
+    }
+    lines.truncate(most);
+    lines
+}
+
+/// One read after the other: its slice, the wait for the next one, and that one.
+#[test]
+fn messages_stand_where_the_kernel_writes_them() {
+    let place = Place::new();
+    let one = "[machine]\nprofile = \"quadcore\"\nhz = 1000\ncpus = 1\n[queue]\nscheduler = \"cfq\"\n\
+               [device]\ndrive = \"sata2009\"\n[[job]]\nrw = \"read\"\nbs = \"4k\"\n\
+               ioengine = \"psync\"\ndirect = 1\nnumber_ios = 2\n";
+    for (rules, expected) in [("v2.6.32", FIRST), ("v4.20", LAST)] {
+        place.write("s.toml", one);
+        let set = format!("queue.rules={rules}");
+        let run = ["run", "s.toml", "--set", &set, "--blktrace", rules];
+        let ran = place.blksim(&run);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let is = lines(&place, rules, expected.len());
+        assert_eq!(is, expected, "{rules}: {is:#?}");
+    }
+}
+
+const FIRST: &[&str] = &[];
+
+const LAST: &[&str] = &[];
