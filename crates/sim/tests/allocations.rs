@@ -116,6 +116,22 @@ const SLEEPING: Runs = &[
     ("write-starvation", &[]),
     ("trim", &[]),
     (
+        "bfq-burst",
+        &["machine.profile=ryzen-7950x", "queue.stable_merge=never"],
+    ),
+    (
+        "bfq-burst",
+        &[
+            "machine.profile=ryzen-7950x",
+            "queue.stable_merge=within-burst",
+        ],
+    ),
+    ("kyber-latency", &["machine.profile=ryzen-7950x"]),
+    (
+        "nvme-one-process",
+        &["machine.profile=ryzen-7950x", "queue.scheduler=kyber"],
+    ),
+    (
         "disk-stream",
         &[
             "machine.profile=ryzen-7950x",
@@ -172,14 +188,16 @@ const SLEEPING: Runs = &[
     ),
 ];
 
-/// A run that does not end by itself in the time that is measured here.
+/// A run that does not end by itself in the time that is measured here, with what each report has.
 fn endless(name: &str, set: &[&str]) -> Simulator {
     let (mut plan, profile) = plan(name, set);
     for thread in &mut plan.threads {
         (thread.ramp_time, thread.runtime) = (Duration(0), Duration::from_secs(3600));
         (thread.number_ios, thread.io_bytes) = (u64::MAX, u64::MAX);
     }
-    Simulator::new(&plan, &profile).unwrap()
+    let mut simulator = Simulator::new(&plan, &profile).unwrap();
+    simulator.collect_counts();
+    simulator
 }
 
 /// Runs until `ios` more have ended.

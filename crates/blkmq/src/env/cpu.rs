@@ -433,6 +433,8 @@ pub struct Cpu {
     pub trace: Vec<TracePoint>,
     /// Text of the messages among them. Whoever takes those takes it, too ([`Cpu::take_trace`]).
     pub messages: String,
+    /// What a policy shows, on its way out of the lock: empty but for its room.
+    pub(crate) readings: Vec<Reading>,
     /// Its number.
     pub id: CpuId,
     /// Another task wants this CPU: long loops end early.
@@ -441,8 +443,10 @@ pub struct Cpu {
     pub tracing: bool,
     /// The functions of schedulers are probed, too.
     pub probing: bool,
-    /// What schedulers tell over time is recorded, whether anything else is or not.
+    /// Events of schedulers that kernels have are recorded, whether anything else is or not.
     pub telling: bool,
+    /// So are their gauges, which may change with each request.
+    pub gauging: bool,
     /// Who owns the locks that are taken: differs for each frame of a CPU.
     pub owner: u32,
     /// Locks held by this context.
@@ -490,12 +494,14 @@ impl Cpu {
             need_resched: false,
             trace: Vec::new(),
             messages: String::new(),
+            readings: Vec::new(),
             traced_at: SimTime::ZERO,
             foretold: None,
             ktime: None,
             tracing: false,
             probing: false,
             telling: false,
+            gauging: false,
             accesses: 0,
             accessed: false,
             locks_held: 0,

@@ -75,7 +75,7 @@ pub(crate) fn depth<E: Env>(q: &RequestQueue<E>, group: &'static str, depth: u32
 /// has to hand its readings out, as it does with its log.
 #[inline]
 pub(crate) fn reading<E: Env>(q: &RequestQueue<E>, reading: Reading, cpu: &mut Cpu) {
-    if cpu.telling {
+    if cpu.gauging {
         tell(q, Probe::Reading(reading), cpu);
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn reading<E: Env>(q: &RequestQueue<E>, reading: Reading, cpu: &mut C
 /// An event of the scheduler that is about no request.
 #[inline]
 fn tell<E: Env>(q: &RequestQueue<E>, probe: Probe, cpu: &mut Cpu) {
-    if cpu.probing || cpu.telling {
+    if cpu.probing || cpu.telling || cpu.gauging {
         let pool = q.pool.held(cpu.id);
         emit(q, &pool, RequestId(0), probe, cpu);
     }

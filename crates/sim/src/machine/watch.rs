@@ -27,10 +27,11 @@ impl Simulator {
             self.recorder.seeks = Some(Box::new(Seeks::new()));
         }
         self.collect_counts();
+        self.collect_readings();
     }
 
     /// Collects who waits for locks, how far they travel, runs of each hardware queue, and what
-    /// schedulers tell. To be called before the run.
+    /// events schedulers tell; their gauges are details. To be called before the run.
     pub fn collect_counts(&mut self) {
         let queues = self.layer.mq.queues.iter();
         let hctxs: Vec<usize> = queues.map(|queue| queue.hctxs.len()).collect();
@@ -38,11 +39,15 @@ impl Simulator {
         let watch = self.cpus.watch(&self.layer.mq);
         watch.want_waits();
         watch.want_runs(&hctxs, owners);
-        self.collect_readings();
+        self.listen(false);
     }
 
     /// Collects what schedulers tell over time. To be called before the run.
     pub fn collect_readings(&mut self) {
+        self.listen(true);
+    }
+
+    fn listen(&mut self, gauges: bool) {
         let mut readings = Readings::default();
         for queue in &self.layer.mq.queues {
             let facts = queue.settings.scheduler.facts();
@@ -51,6 +56,7 @@ impl Simulator {
         self.recorder.readings = Some(Box::new(readings));
         for cpu in self.cpus.iter_mut() {
             cpu.env.telling = true;
+            cpu.env.gauging |= gauges;
         }
     }
 

@@ -164,7 +164,7 @@ impl<E: Env> KyberShared<E> {
     fn judge(&self, path: &mut HookPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> HookStep {
         let now = jiffies(q, cpu);
         path.bad = self.data().congested(now, |found| tell(q, found, cpu));
-        if cpu.telling {
+        if cpu.gauging {
             tell_taken(q, cpu);
         }
         path.to(At::Domain)

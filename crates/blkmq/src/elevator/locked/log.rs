@@ -54,20 +54,21 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// Records what the policy shows of itself, if somebody wants curves.
     #[inline]
     pub(super) fn read(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
-        if cpu.telling {
+        if cpu.gauging {
             self.read_all(q, cpu);
         }
     }
 
     #[cold]
     fn read_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
-        let mut readings = Vec::new();
+        let mut readings = core::mem::take(&mut cpu.readings);
         self.policy
             .held(cpu)
             .take_readings(&mut |reading| readings.push(reading));
-        for reading in readings {
+        for reading in readings.drain(..) {
             probe::reading(q, reading, cpu);
         }
+        cpu.readings = readings;
     }
 }
 
