@@ -58,16 +58,20 @@ pub fn groups<'a>(
         let own = device.and_then(|device| group.weight_on.get(&device));
         own.copied().unwrap_or(group.weight).clamp(1, 1000) as u16
     };
-    let mut paths: BTreeMap<&str, u16> = entered
-        .into_iter()
-        .filter(|path| !path.is_empty())
-        .map(|path| (path, WEIGHT))
+    let written: Vec<(&str, u16)> = written
+        .iter()
+        .map(|group| (group.path.trim_matches('/'), weight(group)))
         .collect();
-    paths.extend(
-        written
-            .iter()
-            .map(|group| (group.path.trim_matches('/'), weight(group))),
-    );
+    let named = entered
+        .into_iter()
+        .chain(written.iter().map(|(path, _)| *path));
+    // A group is in others, whether anybody tells of them or not.
+    let levels = named.filter(|path| !path.is_empty()).flat_map(|path| {
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        above.chain([path])
+    });
+    let mut paths: BTreeMap<&str, u16> = levels.map(|path| (path, WEIGHT)).collect();
+    paths.extend(written);
     // A path sorts behind that of the group that it is in.
     for (path, weight) in paths {
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);

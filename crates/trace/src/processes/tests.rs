@@ -72,3 +72,22 @@ fn groups_have_the_weights_of_the_device() {
     assert_eq!(place_of("x/y", &groups), 2);
     assert_eq!(place_of("elsewhere", &groups), 0);
 }
+
+/// A level that no line tells of is there all the same, with the kernel's weight.
+#[test]
+fn a_group_is_in_groups_that_nobody_names() {
+    let script = script("proc a 2 4 a/b/c\nr 0 8\n");
+    let d = Cgroup {
+        path: "/d/e".to_owned(),
+        weight: 300,
+        weight_on: [].into(),
+    };
+    let groups = groups(&[d], entered(&script), None);
+    let groups: Vec<_> = groups
+        .iter()
+        .map(|group| (group.path.as_str(), group.parent, group.weight))
+        .collect();
+    let a = [("a", 0, 100), ("a/b", 1, 100), ("a/b/c", 2, 100)];
+    let d = [("d", 0, 100), ("d/e", 4, 300)];
+    assert_eq!(groups, [&[("", 0, 100)][..], &a, &d].concat());
+}
