@@ -35,7 +35,7 @@ pub(crate) fn clippy() -> Result {
 
 /// Unit, integration and documentation tests in a debug build.
 pub(crate) fn test() -> Result {
-    // Benches run in `bench`, where they are built as they are measured.
+    // Benches run in `bench`.
     Run::cargo(&[
         "test",
         "--workspace",
@@ -163,6 +163,7 @@ pub(crate) fn machine_mutants() -> Result {
         "switch",
         "tokens",
         "kyber",
+        "bfq",
     ];
     let mut run = explorer();
     for test in TESTS {
@@ -185,7 +186,8 @@ pub(crate) fn machine_mutants() -> Result {
     under_loom("test").passes()
 }
 
-/// Benchmarks in full, or each once.
+/// Benchmarks in full, or each once in a debug build: what they measure is not judged then, and
+/// their libraries are built already.
 pub(crate) fn bench(smoke: bool) -> Result {
     let dir = paths::root().join("benches/benches");
     if paths::rust_files(&dir).is_empty() {
@@ -199,7 +201,11 @@ pub(crate) fn bench(smoke: bool) -> Result {
         "--locked",
     ]);
     if smoke {
-        run.arg("--").arg("--test").passes()
+        run.arg("--profile")
+            .arg("dev")
+            .arg("--")
+            .arg("--test")
+            .passes()
     } else {
         run.passes()
     }

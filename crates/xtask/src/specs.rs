@@ -207,7 +207,8 @@ fn runs(blksim: &Path) -> Result {
     fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
     restart_runs(blksim, &folder)?;
     dispatch_runs(blksim, &folder)?;
-    merging_runs(blksim, &folder)
+    merging_runs(blksim, &folder)?;
+    Ok(step::Outcome::Passed)
 }
 
 fn failed(path: &Path, e: &std::io::Error) -> Failure {
@@ -273,7 +274,7 @@ const MERGING: [(&str, &str, &str, &str); 5] = [
     ("BfqMerge", "bfq-burst", "v6.12", "5ms"),
 ];
 
-fn merging_runs(blksim: &Path, folder: &Path) -> Result {
+fn merging_runs(blksim: &Path, folder: &Path) -> core::result::Result<(), Failure> {
     for (spec, scenario, rules, runtime) in MERGING {
         let file = folder.join(format!("{scenario}-{rules}.schedule"));
         let rules = format!("queue.rules={rules}");

@@ -336,7 +336,8 @@ mod tests {
 
     #[test]
     fn a_scheduler_that_is_not_modelled_is_told_from_other_reasons() {
-        let why = "nullb0: scheduler bfq is not modelled yet; none, mq-deadline, kyber, noop are";
+        let why =
+            "nullb0: scheduler cfq is not modelled yet; none, mq-deadline, kyber, bfq, noop are";
         assert!(is_not_modelled(why));
         for why in [
             "nullb0: the cache of this kernel is not modelled",
