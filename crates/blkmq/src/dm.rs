@@ -2,7 +2,7 @@
 //!
 //! Policy only, plain data with `&mut self` methods: which path gets a request, what its end means,
 //! when a path is out of use. Not here: the queues above and below, clones, locks, clocks
-//! (docs/decisions/0029 says which file is to have them). Read first: [`multipath`], then
+//! (docs/decisions/0030 says which file is to have them). Read first: [`multipath`], then
 //! [`multipath::Choice`], which asks one thing at a time, so that all of a choice may be one
 //! critical section or each question an access of its own.
 //!

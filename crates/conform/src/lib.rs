@@ -94,14 +94,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         let what = "queue.txt names no device".to_owned();
         return Err(Error::Unfit { capture, what });
     };
-    if chosen.is_some() && !setups.iter().any(Setup::reads_rotational) {
-        let names: Vec<&str> = setups.iter().map(Setup::scheduler_name).collect();
-        let what = format!(
-            "--rotational-when-chosen decides nothing: scheduler {} does not look at it",
-            names.join(", ")
-        );
-        return Err(Error::Unfit { capture, what });
-    }
+    must_be_read(chosen, &setups, &capture)?;
     let lost = Lost::read(dir, &setups)?;
     let (mode, why) = match options.mode {
         Some(mode) => (mode, None),
@@ -144,6 +137,21 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         Mode::Records => judge_records(dir, &setups, &script, &mut judge)?,
     }
     Ok(judge.verdict())
+}
+
+/// Whoever tells whether the device rotated when its scheduler was chosen has one that asks.
+fn must_be_read(chosen: Option<bool>, setups: &[Setup], capture: &str) -> Result<(), Error> {
+    if chosen.is_none() || setups.iter().any(Setup::reads_rotational) {
+        return Ok(());
+    }
+    let names: Vec<&str> = setups.iter().map(Setup::scheduler_name).collect();
+    let names = names.join(", ");
+    Err(Error::Unfit {
+        capture: capture.to_owned(),
+        what: format!(
+            "--rotational-when-chosen decides nothing: scheduler {names} does not look at it"
+        ),
+    })
 }
 
 fn judge_records(

@@ -94,8 +94,8 @@ pub(crate) struct SweepArgs {
         value_name = "KERNEL,...",
         value_delimiter = ',',
         help = format!(
-            "Kernels whose rules apply, a run with each: {}. Of several a scheduler runs with those \
-             that have it",
+            "Kernels whose rules apply, a run with each: {}. Of several a scheduler runs with \
+             those that have it",
             kernels()
         )
     )]

@@ -145,7 +145,7 @@ fn turns_and_shares_are_drawn() {
     assert!(ran.stderr.contains("turns: left out"), "{ran:?}");
 }
 
-/// Turns of one queue at a time, in order, none of which is longer than the run.
+/// Turns of one queue at a time, in order, the last of which ends with the run.
 #[test]
 fn turns_follow_each_other() {
     let place = Place::new();
@@ -169,7 +169,9 @@ fn turns_follow_each_other() {
         assert!(awaited > 0, "{rules}: readers are waited for");
         assert!(spans.windows(2).all(|two| two[0].1 <= two[1].0), "{rules}");
         let end = report["blksim"]["simulated_ns"].as_u64().unwrap();
-        assert!(spans.last().is_some_and(|last| last.1 <= end), "{rules}");
+        // The block layer comes to rest behind the last I/O, within a tick.
+        let rest = end + 1_000_000;
+        assert!(spans.last().is_some_and(|last| last.1 <= rest), "{rules}");
         let attributes = report["blksim"]["iosched"].as_object().unwrap();
         assert_eq!(attributes.contains_key("group_idle"), rules == "v4.20");
         let quantum = if rules < "v2.6.34" { 4 } else { 8 };
@@ -185,6 +187,8 @@ fn a_stall_and_a_timeline_name_the_scheduler() {
             "[[job]]\nname = \"reader\"",
             "[device.fault]\nlost_completion = \"1/4\"\n[[job]]\nname = \"reader\"",
         );
+        // More than the drive takes: the rest is with the scheduler.
+        let lossy = lossy.replace("iodepth = 4", "iodepth = 64");
         place.write("s.toml", &lossy);
         let ran = place.blksim(&["run", "s.toml", "--scheduler", name]);
         assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -210,7 +214,7 @@ fn a_stall_and_a_timeline_name_the_scheduler() {
 }
 
 /// What blkparse prints of a folder: letters, and the text of messages.
-fn lines(place: &Place, folder: &str, most: usize) -> Vec<String> {
+fn lines(place: &Place, folder: &str) -> Vec<String> {
     let file = place.path(&format!("{folder}/sda.blktrace.0"));
     let mut reader = Reader::open(&[file], Options::default()).unwrap();
     let mut lines = Vec::new();
@@ -220,7 +224,6 @@ fn lines(place: &Place, folder: &str, most: usize) -> Vec<String> {
             action => action.letters().to_owned(),
         });
     }
-    lines.truncate(most);
     lines
 }
 
@@ -237,11 +240,84 @@ fn messages_stand_where_the_kernel_writes_them() {
         let run = ["run", "s.toml", "--set", &set, "--blktrace", rules];
         let ran = place.blksim(&run);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        let is = lines(&place, rules, expected.len());
+        let is = lines(&place, rules);
         assert_eq!(is, expected, "{rules}: {is:#?}");
     }
 }
 
-const FIRST: &[&str] = &[];
+const FIRST: &[&str] = &[
+    "Q",
+    "cfq1000 alloced",
+    "G",
+    "P",
+    "I",
+    "cfq1000 insert_request",
+    "cfq1000 add_to_rr",
+    "U",
+    "cfq1000 set_active",
+    "cfq1000 fifo=(null)",
+    "cfq1000 dispatch_insert",
+    "cfq1000 del_from_rr",
+    "cfq1000 dispatched a request",
+    "cfq1000 activate rq, drv=1",
+    "D",
+    "C",
+    "cfq1000 complete",
+    "cfq1000 set_slice=100",
+    "cfq1000 arm_idle: 8",
+    "Q",
+    "G",
+    "P",
+    "I",
+    "cfq1000 insert_request",
+    "cfq1000 add_to_rr",
+    "U",
+    "cfq1000 dispatch_insert",
+    "cfq1000 del_from_rr",
+    "cfq1000 dispatched a request",
+    "cfq1000 activate rq, drv=1",
+    "D",
+    "C",
+    "cfq1000 complete",
+    "cfq1000 arm_idle: 8",
+    "cfq1000 slice expired t=0",
+    "cfq1000 put_queue",
+];
 
-const LAST: &[&str] = &[];
+const LAST: &[&str] = &[
+    "Q",
+    "cfq1000S  alloced",
+    "G",
+    "I",
+    "cfq1000S  insert_request",
+    "cfq1000S  add_to_rr",
+    "cfq workload slice:300000000",
+    "cfq1000S  set_active wl_class:0 wl_type:2",
+    "cfq1000S  dispatch_insert",
+    "cfq1000S  dispatched a request",
+    "cfq1000S  activate rq, drv=1",
+    "D",
+    "C",
+    "cfq1000S  complete rqnoidle 0",
+    "cfq1000S  set_slice=100000000",
+    "cfq1000S  arm_idle: 8000000 group_idle: 0",
+    "cfq schedule dispatch",
+    "Q",
+    "G",
+    "I",
+    "cfq1000S  insert_request",
+    "cfq1000S  dispatch_insert",
+    "cfq1000S  dispatched a request",
+    "cfq1000S  activate rq, drv=1",
+    "D",
+    "C",
+    "cfq1000S  complete rqnoidle 0",
+    "cfq1000S  arm_idle: 8000000 group_idle: 0",
+    "cfq schedule dispatch",
+    "cfq1000S  slice expired t=0",
+    "served: vt=132153344 min_vt=0",
+    "cfq1000S  sl_used=32264 disp=2 charge=32264 iops=0 sect=16",
+    "cfq1000S  del_from_rr",
+    "del_from_rr group",
+    "cfq1000S  put_queue",
+];

@@ -395,8 +395,8 @@ fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
     cpus[id].spend(until.since(at).0 * 1000, Mode::System);
 }
 
-/// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed, and that of a
-/// single-queue one is let go of.
+/// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed, and that of
+/// a single-queue one is let go of.
 fn sleep(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
     if lets_go(cpus, mq, id, p) {
         return Turn::Again;

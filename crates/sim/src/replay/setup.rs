@@ -209,8 +209,8 @@ fn queue(
     for attribute in ["nomerges", "rq_affinity"] {
         set(attribute, &queue.number(attribute)?.to_string())?;
     }
-    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler. Another
-    // kernel may not have all.
+    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler.
+    // Another kernel may not have all.
     if let Some(kind) = SchedulerKind::by_name(own).filter(|_| wanted == own) {
         let lacks = |name: &str| {
             let hz = captured.dir.meta.hz.unwrap_or(250);

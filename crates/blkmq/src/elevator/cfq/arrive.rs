@@ -50,8 +50,8 @@ impl Cfq {
         set_queue_of(&mut pool[rq], Some(q));
     }
 
-    /// The queue that a process has, if it keeps one: it may leave a shared one, or go on in another
-    /// (cfq_merge_cfqqs(), split_cfqq()).
+    /// The queue that a process has, if it keeps one: it may leave a shared one, or go on in the
+    /// other (cfq_merge_cfqqs(), split_cfqq()).
     fn find_queue(&mut self, pool: &RequestPool, p: IoContextId, sync: bool) -> Option<QId> {
         let since = self.now - self.settings.second();
         let aged = |tie: &Tie| tie.seeky_since.is_some_and(|seeky| seeky < since);

@@ -173,7 +173,7 @@ fn runs_of_two_versions_are_told() {
 fn check(runs: &[Run], count: usize) {
     let (figures, notes) = drawn(runs);
     assert_eq!(figures.len(), count, "{notes:?}");
-    assert_eq!(figures.len() + notes.len(), 9, "each figure or a note");
+    assert_eq!(figures.len() + notes.len(), 10, "each figure or a note");
     for figure in &figures {
         check_texts(&figure.name, &figure.scene);
         assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
