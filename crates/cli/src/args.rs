@@ -370,6 +370,16 @@ pub(crate) struct ConformArgs {
     /// queue/rotational when the scheduler was chosen, where meta.txt does not tell
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) rotational_when_chosen: Option<u8>,
+    /// From the decision of a dispatch call to the record that shows it, where neither a log nor
+    /// meta.txt tells and the scheduler reads the clock
+    #[arg(long, value_name = "US")]
+    pub(crate) decided_before: Option<u32>,
+    /// The same from the record that causes a dispatch call that no record shows
+    #[arg(long, value_name = "US")]
+    pub(crate) decided_behind: Option<u32>,
+    /// From the end of a process's last I/O to its exit, where neither a log nor meta.txt tells
+    #[arg(long, value_name = "MS")]
+    pub(crate) exits_after: Option<u32>,
     /// Verdict as JSON: to FILE, else in place of the text
     #[arg(
         long,

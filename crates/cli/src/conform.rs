@@ -1,6 +1,7 @@
 //! `blksim conform`: does the model decide as a captured kernel did?
 
 use blkmq::rules::Rules;
+use blkmq::time::Duration;
 use conform::{Mode, Options, run};
 use trace::capture::CaptureDir;
 
@@ -23,6 +24,11 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
             trace_device,
             rules,
             rotational_when_chosen: args.rotational_when_chosen.map(|number| number != 0),
+            decided_before: args.decided_before.map(us),
+            decided_behind: args.decided_behind.map(us),
+            exits_after: args
+                .exits_after
+                .map(|ms| Duration::from_millis(u64::from(ms))),
         },
     )?;
     // The text goes to standard output unless the JSON does.
@@ -41,6 +47,10 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
         (0, _) => UNJUDGED,
         _ => DIFFERENT,
     })
+}
+
+fn us(number: u32) -> Duration {
+    Duration(u64::from(number) * 1000)
 }
 
 fn mode(name: &str) -> Result<Mode, Error> {

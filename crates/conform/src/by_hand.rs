@@ -6,6 +6,7 @@ use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::{Jiffies, SimTime};
 
 use super::event::{Event, Kind, Place};
+use super::moments::Decided;
 use super::setup::{Driver, Hctx, Setup};
 
 /// A task that submits.
@@ -32,6 +33,7 @@ pub(super) fn setup(scheduler: impl CustomScheduler + 'static, hz: u32) -> Setup
         scheduler: SchedulerSettings::Custom(Custom::new(scheduler)),
         rotational_when_chosen: false,
         times_of_labels: false,
+        decided: Decided::default(),
         rotational_taken: false,
         rotational: false,
         submitters: Submitters::default(),

@@ -18,7 +18,6 @@ use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 use trace::capture::CaptureDir;
 
-use super::Error;
 use super::event::{self, Event, Kind};
 use super::follow::{Follow, State};
 use super::judge::Judge;
@@ -27,11 +26,13 @@ use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
+use super::{Error, Options, moments};
 use decision::{Plan, Read};
 
 /// Compares every call of every device.
 pub(super) fn judge(
     dir: &CaptureDir,
+    options: &Options,
     setups: &[Setup],
     script: &Script,
     judge: &mut Judge,
@@ -59,8 +60,9 @@ pub(super) fn judge(
     for (queue, setup) in setups.iter().enumerate() {
         let number = event::number_of(dir, &setup.device)?;
         let mut trace = traces.devices.remove(&number).unwrap_or_default();
-        names.append(&mut trace.names);
         event::tell_sleeps(dir, &setup.device, &mut trace)?;
+        moments::add_exits(dir, options, setup, &mut trace, judge);
+        names.append(&mut trace.names);
         let mut of_device = trace.list;
         let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
         if !of_device.iter().any(answer) {

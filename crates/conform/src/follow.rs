@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{Op, QueueId, RequestId};
+use blkmq::time::SimTime;
 
 use super::event::{Event, Kind};
 use super::kernel::{self, Kernel};
@@ -87,6 +88,7 @@ impl<'a> Follow<'a> {
             loose: Vec::new(),
             ended_ahead: Vec::new(),
             early: Vec::new(),
+            passed: SimTime::ZERO,
             notes: Vec::new(),
             differs: vec![false; self.setups.len()],
             sides: vec![Sides::default(); self.setups.len()],
@@ -127,13 +129,17 @@ impl<'a> Follow<'a> {
     }
 
     /// Before an event: time, and completions that its CPU has behind it.
-    pub(super) fn before(&self, state: &mut State, index: usize) -> Result<(), String> {
+    pub(crate) fn before(&self, state: &mut State, index: usize) -> Result<(), String> {
         let event = &self.stream.events[index];
         event.check()?;
         if let Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } = event.kind
         {
             state.now = state.now.max(at);
         }
+        state.passed = match index.checked_sub(1) {
+            Some(last) => self.stream.events[last].time,
+            None => SimTime::ZERO,
+        };
         self.expire_timers(state, index);
         state.late.remove(&event.cpu);
         self.end_offered(state);

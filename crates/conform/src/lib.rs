@@ -27,6 +27,7 @@ mod lines;
 mod log;
 mod lost;
 mod mode;
+mod moments;
 mod priority;
 mod records;
 mod script;
@@ -38,6 +39,7 @@ mod verdict;
 mod world;
 
 use blkmq::rules::Rules;
+use blkmq::time::Duration;
 use trace::capture::CaptureDir;
 
 pub use error::Error;
@@ -65,6 +67,13 @@ pub struct Options {
     pub rules: Option<Rules>,
     /// queue/rotational when the scheduler was chosen. Default: as `meta.txt` says.
     pub rotational_when_chosen: Option<bool>,
+    /// From the decision of a dispatch call to the record that shows its answer, where no log tells
+    /// and the scheduler reads the clock. Default: as `meta.txt` says, else what is usual.
+    pub decided_before: Option<Duration>,
+    /// From the record that causes a dispatch call to its decision, where no record shows that.
+    pub decided_behind: Option<Duration>,
+    /// From the end of a process's last I/O to its exit, where neither a log nor `meta.txt` tells.
+    pub exits_after: Option<Duration>,
 }
 
 /// Compares a capture with the reference.
@@ -82,7 +91,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     paths.retain(|(device, _)| Some(device) != named.as_ref());
     let hz = setup::hz_of(dir)?;
     let chosen = options.rotational_when_chosen;
-    let read = |device: &String| Setup::read(dir, device, options.rules, (hz, chosen));
+    let read = |device: &String| Setup::read(dir, device, options, hz);
     let mut setups = Vec::new();
     for device in named
         .iter()
@@ -127,16 +136,34 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     for (path, events) in &paths {
         clones::count(path, events, &mut judge);
     }
-    match mode {
-        Mode::Calls if log::is_told(dir, &setups)? => {
-            judge.note("when a call was decided is told by the scheduler's log in blktrace");
-            log::judge(dir, &setups, &script, &mut judge)?;
-        }
-        Mode::Calls => calls::judge(dir, &setups, &script, &mut judge)?,
-        Mode::Log => log::judge(dir, &setups, &script, &mut judge)?,
-        Mode::Records => judge_records(dir, &setups, &script, &mut judge)?,
-    }
+    compare(dir, options, (&setups, mode), &script, &mut judge)?;
     Ok(judge.verdict())
+}
+
+/// Every dispatch, and what else the mode is about.
+fn compare(
+    dir: &CaptureDir,
+    options: &Options,
+    (setups, mode): (&[Setup], Mode),
+    script: &Script,
+    judge: &mut Judge,
+) -> Result<(), Error> {
+    let told = log::is_told(dir, setups)?;
+    if mode == Mode::Records || mode == Mode::Calls && !told {
+        for setup in setups {
+            moments::take(dir, options, (setup, mode), judge);
+        }
+    }
+    match mode {
+        Mode::Calls if told => {
+            judge.note("when a call was decided is told by the scheduler's log in blktrace");
+            log::judge(dir, setups, script, judge)?;
+        }
+        Mode::Calls => calls::judge(dir, options, setups, script, judge)?,
+        Mode::Log => log::judge(dir, setups, script, judge)?,
+        Mode::Records => judge_records(dir, options, setups, script, judge)?,
+    }
+    Ok(())
 }
 
 /// Whoever tells whether the device rotated when its scheduler was chosen has one that asks.
@@ -156,18 +183,27 @@ fn must_be_read(chosen: Option<bool>, setups: &[Setup], capture: &str) -> Result
 
 fn judge_records(
     dir: &CaptureDir,
+    options: &Options,
     setups: &[Setup],
     script: &Script,
     judge: &mut Judge,
 ) -> Result<(), Error> {
     let mut traces = Vec::new();
     for setup in setups {
-        let mut events = event::of_blktrace(dir, &setup.device)?;
+        let told = log::with_exits(dir, setup)?;
+        let told_by_log = told.is_some();
+        let mut events = match told {
+            Some(events) => events,
+            None => event::of_blktrace(dir, &setup.device)?,
+        };
         if is_path(dir, &events) {
             clones::count(&setup.device, &events, judge);
             events.list.clear();
         }
         priority::fill(dir, &setup.device, script, &mut events)?;
+        if !told_by_log {
+            moments::add_exits(dir, options, setup, &mut events, judge);
+        }
         traces.push(events);
     }
     let names = traces.iter().flat_map(|trace| trace.names.clone());

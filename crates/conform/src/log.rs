@@ -110,6 +110,22 @@ fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
     }
 }
 
+/// Records of a device with the exits that its log tells of, if it has one.
+pub(super) fn with_exits(dir: &CaptureDir, setup: &Setup) -> Result<Option<Events>, Error> {
+    let Some(marks) = setup.log_marks() else {
+        return Ok(None);
+    };
+    let mut trace = event::of_blktrace_with_log(dir, &setup.device)?;
+    if trace.lines.is_empty() {
+        return Ok(None);
+    }
+    sections::add_exits(&mut trace, marks);
+    trace
+        .list
+        .retain(|event| !matches!(event.kind, Kind::Line(_)));
+    Ok(Some(trace))
+}
+
 /// The scheduler of each device writes a log, and the capture has it.
 pub(super) fn is_told(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Error> {
     for setup in setups {

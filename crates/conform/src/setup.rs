@@ -14,7 +14,8 @@ use trace::ftrace::{self, Probe};
 use trace::meta::Meta;
 use trace::queue_txt::DeviceQueue;
 
-use super::Error;
+use super::moments::Decided;
+use super::{Error, Options};
 use limits::OddLimit;
 pub(super) use module::Driver;
 use module::{Module, NULL_BLK};
@@ -48,6 +49,8 @@ pub(super) struct Setup {
     pub(super) rotational_when_chosen: bool,
     /// Times of records and lines are those of labels (meta.txt: record_times).
     pub(super) times_of_labels: bool,
+    /// When its dispatch calls decide, where no log tells.
+    pub(super) decided: Decided,
     /// Nobody told.
     pub(super) rotational_taken: bool,
     /// queue/rotational when the capture began.
@@ -146,21 +149,33 @@ impl Setup {
         nr_requests_first(self.scheduler.kind(), &self.hctxs)
     }
 
-    /// Its scheduler measures how long requests take.
+    /// Its scheduler measures how long requests take, or reads the clock elsewhere.
     pub(super) fn measures(&self) -> bool {
         let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.hooks.completed)
+        facts.is_some_and(|facts| facts.hooks.completed) || self.reads_clock()
+    }
+
+    /// Its scheduler reads the clock when it decides.
+    pub(super) fn reads_clock(&self) -> bool {
+        let facts = self.scheduler.kind().facts();
+        facts.is_some_and(|facts| facts.reads_clock)
+    }
+
+    /// Its scheduler keeps something for processes.
+    pub(super) fn hears_exits(&self) -> bool {
+        let facts = self.scheduler.kind().facts();
+        facts.is_some_and(|facts| facts.hooks.exits)
     }
 
     /// Reads what is known of `device`.
     pub(super) fn read(
         dir: &CaptureDir,
         device: &str,
-        rules: Option<Rules>,
-        (hz, chosen): (u32, Option<bool>),
+        options: &Options,
+        hz: u32,
     ) -> Result<Setup, Error> {
         let queue = dir.queue(Some(device))?;
-        let rules = match rules {
+        let rules = match options.rules {
             Some(rules) => rules,
             None => rules_of(&dir.meta)?,
         };
@@ -169,7 +184,8 @@ impl Setup {
             true => queue.number("rotational")? != 0,
             false => false,
         };
-        let told = chosen.or(dir.meta.rotational_when_chosen.get(device).copied());
+        let told = options.rotational_when_chosen;
+        let told = told.or(dir.meta.rotational_when_chosen.get(device).copied());
         let module = Module::of(dir, device);
         let null_blk = module.is(NULL_BLK);
         let (limits, odd_max_sectors) = limits::of(dir, queue, null_blk)?;
@@ -181,6 +197,7 @@ impl Setup {
             rotational_when_chosen: told.unwrap_or(rotational && !null_blk),
             rotational_taken: told.is_none(),
             times_of_labels: dir.meta.times_of_labels,
+            decided: Decided::of(dir, options),
             rotational,
             submitters: Submitters::default(),
             listens: false,

@@ -109,7 +109,7 @@ fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
         mode: Some(Mode::Calls),
         trace_device: Some("dm-0".to_owned()),
         rules: None,
-        rotational_when_chosen: None,
+        ..Options::default()
     };
     let verdict = conform::run(&CaptureDir::open(&traces(name)).unwrap(), &options).unwrap();
     assert_eq!((verdict.predicted, verdict.total), (600, 600), "{verdict}");

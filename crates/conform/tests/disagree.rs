@@ -3,6 +3,7 @@
 mod change;
 mod common;
 mod issues;
+mod rewritten;
 
 use blkmq::rules::Rules;
 use change::changed;
@@ -26,9 +27,9 @@ fn a_log_does_not_agree_with_everything() {
     }
     let options = Options {
         mode: Some(Mode::Log),
-        trace_device: None,
         rules: None,
         rotational_when_chosen: Some(true),
+        ..Options::default()
     };
     let dir = CaptureDir::open(&traces("bf01-seq2")).unwrap();
     let verdict = conform::run(&dir, &options).unwrap();

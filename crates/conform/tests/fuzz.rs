@@ -286,9 +286,7 @@ impl Ends {
         };
         let options = Options {
             mode: Some(mode),
-            trace_device: None,
-            rules: None,
-            rotational_when_chosen: None,
+            ..Options::default()
         };
         match catch_unwind(AssertUnwindSafe(|| conform::run(&dir, &options))) {
             Ok(Ok(_)) => self.verdicts += 1,

@@ -3,6 +3,7 @@
 mod change;
 mod common;
 mod issues;
+mod rewritten;
 
 use std::fs;
 

@@ -2,11 +2,14 @@
 //!
 //! `KEY=VALUE` lines as the capture script writes them, and `dm: TABLE` lines for stacked devices.
 
+mod moments;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::text::Lines;
 use crate::{Error, Result};
+pub use moments::Moments;
 
 /// What `meta.txt` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct Meta {
     /// Records and lines have the time of the label that made them, on a clock that begins with the
     /// run, as simulated runs write them; a kernel puts a line together before it has its time.
     pub times_of_labels: bool,
+    /// Moments that no record shows, where they are told.
+    pub moments: Moments,
     /// Control groups that processes ran in.
     pub cgroups: Vec<Cgroup>,
     /// What produced the I/O.
@@ -133,6 +138,7 @@ impl Meta {
             dm_tables: more.dm_tables,
             rotational_when_chosen: more.rotational_when_chosen,
             times_of_labels: times_of_labels(&given)?,
+            moments: more.moments,
             cgroups: more.cgroups,
             command: command(&given.need("cmd")?.1),
             exit_code: if given.values.contains_key("rc") {
@@ -156,6 +162,7 @@ struct Given {
 struct More {
     dm_tables: Vec<String>,
     rotational_when_chosen: BTreeMap<String, bool>,
+    moments: Moments,
     cgroups: Vec<Cgroup>,
     unknown: Vec<String>,
 }
@@ -198,14 +205,15 @@ impl Given {
                 let (key, value) = line
                     .split_once('=')
                     .ok_or_else(|| lines.error("line", "expected KEY=VALUE or `dm: TABLE`"))?;
-                if !KEYS.contains(&key) {
+                if let Some(taken) = more.moments.take(key, value.trim()) {
+                    taken.map_err(|what| lines.error(key, what))?;
+                } else if !KEYS.contains(&key) {
                     more.unknown.push(key.to_string());
-                    given.last = lines.number();
-                    continue;
-                }
-                let entry = (lines.number(), value.trim().to_string());
-                if given.values.insert(key.to_string(), entry).is_some() {
-                    return Err(lines.error(key, "given twice"));
+                } else {
+                    let entry = (lines.number(), value.trim().to_string());
+                    if given.values.insert(key.to_string(), entry).is_some() {
+                        return Err(lines.error(key, "given twice"));
+                    }
                 }
             }
             given.last = lines.number();

@@ -1,5 +1,7 @@
 //! What a miss looks like.
 
+use blkmq::request::QueueId;
+
 use super::{Calls, Read};
 use crate::event::Kind;
 use crate::follow::{Follow, State};
@@ -26,17 +28,23 @@ impl Calls<'_> {
             }
         };
         let mut tried = state.clone();
+        // What happened on the way to the call.
+        if self.follow.before(&mut tried, index).is_err() {
+            return;
+        }
+        let shown = Follow::show(&tried, queue);
         let read = Read::at(at);
-        let task = self.follow.acting(state, self.stream.task[index]);
+        let task = self.follow.acting(&tried, self.stream.task[index]);
         let stands = tried.world.actors[task].stop == Stop::Pick;
         let before = Follow::held_by_run(&tried, task);
         self.decide(&mut tried, index, read);
         let chosen = Follow::in_hand(&tried, task).filter(|rq| !before.contains(rq));
-        let by_model = match chosen.filter(|_| stands) {
-            None => "nothing".to_owned(),
-            Some(rq) => Follow::range(&tried, queue, rq),
+        let by_model = match (stands, chosen) {
+            (false, _) => Self::where_it_stands(&tried, task, queue),
+            (true, None) => "nothing".to_owned(),
+            (true, Some(rq)) => Follow::range(&tried, queue, rq),
         };
-        let mut text = Follow::show(state, queue);
+        let mut text = shown;
         let asked = self.stream.other_end[index];
         if let Some(Kind::Ask { at: entry, .. }) = asked.map(|at| self.stream.events[at].kind) {
             text.push_str(&format!(
@@ -45,5 +53,17 @@ impl Calls<'_> {
             ));
         }
         judge.miss(event.time, by_kernel, by_model, text);
+    }
+
+    /// Why the model did not come to a call.
+    fn where_it_stands(state: &State, task: usize, queue: QueueId) -> String {
+        let why = match state.world.actors[task].stop {
+            Stop::Pick => "it is asked for another device".to_owned(),
+            Stop::Offer(rq) => format!("it hands over {} first", Follow::range(state, queue, rq)),
+            Stop::Parked => "its task waits for a tag".to_owned(),
+            Stop::Shown => "its task did something first that no record shows".to_owned(),
+            Stop::Idle | Stop::Later => "its run of the queue ends without one".to_owned(),
+        };
+        format!("no call: {why}")
     }
 }

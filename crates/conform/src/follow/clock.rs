@@ -9,6 +9,7 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::{Follow, State};
 use crate::event::{Event, Kind};
+use crate::setup::Setup;
 use crate::world::World;
 
 /// Added to ticks, so that none is before tick 0: only differences count.
@@ -28,6 +29,9 @@ impl Follow<'_> {
             return match event.kind {
                 // An interrupt: the tick is that of its beginning.
                 Kind::Complete { .. } if !self.times_of_labels() => self.measured(event.time),
+                Kind::Issue if !self.calls && self.guesses() => {
+                    self.measured(self.decided_before(state, event.time))
+                }
                 _ => self.time_of_section(state, queue, (event.time, event.cpu)),
             };
         }
@@ -48,9 +52,48 @@ impl Follow<'_> {
         let answer = &self.stream.events[index];
         let (time, cpu) = (answer.time, answer.cpu);
         match self.measures {
+            true if self.guesses() => self.measured(self.decided_before(state, time)),
             true => self.time_of_section(state, self.stream.queue[index], (time, cpu)),
             false => self.time_of(tick),
         }
+    }
+
+    /// A scheduler reads the clock when it decides, and no log tells what that read.
+    pub(crate) fn guesses(&self) -> bool {
+        self.stream.logs.is_empty() && self.setups.iter().any(Setup::reads_clock)
+    }
+
+    /// When what an event shows was done, by the records' clock: a decision was made before.
+    pub(crate) fn acts_at(&self, state: &State, index: usize) -> SimTime {
+        let event = &self.stream.events[index];
+        let decides = match event.kind {
+            Kind::Answer { .. } => self.calls,
+            Kind::Issue => !self.calls,
+            _ => false,
+        };
+        match decides && self.guesses() {
+            true => self.decided_before(state, event.time),
+            false => event.time,
+        }
+    }
+
+    /// What a decision read that the record of this time shows: not before what came last.
+    fn decided_before(&self, state: &State, time: SimTime) -> SimTime {
+        let before = time.0.saturating_sub(self.setups[0].decided.before.0);
+        SimTime(before).max(state.passed).min(time)
+    }
+
+    /// What a decision reads that comes behind a record, of which the time as the model counts it
+    /// is given, and that nothing shows: not behind what comes next.
+    pub(crate) fn decided_behind(&self, index: usize, time: SimTime) -> SimTime {
+        if !self.guesses() {
+            return time;
+        }
+        let own = self.stream.events[index].time;
+        let next = self.stream.events.get(index + 1);
+        let next = next.map_or(own, |next| next.time);
+        let behind = own + self.setups[0].decided.behind;
+        self.measured(behind.min(next)).max(time)
     }
 
     /// Lines have the time of their section.

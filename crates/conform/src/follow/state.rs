@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) ended_ahead: Vec<(QueueId, RequestId)>,
     /// Requests that have completed before their D.
     pub(crate) early: Vec<(QueueId, RequestId)>,
+    /// When the last event before this one was, or the last timer ran.
+    pub(crate) passed: SimTime,
     /// What could not be shown, by kind.
     pub(crate) notes: Vec<&'static str>,
     /// Devices whose two sides may hold different requests.

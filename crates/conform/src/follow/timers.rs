@@ -19,7 +19,8 @@ impl Follow<'_> {
     pub(super) fn expire_timers(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
         let held = |armed: &Armed| self.is_held(index, armed);
-        let timers = |state: &mut State| state.world.outside.timers.next_until(event.time, held);
+        let until = self.acts_at(state, index);
+        let timers = |state: &mut State| state.world.outside.timers.next_until(until, held);
         while let Some(armed) = timers(state) {
             if self.is_too_early(state, index, armed) {
                 state.world.outside.timers.put_back(armed);
@@ -32,6 +33,7 @@ impl Follow<'_> {
                 true => self.measured(armed.due),
                 false => self.time(state, armed.queue, event),
             };
+            state.passed = state.passed.max(armed.due);
             self.expire(state, armed, time);
         }
     }

@@ -42,6 +42,7 @@ impl Follow<'_> {
             return;
         }
         let time = self.time(state, self.stream.queue[index], &self.stream.events[index]);
+        let time = self.decided_behind(index, time);
         for queue in 0..state.world.outside.run_work.len() {
             for hctx in 0..state.world.outside.run_work[queue].len() {
                 if state.world.outside.run_work[queue][hctx] {
@@ -128,6 +129,11 @@ impl Follow<'_> {
     /// Behind a D: its run goes on. What the task does next tells whether there is more.
     pub(crate) fn go_on_behind(&self, state: &mut State, actor: usize, index: usize) {
         let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
+        if self.guesses() {
+            let (event, hint) = (&self.stream.events[index], state.world.actors[actor].hint);
+            let time = self.measured(event.time);
+            state.world.place(actor, event.cpu, time, hint);
+        }
         let own = actor == self.acting(state, self.stream.task[index]);
         let more = matches!(next, Some(Kind::Issue | Kind::Requeue));
         match own && !more {

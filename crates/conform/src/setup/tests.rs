@@ -9,6 +9,7 @@ use trace::queue_txt::DeviceQueue;
 
 use super::limits::limits;
 use super::{Setup, scheduler};
+use crate::Options;
 
 /// Limits of a device, with these attributes besides those that every kernel shows.
 fn limits_with(more: &[(&str, &str)]) -> Result<QueueLimits, crate::Error> {
@@ -86,7 +87,7 @@ fn parameters_of_null_blk_decide_about_its_tags_and_its_runs() {
         let mut dir = CaptureDir::open(&traces).unwrap();
         let parameters = &mut dir.meta.device.parameters;
         parameters.insert(name.to_owned(), value.to_owned());
-        let setup = Setup::read(&dir, "nullb0", None, (250, None)).unwrap();
+        let setup = Setup::read(&dir, "nullb0", &Options::default(), 250).unwrap();
         (setup.hctx_shared, setup.blocking)
     };
     for (value, on) in [("1", true), ("Y", true), ("0", false), ("N", false)] {

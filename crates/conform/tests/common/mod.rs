@@ -15,9 +15,8 @@ pub(crate) fn traces(name: &str) -> PathBuf {
 pub(crate) fn run_in(dir: &Path, mode: Mode, rules: Option<Rules>) -> Result<Verdict, Error> {
     let options = Options {
         mode: Some(mode),
-        trace_device: None,
         rules,
-        rotational_when_chosen: None,
+        ..Options::default()
     };
     conform::run(&CaptureDir::open(dir)?, &options)
 }

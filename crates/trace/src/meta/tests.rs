@@ -1,7 +1,9 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use super::{Command, KernelVersion, Meta};
+use blkmq::time::Duration;
+
+use super::{Command, KernelVersion, Meta, Moments};
 use crate::text::Lines;
 
 fn read(text: &str) -> crate::Result<Meta> {
@@ -161,6 +163,40 @@ fn times_of_a_simulated_run_are_those_of_labels() {
     let error = of("record_times=1\n").unwrap_err().to_string();
     let want = "m:5: record_times: `1`, expected labels";
     assert!(error.starts_with(want), "{error}");
+}
+
+#[test]
+fn moments_are_told_in_seconds_and_parts_of_them() {
+    let of = |lines: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{lines}"));
+    assert_eq!(of("").unwrap().moments, Moments::default());
+    let told = "exit_453=0.469751766\nexit_7=12.5\nexits_after_ms=20\n\
+                decided_before_us=25\ndecided_behind_us=0\n";
+    let moments = of(told).unwrap().moments;
+    let exits = [(453, Duration(469_751_766)), (7, Duration(12_500_000_000))];
+    assert_eq!(moments.exits, exits.into());
+    assert_eq!(moments.exits_after, Some(Duration(20_000_000)));
+    assert_eq!(moments.decided_before, Some(Duration(25_000)));
+    assert_eq!(moments.decided_behind, Some(Duration(0)));
+    for (wrong, want) in [
+        (
+            "exit_453=soon\n",
+            "m:5: exit_453: expected exit_PID=SECONDS",
+        ),
+        ("exit_a=1\n", "m:5: exit_a: expected exit_PID=SECONDS"),
+        ("exit_4=1.0000000001\n", "m:5: exit_4: expected exit_PID"),
+        ("exit_4=1\nexit_4=2\n", "m:6: exit_4: given twice"),
+        (
+            "decided_before_us=-1\n",
+            "m:5: decided_before_us: expected a",
+        ),
+        (
+            "exits_after_ms=1\nexits_after_ms=1\n",
+            "m:6: exits_after_ms: given",
+        ),
+    ] {
+        let error = of(wrong).unwrap_err().to_string();
+        assert!(error.starts_with(want), "{error}");
+    }
 }
 
 /// Another script may write more; a weight may be another one on some device.

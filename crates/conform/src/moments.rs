@@ -1,0 +1,177 @@
+//! Moments that records do not show: when a dispatch call took the lock, and when a process exited.
+//!
+//! A scheduler that keeps books on time or on processes decides by them. Its log tells both; where
+//! a capture has none they are taken, and each is named in the verdict. Best first: the option, the
+//! keys of `meta.txt`, what is usual on the machine that our captures are of.
+
+use std::collections::BTreeMap;
+
+use blkmq::time::{Duration, SimTime};
+use trace::capture::CaptureDir;
+
+use super::event::{Event, Events, Kind};
+use super::judge::Judge;
+use super::setup::Setup;
+use super::{Mode, Options};
+
+/// From a call's lock to the return that a probe shows, or to the D.
+const DECIDED_BEFORE: Duration = Duration(30_000);
+/// From what causes a run by kblockd to its first call.
+const DECIDED_BEHIND: Duration = Duration(60_000);
+/// exit_aio() waits for an RCU grace period.
+const EXITS_AFTER: Duration = Duration::from_millis(22);
+/// Processes that a verdict lists.
+const LISTED_MOST: usize = 16;
+
+/// When a call decided, beside the record that tells of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Decided {
+    /// Its answer shows so much later.
+    pub(super) before: Duration,
+    /// Nothing shows it: so long behind its cause.
+    pub(super) behind: Duration,
+}
+
+impl Decided {
+    /// As told, or taken.
+    pub(super) fn of(dir: &CaptureDir, options: &Options) -> Decided {
+        let told = &dir.meta.moments;
+        let usual = |time| match dir.meta.times_of_labels {
+            true => Duration(0),
+            false => time,
+        };
+        let before = options.decided_before.or(told.decided_before);
+        let behind = options.decided_behind.or(told.decided_behind);
+        Decided {
+            before: before.unwrap_or(usual(DECIDED_BEFORE)),
+            behind: behind.unwrap_or(usual(DECIDED_BEHIND)),
+        }
+    }
+}
+
+/// Names what of this is taken in a mode that follows no log.
+pub(super) fn take(
+    dir: &CaptureDir,
+    options: &Options,
+    (setup, mode): (&Setup, Mode),
+    judge: &mut Judge,
+) {
+    if !setup.reads_clock() {
+        return;
+    }
+    let told = &dir.meta.moments;
+    let device = &setup.device;
+    let us = |time: Duration| time.0 / 1000;
+    if options.decided_before.or(told.decided_before).is_none() {
+        let shows = match mode {
+            Mode::Records => "the D of its request",
+            Mode::Calls | Mode::Log => "its return",
+        };
+        judge.takes(vec![format!(
+            "{device}: a dispatch call decides {} us before {shows}; --decided-before, or \
+             decided_before_us in meta.txt, says otherwise",
+            us(setup.decided.before)
+        )]);
+    }
+    let unseen = mode == Mode::Records;
+    if unseen && options.decided_behind.or(told.decided_behind).is_none() {
+        judge.takes(vec![format!(
+            "{device}: a dispatch call that no D shows decides {} us behind what caused it; \
+             --decided-behind, or decided_behind_us in meta.txt, says otherwise",
+            us(setup.decided.behind)
+        )]);
+    }
+}
+
+/// Processes exit: as told, or so long behind the end of their last I/O.
+pub(super) fn add_exits(
+    dir: &CaptureDir,
+    options: &Options,
+    setup: &Setup,
+    events: &mut Events,
+    judge: &mut Judge,
+) {
+    let Some(first) = events.list.first().map(|event| event.time) else {
+        return;
+    };
+    if !setup.hears_exits() {
+        return;
+    }
+    let told = &dir.meta.moments;
+    let after = options.exits_after.or(told.exits_after);
+    let ends = ends(&events.list);
+    for pid in told.exits.keys().filter(|pid| !ends.contains_key(pid)) {
+        judge.note(&format!("meta.txt: exit_{pid}: no process of this number"));
+    }
+    let of_kernel = |pid: &u32| *pid == 0 || is_kernel_thread(events, *pid);
+    let mut taken = Vec::new();
+    let mut exits = Vec::new();
+    let last = events.list.last().map_or(first, |event| event.time);
+    for (&pid, &(end, cpu)) in ends.iter().filter(|(pid, _)| !of_kernel(pid)) {
+        let at = match told.exits.get(&pid) {
+            Some(&at) => first + at,
+            None => end + after.unwrap_or(EXITS_AFTER),
+        };
+        // Nothing comes behind it that it could change.
+        if at > last {
+            continue;
+        }
+        if after.is_none() && !told.exits.contains_key(&pid) {
+            let name = events.names.get(&pid).map_or("", String::as_str);
+            taken.push(format!("{name} {pid} at {}", SimTime(at.since(first).0)));
+        }
+        exits.push((at, cpu, pid));
+    }
+    for (at, cpu, pid) in exits {
+        let behind = events.list.partition_point(|event| event.time <= at);
+        let place = events.list[behind.saturating_sub(1)].place;
+        let exit = Event::bare(place, (at, cpu, pid), Kind::Exit);
+        events.list.insert(behind, exit);
+    }
+    if taken.is_empty() {
+        return;
+    }
+    let more = taken.len().saturating_sub(LISTED_MOST);
+    taken.truncate(LISTED_MOST);
+    if more > 0 {
+        taken.push(format!("{more} more"));
+    }
+    judge.takes(vec![format!(
+        "{}: processes exit {} ms behind the end of their last I/O: {}; --exits-after, or \
+         exit_PID=SECONDS in meta.txt, says otherwise",
+        setup.device,
+        EXITS_AFTER.0 / 1_000_000,
+        taken.join(", ")
+    )]);
+}
+
+/// A task of the kernel, which outlives a capture.
+fn is_kernel_thread(events: &Events, pid: u32) -> bool {
+    let name = events.names.get(&pid).map_or("", String::as_str);
+    name.starts_with("kworker/") || name.starts_with("jbd2/") || name.starts_with("swapper/")
+}
+
+/// Of each process that submits: when its last I/O ended, and the CPU that it was on.
+fn ends(list: &[Event]) -> BTreeMap<u32, (SimTime, u16)> {
+    let mut owners: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut ends: BTreeMap<u32, (SimTime, u16)> = BTreeMap::new();
+    for event in list {
+        match event.kind {
+            Kind::Queue => {
+                owners.insert(event.sector.0, event.pid);
+                ends.insert(event.pid, (event.time, event.cpu));
+            }
+            Kind::Complete { .. } => {
+                let start = event.sector.0;
+                let end = start.saturating_add(u64::from(event.sectors.0.max(1)));
+                for (_, pid) in owners.range(start..end) {
+                    if let Some((time, _)) = ends.get_mut(pid) {
+                        *time = event.time;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    ends
+}
