@@ -528,8 +528,18 @@ pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
     trace(cpu, queue, TraceAction::BackMerge, snapshot, true);
 }
 
+/// R of a request whose tag has just gone back: whoever gave it back may have released a lock, with
+/// which the label ends.
+pub(crate) fn trace_returned(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
+    cpu.emit_at_end(point(queue, TraceAction::Requeue, snapshot, true));
+}
+
 fn trace(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool) {
-    cpu.emit(TracePoint {
+    cpu.emit(point(queue, action, snapshot, of_request));
+}
+
+fn point(queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool) -> TracePoint {
+    TracePoint {
         action,
         queue,
         op: snapshot.op,
@@ -540,7 +550,7 @@ fn trace(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced, o
         status: snapshot.status,
         ioprio: snapshot.ioprio,
         payload: 0,
-    });
+    }
 }
 
 /// A trace point without address: P, U, UT.
@@ -564,8 +574,8 @@ pub(crate) fn trace_message(cpu: &mut Cpu, queue: QueueId, said: Said) {
     trace_count(cpu, queue, TraceAction::Message(said), 0);
 }
 
-/// What a trace point shows of a bio or request.
-#[derive(Clone, Copy, Debug)]
+/// What a trace point shows of a bio or request; by default of none.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traced {
     pub(crate) op: Op,
     pub(crate) flags: OpFlags,

@@ -132,7 +132,8 @@ pub struct RunReport {
     pub cpus: u16,
     /// Ticks a second.
     pub hz: u32,
-    /// Scheduler; `several` if devices have different ones.
+    /// Scheduler that it began with; `several` if devices have different ones. `changes` tells of
+    /// later ones.
     pub scheduler: &'static str,
     /// queue/nr_requests, of the first device.
     pub nr_requests: u32,

@@ -259,8 +259,8 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// [`Self::settle`], with what the policy has written and shows.
     pub(crate) fn settle_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
         self.tell(q, cpu);
-        self.read(q, cpu);
         self.settle(q, cpu);
+        self.read(q, cpu);
     }
 
     /// prepare_request(): no lock is taken, and nothing but the request changes.

@@ -21,7 +21,12 @@ pub(crate) fn arrive<E: Env>(
 ) {
     if cpu.probing {
         let tag = pool[rq].internal_tag.map(|tag| tag.0);
-        emit(q, pool, rq, Probe::Arrive { rq, tag, tick }, cpu);
+        emit(
+            q,
+            Traced::rq(pool, rq),
+            Probe::Arrive { rq, tag, tick },
+            cpu,
+        );
     }
 }
 
@@ -30,8 +35,7 @@ pub(crate) fn arrive<E: Env>(
 pub(super) fn ask<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
-        let pool = q.pool.held(cpu.id);
-        emit(q, &pool, RequestId(0), Probe::Ask { hctx, tick }, cpu);
+        emit(q, Traced::default(), Probe::Ask { hctx, tick }, cpu);
     }
 }
 
@@ -49,7 +53,8 @@ pub(super) fn answer<E: Env>(q: &RequestQueue<E>, rq: Option<RequestId>, cpu: &m
             tag,
             tick,
         };
-        emit(q, &pool, rq.unwrap_or(RequestId(0)), probe, cpu);
+        let seen = rq.map_or(Traced::default(), |rq| Traced::rq(&pool, rq));
+        emit(q, seen, probe, cpu);
     }
 }
 
@@ -80,12 +85,12 @@ pub(crate) fn reading<E: Env>(q: &RequestQueue<E>, reading: Reading, cpu: &mut C
     }
 }
 
-/// An event of the scheduler that is about no request.
+/// An event of the scheduler that is about no request, and so looks at none: who looks moves
+/// cache lines.
 #[inline]
 fn tell<E: Env>(q: &RequestQueue<E>, probe: Probe, cpu: &mut Cpu) {
     if cpu.probing || cpu.telling || cpu.gauging {
-        let pool = q.pool.held(cpu.id);
-        emit(q, &pool, RequestId(0), probe, cpu);
+        emit(q, Traced::default(), probe, cpu);
     }
 }
 
@@ -97,20 +102,14 @@ pub(super) fn finish<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &mut Cpu) 
         let pool = q.pool.held(cpu.id);
         if pool[rq].use_sched {
             let tag = pool[rq].internal_tag.map(|tag| tag.0);
-            emit(q, &pool, rq, Probe::Finish { rq, tag, tick }, cpu);
+            let seen = Traced::rq(&pool, rq);
+            emit(q, seen, Probe::Finish { rq, tag, tick }, cpu);
         }
     }
 }
 
 #[cold]
-fn emit<E: Env>(
-    q: &RequestQueue<E>,
-    pool: &RequestPool,
-    rq: RequestId,
-    probe: Probe,
-    cpu: &mut Cpu,
-) {
-    let seen = Traced::rq(pool, rq);
+fn emit<E: Env>(q: &RequestQueue<E>, seen: Traced, probe: Probe, cpu: &mut Cpu) {
     let point = TracePoint {
         action: TraceAction::Probe(probe),
         queue: q.id,

@@ -2,8 +2,10 @@
 
 use core::fmt;
 
+use blkmq::elevator::Value;
 use serde::Serialize;
 
+use super::as_map;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 
@@ -14,6 +16,9 @@ pub struct ChangeReport {
     pub device: String,
     /// What was written.
     pub scheduler: &'static str,
+    /// queue/iosched of the new scheduler, by name; empty without one.
+    #[serde(serialize_with = "as_map")]
+    pub iosched: Vec<(&'static str, Value)>,
     /// When it was to be, ns from the start of the run.
     pub at_ns: u64,
     /// When it began, ns; nothing if the run ended before.
@@ -28,9 +33,12 @@ impl ChangeReport {
         let pairs = plan.changes.iter().zip(&recorder.changes);
         let one = pairs.map(|(change, times)| {
             let took = times.begun.zip(times.ended);
+            let disk = &plan.disks[change.disk.index()];
+            let settings = &disk.queue.further[usize::from(change.to)];
             ChangeReport {
-                device: plan.disks[change.disk.index()].device.name.clone(),
+                device: disk.device.name.clone(),
                 scheduler: change.scheduler.name(),
+                iosched: settings.shown(),
                 at_ns: change.at.0,
                 begun_ns: times.begun.map(|begun| begun.0),
                 took_ns: took.map(|(begun, ended)| ended.since(begun).0),

@@ -46,9 +46,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         };
         drop(policy);
         drop(pool);
-        self.tell(q, cpu);
-        self.read(q, cpu);
-        self.settle(q, cpu);
+        self.settle_all(q, cpu);
         self.policy.release(cpu);
         HookStep::Done(after)
     }

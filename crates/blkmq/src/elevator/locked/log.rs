@@ -51,7 +51,8 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 }
 
 impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
-    /// Records what the policy shows of itself, if somebody wants curves.
+    /// Records what the policy shows of itself, if somebody wants curves. The section's charge was
+    /// taken before: a run that is looked at costs what it costs unseen.
     #[inline]
     pub(super) fn read(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
         if cpu.gauging {
@@ -62,9 +63,11 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     #[cold]
     fn read_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
         let mut readings = core::mem::take(&mut cpu.readings);
-        self.policy
-            .held(cpu)
-            .take_readings(&mut |reading| readings.push(reading));
+        let mut policy = self.policy.held(cpu);
+        policy.take_readings(&mut |reading| readings.push(reading));
+        // What the looks touched is nobody's work.
+        let _looks = policy.take_charge();
+        drop(policy);
         for reading in readings.drain(..) {
             probe::reading(q, reading, cpu);
         }

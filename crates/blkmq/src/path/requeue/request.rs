@@ -5,9 +5,9 @@
 //! Kernel: blk_mq_requeue_request() (6.1.192, 6.12.117).
 
 use crate::elevator::Hook;
-use crate::env::{Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::env::{Cpu, Effect, Env, Lock, Slab};
 use crate::path::tag::{self, TagMap};
-use crate::path::{Call, Next, TagStage, Traced, labels, list, lock, trace_rq};
+use crate::path::{Call, Next, TagStage, Traced, labels, list, lock, trace_returned};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
@@ -135,7 +135,7 @@ impl RequeueRequest {
 
     fn returned<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let traced = Traced::rq(&q.pool.held(cpu.id), self.rq);
-        trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
+        trace_returned(cpu, self.queue, traced);
         self.at = At::Add;
         lock(self.queue, LockKind::Requeue, 0)
     }

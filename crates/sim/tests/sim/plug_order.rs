@@ -1,11 +1,10 @@
 //! In which order an NVMe drive gets what a plug held: what the block layer traces, and what the
 //! drive does.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::TraceAction;
 use sim::machine::Simulator;
+
+use crate::runs;
 
 /// Sectors of all G, of all D and of all C, in the order of their times.
 fn run(rules: &str) -> [Vec<u64>; 3] {

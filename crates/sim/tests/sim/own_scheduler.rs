@@ -1,9 +1,6 @@
 //! Schedulers of a program that uses this library: they decide the order of dispatch, have their
 //! lock in the report, and a wrong one is a stall that names it.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
@@ -19,6 +16,8 @@ use sim::machine::{Simulator, Stall};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use sim::report::{Origin, Report};
+
+use crate::runs;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::plain("own->lock")];
 const FIFO: Facts = Facts::plain("own-fifo", LOCKS);

@@ -1,9 +1,6 @@
 //! Timers and hooks of a program's own scheduler in the simulator, and what it knows of whose a
 //! request is.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +15,8 @@ use blkmq::request::{IoContextId, Place, Request, RequestId, RequestPool};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
 use sim::plan::Plan;
+
+use crate::runs;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("own->lock")];
 const PLAIN: Facts = Facts::plain("own-plain", LOCKS);

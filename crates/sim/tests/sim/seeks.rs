@@ -1,14 +1,13 @@
 //! Where rotational disks are sent, as reports tell it: all reads and writes that were issued, each
 //! with the thread whose it is.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::TraceAction;
 use blkmq::request::Op;
 use sim::machine::Simulator;
 use sim::recorder::Seek;
 use sim::report::{Details, Origin, Report};
+
+use crate::runs;
 
 /// Sectors of each half of the disk.
 const HALF: u64 = 8192;

@@ -1,13 +1,12 @@
 //! Disks of one device: two namespaces of a drive share its hardware and its tags, and each request
 //! ends on the queue that it came from.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::TraceAction;
 use blkmq::request::{Place, QueueId, SetId};
 use sim::machine::{Simulator, Stall};
 use sim::plan::{DiskId, FaultPlan, Plan, Ratio};
+
+use crate::runs;
 
 const IOS: u64 = 2_000;
 

@@ -139,7 +139,7 @@ fn scenario(seed: u64) -> String {
         "seed = {seed}\n[machine]\nprofile = \"{PROFILE}\"\ncpus = {}\n[queue]\nrules = \"{}\"\n\
          scheduler = \"{}\"\nio_timeout = 5\nnomerges = {}\nrq_affinity = {}\n",
         up_to(rng, 8),
-        one(rng, &["v6.1", "v6.12"]),
+        one(rng, &["v6.1", "v6.12", "v5.11", "v5.13"]),
         one(rng, &["none", "mq-deadline", "kyber", "bfq"]),
         rng.below(3),
         rng.below(3),

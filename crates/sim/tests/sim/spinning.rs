@@ -1,15 +1,13 @@
 //! A run that does something for ever and gets nowhere is a stall that says who spins at what; one
 //! that waits long and honestly is none.
 
-#[path = "common/meddler.rs"]
-mod meddler;
-#[path = "common/runs.rs"]
-mod runs;
-
 use meddler::Meddler;
 use sim::machine::{Simulator, Stall, Why};
 use sim::plan::{DeviceId, Plan};
 use sim::profile::MachineProfile;
+
+use crate::meddler;
+use crate::runs;
 
 /// More poll queues than the one to which a thread on one CPU submits.
 const FOUR_POLL_QUEUES: &str = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 4\n\

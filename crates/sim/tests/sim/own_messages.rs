@@ -1,8 +1,5 @@
 //! What a program's own scheduler writes to blktrace, and its limit of tags under its lock.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
 
@@ -17,6 +14,8 @@ use blkmq::request::{BioId, CpuId, Place, RequestId, RequestPool};
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
 use sim::plan::Plan;
+
+use crate::runs;
 
 const SILENT: Facts = Facts::plain("own-silent", &[ElevatorLock::irq_save("own->lock")]);
 const TALKS: Facts = Facts {

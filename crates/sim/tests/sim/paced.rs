@@ -1,10 +1,9 @@
 //! Threads that fio holds back: rates and pauses, which begin when nothing is in flight any more.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use sim::machine::Simulator;
 use sim::report::{Origin, Report};
+
+use crate::runs;
 
 /// 100 ms of reads that take 500 us each, with these options.
 fn run(job: &str) -> Report {

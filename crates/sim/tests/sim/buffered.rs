@@ -1,8 +1,5 @@
 //! Reads through the page cache under whole runs: what reaches the queue, and how fast a stream is.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::path::Path;
 
 use blkmq::env::{TraceAction, TracePoint};
@@ -11,6 +8,8 @@ use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
 use sim::profile::MachineProfile;
 use sim::scenario::{ProfileFacts, Scenario};
+
+use crate::runs;
 
 type Traced = (SimTime, CpuId, u32, TracePoint);
 

@@ -1,12 +1,11 @@
 //! t/io_uring: how much it submits, what it waits for, and what its calls cost.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::TraceAction;
 use sim::machine::Simulator;
 use sim::report::{Origin, Report};
 use sim::step::Component;
+
+use crate::runs;
 
 /// `-d128 -b512 -s32 -c32 -p1` on a fast drive, and what differs. (Long enough that the calls which
 /// lie half in the measured time are no tenth of a cycle an I/O.)

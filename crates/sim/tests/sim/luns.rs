@@ -1,17 +1,15 @@
 //! SCSI hosts with several logical units: tags of the host, a depth of each unit, and who is run
 //! when a budget comes back.
 
-#[path = "common/meddler.rs"]
-mod meddler;
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::path::Path;
 
 use meddler::Meddler;
 use sim::machine::{Simulator, Stall};
 use sim::plan::{DeviceId, Plan};
 use sim::scenario::{ProfileFacts, Scenario};
+
+use crate::meddler;
+use crate::runs;
 
 const IOS: u64 = 600;
 

@@ -1,16 +1,14 @@
 //! A device over two null_blks, on the real paths of both levels: what goes in comes out, tags of
 //! both levels come back, and a clone whose end is forgotten is a stall.
 
-#[path = "common/meddler.rs"]
-mod meddler;
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::{Bit, TraceAction};
 use blkmq::request::{HctxId, Place, QueueId};
 use meddler::Meddler;
 use sim::machine::{Below, Simulator, Stall};
 use sim::plan::{DeviceId, DeviceKind, DiskId, FaultPlan, Plan, Ratio};
+
+use crate::meddler;
+use crate::runs;
 
 const UPPER: QueueId = QueueId(0);
 const LOWER: [QueueId; 2] = [QueueId(1), QueueId(2)];

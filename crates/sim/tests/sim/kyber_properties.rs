@@ -3,9 +3,6 @@
 //! tokens comes to its turn; and in the end no token is missing. The oracle is a follower, which
 //! reads what probes see; a mutant is one that meddles, and must be caught.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::any::Any;
 use std::collections::BTreeMap;
 
@@ -19,6 +16,8 @@ use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId, RequestId};
 use proptest::prelude::*;
 use sim::machine::Simulator;
+
+use crate::runs;
 
 const QUEUE: QueueId = QueueId(0);
 const DOMAINS: usize = Domain::ALL.len();

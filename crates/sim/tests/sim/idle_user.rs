@@ -2,9 +2,6 @@
 //! tasks of the other one sleep on with all tags free. Numbers of sleepers are those of a real
 //! kernel 6.1.192.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::rules::WakeScan;
@@ -12,7 +9,9 @@ use blkmq::time::SimTime;
 use sim::machine::{Outcome, Simulator, Stall};
 use sim::plan::Plan;
 
-const SCENARIO: &str = include_str!("../../cli/scenarios/idle-user-stall.toml");
+use crate::runs;
+
+const SCENARIO: &str = include_str!("../../../cli/scenarios/idle-user-stall.toml");
 
 /// Until here each event is looked at: reads that get a tag without further help have ended.
 const WATCHED: SimTime = SimTime(15_000_000_000);

@@ -10,7 +10,7 @@ use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
 use sim::scenario::{ProfileFacts, Scenario};
 
-const SCENARIO: &str = include_str!("../../cli/scenarios/nvme-one-process.toml");
+const SCENARIO: &str = include_str!("../../../cli/scenarios/nvme-one-process.toml");
 
 /// I/Os a second of so many processes, one CPU each.
 fn iops(processes: u32, scheduler: &str) -> u64 {

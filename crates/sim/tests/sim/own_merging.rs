@@ -1,9 +1,6 @@
 //! A program's own scheduler that merges as the kernel's do, and says which bio may join which
 //! request: here only those of one I/O context, as BFQ keeps what different queues have apart.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -16,6 +13,8 @@ use blkmq::merge::{MergeIndex, Merging, Side};
 use blkmq::request::{BioId, Place, Request, RequestId, RequestPool};
 use blkmq::rules::QueueLimits;
 use sim::machine::Simulator;
+
+use crate::runs;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("merger->lock")];
 const MERGER: Facts = Facts::plain("merger", LOCKS);

@@ -1,10 +1,9 @@
 //! Sections that are reported together: one of them may begin later than the others.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use sim::machine::Simulator;
 use sim::report::{Origin, Report};
+
+use crate::runs;
 
 /// fio divides by the longest runtime of a thread (stat.c, sum_thread_stats()).
 #[test]

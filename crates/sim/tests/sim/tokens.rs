@@ -1,16 +1,14 @@
 //! A scheduler with tokens in the simulator: they limit what is in the device, and a run in which
 //! they do not come back says who waits for which.
 
-#[path = "common/runs.rs"]
-mod runs;
-#[path = "../../blkmq/tests/common/throttle.rs"]
-mod throttle;
-
 use blkmq::elevator::{ElevatorTokens, Facts, SchedulerSettings};
 use blkmq::env::TraceAction;
 use blkmq::request::Op;
 use sim::machine::Simulator;
 use throttle::{Throttle, facts, tokens};
+
+use crate::runs;
+use crate::throttle;
 
 const NARROW: &[ElevatorTokens] = &tokens(4, 2);
 const WIDE: &[ElevatorTokens] = &tokens(64, 64);

@@ -1,11 +1,10 @@
 //! Who waits for a lock, and from how far it comes: sums of callers are those of the lock, callers
 //! are labels that run under it, and distances follow the topology.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use sim::machine::Simulator;
 use sim::report::{LockReport, Origin, Report};
+
+use crate::runs;
 
 /// Threads, one a CPU of these, on one device with mq-deadline.
 fn run(threads: u16, cpus: &str) -> Report {

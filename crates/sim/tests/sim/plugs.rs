@@ -1,13 +1,12 @@
 //! Who plugs, who lets go of the plug, and who runs the queue then: by engine, operation and kernel
 //! (docs/model.md, "Plugs"), as captures of these kernels have it. And what fio waits for itself.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
+
+use crate::runs;
 
 type Traced = (SimTime, CpuId, u32, TracePoint);
 

@@ -224,7 +224,7 @@ fn what_may_be_wrong() {
         ),
         (
             "[[locker]]\nramp_time = true\n".to_owned(),
-            "s.toml:2: invalid type: boolean `true`, expected a string or a whole number",
+            "s.toml:2: locker.0.ramp_time: invalid type: boolean `true`, expected a string or a whole number",
         ),
         (
             "[[locker]]\nhold = 3\n".to_owned(),

@@ -1,9 +1,6 @@
 //! The single-queue request path under whole runs: what its traces show, its limits on requests and
 //! on what the driver takes, and what a scenario cannot ask of it.
 
-#[path = "common/runs.rs"]
-mod runs;
-
 use std::path::Path;
 
 use blkmq::env::{TraceAction, TracePoint};
@@ -11,6 +8,8 @@ use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
 use sim::scenario::{ProfileFacts, Scenario};
+
+use crate::runs;
 
 type Traced = (SimTime, CpuId, u32, TracePoint);
 
