@@ -377,8 +377,8 @@ pub enum MergedFree {
 }
 
 impl Rules {
-    /// What is known here of Linux 5.11: v6.1 but for what is told apart. Not among the presets, as
-    /// most of that kernel is told by no axis.
+    /// What is known here of Linux 5.11: v6.1 but for what is told apart. One of
+    /// [`PARTIAL`](Rules::PARTIAL), as most of that kernel is told by no axis.
     pub const fn v5_11() -> Rules {
         Rules {
             name: "v5.11",
@@ -552,8 +552,27 @@ impl Rules {
         Rules::v4_20(),
     ];
 
-    /// All presets of blk-mq, oldest first.
+    /// Presets of blk-mq that are told whole, oldest first.
     pub const PRESETS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
+
+    /// Presets of blk-mq of which schedulers and restarts are told, and which are v6.1 else; oldest
+    /// first.
+    pub const PARTIAL: [Rules; 2] = [Rules::v5_11(), Rules::v5_13()];
+
+    /// All presets whose queues are of this kind, oldest first.
+    pub fn of_path(single_queue: bool) -> impl Iterator<Item = Rules> {
+        let all = Rules::SINGLE_QUEUE.into_iter();
+        let all = all.chain(Rules::PARTIAL).chain(Rules::PRESETS);
+        all.filter(move |rules| rules.single_queue.is_some() == single_queue)
+    }
+
+    /// Names of [`Rules::of_path`], as messages tell them.
+    pub fn names_of(single_queue: bool) -> String {
+        let names: Vec<&str> = Rules::of_path(single_queue)
+            .map(|rules| rules.name)
+            .collect();
+        names.join(", ")
+    }
 
     /// These rules with another merging of queues that are created together.
     pub const fn with_stable_merge(self, stable_merge: StableMerge) -> Rules {
@@ -576,16 +595,11 @@ impl Rules {
         }
     }
 
-    /// The preset of this name ("v6.1", also without the "v"), one of
-    /// [`SINGLE_QUEUE`](Rules::SINGLE_QUEUE), v5.11 or v5.13.
+    /// The preset of this name ("v6.1", also without the "v"), of either kind of queue.
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
-        let others = [Rules::v5_11(), Rules::v5_13()];
-        Rules::PRESETS
-            .into_iter()
-            .chain(others)
-            .chain(Rules::SINGLE_QUEUE)
-            .find(|rules| &rules.name[1..] == bare)
+        let mut all = Rules::of_path(false).chain(Rules::of_path(true));
+        all.find(|rules| &rules.name[1..] == bare)
     }
 }
 

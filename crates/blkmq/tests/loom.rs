@@ -82,10 +82,9 @@ fn schedulers() -> impl Iterator<Item = SchedulerKind> {
 fn restart_setup(rules: Rules, refused: bool) -> Setup {
     let scheduler = schedulers().next();
     Setup {
-        rules,
-        scheduler: scheduler.expect("there is one"),
         tags: if refused { 2 } else { 1 },
         device_limit: 1,
+        ..Setup::of(rules, scheduler.expect("there is one"))
     }
 }
 
@@ -127,10 +126,9 @@ where
     Machine<E>: Send + Sync,
 {
     let machine = Arc::new(Machine::<E>::new(Setup {
-        rules,
-        scheduler: SchedulerKind::None,
         tags: 1,
         device_limit: 1,
+        ..Setup::of(rules, SchedulerKind::None)
     }));
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     assert_eq!(machine.in_device(), 1);
@@ -160,10 +158,9 @@ where
     Machine<E>: Send + Sync,
 {
     let machine = Arc::new(Machine::<E>::new(Setup {
-        rules,
-        scheduler: SchedulerKind::None,
         tags: 1,
         device_limit: 1,
+        ..Setup::of(rules, SchedulerKind::None)
     }));
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     let bios = [machine.submission(2), machine.submission(3)];
@@ -202,7 +199,8 @@ where
 fn on_real_threads_nothing_is_left() {
     for _ in 0..2_000 {
         series::insert::<Threads>("v2-repaired");
-        tokens::wait::<Threads>(None);
+        tokens::wait::<Threads>(tokens::throttle(), None);
+        tokens::wait::<Threads>(tokens::kyber(Rules::v6_12()), None);
         held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
         for rules in Rules::PRESETS {
             held::up::<Threads>(rules, held::By::Stop);
@@ -437,17 +435,30 @@ mod model {
     /// As S3, of an hctx that waits for a token of its scheduler.
     #[test]
     fn a_run_without_token_against_the_end_that_frees_it() {
-        let rules = Rules::v6_12();
-        clean("token", rules, BOUND, || tokens::wait::<Threads>(None));
-        stalls("token, no barrier in the dispatcher", 2, || {
-            tokens::wait::<Without<{ 1 << DISPATCHER }>>(None);
-        });
-        stalls("token, no barrier in the completer", 2, || {
-            tokens::wait::<Without<{ 1 << COMPLETER }>>(None);
-        });
-        stalls("token, no second look", 2, || {
-            tokens::wait::<Threads>(Some(Forgets::TokenRetry));
-        });
+        let throttle = ("token", tokens::throttle(), BOUND);
+        let kyber = |rules| ("kyber's token", tokens::kyber(rules), BOUND);
+        for (name, setup, bound) in [throttle, kyber(Rules::v6_1()), kyber(Rules::v6_12())] {
+            clean(name, setup.rules, bound, move || {
+                tokens::wait::<Threads>(setup, None);
+            });
+            stalls(
+                &format!("{name}, no barrier in the dispatcher"),
+                2,
+                move || {
+                    tokens::wait::<Without<{ 1 << DISPATCHER }>>(setup, None);
+                },
+            );
+            stalls(
+                &format!("{name}, no barrier in the completer"),
+                2,
+                move || {
+                    tokens::wait::<Without<{ 1 << COMPLETER }>>(setup, None);
+                },
+            );
+            stalls(&format!("{name}, no second look"), 2, move || {
+                tokens::wait::<Threads>(setup, Some(Forgets::TokenRetry));
+            });
+        }
     }
 
     /// In place of shuttle, whose licence does not fit: docs/decisions.

@@ -80,7 +80,7 @@ Exit codes:
     1  one is violated, or one waits for ever; the schedule is printed
     2  bad input or usage")]
 pub(crate) struct ExploreArgs {
-    /// A variant of specs/Restart or specs/Dispatch
+    /// A variant of specs/Restart, specs/Dispatch, specs/CfqMerge or specs/BfqMerge
     pub(crate) variant: String,
     /// Go on behind a violation: the counts are those of all states
     #[arg(long)]
@@ -185,11 +185,7 @@ fn schedulers() -> String {
 
 /// Kernels whose rules there are, as an option takes them.
 fn kernels() -> String {
-    let names = |presets: &[Rules]| {
-        let names: Vec<&str> = presets.iter().map(|rules| rules.name).collect();
-        names.join(",")
-    };
-    let (own, single) = (names(&Rules::PRESETS), names(&Rules::SINGLE_QUEUE));
+    let (own, single) = (Rules::names_of(false), Rules::names_of(true));
     format!("{own}; of the single-queue path {single}")
 }
 
@@ -255,8 +251,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FROM,TO", requires = "trace_perfetto")]
     pub(crate) trace_window: Option<String>,
 
-    /// Write the run as a schedule of specs/Restart (disks of one tag set) or specs/Dispatch (one
-    /// disk), for `blksim check SPEC --run` and `blksim replay-schedule`
+    /// Write the run as a schedule of specs/Restart (disks of one tag set), specs/Dispatch (one
+    /// disk), or of specs/CfqMerge or specs/BfqMerge (one disk under cfq or bfq), for `blksim check SPEC --run` and `blksim replay-schedule`
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 

@@ -60,7 +60,7 @@ fn mode(name: &str) -> Result<Mode, Error> {
 
 fn rules(name: &str) -> Result<Rules, Error> {
     Rules::by_name(name).ok_or_else(|| {
-        let known = Rules::PRESETS.map(|rules| rules.name).join(", ");
+        let known = Rules::names_of(false);
         let what = format!("no rules of this kernel; there are {known}");
         Error::usage(format!("--rules {name}"), what)
     })

@@ -72,5 +72,5 @@ fn known_schedulers() -> String {
 }
 
 fn known_rules() -> String {
-    Rules::PRESETS.map(|rules| rules.name).join(", ")
+    Rules::names_of(false)
 }

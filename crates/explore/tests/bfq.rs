@@ -49,7 +49,7 @@ fn config(rules: Rules, bios: u32) -> Config {
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn no_queue_is_waited_for_without_an_end() {
     let mut table = String::new();
-    for rules in [Rules::v6_1(), Rules::v6_12()] {
+    for rules in [Rules::v5_11(), Rules::v6_1(), Rules::v6_12()] {
         table += &clean(&config(rules, 1));
     }
     let mut merged = config(Rules::v6_12(), 1);
@@ -64,7 +64,7 @@ fn no_queue_is_waited_for_without_an_end() {
 /// two and one), so random ones.
 #[test]
 fn random_orders_of_more_reads_end() {
-    for rules in [Rules::v6_1(), Rules::v6_12()] {
+    for rules in Rules::of_path(false) {
         for bios in [2, 3] {
             let config = config(rules, bios);
             for seed in 0..200 {

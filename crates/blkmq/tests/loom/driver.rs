@@ -28,6 +28,24 @@ pub(crate) struct Setup {
     pub(crate) tags: u32,
     /// Requests that the device takes; more are refused with BLK_STS_DEV_RESOURCE.
     pub(crate) device_limit: usize,
+    /// Tokens of each kind, if fewer than the scheduler has.
+    pub(crate) tokens: Option<u32>,
+    /// What its bios do.
+    pub(crate) op: Op,
+}
+
+impl Setup {
+    /// Reads, and as many tokens as the scheduler has.
+    pub(crate) fn of(rules: Rules, scheduler: SchedulerKind) -> Setup {
+        Setup {
+            rules,
+            scheduler,
+            tags: 2,
+            device_limit: 2,
+            tokens: None,
+            op: Op::Read,
+        }
+    }
 }
 
 /// What threads share besides the block layer.
@@ -130,8 +148,16 @@ impl<E: Env> Machine<E> {
             further: Vec::new(),
             bios: 3,
         };
+        let mut mq = BlkMq::new(&config, &mut || 0);
+        for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {
+            if let Some(depth) = setup.tokens {
+                tokens.map.reduce(depth);
+                // With one token, one that is given twice is one that is lost.
+                tokens.map.given_twice = false;
+            }
+        }
         Machine {
-            mq: BlkMq::new(&config, &mut || 0),
+            mq,
             outside: Mutex::default(),
             setup,
         }
@@ -140,7 +166,7 @@ impl<E: Env> Machine<E> {
     /// A new bio on its way in.
     pub(crate) fn submission(&self, number: u32) -> Frame {
         let mut bio = Bio::default();
-        bio.op = Op::Read;
+        bio.op = self.setup.op;
         bio.sector = Sector(u64::from(number) * 100);
         bio.sectors = Sectors(8);
         bio.segments = 1;

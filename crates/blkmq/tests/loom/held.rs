@@ -26,12 +26,10 @@ pub(super) fn up<E: Env>(rules: Rules, by: By)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(Setup {
+    let machine = Arc::new(Machine::<E>::new(Setup::of(
         rules,
-        scheduler: SchedulerKind::MqDeadline,
-        tags: 2,
-        device_limit: 2,
-    }));
+        SchedulerKind::MqDeadline,
+    )));
     let q = machine.mq.queue(QueueId(0));
     let mut first = Context::new(0, DISPATCHER, machine.submission(1));
     match by {

@@ -17,12 +17,10 @@ where
         buckets: 2,
         ..Series::by_name(name).expect("a preset")
     };
-    let machine = Arc::new(Machine::<E>::new(Setup {
-        rules: Rules::v6_12().with_series(series),
-        scheduler: SchedulerKind::MqDeadline,
-        tags: 2,
-        device_limit: 2,
-    }));
+    let machine = Arc::new(Machine::<E>::new(Setup::of(
+        Rules::v6_12().with_series(series),
+        SchedulerKind::MqDeadline,
+    )));
     let bios = [machine.submission(1), machine.submission(2)];
     let other = Arc::clone(&machine);
     let second = thread::spawn(move || {

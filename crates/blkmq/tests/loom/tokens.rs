@@ -6,22 +6,33 @@ use super::throttle::{facts, tokens};
 use super::{Arc, COMPLETER, DISPATCHER, SETUP, thread};
 use blkmq::elevator::{ElevatorTokens, Facts, SchedulerKind};
 use blkmq::env::Env;
+use blkmq::request::Op;
 use blkmq::rules::Rules;
 
 const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
 const THROTTLE: Facts = facts(ONE_EACH);
 
+/// Tokens behind one lock: the scheduler does nothing else.
+pub(crate) fn throttle() -> Setup {
+    Setup::of(Rules::v6_12(), SchedulerKind::Custom(&THROTTLE))
+}
+
+/// The scheduler that has tokens in the kernel, with a lock of each ctx queue and hctx. It measures
+/// no writes of zeroes, and lets one of them go at a time.
+pub(crate) fn kyber(rules: Rules) -> Setup {
+    Setup {
+        tokens: Some(1),
+        op: Op::WriteZeroes,
+        ..Setup::of(rules, SchedulerKind::Kyber)
+    }
+}
+
 /// Tags and device have room for both requests, the scheduler has one token for them.
-pub(crate) fn wait<E: Env>(forgets: Option<Forgets>)
+pub(crate) fn wait<E: Env>(setup: Setup, forgets: Option<Forgets>)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(Setup {
-        rules: Rules::v6_12(),
-        scheduler: SchedulerKind::Custom(&THROTTLE),
-        tags: 2,
-        device_limit: 2,
-    }));
+    let machine = Arc::new(Machine::<E>::new(setup));
     let alone = |frame| machine.run(Context::new(0, SETUP, frame));
     alone(machine.submission(1));
     assert!(machine.take_kick(), "the first request asked for a run");

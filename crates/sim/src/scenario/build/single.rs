@@ -24,16 +24,11 @@ pub(super) fn path_of(scenario: &Scenario, rules: Option<&Rules>) -> Result<bool
         }
     };
     if has.is_some_and(|has| has != single) {
-        let presets: &[Rules] = match single {
-            true => &Rules::SINGLE_QUEUE,
-            false => &Rules::PRESETS,
-        };
-        let names: Vec<&str> = presets.iter().map(|rules| rules.name).collect();
         let what = format!(
-            "{} has not the path {}; {} have",
+            "{} has not the path {}; these have: {}",
             rules.map_or("", |rules| rules.name),
             PATHS[usize::from(single)],
-            names.join(" and ")
+            Rules::names_of(single)
         );
         return Err(scenario.error("queue.path", what));
     }

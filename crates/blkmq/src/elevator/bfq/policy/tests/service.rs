@@ -260,6 +260,7 @@ fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError
 
 /// Nobody waits for ever: best effort and idle classes beside each other.
 fn everybody_is_served(
+    rules: Rules,
     levels: &[u8],
     idle: usize,
     mutant: Option<Mutant>,
@@ -267,7 +268,7 @@ fn everybody_is_served(
     let best_effort = |&level: &u8| (ioprio(IoClass::BestEffort, level), 0);
     let mut prios: Vec<(IoPrio, u16)> = levels.iter().map(best_effort).collect();
     prios.resize(levels.len() + idle, (ioprio(IoClass::Idle, 7), 0));
-    let (mut device, mut next) = backlogged(Rules::v6_1(), &prios, mutant);
+    let (mut device, mut next) = backlogged(rules, &prios, mutant);
     device.apply(&Action::Store("timeout_sync", 124));
     let mut last = vec![device.now; prios.len()];
     // 124 ms a slot, ten times as many of the heaviest as of the lightest, and IDLE every 200 ms.
@@ -315,8 +316,12 @@ proptest! {
 proptest! {
     #![proptest_config(Config::with_cases(8))]
     #[test]
-    fn nobody_starves(levels in prop::collection::vec(0u8..8, 1..4), idle in 1usize..3) {
-        everybody_is_served(&levels, idle, None)?;
+    fn nobody_starves(
+        rules in prop::sample::select(Rules::of_path(false).collect::<Vec<_>>()),
+        levels in prop::collection::vec(0u8..8, 1..4),
+        idle in 1usize..3,
+    ) {
+        everybody_is_served(rules, &levels, idle, None)?;
     }
 }
 
@@ -332,7 +337,7 @@ fn a_queue_that_stays_in_service_is_caught() {
 
 #[test]
 fn a_class_that_is_forgotten_is_caught() {
-    let starved = everybody_is_served(&[4], 1, Some(Mutant::IdleNever));
+    let starved = everybody_is_served(Rules::v6_1(), &[4], 1, Some(Mutant::IdleNever));
     let said = starved.expect_err("nobody noticed").to_string();
     assert!(said.contains("starves"), "{said}");
 }
