@@ -7,7 +7,7 @@ use super::process::LEVEL_NORMAL;
 use super::queue::Flags;
 use super::{Cfq, QId};
 use crate::request::RequestPool;
-use crate::rules::{SliceIdling, SliceTrees, Split};
+use crate::rules::{SliceClock, SliceIdling, SliceTrees, Split};
 
 /// CFQ_SLICE_SCALE.
 const SCALE: i64 = 5;
@@ -30,13 +30,24 @@ impl Cfq {
         let (group, class) = (queue.group, queue.class);
         let others = i64::from(self.groups[group].update_average(class));
         let sync = self.tuned.slice[1];
-        let expected = sync * others;
+        let expected = self.times(sync, others);
         let whole = self.group_slice(group);
-        if expected <= whole {
+        if expected <= whole.cast_unsigned() {
             return slice;
         }
-        let low = slice.min(2 * self.tuned.slice_idle * slice / sync);
-        low.max(slice * whole / expected)
+        let twice = self.times(2, self.tuned.slice_idle).cast_signed();
+        let low = self.times(twice, slice) / sync.cast_unsigned();
+        let scaled = self.times(slice, whole) / expected;
+        slice.cast_unsigned().min(low).max(scaled).cast_signed()
+    }
+
+    /// A product of spans as the kernel's variables hold it, which overflow without a word:
+    /// unsigned, ticks in 32 bits and nanoseconds in 64.
+    pub(super) fn times(&self, span: i64, by: i64) -> u64 {
+        match self.rules.clock {
+            SliceClock::Ticks => u64::from((span as u32).wrapping_mul(by as u32)),
+            SliceClock::Nanoseconds => span.cast_unsigned().wrapping_mul(by.cast_unsigned()),
+        }
     }
 
     /// Its first request since it became active has completed: now the slice begins

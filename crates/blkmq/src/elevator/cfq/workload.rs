@@ -93,12 +93,14 @@ impl Cfq {
         let work = self.serving.work;
         let count = of.trees[tree_of(class, work)].nodes.len() as i64;
         let all = of.average(class).max(of.busy(class));
-        let mut slice = self.group_slice(group) * count / i64::from(all);
+        let part = self.times(self.group_slice(group), count) / u64::from(all);
+        let mut slice = part.cast_signed();
         if work == Work::Async {
             // Of all asynchronous queues of the device, in proportion to all that are busy.
-            let whole = self.tuned.target_latency * i64::from(of.busy_async());
-            slice = slice.min(whole / i64::from(self.busy_queues));
-            slice = slice * self.tuned.slice[0] / self.tuned.slice[1];
+            let whole = self.times(self.tuned.target_latency, of.busy_async().into());
+            slice = slice.min((whole / u64::from(self.busy_queues)).cast_signed());
+            let [own, sync] = self.tuned.slice;
+            slice = (self.times(slice, own) / sync.cast_unsigned()).cast_signed();
         } else {
             slice = slice.max(2 * self.tuned.slice_idle);
         }

@@ -241,7 +241,8 @@ impl Arm {
         if let Task::Read(_) = one.task
             && let Some(passes) = self.reads_on(one, now)
         {
-            return passes;
+            // It may have passed before the drive knows that it is asked for.
+            return passes.max(now);
         }
         self.stop(now);
         let sector = self.first_missing(one);
@@ -289,10 +290,15 @@ impl Arm {
         self.segments.touch(segment);
         self.segments.extend(segment, done.end);
         let limit = ahead_limit(done.end, self.segments.ahead());
+        let passed = match self.ahead {
+            // It has been reading on all the time, also past what it was asked for.
+            Some(ahead) => self.geometry.passes(ahead.next, done.end, ahead.at),
+            None => now,
+        };
         Some(Ahead {
             segment,
             next: done.end,
-            at: now,
+            at: self.geometry.goes_on(done.end, passed),
             limit: limit.min(Sector(self.geometry.sectors())),
         })
     }

@@ -110,6 +110,24 @@ impl Geometry {
         there + Duration(wait)
     }
 
+    /// From one track to the next, which may be the next cylinder's.
+    fn switch(&self, next_cylinder: bool) -> Duration {
+        Duration(match next_cylinder {
+            true => self.cylinder_switch,
+            false => self.head_switch,
+        })
+    }
+
+    /// When the head stands before `sector`, if that in front of it has passed at `at`: the first
+    /// one of a track is reached from the track before.
+    pub(super) fn goes_on(&self, sector: Sector, at: SimTime) -> SimTime {
+        let spot = self.locate(sector);
+        if spot.index > 0 || sector.0 >= self.sectors {
+            return at;
+        }
+        at + self.switch(spot.head == 0)
+    }
+
     /// When `end` has passed under the head, which stands before `sector` at `start`.
     pub(super) fn passes(&self, sector: Sector, end: Sector, start: SimTime) -> SimTime {
         let mut walk = Walk::new(self, sector, start);
@@ -170,13 +188,7 @@ impl Walk<'_> {
         self.at = passes;
         self.sector.0 += u64::from(take);
         if u64::from(take) == rest && self.sector < end {
-            let last_head = spot.head + 1 == g.heads;
-            let switch = if last_head {
-                g.cylinder_switch
-            } else {
-                g.head_switch
-            };
-            self.at = self.at + Duration(switch);
+            self.at = self.at + g.switch(spot.head + 1 == g.heads);
         }
         true
     }

@@ -1,6 +1,7 @@
 //! The disk under a bench: what it serves first, what its caches do, and that nothing is lost.
 
 use super::arm::{Arm, Task, Waiting};
+use super::geometry::Geometry;
 use crate::device::bench::{Bench, plan, random_ios, reads};
 use crate::plan::{AhciPlan, DeviceKind, DevicePlan, NcqOrder};
 use blkmq::request::{Op, RequestId, Sector};
@@ -153,6 +154,53 @@ fn a_reader_in_step_finds_what_the_disk_has_read_on() {
         later.0 > 50 * 8_333_333,
         "{later:?}: each piece comes round again"
     );
+}
+
+/// The drive has to work out what a command says, also where what it asks for passes meanwhile.
+#[test]
+fn no_command_is_done_before_the_drive_knows_it() {
+    let mut arm = Arm::new(&disk(), 32);
+    let (mut now, mut served) = (SimTime::ZERO, 0);
+    for piece in 0..2_000u64 {
+        let mut one = waiting(piece as u32, Task::Read, piece * 8, 8);
+        (one.since, one.ready) = (now, now + Duration::from_micros(100));
+        arm.add(one);
+        let Some(hit) = arm.take_hit(now) else {
+            let done = arm.start(false, now).expect("it is idle");
+            assert!(done >= one.ready, "piece {piece}: {done:?} of {one:?}");
+            now = done;
+            arm.finish(now);
+            served += 1;
+            continue;
+        };
+        now = now.max(hit.ready);
+    }
+    assert!(served > 0, "the arm was never asked");
+    // 8 MB at 120 MB/s take 68 ms, 2000 commands 200 ms and the way to the first sector.
+    let commands = 200_000_000..220_000_000;
+    assert!(commands.contains(&now.0), "{now:?}");
+}
+
+/// Streaming pieces that end where tracks do: the way to the next track is not free.
+#[test]
+fn pieces_as_long_as_a_track_take_as_long_as_the_whole() {
+    let geometry = Geometry::new(&disk());
+    let first = |sector: &u64| geometry.locate(Sector(*sector)).head == 0;
+    let track = (0..100_000).take_while(first).count() as u64;
+    let read = |pieces: u64| {
+        let mut arm = Arm::new(&disk(), 32);
+        let (mut now, of) = (SimTime::ZERO, 40 / pieces * track);
+        for piece in 0..pieces {
+            let one = waiting(piece as u32, Task::Read, piece * of, of);
+            arm.add(one);
+            if arm.take_hit(now).is_none() {
+                now = arm.start(false, now).expect("it is idle");
+                arm.finish(now);
+            }
+        }
+        now
+    };
+    assert_eq!(read(40), read(1));
 }
 
 #[test]

@@ -313,6 +313,53 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Spans that the kernel's variables do not hold the products of: they wrap there, too. The
+    /// depths, which `keeps_depth` knows, stay.
+    #[test]
+    fn no_attribute_is_too_large(
+        rules in prop::sample::select(sound()),
+        stores in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![
+            Just(0), Just(1), 1u32..2_000_000, Just(u32::MAX),
+        ]), 1..8),
+        all in prop::collection::vec(does(), 1..100),
+    ) {
+        let mut world = World::new(rules);
+        let names: Vec<&str> = world.cfq.shown().into_iter().map(|(name, _)| name).collect();
+        let now = world.now();
+        for (index, value) in stores {
+            let name = *index.get(&names);
+            if !name.contains("quantum") {
+                world.cfq.store(name, &value.to_string(), now).expect("a number is taken");
+            }
+        }
+        for what in &all {
+            world.does(what);
+        }
+    }
+}
+
+/// Slices of more than 2^32 ticks in all, as the widths of the kernel's variables have them.
+#[test]
+fn slices_wrap_as_in_the_kernel() {
+    for (rules, span, by, product) in [
+        ("v2.6.35", 1 << 20, 1 << 14, 1u64 << 34 & 0xffff_ffff),
+        ("v2.6.35", 70_000, 70_000, 70_000 * 70_000 - (1 << 32)),
+        ("v4.20", 70_000, 70_000, 70_000 * 70_000),
+        (
+            "v4.20",
+            5_000_000_000,
+            5_000_000_000,
+            6_553_255_926_290_448_384,
+        ),
+    ] {
+        let world = World::new(Rules::by_name(rules).expect("a preset"));
+        assert_eq!(world.cfq.times(span, by), product, "{rules}: {span} * {by}");
+    }
+}
+
 #[test]
 #[should_panic(expected = "references of processes")]
 fn a_reference_too_many_is_found_by_the_check() {
