@@ -6,6 +6,7 @@
 
 pub mod blktrace;
 pub mod capture;
+pub mod cgroup;
 mod error;
 pub mod fio;
 pub mod ftrace;

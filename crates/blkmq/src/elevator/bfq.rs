@@ -81,6 +81,7 @@ pub const FACTS: Facts = Facts {
     single_queue: true,
     default_for_one_queue: false,
     has_series: true,
+    has_stable_merge: true,
     // sbitmap_queue_min_shallow_depth() in bfq_depth_updated().
     min_shallow_depth: MinShallow::Depth(1),
     locks: &[

@@ -24,6 +24,8 @@ pub struct Facts {
     pub default_for_one_queue: bool,
     /// `Rules::series`, the January 2024 series, changes it.
     pub has_series: bool,
+    /// `FairQueueing::stable_merge` changes it.
+    pub has_stable_merge: bool,
     /// The least shallow depth that it will ask for.
     pub min_shallow_depth: MinShallow,
     /// Its locks; a lock's number is its place here.
@@ -66,6 +68,7 @@ impl Facts {
             single_queue: true,
             default_for_one_queue: false,
             has_series: false,
+            has_stable_merge: false,
             min_shallow_depth: MinShallow::Unlimited,
             locks,
             hooks: Hooks::NONE,

@@ -55,6 +55,7 @@ pub const FACTS: Facts = Facts {
     single_queue: false,
     default_for_one_queue: false,
     has_series: false,
+    has_stable_merge: false,
     // sbitmap_queue_min_shallow_depth() in kyber_depth_updated().
     min_shallow_depth: MinShallow::Percent(ASYNC_PERCENT),
     locks: &[

@@ -28,6 +28,7 @@ pub const FACTS: Facts = Facts {
     single_queue: true,
     default_for_one_queue: true,
     has_series: true,
+    has_stable_merge: false,
     // sbitmap_queue_min_shallow_depth() in dd_depth_updated() (v6.1, v6.12).
     min_shallow_depth: MinShallow::Depth(1),
     locks: &[

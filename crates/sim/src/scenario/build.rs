@@ -95,6 +95,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     single::check_jobs(scenario, &jobs, &disks, &rules)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     unread::rotational(scenario, &named.list, &disks, &mut ignored);
+    unread::stable_merge(scenario, &named.list, &disks, &mut ignored);
     let groups = groups::groups(scenario, &jobs, &disks, &mut ignored)?;
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     groups::put_in(&groups, &jobs, &mut threads);
@@ -219,11 +220,10 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
         });
     };
     let rules = Rules::by_name(name).ok_or_else(|| {
-        let all = Rules::PRESETS.iter().chain(&Rules::SINGLE_QUEUE);
-        let names: Vec<&str> = all.map(|rules| rules.name).collect();
         let what = format!(
-            "no rules of a kernel `{name}`; there are {}",
-            names.join(", ")
+            "no rules of a kernel `{name}`; there are {}; of the single-queue path {}",
+            Rules::names_of(false),
+            Rules::names_of(true)
         );
         scenario.error("queue.rules", what)
     })?;

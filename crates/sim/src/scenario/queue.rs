@@ -219,6 +219,9 @@ impl Queue {
         if !facts.is_some_and(|facts| facts.has_series) {
             (self.series, self.dd_cpu_buckets) = (None, None);
         }
+        if !facts.is_some_and(|facts| facts.has_stable_merge) {
+            self.stable_merge = None;
+        }
         self
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use blkmq::elevator::SchedulerKind;
 use serde::Deserialize as _;
 use toml::de::{DeTable, DeValue};
-use toml::{Table, Value};
+use toml::{Spanned, Table, Value};
 
 use super::source::{Place, Source};
 use super::{Result, Scenario, ScenarioError};
@@ -28,10 +29,10 @@ pub(super) fn toml_error(file: &Path, text: &str, error: &toml::de::Error) -> Sc
     };
     let table = DeTable::parse(text);
     if let (Some(span), Ok(table)) = (error.span(), &table)
-        && let Some((field, number)) = too_large(text, table.get_ref(), "", span.start)
+        && let Some((field, value)) = value_at(table.get_ref(), "", span.start)
     {
-        let most = i64::MAX;
-        let what = format!("{number} is too large; numbers go up to {most}");
+        let message = || sentence(error.message());
+        let what = too_large(text, value).unwrap_or_else(message);
         return ScenarioError::Field { place, field, what };
     }
     ScenarioError::Syntax {
@@ -40,37 +41,39 @@ pub(super) fn toml_error(file: &Path, text: &str, error: &toml::de::Error) -> Sc
     }
 }
 
-/// The number that stands at this byte, with its dotted name, if TOML has no room for it: its
-/// numbers are of 64 bits with a sign.
-fn too_large<'a>(
-    text: &'a str,
-    table: &DeTable<'_>,
+/// The value that begins at this byte and is no table, with its dotted name.
+fn value_at<'a, 'i>(
+    table: &'a DeTable<'i>,
     prefix: &str,
     byte: usize,
-) -> Option<(String, &'a str)> {
-    let all = table.iter();
-    all.map(|(key, value)| (format!("{prefix}{}", key.get_ref()), value))
-        .find_map(|(name, value)| too_large_value(text, value, name, byte))
+) -> Option<(String, &'a Spanned<DeValue<'i>>)> {
+    let mut all = table.iter();
+    all.find_map(|(key, value)| below(value, format!("{prefix}{}", key.get_ref()), byte))
 }
 
-fn too_large_value<'a>(
-    text: &'a str,
-    value: &toml::Spanned<DeValue<'_>>,
+fn below<'a, 'i>(
+    value: &'a Spanned<DeValue<'i>>,
     name: String,
     byte: usize,
-) -> Option<(String, &'a str)> {
+) -> Option<(String, &'a Spanned<DeValue<'i>>)> {
     match value.get_ref() {
-        DeValue::Table(inner) => too_large(text, inner, &format!("{name}."), byte),
+        DeValue::Table(inner) => value_at(inner, &format!("{name}."), byte),
         DeValue::Array(items) => {
             let mut items = items.iter().enumerate();
-            items.find_map(|(i, item)| too_large_value(text, item, format!("{name}.{i}"), byte))
+            items.find_map(|(i, item)| below(item, format!("{name}.{i}"), byte))
         }
-        DeValue::Integer(number) if value.span().start == byte => {
-            let fits = i64::from_str_radix(number.as_str(), number.radix()).is_ok();
-            (!fits).then(|| (name, &text[value.span()]))
-        }
-        _ => None,
+        _ => (value.span().start == byte).then_some((name, value)),
     }
+}
+
+/// What is said of a number that TOML has no room for: its numbers are of 64 bits with a sign.
+fn too_large(text: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
+    let DeValue::Integer(number) = value.get_ref() else {
+        return None;
+    };
+    let fits = i64::from_str_radix(number.as_str(), number.radix()).is_ok();
+    let (number, most) = (&text[value.span()], i64::MAX);
+    (!fits).then(|| format!("{number} is too large; numbers go up to {most}"))
 }
 
 /// serde's message, with "did you mean" in place of a list of all fields.
@@ -133,7 +136,10 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
         .split_once('=')
         .ok_or_else(|| bad("expected KEY=VALUE, e.g. queue.fifo_batch=1".to_string()))?;
     let (key, value) = (key.trim(), value.trim());
-    let mut path: Vec<&str> = key.split('.').collect();
+    let mut path: Vec<&str> = match key.strip_prefix("group.") {
+        Some(group) => of_group(group),
+        None => key.split('.').collect(),
+    };
     if path.iter().any(|part| part.is_empty()) {
         return Err(bad(format!("`{key}` is no name such as queue.fifo_batch")));
     }
@@ -178,6 +184,19 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     check(&changed, &place)?;
     *source = changed;
     Ok(())
+}
+
+/// `group.PATH.ATTRIBUTE`: dots are in the attribute's name, and may be in the path.
+fn of_group(key: &str) -> Vec<&str> {
+    let attributes = SchedulerKind::ALL
+        .iter()
+        .filter_map(|kind| kind.facts()?.group_weight);
+    let mut paths = attributes.filter_map(|attribute| {
+        let path = key.strip_suffix(attribute)?.strip_suffix('.')?;
+        Some(vec!["group", path, &key[key.len() - attribute.len()..]])
+    });
+    let other = || ["group"].into_iter().chain(key.splitn(2, '.')).collect();
+    paths.next().unwrap_or_else(other)
 }
 
 /// The key that an option of jobs means where there are none but what stands in for them: those of

@@ -141,7 +141,7 @@ fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Appl
         "filesize" => job.filesize = Some(at_least_one(value::bytes(value, kb_base)?)?),
         "prioclass" | "prio" => priority(job, name, value)?,
         "continue_on_error" => job.continue_on_error = continue_on_error(value)?,
-        "cgroup" => value.trim_matches('/').clone_into(&mut job.cgroup),
+        "cgroup" => crate::cgroup::bare(value)?.clone_into(&mut job.cgroup),
         "cpus_allowed" => job.cpus_allowed = Some(value::cpus(value)?),
         "cpus_allowed_policy" => {
             job.cpus_allowed_policy = match value {

@@ -39,7 +39,18 @@ pub(super) fn groups(
     let mut weights = BTreeMap::new();
     for (path, attributes) in &scenario.group {
         let weight = weight(scenario, path, attributes, &kinds, ignored)?;
-        weights.insert(bare(scenario, path)?, weight);
+        let error = |what| scenario.error(&format!("group.{path}"), what);
+        let bare = trace::cgroup::bare(path).map_err(error)?.to_owned();
+        if bare.is_empty() {
+            return Err(error(
+                "the root has no attributes: a group below it is named a/b".into(),
+            ));
+        }
+        if weights.insert(bare, weight).is_some() {
+            return Err(error(
+                "the group has a table already, under another spelling".into(),
+            ));
+        }
     }
     if let Some(path) = weights.keys().find(|path| !is_used(path, jobs)) {
         let what = "no job is in this group or below it: name it as `cgroup` of a job";
@@ -71,16 +82,6 @@ fn is_used(path: &str, jobs: &[FioJob]) -> bool {
         let below = job.cgroup.strip_prefix(path);
         below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
-}
-
-/// A path without slashes at its ends.
-fn bare(scenario: &Scenario, path: &str) -> Result<String> {
-    let bare = path.trim_matches('/');
-    if bare.is_empty() || bare.split('/').any(str::is_empty) {
-        let what = "expected the path of a group below the root, as a/b";
-        return Err(scenario.error(&format!("group.{path}"), what));
-    }
-    Ok(bare.to_owned())
 }
 
 /// The weight that one of these schedulers reads, or the default.

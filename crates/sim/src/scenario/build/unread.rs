@@ -1,7 +1,7 @@
 //! What is written for a scheduler that no queue of the run has: it is noted, not refused, as the
 //! same scenario is run under others, too.
 
-use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::{Facts, SchedulerKind};
 
 use super::disks::Disk;
 use crate::plan::DiskPlan;
@@ -37,19 +37,61 @@ pub(super) fn rotational(
     ignored: &mut Vec<String>,
 ) {
     for (written, disk) in written.iter().zip(disks) {
-        let kinds = kinds(std::slice::from_ref(disk));
-        let mut facts = kinds.iter().filter_map(|kind| kind.facts());
-        let told = written.device.rotational_when_chosen.is_some();
-        if !told || facts.any(|facts| facts.reads_rotational) {
-            continue;
+        if written.device.rotational_when_chosen.is_some() {
+            let field = format!("{}.rotational_when_chosen", written.field);
+            let disks = std::slice::from_ref(disk);
+            unless(
+                |facts| facts.reads_rotational,
+                scenario,
+                &field,
+                disks,
+                ignored,
+            );
         }
-        let note = note(
+    }
+}
+
+/// The same of `stable_merge`, which is the whole queue table's or a device's own.
+pub(super) fn stable_merge(
+    scenario: &Scenario,
+    written: &[Disk<'_>],
+    disks: &[DiskPlan],
+    ignored: &mut Vec<String>,
+) {
+    let mut check = |field: &str, disks: &[DiskPlan]| {
+        unless(
+            |facts| facts.has_stable_merge,
             scenario,
-            &format!("{}.rotational_when_chosen", written.field),
-            &kinds,
+            field,
+            disks,
+            ignored,
         );
-        if !ignored.contains(&note) {
-            ignored.push(note);
+    };
+    if scenario.queue.stable_merge.is_some() {
+        check("queue.stable_merge", disks);
+    }
+    for (written, disk) in written.iter().zip(disks) {
+        if written.device.queue.stable_merge.is_some() {
+            let field = format!("{}.queue.stable_merge", written.field);
+            check(&field, std::slice::from_ref(disk));
         }
+    }
+}
+
+/// A note once, unless a scheduler of these disks `reads` the field.
+fn unless(
+    reads: impl Fn(&Facts) -> bool,
+    scenario: &Scenario,
+    field: &str,
+    disks: &[DiskPlan],
+    ignored: &mut Vec<String>,
+) {
+    let kinds = kinds(disks);
+    if kinds.iter().filter_map(|kind| kind.facts()).any(reads) {
+        return;
+    }
+    let note = note(scenario, field, &kinds);
+    if !ignored.contains(&note) {
+        ignored.push(note);
     }
 }

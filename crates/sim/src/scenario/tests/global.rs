@@ -86,7 +86,10 @@ fn what_is_wrong_in_global_is_told_where_it_stands() {
         "dir/s.toml:4: global: there is no [[job]] that could have these options"
     );
     let typed = error(&format!("global = 3\n{DEVICE}{JOB}"));
-    assert!(typed.starts_with("dir/s.toml:1: invalid type"), "{typed}");
+    assert!(
+        typed.starts_with("dir/s.toml:1: global: invalid type"),
+        "{typed}"
+    );
     // Behind the reading there is no such table any more.
     let set = scenario(&with("bs = 512")).unwrap().set("global.bs=4k");
     let set = set.map(|_| ()).unwrap_err().to_string();

@@ -14,11 +14,11 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[machine]\n\ncpus = \"two\"",
-        "dir/s.toml:3: invalid type: string \"two\", expected u16",
+        "dir/s.toml:3: machine.cpus: invalid type: string \"two\", expected u16",
     ),
     (
         "[queue]\nnomerges = -1",
-        "dir/s.toml:2: invalid value: integer `-1`, expected u8",
+        "dir/s.toml:2: queue.nomerges: invalid value: integer `-1`, expected u8",
     ),
     (
         "[queue]\nnr_requests = 18446744073709551615",
@@ -56,7 +56,7 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[queue]\nrules = \"v5.4\"",
-        "dir/s.toml:2: queue.rules: no rules of a kernel `v5.4`; there are v6.1",
+        "dir/s.toml:2: queue.rules: no rules of a kernel `v5.4`; there are v5.11, v5.13, v6.1",
     ),
     (
         "[queue]\nscheduler = \"mq-deadline\"\nseries = \"v4\"",
@@ -528,4 +528,74 @@ fn a_group_that_no_job_is_in_is_refused() {
         assert!(error.contains("group.a"), "{error}");
         assert!(error.contains("no job is in this group"), "{error}");
     }
+}
+
+/// Each says which group, where, and what would be right.
+#[test]
+fn groups_that_cannot_be_are_refused() {
+    let text = |group: &str, cgroup: &str| {
+        format!(
+            "[queue]\nscheduler = \"bfq\"\n[device]\ntype = \"null_blk\"\n{group}\n[[job]]\n\
+             name = \"x\"\nrw = \"read\"\ndirect = 1\ncgroup = \"{cgroup}\"\n"
+        )
+    };
+    let weight = |path: &str, weight: &str| format!("[group.{path}]\n\"io.bfq.weight\" = {weight}");
+    let cases = [
+        (
+            weight("a", "0"),
+            "a",
+            "dir/s.toml:6: group.a.io.bfq.weight: 0 is no weight; expected 1 to 1000",
+        ),
+        (
+            weight("a", "\"much\""),
+            "a",
+            "dir/s.toml:6: group.a.io.bfq.weight: invalid type: string \"much\", expected u64",
+        ),
+        (
+            "[group.a]\n\"io.weight\" = 5".to_owned(),
+            "a",
+            "dir/s.toml:6: group.a.io.weight: no attribute of a group; expected io.bfq.weight",
+        ),
+        (
+            weight("\"a/../b\"", "5"),
+            "b",
+            "dir/s.toml:5: group.a/../b: `a/../b` is no path of a group; expected one as a/b",
+        ),
+        (
+            weight("\"/\"", "5"),
+            "b",
+            "dir/s.toml:5: group./: the root has no attributes",
+        ),
+        (
+            format!("{}\n{}", weight("a", "5"), weight("\"a/\"", "6")),
+            "a",
+            "dir/s.toml:7: group.a/: the group has a table already, under another spelling",
+        ),
+        (
+            String::new(),
+            "a//b",
+            "dir/s.toml:10: job.0.cgroup: `a//b` is no path of a group; expected one as a/b",
+        ),
+    ];
+    for (group, cgroup, want) in cases {
+        let text = text(&group, cgroup);
+        let error = super::error(&text);
+        assert!(error.starts_with(want), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn a_weight_can_be_set() {
+    let text = "[queue]\nscheduler = \"bfq\"\n[device]\ntype = \"null_blk\"\n[[job]]\nname = \"x\"\n\
+                rw = \"read\"\ndirect = 1\ncgroup = \"a.b/c\"\n";
+    let set =
+        |assignment: &str| super::scenario(text).and_then(|scenario| scenario.set(assignment));
+    let plan = set("group.a.b/c.io.bfq.weight=9").and_then(|scenario| scenario.plan(PROFILES));
+    let groups = plan.unwrap().groups;
+    let weights: Vec<(&str, u16)> = groups.iter().map(|g| (&g.path[..], g.weight)).collect();
+    assert_eq!(weights, [("", 100), ("a.b", 100), ("a.b/c", 9)]);
+    let wrong = set("group.a.weight=9").and_then(|scenario| scenario.plan(PROFILES));
+    let error = wrong.unwrap_err().to_string();
+    let want = "--set group.a.weight=9: group.a.weight: no attribute of a group";
+    assert!(error.starts_with(want), "{error}");
 }

@@ -115,3 +115,22 @@ fn whether_a_disk_rotates_is_read_by_some_schedulers() {
     let note = "dir/s.toml:6: device.rotational_when_chosen: not read by kyber";
     assert_eq!(ignored("kyber"), [note]);
 }
+
+#[test]
+fn merging_at_creation_is_asked_for_under_schedulers_that_do_it() {
+    let ignored = |scheduler: &str| {
+        let queue = format!("scheduler = \"{scheduler}\"\nstable_merge = \"never\"");
+        plan(&text(&queue, "")).unwrap().ignored
+    };
+    assert!(ignored("bfq").is_empty());
+    assert_eq!(
+        ignored("kyber"),
+        ["dir/s.toml:5: queue.stable_merge: not read by kyber"]
+    );
+    // A device's own, beside one with another scheduler.
+    let own = "queue.scheduler = \"none\"\nqueue.stable_merge = \"never\"\n";
+    assert_eq!(
+        plan(&text("scheduler = \"bfq\"", own)).unwrap().ignored,
+        ["dir/s.toml:8: device.queue.stable_merge: not read by none"]
+    );
+}

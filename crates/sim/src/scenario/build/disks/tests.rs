@@ -277,7 +277,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "device = 3\n",
-        "s.toml:1: invalid type: integer `3`, expected a table [device]",
+        "s.toml:1: device: invalid type: integer `3`, expected a table [device]",
     ),
 ];
 
