@@ -18,6 +18,7 @@ mod sweeps;
 mod tables;
 
 use std::fs;
+use std::time::Instant;
 
 use blocks::{BLOCKS, Block, Cost, FILES, Made};
 use document::Document;
@@ -41,6 +42,10 @@ pub(crate) struct ResultsArgs {
 }
 
 /// Makes all blocks that are asked for, and compares or writes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "seconds of our own steps, not of a simulation"
+)]
 pub(crate) fn run(args: &ResultsArgs) -> Result {
     let mut documents = FILES
         .into_iter()
@@ -50,6 +55,7 @@ pub(crate) fn run(args: &ResultsArgs) -> Result {
     let blksim = Blksim::built()?;
     let (mut stale, mut skipped) = (Vec::new(), Vec::new());
     for block in wanted {
+        let start = Instant::now();
         let made = match (block.make)(&blksim) {
             Ok(Some(made)) => made,
             Ok(None) => {
@@ -63,7 +69,11 @@ pub(crate) fn run(args: &ResultsArgs) -> Result {
         let was = documents[place].replace(block.name, &made.body);
         let files: Vec<(&str, &str)> = stale_files(&made).collect();
         if was == made.body && files.is_empty() {
-            println!("{}: as it is", block.name);
+            println!(
+                "{}: as it is ({:.1} s)",
+                block.name,
+                start.elapsed().as_secs_f64()
+            );
             continue;
         }
         println!(

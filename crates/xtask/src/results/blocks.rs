@@ -158,6 +158,12 @@ pub(super) const BLOCKS: &[Block] = &[
     },
     Block {
         file: RESULTS,
+        name: "cfq-nfsd-assumptions",
+        cost: Cost::Minutes,
+        make: |blksim| made(cfq::nfsd_assumptions(blksim)),
+    },
+    Block {
+        file: RESULTS,
         name: "cfq-clients",
         cost: Cost::Seconds,
         make: |blksim| made(cfq::clients(blksim)),
