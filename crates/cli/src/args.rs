@@ -251,8 +251,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FROM,TO", requires = "trace_perfetto")]
     pub(crate) trace_window: Option<String>,
 
-    /// Write the run as a schedule of specs/Restart (disks of one tag set), specs/Dispatch (one
-    /// disk), or of specs/CfqMerge or specs/BfqMerge (one disk under cfq or bfq), for `blksim check SPEC --run` and `blksim replay-schedule`
+    /// Write the run as a schedule of specs/Restart (disks of one tag set), or of specs/Dispatch,
+    /// specs/CfqMerge or specs/BfqMerge (one disk, the last two under cfq and bfq), for `blksim
+    /// check SPEC --run` and `blksim replay-schedule`
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 
