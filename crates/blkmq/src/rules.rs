@@ -6,6 +6,7 @@
 mod device_mapper;
 mod fair_queueing;
 mod fixes;
+mod queue_merge;
 mod restart;
 mod series;
 mod single_queue;
@@ -20,6 +21,9 @@ pub use fair_queueing::{
     ResumeAfter, SoleArrival, StableMerge, ThinkTime, WakerCheck,
 };
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
+pub use queue_merge::{
+    Candidate, Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced,
+};
 pub use restart::{
     AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagLine,
     WaitingItem, WokenRun,
@@ -27,10 +31,9 @@ pub use restart::{
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
 pub use time_slices::{
-    AwaitedArrival, Candidate, ClosePreemption, Current, MergeDirection, NextFrom, Preemption,
-    QueueMerge, QueueingGuess, RedirectedSlot, Seeks, SliceAttributes, SliceBoost, SliceClock,
-    SliceDepth, SliceDrain, SliceGroups, SliceIdling, SliceLog, SliceTrees, Split, SyncDelay,
-    TimeSlices, Unreferenced,
+    AwaitedArrival, ClosePreemption, NextFrom, Preemption, QueueingGuess, Seeks, SliceAttributes,
+    SliceBoost, SliceClock, SliceDepth, SliceDrain, SliceGroups, SliceIdling, SliceLog, SliceTrees,
+    SyncDelay, TimeSlices,
 };
 
 use crate::request::{Op, PAGE_SECTORS};

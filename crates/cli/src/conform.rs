@@ -59,9 +59,10 @@ fn mode(name: &str) -> Result<Mode, Error> {
 }
 
 fn rules(name: &str) -> Result<Rules, Error> {
-    Rules::by_name(name).ok_or_else(|| {
+    let rules = Rules::by_name(name).filter(|rules| rules.single_queue.is_none());
+    rules.ok_or_else(|| {
         let known = Rules::names_of(false);
-        let what = format!("no rules of this kernel; there are {known}");
+        let what = format!("no rules of this kernel for blk-mq; there are {known}");
         Error::usage(format!("--rules {name}"), what)
     })
 }

@@ -24,6 +24,15 @@ pub enum Error {
         /// queue/scheduler.
         scheduler: String,
     },
+    /// The kernel of the capture has no blk-mq, or is recorded on its other path.
+    #[error(
+        "kernel {kernel} has the single-queue path, which conform does not follow; `blksim replay` \
+         and `blksim compare` do"
+    )]
+    SingleQueue {
+        /// First two numbers of its release.
+        kernel: String,
+    },
     /// No rules for the capture's kernel.
     #[error("no rules for kernel {kernel}; name the nearest of {}", known_rules())]
     Kernel {

@@ -256,8 +256,11 @@ const DEFAULT_IO_TIMEOUT: u64 = 30_000;
 
 fn rules_of(meta: &Meta) -> Result<Rules, Error> {
     let kernel = meta.kernel.to_string();
-    let rules = Rules::by_name(&kernel).filter(|rules| rules.single_queue.is_none());
-    rules.ok_or(Error::Kernel { kernel })
+    match Rules::by_name(&kernel) {
+        Some(rules) if rules.single_queue.is_none() => Ok(rules),
+        Some(_) => Err(Error::SingleQueue { kernel }),
+        None => Err(Error::Kernel { kernel }),
+    }
 }
 
 /// Ticks a second of the captured kernel: as meta.txt says, else as the probes of ftrace.txt

@@ -3,10 +3,10 @@
 //! * [`policy`]: what there is, and what the block layer calls under the lock
 //! * `queue`, `process`, [`merge`]: queues, who has which, and what refers to them
 //! * `arrive`, `join`: what comes
-//! * `serve`, `slice`, `workload`: what goes, and how long
+//! * `serve`, `slice`, `workload`: what goes, and how long; `complete`: what ends
 //! * `idling`, `learn`: what is waited for, and what is learned of processes
 //! * `service_tree`, `position`, `group`: where queues stand
-//! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
+//! * [`settings`], `tuned`: the attributes in queue/iosched; `log`: what it writes to blktrace
 //! * `gauge`: what it shows over time
 //!
 //! It is of the single-queue path only: q->queue_lock guards it all, and its timer runs at a tick,
@@ -15,6 +15,7 @@
 
 mod arrive;
 mod check;
+mod complete;
 mod gauge;
 mod group;
 mod idling;
@@ -30,6 +31,7 @@ mod serve;
 mod service_tree;
 pub mod settings;
 mod slice;
+mod tuned;
 mod workload;
 
 pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};

@@ -15,6 +15,7 @@ use super::process::{Process, TABLE_PLACES};
 use super::queue::Queues;
 use super::serve::LEVELS as POSITIONS;
 use super::settings::CfqSettings;
+use super::tuned::Tuned;
 use super::workload::Serving;
 use crate::elevator::attribute::{Attributes, StoreError, Value};
 use crate::elevator::hook::{After, TimerAsk};
@@ -35,28 +36,6 @@ use crate::rules::{QueueingGuess, SliceClock, SliceGroups, SyncDelay, TimeSlices
 
 /// Jiffies begin five minutes below 2^32, and fields that start at zero are so much earlier.
 const ZERO_TICKS: i64 = -(1 << 32);
-
-/// Settings in the unit of the clock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Tuned {
-    pub(super) fifo_expire: [i64; 2],
-    pub(super) slice: [i64; 2],
-    pub(super) slice_idle: i64,
-    pub(super) group_idle: i64,
-    pub(super) target_latency: i64,
-}
-
-impl Tuned {
-    fn new(settings: &CfqSettings) -> Tuned {
-        Tuned {
-            fifo_expire: settings.fifo_expire.map(|span| settings.span(span)),
-            slice: settings.slice.map(|span| settings.span(span)),
-            slice_idle: settings.span(settings.slice_idle),
-            group_idle: settings.span(settings.group_idle),
-            target_latency: settings.span(settings.target_latency),
-        }
-    }
-}
 
 /// CFQ of one queue. Instants and spans are in the unit of the clock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -125,6 +125,8 @@ fn all_accounts(wrong: Option<(Account, i32)>) -> Result<usize, Fault> {
     }
     ties.give(A, Some(0), true)?;
     ties.change_ioprio(A, 1)?;
+    // Only the table has held it meanwhile.
+    ties.give(B, Some(0), true)?;
     ties.hold(q[0], true)?;
     ties.set_up(q[0], q[1])?;
     ties.find(A, true, never)?;
@@ -150,11 +152,13 @@ fn all_accounts(wrong: Option<(Account, i32)>) -> Result<usize, Fault> {
 #[test]
 fn a_get_or_put_too_many_or_too_few_is_found_everywhere() {
     assert_eq!(all_accounts(None), Ok(0));
-    let accounts = [
+    let gets = [
         Account::Slot,
         Account::Table,
         Account::Request,
         Account::Reservation,
+    ];
+    let puts = [
         Account::RequestEnd,
         Account::Redirection,
         Account::Split,
@@ -164,10 +168,12 @@ fn a_get_or_put_too_many_or_too_few_is_found_everywhere() {
         Account::IoprioChange,
         Account::GroupChange,
     ];
-    for account in accounts {
-        for more in [-1, 1] {
-            let found = all_accounts(Some((account, more)));
-            assert_ne!(found, Ok(0), "{account:?}, {more} more");
-        }
+    let signs = gets.map(|account| (account, 1)).into_iter();
+    for (account, more) in signs.chain(puts.map(|account| (account, -1))) {
+        let leak = all_accounts(Some((account, more)));
+        let leaks = matches!(leak, Ok(left) if left > 0);
+        assert!(leaks, "{account:?}, a reference too many: {leak:?}");
+        let used = all_accounts(Some((account, -more)));
+        assert!(used.is_err(), "{account:?}, a reference too few: {used:?}");
     }
 }
