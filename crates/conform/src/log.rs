@@ -238,6 +238,9 @@ fn issues(list: &[Event]) -> VecDeque<Sector> {
     let mut kernel = Kernel::default();
     let mut issued = VecDeque::new();
     for event in list {
+        if event.check().is_err() {
+            break;
+        }
         let taken = match event.kind {
             Kind::Get => {
                 kernel.open(event, IoPrio::default());

@@ -34,17 +34,24 @@ impl Follow<'_> {
         rules.lone_plug == LonePlug::EachBio && self.follows(plug, lets_go).is_some()
     }
 
-    /// The first bio of a plug: its task has just read the clock (bio_issue_init()), and goes on
-    /// with that time until the plug is let go.
+    /// The first bio of a plug: its task has read the clock, and goes on with that time until the
+    /// plug is let go. In a plug of several bios at Q (bio_issue_init()), in one that the path begins
+    /// by itself (__submit_bio(), v6.10) no earlier than its request is there. Who slept for a tag
+    /// reads anew.
     pub(super) fn start_plug_clock(&self, state: &mut State, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
             return;
         }
-        let get = self.follows(index, Kind::Get);
-        let starts = get.and_then(|get| self.follows(get, Kind::Plug));
-        if starts.is_some() {
-            state.plugged[task] = Some(self.measured(self.stream.events[index].time));
+        let waited = self.stream.waited[index];
+        let get = self.follows(index, Kind::Get).or(waited);
+        let plug = get.and_then(|get| self.follows(get, Kind::Plug));
+        if let (Some(get), Some(plug)) = (get, plug) {
+            let anew = waited.is_some() || self.is_lone(plug);
+            let read = if anew { get } else { index };
+            // In a simulated run the path reads at the very time of its label.
+            let told = !(anew && self.times_of_labels());
+            state.plugged[task] = told.then(|| self.measured(self.stream.events[read].time));
         } else if state.world.actors[task].cpu.plug.list.is_empty() {
             state.plugged[task] = None;
         }
