@@ -61,6 +61,7 @@ pub(super) fn judge(
         let number = event::number_of(dir, &setup.device)?;
         let mut trace = traces.devices.remove(&number).unwrap_or_default();
         event::tell_sleeps(dir, &setup.device, &mut trace)?;
+        event::tell_refused(dir, &setup.device, &mut trace)?;
         moments::add_exits(dir, options, setup, &mut trace, judge);
         names.append(&mut trace.names);
         let mut of_device = trace.list;

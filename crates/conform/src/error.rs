@@ -39,16 +39,6 @@ pub enum Error {
         /// First two numbers of its release.
         kernel: String,
     },
-    /// A setting of `queue.txt` makes no sense.
-    #[error("queue.txt: {device}: {field}: {what}")]
-    Setting {
-        /// Device.
-        device: String,
-        /// File below /sys/block/DEVICE.
-        field: String,
-        /// What is wrong.
-        what: String,
-    },
     /// The mode asked for needs what this capture does not have.
     #[error("{capture}: {what}")]
     Unfit {

@@ -148,7 +148,11 @@ pub(super) fn add_exits(
 /// A task of the kernel, which outlives a capture.
 fn is_kernel_thread(events: &Events, pid: u32) -> bool {
     let name = events.names.get(&pid).map_or("", String::as_str);
-    name.starts_with("kworker/") || name.starts_with("jbd2/") || name.starts_with("swapper/")
+    // A worker of io_uring has no I/O context of its own: the exit of its task counts.
+    name.starts_with("iou-wrk-")
+        || name.starts_with("kworker/")
+        || name.starts_with("jbd2/")
+        || name.starts_with("swapper/")
 }
 
 /// Of each process that submits: when its last I/O ended, and the CPU that it was on.

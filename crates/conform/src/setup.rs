@@ -298,10 +298,9 @@ fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
     u32::try_from(value)
         .ok()
         .filter(|&value| value > 0)
-        .ok_or_else(|| Error::Setting {
-            device: queue.name.clone(),
-            field: format!("queue/{name}"),
-            what: format!("{value}, expected a positive number"),
+        .ok_or_else(|| {
+            let what = format!("{value}, expected a positive number");
+            queue.error(&format!("queue/{name}"), what).into()
         })
 }
 
@@ -342,11 +341,9 @@ fn store(
     {
         return Ok(());
     }
-    settings.store(name, value).map_err(|bad| Error::Setting {
-        device: queue.name.clone(),
-        field: format!("queue/iosched/{name}"),
-        what: bad.to_string(),
-    })
+    let field = format!("queue/iosched/{name}");
+    let stored = settings.store(name, value);
+    stored.map_err(|bad| queue.error(&field, bad.to_string()).into())
 }
 
 /// queue/nr_requests before anybody wrote to it, which some schedulers remember: what the choice of

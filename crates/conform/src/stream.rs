@@ -49,6 +49,8 @@ pub(super) struct Stream {
     pub(super) last_issued: usize,
     /// Logs of schedulers, device by device, where they are compared.
     pub(super) logs: Vec<Log>,
+    /// Of a task: the one whose I/O context it has, which is its own but for a worker of io_uring.
+    pub(super) context: Vec<usize>,
     pub(super) tasks: usize,
     pub(super) cpus: usize,
     /// The earliest tick that a probe read.
@@ -127,7 +129,25 @@ impl Stream {
             }
         }
         self.tasks = known.len();
+        self.context = (0..self.tasks).collect();
         self.join_lines();
+    }
+
+    /// Workers share the I/O context of the task that they work for, or, where that did nothing by
+    /// itself, of each other (create_io_thread(): CLONE_IO).
+    pub(super) fn share_contexts(&mut self, workers: &BTreeMap<u32, u32>) {
+        let mut first: BTreeMap<u32, usize> = BTreeMap::new();
+        let parents = workers.values().collect::<std::collections::BTreeSet<_>>();
+        for (event, &task) in self.events.iter().zip(&self.task) {
+            if parents.contains(&event.pid) {
+                first.insert(event.pid, task);
+            }
+        }
+        for (event, &task) in self.events.iter().zip(&self.task) {
+            if let Some(&parent) = workers.get(&event.pid) {
+                self.context[task] = *first.entry(parent).or_insert(task);
+            }
+        }
     }
 
     /// Behind a line comes what its task does next.

@@ -29,6 +29,8 @@ pub(super) struct Processes {
     tasks: BTreeMap<u32, usize>,
     /// Of `priorities.txt`, by pid.
     told: BTreeMap<u32, priorities::Task>,
+    /// Workers of io_uring (`iou-wrk-PID`), each with whom it works for, by pid.
+    workers: BTreeMap<u32, u32>,
     /// Ranges that a process of the script writes without the page cache, by pid.
     direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,
     groups: Vec<Cgroup>,
@@ -52,7 +54,12 @@ impl Processes {
         let tasks = processes::tasks(&script.processes, names);
         let direct =
             |(&pid, &number): (&u32, &usize)| (pid, script.processes[number].direct_writes());
+        let works_for = |(&pid, name): (&u32, &String)| {
+            let parent = name.strip_prefix("iou-wrk-")?.parse().ok()?;
+            Some((pid, parent))
+        };
         Ok(Processes {
+            workers: names.iter().filter_map(works_for).collect(),
             direct: tasks.iter().map(direct).collect(),
             written: script.processes.clone(),
             tasks,
@@ -64,6 +71,7 @@ impl Processes {
 
     /// The devices with who submits to them.
     pub(super) fn add_to(&self, setups: &[Setup], stream: &mut Stream) -> Vec<Setup> {
+        stream.share_contexts(&self.workers);
         let submitters = self.of(stream);
         for (index, event) in stream.events.iter().enumerate() {
             stream.of_root[index] = self.is_writeback(event);
@@ -100,18 +108,21 @@ impl Processes {
         };
         let mut tasks = vec![Submitter::default(); stream.tasks + 1];
         for (index, event) in stream.events.iter().enumerate() {
-            let task = &mut tasks[io_context_of(stream.task[index]).0 as usize];
+            let context = stream.context[stream.task[index]];
+            let task = &mut tasks[io_context_of(context).0 as usize];
             if task.nice == nice {
                 continue;
             }
-            let (ioprio, group) = self.asked_by(event.pid);
+            let pid = self.workers.get(&event.pid).copied().unwrap_or(event.pid);
+            let (ioprio, group) = self.asked_by(pid);
             task.pid = event.pid as i32;
             task.ioprio = ioprio;
             task.nice = nice;
             task.group = processes::place_of(group, &groups);
         }
         for (index, event) in stream.events.iter().enumerate() {
-            let task = &mut tasks[io_context_of(stream.task[index]).0 as usize];
+            let context = stream.context[stream.task[index]];
+            let task = &mut tasks[io_context_of(context).0 as usize];
             if event.kind == Kind::Queue
                 && task.ioprio == IoPrio::default()
                 && let Some(ioprio) = stream.ioprio[index]

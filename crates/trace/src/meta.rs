@@ -2,6 +2,7 @@
 //!
 //! `KEY=VALUE` lines as the capture script writes them, and `dm: TABLE` lines for stacked devices.
 
+mod cgroup;
 mod moments;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::text::Lines;
 use crate::{Error, Result};
+pub use cgroup::Cgroup;
 pub use moments::Moments;
 
 /// What `meta.txt` says.
@@ -44,17 +46,6 @@ pub struct Meta {
     pub exit_code: Option<i32>,
     /// Keys that mean nothing here, as they were given.
     pub unknown: Vec<String>,
-}
-
-/// A control group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cgroup {
-    /// Path below the root of the hierarchy: `/a/x`.
-    pub path: String,
-    /// Its io.bfq.weight, or blkio.weight.
-    pub weight: u32,
-    /// Another one on a device, by major and minor number.
-    pub weight_on: BTreeMap<(u32, u32), u32>,
 }
 
 /// First two numbers of a kernel release; of 2.6 the third as well, which was what the second is
@@ -192,9 +183,8 @@ impl Given {
             if let Some(table) = line.strip_prefix("dm: ") {
                 more.dm_tables.push(table.to_string());
             } else if let Some(group) = line.strip_prefix("cgroup ") {
-                let want = "expected cgroup PATH io.bfq.weight=default WEIGHT [MAJOR:MINOR WEIGHT]";
-                let group = cgroup(group).ok_or_else(|| lines.error("cgroup", want))?;
-                more.cgroups.push(group);
+                cgroup::add(group, &mut more.cgroups)
+                    .map_err(|what| lines.error("cgroup", what))?;
             } else if let Some(chosen) = line.strip_prefix(ROTATIONAL) {
                 let chosen = rotational(chosen);
                 let field = "rotational_when_scheduler_chosen";
@@ -253,31 +243,6 @@ fn rotational(chosen: &str) -> Option<(String, bool)> {
         _ => return None,
     };
     Some((device.to_owned(), rotational))
-}
-
-/// Attributes of a group that are weights: of cgroup v2, and of v1 before it.
-const WEIGHTS: [&str; 2] = [" io.bfq.weight=", " blkio.weight="];
-
-/// `/a/x io.bfq.weight=default 100 252:0 500`, as the lines of the cgroup's file read.
-fn cgroup(text: &str) -> Option<Cgroup> {
-    let mut known = WEIGHTS.iter();
-    let (path, weights) = known.find_map(|attribute| text.split_once(attribute))?;
-    let mut words = weights.split_whitespace();
-    let weight = words
-        .next()
-        .filter(|&word| word == "default")
-        .and(words.next())?;
-    let mut group = Cgroup {
-        path: path.to_owned(),
-        weight: weight.parse().ok()?,
-        weight_on: BTreeMap::new(),
-    };
-    while let Some(device) = words.next() {
-        let (major, minor) = device.split_once(':')?;
-        let device = (major.parse().ok()?, minor.parse().ok()?);
-        group.weight_on.insert(device, words.next()?.parse().ok()?);
-    }
-    Some(group)
 }
 
 /// `Linux (none) 6.1.0-56-amd64 #1 SMP ...`: the third word. Distributions number their packages

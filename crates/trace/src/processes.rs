@@ -56,7 +56,7 @@ pub fn groups<'a>(
     }];
     let weight = |group: &Cgroup| {
         let own = device.and_then(|device| group.weight_on.get(&device));
-        own.copied().unwrap_or(group.weight).clamp(1, 1000) as u16
+        own.copied().unwrap_or(group.weight) as u16
     };
     let written: Vec<(&str, u16)> = written
         .iter()

@@ -34,6 +34,8 @@ pub struct DeviceQueue {
     pub iosched: BTreeMap<String, String>,
     /// Hardware queues, by index.
     pub hctxs: Vec<HctxState>,
+    /// Line of each attribute, by its name below the device's folder.
+    pub lines: BTreeMap<String, u64>,
 }
 
 /// One hardware queue: a folder of mq/.
@@ -90,10 +92,11 @@ impl DeviceQueue {
         })
     }
 
-    fn error(&self, field: &str, what: impl Into<String>) -> Error {
+    /// What is wrong with a file below the device's folder, with its line, or that of the section.
+    pub fn error(&self, field: &str, what: impl Into<String>) -> Error {
         Error::text(
             &self.file,
-            self.line,
+            self.lines.get(field).copied().unwrap_or(self.line),
             field,
             format!("{}: {}", self.name, what.into()),
         )
@@ -157,6 +160,7 @@ fn section(lines: &Lines, head: &str) -> Result<DeviceQueue> {
         attributes: BTreeMap::new(),
         iosched: BTreeMap::new(),
         hctxs: Vec::new(),
+        lines: BTreeMap::new(),
     })
 }
 
@@ -179,6 +183,7 @@ fn entry(lines: &Lines, device: &mut DeviceQueue) -> Result<()> {
     } else {
         return Err(lines.error(key, "neither below queue/ nor below mq/"));
     };
+    device.lines.insert(key.to_string(), lines.number());
     if map
         .insert(name.to_string(), value.trim().to_string())
         .is_some()

@@ -458,3 +458,64 @@ fn lines_of_a_run_are_followed_to_the_end() {
         assert!(predicted < total, "{predicted}");
     }
 }
+
+/// Every dispatch of a run is followed in a mode; of mode log every line, too.
+#[track_caller]
+fn assert_followed(place: &Place, mode: &str, least: u64) {
+    let ran = place.blksim(&["conform", "run", "--mode", mode, "--json"]);
+    assert_eq!(ran.code, Some(0), "{mode}: {ran:?}");
+    let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let counts = if mode == "log" {
+        &verdict["log"]
+    } else {
+        &verdict
+    };
+    let of = |field: &str| counts[field].as_u64().unwrap();
+    assert_eq!(of("predicted"), of("total"), "{mode}");
+    assert!(of("total") > least, "{mode}: {}", of("total"));
+}
+
+/// A task that slept for a tag has let go of its plug's time (v6.9 and later), and so has one whose
+/// plug was for one bio.
+#[test]
+fn the_clock_is_read_anew_behind_a_tag() {
+    let groups = with_jobs(GROUPS, true).replace("hw_queue_depth = 1", "hw_queue_depth = 4");
+    let (head, rest) = groups.split_once("[group.a]").unwrap();
+    let jobs = &rest[rest.find("[[job]]").unwrap()..];
+    let jobs = jobs.lines().filter(|line| !line.starts_with("cgroup"));
+    let jobs: Vec<&str> = jobs.collect();
+    let place = Place::new();
+    place.write("classes.toml", format!("{head}{}\n", jobs.join("\n")));
+    let ran = place.blksim(&["run", "classes.toml", "--blktrace", "run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_followed(&place, "calls", 2_000);
+    assert_followed(&place, "log", 16_000);
+}
+
+/// Bios that must not wait and find no tag, and the workers of io_uring that hand them in again: a
+/// worker has the I/O context of the task that it works for.
+#[test]
+fn bios_that_must_not_wait_are_followed_in_each_mode() {
+    for scheduler in ["bfq", "mq-deadline", "kyber"] {
+        let scenario = format!(
+            "[machine]\ncpus = 1\n\
+             [queue]\nscheduler = \"{scheduler}\"\nrules = \"v6.1\"\nnr_requests = 4\n\
+             [device]\ntype = \"null_blk\"\nirqmode = 2\ncompletion_nsec = 400000\n\
+             hw_queue_depth = 1\n\
+             [global]\nioengine = \"io_uring\"\ndirect = 1\nsize = \"40m\"\nnumber_ios = 300\n\
+             [[job]]\nname = \"a\"\nrw = \"randrw\"\niodepth = 8\n\
+             [[job]]\nname = \"b\"\nrw = \"randread\"\niodepth = 4\noffset = \"100m\"\n"
+        );
+        let place = Place::new();
+        place.write("ring.toml", &scenario);
+        let ran = place.blksim(&["run", "ring.toml", "--blktrace", "run"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let names = std::fs::read_to_string(place.path("run/priorities.txt")).unwrap();
+        assert_eq!(names.lines().count(), 4, "two jobs, and a worker of each");
+        assert_followed(&place, "calls", 599);
+        assert_followed(&place, "records", 599);
+        if scheduler == "bfq" {
+            assert_followed(&place, "log", 7_000);
+        }
+    }
+}

@@ -129,3 +129,61 @@ pub(crate) fn tell_sleeps(
     }
     Ok(())
 }
+
+/// ftrace does not tell that a bio which must not wait found no tag: its C is a bio's. The binary
+/// trace has it behind the Q of its task. Bios of one task and start come in one order in both.
+pub(crate) fn tell_refused(
+    dir: &CaptureDir,
+    device: &str,
+    events: &mut Events,
+) -> Result<(), Error> {
+    let mut reader = reader_of(dir, device)?;
+    let mut told: BTreeMap<(u32, u64), Vec<bool>> = BTreeMap::new();
+    let mut last: BTreeMap<u32, blktrace::Event> = BTreeMap::new();
+    while let Some(event) = reader.next()? {
+        if event.action == Action::Message {
+            continue;
+        }
+        let before = last.insert(event.pid, event);
+        match (event.action, before) {
+            (Action::Queue, _) => {
+                let bios = told.entry((event.pid, event.sector)).or_default();
+                bios.push(false);
+            }
+            (Action::Complete, Some(queue)) if event.error != 0 => {
+                let same = (queue.sector, queue.bytes) == (event.sector, event.bytes);
+                let bios = told.get_mut(&(event.pid, event.sector));
+                if let Some(bio) = bios.and_then(|bios| bios.last_mut())
+                    && same
+                    && queue.action == Action::Queue
+                {
+                    *bio = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    told.retain(|_, bios| bios.contains(&true));
+    if told.is_empty() {
+        return Ok(());
+    }
+    let mut seen: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+    let mut all = Vec::with_capacity(events.list.len());
+    for event in events.list.drain(..) {
+        let key = (event.pid, event.sector.0);
+        let refused = event.kind == Kind::Queue && {
+            let number = seen.entry(key).or_insert(0);
+            *number += 1;
+            told.get(&key)
+                .is_some_and(|bios| bios.get(*number - 1) == Some(&true))
+        };
+        let end = refused.then(|| Event {
+            kind: Kind::Complete { failed: true },
+            ..event.clone()
+        });
+        all.push(event);
+        all.extend(end);
+    }
+    events.list = all;
+    Ok(())
+}

@@ -29,7 +29,7 @@ impl Follow<'_> {
         let submit = SubmitPath::new(queue, bio);
         state.world.begin(task, Frame::Submit(submit));
         let shown = self.shows(state, task, index, TraceAction::Queue);
-        if shown && !self.calls {
+        if shown {
             self.allocate(state, index);
         }
         if !shown {
@@ -45,7 +45,7 @@ impl Follow<'_> {
         let event = &self.stream.events[index];
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
-        bio.io_context = io_context_of(self.stream.task[index]);
+        bio.io_context = io_context_of(self.stream.context[self.stream.task[index]]);
         bio.group = self.stream.of_root[index].then_some(0);
         bio.flags.nowait = self.stream.would_block[index];
         let q = state.world.mq.queue(self.stream.queue[index]);

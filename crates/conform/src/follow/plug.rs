@@ -35,9 +35,9 @@ impl Follow<'_> {
     }
 
     /// The first bio of a plug: its task has read the clock, and goes on with that time until the
-    /// plug is let go. In a plug of several bios at Q (bio_issue_init()), in one that the path begins
-    /// by itself (__submit_bio(), v6.10) no earlier than its request is there. Who slept for a tag
-    /// reads anew.
+    /// plug is let go. In a plug of several bios at Q (bio_issue_init()); in one that the path
+    /// begins by itself (__submit_bio(), v6.10) no earlier than its request is there. Who slept for
+    /// a tag reads anew.
     pub(super) fn start_plug_clock(&self, state: &mut State, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {

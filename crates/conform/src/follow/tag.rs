@@ -20,7 +20,7 @@ impl Follow<'_> {
     /// line for a tag on a CPU that it leaves.
     pub(super) fn allocate(&self, state: &mut State, index: usize) {
         match self.stream.waited[index] {
-            Some(get) => self.wait(state, index, get),
+            Some(get) if !self.calls => self.wait(state, index, get),
             _ if self.stream.would_block[index] => self.would_block(state, index),
             _ => {}
         }
@@ -71,12 +71,18 @@ impl Follow<'_> {
     fn would_block(&self, state: &mut State, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         let before = state.world.clone();
-        state.world.go(task, Goal::Show);
         let ends = |point: &TracePoint| point.action == TraceAction::Complete;
-        if state.world.actors[task].shown.iter().any(ends) {
-            return;
+        for hides in [false, true] {
+            let hidden = hides.then(|| state.world.hide_tags(queue));
+            state.world.go(task, Goal::Show);
+            if let Some(hidden) = hidden {
+                state.world.show_tags(queue, &hidden);
+            }
+            if state.world.actors[task].shown.iter().any(ends) {
+                return;
+            }
+            state.world.clone_from(&before);
         }
-        state.world = before;
         let actor = &state.world.actors[task];
         if let Some(Frame::Submit(path)) = actor.stack.last() {
             let bio = path.bio();

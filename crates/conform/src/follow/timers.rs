@@ -80,7 +80,7 @@ impl Follow<'_> {
         if !told || !Self::finish(state, task) {
             return;
         }
-        let io_context = io_context_of(self.stream.task[index]);
+        let io_context = io_context_of(self.stream.context[self.stream.task[index]]);
         let frame = HookFrame::new(queue, Hook::Exits(io_context));
         state.world.begin(task, Frame::Hook(frame));
         Self::finish(state, task);

@@ -33,6 +33,7 @@ fn limits_with(more: &[(&str, &str)]) -> Result<QueueLimits, crate::Error> {
             .collect(),
         iosched: BTreeMap::new(),
         hctxs: Vec::new(),
+        lines: BTreeMap::new(),
     })
 }
 
@@ -68,6 +69,7 @@ fn an_attribute_that_a_later_write_changed_is_what_was_shown() {
             attributes: [owned(&("scheduler", "none [bfq]"))].into(),
             iosched: iosched.iter().map(owned).collect(),
             hctxs: Vec::new(),
+            lines: BTreeMap::new(),
         },
         250,
     );

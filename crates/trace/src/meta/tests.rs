@@ -165,6 +165,35 @@ fn times_of_a_simulated_run_are_those_of_labels() {
     assert!(error.starts_with(want), "{error}");
 }
 
+/// BFQ_MIN_WEIGHT to BFQ_MAX_WEIGHT; a file of a cgroup is there once, however its path is written.
+#[test]
+fn weights_are_those_that_a_kernel_takes() {
+    let of = |lines: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{lines}"));
+    for (lines, want) in [
+        (
+            "cgroup /a io.bfq.weight=default 0\n",
+            "m:5: cgroup: /a: io.bfq.weight=0, expected 1 to 1000",
+        ),
+        (
+            "cgroup /a io.bfq.weight=default 100 252:0 5000\n",
+            "m:5: cgroup: /a: io.bfq.weight=5000, expected 1 to 1000",
+        ),
+        (
+            "cgroup /a blkio.weight=default 9\n",
+            "m:5: cgroup: /a: blkio.weight=9, expected 10 to 1000",
+        ),
+        (
+            "cgroup /a io.bfq.weight=default 1\ncgroup a/ io.bfq.weight=default 2\n",
+            "m:6: cgroup: a/ is /a with another weight, expected one line a group",
+        ),
+    ] {
+        let error = of(lines).unwrap_err().to_string();
+        assert_eq!(error, want);
+    }
+    let twice = "cgroup /a io.bfq.weight=default 1000\ncgroup a/ io.bfq.weight=default 1000\n";
+    assert_eq!(of(twice).unwrap().cgroups.len(), 1);
+}
+
 #[test]
 fn moments_are_told_in_seconds_and_parts_of_them() {
     let of = |lines: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{lines}"));

@@ -43,7 +43,7 @@ fn two_devices() {
     assert_eq!(sda.attribute("write_cache").unwrap(), "write back");
     assert_eq!(
         sda.number("write_cache").unwrap_err().to_string(),
-        "q:17: queue/write_cache: sda: `write back` is not a number"
+        "q:19: queue/write_cache: sda: `write back` is not a number"
     );
     assert_eq!(
         sda.attribute("fua").unwrap_err().to_string(),

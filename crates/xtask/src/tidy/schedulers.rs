@@ -35,7 +35,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "a kernel's trace events have its scheduler's name",
     ),
     (
-        "crates/trace/src/meta.rs",
+        "crates/trace/src/meta/cgroup.rs",
         "a cgroup's attribute has its scheduler's name",
     ),
 ];
