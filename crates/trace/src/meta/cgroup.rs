@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use crate::cgroup::bare;
+
 /// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
@@ -28,7 +30,8 @@ const SHAPE: &str = "expected cgroup PATH io.bfq.weight=default WEIGHT [MAJOR:MI
 /// Else what would be right.
 pub(super) fn add(text: &str, groups: &mut Vec<Cgroup>) -> Result<(), String> {
     let group = read(text)?;
-    let is = |other: &&Cgroup| other.path.trim_matches('/') == group.path.trim_matches('/');
+    let own = bare(&group.path)?;
+    let is = |other: &&Cgroup| bare(&other.path) == Ok(own);
     let weights = |group: &Cgroup| (group.weight, group.weight_on.clone());
     match groups.iter().find(is) {
         Some(known) if weights(known) != weights(&group) => Err(format!(
