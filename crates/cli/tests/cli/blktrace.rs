@@ -100,7 +100,7 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
         if name.starts_with("cfq-") {
             assert_eq!(verdict.code, Some(2), "{name}: {verdict:?}");
             assert!(
-                verdict.stderr.contains("no rules for kernel v2.6"),
+                verdict.stderr.contains("has the single-queue path"),
                 "{verdict:?}"
             );
             continue;
