@@ -88,6 +88,19 @@ pub(crate) fn explore_long() -> Result {
     explorer().arg("--").arg("--ignored").passes()
 }
 
+/// Changed copies of all captures, where the tests take some of them.
+pub(crate) fn fuzz_long() -> Result {
+    let run = [
+        "test",
+        "--package",
+        "blksim-conform",
+        "--test",
+        "fuzz",
+        "--locked",
+    ];
+    Run::cargo(&run).env("FUZZ_ROUNDS", "2").passes()
+}
+
 /// A cargo command over the tests of the explorer, in their own profile.
 fn explorer() -> Run {
     Run::cargo(&[

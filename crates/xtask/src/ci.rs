@@ -37,6 +37,7 @@ const STEPS: &[Step] = &[
 const LONG_STEPS: &[Step] = &[
     ("specs --full", || specs::check(true)),
     ("explore --full", checks::explore_long),
+    ("fuzz", checks::fuzz_long),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench explore", bench_explore::run),
     ("results", || results(false)),
