@@ -69,7 +69,7 @@ pub(super) fn measured(blksim: &Blksim) -> Result<String> {
         "disk-random",
         "disk-stroke",
         "disk-stream",
-        "disk-stream --set job.offset=225g",
+        "disk-stream --set job.offset=58%",
         "disk-stream --set job.offset=455g",
         "disk-cached",
     ];
@@ -99,7 +99,7 @@ pub(super) fn measured(blksim: &Blksim) -> Result<String> {
             ms(data.full),
         ),
         ("streaming, outside", mb_s(rate(3)?), mb_s(data.outer)),
-        ("streaming, middle", mb_s(rate(4)?), mb_s(middle)),
+        ("streaming, middle cylinder", mb_s(rate(4)?), mb_s(middle)),
         ("streaming, inside", mb_s(rate(5)?), mb_s(data.inner)),
         (
             "4 KiB from the cache",
