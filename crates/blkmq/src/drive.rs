@@ -17,7 +17,7 @@ pub use follower::{Follower, Ran, Who};
 pub use stack::{DEPTH, Stack};
 
 use crate::env::{Answer, Cpu, Env};
-use crate::path::{Frame, Label, Next, Path};
+use crate::path::{Frame, Label, MapPath, Next, Path};
 use crate::queue::{BlkMq, LockId};
 use crate::request::{HctxId, QueueId, RequestId};
 
@@ -190,7 +190,7 @@ pub fn drive<D: Driver>(
 ) -> D::Stop {
     let mut next = wanted;
     loop {
-        if let ControlFlow::Break(stop) = follow(driver, at.lend(), next) {
+        if let ControlFlow::Break(stop) = follow(driver, mq, at.lend(), next) {
             return stop;
         }
         if let ControlFlow::Break(stop) = driver.turn(at.lend()) {
@@ -214,7 +214,7 @@ pub fn drive<D: Driver>(
 
 /// Does what the path wants.
 #[inline]
-fn follow<D: Driver>(driver: &mut D, at: Context<'_>, next: Next) -> Flow<D> {
+fn follow<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: Context<'_>, next: Next) -> Flow<D> {
     match next {
         Next::Step => {}
         Next::Lock(lock) => driver.lock(lock, at)?,
@@ -228,8 +228,8 @@ fn follow<D: Driver>(driver: &mut D, at: Context<'_>, next: Next) -> Flow<D> {
             }
         }
         Next::Budget => driver.budget(at.stack.asking(), at.cpu)?,
-        Next::Submit(rq) => offer(driver, at, rq, false)?,
-        Next::SubmitLast(rq) => offer(driver, at, rq, true)?,
+        Next::Submit(rq) => offer(driver, mq, at, rq, false)?,
+        Next::SubmitLast(rq) => offer(driver, mq, at, rq, true)?,
         Next::PutBudget(token) => driver.put_budget(at.stack.asking(), token, at.cpu)?,
         Next::Commit(hctx) => {
             driver.commit(at.stack.asking(), HctxId(hctx as u16), at.cpu)?;
@@ -248,8 +248,18 @@ fn follow<D: Driver>(driver: &mut D, at: Context<'_>, next: Next) -> Flow<D> {
 }
 
 #[inline]
-fn offer<D: Driver>(driver: &mut D, at: Context<'_>, rq: RequestId, last: bool) -> Flow<D> {
+fn offer<D: Driver>(
+    driver: &mut D,
+    mq: &BlkMq<D::Env>,
+    at: Context<'_>,
+    rq: RequestId,
+    last: bool,
+) -> Flow<D> {
     let queue = at.stack.asking();
+    if mq.queue(queue).mapped.is_some() {
+        at.stack.push(Frame::Map(MapPath::new(queue, rq)));
+        return ControlFlow::Continue(());
+    }
     driver.offer(Offer { queue, rq, last }, at)
 }
 
@@ -325,7 +335,11 @@ impl Frame {
             Frame::Flush(path) => labels(path, mq, cpu, driver),
             Frame::Requeue(path) => labels(path, mq, cpu, driver),
             Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
+            Frame::Map(path) => labels(path, mq, cpu, driver),
             Frame::Clone(path) => labels(path, mq, cpu, driver),
+            Frame::CloneEnd(path) => labels(path, mq, cpu, driver),
+            Frame::MapEnd(path) => labels(path, mq, cpu, driver),
+            Frame::Target(path) => labels(path, mq, cpu, driver),
             Frame::Hook(path) => labels(path, mq, cpu, driver),
             Frame::Token(path) => labels(path, mq, cpu, driver),
             Frame::Freeze(path) => labels(path, mq, cpu, driver),

@@ -5,6 +5,7 @@
 //! [`Next`] asks. Read first: docs/architecture.md, which follows one I/O label by label.
 
 mod clone;
+mod clone_end;
 mod complete;
 mod ctx;
 mod driver;
@@ -17,6 +18,8 @@ mod hook;
 mod insert;
 pub mod label;
 mod list;
+mod map;
+mod map_end;
 mod pass;
 mod plug;
 pub(crate) mod probe;
@@ -27,10 +30,12 @@ mod single;
 mod submit;
 mod switch;
 mod tag;
+mod target;
 mod timeout;
 mod token;
 
 pub use clone::ClonePath;
+pub use clone_end::CloneEnd;
 pub use complete::CompletePath;
 pub use driver::CompleteOn;
 pub use end_batch::EndBatchPath;
@@ -40,6 +45,8 @@ pub use hand::{RunInHand, TagsInHand};
 pub use hook::HookFrame;
 pub use insert::{InsertPath, Inserts};
 pub use label::Label;
+pub use map::MapPath;
+pub use map_end::MapEnd;
 pub use plug::{Plug, PlugList, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
@@ -48,6 +55,7 @@ pub use single::{SingleEnd, SingleRun, SingleSubmit, ThenUnplug};
 pub use submit::{Execute, SubmitPath};
 pub use switch::SwitchPath;
 pub use tag::TagStage;
+pub use target::{TargetPath, ToTarget};
 pub use timeout::TimeoutPath;
 pub use token::TokenPath;
 
@@ -61,7 +69,7 @@ use crate::request::{
     BioId, CpuId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector,
     Sectors, Status,
 };
-use crate::time::Jiffies;
+use crate::time::{Duration, Jiffies};
 
 /// What a path wants before its next label. A tag and one number, so that a label returns it in
 /// two registers: docs/decisions/0006.
@@ -229,6 +237,31 @@ pub enum Call {
         /// Which request.
         rq: RequestId,
     },
+    /// Allocation of a clone in the queue of a path.
+    AllocateClone {
+        /// Number of that queue.
+        queue: QueueId,
+        /// Operation of the request above.
+        op: Op,
+    },
+    /// Direct issue of a clone.
+    IssueClone {
+        /// Number of its queue.
+        queue: QueueId,
+        /// Which clone.
+        rq: RequestId,
+        /// Its hctx.
+        hctx: HctxId,
+    },
+    /// blk_mq_requeue_request(), with the list kicked so much later.
+    GiveBack {
+        /// Number of the queue.
+        queue: QueueId,
+        /// Which request.
+        rq: RequestId,
+        /// Zero: at once.
+        after: Duration,
+    },
     /// A run of a single-queue one.
     SingleRun(SingleRun),
     /// The end of a request of such a queue.
@@ -273,6 +306,17 @@ impl Call {
             }
             Call::Freeze { queue, what } => take(Frame::Freeze(FreezePath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
+            Call::AllocateClone { queue, op } => {
+                take(Frame::Clone(ClonePath::allocate(queue, op)));
+            }
+            Call::IssueClone { queue, rq, hctx } => {
+                take(Frame::Clone(ClonePath::issue(queue, rq, hctx)));
+            }
+            Call::GiveBack { queue, rq, after } => {
+                take(Frame::RequeueRequest(RequeueRequest::later(
+                    queue, rq, after,
+                )));
+            }
             Call::SingleRun(path) => take(Frame::SingleRun(path)),
             Call::SingleEnd(path) => take(Frame::SingleEnd(path)),
         }
@@ -310,8 +354,16 @@ pub enum Frame {
     Requeue(RequeuePath),
     /// A request that its driver gives back.
     RequeueRequest(RequeueRequest),
-    /// A clone of a request of the queue above.
+    /// queue_rq of a mapped queue.
+    Map(MapPath),
+    /// A clone of a request of such a queue: its allocation, or its issue.
     Clone(ClonePath),
+    /// The end of a clone.
+    CloneEnd(CloneEnd),
+    /// The second completion, of the request that the clone was of.
+    MapEnd(MapEnd),
+    /// Something is told to a target.
+    Target(TargetPath),
     /// A hook of a scheduler.
     Hook(HookFrame),
     /// A way to a token of a scheduler, or of one back.
@@ -345,6 +397,10 @@ impl Frame {
             Frame::Requeue(path) => path.label(),
             Frame::RequeueRequest(path) => path.label(),
             Frame::Clone(path) => path.label(),
+            Frame::Map(path) => path.at.label(),
+            Frame::CloneEnd(path) => path.at.label(),
+            Frame::MapEnd(path) => path.at.label(),
+            Frame::Target(path) => path.at.label(),
             Frame::Hook(path) => path.label(),
             Frame::Token(path) => path.at.label(),
             Frame::Freeze(path) => path.at.label(),
@@ -361,6 +417,8 @@ impl Frame {
         match self {
             Frame::Complete(path) => path.about_to_end(),
             Frame::SingleEnd(path) => path.about_to_end(),
+            Frame::CloneEnd(path) => path.about_to_end(),
+            Frame::MapEnd(path) => path.about_to_end(),
             _ => None,
         }
     }
@@ -390,6 +448,10 @@ impl Frame {
             Frame::Requeue(path) => path.queue,
             Frame::RequeueRequest(path) => path.queue,
             Frame::Clone(path) => path.queue,
+            Frame::Map(path) => path.queue,
+            Frame::CloneEnd(path) => path.queue,
+            Frame::MapEnd(path) => path.queue,
+            Frame::Target(path) => path.queue,
             Frame::Hook(path) => path.queue,
             Frame::Token(path) => path.queue,
             Frame::Freeze(path) => path.queue,
@@ -462,6 +524,10 @@ path! {
     RequeuePath: |path| path.at.label(),
     RequeueRequest: |path| path.at.label(),
     ClonePath: |path| path.at.label(),
+    MapPath: |path| path.at.label(),
+    CloneEnd: |path| path.at.label(),
+    MapEnd: |path| path.at.label(),
+    TargetPath: |path| path.at.label(),
     HookFrame: HookFrame::label,
     TokenPath: |path| path.at.label(),
     FreezePath: |path| path.at.label(),

@@ -7,6 +7,7 @@
 mod config;
 mod exchange;
 mod locks;
+mod mapped;
 mod single;
 mod tokens;
 
@@ -14,6 +15,7 @@ pub use config::{ACCESS_RANGES_MAX, QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
 pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
+pub use mapped::{CloneOf, Clones, MapState, Mapped, MappedConfig, Tio};
 pub(crate) use single::{Asks, unplug_delay};
 pub use single::{
     Batcher, EndRuns, Kind, RequestLimits, Single, SingleQueue, SingleSettings, UNPLUG_THRESH,
@@ -99,12 +101,16 @@ pub struct RequestQueue<E: Env> {
     pub freeze_wq: E::Lock<Vec<WaiterId>>,
     /// What a queue of the single-queue kind has; none: blk-mq.
     pub single: Option<Single<E>>,
+    /// What a queue has whose requests go to queues below; none: they go to its driver.
+    pub mapped: Option<Box<Mapped<E>>>,
+    /// What the queue of a path of such a one has.
+    pub clones: Option<Box<Clones<E>>>,
 }
 
 solo_value!(RequestQueue {
     id, set, settings, first, further, waiters, elevator_locks;
     pool, ctxs, hctxs, sched, tokens, elevator, requeue, restarts, tag_active, nr_active, quiesced,
-    timeout, queue_lock, freeze_wq, single
+    timeout, queue_lock, freeze_wq, single, mapped, clones
 } made for made_for);
 
 /// Lists under requeue_lock.
@@ -291,10 +297,9 @@ impl<E: Env> RequestQueue<E> {
         let maps = if set.hctx_shared { 1 } else { hctx_count };
         let further = config.further.iter();
         let most = further.map(|later| nr_requests_for(later.kind(), set.queue_depth));
-        let per_map = if scheduled {
-            settings.nr_requests
-        } else {
-            set.queue_depth
+        let per_map = match scheduled {
+            true => settings.nr_requests,
+            false => set.queue_depth,
         };
         let per_map = match settings.single {
             Some(_) => slots_for(settings.nr_requests),
@@ -312,16 +317,17 @@ impl<E: Env> RequestQueue<E> {
         let shape = shape_of(cpus, &hctxs);
         let single = settings.single.map(|_| {
             assert!(scheduled, "a single-queue one has a scheduler");
-            let state = SingleQueue::new(settings.nr_requests, config.tags.tasks + 1);
-            Single {
-                plugged: E::Bit::new(false),
-                state: E::Slab::new(state),
-            }
+            Single::new(settings.nr_requests, config.tags.tasks + 1)
         });
+        let slots = tagged as usize + hctx_count;
         RequestQueue {
             id,
             set: set_number,
-            pool: E::Slab::new(RequestPool::new(tagged as usize + hctx_count, config.bios)),
+            mapped: Mapped::of(config, slots),
+            clones: config
+                .above
+                .map(|above| Box::new(Clones::new(above, slots))),
+            pool: E::Slab::new(RequestPool::new(slots, config.bios)),
             ctxs: (0..cpus)
                 .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))
                 .collect(),

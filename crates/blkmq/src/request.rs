@@ -37,7 +37,7 @@ pub struct CpuId(pub u16);
 pub struct HctxId(pub u16);
 
 /// A request queue of one `BlkMq`. Not a disk and not a device: one device may own several queues,
-/// and a queue below a stacked device has no disk.
+/// and a queue below a mapped one has no disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct QueueId(pub u8);
 
@@ -280,6 +280,18 @@ impl Bio {
     pub fn scatter(&mut self) {
         let pages = self.sectors.0.div_ceil(PAGE_SECTORS);
         self.segments = u16::try_from(pages).unwrap_or(u16::MAX);
+    }
+
+    /// A bio of its own with the same data, of a clone of its request.
+    pub(crate) fn copied(&self) -> Bio {
+        Bio {
+            next: None,
+            parent: None,
+            pieces: 0,
+            ended: false,
+            status: Status::Ok,
+            ..self.clone()
+        }
     }
 
     /// Segments of a part that begins `offset` sectors behind the start of a page.

@@ -6,6 +6,7 @@
 mod device_mapper;
 mod fair_queueing;
 mod fixes;
+mod mapped_requests;
 mod queue_merge;
 mod restart;
 mod series;
@@ -21,12 +22,15 @@ pub use fair_queueing::{
     ResumeAfter, SoleArrival, StableMerge, ThinkTime, WakerCheck,
 };
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
+pub use mapped_requests::{
+    CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd, TargetLookUp,
+};
 pub use queue_merge::{
     Candidate, Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced,
 };
 pub use restart::{
-    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagLine,
-    WaitingItem, WokenRun,
+    AfterRefusal, AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule,
+    RunAll, TagLine, WaitingItem, WokenRun,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
@@ -77,6 +81,8 @@ pub struct Rules {
     pub requeue_order: RequeueOrder,
     /// Completion on an hctx with one ctx.
     pub single_ctx: SingleCtx,
+    /// Completion of a queue with one hctx.
+    pub single_hctx: SingleHctx,
     /// Default map of CPUs to hctxs.
     pub cpu_map: CpuMap,
     /// What direct issue does on a stopped or quiesced queue.
@@ -305,6 +311,15 @@ pub enum SingleCtx {
     OnlyOnItsCpu,
 }
 
+/// Completion of a queue with one hctx, where the CPU is right.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SingleHctx {
+    /// Where the driver tells it (4.20).
+    Here,
+    /// In the softirq (v6.1).
+    Softirq,
+}
+
 /// Default CPU map of a tag set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CpuMap {
@@ -427,6 +442,7 @@ impl Rules {
             attribute_store: AttributeStore::Plain,
             requeue_order: RequeueOrder::Stack,
             single_ctx: SingleCtx::AlwaysHere,
+            single_hctx: SingleHctx::Softirq,
             cpu_map: CpuMap::Interleaved,
             stopped_issue: StoppedIssue::Insert,
             starved_issue: StarvedIssue::RunHere,
@@ -472,6 +488,7 @@ impl Rules {
             attribute_store: AttributeStore::Frozen,
             requeue_order: RequeueOrder::Fifo,
             single_ctx: SingleCtx::OnlyOnItsCpu,
+            single_hctx: SingleHctx::Softirq,
             cpu_map: CpuMap::Grouped,
             stopped_issue: StoppedIssue::InsertAndRun,
             starved_issue: StarvedIssue::NowaitInBackground,
@@ -492,6 +509,40 @@ impl Rules {
             restart: Restart::V5_12,
             single_queue: None,
             fixes: Fixes::ALL,
+        }
+    }
+
+    /// blk-mq of Linux 4.5, as far as dm-multipath over null_blk needs it: no scheduler, and what
+    /// is told apart; the rest is that of v6.1.
+    pub const fn v4_5() -> Rules {
+        Rules {
+            name: "v4.5",
+            lone_plug: LonePlug::Never,
+            wake_scan: WakeScan::Countdown(Countdown::Resets),
+            single_ctx: SingleCtx::OnlyOnItsCpu,
+            single_hctx: SingleHctx::Here,
+            restart: Restart::V4_5,
+            device_mapper: DeviceMapper::V4_5,
+            ..Rules::v6_1()
+        }
+    }
+
+    /// The same of Linux 4.6.
+    pub const fn v4_6() -> Rules {
+        Rules {
+            name: "v4.6",
+            device_mapper: DeviceMapper::V4_6,
+            ..Rules::v4_5()
+        }
+    }
+
+    /// The same of Linux 4.12, which has schedulers.
+    pub const fn v4_12() -> Rules {
+        Rules {
+            name: "v4.12",
+            restart: Restart::V4_12,
+            device_mapper: DeviceMapper::V4_12,
+            ..Rules::v4_5()
         }
     }
 
@@ -562,6 +613,10 @@ impl Rules {
     /// first.
     pub const PARTIAL: [Rules; 2] = [Rules::v5_11(), Rules::v5_13()];
 
+    /// Presets of blk-mq of which no more is told than dm-multipath needs, oldest first. Not among
+    /// those of a path.
+    pub const MAPPED: [Rules; 3] = [Rules::v4_5(), Rules::v4_6(), Rules::v4_12()];
+
     /// All presets whose queues are of this kind, oldest first.
     pub fn of_path(single_queue: bool) -> impl Iterator<Item = Rules> {
         let all = Rules::SINGLE_QUEUE.into_iter();
@@ -598,10 +653,12 @@ impl Rules {
         }
     }
 
-    /// The preset of this name ("v6.1", also without the "v"), of either kind of queue.
+    /// The preset of this name ("v6.1", also without the "v"), of either kind of queue, or one of
+    /// [`Rules::MAPPED`].
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
-        let mut all = Rules::of_path(false).chain(Rules::of_path(true));
+        let all = Rules::of_path(false).chain(Rules::of_path(true));
+        let mut all = all.chain(Rules::MAPPED);
         all.find(|rules| &rules.name[1..] == bare)
     }
 }

@@ -98,7 +98,7 @@ where
     alone(machine.submission(1));
     alone(Machine::<E>::work());
     alone(machine.submission(2));
-    if setup.tags > setup.device_limit as u32 {
+    if setup.tags > setup.device_limit {
         // The second request was refused once: it stands on the dispatch list, unmarked.
         alone(Machine::<E>::work());
     }

@@ -43,6 +43,8 @@ fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq<
         elevator: elevator.clone(),
         further: further.to_vec(),
         bios: 1,
+        mapped: None,
+        above: None,
     };
     BlkMq::with_sets(&[vec![config; 2]], &mut || 0)
 }

@@ -53,6 +53,12 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/disk-turn.toml"),
     ),
     built_in(
+        "dm-failover.toml",
+        include_str!("../scenarios/dm-failover.toml"),
+    ),
+    built_in("dm-fc.toml", include_str!("../scenarios/dm-fc.toml")),
+    built_in("dm-null.toml", include_str!("../scenarios/dm-null.toml")),
+    built_in(
         "fault-busy.toml",
         include_str!("../scenarios/fault-busy.toml"),
     ),

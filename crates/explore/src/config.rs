@@ -370,6 +370,8 @@ impl Config {
             elevator,
             further: self.further(),
             bios: self.bios() as usize,
+            mapped: None,
+            above: None,
         };
         let mut mq = BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0);
         for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {

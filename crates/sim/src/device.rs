@@ -8,7 +8,7 @@ use core::any::Any;
 use core::fmt::Debug;
 
 use crate::plan::BusyKind;
-use blkmq::request::{CpuId, HctxId, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 
 mod ahci;
@@ -17,12 +17,12 @@ mod command_timers;
 mod facts;
 pub mod fault;
 mod make;
+mod mapped;
 mod mid_layer;
 pub mod null_blk;
 pub mod nvme;
 pub mod scsi_debug;
 mod setup;
-mod stacked;
 
 #[cfg(test)]
 mod bench;
@@ -30,9 +30,9 @@ mod bench;
 pub use captured::{CapturedCounts, CapturedDevice};
 pub use facts::{Charges, Facts, Numbers, Ops, Pair, Parameters};
 pub use make::make;
+pub use mapped::MappedDevice;
 use setup::jittered;
 pub use setup::{DeviceSetup, QueueLayout};
-pub use stacked::Stacked;
 
 /// What queue_rq reads of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,8 +79,6 @@ pub enum Verdict {
         /// RQF_DONTPREP: the driver has left its own data in the request.
         dontprep: bool,
     },
-    /// A clone for this queue, below a stacked device: what becomes of it is the answer.
-    Below(QueueId),
 }
 
 /// The driver's answer and whether it called blk_mq_start_request(), which a refusal may follow.
@@ -241,14 +239,16 @@ pub trait Device: Any + Debug + Send {
         false
     }
 
+    /// It is out of reach from now on, or is not. Only of a device with faults.
+    ///
+    /// # Panics
+    /// Of any other.
+    fn set_out(&mut self, out: bool) {
+        unreachable!("out of reach: {out}, of a device without faults")
+    }
+
     /// The block layer has ended the request after all: budget and host resources come back.
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions);
-
-    /// The clone of a request, made because of [`Verdict::Below`], has ended. Only devices that
-    /// ask for clones hear of it.
-    fn ended_below(&mut self, rq: RequestId, status: Status, _now: SimTime, _out: &mut Actions) {
-        panic!("request {} had no clone that could end {status:?}", rq.0);
-    }
 
     /// Commands that were accepted and not yet reported complete.
     fn in_flight(&self) -> u32;

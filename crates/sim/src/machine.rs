@@ -33,6 +33,7 @@ mod setup;
 mod stall;
 mod step;
 mod stretch;
+mod targets;
 mod task;
 mod tasks;
 mod timer;
@@ -63,6 +64,7 @@ use progress::Progress;
 use rings::Rings;
 use servers::Servers;
 use stall::View;
+use targets::{Happens, Targets};
 use task::TaskId;
 use tasks::Tasks;
 use timer::Timers;
@@ -83,6 +85,7 @@ pub struct Simulator {
     tasks: Tasks,
     work: KernelWork,
     timers: Timers,
+    targets: Targets,
     devices: Devices,
     /// Cache lines beside the block layer.
     outer: OuterLines,
@@ -234,6 +237,10 @@ impl Simulator {
             Event::Work(of) => {
                 self.work.due(&mut self.cpus, &mut self.tasks, of);
             }
+            Event::Happens(of) => self.happens(of),
+            Event::Requeue(of) => {
+                self.work.requeue_due(&mut self.cpus, &mut self.tasks, of);
+            }
             Event::Call(of) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.servers.call_comes(cpus, tasks, of);
@@ -242,6 +249,18 @@ impl Simulator {
                 let (task, generation) = (TaskId(of.whom()), of.detail());
                 self.tasks.pause_over(&mut self.cpus, task, generation);
             }
+        }
+    }
+
+    /// Something happens to a path or its target.
+    fn happens(&mut self, of: Of) {
+        match self.targets.due(of) {
+            Some(Happens::Out(device, out)) => self.devices.set_out(device, out),
+            Some(Happens::Tell(queue, what, id)) => {
+                let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                self.work.tell(cpus, tasks, id, (queue, what));
+            }
+            Some(Happens::Timer(..)) | None => {}
         }
     }
 

@@ -16,7 +16,7 @@ mod ahci;
 mod device;
 mod ids;
 mod joined;
-mod stacked;
+mod mapped;
 
 pub use ahci::{AhciPlan, DiskZone, NcqOrder};
 pub use device::{
@@ -24,7 +24,7 @@ pub use device::{
     OpLatency, Ratio, ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId};
-pub use stacked::StackedPlan;
+pub use mapped::{MappedPlan, Outage};
 pub use trace::fio::{Decimal, Extent, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone};
 
 /// A run, ready to be simulated.

@@ -109,11 +109,12 @@ pub enum Distance {
 }
 
 /// Profiles that are built in.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml")),
     ("dell-r7525", include_str!("../profiles/dell-r7525.toml")),
     ("xeon-10c", include_str!("../profiles/xeon-10c.toml")),
     ("quadcore", include_str!("../profiles/quadcore.toml")),
+    ("null12", include_str!("../profiles/null12.toml")),
     ("pserver16", include_str!("../profiles/pserver16.toml")),
     ("qemu-icount", include_str!("../profiles/qemu-icount.toml")),
 ];

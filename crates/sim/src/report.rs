@@ -26,6 +26,7 @@ mod lockers;
 mod locks;
 mod runs;
 mod seeks;
+mod switches;
 mod text;
 mod tokens;
 mod turns;
@@ -40,6 +41,7 @@ pub use lockers::{LockerGroup, LockersReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
 pub use runs::{HctxRuns, RunCounts, RunsReport};
 pub use seeks::{SeekDetails, SeekThread};
+pub use switches::SwitchesReport;
 pub use tokens::{LatencyReport, TokenReport};
 pub use turns::{QueueTurns, TurnDetails};
 pub use work::WorkReport;
@@ -72,6 +74,9 @@ pub struct Report {
     /// Runs of hardware queues; left out if there were none, or if that was not collected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunsReport>,
+    /// Context switches by whom they go to; left out without a mapped device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_switches: Option<SwitchesReport>,
     /// Tokens of schedulers, by group of requests; left out if none told anything of them, or if
     /// that was not collected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -234,6 +239,7 @@ impl Report {
                 .collect(),
             cpus,
             runs: RunsReport::new(plan, recorder),
+            context_switches: SwitchesReport::new(plan, recorder),
             tokens: TokenReport::all(plan, recorder),
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),

@@ -17,6 +17,7 @@ mod drive;
 mod error;
 mod jobs;
 mod locker;
+mod mapped;
 mod queue;
 mod read;
 mod source;
@@ -27,6 +28,7 @@ pub use device::{Device, Fault};
 pub use drive::drive_names;
 pub use error::ScenarioError;
 pub use locker::{FioText, Locker};
+pub use mapped::{Mapped, Message, Outage};
 pub use queue::{Machine, Queue};
 
 use source::Source;
@@ -63,6 +65,8 @@ pub struct Scenario {
     pub group: BTreeMap<String, BTreeMap<String, u64>>,
     /// Threads that take one spin lock and do no I/O. Default: none.
     pub locker: Vec<Locker>,
+    /// A multipath device over devices. Default: none.
+    pub mapped: Option<Mapped>,
     /// What is written to files of queue/ in the course of the run. Default: nothing.
     pub change: Vec<Change>,
     /// Where everything was written.

@@ -6,8 +6,8 @@ use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use sim::device::{Action, Actions, Command, Device, DeviceSetup, Verdict, make};
 use sim::plan::{
-    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
-    OpLatency, Ratio, ScsiDebugPlan,
+    DeviceId, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
+    ScsiDebugPlan,
 };
 use std::collections::BinaryHeap;
 
@@ -46,7 +46,6 @@ impl Loop {
                 vector_cpus: &vector_cpus,
                 requests: DEPTH,
                 units: 1,
-                below: &[],
             }),
             budgeted: plan.budget > 0,
             polled: plan.poll_queues > 0,
@@ -176,15 +175,7 @@ fn plan(kind: DeviceKind) -> DevicePlan {
         rotational: false,
         rotational_when_chosen: false,
         access_ranges: Vec::new(),
-        fault: FaultPlan {
-            busy: Ratio::NEVER,
-            busy_kind: BusyKind::Resource,
-            error: Ratio::NEVER,
-            timeout: Ratio::NEVER,
-            requeue: Ratio::NEVER,
-            lost_completion: Ratio::NEVER,
-            after_commands: 0,
-        },
+        fault: FaultPlan::NONE,
     }
 }
 

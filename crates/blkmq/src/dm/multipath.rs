@@ -212,6 +212,18 @@ impl Multipath {
         Choice::new(self.rules, self.groups.len(), io.bytes)
     }
 
+    /// Something is wanted of its surroundings.
+    pub fn wants_anything(&self) -> bool {
+        let asked = |path: &Path| matches!(path.activation, Activation::Asked { .. });
+        self.todo != Todo::default() || self.init_in_progress > 0 && self.paths.iter().any(asked)
+    }
+
+    /// Paths of a group.
+    pub fn paths_of(&self, group: GroupId) -> core::ops::Range<usize> {
+        let of = self.group(group);
+        of.first..of.first + of.count
+    }
+
     /// What the last methods want.
     pub fn take_todo(&mut self) -> Todo {
         core::mem::take(&mut self.todo)

@@ -1,7 +1,8 @@
 //! What a label leaves for the machine to do, without an answer for the path.
 
+use crate::dm::PathId;
 use crate::env::{Cpu, Effect};
-use crate::request::{BioId, HctxId, QueueId, Status};
+use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
 use crate::tags::WaiterId;
 use crate::time::Duration;
 
@@ -40,6 +41,42 @@ pub trait Machine {
     fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
         let after = after.0;
         unreachable!("timer {timer} of queue {queue}, {after} ns: this machine has no clock for it")
+    }
+    /// blk_mq_complete_request() of a request of a mapped queue: its end is
+    /// [`BlkMq::ends`](crate::queue::BlkMq::ends), here or in a softirq.
+    ///
+    /// # Panics
+    /// In a machine without mapped queues: this is the default, as for what follows.
+    fn complete(&mut self, queue: QueueId, rq: RequestId) {
+        unreachable!("{rq:?} of queue {queue}: this machine has no mapped queue")
+    }
+    /// blk_mq_delay_kick_requeue_list().
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn kick_requeue_later(&mut self, queue: QueueId, after: Duration) {
+        unreachable!("queue {queue}, {} ns: no mapped queue", after.0)
+    }
+    /// blk_mq_run_hw_queues(async = true).
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn run_queue(&mut self, queue: QueueId) {
+        unreachable!("queue {queue}: this machine has no mapped queue")
+    }
+    /// The activation of a path is queued. When it runs, the target is told so.
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn activate(&mut self, queue: QueueId, path: PathId, after: Duration) {
+        unreachable!("{path:?} of queue {queue}, {} ns: no mapped queue", after.0)
+    }
+    /// The timer of held requests. When it expires, the target is told so.
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn path_timer(&mut self, queue: QueueId, after: Option<Duration>) {
+        unreachable!("queue {queue}, {after:?}: no mapped queue")
     }
     /// It is not, any more.
     ///
@@ -85,5 +122,10 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
             after,
         } => machine.arm(queue, timer, after),
         Effect::Cancel { queue, timer } => machine.cancel(queue, timer),
+        Effect::Complete { queue, rq } => machine.complete(queue, rq),
+        Effect::KickRequeueLater { queue, after } => machine.kick_requeue_later(queue, after),
+        Effect::RunQueue { queue } => machine.run_queue(queue),
+        Effect::Activate { queue, path, after } => machine.activate(queue, path, after),
+        Effect::PathTimer { queue, after } => machine.path_timer(queue, after),
     }
 }

@@ -5,8 +5,8 @@ use crate::path::Frame;
 use crate::request::QueueId;
 
 /// Frames nest this deep at most: a task's submission, the plug, a run, a clone of it, an
-/// inline completion of either, the end of a flush sequence and the insertion it causes.
-pub const DEPTH: usize = 12;
+/// inline completion of both, the end of a flush sequence and the insertion it causes.
+pub const DEPTH: usize = 16;
 
 /// Frames of a context, the innermost last.
 #[derive(PartialEq, Eq, Hash, Debug)]

@@ -197,6 +197,8 @@ fn layer() -> BlkMq<Solo> {
         elevator: SchedulerKind::MqDeadline.defaults(250, 4),
         further: Vec::new(),
         bios: 1,
+        mapped: None,
+        above: None,
     };
     BlkMq::new(&config, &mut || 0)
 }

@@ -3,6 +3,7 @@
 //! Not a CPU model: the driver decides when and whether this CPU runs.
 
 use super::line::Meter;
+use crate::dm::PathId;
 use crate::path::{Call, Plug};
 use crate::request::{
     BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
@@ -74,6 +75,42 @@ pub enum Effect {
         /// Which of its timers.
         timer: u8,
     },
+    /// blk_mq_complete_request() of a request of a mapped queue whose clone has ended, or that
+    /// gets none: runs before the next label.
+    Complete {
+        /// Number of the mapped queue.
+        queue: QueueId,
+        /// Which request.
+        rq: RequestId,
+    },
+    /// blk_mq_delay_kick_requeue_list(): the list is kicked so much later.
+    KickRequeueLater {
+        /// Number of the queue in its `BlkMq`.
+        queue: QueueId,
+        /// Later than now.
+        after: Duration,
+    },
+    /// blk_mq_run_hw_queues(async = true), of a target.
+    RunQueue {
+        /// Number of the mapped queue.
+        queue: QueueId,
+    },
+    /// queue_delayed_work() of the activation of a path (kmpath_handlerd).
+    Activate {
+        /// Number of the mapped queue.
+        queue: QueueId,
+        /// Which path.
+        path: PathId,
+        /// Zero: at once.
+        after: Duration,
+    },
+    /// The timer of held requests expires so much later, or does not.
+    PathTimer {
+        /// Number of the mapped queue.
+        queue: QueueId,
+        /// Later than now.
+        after: Option<Duration>,
+    },
 }
 
 /// The device's answer to `Next::Submit` (blk_status_t of queue_rq), and results of calls.
@@ -104,6 +141,8 @@ pub enum Answer {
     NoToken,
     /// The flush machine did not take the request over: it goes on as any write.
     GoOn,
+    /// This clone was allocated.
+    Clone(RequestId),
 }
 
 /// What debug builds say of a label that releases a lock before its end.

@@ -1,9 +1,9 @@
-//! A clone of a request of the queue above: from its allocation to the answer of the driver below.
+//! A clone of a request of a mapped queue: its allocation, and its direct issue to the driver.
 //!
-//! A stacked device's queue_rq asks for one and answers what becomes of it. Nothing is waited for,
-//! nothing is left on a list of this queue: what cannot go to the driver now is given up, so that
-//! the request above stays where it can still merge. Not here: which queue, and the clone's end,
-//! which is that of any request.
+//! Two calls of queue_rq of the mapped queue (`map.rs`), which does other things between them.
+//! Nothing is waited for, nothing is left on a list of this queue: what cannot go to the driver now
+//! stays with the caller, so that the request above stays where it can still merge. Not here:
+//! which queue, and the clone's end (`clone_end.rs`).
 //! Kernel: blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT), blk_insert_cloned_request(),
 //! blk_mq_request_issue_directly() (6.1.192).
 
@@ -11,10 +11,10 @@ use super::driver::is_stopped;
 use super::freeze::wake_all;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, IdentityStep, Search, TagStep};
-use super::{Call, Next, TagStage, TagsInHand, Traced, labels, trace_rq};
+use super::{Next, TagStage, TagsInHand, Traced, labels, trace_rq};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{BioId, HctxId, Place, QueueId, RequestId, Tag};
+use crate::request::{HctxId, Op, Place, QueueId, RequestId, Tag};
 
 labels! {
     /// Labels of a clone's way to its driver.
@@ -35,20 +35,19 @@ labels! {
         Answer,
         /// Note in the moving average what it said.
         BusyWrite,
-        /// Give up what was taken for it.
-        GiveUp,
-        /// The device above hears of it.
+        /// The caller hears of it.
         Tell,
     }
 }
 
-/// A clone on its way to the driver. Ends with an answer for the queue above in the CPU:
-/// `Answer::Ok`, or `Resource` if there is no clone any more, or the driver's error.
+/// A clone on its way. Ends with an answer in the CPU: `Answer::Clone` or `Resource` of an
+/// allocation; of an issue `Ok`, or the driver's error, or `Resource`: the caller has the clone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ClonePath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    bio: BioId,
+    /// Operation of the request above, which says which hctx.
+    op: Op,
     hctx: HctxId,
     search: Search,
     rq: Option<RequestId>,
@@ -57,18 +56,27 @@ pub struct ClonePath {
 }
 
 impl ClonePath {
-    /// A clone that `bio`, of the pool of `queue`, says all about. The bio's slot is free again if
-    /// the driver does not take the clone.
-    pub fn new(queue: QueueId, bio: BioId) -> ClonePath {
+    /// blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT) of one for a request of this operation.
+    pub(super) fn allocate(queue: QueueId, op: Op) -> ClonePath {
         ClonePath {
             at: At::Enter,
             queue,
-            bio,
+            op,
             hctx: HctxId(0),
             search: Search::No,
             rq: None,
             busy: 0,
             told: Answer::default(),
+        }
+    }
+
+    /// blk_insert_cloned_request() of one that was allocated in `hctx`.
+    pub(super) fn issue(queue: QueueId, rq: RequestId, hctx: HctxId) -> ClonePath {
+        ClonePath {
+            at: At::Stopped,
+            hctx,
+            rq: Some(rq),
+            ..ClonePath::allocate(queue, Op::Read)
         }
     }
 
@@ -93,13 +101,10 @@ impl ClonePath {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => {
-                let mut pool = q.pool.held(cpu.id);
-                if !pool.enter_queue() {
-                    pool.free_bio(self.bio);
-                    self.told = Answer::Resource;
-                    return self.to(At::Tell);
+                if !q.pool.held(cpu.id).enter_queue() {
+                    return self.refused();
                 }
-                let op = pool.bio(self.bio).op;
+                let op = core::mem::take(&mut self.op);
                 self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
                 self.to(At::Tag)
             }
@@ -130,7 +135,6 @@ impl ClonePath {
                 q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
                 self.settle(q, cpu)
             }
-            At::GiveUp => self.give_up(q, cpu),
             At::Tell => {
                 cpu.answer = self.told;
                 Next::Done
@@ -145,8 +149,10 @@ impl ClonePath {
             searches || matches!(self.search, Search::No),
             "{at:?} with a search for a tag"
         );
-        let without = matches!(at, At::Enter | At::Tag | At::Tell);
-        assert_eq!(self.rq.is_none(), without, "{at:?}: there is a clone");
+        if at != At::Tell {
+            let without = matches!(at, At::Enter | At::Tag);
+            assert_eq!(self.rq.is_none(), without, "{at:?}: there is a clone");
+        }
         assert!(
             self.busy == 0 || at == At::BusyWrite,
             "{at:?} with an average"
@@ -180,19 +186,15 @@ impl ClonePath {
             IdentityStep::Got(bit) => {
                 let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
                 self.rq = Some(rq);
-                let mut pool = q.pool.held(cpu.id);
-                pool.bio_to_request(rq, self.bio);
-                pool[rq].flags.nomerge = true;
-                pool[rq].start_time = cpu.now();
-                self.to(At::Stopped)
+                self.told = Answer::Clone(rq);
+                q.pool.held(cpu.id)[rq].start_time = cpu.now();
+                self.to(At::Tell)
             }
             IdentityStep::GotRun { .. } => unreachable!("clones are made one by one"),
             IdentityStep::Full => {
-                let mut pool = q.pool.held(cpu.id);
-                pool.free_bio(self.bio);
                 self.told = Answer::Resource;
                 self.at = At::Tell;
-                match pool.exit_queue() {
+                match q.pool.held(cpu.id).exit_queue() {
                     true => wake_all(cpu, self.queue),
                     false => Next::Step,
                 }
@@ -244,12 +246,12 @@ impl ClonePath {
 
     /// What the driver's answer means for the clone.
     fn settle<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.clone();
         if self.told == Answer::Ok {
             // It may have ended already.
             self.rq = None;
             return self.to(At::Tell);
         }
-        let rq = self.clone();
         let mut pool = q.pool.held(cpu.id);
         pool[rq].budget = None;
         requeue_bookkeeping(&mut pool, rq);
@@ -258,24 +260,11 @@ impl ClonePath {
         if self.told == Answer::Resource {
             trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
         }
-        self.to(At::GiveUp)
+        self.to(At::Tell)
     }
 
     fn refused(&mut self) -> Next {
         self.told = Answer::Resource;
-        self.to(At::GiveUp)
-    }
-
-    /// blk_mq_free_request(), which is a path of its own.
-    fn give_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        let rq = self.rq.take().expect("it was allocated");
-        let mut pool = q.pool.held(cpu.id);
-        assert_eq!(pool[rq].place, Place::Path, "nobody else has the clone");
-        pool.take_bios(rq);
-        pool.free_bio(self.bio);
-        drop(pool);
-        self.at = At::Tell;
-        let queue = self.queue;
-        Next::call(cpu, Call::Free { queue, rq })
+        self.to(At::Tell)
     }
 }

@@ -455,7 +455,7 @@ impl CompletePath {
 }
 
 /// completed_request is called for it.
-fn hears_of_end<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
+pub(super) fn hears_of_end<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
     match q.settings.rules.told_ends {
         // The flush machine's own request has a scheduler tag of somebody else.
         ToldEnds::WithSchedTag => rq.internal_tag.is_some() && rq.op != Op::Flush,

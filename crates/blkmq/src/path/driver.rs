@@ -7,7 +7,7 @@ use super::{Traced, timeout, trace_rq};
 use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
-use crate::rules::{Fix, SingleCtx};
+use crate::rules::{Fix, SingleCtx, SingleHctx};
 
 /// Where a completion goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -93,7 +93,7 @@ impl<E: Env> BlkMq<E> {
         if wanted && (forced || !share_cache(ctx, cpu)) {
             return CompleteOn::Remote(ctx);
         }
-        if q.hctxs.len() == 1 {
+        if q.hctxs.len() == 1 && q.settings.rules.single_hctx == SingleHctx::Softirq {
             CompleteOn::Softirq
         } else {
             CompleteOn::Here

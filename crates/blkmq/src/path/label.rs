@@ -207,8 +207,16 @@ groups! {
     ElevatorMerge = crate::elevator::MergeAt,
     /// Insertion into the same.
     ElevatorInsert = crate::elevator::InsertionAt,
-    /// A clone of a request of the queue above.
+    /// queue_rq of a mapped queue.
+    MapRq = super::map::At,
+    /// A clone of a request of such a queue.
     CloneRq = super::clone::At,
+    /// End of a clone.
+    CloneEnd = super::clone_end::At,
+    /// Second completion, of the request of the mapped queue.
+    MapEnd = super::map_end::At,
+    /// What is told to a target.
+    Target = super::target::At,
     /// A token of a scheduler.
     Token = super::token::At,
     /// A wait at mq_freeze_wq.

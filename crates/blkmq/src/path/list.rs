@@ -11,7 +11,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
-use crate::rules::{AskAfter, LastHint, PutBack, Recheck};
+use crate::rules::{AfterRefusal, AskAfter, LastHint, PutBack, Recheck};
 use crate::sbitmap::Put;
 use crate::time::Duration;
 
@@ -206,11 +206,11 @@ impl ListPath {
                 if asks && mq.set_of(queue).in_line() {
                     return self.wait(At::StillInLine);
                 }
-                self.restart(marked, queue, hctx_id, cpu)
+                self.restart(q, marked, hctx_id, cpu)
             }
             At::StillInLine => {
                 let in_line = hctx.dispatch_wait.test(cpu);
-                self.restart(in_line, queue, hctx_id, cpu)
+                self.restart(q, in_line, hctx_id, cpu)
             }
             At::BusyRead => self.busy_read(hctx.dispatch_busy.read(cpu)),
             At::BusyWrite => {
@@ -438,14 +438,22 @@ impl ListPath {
     }
 
     /// `promised`: somebody else will run the hctx.
-    fn restart(&mut self, promised: bool, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
+    fn restart<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        promised: bool,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> ListStep {
         self.at = At::BusyRead;
-        if !promised {
-            return ListStep::Wait(call_run(cpu, queue, hctx, true));
+        let refused = self.stop == Stop::NeedsResource;
+        let after = q.settings.rules.restart.after_refusal;
+        if !promised || refused && after == AfterRefusal::AtOnce {
+            return ListStep::Wait(call_run(cpu, q.id, hctx, true));
         }
-        if self.stop == Stop::NeedsResource {
+        if refused && after == AfterRefusal::Delay {
             cpu.outbox.push(Effect::Kick {
-                queue,
+                queue: q.id,
                 hctx,
                 delay: RESOURCE_DELAY,
             });

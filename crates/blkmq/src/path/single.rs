@@ -22,7 +22,9 @@ pub use end::At as EndAt;
 pub use run::At as RunAt;
 pub use submit::At as SubmitAt;
 
-use super::{CompletePath, Frame, HookFrame, RequeueRequest, RunPath, SubmitPath, Traced};
+use super::{
+    CloneEnd, CompletePath, Frame, HookFrame, MapEnd, RequeueRequest, RunPath, SubmitPath, Traced,
+};
 use super::{RequeuePath, trace_count, trace_rq};
 use crate::elevator::{After, Hook};
 use crate::env::{Bit, Cpu, Effect, Env, Slab, TraceAction};
@@ -44,9 +46,17 @@ impl<E: Env> BlkMq<E> {
 
     /// The end of a request that its driver has done.
     pub fn ends(&self, queue: QueueId, rq: RequestId, status: Status) -> Frame {
-        match self.queue(queue).single {
+        let q = self.queue(queue);
+        if q.single.is_some() {
+            return Frame::SingleEnd(SingleEnd::end(queue, rq, status));
+        }
+        if q.clones.is_some() {
+            return Frame::CloneEnd(CloneEnd::new(queue, rq, status));
+        }
+        match q.mapped {
             None => Frame::Complete(CompletePath::end(queue, rq, status)),
-            Some(_) => Frame::SingleEnd(SingleEnd::end(queue, rq, status)),
+            // The status is that of the clone, which the target has.
+            Some(_) => Frame::MapEnd(MapEnd::new(queue, rq)),
         }
     }
 

@@ -2,8 +2,10 @@
 
 use core::ops::Range;
 
+use super::mapped::MappedConfig;
 use super::single::SingleSettings;
 use crate::elevator::{SchedulerKind, SchedulerSettings, Submitters};
+use crate::request::QueueId;
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
 use crate::time::Jiffies;
@@ -117,4 +119,8 @@ pub struct QueueConfig {
     pub further: Vec<SchedulerSettings>,
     /// Room for bios.
     pub bios: usize,
+    /// To what its requests are mapped, if they are.
+    pub mapped: Option<MappedConfig>,
+    /// The mapped queue of which it is a path, if it is one.
+    pub above: Option<QueueId>,
 }

@@ -5,7 +5,7 @@
 use crate::request::QueueId;
 use core::fmt;
 
-use super::{BlkMq, RequestQueue, nr_requests_for};
+use super::{BlkMq, Mapped, RequestQueue, nr_requests_for};
 use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, LockVisit, SchedulerKind};
 use crate::env::{Cpu, Env, Line, Lock, Solo, SoloLock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
@@ -43,6 +43,10 @@ pub enum LockKind {
     TokenSwap,
     /// Wait queue of a scheduler's tokens; index: map * 8 + queue.
     TokenWait,
+    /// m->lock of the target of a mapped queue.
+    Target,
+    /// The lock of a selector of such a target; index: group.
+    Selector,
 }
 
 /// Words of one tag map at most (10,240 tags in words of 64).
@@ -165,7 +169,9 @@ impl LockKind {
             | LockKind::Tags
             | LockKind::Freeze
             | LockKind::TokenSwap
-            | LockKind::TokenWait => IrqClass::IrqSave,
+            | LockKind::TokenWait
+            | LockKind::Target
+            | LockKind::Selector => IrqClass::IrqSave,
         }
     }
 
@@ -186,11 +192,13 @@ impl LockKind {
             LockKind::Freeze => "q->mq_freeze_wq",
             LockKind::TokenSwap => "tokens swap_lock",
             LockKind::TokenWait => "tokens wait_queue",
+            LockKind::Target => "m->lock",
+            LockKind::Selector => "path selector's lock",
         }
     }
 
     /// All kinds.
-    pub const ALL: [LockKind; 14] = [
+    pub const ALL: [LockKind; 16] = [
         LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
@@ -205,6 +213,8 @@ impl LockKind {
         LockKind::Freeze,
         LockKind::TokenSwap,
         LockKind::TokenWait,
+        LockKind::Target,
+        LockKind::Selector,
     ];
 }
 
@@ -276,6 +286,8 @@ impl LockTable {
                 1,
                 token_maps * token_words,
                 token_maps * WAIT_QUEUES as u32,
+                u32::from(queue.mapped.is_some()),
+                groups_of(queue),
             ];
             let mut numbers = sizes.map(|size| {
                 let first = count;
@@ -308,6 +320,12 @@ impl LockTable {
         let found = all.find(|(known, _)| *known == kind);
         found.expect("the queue may have this scheduler").1
     }
+}
+
+/// Selectors of the target of a queue.
+fn groups_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
+    let mapped = queue.mapped.as_ref();
+    mapped.map_or(0, |mapped| mapped.selectors.len() as u32)
 }
 
 /// Numbers from one map to the next: words have a lock each.
@@ -418,6 +436,11 @@ impl<E: Env> LockVisit<E> for IsFree {
     }
 }
 
+/// What a queue has whose locks were asked for. Panics if it is not a mapped one.
+fn mapped_of<E: Env>(q: &RequestQueue<E>) -> &Mapped<E> {
+    q.mapped.as_ref().expect("a mapped queue has these locks")
+}
+
 impl<E: Env> BlkMq<E> {
     /// Does something with the lock of an id.
     #[inline]
@@ -456,6 +479,8 @@ impl<E: Env> BlkMq<E> {
             }
             LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
             LockKind::Freeze => visit.visit(&q.freeze_wq),
+            LockKind::Target => visit.visit(&mapped_of(q).lock),
+            LockKind::Selector => visit.visit(&mapped_of(q).selectors[at]),
             LockKind::TokenSwap => {
                 let (map, word) = word_of();
                 visit.visit(&q.tokens[map].map.words[word].swap)

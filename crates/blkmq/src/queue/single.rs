@@ -1,6 +1,6 @@
 //! The state of a queue of the single-queue kind: what its one lock guards beside the scheduler.
 //!
-//! That lock is the scheduler's, so the state is a [`Slab`](crate::env::Slab): who has the lock
+//! That lock is the scheduler's, so the state is a [`Slab`]: who has the lock
 //! may touch it. Not here: what is done with it (`path/single/`), limits on requests
 //! (`single/limits.rs`). Kernel: struct request_queue, block/blk-core.c (2.6.32.2).
 
@@ -9,7 +9,7 @@ mod limits;
 pub(crate) use limits::Asks;
 pub use limits::{Batcher, Kind, RequestLimits};
 
-use crate::env::{Env, Toucher, solo_value};
+use crate::env::{Bit, Env, Slab, Toucher, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, RequestId};
 use crate::time::Duration;
@@ -56,6 +56,16 @@ pub struct Single<E: Env> {
 }
 
 solo_value!(Single { ; plugged, state });
+
+impl<E: Env> Single<E> {
+    /// Idle, as [`SingleQueue::new`].
+    pub(super) fn new(nr_requests: u32, io_contexts: usize) -> Single<E> {
+        Single {
+            plugged: E::Bit::new(false),
+            state: E::Slab::new(SingleQueue::new(nr_requests, io_contexts)),
+        }
+    }
+}
 
 /// What the queue's lock guards beside the scheduler.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -41,6 +41,8 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
         elevator: scheduler.defaults(250, nr_requests),
         further: Vec::new(),
         bios: 8,
+        mapped: None,
+        above: None,
     }
 }
 

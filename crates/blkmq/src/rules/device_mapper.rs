@@ -1,8 +1,12 @@
 //! How dm-multipath differs between kernels.
 //!
-//! Names say what changes; the algorithm that all share is in `dm/`.
+//! Names say what changes; the algorithm that all share is in `dm/`. The way of a request through
+//! the queues: `mapped_requests.rs`.
 //! Kernel: drivers/md/dm.c, dm-rq.c, dm-mpath.c and the path selectors of 4.5, 4.6.2, 4.12, 4.20,
 //! 6.1.192 and 6.12.117.
+
+use super::mapped_requests::pick;
+use super::{CloneInsertion, EndRun, IoData, MappedRequests, SecondEnd, TargetLookUp};
 
 /// dm-multipath of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,7 +30,7 @@ pub struct DeviceMapper {
     /// A request that waits for the initialisation of its group.
     pub unready: Unready,
     /// How much later the list of delayed requests is kicked, ms: 5000 up to 4.11, then 100.
-    pub delay_ms: u32,
+    pub delay_ms: u16,
     /// A request whose path has no tag for a clone.
     pub no_clone: NoClone,
     /// What is said of a target without path that holds its requests back, when it is asked
@@ -44,6 +48,8 @@ pub struct DeviceMapper {
     pub held: Held,
     /// The timer behind queue_if_no_path_timeout_secs.
     pub no_path_timer: bool,
+    /// What differs on the way of a request through the mapped queue.
+    pub requests: MappedRequests,
 }
 
 /// What is done under m->lock when a path is chosen.
@@ -54,6 +60,13 @@ pub enum TargetLock {
     /// Changes of the group alone; the rest is read without it, and the current path changes with
     /// its group only (2da1610ae20e, 4.7).
     Changes,
+}
+
+impl TargetLock {
+    pub(super) const NAMES: [(&'static str, TargetLock); 2] = [
+        ("whole", TargetLock::Whole),
+        ("changes", TargetLock::Changes),
+    ];
 }
 
 /// How a flag of the target is read on the way of a request.
@@ -220,12 +233,14 @@ impl DeviceMapper {
         undo: Undo::Forgotten,
         held: Held::RunQueue,
         no_path_timer: false,
+        requests: MappedRequests::V4_5,
     };
 
     /// Linux 4.6.
     pub const V4_6: DeviceMapper = DeviceMapper {
         name: "v4.6",
         repeat: Repeat::ByRoundRobin,
+        requests: MappedRequests::V4_6,
         ..DeviceMapper::V4_5
     };
 
@@ -242,6 +257,7 @@ impl DeviceMapper {
         push_back: PushBack::FlagAlone,
         end: EndRule::AsItIs,
         held: Held::KickList,
+        requests: MappedRequests::V4_12,
         ..DeviceMapper::V4_6
     };
 
@@ -253,6 +269,7 @@ impl DeviceMapper {
         no_clone: NoClone::RequeueToMerge,
         push_back: PushBack::SavedDiffers,
         end: EndRule::DelayForResource,
+        requests: MappedRequests::V4_20,
         ..DeviceMapper::V4_12
     };
 
@@ -265,6 +282,7 @@ impl DeviceMapper {
         saved: Saved::WhileSuspended,
         undo: Undo::TakenBack,
         no_path_timer: true,
+        requests: MappedRequests::V6_1,
         ..DeviceMapper::V4_20
     };
 
@@ -283,6 +301,28 @@ impl DeviceMapper {
         DeviceMapper::V6_1,
         DeviceMapper::V6_12,
     ];
+
+    /// With one change by its name, as one kernel after the other made it. An error names what
+    /// there is.
+    pub fn with(self, name: &str, value: &str) -> Result<DeviceMapper, String> {
+        let mut of = self;
+        let requests = &mut of.requests;
+        match name {
+            "target_lock" => of.target_lock = pick(value, &TargetLock::NAMES)?,
+            "target" => requests.target = pick(value, &TargetLookUp::NAMES)?,
+            "io_data" => requests.io_data = pick(value, &IoData::NAMES)?,
+            "insertion" => requests.insertion = pick(value, &CloneInsertion::NAMES)?,
+            "second_end" => requests.second_end = pick(value, &SecondEnd::NAMES)?,
+            "end_run" => requests.end_run = pick(value, &EndRun::NAMES)?,
+            _ => {
+                return Err(format!(
+                    "no change `{name}`; there are target_lock, target, io_data, insertion, \
+                     second_end, end_run"
+                ));
+            }
+        }
+        Ok(of)
+    }
 
     /// The preset of this name ("v6.1", also without the "v").
     pub fn by_name(name: &str) -> Option<DeviceMapper> {

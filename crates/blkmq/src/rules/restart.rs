@@ -24,6 +24,9 @@ pub struct Restart {
     pub entry: LineEntry,
     /// Whether the second attempt to get a tag happens under the wait queue's lock.
     pub retry: LineRetry,
+    /// What runs an hctx whose driver refused a request for want of a resource, if the end of
+    /// another one would as well.
+    pub after_refusal: AfterRefusal,
     /// Where leftovers go.
     pub put_back: PutBack,
     /// How many requests a pass takes out of the scheduler.
@@ -149,6 +152,17 @@ pub enum LineRetry {
     UnderLock,
 }
 
+/// What runs an hctx behind BLK_STS_RESOURCE, or BLK_MQ_RQ_QUEUE_BUSY.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AfterRefusal {
+    /// kblockd, at once (to v4.10).
+    AtOnce,
+    /// The end of another request, or the driver (v4.11 to v4.15).
+    Driver,
+    /// kblockd, after 3 ms, beside the end of another request (86ff7c2a80cd, v4.16).
+    Delay,
+}
+
 /// Where leftovers go.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PutBack {
@@ -191,6 +205,22 @@ pub enum WaitingItem {
 }
 
 impl Restart {
+    /// v4.5: nothing is marked, and what is left is run again at once. The rest is that of v4.14,
+    /// and does not matter to a queue without scheduler.
+    pub const V4_5: Restart = Restart {
+        name: "v4.5",
+        rule: RestartRule::Own,
+        after_refusal: AfterRefusal::AtOnce,
+        ..Restart::V4_14
+    };
+
+    /// v4.12 as its drivers see it, who run a queue that they refused.
+    pub const V4_12: Restart = Restart {
+        name: "v4.12",
+        after_refusal: AfterRefusal::Driver,
+        ..Restart::V4_14
+    };
+
     /// v4.11.
     pub const V4_11: Restart = Restart {
         name: "v4.11",
@@ -208,6 +238,7 @@ impl Restart {
         woken: WokenRun::Always,
         entry: LineEntry::Kept,
         retry: LineRetry::Unlocked,
+        after_refusal: AfterRefusal::Delay,
         put_back: PutBack::Head,
         pull: Pull::One,
         run_all: RunAll::Every,

@@ -25,9 +25,9 @@ pub(crate) struct Setup {
     /// One with other facts is a throttle.
     pub(crate) scheduler: SchedulerKind,
     /// Driver tags.
-    pub(crate) tags: u32,
+    pub(crate) tags: u16,
     /// Requests that the device takes; more are refused with BLK_STS_DEV_RESOURCE.
-    pub(crate) device_limit: usize,
+    pub(crate) device_limit: u16,
     /// Tokens of each kind, if fewer than the scheduler has.
     pub(crate) tokens: Option<u32>,
     /// What its bios do.
@@ -117,7 +117,7 @@ impl Context {
 impl<E: Env> Machine<E> {
     pub(crate) fn new(setup: Setup) -> Machine<E> {
         let scheduled = setup.scheduler != SchedulerKind::None;
-        let nr_requests = if scheduled { 4 } else { setup.tags };
+        let nr_requests = if scheduled { 4 } else { u32::from(setup.tags) };
         let config = QueueConfig {
             // The run that follows a submission is another thread's.
             settings: QueueSettings::plain(
@@ -126,7 +126,7 @@ impl<E: Env> Machine<E> {
                 nr_requests,
             ),
             tags: TagSetConfig {
-                queue_depth: setup.tags,
+                queue_depth: u32::from(setup.tags),
                 counts: HctxCounts {
                     default: 1,
                     read: 0,
@@ -147,6 +147,8 @@ impl<E: Env> Machine<E> {
             },
             further: Vec::new(),
             bios: 3,
+            mapped: None,
+            above: None,
         };
         let mut mq = BlkMq::new(&config, &mut || 0);
         for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {
@@ -299,7 +301,7 @@ impl<E: Env> Driver for Thread<'_, E> {
 
     /// queue_rq.
     fn offer(&mut self, offer: Offer, at: drive::Context<'_>) -> Flow<Self> {
-        let limit = self.machine.setup.device_limit;
+        let limit = usize::from(self.machine.setup.device_limit);
         let taken = self.machine.outside(|outside| {
             let room = outside.in_device.len() < limit;
             if room {

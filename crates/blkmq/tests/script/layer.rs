@@ -461,6 +461,8 @@ impl Values {
             elevator,
             further: Vec::new(),
             bios: BIOS,
+            mapped: None,
+            above: None,
         }
     }
 

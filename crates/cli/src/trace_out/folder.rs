@@ -206,6 +206,11 @@ pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Er
                     disk each (num_tgts = 1, max_luns = 1)";
         return Err(Error::input(dir, what));
     }
+    if plan.mapped_disks().next().is_some() {
+        let what = "traces of a mapped device and its paths are not written yet; trace a run \
+                    without [mapped]";
+        return Err(Error::input(dir, what));
+    }
     if !plan.changes.is_empty() {
         let what = "queue.txt has one scheduler of each device for all of the run; trace a run \
                     without [[change]]";

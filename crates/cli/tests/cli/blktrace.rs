@@ -90,6 +90,11 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
             assert!(ran.stderr.contains("there is nothing to trace"), "{ran:?}");
             continue;
         }
+        if name.starts_with("dm-") {
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+            assert!(ran.stderr.contains("are not written yet"), "{ran:?}");
+            continue;
+        }
         // 3: completions are lost in one of them.
         assert!(matches!(ran.code, Some(0 | 3)), "{name}: {ran:?}");
         let told = name.starts_with("bfq-");

@@ -97,5 +97,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
         elevator,
         further: Vec::new(),
         bios: size.bios,
+        mapped: None,
+        above: None,
     }
 }

@@ -190,6 +190,8 @@ impl Setting {
                 elevator: SchedulerSettings::MqDeadline(deadline),
                 further: Vec::new(),
                 bios: requests as usize,
+                mapped: None,
+                above: None,
             },
             &mut || 0,
         );

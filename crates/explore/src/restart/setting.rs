@@ -4,8 +4,8 @@ use blkmq::elevator::SchedulerKind;
 use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules,
-    RunAll, TagLine, WaitingItem, WokenRun,
+    AfterRefusal, AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart,
+    RestartRule, Rules, RunAll, TagLine, WaitingItem, WokenRun,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -81,6 +81,7 @@ fn restart(c: &Constants<'_>) -> Result<Restart, SettingError> {
     )?;
     Ok(Restart {
         name: "specified",
+        after_refusal: AfterRefusal::Delay,
         rule: c.choice(
             "RestartRule",
             &[
@@ -189,6 +190,8 @@ impl Setting {
             elevator: scheduler.defaults(HZ, nr_requests),
             further: Vec::new(),
             bios: usize::from(self.requests),
+            mapped: None,
+            above: None,
         };
         let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);
         for queue in &mut mq.queues {

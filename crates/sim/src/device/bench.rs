@@ -119,7 +119,6 @@ impl Bench {
             vector_cpus: &vector_cpus,
             requests,
             units: 1,
-            below: &[],
         });
         let slots_of = |hctx: u16| {
             let first = u32::from(hctx) * plan.queue_depth;
@@ -270,7 +269,6 @@ impl Bench {
                     self.after(3_000_000, Event::Run(hctx));
                     break;
                 }
-                (Verdict::Below(queue), _) => panic!("nothing is below: {queue}"),
                 (Verdict::Error(status), _) => panic!("refused for good: {status:?}"),
             }
         }
@@ -458,6 +456,7 @@ pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
             requeue: Ratio::NEVER,
             lost_completion: Ratio::NEVER,
             after_commands: 0,
+            outages: false,
         },
     }
 }

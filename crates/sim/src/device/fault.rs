@@ -37,6 +37,8 @@ pub struct Faulty<D> {
     /// Commands that the device does not know of: timed out or lost.
     swallowed: u32,
     accepted: u64,
+    /// It is out of reach: what it has and gets fails.
+    out: bool,
 }
 
 /// Hits of one kind of fault.
@@ -68,9 +70,6 @@ enum Slot {
     Refused(Fate),
     /// Accepted.
     Accepted(Fate, HctxId),
-    /// A stacked device has asked for a clone, maybe not for the first time: one that cannot be
-    /// made is given up, and the device hears of it when the request is offered again.
-    Below(Fate),
 }
 
 /// Sets our timers apart from those of the device.
@@ -80,7 +79,7 @@ const TIMEOUT_MARK: u64 = 1 << 63;
 pub fn is_wanted(plan: &FaultPlan) -> bool {
     let refusals = [plan.busy, plan.requeue].into_iter();
     let mut ratios = refusals.chain([plan.error, plan.timeout, plan.lost_completion]);
-    ratios.any(|ratio| ratio.numerator > 0)
+    plan.outages || ratios.any(|ratio| ratio.numerator > 0)
 }
 
 impl<D: Device> Faulty<D> {
@@ -107,13 +106,14 @@ impl<D: Device> Faulty<D> {
             answering: vec![0; layout.count()],
             swallowed: 0,
             accepted: 0,
+            out: false,
         }
     }
 
     /// What is to become of a command that is offered, for the first time or again.
     fn fate(&mut self, rq: RequestId) -> Fate {
         match self.slots[rq.0 as usize] {
-            Slot::Refused(fate) | Slot::Below(fate) => fate,
+            Slot::Refused(fate) => fate,
             Slot::Idle => {
                 // All are drawn, whatever the first one says.
                 let error = self.error.hits();
@@ -161,7 +161,7 @@ impl<D: Device> Faulty<D> {
         }
         let fate = self.fate(command.rq);
         let reply = self.pass_on(command, fate, now, out);
-        if !matches!(reply.verdict, Verdict::Accepted | Verdict::Below(_)) {
+        if reply.verdict != Verdict::Accepted {
             self.slots[command.rq.0 as usize] = Slot::Refused(fate);
         }
         reply
@@ -174,12 +174,6 @@ impl<D: Device> Faulty<D> {
         } else {
             self.inner.queue_rq(command, now, out)
         };
-        let slot = &mut self.slots[command.rq.0 as usize];
-        if let Verdict::Below(_) = reply.verdict {
-            self.accepted += u64::from(!matches!(slot, Slot::Below(_)));
-            *slot = Slot::Below(fate);
-            return reply;
-        }
         if reply.verdict != Verdict::Accepted {
             return reply;
         }
@@ -212,6 +206,19 @@ impl<D: Device> Faulty<D> {
             }
             Err(reply) => reply,
         }
+    }
+
+    /// queue_rq of a command whose device is out of reach: the driver takes it and has it fail.
+    fn unreachable(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
+        let reply = self.unanswered(command, now, out);
+        if reply.verdict == Verdict::Accepted {
+            let rq = command.rq;
+            self.slots[rq.0 as usize] = Slot::Accepted(Fate::Answered, command.hctx);
+            self.answering[usize::from(command.hctx.0)] += 1;
+            let status = Status::Transport;
+            out.push(Action::Complete { rq, status });
+        }
+        reply
     }
 
     /// What waits for a later `last` is published: the block layer takes this one for accepted.
@@ -251,11 +258,13 @@ impl<D: Device> Faulty<D> {
                 self.answering[usize::from(hctx.0)] -= 1;
                 fate
             }
-            Slot::Below(fate) => fate,
             Slot::Idle | Slot::Refused(_) => {
                 panic!("request {} was reported while {slot:?}", rq.0)
             }
         };
+        if self.out && status == Status::Ok {
+            return Status::Transport;
+        }
         match fate {
             Fate::Error if status == Status::Ok => Status::IoError,
             Fate::Answered | Fate::Error => status,
@@ -291,7 +300,10 @@ impl<D: Device> Device for Faulty<D> {
 
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         let known = out.len();
-        let reply = self.offer(command, now, out);
+        let reply = match self.out {
+            true => self.unreachable(command, now, out),
+            false => self.offer(command, now, out),
+        };
         self.settle_new(out, known);
         reply
     }
@@ -330,15 +342,12 @@ impl<D: Device> Device for Faulty<D> {
         drawn(self.plan.busy) || drawn(self.plan.requeue) || self.inner.fickle()
     }
 
-    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
-        self.inner.ended(rq, now, out);
+    fn set_out(&mut self, out: bool) {
+        self.out = out;
     }
 
-    /// What its clone has ended with, unless that was an error anyway, is drawn.
-    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
-        let known = out.len();
-        self.inner.ended_below(rq, status, now, out);
-        self.settle_new(out, known);
+    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
+        self.inner.ended(rq, now, out);
     }
 
     fn in_flight(&self) -> u32 {

@@ -5,7 +5,7 @@ use super::fault::{Faulty, is_wanted};
 use super::null_blk::NullBlk;
 use super::nvme::Nvme;
 use super::scsi_debug::ScsiDebug;
-use super::{Device, DeviceSetup, Facts, Stacked, ahci, null_blk, nvme, scsi_debug, stacked};
+use super::{Device, DeviceSetup, Facts, MappedDevice, ahci, mapped, null_blk, nvme, scsi_debug};
 use crate::plan::{DeviceKind, DiskPlan};
 use blkmq::rules::Rules;
 
@@ -16,7 +16,7 @@ pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
         DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),
         DeviceKind::ScsiDebug(plan) => with_faults(ScsiDebug::new(plan, setup), setup),
         DeviceKind::Ahci(plan) => with_faults(Ahci::new(plan, setup), setup),
-        DeviceKind::Stacked(_) => with_faults(Stacked::new(setup), setup),
+        DeviceKind::Mapped(_) => Box::new(MappedDevice::new(setup)),
     }
 }
 
@@ -35,7 +35,7 @@ impl Facts {
             DeviceKind::Nvme(plan) => nvme::facts(plan),
             DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
             DeviceKind::Ahci(plan) => ahci::facts(plan),
-            DeviceKind::Stacked(plan) => stacked::facts(plan),
+            DeviceKind::Mapped(plan) => mapped::facts(plan),
         }
     }
 }

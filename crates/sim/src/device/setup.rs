@@ -2,7 +2,7 @@
 
 use crate::plan::{DeviceId, DevicePlan, DiskPlan, Plan};
 use crate::rng::Rng;
-use blkmq::request::{CpuId, HctxId, QueueId};
+use blkmq::request::{CpuId, HctxId};
 use blkmq::rules::Rules;
 use blkmq::time::Duration;
 
@@ -25,8 +25,6 @@ pub struct DeviceSetup<'a> {
     pub requests: u32,
     /// Queues above it: disks, or units of a host.
     pub units: u8,
-    /// Queues below a stacked device.
-    pub below: &'a [QueueId],
 }
 
 impl<'a> DeviceSetup<'a> {
@@ -36,7 +34,6 @@ impl<'a> DeviceSetup<'a> {
         device: DeviceId,
         of: &'a DiskPlan,
         vector_cpus: &'a [CpuId],
-        below: &'a [QueueId],
     ) -> DeviceSetup<'a> {
         DeviceSetup {
             plan: &of.device,
@@ -47,7 +44,6 @@ impl<'a> DeviceSetup<'a> {
             vector_cpus,
             requests: of.capacity.requests,
             units: 1,
-            below,
         }
     }
 

@@ -237,6 +237,10 @@ pub(super) struct CpuState {
     pub(super) slice_end: SimTime,
     idle_ps: u64,
     pub(super) switches: u64,
+    /// Those to workers of kblockd.
+    pub(super) to_kworkers: u64,
+    /// Times that ksoftirqd got the CPU: from any task, and from one that is no worker.
+    pub(super) to_ksoftirqd: [u64; 2],
     /// `mode_ps` when the running task came here, and what it spun since.
     task_from: TaskUsage,
     /// The earliest time of its next trace record.
@@ -270,6 +274,8 @@ impl CpuState {
             spin_ps: 0,
             idle_ps: 0,
             switches: 0,
+            to_kworkers: 0,
+            to_ksoftirqd: [0; 2],
             task_from: TaskUsage::default(),
             next_record: SimTime::ZERO,
             task_spin_ps: 0,
@@ -445,6 +451,9 @@ impl CpuState {
             spin,
             idle,
             switches,
+            to_kworkers: self.to_kworkers,
+            to_ksoftirqd: self.to_ksoftirqd[0],
+            ksoftirqd_over_task: self.to_ksoftirqd[1],
         }
     }
 
@@ -452,6 +461,7 @@ impl CpuState {
     pub(super) fn reset_usage(&mut self) {
         self.mode_ps = [0; 4];
         (self.spin_ps, self.idle_ps, self.switches) = (0, 0, 0);
+        (self.to_kworkers, self.to_ksoftirqd) = (0, [0; 2]);
         self.task_from = TaskUsage::default();
         self.task_spin_ps = 0;
     }

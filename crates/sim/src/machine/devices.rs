@@ -22,8 +22,8 @@ pub(super) struct Attached {
     now: SimTime,
     /// What its driver's work costs.
     pub(super) charges: Charges,
-    /// What it gets is with the devices below it.
-    pub(super) stacked: bool,
+    /// Requests of its queue are mapped to others.
+    pub(super) mapped: bool,
 }
 
 /// All devices, by number.
@@ -50,20 +50,19 @@ impl Devices {
         let attached = layer.numbers.devices().map(|(device, above)| {
             let (queue, of) = (layer.mq.queue(above[0]), plans[above[0].index()]);
             let vectors: Vec<CpuId> = queue.hctxs.iter().map(vector_cpu).collect();
-            let below = layer.numbers.below(device);
             let requests = above
                 .iter()
                 .map(|queue| plans[queue.index()].capacity.requests);
             let setup = DeviceSetup {
                 requests: requests.sum(),
                 units: above.len() as u8,
-                ..DeviceSetup::of(plan, device, of, &vectors, &below)
+                ..DeviceSetup::of(plan, device, of, &vectors)
             };
             Attached {
                 device: make(&setup),
                 now: SimTime::ZERO,
                 charges: of.facts().charges,
-                stacked: !below.is_empty(),
+                mapped: queue.mapped.is_some(),
             }
         });
         Devices {
@@ -100,6 +99,11 @@ impl Devices {
         called.now = called.now.max(at);
         let answer = call(&mut *called.device, called.now, &mut actions);
         (answer, actions)
+    }
+
+    /// A device is out of reach from now on, or is not.
+    pub(super) fn set_out(&mut self, device: DeviceId, out: bool) {
+        self.all[device.index()].device.set_out(out);
     }
 
     /// All that a device asked for is done.

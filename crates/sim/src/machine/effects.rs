@@ -1,10 +1,12 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
+use blkmq::dm::PathId;
 use blkmq::drive::{Kick, Machine, Offer, one};
 use blkmq::env::{Answer, Slab};
 use blkmq::list::QueueList;
-use blkmq::path::{CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath};
+use blkmq::path::{CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath, ToTarget};
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
+use blkmq::rules::SecondEnd;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, SimTime};
 
@@ -50,16 +52,7 @@ impl Simulator {
                     self.tasks.io_done(&mut self.cpus, lines, id, owner, status);
                 }
             },
-            Above::Device(device) => {
-                // end_clone_request(): what comes of it runs behind the clone's tags.
-                let ending = self.cpus[id].level_state().stack.pop();
-                self.with_device(device, Some(id), |device, now, out| {
-                    device.ended_below(RequestId(owner), status, now, out);
-                });
-                if let Some(ending) = ending {
-                    self.cpus.push(id, ending);
-                }
-            }
+            Above::Mapped(above) => unreachable!("a bio of queue {above} ends as its own"),
         }
     }
 
@@ -97,8 +90,7 @@ impl Simulator {
             if let Some(replay) = self.replay.as_deref_mut() {
                 replay.issued(&self.layer.mq, id, rq, started);
             }
-            // What a stacked device gets is counted below, where a clone of it comes to.
-            if reply.verdict == Verdict::Accepted && !self.devices[device].stacked {
+            if reply.verdict == Verdict::Accepted {
                 self.recorder.depth_changes(ends.disk, at, true);
                 if self.recorder.seeks.is_some() {
                     self.note_seek(id, queue, rq, at);
@@ -114,11 +106,6 @@ impl Simulator {
             Verdict::Resource => Answer::Resource,
             Verdict::DevResource => Answer::DevResource,
             Verdict::Error(status) => Answer::Error(status),
-            Verdict::Below(below) => {
-                self.act(device, Some(id), actions);
-                self.layer.clone_below(&mut self.cpus, id, queue, rq, below);
-                return;
-            }
         };
         self.act(device, Some(id), actions);
         if let Verdict::Requeued { dontprep } = reply.verdict {
@@ -363,7 +350,8 @@ impl Simulator {
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.cpus.at(id);
         let ends = self.layer.numbers.ends(queue);
-        if !self.devices[ends.device].stacked {
+        // What is mapped is counted below, where its clones come to.
+        if !self.devices[ends.device].mapped {
             self.recorder.depth_changes(ends.disk, at, false);
         }
         if let Some(replay) = self.replay.as_deref_mut() {
@@ -491,6 +479,51 @@ impl Machine for OnCpu<'_> {
 
     fn cancel(&mut self, queue: QueueId, timer: u8) {
         self.sim.timers.cancel(queue, timer);
+    }
+
+    fn complete(&mut self, queue: QueueId, rq: RequestId) {
+        let rules = self.sim.layer.mq.queue(queue).settings.rules;
+        match rules.device_mapper.requests.second_end {
+            SecondEnd::Placed => {
+                let by = EndedBy::Complete;
+                self.sim.complete(queue, self.id, rq, Status::Ok, by);
+            }
+            SecondEnd::Softirq => {
+                let ended = Ended::new(queue, rq, Status::Ok);
+                self.sim.cpus.raise_softirq(self.id, self.id, ended);
+            }
+        }
+    }
+
+    fn kick_requeue_later(&mut self, queue: QueueId, after: Duration) {
+        let cpus = &mut self.sim.cpus;
+        self.sim
+            .work
+            .kick_requeue_later(cpus, self.id, queue, after);
+    }
+
+    fn run_queue(&mut self, queue: QueueId) {
+        for hctx in 0..self.sim.layer.mq.queue(queue).hctxs.len() as u16 {
+            self.kick(Kick {
+                queue,
+                hctx: HctxId(hctx),
+                delay: Duration::ZERO,
+                unless_pending: true,
+            });
+        }
+    }
+
+    fn activate(&mut self, queue: QueueId, path: PathId, after: Duration) {
+        let what = ToTarget::Activate(path);
+        self.sim
+            .targets
+            .later(&mut self.sim.cpus, self.id, (queue, what), after);
+    }
+
+    fn path_timer(&mut self, queue: QueueId, after: Option<Duration>) {
+        self.sim
+            .targets
+            .timer(&mut self.sim.cpus, self.id, queue, after);
     }
 }
 

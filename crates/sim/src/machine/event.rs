@@ -25,6 +25,10 @@ pub(super) enum Event {
     Timeout(Of),
     /// A timer of a queue's scheduler expires; void if its generation moved.
     Elevator(Of),
+    /// Something happens to a path or its target, by number.
+    Happens(Of),
+    /// The delay of requeue_work of a queue is over; void if its generation moved.
+    Requeue(Of),
     /// A call comes to the server of this number, or its time is over.
     Call(Of),
     /// The ramp is over.

@@ -1,9 +1,9 @@
 //! The block layer of a run, and what is above and below its queues.
 
 use blkmq::env::{Bit, Cpu, Slab, Solo};
-use blkmq::path::{ClonePath, CompleteOn, Frame};
+use blkmq::path::CompleteOn;
 use blkmq::queue::BlkMq;
-use blkmq::request::{Bio, CpuId, QueueId, RequestId, Status};
+use blkmq::request::{CpuId, QueueId, RequestId, Status};
 
 use super::cpu::Ended;
 use super::cpus::Cpus;
@@ -69,37 +69,6 @@ impl Layer {
         !self.has_in_flight(queue) && self.mq.set_of(queue).waiting_count() > 0
     }
 
-    /// A clone of a request of `queue` goes to a queue below, and its answer to whoever asked.
-    ///
-    /// Deviation(D18): it has one bio, and no A is traced.
-    pub(super) fn clone_below(
-        &self,
-        cpus: &mut Cpus,
-        id: CpuId,
-        queue: QueueId,
-        rq: RequestId,
-        below: QueueId,
-    ) {
-        let bio = {
-            let pool = self.mq.queue(queue).pool.held(id);
-            let r = &pool[rq];
-            let mut bio = Bio::default();
-            bio.op = r.op;
-            bio.flags = r.flags;
-            bio.sector = r.sector;
-            bio.sectors = r.sectors;
-            bio.segments = r.segments;
-            bio.ioprio = r.ioprio;
-            bio.io_context = r.io_context;
-            bio.owner = self.numbers.slot(queue, rq).0;
-            bio
-        };
-        let bio = self.mq.queue(below).pool.held(id).add_bio(bio);
-        let bio = bio.expect("a request has one clone at a time");
-        let path = Frame::Clone(ClonePath::new(below, bio));
-        cpus.push(id, path);
-    }
-
     /// Where blk_mq_complete_request() on `id` has a request completed.
     pub(super) fn complete_on(
         &self,
@@ -119,6 +88,7 @@ impl Layer {
         let pool = q.pool.held(id);
         let rq = &pool[ended.rq];
         q.single.is_none()
+            && q.clones.is_none()
             && rq.internal_tag.is_none()
             && !rq.flush_seq
             && ended.status == Status::Ok

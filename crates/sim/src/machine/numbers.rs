@@ -34,8 +34,8 @@ pub(super) struct Ends {
 pub(super) enum Above {
     /// Jobs: the queue is that of a disk.
     Jobs,
-    /// A stacked device, as clones of what it gets.
-    Device(DeviceId),
+    /// A mapped queue, as clones of what it gets.
+    Mapped(QueueId),
 }
 
 impl Numbers {
@@ -54,7 +54,7 @@ impl Numbers {
             numbers.disks.push(queue);
         }
         for (disk, of) in (0..).map(DiskId).zip(&plan.disks) {
-            let above = Above::Device(numbers.device_of(numbers.queue_of(disk)));
+            let above = Above::Mapped(numbers.queue_of(disk));
             for below in of.below() {
                 numbers.add(plan, above, disk, below);
             }
@@ -106,10 +106,10 @@ impl Numbers {
         self.queues[queue.index()].above
     }
 
-    /// The queues below a device.
-    pub(super) fn below(&self, device: DeviceId) -> Vec<QueueId> {
-        let of_device = |(_, ends): &(usize, &Ends)| ends.above == Above::Device(device);
-        let below = self.queues.iter().enumerate().filter(of_device);
+    /// The queues that a queue is mapped to.
+    pub(super) fn below(&self, queue: QueueId) -> Vec<QueueId> {
+        let of_queue = |(_, ends): &(usize, &Ends)| ends.above == Above::Mapped(queue);
+        let below = self.queues.iter().enumerate().filter(of_queue);
         below.map(|(queue, _)| QueueId(queue as u8)).collect()
     }
 
@@ -130,12 +130,6 @@ impl Numbers {
     #[inline]
     pub(super) fn queues_above(&self, device: DeviceId) -> &[QueueId] {
         &self.devices[device.index()]
-    }
-
-    /// As what its device knows a request of a queue.
-    #[inline]
-    pub(super) fn slot(&self, queue: QueueId, rq: RequestId) -> RequestId {
-        self.ends(queue).slot(rq)
     }
 
     /// The queue and the request that a device knows as this.

@@ -189,7 +189,7 @@ fn pending(
     let events = cpus.core.events.iter();
     let of_event = |(_, event)| match event {
         Event::Step(_) | Event::Measure => Pending::Nothing,
-        Event::Grant(_) | Event::Ipi(_) | Event::Work(_) => Pending::Work,
+        Event::Grant(_) | Event::Ipi(_) | Event::Work(_) | Event::Requeue(_) => Pending::Work,
         Event::Resume(of) if tasks.is_void(TaskId(of.whom()), of.detail()) => Pending::Nothing,
         Event::Timeout(of) if !layer.timeout_helps(of.queue()) => Pending::Nothing,
         Event::Timer(_)
@@ -197,6 +197,7 @@ fn pending(
         | Event::Elevator(_)
         | Event::Timeout(_)
         | Event::Call(_)
+        | Event::Happens(_)
         | Event::Resume(_) => Pending::Time,
     };
     events.map(of_event).max().unwrap_or(Pending::Nothing)

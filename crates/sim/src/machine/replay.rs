@@ -110,7 +110,7 @@ impl Simulator {
             if fault::is_wanted(&disk.device.fault) {
                 return Err("a captured device has no faults to inject".to_string());
             }
-            let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[], &[]);
+            let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[]);
             let device = CapturedDevice::new(arrivals, &setup);
             simulator.devices.replace(DeviceId(0), |_| Box::new(device));
             // Captured times of arrivals and completions contain the way out of idle and into the

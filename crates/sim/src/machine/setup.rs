@@ -2,8 +2,8 @@
 
 use blkmq::elevator::{SchedulerKind, Submitter, Submitters};
 use blkmq::env::Solo;
-use blkmq::queue::{BlkMq, EndRuns, QueueConfig, QueueSettings, SingleSettings};
-use blkmq::request::CpuId;
+use blkmq::queue::{BlkMq, EndRuns, MappedConfig, QueueConfig, QueueSettings, SingleSettings};
+use blkmq::request::{CpuId, QueueId};
 use blkmq::rules::Rules;
 use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::{Jiffies, SimTime};
@@ -20,6 +20,7 @@ use super::placement::Placement;
 use super::progress::Progress;
 use super::rings::Rings;
 use super::servers::Servers;
+use super::targets::Targets;
 use super::task::{Program, Task, TaskId, context_task, pid_of};
 use super::tasks::Tasks;
 use super::timer::Timers;
@@ -54,6 +55,7 @@ impl Simulator {
             tasks: Tasks::new(tasks, plan.machine.cpus),
             work: KernelWork::new(&hctxs, workers),
             timers: Timers::new(mq),
+            targets: Targets::new(plan, &layer.numbers),
             devices,
             outer: OuterLines::new(plan, &hctxs),
             mappings: Mappings::new(plan),
@@ -137,6 +139,7 @@ impl Simulator {
                 replay.start(cpus, tasks);
             }
             change::start(cpus, tasks, &self.plan.changes);
+            self.targets.start(cpus);
             measure_from = measure_from.max(locker::start(cpus, tasks));
             self.cpus
                 .core
@@ -158,7 +161,19 @@ impl Simulator {
 /// Tag sets and the queues on each, in the order of the plan's disks.
 fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
     let mut sets: Vec<Vec<QueueConfig>> = Vec::new();
-    for disk in plan.queues() {
+    let mut numbers = (0..).map(QueueId);
+    let disks = numbers.by_ref().take(plan.disks.len()).collect::<Vec<_>>();
+    // What is below a disk has the numbers behind those of all disks, in their order.
+    let below = disks.iter().zip(&plan.disks).flat_map(|(&above, disk)| {
+        let count = disk.below().len();
+        core::iter::repeat_n(above, count)
+    });
+    let above = disks.iter().map(|_| None).chain(below.map(Some));
+    let mut below = plan
+        .disks
+        .iter()
+        .map(|disk| -> Vec<QueueId> { numbers.by_ref().take(disk.below().len()).collect() });
+    for (above, disk) in above.zip(plan.queues()) {
         assert!(
             disk.set.index() <= sets.len(),
             "disks of one tag set stand next to each other"
@@ -166,7 +181,13 @@ fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
         if disk.set.index() == sets.len() {
             sets.push(Vec::new());
         }
-        sets[disk.set.index()].push(queue_config(plan, disk, profile));
+        let mut config = queue_config(plan, disk, profile);
+        config.above = above;
+        if above.is_none() {
+            let queues = below.next().expect("one for each disk");
+            config.mapped = mapped_config(plan, disk, profile, queues);
+        }
+        sets[disk.set.index()].push(config);
     }
     sets
 }
@@ -227,7 +248,29 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         elevator: queue.scheduler.clone(),
         further: queue.further.clone(),
         bios: disk.capacity.bios as usize + 64,
+        mapped: None,
+        above: None,
     }
+}
+
+/// What the queue of a disk is mapped to.
+fn mapped_config(
+    plan: &Plan,
+    disk: &DiskPlan,
+    profile: &MachineProfile,
+    below: Vec<QueueId>,
+) -> Option<MappedConfig> {
+    let mapped = disk.mapped()?;
+    let node = |cpu| {
+        profile.core(CpuId(cpu))
+            / (profile.topology.cores_per_die * profile.topology.dies_per_socket)
+    };
+    Some(MappedConfig {
+        table: mapped.table.clone(),
+        below,
+        nodes: (0..plan.machine.cpus).map(node).collect(),
+        timeout_secs: mapped.timeout_secs,
+    })
 }
 
 /// What a single-queue one knows of its driver.

@@ -48,7 +48,7 @@ pub struct StalledRequest {
     pub below: Option<Below>,
 }
 
-/// What there is of a request below a stacked device.
+/// What there is of a request below a mapped device.
 #[derive(Clone, Debug)]
 pub enum Below {
     /// Its clone waits as well.

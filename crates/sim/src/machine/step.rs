@@ -105,7 +105,10 @@ impl Simulator {
 
     fn task_turn(&mut self, id: CpuId) -> bool {
         if self.cpus[id].softirq_raised() {
-            if self.cpus[id].current.is_some() {
+            if let Some(task) = self.cpus[id].current {
+                let taken = &mut self.cpus[id].to_ksoftirqd;
+                taken[0] += 1;
+                taken[1] += u64::from(!self.tasks[task].worker);
                 // Raised outside an interrupt: ksoftirqd gets the CPU.
                 self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
                 self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
@@ -162,7 +165,8 @@ impl Simulator {
             Program::Fio(_) => unreachable!("its turn is another one"),
             Program::Kworker(worker) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                self.work.turn(cpus, tasks, &self.layer.mq, id, worker)
+                let mq = (&self.layer.mq, &mut self.targets);
+                self.work.turn(cpus, tasks, mq, id, worker)
             }
             Program::IoWorker(worker) => {
                 worker.turn(&mut self.cpus, &mut self.tasks, &self.layer, id)

@@ -182,6 +182,7 @@ impl Tasks {
         let t = &mut self.all[task.index()];
         t.usage.switches += 1;
         t.cpu = cpu;
+        let worker = t.worker;
         let context = t
             .context
             .take()
@@ -193,6 +194,7 @@ impl Tasks {
         c.env.task = blkmq::tags::WaiterId(task.0);
         c.current = Some(task);
         c.switches += 1;
+        c.to_kworkers += u64::from(worker);
         c.begin_task_usage();
         cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
         let c = &mut cpus[cpu];

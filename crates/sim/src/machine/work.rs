@@ -7,8 +7,8 @@
 //! blk_mq_hctx_next_cpu(), io_uring/io-wq.c (6.1.192, 6.12.117).
 
 use blkmq::drive::Kick;
-use blkmq::env::{Bit, Solo};
-use blkmq::path::{Frame, TimeoutPath, Unplug};
+use blkmq::env::{Answer, Bit, Solo};
+use blkmq::path::{Frame, TargetPath, TimeoutPath, ToTarget, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::rules::WaitingItem;
@@ -21,6 +21,7 @@ use super::fio::OwnPlug;
 use super::handed::Handed;
 use super::layer::Layer;
 use super::stretch::owner;
+use super::targets::Targets;
 use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
@@ -66,6 +67,8 @@ struct HctxWork {
 struct QueueWork {
     hctxs: Vec<HctxWork>,
     requeue: Item,
+    /// Moves when requeue_work is delayed or asked for at once: older events are void.
+    requeue_generation: u32,
     timeout: Timeout,
 }
 
@@ -88,6 +91,8 @@ enum Job {
     Requeue(QueueId),
     /// timeout_work of this queue.
     Timeout(QueueId),
+    /// The target of this queue is told something.
+    Tell(QueueId, ToTarget),
 }
 
 /// All work items.
@@ -134,6 +139,7 @@ impl Kworker {
             Some(Job::Hctx(queue, hctx)) => format!("runs hctx {} of queue {queue}", hctx.0),
             Some(Job::Requeue(queue)) => format!("requeues requests of queue {queue}"),
             Some(Job::Timeout(queue)) => format!("looks for timeouts of queue {queue}"),
+            Some(Job::Tell(queue, what)) => format!("tells the target of queue {queue} {what:?}"),
             None => "looks for work".to_owned(),
         }
     }
@@ -193,6 +199,7 @@ impl KernelWork {
                 .map(|&count| QueueWork {
                     hctxs: vec![idle; count],
                     requeue: Item::Idle,
+                    requeue_generation: 0,
                     timeout: Timeout {
                         item: Item::Idle,
                         generation: 0,
@@ -438,9 +445,10 @@ impl KernelWork {
                     target: by.cpu,
                 }));
             }
-            Item::Delayed(_) => unreachable!("nobody asks for it after a time"),
             pending => {
-                *item = Item::Queued(by.cpu);
+                // A timer that runs is void from now on.
+                self.of_queues[queue.index()].requeue_generation += 1;
+                *self.requeue(queue) = Item::Queued(by.cpu);
                 if let Item::Queued(cpu) = pending {
                     self.steal(cpu, Job::Requeue(queue));
                 }
@@ -450,17 +458,75 @@ impl KernelWork {
         }
     }
 
+    /// blk_mq_delay_kick_requeue_list() on behalf of CPU `from`: whatever was asked for before.
+    pub(super) fn kick_requeue_later(
+        &mut self,
+        cpus: &mut Cpus,
+        from: CpuId,
+        queue: QueueId,
+        after: Duration,
+    ) {
+        let asked = cpus.at(from);
+        match *self.requeue(queue) {
+            Item::Running(_) => {
+                *self.requeue(queue) = Item::Running(Some(Again {
+                    delay: after,
+                    asked,
+                    target: from,
+                }));
+                return;
+            }
+            Item::Queued(cpu) => self.steal(cpu, Job::Requeue(queue)),
+            Item::Idle | Item::Delayed(_) => {}
+        }
+        *self.requeue(queue) = Item::Delayed(from);
+        let work = &mut self.of_queues[queue.index()];
+        work.requeue_generation += 1;
+        let whom = Of::part(queue.0, 0, work.requeue_generation);
+        let due = cpus.tick_after(asked, after);
+        cpus.core
+            .events
+            .push(due, class::TIMER, Event::Requeue(whom));
+    }
+
+    /// That delay is over.
+    pub(super) fn requeue_due(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, of: Of) {
+        let queue = of.queue();
+        let work = &self.of_queues[queue.index()];
+        if let Item::Delayed(target) = work.requeue
+            && work.requeue_generation == of.detail()
+        {
+            self.kick_requeue_after(cpus, tasks, Asker::now(target), queue);
+        }
+    }
+
+    /// The target of a mapped queue is told something.
+    pub(super) fn tell(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        cpu: CpuId,
+        (queue, what): (QueueId, ToTarget),
+    ) {
+        self.enqueue(cpus, tasks, Asker::now(cpu), cpu, Job::Tell(queue, what));
+    }
+
     /// The worker of a CPU takes its next item.
     pub(super) fn turn(
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
+        (mq, targets): (&BlkMq<Solo>, &mut Targets),
         id: CpuId,
         worker: &mut Kworker,
     ) -> Turn {
         if let Some(done) = worker.running.take() {
             self.finish(cpus, tasks, id, done);
+            if let Job::Tell(queue, ToTarget::Activate(path)) = done
+                && core::mem::take(&mut cpus[id].env.answer) == Answer::GoOn
+            {
+                targets.activates(cpus, id, queue, path);
+            }
             return Turn::Again;
         }
         let now = cpus.at(id);
@@ -489,6 +555,7 @@ impl KernelWork {
                 self.timeout(queue).item = Item::Running(None);
                 Frame::Timeout(TimeoutPath::new(queue))
             }
+            Job::Tell(queue, what) => Frame::Target(TargetPath::new(queue, what)),
         };
         cpus.push(id, frame);
         Turn::Again
@@ -499,6 +566,7 @@ impl KernelWork {
             Job::Hctx(queue, hctx) => &mut self.of(queue, hctx).item,
             Job::Requeue(queue) => self.requeue(queue),
             Job::Timeout(queue) => &mut self.timeout(queue).item,
+            Job::Tell(..) => return,
         };
         let Item::Running(Some(again)) = core::mem::replace(item, Item::Idle) else {
             return;
@@ -518,7 +586,11 @@ impl KernelWork {
                 let target = if delay.0 == 0 { id } else { target };
                 self.start(cpus, tasks, by, (queue, hctx), (delay, target));
             }
+            Job::Requeue(queue) if delay.0 > 0 => {
+                self.kick_requeue_later(cpus, id, queue, delay);
+            }
             Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
+            Job::Tell(..) => unreachable!("it is told once"),
             Job::Timeout(queue) => self.queue_timeout(cpus, tasks, by, queue),
         }
     }

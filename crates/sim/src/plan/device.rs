@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use blkmq::time::Duration;
 
-use super::{AhciPlan, StackedPlan};
+use super::{AhciPlan, MappedPlan};
 
 /// A device with its tag set.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,8 +50,8 @@ pub enum DeviceKind {
     ScsiDebug(ScsiDebugPlan),
     /// A rotational SATA disk behind libata.
     Ahci(AhciPlan),
-    /// A device that is made of others.
-    Stacked(StackedPlan),
+    /// device-mapper: requests go to others.
+    Mapped(Box<MappedPlan>),
 }
 
 /// null_blk's irqmode.
@@ -166,6 +166,7 @@ impl FaultPlan {
         timeout: Ratio::NEVER,
         lost_completion: Ratio::NEVER,
         after_commands: 0,
+        outages: false,
     };
 }
 
@@ -204,4 +205,6 @@ pub struct FaultPlan {
     pub lost_completion: Ratio,
     /// Commands before the first fault.
     pub after_commands: u64,
+    /// The device may be out of reach, as the plan of what stands on it says.
+    pub outages: bool,
 }

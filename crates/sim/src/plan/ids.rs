@@ -1,7 +1,7 @@
 //! Numbers of disks and devices.
 //!
 //! Three things are numbered beside each other: a queue (`blkmq::request::QueueId`), a disk, which
-//! is what jobs use and reports show, and a device with its driver. A queue below a stacked device
+//! is what jobs use and reports show, and a device with its driver. A queue below a mapped device
 //! has no disk, and a device may own several queues.
 
 /// A disk of the plan: what has a name below /dev.

@@ -8,7 +8,7 @@ use super::{DiskId, Plan};
 impl Plan {
     /// Has the `count` disks behind `owner` be of its device: what they get, its hardware does, and
     /// all of them draw from one tag set, as the device has its queues once. Names and sizes they
-    /// keep; a budget is of each disk. To be called before [`Plan::stack`].
+    /// keep; a budget is of each disk. To be called before [`Plan::map`].
     ///
     /// # Panics
     /// If there are no such disks; if they are not made alike, or have something below; or if they
@@ -24,11 +24,8 @@ impl Plan {
             let alone = self.disks.iter().filter(|other| other.set == disk.set);
             assert_eq!(alone.count(), 1, "{name} is on another tag set already");
         }
-        let stacked = self.disks.iter().any(|disk| !disk.below().is_empty());
-        assert!(
-            !stacked,
-            "disks are joined before anything is put below one"
-        );
+        let mapped = self.disks.iter().any(|disk| !disk.below().is_empty());
+        assert!(!mapped, "disks are joined before anything is put below one");
         for disk in &mut self.disks[all.clone()][1..] {
             disk.owner = Some(owner);
         }

@@ -19,8 +19,14 @@ pub struct Usage {
     pub spin: u64,
     /// Idle.
     pub idle: u64,
-    /// Context switches.
+    /// Context switches, but for ksoftirqd's.
     pub switches: u64,
+    /// Those of them that put a worker of kblockd on the CPU.
+    pub to_kworkers: u64,
+    /// Times that ksoftirqd got the CPU, and gave it back.
+    pub to_ksoftirqd: u64,
+    /// Those of them that took it from a task that is no worker.
+    pub ksoftirqd_over_task: u64,
 }
 
 /// Time of one task.

@@ -88,6 +88,9 @@ fn by_hand(plan: &Plan) -> Recorder {
             spin: 125_000,
             idle: 500_000,
             switches: 3,
+            to_kworkers: 1,
+            to_ksoftirqd: 2,
+            ksoftirqd_over_task: 1,
         };
         4
     ];

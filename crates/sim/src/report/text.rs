@@ -41,6 +41,9 @@ impl fmt::Display for Report {
         if let Some(runs) = &self.runs {
             write!(f, "{runs}")?;
         }
+        if let Some(switches) = &self.context_switches {
+            write!(f, "{switches}")?;
+        }
         super::tokens::write(&self.tokens, f)?;
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;

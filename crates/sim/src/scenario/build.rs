@@ -1,12 +1,12 @@
 //! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
 
-use blkmq::elevator::{OF_KERNELS, SchedulerKind, SchedulerSettings};
+use blkmq::elevator::{OF_KERNELS, SchedulerKind};
 use blkmq::rules::{
-    LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
+    AfterRefusal, LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
 };
 use blkmq::time::Duration;
 
-use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
+use super::{Device, Mapped, Queue, Result, Scenario, ScenarioError, jobs};
 use crate::plan::{
     Capacity, DevicePlan, DiskId, DiskPlan, MachinePlan, Plan, QueuePlan, ThreadPlan,
 };
@@ -19,12 +19,13 @@ mod drivers;
 mod groups;
 mod iosched;
 mod lockers;
+mod mapped;
 mod readers;
 mod single;
 mod threads;
 mod unread;
 
-use disks::{Disk, Disks};
+use disks::{Disk, Disks, Kind};
 
 /// What a plan must know of a machine profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +81,17 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
     let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
     for disk in &named.list {
-        let driver = drivers::driver(scenario, disk, &machine, &rules)?;
-        let asked = Asked::new(scenario, disk)?;
-        single::check(&asked, disk, &driver, &rules)?;
-        disks.push(DiskPlan {
-            set: disk.set,
-            queue: queue(&asked, &driver, rules, machine.hz, &mut adjusted)?,
-            device: driver.plan.clone(),
-            owner: None,
-            capacity: Capacity::default(),
-        });
+        let (driver, plan) = match (disk.kind, &scenario.mapped) {
+            (Kind::Mapped, Some(mapped)) => {
+                let paths = (mapped, named.below.as_slice());
+                mapped_disk(scenario, disk, &machine, rules, paths, &mut adjusted)?
+            }
+            _ => {
+                let asked = Asked::new(scenario, disk)?;
+                disk_plan(&asked, disk, &machine, rules, &mut adjusted)?
+            }
+        };
+        disks.push(plan);
         drivers.push(driver);
     }
     single::check_jobs(scenario, &jobs, &disks, &rules)?;
@@ -101,6 +103,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     groups::put_in(&groups, &jobs, &mut threads);
     for (number, disk) in disks.iter_mut().enumerate() {
         disk.capacity = capacity(number as u8, disk, &threads);
+        disk.give_below_room();
     }
     let servers = readers::settle(scenario, &readers, &mut threads)?;
     let cache_pages = cached::cache_pages(scenario, &disks, &threads)?;
@@ -124,7 +127,78 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     for (first, more) in named.hosts {
         plan.join(first, more);
     }
+    plan.number_below();
     Ok(plan)
+}
+
+/// A disk with its driver.
+fn disk_plan(
+    asked: &Asked<'_>,
+    disk: &Disk<'_>,
+    machine: &MachinePlan,
+    rules: Rules,
+    adjusted: &mut Vec<String>,
+) -> Result<(Driver, DiskPlan)> {
+    let driver = drivers::driver(asked.scenario, disk, machine, &rules)?;
+    single::check(asked, disk, &driver, &rules)?;
+    let plan = DiskPlan {
+        set: disk.set,
+        queue: queue(asked, &driver, rules, machine.hz, adjusted)?,
+        device: driver.plan.clone(),
+        owner: None,
+        capacity: Capacity::default(),
+    };
+    Ok((driver, plan))
+}
+
+/// A multipath device over its paths, whose queues have no scheduler but one of their own.
+fn mapped_disk(
+    scenario: &Scenario,
+    disk: &Disk<'_>,
+    machine: &MachinePlan,
+    rules: Rules,
+    (mapped, paths): (&Mapped, &[Disk<'_>]),
+    adjusted: &mut Vec<String>,
+) -> Result<(Driver, DiskPlan)> {
+    if rules.single_queue.is_some() {
+        let what = format!("{}: multipath is modelled over blk-mq alone", rules.name);
+        return Err(scenario.error("queue.rules", what));
+    }
+    let rules = mapped::rules(scenario, mapped, &rules)?;
+    let (mut drivers, mut below) = (Vec::new(), Vec::new());
+    for path in paths {
+        let asked = Asked::of_path(scenario, path)?;
+        let (driver, plan) = disk_plan(&asked, path, machine, rules, adjusted)?;
+        drivers.push(driver);
+        below.push(plan);
+    }
+    let table = mapped::table(scenario, mapped, &rules.device_mapper, machine)?;
+    let known = |device: &str| paths.iter().any(|path| path.name == device);
+    let mut devices: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
+    if let Some(unknown) = devices.iter().find(|device| !known(device)) {
+        let what = format!("there is no device {unknown}");
+        return Err(scenario.error("mapped.table", what));
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    if devices.len() != below.len() || devices.len() != table.paths().count() {
+        let what = "names a device twice, or one beside the paths";
+        return Err(scenario.error("mapped.table", what));
+    }
+    let driver = mapped::driver(scenario, mapped, &rules, machine, (&drivers, below))?;
+    let asked = Asked {
+        scenario,
+        queue: mapped.queue.over(&scenario.queue),
+        own: "mapped.queue".to_owned(),
+    };
+    let plan = DiskPlan {
+        set: disk.set,
+        queue: queue(&asked, &driver, rules, machine.hz, adjusted)?,
+        device: driver.plan.clone(),
+        owner: None,
+        capacity: Capacity::default(),
+    };
+    Ok((driver, plan))
 }
 
 /// What is asked of the queue of one disk: `[queue]`, and above it what the device has of its own.
@@ -153,6 +227,17 @@ impl<'a> Asked<'a> {
             queue: own.over(&base),
             own: field,
         })
+    }
+
+    /// The same of a path, which has a scheduler only if its table says so.
+    fn of_path(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
+        let mut asked = Asked::new(scenario, disk)?;
+        if disk.device.queue.scheduler.is_none() {
+            asked.queue = asked.queue.of_scheduler("none");
+            asked.queue.scheduler = Some("none".to_owned());
+            asked.queue.nr_requests = disk.device.queue.nr_requests;
+        }
+        Ok(asked)
     }
 
     /// Dotted name of a setting: the device's own, or that of all queues.
@@ -263,10 +348,16 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
 }
 
 /// Restarting by kernel, and its rule apart.
-fn restart(asked: &Asked<'_>) -> Result<Restart> {
+fn restart(asked: &Asked<'_>, rules: &Rules) -> Result<Restart> {
     let written = &asked.queue;
-    let name = written.restart.as_deref().unwrap_or(Restart::V5_12.name);
-    let preset = Restart::by_name(name).ok_or_else(|| {
+    let preset = match written.restart.as_deref() {
+        // Of kernels before v4.16 it is what tells them from later ones.
+        None if rules.restart.after_refusal != AfterRefusal::Delay => Some(rules.restart),
+        None => Some(Restart::V5_12),
+        Some(name) => Restart::by_name(name),
+    };
+    let name = written.restart.as_deref().unwrap_or_default();
+    let preset = preset.ok_or_else(|| {
         let names = Restart::PRESETS.map(|preset| preset.name).join(", ");
         asked.error(
             "restart",
@@ -316,7 +407,7 @@ fn queue(
     let scheduler = scheduler(asked, driver, rules.single_queue.is_some())?;
     let rules = rules
         .with_series(series(asked, scheduler)?)
-        .with_restart(restart(asked)?);
+        .with_restart(restart(asked, &rules)?);
     let rules = match &written.lone_plug {
         None => rules,
         Some(name) => rules.with_lone_plug(lone_plug(asked, name)?),
@@ -460,40 +551,16 @@ fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
 }
 
 fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
-    let (device, queue) = (&disk.device, &disk.queue);
-    let hctxs = device.default_queues + device.read_queues + device.poll_queues;
-    // With one tag map for all there is one scheduler map as well.
-    let maps = if device.hctx_shared {
-        1
-    } else {
-        u32::from(hctxs)
-    };
-    let driver_tags = maps * device.queue_depth;
-    let sched_tags = if queue.scheduler == SchedulerSettings::None {
-        0
-    } else {
-        maps * queue.nr_requests
-    };
-    let identities = if queue.rules.single_queue.is_some() {
-        blkmq::queue::slots_for(queue.nr_requests)
-    } else if sched_tags == 0 {
-        driver_tags
-    } else {
-        sched_tags
-    };
     let works_here =
         |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
     let bios: u64 = threads
         .iter()
         .filter(works_here)
-        .map(|thread| threads::bios_in_flight(thread, queue))
+        .map(|thread| threads::bios_in_flight(thread, &disk.queue))
         .sum();
     Capacity {
-        hctxs,
-        driver_tags,
-        sched_tags,
-        requests: identities + u32::from(hctxs),
         bios: u32::try_from(bios).expect("threads() limits what all threads have in flight"),
         waiters: threads.iter().filter(works_here).count() as u32,
+        ..disk.capacity_of_tags()
     }
 }

@@ -1,5 +1,6 @@
 mod drawn;
 mod global;
+mod mapped;
 mod refusals;
 mod taken;
 

@@ -1,10 +1,11 @@
 //! Disks of one device: two namespaces of a drive share its hardware and its tags, and each request
 //! ends on the queue that it came from.
 
+use blkmq::dm::table::Table;
 use blkmq::env::TraceAction;
 use blkmq::request::{Place, QueueId, SetId};
 use sim::machine::{Simulator, Stall};
-use sim::plan::{DiskId, FaultPlan, Plan, Ratio};
+use sim::plan::{DiskId, DiskPlan, FaultPlan, MappedPlan, Plan, Ratio};
 
 use crate::runs;
 
@@ -225,16 +226,27 @@ fn four() -> Plan {
     plan
 }
 
+/// Paths of one group, in turn.
+fn mapped(below: Vec<DiskPlan>) -> MappedPlan {
+    let paths: String = (0..below.len()).map(|path| format!(" 8:{path}")).collect();
+    let line = format!(
+        "0 8 multipath 0 0 1 1 round-robin 0 {} 0{paths}",
+        below.len()
+    );
+    let rules = below[0].queue.rules.device_mapper;
+    MappedPlan::new(Table::parse(&line, &rules, 1).unwrap(), below)
+}
+
 /// Numbers of queues and devices differ from there on.
 #[test]
-fn a_stacked_device_stands_on_others_beside_joined_disks() {
+fn a_mapped_device_stands_on_others_beside_joined_disks() {
     let mut plan = four();
     let sets: Vec<SetId> = plan.disks.iter().map(|disk| disk.set).collect();
     assert_eq!(sets, [0, 1, 1, 1].map(SetId));
     let mut lower = plan.disks[0].clone();
     "nvme4n1".clone_into(&mut lower.device.name);
     let below = vec![lower.clone(), lower];
-    plan.stack(DiskId(0), below);
+    plan.map(DiskId(0), mapped(below));
     let ran = run(&plan);
     assert!(ran.stall.is_none(), "{}", ran.stall.unwrap());
     assert_eq!(ran.simulator.recorder().total_ios, 2_000);
@@ -245,10 +257,10 @@ fn a_stacked_device_stands_on_others_beside_joined_disks() {
 
 #[test]
 #[should_panic(expected = "is joined with others")]
-fn a_joined_disk_is_not_stacked() {
+fn a_joined_disk_is_not_mapped() {
     let mut plan = four();
     let lower = plan.disks[0].clone();
-    plan.stack(DiskId(2), vec![lower]);
+    plan.map(DiskId(2), mapped(vec![lower]));
 }
 
 #[test]

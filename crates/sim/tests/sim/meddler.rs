@@ -1,6 +1,6 @@
 //! A device with something wrong between it and the machine, on purpose.
 
-use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::request::{HctxId, RequestId};
 use blkmq::time::{Duration, SimTime};
 use sim::device::{Action, Actions, Command, Device, Found, Reply, Verdict};
 use sim::machine::Simulator;
@@ -16,11 +16,8 @@ pub(crate) struct Meddler {
     pub(crate) silent: bool,
     /// It takes no command, and asks to be offered it again at once.
     pub(crate) busy: bool,
-    /// Each so many-th end of a clone is forgotten; 0: none.
-    pub(crate) forgets: u32,
     /// Nobody is run when a request ends.
     pub(crate) lazy: bool,
-    heard: u32,
 }
 
 impl Meddler {
@@ -36,9 +33,7 @@ impl Meddler {
                 blind: false,
                 silent: false,
                 busy: false,
-                forgets: 0,
                 lazy: false,
-                heard: 0,
             };
             meddle(&mut meddler);
             Box::new(meddler)
@@ -100,13 +95,6 @@ impl Device for Meddler {
         self.of.ended(rq, now, out);
         if self.lazy {
             out.retain(|action| !matches!(action, Action::RunQueues { .. }));
-        }
-    }
-
-    fn ended_below(&mut self, rq: RequestId, status: Status, now: SimTime, out: &mut Actions) {
-        self.heard += 1;
-        if self.forgets == 0 || !self.heard.is_multiple_of(self.forgets) {
-            self.of.ended_below(rq, status, now, out);
         }
     }
 

@@ -28,6 +28,10 @@ const PROFILES: &[ProfileFacts<'_>] = &[
         name: "quadcore",
         cpus: 4,
     },
+    ProfileFacts {
+        name: "null12",
+        cpus: 24,
+    },
 ];
 
 fn all() -> BTreeMap<String, (PathBuf, Plan)> {

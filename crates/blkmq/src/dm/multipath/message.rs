@@ -17,14 +17,8 @@ impl Multipath {
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
-            ["queue_if_no_path"] => {
-                self.set_queue_if_no_path(true, false);
-                self.arm_timer();
-            }
-            ["fail_if_no_path"] => {
-                self.set_queue_if_no_path(false, false);
-                self.cancel_timer();
-            }
+            ["queue_if_no_path"] => self.queue_if_no_path(true),
+            ["fail_if_no_path"] => self.queue_if_no_path(false),
             ["disable_group", group] => self.bypass(group_of(table, group)?, true),
             ["enable_group", group] => self.bypass(group_of(table, group)?, false),
             ["switch_group", group] => self.switch_group(group_of(table, group)?),
@@ -41,6 +35,15 @@ impl Multipath {
             _ => return Err(format!("{text}: expected {KNOWN}")),
         }
         Ok(())
+    }
+
+    /// Message queue_if_no_path, or fail_if_no_path (false).
+    pub fn queue_if_no_path(&mut self, value: bool) {
+        self.set_queue_if_no_path(value, false);
+        match value {
+            true => self.arm_timer(),
+            false => self.cancel_timer(),
+        }
     }
 }
 

@@ -42,6 +42,8 @@ fn config(hctxs: u16) -> QueueConfig {
         elevator: SchedulerKind::None.defaults(250, 1),
         further: Vec::new(),
         bios: 1,
+        mapped: None,
+        above: None,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
 use crate::sbitmap::Put;
+use crate::time::Duration;
 
 labels! {
     /// Labels of a request that is given back.
@@ -33,6 +34,8 @@ pub struct RequeueRequest {
     rq: RequestId,
     hctx: HctxId,
     dontprep: bool,
+    /// How much later the list is kicked.
+    after: Duration,
     put: Option<Put>,
     /// The scheduler knows.
     told: bool,
@@ -48,8 +51,17 @@ impl RequeueRequest {
             rq,
             hctx: HctxId(0),
             dontprep,
+            after: Duration::ZERO,
             put: None,
             told: false,
+        }
+    }
+
+    /// The same with blk_mq_delay_kick_requeue_list().
+    pub(in crate::path) fn later(queue: QueueId, rq: RequestId, after: Duration) -> RequeueRequest {
+        RequeueRequest {
+            after,
+            ..RequeueRequest::new(queue, rq, false)
         }
     }
 
@@ -156,7 +168,11 @@ impl RequeueRequest {
         }
         drop(lists);
         drop(pool);
-        cpu.outbox.push(Effect::KickRequeue { queue: self.queue });
+        let (queue, after) = (self.queue, self.after);
+        cpu.outbox.push(match after {
+            Duration::ZERO => Effect::KickRequeue { queue },
+            after => Effect::KickRequeueLater { queue, after },
+        });
         q.requeue.release(cpu);
     }
 }

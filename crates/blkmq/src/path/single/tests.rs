@@ -187,6 +187,8 @@ impl Bench {
             elevator: SchedulerKind::Noop.defaults(250, nr_requests),
             further: Vec::new(),
             bios: 32,
+            mapped: None,
+            above: None,
         };
         let mut cpu = Cpu::new(CpuId(0));
         cpu.tracing = true;

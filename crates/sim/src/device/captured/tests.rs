@@ -38,7 +38,6 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         vector_cpus: &[CpuId(0)],
         requests: 4,
         units: 1,
-        below: &[],
     };
     CapturedDevice::new(&arrivals(), &setup)
 }

@@ -326,7 +326,6 @@ fn any_device_can_be_faulty() {
         vector_cpus: &[CpuId(0)],
         requests: plan.queue_depth,
         units: 1,
-        below: &[],
     };
     let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);
     bench.device = Box::new(Faulty::new(Plain::default(), &setup));

@@ -170,7 +170,6 @@ fn v6_1_starts_a_request_that_it_then_refuses() {
             vector_cpus: &[CpuId(0)],
             requests: 64,
             units: 1,
-            below: &[],
         });
         let command = crate::device::Command {
             rq: RequestId(0),

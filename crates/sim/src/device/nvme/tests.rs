@@ -48,7 +48,6 @@ fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
         vector_cpus: &[CpuId(0)],
         requests: 64,
         units: 1,
-        below: &[],
     };
     let mut drive = Nvme::new(&nvme(1), &setup);
     let mut out = Vec::new();

@@ -77,7 +77,7 @@ pub(super) fn refused(job: &FioJob, disk: &DiskPlan) -> Option<(&'static str, St
                 .to_owned()
         }
         FioEngine::Sync | FioEngine::Psync if !disk.below().is_empty() => {
-            format!("{device} is stacked, and the page cache over such a device is not modelled")
+            format!("{device} is mapped: the page cache over such a device is not modelled")
         }
         FioEngine::Sync | FioEngine::Psync => return None,
     };

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trace::fio::FioJob;
 
+use super::mapped::{NAME, take_paths};
 use super::{Result, Scenario};
 use crate::plan::DiskId;
-use crate::scenario::Device;
+use crate::scenario::{Device, Mapped};
 
 /// Most disks of a run: their numbers and those of their tag sets are bytes.
 const DISKS_MAX: u16 = 255;
@@ -24,6 +25,8 @@ pub(super) enum Kind {
     Nvme,
     ScsiDebug,
     Ahci,
+    /// Multipath, from `[mapped]`: no type of `[device]`.
+    Mapped,
 }
 
 impl Kind {
@@ -35,6 +38,7 @@ impl Kind {
             Kind::Nvme => "nvme",
             Kind::ScsiDebug => "scsi_debug",
             Kind::Ahci => "ahci",
+            Kind::Mapped => "multipath",
         }
     }
 
@@ -44,6 +48,7 @@ impl Kind {
             Kind::NullBlk => "nullb",
             Kind::Nvme => "nvme",
             Kind::ScsiDebug | Kind::Ahci => "sd",
+            Kind::Mapped => "dm-",
         }
     }
 
@@ -53,6 +58,7 @@ impl Kind {
             Kind::NullBlk => format!("nullb{index}"),
             Kind::Nvme => format!("nvme{index}n1"),
             Kind::ScsiDebug | Kind::Ahci => format!("sd{}", letters(index)),
+            Kind::Mapped => format!("dm-{index}"),
         }
     }
 
@@ -60,7 +66,7 @@ impl Kind {
     fn count(self, device: &Device) -> (&'static str, Option<u16>) {
         match self {
             Kind::NullBlk => ("nr_devices", device.nr_devices),
-            Kind::Nvme | Kind::Ahci => ("count", device.count),
+            Kind::Nvme | Kind::Ahci | Kind::Mapped => ("count", device.count),
             Kind::ScsiDebug => {
                 let written = [device.add_host, device.num_tgts, device.max_luns];
                 let one = |written: Option<u16>| written.unwrap_or(1);
@@ -81,7 +87,7 @@ impl Kind {
     /// Disks of one host, which have one tag set and one driver.
     fn units(self, device: &Device) -> u16 {
         match self {
-            Kind::NullBlk | Kind::Nvme | Kind::Ahci => 1,
+            Kind::NullBlk | Kind::Nvme | Kind::Ahci | Kind::Mapped => 1,
             Kind::ScsiDebug => {
                 let of = |written: Option<u16>| written.unwrap_or(1);
                 of(device.num_tgts).saturating_mul(of(device.max_luns))
@@ -131,6 +137,8 @@ pub(super) struct Disks<'a> {
     pub(super) list: Vec<Disk<'a>>,
     /// Hosts of several disks: the first one, and how many more follow it.
     pub(super) hosts: Vec<(DiskId, usize)>,
+    /// What the multipath device stands on, in the order of its paths.
+    pub(super) below: Vec<Disk<'a>>,
     by_file: BTreeMap<String, u8>,
 }
 
@@ -150,10 +158,14 @@ impl<'a> Disks<'a> {
         let mut disks = Disks {
             list: Vec::new(),
             hosts: Vec::new(),
+            below: Vec::new(),
             by_file: BTreeMap::new(),
         };
         let of_list = scenario.source.table("device").is_none() && !scenario.device.is_empty();
-        if of_list {
+        if let Some(mapped) = &scenario.mapped {
+            disks.of_mapped(scenario, mapped, nothing, of_list)?;
+            disks.find(scenario, &files)?;
+        } else if of_list {
             disks.of_tables(scenario)?;
             disks.find(scenario, &files)?;
         } else {
@@ -182,6 +194,41 @@ impl<'a> Disks<'a> {
             self.names()
         );
         Err(scenario.error(&scenario.job_field(index, "filename"), what))
+    }
+
+    /// `[mapped]` over some of the devices, which are told by tables.
+    fn of_mapped(
+        &mut self,
+        scenario: &'a Scenario,
+        mapped: &Mapped,
+        nothing: &'a Device,
+        of_list: bool,
+    ) -> Result<()> {
+        match of_list {
+            true => self.of_tables(scenario)?,
+            false => {
+                let device = scenario.device.first().unwrap_or(nothing);
+                let Some(kind) = kind(scenario, device, "device")? else {
+                    let what = "tells no type: null_blk, nvme, scsi_debug or ahci";
+                    return Err(scenario.error("device.type", what));
+                };
+                self.add(scenario, kind, device, "device")?;
+            }
+        }
+        if !self.hosts.is_empty() {
+            let what = "units of one host are no paths here; give each path a device";
+            return Err(scenario.error("mapped.table", what));
+        }
+        self.below = take_paths(scenario, mapped, &mut self.list)?;
+        for (set, disk) in (0..).map(SetId).zip(&mut self.list) {
+            disk.set = set;
+        }
+        let name = mapped.name.as_deref().unwrap_or(NAME).to_owned();
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            let what = format!("`{name}` is no name below /dev");
+            return Err(scenario.error("mapped.name", what));
+        }
+        self.push(scenario, Kind::Mapped, nothing, "mapped", name)
     }
 
     /// Several `[[device]]`.

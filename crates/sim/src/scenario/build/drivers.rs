@@ -85,6 +85,7 @@ pub(super) fn driver(
         Kind::Nvme => nvme::PARAMETERS,
         Kind::ScsiDebug => scsi_debug::PARAMETERS,
         Kind::Ahci => ahci::PARAMETERS,
+        Kind::Mapped => unreachable!("its driver is that of mapped.rs"),
     };
     for parameter in scenario.source.keys(&disk.field) {
         if !COMMON.contains(&parameter.as_str()) && !parameters.contains(&parameter.as_str()) {
@@ -110,6 +111,7 @@ pub(super) fn driver(
         Kind::Nvme => nvme::set_up(&setup)?,
         Kind::ScsiDebug => scsi_debug::set_up(&setup)?,
         Kind::Ahci => ahci::set_up(&setup)?,
+        Kind::Mapped => unreachable!("its driver is that of mapped.rs"),
     };
     let device = disk.device;
     let spins = driver.plan.rotational;
@@ -178,5 +180,6 @@ fn fault(scenario: &Scenario, disk: &Disk<'_>) -> Result<FaultPlan> {
         timeout: ratio(written.timeout),
         lost_completion: ratio(written.lost_completion),
         after_commands: written.after_commands.unwrap_or(0),
+        outages: false,
     })
 }

@@ -1,0 +1,173 @@
+//! The end of a clone: its bios and those of the request above, then the second completion.
+//!
+//! Comes in the place of `complete.rs` for requests of a path. Data that was transferred is told to
+//! whoever waits for it here; an error is not, as another path may do better. The clone keeps its
+//! tags until the request above is told of its end (`map_end.rs`).
+//! Kernel: blk_mq_end_request(), end_clone_bio(), end_clone_request(), dm_complete_request() in
+//! drivers/md/dm-rq.c (6.1.192).
+
+use super::complete::hears_of_end;
+use super::{Call, Next, Traced, labels, trace_rq};
+use crate::elevator::Hook;
+use crate::env::{Cpu, Effect, Env, Slab, TraceAction};
+use crate::queue::{BlkMq, Clones, RequestQueue};
+use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
+
+labels! {
+    /// Labels of a clone's end.
+    pub enum At in "clone-end" {
+        /// Account and trace.
+        End,
+        /// end_clone_bio(): a bio of the clone ends, and with it one of the request above.
+        EndBio,
+        /// The scheduler of its queue hears of it, if there is one.
+        Told,
+        /// end_clone_request(): the request above is completed.
+        Complete,
+        /// That was told, or has happened.
+        Over,
+    }
+}
+
+/// End of a clone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CloneEnd {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    rq: RequestId,
+    status: Status,
+}
+
+impl CloneEnd {
+    /// blk_mq_end_request() of a clone in the queue of a path.
+    pub(super) fn new(queue: QueueId, rq: RequestId, status: Status) -> CloneEnd {
+        CloneEnd {
+            at: At::End,
+            queue,
+            rq,
+            status,
+        }
+    }
+
+    pub(super) fn about_to_end(self) -> Option<RequestId> {
+        (self.at == At::End).then_some(self.rq)
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let clones = q.clones.as_ref().expect("the queue is that of a path");
+        match self.at {
+            At::End => self.end(q, cpu),
+            At::EndBio => self.end_bio(mq, q, clones, cpu),
+            At::Told => self.told(q, cpu),
+            At::Complete => self.complete(mq, clones, cpu),
+            At::Over => Next::Done,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        if !matches!(self.at, At::End | At::Over) {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            let place = pool[self.rq].place;
+            assert_eq!(place, Place::Completing, "{:?} of {:?}", self.at, self.rq);
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Over, "it is not over");
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let mut pool = q.pool.held(cpu.id);
+        let rq = &mut pool[self.rq];
+        rq.in_flight = false;
+        rq.place = Place::Completing;
+        rq.status = self.status;
+        let data = rq.bio_first.is_some() && self.status == Status::Ok;
+        let traced = Traced::rq(&pool, self.rq);
+        drop(pool);
+        trace_rq(cpu, self.queue, TraceAction::Complete, traced);
+        self.to(if data { At::EndBio } else { At::Told })
+    }
+
+    /// Bios of both end in the same order, as one was made for each.
+    fn end_bio<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        clones: &Clones<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let above = clones.original(self.rq);
+        let mut own = q.pool.held(cpu.id);
+        let bio = pop_bio(&mut own, self.rq).expect("a bio is left");
+        own.free_bio(bio);
+        let last = own[self.rq].bio_first.is_none();
+        drop(own);
+        let mut pool = mq.queue(clones.above).pool.held(cpu.id);
+        let bio = pop_bio(&mut pool, above).expect("each has its own");
+        let whole = pool.end_piece(bio, Status::Ok);
+        let traced = Traced::rq(&pool, above);
+        if last {
+            // blk_update_request(): what a later trace shows has no length left.
+            pool[above].sectors = Sectors(0);
+        }
+        drop(pool);
+        if last {
+            trace_rq(cpu, clones.above, TraceAction::Complete, traced);
+        }
+        if let Some((bio, status)) = whole {
+            cpu.outbox.push(Effect::BioEnd {
+                queue: clones.above,
+                bio,
+                status,
+            });
+        }
+        self.to(if last { At::Told } else { At::EndBio })
+    }
+
+    fn told<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        self.at = At::Complete;
+        let tells = {
+            let pool = q.pool.held(cpu.id);
+            q.elevator.hooks().completed && hears_of_end(q, &pool[self.rq])
+        };
+        match tells {
+            true => {
+                let (queue, hook) = (self.queue, Hook::Completed(self.rq));
+                Next::call(cpu, Call::Hook { queue, hook })
+            }
+            false => Next::Step,
+        }
+    }
+
+    fn complete<E: Env>(&mut self, mq: &BlkMq<E>, clones: &Clones<E>, cpu: &mut Cpu) -> Next {
+        let above = clones.original(self.rq);
+        let queue = clones.above;
+        let m = mq.queue(queue).mapped.as_ref();
+        let m = m.expect("the queue above is mapped");
+        m.state.held(cpu.id).tios[above.0 as usize].status = self.status;
+        cpu.outbox.push(Effect::Complete { queue, rq: above });
+        self.to(At::Over)
+    }
+}
+
+/// Takes the first bio of a request.
+fn pop_bio(pool: &mut RequestPool, rq: RequestId) -> Option<BioId> {
+    let bio = pool[rq].bio_first?;
+    let next = pool.bio(bio).next;
+    let r = &mut pool[rq];
+    r.bio_first = next;
+    r.bio_count -= 1;
+    if next.is_none() {
+        r.bio_last = None;
+    }
+    Some(bio)
+}

@@ -1,0 +1,270 @@
+//! queue_rq of a mapped queue: a path is chosen, and a clone of the request goes to its queue.
+//!
+//! Comes in the place of a driver (`drive.rs`), and leaves a driver's answer in the CPU. Not here:
+//! the choice itself, which is the target's (`dm/multipath/choose.rs`); the clone's way
+//! (`clone.rs`, `insert.rs`) and its end (`clone_end.rs`, `map_end.rs`).
+//! Kernel: dm_mq_queue_rq(), map_request() in drivers/md/dm-rq.c, multipath_clone_and_map() in
+//! dm-mpath.c (6.1.192; dm.c of 4.5).
+
+mod choose;
+mod clone;
+
+pub(super) use choose::leave;
+pub(super) use clone::free_bios;
+
+use super::insert::{Inserts, ThenRun};
+use super::{Call, Next, labels, lock};
+use crate::dm::multipath::Choice;
+use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
+use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
+use crate::request::{HctxId, Place, QueueId, RequestId};
+use crate::rules::{
+    CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock, TargetLookUp, Undo,
+};
+use crate::time::Duration;
+
+labels! {
+    /// Labels of queue_rq of a mapped queue.
+    pub enum At in "map-rq" {
+        /// Is the target busy? Up to 4.6 that is the next label, under m->lock.
+        Enter,
+        /// The live table is looked up, and the target in it (4.5).
+        Table,
+        /// Under m->lock: is the target busy (4.6)?
+        Busy,
+        /// blk_mq_start_request().
+        Start,
+        /// The device counts it (4.20).
+        Pending,
+        /// dm_get(): a reference to the device.
+        Get,
+        /// An answer for the choice of a path; up to 4.6 all of them, under m->lock.
+        Choose,
+        /// Room for what the target knows of the I/O (4.5).
+        Data,
+        /// There is a clone, or none.
+        Clone,
+        /// start_io(): the selector counts it.
+        StartIo,
+        /// setup_clone(): the clone gets bios of its own.
+        Setup,
+        /// The clone went to its queue, or its driver has answered.
+        Issued,
+        /// The selector counts it no longer.
+        Undo,
+        /// There is no clone any more.
+        Freed,
+        /// That goes back (4.5).
+        NoData,
+        /// It is on the requeue list.
+        GivenBack,
+        /// The device does not count it any more (4.20).
+        NotPending,
+        /// dm_put().
+        Put,
+        /// Whoever offered the request hears of it.
+        Tell,
+    }
+}
+
+/// blk_mq_delay_run_hw_queue() of a request that was not mapped (4.12).
+const REFUSED_DELAY: Duration = Duration::from_millis(100);
+
+/// What becomes of the request above once its clone is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Then {
+    /// Whoever offered it has it.
+    Refuse,
+    /// It goes to the requeue list, which is kicked later.
+    GiveBack,
+}
+
+/// queue_rq of one request of a mapped queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MapPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    rq: RequestId,
+    /// The choice that goes on, where it is not a single label.
+    choice: Option<Choice>,
+    /// The path, once one was chosen, and its length.
+    mapped: Option<ToPath>,
+    clone: Option<RequestId>,
+    then: Then,
+    told: Answer,
+}
+
+impl MapPath {
+    /// Of a request that holds a driver tag of the mapped queue.
+    pub fn new(queue: QueueId, rq: RequestId) -> MapPath {
+        MapPath {
+            at: At::Enter,
+            queue,
+            rq,
+            choice: None,
+            mapped: None,
+            clone: None,
+            then: Then::Refuse,
+            told: Answer::None,
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let m = q.mapped.as_ref().expect("the queue is mapped");
+        match self.at {
+            At::Enter => self.enter(q, m, cpu),
+            At::Table => self.locked(At::Busy),
+            At::Busy => {
+                let busy = is_busy(m, cpu);
+                m.lock.release(cpu);
+                self.unless_busy(busy)
+            }
+            At::Start => {
+                mq.start_request(self.queue, self.rq, cpu);
+                self.to(match rules(q).in_flight {
+                    InFlight::Counted => At::Pending,
+                    InFlight::Tags => At::Get,
+                })
+            }
+            At::Pending => {
+                m.pending.add(cpu, 1);
+                self.to(At::Get)
+            }
+            At::Get => {
+                m.holders.add(cpu, 1);
+                self.begin_choice(q, m, cpu)
+            }
+            At::Choose => self.choose(q, m, cpu),
+            At::Data => self.want_clone(q, m, cpu),
+            At::Clone => self.cloned(q, m, cpu),
+            At::StartIo => self.start_io(m, cpu),
+            At::Setup => self.set_up(mq, q, m, cpu),
+            At::Issued => self.issued(q, m, cpu),
+            At::Undo => self.undo(mq, m, cpu),
+            At::Freed => self.freed(q, cpu),
+            At::NoData => self.without_clone(q, cpu),
+            At::GivenBack => self.over(q, Answer::Ok),
+            At::NotPending => {
+                m.pending.add(cpu, -1);
+                self.to(At::Put)
+            }
+            At::Put => self.put(q, m, cpu),
+            At::Tell => {
+                cpu.answer = core::mem::take(&mut self.told);
+                Next::Done
+            }
+        }
+    }
+
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let at = self.at;
+        let choosing = self.choice.is_none() || at == At::Choose;
+        assert!(choosing, "{at:?} with a choice");
+        let with_clone = matches!(at, At::StartIo | At::Setup | At::Issued | At::Undo);
+        assert_eq!(self.clone.is_some(), with_clone, "{at:?}: a clone");
+        let held =
+            !matches!(at, At::GivenBack | At::NotPending | At::Put | At::Tell) && at != At::Issued;
+        if held {
+            let pool = mq.queue(self.queue).pool.held(cpu.id);
+            let started = !matches!(at, At::Enter | At::Table | At::Busy | At::Start);
+            let place = pool[self.rq].place;
+            assert_eq!(place == Place::Device, started, "{at:?} of {:?}", self.rq);
+        }
+    }
+
+    pub(super) fn check_over(&self) {
+        assert!(self.clone.is_none(), "it has a clone");
+        assert!(self.mapped.is_none(), "it has a path");
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn locked(&mut self, at: At) -> Next {
+        self.at = at;
+        lock(self.queue, LockKind::Target, 0)
+    }
+
+    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        if q.settings.rules.device_mapper.target_lock == TargetLock::Changes {
+            let busy = is_busy(m, cpu);
+            return self.unless_busy(busy);
+        }
+        match rules(q).target {
+            TargetLookUp::Table => self.to(At::Table),
+            TargetLookUp::Known => self.locked(At::Busy),
+        }
+    }
+
+    fn unless_busy(&mut self, busy: bool) -> Next {
+        if busy {
+            self.told = Answer::Resource;
+        }
+        self.to(match busy {
+            true => At::Tell,
+            false => At::Start,
+        })
+    }
+
+    /// It is over for this path: the device lets go of it, unless its end does that.
+    fn over<E: Env>(&mut self, q: &RequestQueue<E>, told: Answer) -> Next {
+        self.told = told;
+        self.mapped = None;
+        self.to(match rules(q).in_flight {
+            InFlight::Counted => At::NotPending,
+            InFlight::Tags => At::Put,
+        })
+    }
+
+    /// dm_put(), and what a request that was refused runs.
+    fn put<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        m.holders.add(cpu, -1);
+        if self.told == Answer::Resource && rules(q).refused_run == RefusedRun::Later {
+            let hctx = q.pool.held(cpu.id)[self.rq].hctx;
+            cpu.outbox.push(Effect::Kick {
+                queue: self.queue,
+                hctx,
+                delay: REFUSED_DELAY,
+            });
+        }
+        self.to(At::Tell)
+    }
+
+    /// The request of the mapped queue has no clone, or none any more.
+    fn without_clone<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        match core::mem::replace(&mut self.then, Then::Refuse) {
+            Then::Refuse => self.over(q, Answer::Resource),
+            Then::GiveBack => {
+                self.at = At::GivenBack;
+                let path = Call::GiveBack {
+                    queue: self.queue,
+                    rq: self.rq,
+                    after: delay(q),
+                };
+                Next::call(cpu, path)
+            }
+        }
+    }
+}
+
+/// What the way of a request is in this kernel.
+pub(super) fn rules<E: Env>(q: &RequestQueue<E>) -> MappedRequests {
+    q.settings.rules.device_mapper.requests
+}
+
+/// How much later the list of delayed requests is kicked.
+pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
+    Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
+}
+
+/// multipath_busy().
+///
+/// Deviation(D26): no path says that it is busy by itself, as drivers of SCSI do.
+fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+    m.fields.read_among(1, cpu);
+    m.state.held(cpu.id).target.is_busy(|_| false)
+}

@@ -1,0 +1,223 @@
+//! The choice of a path, with the locks of the kernel at hand.
+
+use super::{
+    Answer, At, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath, Mapped, Mapping,
+    Next, PathId, RequestQueue, Slab, Spot, TargetLock, Then, lock,
+};
+use super::{IoData, rules};
+use crate::dm::multipath::{Access, Ask, Multipath};
+use crate::queue::Tio;
+use crate::request::QueueId;
+use crate::time::Duration;
+
+impl MapPath {
+    /// Up to 4.6 all of it is one label under m->lock, later each question is one.
+    pub(super) fn begin_choice<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
+            return self.locked(At::Choose);
+        }
+        let io = self.incoming(q, cpu);
+        let choice = m.state.held(cpu.id).target.choice(io);
+        self.at = At::Choose;
+        self.choice = Some(choice);
+        self.wants(m, choice)
+    }
+
+    pub(super) fn choose<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let io = self.incoming(q, cpu);
+        let Some(mut choice) = self.choice else {
+            m.fields.write(cpu);
+            for account in &m.accounts {
+                account.read_among(1, cpu);
+            }
+            let mapping = {
+                let mut state = m.state.held(cpu.id);
+                let mapping = state.target.map(io);
+                leave(self.queue, &mut state.target, cpu);
+                mapping
+            };
+            self.note(m, mapping, cpu);
+            m.lock.release(cpu);
+            return self.mapped(q, mapping, cpu);
+        };
+        let ask = choice.ask().expect("it was not over");
+        let access = choice.access(ask);
+        touch(m, ask, access, cpu);
+        {
+            let mut state = m.state.held(cpu.id);
+            let answer = state.target.answer(ask, io);
+            choice.answer(answer);
+            if access == Access::TargetLock {
+                leave(self.queue, &mut state.target, cpu);
+            }
+        }
+        let over = choice.ask().err();
+        if let Some(mapping) = over {
+            self.choice = None;
+            self.note(m, mapping, cpu);
+        } else {
+            self.choice = Some(choice);
+        }
+        match access {
+            Access::Word => {}
+            Access::TargetLock => m.lock.release(cpu),
+            Access::Selector(group) if m.locks(group) => {
+                m.selectors[group.index()].release(cpu);
+            }
+            Access::Selector(_) => {}
+        }
+        match over {
+            Some(mapping) => self.mapped(q, mapping, cpu),
+            None => self.wants(m, choice),
+        }
+    }
+
+    /// What the next question needs.
+    fn wants<E: Env>(&self, m: &Mapped<E>, choice: Choice) -> Next {
+        let ask = choice.ask().expect("it is not over");
+        match choice.access(ask) {
+            Access::TargetLock => lock(self.queue, LockKind::Target, 0),
+            Access::Selector(group) if m.locks(group) => {
+                lock(self.queue, LockKind::Selector, u32::from(group.0))
+            }
+            Access::Word | Access::Selector(_) => Next::Step,
+        }
+    }
+
+    fn incoming<E: Env>(&self, q: &RequestQueue<E>, cpu: &Cpu) -> Incoming {
+        let sectors = q.pool.held(cpu.id)[self.rq].sectors;
+        Incoming {
+            bytes: sectors.0 * 512,
+            cpu: cpu.id,
+            now: cpu.now(),
+        }
+    }
+
+    /// What the choice came to is noted in the same label.
+    fn note<E: Env>(&mut self, m: &Mapped<E>, mapping: Mapping, cpu: &mut Cpu) {
+        let mut state = m.state.held(cpu.id);
+        let tio = &mut state.tios[self.rq.0 as usize];
+        *tio = Tio::default();
+        match mapping {
+            Mapping::To(mapped) => {
+                self.mapped = Some(mapped);
+                tio.mapped = Some(mapped);
+            }
+            Mapping::Kill(status) => {
+                tio.status = status;
+                drop(state);
+                // dm_kill_unmapped_request(): its end runs before the next label.
+                cpu.outbox.push(Effect::Complete {
+                    queue: self.queue,
+                    rq: self.rq,
+                });
+            }
+            Mapping::Requeue | Mapping::DelayRequeue => {}
+        }
+    }
+
+    fn mapped<E: Env>(&mut self, q: &RequestQueue<E>, mapping: Mapping, cpu: &mut Cpu) -> Next {
+        match mapping {
+            Mapping::To(mapped) => match rules(q).io_data {
+                IoData::Mempool => self.to(At::Data),
+                IoData::InRequest => {
+                    let m = q.mapped.as_ref().expect("the queue is mapped");
+                    self.call_clone(q, m, mapped.path, cpu)
+                }
+            },
+            Mapping::Requeue => self.without_clone(q, cpu),
+            Mapping::DelayRequeue => {
+                self.then = Then::GiveBack;
+                self.without_clone(q, cpu)
+            }
+            Mapping::Kill(_) => {
+                self.told = Answer::Ok;
+                self.to(At::Tell)
+            }
+        }
+    }
+
+    pub(super) fn want_clone<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let mapped = self.mapped.expect("a path was chosen");
+        self.call_clone(q, m, mapped.path, cpu)
+    }
+
+    /// blk_mq_alloc_request() in the queue of a path.
+    fn call_clone<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        path: PathId,
+        cpu: &mut Cpu,
+    ) -> Next {
+        self.at = At::Clone;
+        let op = q.pool.held(cpu.id)[self.rq].op;
+        let queue = m.queue_of(path);
+        Next::call(cpu, Call::AllocateClone { queue, op })
+    }
+}
+
+/// The lines that an answer touches.
+fn touch<E: Env>(m: &Mapped<E>, ask: Ask, access: Access, cpu: &mut Cpu) {
+    match access {
+        Access::Selector(group) => {
+            let state = m.state.held(cpu.id);
+            let paths = state.target.paths_of(group);
+            drop(state);
+            for account in &m.accounts[paths] {
+                account.read_among(1, cpu);
+            }
+        }
+        Access::TargetLock if !matches!(ask, Ask::FlagLocked(_) | Ask::MustPushBack) => {
+            m.fields.write(cpu);
+        }
+        Access::Word if matches!(ask, Ask::Set(_) | Ask::Clear(_)) => m.fields.write(cpu),
+        Access::Word | Access::TargetLock => m.fields.read_among(1, cpu),
+    }
+}
+
+/// What the target wants of its surroundings.
+pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut Cpu) {
+    if !target.wants_anything() {
+        return;
+    }
+    let todo = target.take_todo();
+    if todo.run_queue {
+        cpu.outbox.push(Effect::RunQueue { queue });
+    }
+    if todo.kick_list {
+        cpu.outbox.push(Effect::KickRequeue { queue });
+    }
+    if let Some(secs) = todo.arm_timer {
+        let after = Some(Duration::from_secs(secs));
+        cpu.outbox.push(Effect::PathTimer { queue, after });
+    }
+    if todo.cancel_timer {
+        let after = None;
+        cpu.outbox.push(Effect::PathTimer { queue, after });
+    }
+    while !cpu.outbox.is_full()
+        && let Some((path, ms)) = target.take_activation()
+    {
+        cpu.outbox.push(Effect::Activate {
+            queue,
+            path,
+            after: Duration::from_millis(u64::from(ms)),
+        });
+    }
+}

@@ -1,0 +1,171 @@
+//! The clone of a request that has a path: set up, issued, or given up.
+
+use super::{
+    Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, Env, HctxId, Inserts, IoData, MapPath,
+    Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, rules,
+};
+use crate::request::{QueueId, RequestPool, Sectors};
+use crate::time::SimTime;
+
+impl MapPath {
+    /// There is a clone, or its queue has no tag.
+    pub(super) fn cloned<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let mapped = self.mapped.expect("a path was chosen");
+        let Answer::Clone(clone) = core::mem::take(&mut cpu.answer) else {
+            let mut state = m.state.held(cpu.id);
+            state.tios[self.rq.0 as usize].mapped = None;
+            let mapping = state.target.no_clone(mapped.path, false);
+            drop(state);
+            self.mapped = None;
+            self.then = match mapping {
+                Mapping::DelayRequeue => Then::GiveBack,
+                _ => Then::Refuse,
+            };
+            return self.freed(q, cpu);
+        };
+        self.clone = Some(clone);
+        self.to(At::StartIo)
+    }
+
+    /// start_io() of the selector.
+    pub(super) fn start_io<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        let mapped = self.mapped.expect("a path was chosen");
+        m.accounts[mapped.path.index()].write(cpu);
+        m.state.held(cpu.id).target.start(mapped);
+        self.to(At::Setup)
+    }
+
+    /// setup_clone(): the clone's bios share the data of the request's. Then it goes to its queue.
+    ///
+    /// Deviation(D18): no A is traced.
+    pub(super) fn set_up<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let mapped = self.mapped.expect("a path was chosen");
+        let clone = self.clone.expect("there is one");
+        let queue = m.queue_of(mapped.path);
+        let lower = mq.queue(queue);
+        m.state.held(cpu.id).tios[self.rq.0 as usize].clone = Some(clone);
+        let clones = lower.clones.as_ref().expect("the queue is that of a path");
+        clones.set_original(clone, self.rq);
+        let (pool, mut own) = (q.pool.held(cpu.id), lower.pool.held(cpu.id));
+        if !clone_bios(&pool, self.rq, &mut own, clone) {
+            drop((pool, own));
+            return self.give_up();
+        }
+        let hctx = own[clone].hctx;
+        drop((pool, own));
+        self.at = At::Issued;
+        Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
+    }
+
+    /// Its queue has the clone, or its driver has said what it thinks of it.
+    pub(super) fn issued<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let told = match rules(q).insertion {
+            CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
+            _ => Answer::Ok,
+        };
+        match told {
+            Answer::Resource | Answer::DevResource => return self.give_up(),
+            Answer::Error(status) => {
+                m.state.held(cpu.id).tios[self.rq.0 as usize].status = status;
+                cpu.outbox.push(Effect::Complete {
+                    queue: self.queue,
+                    rq: self.rq,
+                });
+            }
+            _ => {}
+        }
+        // It may have ended already.
+        (self.clone, self.mapped) = (None, None);
+        self.told = Answer::Ok;
+        self.to(At::Tell)
+    }
+
+    fn give_up(&mut self) -> Next {
+        self.then = Then::Refuse;
+        self.to(At::Undo)
+    }
+
+    /// blk_rq_unprep_clone(), multipath_release_clone(): the selector's count, as the kernel has
+    /// it, then blk_mq_free_request().
+    pub(super) fn undo<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let mapped = self.mapped.take().expect("a path was chosen");
+        let clone = self.clone.take().expect("there is one");
+        let queue = m.queue_of(mapped.path);
+        let started = free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
+        if q.settings.rules.device_mapper.undo == Undo::TakenBack {
+            m.accounts[mapped.path.index()].write(cpu);
+        }
+        let mut state = m.state.held(cpu.id);
+        state.target.undo(mapped, started, cpu.now());
+        let tio = &mut state.tios[self.rq.0 as usize];
+        (tio.clone, tio.mapped) = (None, None);
+        drop(state);
+        self.at = At::Freed;
+        Next::call(cpu, Call::Free { queue, rq: clone })
+    }
+
+    pub(super) fn freed<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        match rules(q).io_data {
+            IoData::Mempool => self.to(At::NoData),
+            IoData::InRequest => self.without_clone(q, cpu),
+        }
+    }
+}
+
+/// Where a clone goes.
+fn insertion(how: CloneInsertion, queue: QueueId, rq: RequestId, hctx: HctxId) -> Call {
+    let run = match how {
+        CloneInsertion::Direct => return Call::IssueClone { queue, rq, hctx },
+        CloneInsertion::InBackground => ThenRun::Background,
+        CloneInsertion::AtOnce | CloneInsertion::Scheduler => ThenRun::Here,
+    };
+    Call::Insert(Inserts::new(queue, rq, false, run))
+}
+
+/// blk_rq_prep_clone(). False if there is no room for its bios: it has none then.
+fn clone_bios(pool: &RequestPool, rq: RequestId, own: &mut RequestPool, clone: RequestId) -> bool {
+    let of = &pool[rq];
+    let c = &mut own[clone];
+    (c.op, c.flags, c.sector, c.ioprio) = (of.op, of.flags, of.sector, of.ioprio);
+    (c.sectors, c.segments, c.io_context) = (Sectors(0), 0, of.io_context);
+    // Nothing merges into it.
+    c.flags.nomerge = true;
+    for bio in pool.bios_of(rq) {
+        let Some(copy) = own.add_bio(pool.bio(bio).copied()) else {
+            free_bios(own, clone);
+            return false;
+        };
+        own.append_bio(clone, copy);
+    }
+    let c = &mut own[clone];
+    (c.sectors, c.segments) = (of.sectors, of.segments);
+    true
+}
+
+/// blk_rq_unprep_clone(). When it was issued, for who wants to know.
+pub(in crate::path) fn free_bios(own: &mut RequestPool, clone: RequestId) -> SimTime {
+    let mut next = own[clone].bio_first;
+    while let Some(bio) = next {
+        next = own.bio(bio).next;
+        own.free_bio(bio);
+    }
+    own.take_bios(clone);
+    own[clone].io_start_time
+}

@@ -1,0 +1,196 @@
+//! The second completion: what the end of a clone means for the request of the mapped queue.
+//!
+//! Comes in the place of `complete.rs` for requests of a mapped queue that its driver, here
+//! device-mapper, has done; it calls that one where the request ends. The clone is freed first.
+//! Kernel: dm_softirq_done(), dm_done(), dm_end_request(), dm_requeue_original_request() in
+//! drivers/md/dm-rq.c, multipath_end_io() in dm-mpath.c (6.1.192; dm.c of 4.5).
+
+use super::map::{delay, free_bios, leave, rules};
+use super::{Call, Next, RunHow, labels, lock};
+use crate::dm::Ending;
+use crate::env::{Count, Cpu, Env, Lock, Slab, Spot};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
+use crate::request::{QueueId, RequestId, Status};
+use crate::rules::{EndRun, InFlight, IoData};
+use crate::time::Duration;
+
+labels! {
+    /// Labels of a second completion.
+    pub enum At in "map-end" {
+        /// Was there a clone, and did it end well? Then the selector counts it no longer.
+        Enter,
+        /// Under m->lock: its path fails; is it tried again?
+        Fail,
+        /// The clone's bios are gone: free it.
+        Free,
+        /// There is no clone any more.
+        Freed,
+        /// Nor what the target knew of the I/O (4.5).
+        NoData,
+        /// The request has ended, or is on the requeue list.
+        Ended,
+        /// The device does not count it any more (4.20); what does that run (4.5)?
+        NotPending,
+        /// dm_put().
+        Put,
+    }
+}
+
+/// Second completion of a request of a mapped queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MapEnd {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    rq: RequestId,
+    ending: Ending,
+    /// It ends: up to 4.5 that runs the queue.
+    runs: bool,
+}
+
+impl MapEnd {
+    /// dm_softirq_done().
+    pub(super) fn new(queue: QueueId, rq: RequestId) -> MapEnd {
+        MapEnd {
+            at: At::Enter,
+            queue,
+            rq,
+            ending: Ending::Requeue,
+            runs: false,
+        }
+    }
+
+    pub(super) fn about_to_end(self) -> Option<RequestId> {
+        (self.at == At::Enter).then_some(self.rq)
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let m = q.mapped.as_ref().expect("the queue is mapped");
+        match self.at {
+            At::Enter => self.enter(mq, m, cpu),
+            At::Fail => {
+                self.ask_target(mq, m, cpu);
+                let path = m.state.held(cpu.id).tios[self.rq.0 as usize].mapped;
+                let path = path.expect("a clone has a path").path;
+                m.fields.write(cpu);
+                m.accounts[path.index()].write(cpu);
+                leave(self.queue, &mut m.state.held(cpu.id).target, cpu);
+                m.lock.release(cpu);
+                self.to(At::Free)
+            }
+            At::Free => self.free(mq, m, cpu),
+            At::Freed => match rules(q).io_data {
+                IoData::Mempool => self.to(At::NoData),
+                IoData::InRequest => self.end(q, cpu),
+            },
+            At::NoData => self.end(q, cpu),
+            At::Ended => match rules(q).in_flight {
+                InFlight::Counted => {
+                    m.pending.add(cpu, -1);
+                    self.not_pending(cpu)
+                }
+                InFlight::Tags => self.put(m, cpu),
+            },
+            At::NotPending => self.put(m, cpu),
+            At::Put => Next::Done,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let held = matches!(self.at, At::Fail | At::Free);
+        if held {
+            let m = mq.queue(self.queue).mapped.as_ref();
+            let m = m.expect("the queue is mapped");
+            let tio = m.state.held(cpu.id).tios[self.rq.0 as usize];
+            assert!(tio.clone.is_some(), "{:?} without a clone", self.at);
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Put, "it is not over");
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        let tio = m.state.held(cpu.id).tios[self.rq.0 as usize];
+        let Some(mapped) = tio.mapped else {
+            // It was killed before it had a path.
+            self.ending = Ending::Done(tio.status);
+            return self.end(mq.queue(self.queue), cpu);
+        };
+        if tio.status != Status::Ok {
+            self.at = At::Fail;
+            return lock(self.queue, LockKind::Target, 0);
+        }
+        m.accounts[mapped.path.index()].write(cpu);
+        self.ask_target(mq, m, cpu);
+        self.to(At::Free)
+    }
+
+    /// multipath_end_io().
+    fn ask_target<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &Cpu) {
+        let mut state = m.state.held(cpu.id);
+        let tio = state.tios[self.rq.0 as usize];
+        let mapped = tio.mapped.expect("a clone has a path");
+        let clone = tio.clone.expect("it was issued");
+        let lower = mq.queue(m.queue_of(mapped.path));
+        let started = lower.pool.held(cpu.id)[clone].io_start_time;
+        self.ending = state.target.end(mapped, tio.status, started, cpu.now());
+    }
+
+    /// free_rq_clone().
+    fn free<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        let mut state = m.state.held(cpu.id);
+        let tio = &mut state.tios[self.rq.0 as usize];
+        let clone = tio.clone.take().expect("it was issued");
+        let mapped = tio.mapped.take().expect("a clone has a path");
+        drop(state);
+        let queue = m.queue_of(mapped.path);
+        free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
+        self.at = At::Freed;
+        Next::call(cpu, Call::Free { queue, rq: clone })
+    }
+
+    /// The request ends, or is tried again.
+    fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        self.at = At::Ended;
+        let (queue, rq) = (self.queue, self.rq);
+        let again = |after| Call::GiveBack { queue, rq, after };
+        self.runs = false;
+        let ending = core::mem::replace(&mut self.ending, Ending::Requeue);
+        let path = match ending {
+            Ending::Done(status) => {
+                self.runs = rules(q).end_run == EndRun::Hctxs;
+                Call::End { queue, rq, status }
+            }
+            Ending::Requeue => again(Duration::ZERO),
+            Ending::DelayRequeue => again(delay(q)),
+        };
+        self.rq = RequestId(0);
+        Next::call(cpu, path)
+    }
+
+    /// rq_completed() in 4.5: what waits in the mapped queue is run by kblockd.
+    fn not_pending(&mut self, cpu: &mut Cpu) -> Next {
+        self.at = At::NotPending;
+        let queue = self.queue;
+        match core::mem::take(&mut self.runs) {
+            true => {
+                let how = RunHow::Background;
+                Next::call(cpu, Call::RunQueues { queue, how })
+            }
+            false => Next::Step,
+        }
+    }
+
+    fn put<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        m.holders.add(cpu, -1);
+        self.to(At::Put)
+    }
+}

@@ -1,0 +1,128 @@
+//! Something is told to the target of a mapped queue: a message, the end of an activation, a timer.
+//!
+//! One critical section of m->lock. Not here: what follows from it (`dm/multipath/fail.rs`,
+//! `init.rs`).
+//! Kernel: multipath_message(), activate_path_work(), pg_init_done(),
+//! queue_if_no_path_timeout_work() in drivers/md/dm-mpath.c (6.1.192).
+
+use super::map::leave;
+use super::{Next, labels, lock};
+use crate::dm::multipath::{InitResult, Multipath};
+use crate::dm::{GroupId, PathId};
+use crate::env::{Answer, Cpu, Env, Lock, Slab, Spot};
+use crate::queue::{BlkMq, LockKind};
+use crate::request::QueueId;
+
+labels! {
+    /// Labels of what is told to a target.
+    pub enum At in "target" {
+        /// Ask for m->lock.
+        Start,
+        /// Under it.
+        Locked,
+        /// What follows was begun.
+        Over,
+    }
+}
+
+/// What a target is told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ToTarget {
+    /// fail_path.
+    Fail(PathId),
+    /// reinstate_path.
+    Reinstate(PathId),
+    /// queue_if_no_path, or fail_if_no_path (false).
+    QueueIfNoPath(bool),
+    /// switch_group.
+    Switch(GroupId),
+    /// disable_group, or enable_group (false).
+    Bypass(GroupId, bool),
+    /// The work item of a path's activation runs. Answers whether the device is activated.
+    Activate(PathId),
+    /// An activation is over.
+    Activated(PathId, InitResult),
+    /// The timer of held requests expires.
+    TimerExpires,
+    /// A suspension begins, without flush if so.
+    Suspend {
+        /// What is held back stays where it is.
+        noflush: bool,
+    },
+    /// Nothing is in flight.
+    Suspended,
+    /// The device goes on.
+    Resume,
+}
+
+/// Something is told to a target.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TargetPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    what: ToTarget,
+}
+
+impl TargetPath {
+    /// Tells the target of a mapped queue.
+    pub fn new(queue: QueueId, what: ToTarget) -> TargetPath {
+        TargetPath {
+            at: At::Start,
+            queue,
+            what,
+        }
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let m = mq.queue(self.queue).mapped.as_ref();
+        let m = m.expect("the queue is mapped");
+        match self.at {
+            At::Start => {
+                self.at = At::Locked;
+                lock(self.queue, LockKind::Target, 0)
+            }
+            At::Locked => {
+                m.fields.write(cpu);
+                let mut state = m.state.held(cpu.id);
+                if !tell(&mut state.target, self.what) {
+                    cpu.answer = Answer::GoOn;
+                }
+                leave(self.queue, &mut state.target, cpu);
+                drop(state);
+                m.lock.release(cpu);
+                self.at = At::Over;
+                Next::Step
+            }
+            At::Over => Next::Done,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let mapped = mq.queue(self.queue).mapped.is_some();
+        assert!(mapped, "queue {} has a target", self.queue);
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Over, "it is not over");
+    }
+}
+
+/// False: the device of a path is to be activated now.
+fn tell(target: &mut Multipath, what: ToTarget) -> bool {
+    match what {
+        ToTarget::Fail(path) => target.fail(path),
+        ToTarget::Reinstate(path) => target.reinstate(path),
+        ToTarget::QueueIfNoPath(value) => target.queue_if_no_path(value),
+        ToTarget::Switch(group) => target.switch_group(group),
+        ToTarget::Bypass(group, bypassed) => target.bypass(group, bypassed),
+        ToTarget::Activate(path) => return !target.begin_activation(path),
+        ToTarget::Activated(path, result) => target.init_done(path, result),
+        ToTarget::TimerExpires => target.timer_expires(),
+        ToTarget::Suspend { noflush } => target.suspend(noflush),
+        ToTarget::Suspended => target.suspended(),
+        ToTarget::Resume => target.resume(),
+    }
+    true
+}

@@ -1,0 +1,171 @@
+//! What a queue has whose requests are mapped to queues below, and what those have.
+//!
+//! The target is plain data behind its locks; words of it that paths read without a lock lie on
+//! the lines here. Not here: what is done with it (`path/map.rs`), the policy (`dm/`).
+//! Kernel: struct mapped_device, struct dm_rq_target_io in drivers/md/dm-rq.c, struct multipath in
+//! dm-mpath.c (6.1.192).
+
+use super::QueueConfig;
+use crate::dm::multipath::Multipath;
+use crate::dm::selector::SelectorKind;
+use crate::dm::table::Table;
+use crate::dm::{self, GroupId, PathId};
+use crate::env::{Count, Env, Lock, Slab, Spot, Toucher, solo_value};
+use crate::request::{CpuId, QueueId, RequestId, Status};
+use crate::rules::DeviceMapper;
+
+/// What a queue is mapped to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MappedConfig {
+    /// Groups and paths.
+    pub table: Table,
+    /// The queue of each path, those of the first group first.
+    pub below: Vec<QueueId>,
+    /// NUMA node of each CPU.
+    pub nodes: Vec<u16>,
+    /// Module parameter queue_if_no_path_timeout_secs; 0: never.
+    pub timeout_secs: u64,
+}
+
+/// What a queue has besides others when its requests are mapped.
+#[derive(Debug)]
+pub struct Mapped<E: Env> {
+    /// The queue of each path.
+    pub below: Vec<QueueId>,
+    /// Selectors of the groups.
+    kinds: Vec<SelectorKind>,
+    /// m->lock.
+    pub lock: E::Lock<()>,
+    /// The lock of each group's selector.
+    pub selectors: Vec<E::Lock<()>>,
+    /// The line of the target's flags, current path and group.
+    pub fields: E::Spot,
+    /// The line of each path's account.
+    pub accounts: Vec<E::Spot>,
+    /// md->pending.
+    pub pending: E::Count,
+    /// md->holders.
+    pub holders: E::Count,
+    /// The target, and what it knows of each request.
+    pub state: E::Slab<MapState>,
+}
+
+solo_value!(Mapped {
+    below, kinds;
+    lock, selectors, fields, accounts, pending, holders, state
+});
+
+/// The target, and what it knows of each request of the mapped queue.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MapState {
+    /// The target.
+    pub target: Multipath,
+    /// By slot of the request (dm_rq_target_io).
+    pub tios: Vec<Tio>,
+}
+
+/// What device-mapper has of a request (dm_rq_target_io).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tio {
+    /// Its clone, in the queue of the path.
+    pub clone: Option<RequestId>,
+    /// The path that was chosen.
+    pub mapped: Option<dm::Mapped>,
+    /// How the clone ended, or that there was none.
+    pub status: Status,
+}
+
+/// What the queue of a path has: for whose requests its own are clones.
+#[derive(Debug)]
+pub struct Clones<E: Env> {
+    /// The mapped queue.
+    pub above: QueueId,
+    /// By slot of the clone.
+    pub of: E::Slab<CloneOf>,
+}
+
+solo_value!(Clones { above; of });
+
+/// The request above of each clone, by the clone's slot.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct CloneOf(pub Vec<RequestId>);
+
+/// Its lines are those of [`Mapped`].
+impl Toucher for MapState {
+    fn touched_by(&mut self, _cpu: CpuId) {}
+}
+
+/// Lies with the request.
+impl Toucher for CloneOf {
+    fn touched_by(&mut self, _cpu: CpuId) {}
+}
+
+impl<E: Env> Mapped<E> {
+    /// What the queue of a configuration has, with so many requests.
+    pub(super) fn of(config: &QueueConfig, requests: usize) -> Option<Box<Mapped<E>>> {
+        let rules = config.settings.rules.device_mapper;
+        let mapped = config.mapped.as_ref()?;
+        Some(Box::new(Mapped::new(mapped, rules, requests)))
+    }
+
+    /// For so many requests. Panics unless each path has a queue.
+    fn new(config: &MappedConfig, rules: DeviceMapper, requests: usize) -> Mapped<E> {
+        let MappedConfig {
+            table,
+            below,
+            nodes,
+            timeout_secs,
+        } = config;
+        assert_eq!(table.paths().count(), below.len(), "each path has a queue");
+        let groups = table.groups.iter();
+        Mapped {
+            below: below.clone(),
+            kinds: groups.map(|group| group.selector).collect(),
+            lock: E::Lock::new(()),
+            selectors: table.groups.iter().map(|_| E::Lock::new(())).collect(),
+            fields: E::Spot::new(),
+            accounts: below.iter().map(|_| E::Spot::new()).collect(),
+            pending: E::Count::new(0),
+            holders: E::Count::new(0),
+            state: E::Slab::new(MapState {
+                target: Multipath::new(table, rules, nodes, *timeout_secs),
+                tios: vec![Tio::default(); requests],
+            }),
+        }
+    }
+
+    /// The queue of a path.
+    pub fn queue_of(&self, path: PathId) -> QueueId {
+        self.below[path.index()]
+    }
+
+    /// The selector of a group has a lock.
+    pub fn locks(&self, group: GroupId) -> bool {
+        self.kinds[group.index()] != SelectorKind::IoAffinity
+    }
+
+    /// Looks at the target while nothing runs.
+    pub fn with_state<R>(&self, look: impl FnOnce(&mut MapState) -> R) -> R {
+        look(&mut self.state.held(CpuId(0)))
+    }
+}
+
+impl<E: Env> Clones<E> {
+    /// For so many clones of requests of that queue.
+    pub fn new(above: QueueId, requests: usize) -> Clones<E> {
+        Clones {
+            above,
+            of: E::Slab::new(CloneOf(vec![RequestId(0); requests])),
+        }
+    }
+
+    /// The request that a clone is of.
+    pub fn original(&self, clone: RequestId) -> RequestId {
+        self.of.held(CpuId(0)).0[clone.0 as usize]
+    }
+
+    /// It is of that one now.
+    pub fn set_original(&self, clone: RequestId, of: RequestId) {
+        self.of.held(CpuId(0)).0[clone.0 as usize] = of;
+    }
+}

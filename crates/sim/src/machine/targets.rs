@@ -1,0 +1,171 @@
+//! What happens to the targets of mapped queues by the clock: messages, activations of paths, the
+//! timer of held requests, devices that go out of reach and come back.
+//!
+//! What a target is told a worker of kblockd tells it, on the CPU that asked or the first.
+//! Deviation(D27): kmpath_handlerd's workers and multipathd are no tasks of their own.
+//! Not here: what follows from it (`path/target.rs` of blkmq).
+
+use blkmq::dm::PathId;
+use blkmq::dm::multipath::InitResult;
+use blkmq::path::ToTarget;
+use blkmq::request::{CpuId, QueueId};
+use blkmq::time::{Duration, SimTime};
+
+use super::cpus::Cpus;
+use super::event::{Event, Of, class};
+use super::numbers::Numbers;
+use crate::plan::{DeviceId, Plan};
+
+/// Something that happens at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Happens {
+    /// A target is told something, on behalf of a CPU.
+    Tell(QueueId, ToTarget, CpuId),
+    /// A device is out of reach from now on, or is not.
+    Out(DeviceId, bool),
+    /// The timer of held requests of this queue expires, unless it was armed anew.
+    Timer(QueueId, u32, CpuId),
+}
+
+/// A mapped queue.
+#[derive(Clone, Debug)]
+struct Target {
+    queue: QueueId,
+    /// Moves when the timer of held requests is armed or cancelled.
+    generation: u32,
+    /// How long an activation takes.
+    activation: Duration,
+    /// Paths that are out of reach now.
+    out: Vec<PathId>,
+    /// The device of each path.
+    devices: Vec<DeviceId>,
+}
+
+/// What is to happen.
+#[derive(Clone, Debug)]
+pub(super) struct Targets {
+    mapped: Vec<Target>,
+    all: Vec<Happens>,
+    /// Those that the plan has, by the time they happen at.
+    planned: Vec<(SimTime, Happens)>,
+}
+
+impl Targets {
+    /// What a plan has.
+    pub(super) fn new(plan: &Plan, numbers: &Numbers) -> Targets {
+        let mut of = Targets {
+            mapped: Vec::new(),
+            all: Vec::new(),
+            planned: Vec::new(),
+        };
+        for (disk, mapped) in plan.mapped_disks() {
+            let queue = numbers.queue_of(disk);
+            let below = numbers.below(queue);
+            let devices = below.iter().map(|&below| numbers.device_of(below));
+            let devices: Vec<DeviceId> = devices.collect();
+            let at = |time: Duration| SimTime(time.0);
+            for outage in &mapped.outages {
+                let device = devices[outage.path.index()];
+                of.planned
+                    .push((at(outage.from), Happens::Out(device, true)));
+                of.planned
+                    .push((at(outage.to), Happens::Out(device, false)));
+            }
+            for &(time, what) in &mapped.messages {
+                let tell = Happens::Tell(queue, what, CpuId(0));
+                of.planned.push((at(time), tell));
+            }
+            of.mapped.push(Target {
+                queue,
+                generation: 0,
+                activation: mapped.activation,
+                out: Vec::new(),
+                devices,
+            });
+        }
+        of
+    }
+
+    /// The run begins.
+    pub(super) fn start(&mut self, cpus: &mut Cpus) {
+        for (time, happens) in core::mem::take(&mut self.planned) {
+            self.push(cpus, time, happens);
+        }
+    }
+
+    fn push(&mut self, cpus: &mut Cpus, time: SimTime, happens: Happens) {
+        let number = self.all.len() as u32;
+        self.all.push(happens);
+        let event = Event::Happens(Of::new(number, 0));
+        cpus.core.events.push(time, class::TIMER, event);
+    }
+
+    /// A target is told something so much later.
+    pub(super) fn later(
+        &mut self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        (queue, what): (QueueId, ToTarget),
+        after: Duration,
+    ) {
+        let time = cpus.at(id) + after;
+        self.push(cpus, time, Happens::Tell(queue, what, id));
+    }
+
+    /// The device of a path is being activated.
+    pub(super) fn activates(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
+        let target = self.of(queue);
+        let result = match target.out.contains(&path) {
+            true => InitResult::Failed,
+            false => InitResult::Ok,
+        };
+        let after = target.activation;
+        self.later(cpus, id, (queue, ToTarget::Activated(path, result)), after);
+    }
+
+    /// The timer of held requests is armed anew, or cancelled.
+    pub(super) fn timer(
+        &mut self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        queue: QueueId,
+        after: Option<Duration>,
+    ) {
+        let target = self.of(queue);
+        target.generation = target.generation.wrapping_add(1);
+        let generation = target.generation;
+        if let Some(after) = after {
+            let time = cpus.wheel_after(cpus.at(id), after);
+            self.push(cpus, time, Happens::Timer(queue, generation, id));
+        }
+    }
+
+    /// What an event is, if it is not void.
+    pub(super) fn due(&mut self, of: Of) -> Option<Happens> {
+        let happens = self.all[of.whom() as usize];
+        match happens {
+            Happens::Timer(queue, generation, id) => (self.of(queue).generation == generation)
+                .then_some(Happens::Tell(queue, ToTarget::TimerExpires, id)),
+            Happens::Out(device, out) => {
+                for target in &mut self.mapped {
+                    let path = target.devices.iter().position(|&own| own == device);
+                    let Some(path) = path.map(|path| PathId(path as u16)) else {
+                        continue;
+                    };
+                    match out {
+                        true => target.out.push(path),
+                        false => target.out.retain(|&other| other != path),
+                    }
+                }
+                Some(happens)
+            }
+            Happens::Tell(..) => Some(happens),
+        }
+    }
+
+    fn of(&mut self, queue: QueueId) -> &mut Target {
+        let mut targets = self.mapped.iter_mut();
+        let found = targets.find(|target| target.queue == queue);
+        found.expect("the queue is mapped")
+    }
+}

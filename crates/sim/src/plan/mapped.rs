@@ -1,0 +1,183 @@
+//! A device whose requests are mapped to others: what is below it, and what happens to its paths.
+
+use blkmq::dm::PathId;
+use blkmq::dm::table::Table;
+use blkmq::elevator::SchedulerSettings;
+use blkmq::path::ToTarget;
+use blkmq::request::SetId;
+use blkmq::time::Duration;
+
+use super::{Capacity, DeviceKind, DiskId, DiskPlan, FaultPlan, Plan};
+
+/// A device-mapper device over the paths of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MappedPlan {
+    /// Queues of the paths with their devices, those of the first group first. They are no disks:
+    /// no job can use one.
+    pub below: Vec<DiskPlan>,
+    /// Groups, selectors, features.
+    pub table: Table,
+    /// Module parameter queue_if_no_path_timeout_secs; 0: never.
+    pub timeout_secs: u64,
+    /// How long a hardware handler takes to activate a path.
+    pub activation: Duration,
+    /// Times at which a path's device is out of reach.
+    pub outages: Vec<Outage>,
+    /// What its target is told, and when, as `dmsetup message` and multipathd do.
+    pub messages: Vec<(Duration, ToTarget)>,
+}
+
+/// A path's device is out of reach for a time: what it has, and what it gets, fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// Which path.
+    pub path: PathId,
+    /// From then on.
+    pub from: Duration,
+    /// Until then.
+    pub to: Duration,
+}
+
+impl MappedPlan {
+    /// The paths of a table, with nothing that happens to them.
+    pub fn new(table: Table, below: Vec<DiskPlan>) -> MappedPlan {
+        MappedPlan {
+            below,
+            table,
+            timeout_secs: 0,
+            activation: Duration::from_millis(1),
+            outages: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// Has the requests of a disk go to the paths of `mapped` instead of to its own device, whose
+    /// queue, name and size it keeps. Faults of that device go with it.
+    ///
+    /// # Panics
+    /// If nothing is below, if there is not one device for each path, if one of them is mapped
+    /// itself, or if the disk is one of several of one device.
+    pub fn map(&mut self, disk: DiskId, mapped: MappedPlan) {
+        let paths = mapped.table.paths().count();
+        assert!(paths > 0, "a mapped device has a path");
+        assert_eq!(paths, mapped.below.len(), "each path has a device");
+        let joined = self.disks.iter().filter_map(|of| of.owner);
+        let joined = joined.chain(self.disks[disk.index()].owner.map(|_| disk));
+        let name = &self.disks[disk.index()].device.name;
+        assert!(
+            !joined.into_iter().any(|of| of == disk),
+            "{name} is joined with others"
+        );
+        for lower in &mapped.below {
+            let above = matches!(lower.device.kind, DeviceKind::Mapped(_));
+            assert!(!above, "mapped devices stand on others");
+        }
+        let of = &mut self.disks[disk.index()];
+        of.device.fault = FaultPlan::NONE;
+        of.device.budget = 0;
+        of.device.kind = DeviceKind::Mapped(Box::new(mapped));
+        of.give_below_room();
+        self.number_below();
+    }
+
+    /// Queues below disks have tag sets of their own, behind those of disks.
+    pub(crate) fn number_below(&mut self) {
+        let sets = self.disks.iter().map(|disk| disk.set.0 + 1).max();
+        let first = sets.unwrap_or(0);
+        let below = self.disks.iter_mut().filter_map(DiskPlan::mapped_mut);
+        let below = below.flat_map(|mapped| &mut mapped.below);
+        for (set, lower) in (first..).zip(below) {
+            lower.set = SetId(set);
+            lower.owner = None;
+        }
+    }
+
+    /// Disks that are mapped, with what they are mapped to.
+    pub fn mapped_disks(&self) -> impl Iterator<Item = (DiskId, &MappedPlan)> {
+        let disks = (0..).map(DiskId).zip(&self.disks);
+        disks.filter_map(|(disk, of)| Some((disk, of.mapped()?)))
+    }
+
+    /// All queues with their devices, in the order of their numbers: those of disks, then what is
+    /// below them.
+    pub fn queues(&self) -> impl Iterator<Item = &DiskPlan> {
+        let below = self.disks.iter().flat_map(DiskPlan::below);
+        self.disks.iter().chain(below)
+    }
+}
+
+impl DiskPlan {
+    /// What its requests are mapped to; none of most disks.
+    pub fn mapped(&self) -> Option<&MappedPlan> {
+        match &self.device.kind {
+            DeviceKind::Mapped(plan) => Some(plan),
+            DeviceKind::NullBlk(_)
+            | DeviceKind::Nvme(_)
+            | DeviceKind::ScsiDebug(_)
+            | DeviceKind::Ahci(_) => None,
+        }
+    }
+
+    fn mapped_mut(&mut self) -> Option<&mut MappedPlan> {
+        match &mut self.device.kind {
+            DeviceKind::Mapped(plan) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// Each bio above has one below at a time; nobody submits there.
+    pub(crate) fn give_below_room(&mut self) {
+        let bios = self.capacity.bios;
+        let Some(mapped) = self.mapped_mut() else {
+            return;
+        };
+        for lower in &mut mapped.below {
+            lower.capacity = Capacity {
+                bios,
+                waiters: 0,
+                ..lower.capacity_of_tags()
+            };
+            lower.device.fault.outages = !mapped.outages.is_empty();
+        }
+    }
+
+    /// What its tags need.
+    pub(crate) fn capacity_of_tags(&self) -> Capacity {
+        let (device, queue) = (&self.device, &self.queue);
+        let hctxs = device.default_queues + device.read_queues + device.poll_queues;
+        // With one tag map for all there is one scheduler map as well.
+        let maps = if device.hctx_shared {
+            1
+        } else {
+            u32::from(hctxs)
+        };
+        let driver_tags = maps * device.queue_depth;
+        let sched_tags = if queue.scheduler == SchedulerSettings::None {
+            0
+        } else {
+            maps * queue.nr_requests
+        };
+        let identities = if queue.rules.single_queue.is_some() {
+            blkmq::queue::slots_for(queue.nr_requests)
+        } else if sched_tags == 0 {
+            driver_tags
+        } else {
+            sched_tags
+        };
+        Capacity {
+            hctxs,
+            driver_tags,
+            sched_tags,
+            requests: identities + u32::from(hctxs),
+            bios: 0,
+            waiters: 0,
+        }
+    }
+
+    /// Queues below its device; none of most devices.
+    pub fn below(&self) -> &[DiskPlan] {
+        self.mapped().map_or(&[], |plan| &plan.below)
+    }
+}

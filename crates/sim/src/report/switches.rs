@@ -1,0 +1,101 @@
+//! Context switches over a mapped device: to whom, and why there are any.
+
+use core::fmt;
+
+use blkmq::rules::{CloneInsertion, EndRun, SecondEnd};
+use serde::Serialize;
+
+use crate::plan::{DiskPlan, Plan};
+use crate::recorder::Recorder;
+
+/// Context switches of all CPUs by whom they go to.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SwitchesReport {
+    /// To ksoftirqd: the softirq was raised outside an interrupt.
+    pub ksoftirqd: u64,
+    /// To workers of kblockd.
+    pub kworker: u64,
+    /// To all other tasks, ksoftirqd's way back included.
+    pub task: u64,
+    /// As fio counts those of its threads: times that one was put on a CPU, or lost it to
+    /// ksoftirqd.
+    pub fio: u64,
+    /// All but fio's, an I/O.
+    pub per_io: f64,
+    /// What in this kernel brings them about.
+    pub causes: Vec<&'static str>,
+}
+
+impl SwitchesReport {
+    /// Nothing without a mapped device.
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<SwitchesReport> {
+        let mapped = plan.disks.iter().find(|disk| disk.mapped().is_some())?;
+        let cpus = recorder.cpus.iter();
+        let [switches, kworker, ksoftirqd, over_task] = cpus.fold([0; 4], |sum, cpu| {
+            [
+                sum[0] + cpu.switches,
+                sum[1] + cpu.to_kworkers,
+                sum[2] + cpu.to_ksoftirqd,
+                sum[3] + cpu.ksoftirqd_over_task,
+            ]
+        });
+        let task = switches - kworker + ksoftirqd;
+        let threads: u64 = recorder.threads.iter().map(|thread| thread.switches).sum();
+        let jobs = recorder.jobs.iter().flat_map(|job| &job.directions);
+        let ios: u64 = jobs.map(|direction| direction.ios).sum();
+        let all = task + kworker + ksoftirqd;
+        Some(SwitchesReport {
+            ksoftirqd,
+            kworker,
+            task,
+            fio: threads + over_task,
+            per_io: all as f64 / ios.max(1) as f64,
+            causes: causes(mapped, kworker, ksoftirqd),
+        })
+    }
+}
+
+/// Why, as the kernel's rules have it.
+fn causes(mapped: &DiskPlan, kworker: u64, ksoftirqd: u64) -> Vec<&'static str> {
+    let requests = mapped.queue.rules.device_mapper.requests;
+    let mut causes = Vec::new();
+    if ksoftirqd > 0 {
+        causes.push(match requests.second_end {
+            SecondEnd::Softirq => {
+                "ksoftirqd: the second completion of a request raises the block softirq, and \
+                 outside an interrupt that is ksoftirqd's (second_end=softirq)"
+            }
+            SecondEnd::Placed => {
+                "ksoftirqd: a queue with one hardware queue completes in the block softirq, and \
+                 outside an interrupt that is ksoftirqd's"
+            }
+        });
+    }
+    if kworker > 0 && requests.insertion == CloneInsertion::InBackground {
+        causes
+            .push("kworker: clones wait for kblockd to run their queue (insertion=in-background)");
+    }
+    if kworker > 0 && requests.end_run == EndRun::Hctxs {
+        causes
+            .push("kworker: the end of a request has kblockd run the mapped queue (end_run=hctxs)");
+    }
+    if kworker > 0 && causes.len() == usize::from(ksoftirqd > 0) {
+        causes.push("kworker: requests that found no tag or path, and requeues");
+    }
+    causes
+}
+
+impl fmt::Display for SwitchesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\nContext switches: {} to ksoftirqd, {} to kworkers, {} to tasks ({:.3} an I/O); \
+             {} of fio's threads",
+            self.ksoftirqd, self.kworker, self.task, self.per_io, self.fio
+        )?;
+        for cause in &self.causes {
+            writeln!(f, "  {cause}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! A multipath device of a plan: its queue, and the disks below it.
+
+use blkmq::dm::table::Table;
+use blkmq::dm::{GroupId, PathId};
+use blkmq::path::ToTarget;
+use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
+use blkmq::time::Duration;
+
+use super::disks::Disk;
+use super::{Driver, Result, Scenario};
+use crate::plan::{DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage};
+use crate::scenario::mapped::Mapped;
+
+/// Name of a multipath device that has none.
+pub(super) const NAME: &str = "dm-0";
+/// DM_MQ_NR_HW_QUEUES at most (dm_get_blk_mq_nr_hw_queues()).
+const HW_QUEUES_MAX: u16 = 32;
+/// BLK_MQ_MAX_DEPTH.
+const DEPTH_MAX: u32 = 10_240;
+/// multipath.conf's polling_interval, s.
+const POLLING_INTERVAL: u64 = 5;
+/// How long an activation takes.
+const ACTIVATION_US: u64 = 1000;
+
+/// The table of a scenario's multipath device.
+pub(super) fn table(
+    scenario: &Scenario,
+    mapped: &Mapped,
+    rules: &DeviceMapper,
+    machine: &MachinePlan,
+) -> Result<Table> {
+    let table = Table::parse(&mapped.table, rules, usize::from(machine.cpus));
+    let table = table.map_err(|what| scenario.error("mapped.table", what))?;
+    let any = table.paths().next().is_some();
+    match any {
+        true => Ok(table),
+        false => Err(scenario.error("mapped.table", "no path: a device has at least one here")),
+    }
+}
+
+/// Rules of the kernel, with single changes.
+pub(super) fn rules(scenario: &Scenario, mapped: &Mapped, rules: &Rules) -> Result<Rules> {
+    let mut changed = *rules;
+    for (name, value) in &mapped.kernel {
+        let field = format!("mapped.kernel.{name}");
+        let mapper = changed.device_mapper.with(name, value);
+        changed.device_mapper = mapper.map_err(|what| scenario.error(&field, what))?;
+    }
+    Ok(changed)
+}
+
+/// The multipath device as device-mapper sets it up: limits are those of all paths.
+pub(super) fn driver(
+    scenario: &Scenario,
+    mapped: &Mapped,
+    rules: &Rules,
+    machine: &MachinePlan,
+    below: (&[Driver], Vec<DiskPlan>),
+) -> Result<Driver> {
+    let error = |key: &str, what: String| Err(scenario.error(&format!("mapped.{key}"), what));
+    if mapped.use_blk_mq.is_some_and(|on| !on.0) {
+        let what = "0: only the multi-queue path of dm is modelled";
+        return error("use_blk_mq", what.to_owned());
+    }
+    let table = table(scenario, mapped, &rules.device_mapper, machine)?;
+    if table.queue_mode == blkmq::dm::table::QueueMode::Bio {
+        return error("table", "queue_mode bio is not modelled; use mq".to_owned());
+    }
+    let hctxs = mapped.dm_mq_nr_hw_queues.unwrap_or(1);
+    if !(1..=HW_QUEUES_MAX).contains(&hctxs) {
+        let what = format!("{hctxs} is not 1 to {HW_QUEUES_MAX}");
+        return error("dm_mq_nr_hw_queues", what);
+    }
+    let depth = rules.device_mapper.requests.queue_depth;
+    let depth = mapped.dm_mq_queue_depth.unwrap_or(u32::from(depth));
+    if !(1..=DEPTH_MAX).contains(&depth) {
+        return error(
+            "dm_mq_queue_depth",
+            format!("{depth} is not 1 to {DEPTH_MAX}"),
+        );
+    }
+    let (drivers, below) = below;
+    let sectors = below.iter().map(|disk| disk.device.sectors).min();
+    let sectors = sectors.expect("a table has a path");
+    let length: u64 = mapped
+        .table
+        .split_whitespace()
+        .nth(1)
+        .map_or(0, |word| word.parse().expect("the table was read"));
+    if length > sectors {
+        let what = format!("{length} sectors, but the smallest path has {sectors}");
+        return error("table", what);
+    }
+    let max_hw_sectors = drivers.iter().map(|driver| driver.max_hw_sectors).min();
+    let blocks = below.iter().map(|disk| disk.device.block_sectors).max();
+    let rotational = below.iter().any(|disk| disk.device.rotational);
+    let name = mapped.name.clone().unwrap_or_else(|| NAME.to_owned());
+    let plan = DevicePlan {
+        kind: DeviceKind::Mapped(Box::new(plan(scenario, mapped, table, below)?)),
+        name,
+        sectors: length,
+        block_sectors: blocks.expect("a table has a path"),
+        default_queues: hctxs,
+        read_queues: 0,
+        poll_queues: 0,
+        queue_depth: depth,
+        hctx_shared: false,
+        budget: 0,
+        rotational,
+        rotational_when_chosen: rotational,
+        access_ranges: Vec::new(),
+        fault: FaultPlan::NONE,
+    };
+    Ok(Driver {
+        plan,
+        limits: stacked(drivers),
+        max_hw_sectors: max_hw_sectors.expect("a table has a path"),
+        io_timeout: Duration::from_secs(30),
+        no_sched: false,
+    })
+}
+
+/// blk_stack_limits() of all paths, of which there is one.
+fn stacked(drivers: &[Driver]) -> QueueLimits {
+    let mut limits = drivers[0].limits;
+    for driver in drivers {
+        limits.max_sectors = limits.max_sectors.min(driver.limits.max_sectors);
+        limits.max_segments = limits.max_segments.min(driver.limits.max_segments);
+        limits.write_cache |= driver.limits.write_cache;
+        limits.fua &= driver.limits.fua;
+    }
+    limits
+}
+
+fn plan(
+    scenario: &Scenario,
+    mapped: &Mapped,
+    table: Table,
+    below: Vec<DiskPlan>,
+) -> Result<MappedPlan> {
+    let us = |us: u64| Duration(us.saturating_mul(1000));
+    let mut plan = MappedPlan::new(table, below);
+    plan.timeout_secs = mapped.queue_if_no_path_timeout_secs.unwrap_or(0);
+    plan.activation = us(mapped.activation_us.unwrap_or(ACTIVATION_US));
+    let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL) * 1_000_000;
+    if interval == 0 {
+        return Err(scenario.error("mapped.polling_interval", "is at least 1 s"));
+    }
+    for (index, outage) in mapped.outage.iter().enumerate() {
+        let field = |key: &str| format!("mapped.outage.{index}.{key}");
+        let path = path_of(&plan.table, &outage.path);
+        let path = path.map_err(|what| scenario.error(&field("path"), what))?;
+        if outage.to_us <= outage.from_us {
+            let what = format!("{} is not behind from_us", outage.to_us);
+            return Err(scenario.error(&field("to_us"), what));
+        }
+        let look = outage.to_us.next_multiple_of(interval);
+        let back = outage.reinstate_us.unwrap_or(look);
+        plan.outages.push(Outage {
+            path,
+            from: us(outage.from_us),
+            to: us(outage.to_us),
+        });
+        plan.messages.push((us(back), ToTarget::Reinstate(path)));
+    }
+    for (index, message) in mapped.message.iter().enumerate() {
+        let field = format!("mapped.message.{index}.text");
+        let what = told(&plan.table, &message.text);
+        let what = what.map_err(|what| scenario.error(&field, what))?;
+        plan.messages.push((us(message.at_us), what));
+    }
+    Ok(plan)
+}
+
+/// The path of a device.
+fn path_of(table: &Table, device: &str) -> std::result::Result<PathId, String> {
+    let mut paths = (0..).map(PathId).zip(table.paths());
+    let path = paths.find(|(_, path)| path.device == device);
+    path.map(|(id, _)| id).ok_or_else(|| {
+        let known: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
+        format!("no path {device}; there are {}", known.join(", "))
+    })
+}
+
+/// What a message says.
+fn told(table: &Table, text: &str) -> std::result::Result<ToTarget, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let group = |text: &str| {
+        let count = table.groups.len();
+        let number: Option<usize> = text.parse().ok();
+        let number = number.filter(|number| (1..=count).contains(number));
+        let number = number.ok_or_else(|| format!("{text} is none of the groups, 1 to {count}"));
+        number.map(|number| GroupId(number as u16 - 1))
+    };
+    Ok(match words[..] {
+        ["fail_path", device] => ToTarget::Fail(path_of(table, device)?),
+        ["reinstate_path", device] => ToTarget::Reinstate(path_of(table, device)?),
+        ["queue_if_no_path"] => ToTarget::QueueIfNoPath(true),
+        ["fail_if_no_path"] => ToTarget::QueueIfNoPath(false),
+        ["switch_group", number] => ToTarget::Switch(group(number)?),
+        ["disable_group", number] => ToTarget::Bypass(group(number)?, true),
+        ["enable_group", number] => ToTarget::Bypass(group(number)?, false),
+        _ => {
+            return Err(format!(
+                "no message `{text}`; there are fail_path DEVICE, reinstate_path DEVICE, \
+                 queue_if_no_path, fail_if_no_path, switch_group N, disable_group N, \
+                 enable_group N"
+            ));
+        }
+    })
+}
+
+/// Takes the disks of a table out of a list, in the order of its paths.
+pub(super) fn take_paths<'a>(
+    scenario: &Scenario,
+    mapped: &Mapped,
+    list: &mut Vec<Disk<'a>>,
+) -> Result<Vec<Disk<'a>>> {
+    // Words of the line; whether they make sense is found out when it is read.
+    let words: Vec<&str> = mapped.table.split_whitespace().collect();
+    let (paths, rest): (Vec<Disk<'a>>, Vec<Disk<'a>>) = list
+        .drain(..)
+        .partition(|disk| words.contains(&&*disk.name));
+    *list = rest;
+    let place = |disk: &Disk<'_>| words.iter().position(|&word| word == disk.name);
+    let mut paths = paths;
+    paths.sort_by_key(place);
+    match paths.is_empty() {
+        false => Ok(paths),
+        true => {
+            let what = "names none of the devices: give them by names as nullb0";
+            Err(scenario.error("mapped.table", what))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `[mapped]`: a device-mapper multipath device over some of the devices.
+//!
+//! Keys are the names of dmsetup, of the parameters of the modules dm-mod and dm-multipath, and of
+//! multipath.conf.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::Queue;
+use super::device::Switch;
+
+/// A multipath device.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mapped {
+    /// Name below /dev, which fio's `filename` uses. Default `dm-0`.
+    pub name: Option<String>,
+    /// A line of `dmsetup table`, with devices by their names here: `0 8388608 multipath 0 0 1 1
+    /// service-time 0 2 1 nullb0 1 nullb1 1`. They are no disks of their own any more.
+    pub table: String,
+    /// What its queue has of its own; for the rest `[queue]` holds. Default: nothing.
+    #[serde(default)]
+    pub queue: Queue,
+    /// dm-mod: hardware queues, 1 to 32. Default 1.
+    pub dm_mq_nr_hw_queues: Option<u16>,
+    /// dm-mod: tags of each, 1 to 10240. Default 2048; 128 up to 4.5.
+    pub dm_mq_queue_depth: Option<u32>,
+    /// dm-mod: only 1 is modelled. Default 1.
+    pub use_blk_mq: Option<Switch>,
+    /// dm-multipath: how long requests are held for want of a path, s; 0: for ever. Default 0.
+    pub queue_if_no_path_timeout_secs: Option<u64>,
+    /// How long a hardware handler takes to activate a path, us. Default 1000.
+    pub activation_us: Option<u64>,
+    /// multipath.conf: seconds between two looks of multipathd at a path. Default 5.
+    pub polling_interval: Option<u64>,
+    /// Single changes of the kernel's device-mapper, by name. Default: as `queue.rules` says.
+    #[serde(default)]
+    pub kernel: BTreeMap<String, String>,
+    /// Times at which a path is out of reach. Default: none.
+    #[serde(default)]
+    pub outage: Vec<Outage>,
+    /// Messages of dmsetup. Default: none.
+    #[serde(default)]
+    pub message: Vec<Message>,
+}
+
+/// `[[mapped.outage]]`: what the device of a path has, and what it gets, fails.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    /// Name of the device.
+    pub path: String,
+    /// From this time of the run on, us.
+    pub from_us: u64,
+    /// Until then, us.
+    pub to_us: u64,
+    /// When multipathd has the path reinstated, us. Default: its next look.
+    pub reinstate_us: Option<u64>,
+}
+
+/// `[[mapped.message]]`: `dmsetup message DEVICE 0 TEXT`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// When, us from the start of the run.
+    pub at_us: u64,
+    /// `fail_path nullb0`, `reinstate_path nullb0`, `queue_if_no_path`, `fail_if_no_path`,
+    /// `switch_group N`, `disable_group N` or `enable_group N`.
+    pub text: String,
+}
