@@ -10,6 +10,7 @@ mod blocks;
 mod captures;
 mod cfq;
 mod disk;
+mod dm;
 mod document;
 mod kyber;
 mod predictions;

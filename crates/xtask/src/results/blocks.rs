@@ -3,7 +3,7 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{bfq, captures, cfq, disk, kyber, predictions, sweeps};
+use super::{bfq, captures, cfq, disk, dm, kyber, predictions, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -167,6 +167,24 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "cfq-clients",
         cost: Cost::Seconds,
         make: |blksim| made(cfq::clients(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-null",
+        cost: Cost::Minutes,
+        make: |blksim| made(dm::kernels(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-changes",
+        cost: Cost::Minutes,
+        make: |blksim| made(dm::changes(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-queues",
+        cost: Cost::Minutes,
+        make: |blksim| made(dm::queues(blksim)),
     },
     Block {
         file: RESULTS,
