@@ -159,7 +159,7 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "cfq-nfsd-assumptions",
-        cost: Cost::Minutes,
+        cost: Cost::Seconds,
         make: |blksim| made(cfq::nfsd_assumptions(blksim)),
     },
     Block {
@@ -171,19 +171,19 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "dm-null",
-        cost: Cost::Minutes,
+        cost: Cost::Seconds,
         make: |blksim| made(dm::kernels(blksim)),
     },
     Block {
         file: RESULTS,
         name: "dm-changes",
-        cost: Cost::Minutes,
+        cost: Cost::Seconds,
         make: |blksim| made(dm::changes(blksim)),
     },
     Block {
         file: RESULTS,
         name: "dm-queues",
-        cost: Cost::Minutes,
+        cost: Cost::Seconds,
         make: |blksim| made(dm::queues(blksim)),
     },
     Block {
