@@ -131,6 +131,32 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     Ok(plan)
 }
 
+/// Longest time that a scenario can tell, us: some thirty years. The clock counts ns in 64 bits.
+const MOST_US: u64 = 1_000_000_000_000_000;
+
+/// A time in us.
+fn microseconds(scenario: &Scenario, field: &str, us: u64) -> Result<Duration> {
+    match us <= MOST_US {
+        true => Ok(Duration(us * 1000)),
+        false => {
+            let what = format!("{us} is too much; expected at most {MOST_US}");
+            Err(scenario.error(field, what))
+        }
+    }
+}
+
+/// A time in s, from `least` on; in us.
+fn seconds(scenario: &Scenario, field: &str, least: u64, seconds: u64) -> Result<u64> {
+    const MOST: u64 = MOST_US / 1_000_000;
+    match (least..=MOST).contains(&seconds) {
+        true => Ok(seconds * 1_000_000),
+        false => {
+            let what = format!("{seconds} is not {least} to {MOST}");
+            Err(scenario.error(field, what))
+        }
+    }
+}
+
 /// A disk with its driver.
 fn disk_plan(
     asked: &Asked<'_>,

@@ -184,6 +184,10 @@ fn bad_changes_are_one_error_that_names_the_place() {
             "switch.toml:14: change.0.device: no device `sdx`; there are nullb0",
         ),
         (
+            "[[change]]\nat_us = 9223372036854775807\nscheduler = \"none\"",
+            "switch.toml:12: change.0.at_us: 9223372036854775807 is too much; expected at most 1000000000000000",
+        ),
+        (
             "[[change]]\nscheduler = \"none\"",
             "switch.toml:11: missing field `at_us`",
         ),

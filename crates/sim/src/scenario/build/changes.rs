@@ -1,8 +1,6 @@
 //! Writes to queue/scheduler in the course of a run.
 
-use blkmq::time::Duration;
-
-use super::{Driver, Result, Scenario, scheduler_named, single};
+use super::{Driver, Result, Scenario, microseconds, scheduler_named, single};
 use crate::plan::{ChangePlan, DiskId, DiskPlan};
 
 /// Schedulers that one queue may be changed to at most.
@@ -25,6 +23,7 @@ pub(super) fn changes(
             let name = change.device.as_ref();
             name.is_none_or(|name| *name == disk.device.name)
         };
+        let at = microseconds(scenario, &format!("change.{index}.at_us"), change.at_us)?;
         let mut found = false;
         for (number, disk) in disks.iter_mut().enumerate() {
             if !wanted(disk) {
@@ -45,7 +44,7 @@ pub(super) fn changes(
             }
             let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
             all.push(ChangePlan {
-                at: Duration(change.at_us.saturating_mul(1000)),
+                at,
                 disk: DiskId(number as u8),
                 to: further.len() as u8,
                 scheduler: kind,

@@ -7,7 +7,7 @@ use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
 use blkmq::time::Duration;
 
 use super::disks::Disk;
-use super::{Driver, Result, Scenario};
+use super::{Driver, Result, Scenario, microseconds, seconds};
 use crate::plan::{DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage};
 use crate::scenario::mapped::Mapped;
 
@@ -138,14 +138,15 @@ fn plan(
     table: Table,
     below: Vec<DiskPlan>,
 ) -> Result<MappedPlan> {
-    let us = |us: u64| Duration(us.saturating_mul(1000));
+    let us = |field: &str, us: u64| microseconds(scenario, &format!("mapped.{field}"), us);
     let mut plan = MappedPlan::new(table, below);
     plan.timeout_secs = mapped.queue_if_no_path_timeout_secs.unwrap_or(0);
-    plan.activation = us(mapped.activation_us.unwrap_or(ACTIVATION_US));
-    let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL) * 1_000_000;
-    if interval == 0 {
-        return Err(scenario.error("mapped.polling_interval", "is at least 1 s"));
-    }
+    let field = "mapped.queue_if_no_path_timeout_secs";
+    seconds(scenario, field, 0, plan.timeout_secs)?;
+    let activation = mapped.activation_us.unwrap_or(ACTIVATION_US);
+    plan.activation = us("activation_us", activation)?;
+    let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL);
+    let interval = seconds(scenario, "mapped.polling_interval", 1, interval)?;
     for (index, outage) in mapped.outage.iter().enumerate() {
         let field = |key: &str| format!("mapped.outage.{index}.{key}");
         let path = path_of(&plan.table, &outage.path);
@@ -154,20 +155,24 @@ fn plan(
             let what = format!("{} is not behind from_us", outage.to_us);
             return Err(scenario.error(&field("to_us"), what));
         }
-        let look = outage.to_us.next_multiple_of(interval);
-        let back = outage.reinstate_us.unwrap_or(look);
-        plan.outages.push(Outage {
-            path,
-            from: us(outage.from_us),
-            to: us(outage.to_us),
-        });
-        plan.messages.push((us(back), ToTarget::Reinstate(path)));
+        let time = |key: &str, time: u64| us(&format!("outage.{index}.{key}"), time);
+        let (from, to) = (
+            time("from_us", outage.from_us)?,
+            time("to_us", outage.to_us)?,
+        );
+        let back = match outage.reinstate_us {
+            Some(back) => time("reinstate_us", back)?,
+            None => Duration(outage.to_us.next_multiple_of(interval) * 1000),
+        };
+        plan.outages.push(Outage { path, from, to });
+        plan.messages.push((back, ToTarget::Reinstate(path)));
     }
     for (index, message) in mapped.message.iter().enumerate() {
         let field = format!("mapped.message.{index}.text");
         let what = told(&plan.table, &message.text);
         let what = what.map_err(|what| scenario.error(&field, what))?;
-        plan.messages.push((us(message.at_us), what));
+        let at = us(&format!("message.{index}.at_us"), message.at_us)?;
+        plan.messages.push((at, what));
     }
     Ok(plan)
 }

@@ -130,3 +130,34 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         assert!(told.contains(expected), "{expected}:\n{told}");
     }
 }
+
+/// The clock counts ns in 64 bits.
+#[test]
+fn times_that_never_come_are_refused() {
+    let two = "nr_devices = 2\n";
+    for (more, field) in [
+        (
+            "outage = [{ path = \"nullb1\", from_us = 5, to_us = MAX }]",
+            "outage.0.to_us",
+        ),
+        (
+            "message = [{ at_us = MAX, text = \"queue_if_no_path\" }]",
+            "message.0.at_us",
+        ),
+        ("polling_interval = MAX", "polling_interval"),
+        ("polling_interval = 0", "polling_interval"),
+        ("activation_us = MAX", "activation_us"),
+        (
+            "queue_if_no_path_timeout_secs = MAX",
+            "queue_if_no_path_timeout_secs",
+        ),
+    ] {
+        let more = more.replace("MAX", &i64::MAX.to_string());
+        let told = error(&text("", two, &format!("{TABLE}{more}\n")));
+        assert!(told.contains(&format!("mapped.{field}: ")), "{told}");
+        assert!(
+            told.contains("is too much") || told.contains("is not "),
+            "{told}"
+        );
+    }
+}
