@@ -93,6 +93,7 @@ impl<'a> Follow<'a> {
             differs: vec![false; self.setups.len()],
             sides: vec![Sides::default(); self.setups.len()],
             plugged: vec![None; self.stream.tasks],
+            let_go: vec![false; self.stream.tasks],
         }
     }
 

@@ -418,10 +418,8 @@ impl PlugPath {
     /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
     fn free_cached<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         self.at = At::Cached;
-        if self.keep_cached {
-            return Next::Done;
-        }
-        if cpu.plug.cached.is_empty() {
+        if self.keep_cached || cpu.plug.cached.is_empty() {
+            // In mid-plug that is blk_add_rq_to_plug()'s.
             cpu.plug.clock = Aside(None);
             return Next::Done;
         }

@@ -280,6 +280,9 @@ impl SubmitPath {
                 return self.next_part(q, cpu);
             }
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
+            // bio_issue_init() asks for the time, whatever becomes of the bio.
+            let now = cpu.now();
+            cpu.plug.time(q.settings.rules.stamp, now);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
             self.traced = true;
         }

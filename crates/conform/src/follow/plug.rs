@@ -54,7 +54,11 @@ impl Follow<'_> {
             state.plugged[task] = told.then(|| self.measured(self.stream.events[read].time));
         } else if state.world.actors[task].cpu.plug.list.is_empty() {
             state.plugged[task] = None;
+        } else if state.let_go[task] && !self.times_of_labels() {
+            // It was full at the bio before, and forgot its time as it was let go.
+            state.plugged[task] = Some(self.measured(self.stream.events[index].time));
         }
+        state.let_go[task] = false;
     }
 
     /// P.
@@ -69,6 +73,7 @@ impl Follow<'_> {
     /// the task sleeps for a tag.
     pub(super) fn unplug(&self, state: &mut State, index: usize, sleeps: bool) {
         let task = self.at(state, index);
+        state.let_go[self.stream.task[index]] = true;
         if !Self::shows_unplug(state, task) {
             let plug = &state.world.actors[task].cpu.plug;
             let queue = plug.queue();

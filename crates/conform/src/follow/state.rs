@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub(crate) sides: Vec<Sides>,
     /// By task: when it has read the clock first in its plug, where that is kept.
     pub(crate) plugged: Vec<Option<SimTime>>,
+    /// Its plug was let go since its last Q, by task.
+    pub(crate) let_go: Vec<bool>,
 }
 
 impl State {

@@ -11,6 +11,7 @@ use blkmq::env::TraceAction;
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{BioId, CpuId, Place, RequestId, RequestPool};
+use blkmq::rules::Rules;
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
 use sim::plan::Plan;
@@ -21,6 +22,11 @@ const SILENT: Facts = Facts::plain("own-silent", &[ElevatorLock::irq_save("own->
 const TALKS: Facts = Facts {
     logs: true,
     ..Facts::plain("own-talks", &[ElevatorLock::irq_save("own->lock")])
+};
+
+const READS: Facts = Facts {
+    reads_clock: true,
+    ..TALKS
 };
 
 /// First in, first out, in words.
@@ -227,4 +233,28 @@ fn a_limit_under_the_lock_is_asked_for_once_an_allocation() {
     // Once for each of the 400, however long they wait for a tag.
     assert_eq!(limited, 400);
     assert!((8..=9).contains(&least), "{least}");
+}
+
+/// A task's plug keeps the time at which its first bio entered (v6.12), and forgets it as the full
+/// plug is let go: the bio behind the one that found it full reads anew.
+#[test]
+fn a_plug_keeps_its_time_until_it_is_let_go() {
+    let job = "iodepth = 40\niodepth_batch_submit = 40\nnumber_ios = 40\n";
+    let mut plan = plan(job, Talker::new(&READS));
+    plan.disks[0].queue.rules = Rules::v6_12();
+    let lines = run(&plan);
+    let bios = lines.iter().filter(|line| line.2 == "Queue");
+    let entered: Vec<SimTime> = bios.map(|line| line.0).collect();
+    let told = |what: &str| -> Vec<SimTime> {
+        let told = lines.iter().filter_map(|line| line.2.strip_prefix(what));
+        told.map(|at| SimTime(at.parse().unwrap())).collect()
+    };
+    let (looked, inserted) = (told("no merge at "), told("before at "));
+    assert_eq!((entered.len(), looked.len(), inserted.len()), (40, 40, 40));
+    // BLK_MAX_REQUEST_COUNT are in the plug when the 33rd comes.
+    let (full, rest) = (looked[0], looked[33]);
+    assert!(full <= entered[0], "the first bio's time");
+    assert!(entered[32] < rest && rest <= entered[33], "the 34th bio's");
+    assert_eq!(looked, [[full; 33].as_slice(), &[rest; 7]].concat());
+    assert_eq!(inserted, [[full; 32].as_slice(), &[rest; 8]].concat());
 }
