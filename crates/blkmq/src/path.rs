@@ -594,6 +594,14 @@ pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
     trace(cpu, queue, TraceAction::BackMerge, snapshot, true);
 }
 
+/// A of a clone, in the queue that it goes to: block_rq_remap.
+pub(crate) fn trace_remapped(cpu: &mut Cpu, queue: QueueId, snapshot: Traced, from: Sector) {
+    cpu.emit(TracePoint {
+        payload: from.0,
+        ..point(queue, TraceAction::Remap, snapshot, false)
+    });
+}
+
 /// R of a request whose tag has just gone back: whoever gave it back may have released a lock, with
 /// which the label ends.
 pub(crate) fn trace_returned(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {

@@ -61,6 +61,7 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     }
     let written = Written {
         parameters: scenario.module_parameters(),
+        tables: scenario.mapped.iter().map(|of| of.table.clone()).collect(),
         arguments: args.scenario.iter().chain(&options).cloned().collect(),
     };
     let origin = Origin {

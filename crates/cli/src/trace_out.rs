@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use blkmq::env::{TraceAction, TracePoint};
-use blkmq::request::{CpuId, Op};
+use blkmq::request::{CpuId, Op, QueueId};
 use blkmq::time::SimTime;
 use sim::device::Numbers;
 use sim::machine::{FIRST_PID, Simulator};
@@ -29,9 +29,11 @@ const NO_CGROUP: u64 = 1;
 /// The files being written. Dropped without [`TraceOut::keep`] it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct TraceOut {
-    /// One set of files a disk.
+    /// By queue: one set of files.
     writers: Vec<(Writer, Device)>,
-    /// ftrace.txt, where a scheduler is probed, and what it shows of each disk.
+    /// By queue of a path: the device above.
+    above: BTreeMap<QueueId, Device>,
+    /// ftrace.txt, where a scheduler is probed, and what it shows of each queue.
     ftrace: Option<trace::ftrace::Writer>,
     shown: Vec<ftrace::Shown>,
     /// Names of the tasks.
@@ -72,15 +74,16 @@ impl TraceOut {
             Made(Some(dir.to_path_buf()))
         };
         folder::check(dir, plan, written)?;
+        let numbers = numbers(plan);
         let text = |name: &str, text: &str| OutputFile::open(&dir.join(name))?.put(text);
         let texts = [
-            text("meta.txt", &folder::meta(plan, written))?,
+            text("meta.txt", &folder::meta(plan, written, &numbers))?,
             text("queue.txt", &folder::queue(plan, simulator))?,
             text("priorities.txt", &folder::priorities(plan))?,
         ];
         let cpus = u32::from(plan.machine.cpus);
         let mut writers = Vec::new();
-        for (disk, device) in plan.disks.iter().zip(numbers(plan)) {
+        for (disk, device) in plan.queues().zip(numbers.iter().copied()) {
             let name = &disk.device.name;
             let mut writer = Writer::create(dir, name, device, cpus, WriterOptions::default())?;
             for (index, name) in task_names(plan).iter().enumerate() {
@@ -89,14 +92,14 @@ impl TraceOut {
             writers.push((writer, device));
         }
         simulator.trace();
-        let devices = writers.iter().map(|(_, device)| *device);
-        let shown = ftrace::shown(plan, devices);
+        let shown = ftrace::shown(plan, &numbers);
         let mut ftrace = None;
         if shown.iter().any(|disk| disk.probes.is_some()) {
             ftrace = Some(trace::ftrace::Writer::create(&dir.join("ftrace.txt"))?);
             simulator.probe();
         }
         Ok(TraceOut {
+            above: above(plan, &numbers),
             writers,
             ftrace,
             shown,
@@ -148,6 +151,10 @@ impl TraceOut {
                     let text = noted(said.text(messages));
                     writer.write_with(&event, Some(NO_CGROUP), text.as_bytes())?;
                 }
+                TraceAction::Remap => {
+                    event.from = self.above[&point.queue];
+                    writer.write(&event)?;
+                }
                 _ => writer.write(&event)?,
             }
         }
@@ -173,10 +180,11 @@ impl TraceOut {
     }
 }
 
-/// Device numbers as a Debian kernel gives them to the devices of each driver, the first one first.
+/// Of each queue, device numbers as a Debian kernel gives them to the devices of each driver, the
+/// first one first.
 fn numbers(plan: &Plan) -> Vec<Device> {
     let mut next: BTreeMap<u32, u32> = BTreeMap::new();
-    let disks = plan.disks.iter().map(|disk| {
+    let disks = plan.queues().map(|disk| {
         let Numbers { major, minors } = disk.facts().numbers;
         let minor = next.entry(major).or_default();
         let number = Device::new(major, *minor);
@@ -184,6 +192,14 @@ fn numbers(plan: &Plan) -> Vec<Device> {
         number
     });
     disks.collect()
+}
+
+/// Of each queue of a path, the device that is mapped to it.
+fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
+    let paths = plan.disks.iter().zip(numbers);
+    let paths = paths.flat_map(|(disk, device)| disk.below().iter().map(|_| *device));
+    let first = plan.disks.len() as u8;
+    (first..).map(QueueId).zip(paths).collect()
 }
 
 /// Names of the machine's tasks in its order: threads of fio or t/io_uring, io_uring's workers,
@@ -219,6 +235,7 @@ fn event(time: SimTime, point: &TracePoint) -> Option<Event> {
         TraceAction::Issue => (Action::Issue, Categories::ISSUE),
         TraceAction::Requeue => (Action::Requeue, Categories::REQUEUE),
         TraceAction::Complete => (Action::Complete, Categories::COMPLETE),
+        TraceAction::Remap => (Action::Remap, Categories::QUEUE),
         TraceAction::Message(_) => return Some(Event::new(time, Action::Message)),
         TraceAction::Probe(_) => return None,
     };

@@ -1,7 +1,8 @@
 //! Clones: requests of a path below a stacked device, which no scheduler of the path chose.
 //!
-//! blk_insert_cloned_request() hands them to the driver. They show as a D without Q, G or I, on a
-//! device that a table of `meta.txt` may have below another one.
+//! blk_insert_cloned_request() hands them to the driver, up to 4.15 by way of a queue of the path.
+//! They show as a D without Q or G, on a device that a table of `meta.txt` may have below another
+//! one.
 
 use trace::capture::CaptureDir;
 
@@ -41,7 +42,7 @@ pub(super) fn judges_above(paths: &[Path], named: Option<&str>) -> bool {
 
 /// A path below a stacked device: its requests are clones that nobody queued here.
 pub(super) fn is_path(dir: &CaptureDir, events: &Events) -> bool {
-    let arrives = |e: &Event| matches!(e.kind, Kind::Queue | Kind::Get | Kind::Insert);
+    let arrives = |e: &Event| matches!(e.kind, Kind::Queue | Kind::Get);
     !dir.meta.dm_tables.is_empty() && !events.list.iter().any(arrives)
 }
 

@@ -16,8 +16,8 @@ use super::verdict::{ChoiceVerdict, Divergence, ToldVerdict, Verdict};
 /// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unjudged {
-    /// A request below a stacked device: D without any Q, G or I of its device, where `meta.txt`
-    /// names the stack.
+    /// A request below a stacked device: D without any Q or G of its device, where `meta.txt` names
+    /// the stack.
     Clone,
     /// Two requests waited in the scheduler, and since both were there more than one CPU has handed
     /// requests over: whose decision came first is not recorded.

@@ -218,6 +218,8 @@ pub enum TraceAction {
     Requeue,
     /// C: completed.
     Complete,
+    /// A: a clone of a request of the mapped queue above; payload: first sector there.
+    Remap,
     /// A message of the scheduler (BLK_TN_MESSAGE).
     Message(Said),
     /// A function of the scheduler. Not in blktrace: captures have probes on them.
@@ -431,7 +433,7 @@ pub struct TracePoint {
     pub status: Status,
     /// Priority of a request.
     pub ioprio: IoPrio,
-    /// Payload of U, UT and X.
+    /// Payload of U, UT, X and A.
     pub payload: u64,
 }
 

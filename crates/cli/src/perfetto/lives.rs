@@ -87,6 +87,7 @@ impl Lives {
             | TraceAction::Plug
             | TraceAction::Unplug
             | TraceAction::UnplugTimer
+            | TraceAction::Remap
             | TraceAction::Message(_)
             | TraceAction::Probe(_) => {}
         }

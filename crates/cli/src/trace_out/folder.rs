@@ -14,6 +14,7 @@ use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::NoMerges;
 use sim::machine::{FIRST_PID, Simulator};
 use sim::plan::{DevicePlan, DiskPlan, Engine, Plan};
+use trace::blktrace::Device;
 
 use crate::error::Error;
 
@@ -25,16 +26,18 @@ const COMMAND: &str = "cmd=blksim run ";
 pub(crate) struct Written {
     /// Parameters of the devices' module, as the scenario has them; none if devices differ.
     pub(crate) parameters: Option<Vec<(String, String)>>,
+    /// Tables of mapped devices.
+    pub(crate) tables: Vec<String>,
     /// The command's arguments.
     pub(crate) arguments: Vec<String>,
 }
 
-/// meta.txt: kernel, machine, device and command.
-pub(super) fn meta(plan: &Plan, written: &Written) -> String {
+/// meta.txt: kernel, machine, devices with their numbers, and command.
+pub(super) fn meta(plan: &Plan, written: &Written, numbers: &[Device]) -> String {
     let disk = plan.disks.first().expect("a plan has a disk");
     let kernel = disk.queue.rules.name.trim_start_matches('v');
     let version = env!("CARGO_PKG_VERSION");
-    let module = disk.facts().driver;
+    let module = real(plan).next().unwrap_or(disk).facts().driver;
     let parameters: String = written
         .parameters
         .iter()
@@ -49,13 +52,38 @@ pub(super) fn meta(plan: &Plan, written: &Written) -> String {
     format!(
         "uname=Linux simulated {kernel} blksim {version}, HZ={}\ncpus={}\n\
          device={module}{parameters}\n\
-         {COMMAND}{}\nrecord_times=labels\n{}{}",
+         {}{COMMAND}{}\nrecord_times=labels\n{}{}",
         plan.machine.hz,
         plan.machine.cpus,
+        tables(plan, written, numbers),
         arguments.join(" "),
         rotational(plan),
         cgroups(plan)
     )
+}
+
+/// Devices that are not mapped to others.
+fn real(plan: &Plan) -> impl Iterator<Item = &DiskPlan> {
+    plan.queues().filter(|disk| disk.mapped().is_none())
+}
+
+/// Tables as dmsetup shows them: with numbers of devices.
+fn tables(plan: &Plan, written: &Written, numbers: &[Device]) -> String {
+    let mut text = String::new();
+    for table in &written.tables {
+        text.push_str("dm:");
+        for word in table.split_whitespace() {
+            let mut named = plan.queues().zip(numbers);
+            let number = named.find(|(disk, _)| disk.device.name == word);
+            // Writing into a string cannot fail.
+            let _ = match number {
+                Some((_, number)) => write!(text, " {}:{}", number.major(), number.minor()),
+                None => write!(text, " {word}"),
+            };
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// What queue/rotational was when the scheduler of each device was chosen.
@@ -69,7 +97,7 @@ fn rotational(plan: &Plan) -> String {
         let chosen = u8::from(*rotational_when_chosen);
         format!("rotational_when_scheduler_chosen_{name}={chosen}\n")
     };
-    plan.disks.iter().map(line).collect()
+    plan.queues().map(line).collect()
 }
 
 /// Weights of groups, under the name that they have with a scheduler of these devices; none of them
@@ -90,7 +118,7 @@ fn cgroups(plan: &Plan) -> String {
 /// queue.txt: a section for each device.
 pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
     let queues = simulator.block_layer().queues.iter();
-    let disks = plan.disks.iter().zip(queues);
+    let disks = plan.queues().zip(queues);
     disks.map(|(disk, queue)| section(disk, queue)).collect()
 }
 
@@ -188,10 +216,9 @@ pub(super) fn priorities(plan: &Plan) -> String {
 /// it, or a capture that it would destroy.
 pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Error> {
     let type_of = |disk: &DiskPlan| std::mem::discriminant(&disk.device.kind);
-    let types = plan
-        .disks
-        .windows(2)
-        .all(|pair| type_of(&pair[0]) == type_of(&pair[1]));
+    let mut types = real(plan).map(type_of);
+    let first = types.next();
+    let types = types.all(|of| Some(of) == first);
     if !types || written.parameters.is_none() {
         let what = "meta.txt has one line for the module of all devices, but these differ in type \
                     or parameters; trace devices that are alike";
@@ -204,11 +231,6 @@ pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Er
     if plan.disks.iter().any(|disk| disk.owner.is_some()) {
         let what = "a capture does not tell which disks are of one SCSI host; trace hosts of one \
                     disk each (num_tgts = 1, max_luns = 1)";
-        return Err(Error::input(dir, what));
-    }
-    if plan.mapped_disks().next().is_some() {
-        let what = "traces of a mapped device and its paths are not written yet; trace a run \
-                    without [mapped]";
         return Err(Error::input(dir, what));
     }
     if !plan.changes.is_empty() {
@@ -242,8 +264,9 @@ fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
     if ["queue_after.txt", "capture.json"].contains(&bare) {
         return Some(ELSE);
     }
-    let mut disks = plan.disks.iter();
-    let probed = disks.any(|disk| super::ftrace::probes_of(disk.queue.scheduler.kind()).is_some());
+    let probed = plan
+        .queues()
+        .any(|disk| super::ftrace::probes_of(disk.queue.scheduler.kind()).is_some());
     if bare == "ftrace.txt" && !probed {
         return Some(ELSE);
     }
@@ -261,7 +284,7 @@ fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
     if device.starts_with('.') {
         return None;
     }
-    let ours = plan.disks.iter().any(|disk| disk.device.name == device);
+    let ours = plan.queues().any(|disk| disk.device.name == device);
     if ours && cpu < plan.machine.cpus && bare == file {
         return path.is_dir().then_some("is a directory");
     }

@@ -40,10 +40,10 @@ pub(super) struct Shown {
     pub(super) hz: u32,
 }
 
-/// Of each disk, with the numbers of their devices.
-pub(super) fn shown(plan: &Plan, devices: impl Iterator<Item = Device>) -> Vec<Shown> {
-    let disks = (0..).zip(plan.disks.iter().zip(devices));
-    let shown = disks.map(|(queue, (disk, device))| Shown {
+/// Of each queue, with the numbers of their devices.
+pub(super) fn shown(plan: &Plan, devices: &[Device]) -> Vec<Shown> {
+    let disks = (0..).zip(plan.queues().zip(devices));
+    let shown = disks.map(|(queue, (disk, &device))| Shown {
         device,
         queue,
         probes: probes_of(disk.queue.scheduler.kind()),
@@ -94,6 +94,8 @@ pub(super) fn event(
         TraceAction::Complete if !point.of_request => return None,
         // Not a block event: blktrace alone has it.
         TraceAction::Message(_) => return None,
+        // There is one, which captures do not take.
+        TraceAction::Remap => return None,
         TraceAction::Complete => (
             "block_rq_complete",
             Event::RequestComplete(done(shown, point)),

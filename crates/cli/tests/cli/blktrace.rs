@@ -90,9 +90,9 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
             assert!(ran.stderr.contains("there is nothing to trace"), "{ran:?}");
             continue;
         }
+        // Many CPUs map requests, and their paths' clones cannot be judged: `mapped.rs`.
         if name.starts_with("dm-") {
-            assert_eq!(ran.code, Some(2), "{ran:?}");
-            assert!(ran.stderr.contains("are not written yet"), "{ran:?}");
+            assert_eq!(ran.code, Some(0), "{ran:?}");
             continue;
         }
         // 3: completions are lost in one of them.

@@ -15,6 +15,7 @@ mod fio_jobs;
 mod followed;
 mod jobs;
 mod like_captures;
+mod mapped;
 mod merged;
 mod place;
 mod plot;

@@ -24,7 +24,7 @@ pub(super) fn facts(plan: &MappedPlan) -> Facts {
         driver: "dm-multipath",
         parameters: vec![("paths", plan.below.len().to_string())],
         numbers: Numbers {
-            major: 254,
+            major: 253,
             minors: 1,
         },
         ops: Ops {

@@ -103,6 +103,7 @@ impl Order {
             TraceAction::Plug
             | TraceAction::Unplug
             | TraceAction::UnplugTimer
+            | TraceAction::Remap
             | TraceAction::Message(_)
             | TraceAction::Probe(_) => {}
         }

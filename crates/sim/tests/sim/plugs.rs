@@ -38,6 +38,7 @@ fn letters(trace: &[Traced]) -> String {
             TraceAction::Issue => "D",
             TraceAction::Requeue => "R",
             TraceAction::Complete => break,
+            TraceAction::Remap => "A",
             TraceAction::Message(_) | TraceAction::Probe(_) => continue,
         };
         let own = *task == trace[0].2;

@@ -38,6 +38,7 @@ fn letter(action: TraceAction) -> &'static str {
         TraceAction::Issue => "D",
         TraceAction::Requeue => "R",
         TraceAction::Complete => "C",
+        TraceAction::Remap => "A",
         TraceAction::Message(_) | TraceAction::Probe(_) => "",
     }
 }

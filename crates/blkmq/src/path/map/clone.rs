@@ -4,6 +4,7 @@ use super::{
     Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, Env, HctxId, Inserts, IoData, MapPath,
     Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, rules,
 };
+use crate::path::{Traced, trace_remapped};
 use crate::request::{QueueId, RequestPool, Sectors};
 use crate::time::SimTime;
 
@@ -41,8 +42,6 @@ impl MapPath {
     }
 
     /// setup_clone(): the clone's bios share the data of the request's. Then it goes to its queue.
-    ///
-    /// Deviation(D18): no A is traced.
     pub(super) fn set_up<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
@@ -63,7 +62,9 @@ impl MapPath {
             return self.give_up();
         }
         let hctx = own[clone].hctx;
+        let (traced, from) = (Traced::rq(&own, clone), pool[self.rq].sector);
         drop((pool, own));
+        trace_remapped(cpu, queue, traced, from);
         self.at = At::Issued;
         Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
     }

@@ -543,6 +543,7 @@ fn traced(point: &TracePoint, messages: &str) -> Option<String> {
         TraceAction::Issue => with("D"),
         TraceAction::Requeue => with("R"),
         TraceAction::Complete => with("C"),
+        TraceAction::Remap => format!("A {address} <- {}", point.payload),
         TraceAction::Message(said) => format!("m {}", said.text(messages)),
         TraceAction::Probe(probe) => return clock::told(probe),
     })

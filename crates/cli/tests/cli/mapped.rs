@@ -1,0 +1,128 @@
+//! `run --blktrace` of a mapped device: its trace and those of its paths, for conform.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::captures::json;
+use crate::place::Place;
+
+/// Two SCSI hosts of four tags under a mapped device.
+const SCENARIO: &str = r#"
+[machine]
+cpus = 1
+[queue]
+rules = "v6.1"
+scheduler = "none"
+[device]
+type = "scsi_debug"
+add_host = 2
+ndelay = 200000
+max_queue = 4
+dev_size_mb = 256
+[mapped]
+table = "0 524288 multipath 0 0 1 1 service-time 0 2 2 sda 1 1 sdb 1 1"
+[[job]]
+name = "j"
+rw = "randrw"
+rwmixread = 70
+bs = "4k"
+ioengine = "libaio"
+direct = 1
+iodepth = 24
+size = "64m"
+number_ios = 200
+"#;
+
+/// A run with these changes, as a folder `trace`.
+fn traced(options: &[&str]) -> Place {
+    let place = Place::new();
+    fs::write(place.0.path().join("mp.toml"), SCENARIO).unwrap();
+    let ran = place.blksim(&[&["run", "mp.toml", "--blktrace", "trace"], options].concat());
+    assert_eq!(ran.code, Some(0), "{options:?}: {ran:?}");
+    place
+}
+
+/// How often each of these actions is in the trace of a device.
+fn counts(place: &Place, device: &str, actions: &[&str]) -> Vec<u64> {
+    let files = format!("trace/{device}");
+    let stats = json(&place.blksim(&["import-stats", &files, "--json"]));
+    let of = |action: &&str| stats["actions"][*action].as_u64().unwrap_or(0);
+    actions.iter().map(of).collect()
+}
+
+/// Each request of the device above is a clone on one of the paths, with an A that tells where from
+/// and an end of its own; above it ends in two parts, as kernels trace it.
+#[test]
+fn a_mapped_device_and_its_paths_are_traced() {
+    let place = traced(&[]);
+    let meta = fs::read_to_string(place.0.path().join("trace/meta.txt")).unwrap();
+    let table = "dm: 0 524288 multipath 0 0 1 1 service-time 0 2 2 8:0 1 1 8:16 1 1";
+    assert!(meta.contains(table), "{meta}");
+    assert!(meta.contains("device=scsi_debug add_host=2"), "{meta}");
+    let queues = fs::read_to_string(place.0.path().join("trace/queue.txt")).unwrap();
+    for section in ["== dm-0 size 524288", "== sda size 524288", "== sdb "] {
+        assert!(queues.contains(section), "{queues}");
+    }
+    let [queued, issued, requeued, completed, remapped] =
+        counts(&place, "dm-0", &["Q", "D", "R", "C", "A"])[..]
+    else {
+        unreachable!("as many as were asked for");
+    };
+    assert_eq!((queued, completed, remapped), (200, 400, 0));
+    assert!(requeued > 0, "four tags a path are not enough");
+    assert_eq!(issued, 200 + requeued);
+    let mut clones = 0;
+    for path in ["sda", "sdb"] {
+        let of_path = counts(&place, path, &["A", "D", "C", "Q"]);
+        let [remapped, issued, completed, queued] = of_path[..] else {
+            unreachable!("as many as were asked for");
+        };
+        assert_eq!((remapped, completed, queued), (issued, issued, 0), "{path}");
+        clones += issued;
+    }
+    assert_eq!(clones, 200);
+}
+
+/// What was judged of the device above, of a folder `trace`: choices and dispatches.
+fn judged(place: &Place, mode: &str) -> Value {
+    let args = ["conform", "trace", "--trace-device", "dm-0", "--mode", mode];
+    json(&place.blksim(&[&args[..], &["--json"]].concat()))
+}
+
+/// On one CPU each path and each dispatch of the device above is predicted, requests that come back
+/// included, whoever chooses and under each kernel that finds no tag at once.
+#[test]
+fn runs_of_a_mapped_device_on_one_cpu_are_predicted() {
+    let of = |rules: &str, scheduler: &str, selector: &str| {
+        let rules = format!("queue.rules={rules}");
+        let scheduler = format!("mapped.queue.scheduler={scheduler}");
+        let arguments = if selector == "service-time" {
+            "1 1"
+        } else {
+            "1"
+        };
+        let paths = format!(
+            "2 {} sda {arguments} sdb {arguments}",
+            arguments.len() / 2 + 1
+        );
+        let table = format!("mapped.table=0 524288 multipath 0 0 1 1 {selector} 0 {paths}");
+        traced(&["--set", &rules, "--set", &scheduler, "--set", &table])
+    };
+    for (rules, scheduler, selector, mode) in [
+        ("v6.1", "none", "service-time", "records"),
+        ("v6.1", "mq-deadline", "round-robin", "calls"),
+        ("v6.1", "mq-deadline", "queue-length", "records"),
+        ("v6.12", "kyber", "service-time", "calls"),
+        ("v4.6", "none", "round-robin", "records"),
+    ] {
+        let place = of(rules, scheduler, selector);
+        let verdict = judged(&place, mode);
+        let what = format!("{rules}, {scheduler}, {selector}: {verdict:#}");
+        let choices = &verdict["choices"];
+        assert!(choices["total"].as_u64() >= Some(200), "{what}");
+        assert_eq!(choices["predicted"], choices["total"], "{what}");
+        assert_eq!(verdict["diverged"], 0, "{what}");
+        assert!(verdict["predicted"].as_u64() >= Some(200), "{what}");
+    }
+}
