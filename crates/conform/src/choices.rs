@@ -1,26 +1,30 @@
 //! Does a multipath target choose the paths that a kernel chose?
 //!
 //! Read off the binary traces of the stacked device and of its paths: a request is mapped between
-//! its D there and the A by which its clone comes to a path; without an A its path had no tag. The
-//! selector hears of the clone's end between the two C of the request above, or before its R. Not
-//! here: in which order these happened (`order.rs`), dispatches (`records.rs`, `calls.rs`).
+//! its D there and the A by which its clone comes to a path; without an A its path had no tag. A
+//! path with a scheduler gives the clone its tag between A and D. The selector hears of the clone's
+//! end between the two C of the request above, or before its R. Not here: in which order these
+//! happened (`order.rs`), tags (`tags.rs`), dispatches (`records.rs`, `calls.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
 mod order;
+mod tags;
 
 use blkmq::dm::multipath::Multipath;
 use blkmq::dm::table::Table;
-use blkmq::dm::{Incoming, Mapped, Mapping, PathId};
+use blkmq::dm::{Incoming, Mapped, PathId};
 use blkmq::request::{CpuId, Status};
-use blkmq::rules::DeviceMapper;
 use blkmq::time::SimTime;
 use trace::blktrace::{Action, Device, Event};
 use trace::capture::CaptureDir;
 
+use order::{Did, Judged, Wrong};
+use tags::Tags;
+
 use super::judge::Judge;
 use super::setup::Setup;
 use super::verdict::{ChoiceVerdict, Divergence};
-use super::{Error, event, name_of};
+use super::{Error, Options, event, name_of};
 
 /// Something that happened to the target between two records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +40,37 @@ pub(super) struct Atom {
 pub(super) enum What {
     /// A path was chosen; none: the request came back without a clone, or was ended.
     Map { io: Incoming, path: Option<PathId> },
-    /// A clone was given up.
-    Undo { mapped: Mapped, started: SimTime },
-    /// A clone ended.
+    /// The selector counts the clone: what the atom before has chosen.
+    Start { mapped: Mapped },
+    /// A clone of a path with a scheduler has a driver tag.
+    Tag { path: PathId, cpu: CpuId },
+    /// A clone was given up, for want of a tag or for another reason.
+    Undo {
+        mapped: Mapped,
+        started: SimTime,
+        cpu: CpuId,
+        no_tag: bool,
+    },
+    /// A clone ended, and its request was tried again or not.
     End {
         mapped: Mapped,
         started: SimTime,
+        cpu: CpuId,
         status: Status,
+        again: bool,
     },
+}
+
+impl What {
+    /// What comes of it hangs on what has happened before.
+    fn decides(self) -> bool {
+        match self {
+            What::Map { .. } | What::Tag { .. } => true,
+            What::Undo { no_tag, .. } => no_tag,
+            What::End { status, .. } => status != Status::Ok,
+            What::Start { .. } => false,
+        }
+    }
 }
 
 /// A request of the stacked device that was started and has not come back.
@@ -57,17 +84,19 @@ struct Live {
     path: Option<(PathId, SimTime)>,
     /// When the clone was with the path's driver; zero if it never was.
     issued: SimTime,
+    /// The path's driver had no room for it.
+    refused: bool,
     /// How the clone ended, and when.
     ended: Option<(Status, SimTime)>,
     /// The first C of the request.
     completed: Option<SimTime>,
 }
 
-/// Judges all choices of the target of a capture, if one is there (`stacked`). Its device is the
-/// first that was read.
+/// Judges all choices of the target of a capture, if one is there (`stacked`), and what became of
+/// its clones. Its device is the first that was read.
 pub(super) fn judge(
     dir: &CaptureDir,
-    setups: &[Setup],
+    (setups, options): (&[Setup], &Options),
     stacked: bool,
     judge: &mut Judge,
 ) -> Result<(), Error> {
@@ -82,27 +111,15 @@ pub(super) fn judge(
         judge.note("meta.txt: the table is of no multipath target");
         return Ok(());
     }
-    let choices = of_target(dir, &above.device, &above.rules.device_mapper, line)?;
-    // Another device than the target's chooses nothing.
-    if choices.total > 0 {
-        judge.choices(choices);
-    }
-    Ok(())
-}
-
-fn of_target(
-    dir: &CaptureDir,
-    above: &str,
-    rules: &DeviceMapper,
-    line: &str,
-) -> Result<ChoiceVerdict, Error> {
     let unfit = |what| Error::Unfit {
         capture: name_of(dir),
         what: format!("meta.txt: dm: {what}"),
     };
     let cpus = usize::from(dir.meta.cpus);
+    let rules = &above.rules.device_mapper;
     let table = Table::parse(line, rules, cpus).map_err(unfit)?;
-    let mut reading = Reading::new(dir, above, &table)?;
+    let mut reading = Reading::new(dir, &above.device, &table)?;
+    reading.tags = tags_of(dir, options, (above, &reading.paths))?;
     let mut events = reading.events(dir)?;
     events.sort_by_key(|event| event.time);
     for event in &events {
@@ -111,42 +128,90 @@ fn of_target(
         }
         reading.takes(event);
     }
+    // Another device than the target's chooses nothing.
+    if reading.atoms.is_empty() {
+        return Ok(());
+    }
     let target = Multipath::new(&table, *rules, &vec![0; cpus], 0);
-    let told = order::explain(target, &reading.atoms);
+    let told = order::explain(target, &reading.tags, &reading.atoms);
+    let genesis = events.first().map_or(SimTime::ZERO, |event| event.time);
+    let verdict = |judged: &Judged| {
+        let first = judged.wrong.first();
+        let first = first.map(|wrong| divergence(wrong, &above.device, (&table, genesis)));
+        ChoiceVerdict {
+            total: judged.total,
+            predicted: judged.total - judged.wrong.len() as u64,
+            open: judged.open,
+            first_divergence: first,
+        }
+    };
+    judge.choices(verdict(&told.choices));
+    let mut clones = verdict(&told.clones);
+    clones.total += reading.stray;
+    judge.clones(clones);
+    if reading.stray > 0 {
+        judge.note("a path has requests that are no clones of what is above");
+    }
+    if told.reinstated > 0 {
+        judge.takes(vec![format!(
+            "{}: a path that had failed was reinstated before it was chosen again ({} times)",
+            above.device, told.reinstated
+        )]);
+    }
+    Ok(())
+}
+
+/// Tags of the paths. None if what is told of a path cannot be read.
+fn tags_of(
+    dir: &CaptureDir,
+    options: &Options,
+    (above, paths): (&Setup, &[(String, Device)]),
+) -> Result<Tags, Error> {
+    let mut setups = Vec::new();
+    for (name, _) in paths {
+        let Some(traced) = dir.devices.iter().find(|device| device.name == *name) else {
+            return Ok(Tags::default());
+        };
+        let setup = Setup::read(dir, &traced.name, options, above.hz)?;
+        setups.push((name.clone(), setup));
+    }
+    Ok(Tags::of(dir, &setups))
+}
+
+fn divergence(wrong: &Wrong, above: &str, (table, genesis): (&Table, SimTime)) -> Divergence {
     let device = |path: PathId| match table.paths().nth(path.index()) {
         Some(path) => path.device.clone(),
         None => path.0.to_string(),
     };
-    let genesis = events.first().map_or(SimTime::ZERO, |event| event.time);
-    let first = told.wrong.first().map(|wrong| Divergence {
+    let text = |did: Did| match did {
+        Did::Goes(path) => device(path),
+        Did::Tag(path) => format!("a clone on {} has a tag", device(path)),
+        Did::NoTag(path) => format!("no tag on {}, the request comes back", device(path)),
+        Did::Back => "it comes back".to_owned(),
+        Did::Over => "it ends".to_owned(),
+    };
+    Divergence {
         index: wrong.index,
         device: above.to_owned(),
         time: SimTime(wrong.time.since(genesis).0),
-        kernel: device(wrong.kernel),
-        model: match wrong.model {
-            Mapping::To(mapped) => device(mapped.path),
-            Mapping::Requeue | Mapping::DelayRequeue => "it comes back".to_owned(),
-            Mapping::Kill(status) => format!("it ends: {status:?}"),
-        },
+        kernel: text(wrong.kernel),
+        model: text(wrong.model),
         text: format!(
             "status after the model's choice: {}",
-            wrong.target.status(&table)
+            wrong.target.status(table)
         ),
-    });
-    Ok(ChoiceVerdict {
-        total: told.total,
-        predicted: told.total - told.wrong.len() as u64,
-        open: told.open,
-        first_divergence: first,
-    })
+    }
 }
 
 /// Records of a target, taken together.
 struct Reading {
     above: (String, Device),
     paths: Vec<(String, Device)>,
+    tags: Tags,
     live: Vec<Live>,
     atoms: Vec<Atom>,
+    /// Requests of paths that are no clones of what is above.
+    stray: u64,
 }
 
 impl Reading {
@@ -175,8 +240,10 @@ impl Reading {
         Ok(Reading {
             above,
             paths,
+            tags: Tags::default(),
             live: Vec::new(),
             atoms: Vec::new(),
+            stray: 0,
         })
     }
 
@@ -210,12 +277,13 @@ impl Reading {
                 started: event.time,
                 path: None,
                 issued: SimTime::ZERO,
+                refused: false,
                 ended: None,
                 completed: None,
             }),
             Action::Requeue => {
                 if let Some(live) = self.take(|live| live.sector == event.sector) {
-                    self.comes_back(&live, event.time);
+                    self.is_over(&live, event.time, true);
                 }
             }
             Action::Complete if event.bytes > 0 => {
@@ -223,17 +291,18 @@ impl Reading {
                 let live = self.live.iter_mut().find(first);
                 if let Some(live) = live {
                     live.completed = Some(event.time);
-                    // A request that never had a clone has one C.
-                    if live.path.is_none() {
-                        let killed = self.take(|live| at(live, event.sector));
-                        self.comes_back(&killed.expect("it was found"), event.time);
+                    // A request that never had a clone has one C, and so has one that fails.
+                    let failed = live.ended.is_some_and(|(status, _)| status != Status::Ok);
+                    if live.path.is_none() || failed {
+                        let over = self.take(|live| at(live, event.sector));
+                        self.is_over(&over.expect("it was found"), event.time, false);
                     }
                 }
             }
             Action::Complete => {
                 let over = |live: &Live| live.ended.is_some() && at(live, event.sector);
                 if let Some(live) = self.take(over) {
-                    self.comes_back(&live, event.time);
+                    self.is_over(&live, event.time, false);
                 }
             }
             _ => {}
@@ -251,8 +320,16 @@ impl Reading {
                 }
             }
             Action::Issue => {
-                if let Some(live) = live.find(|live| of_path(live) && at(live, event.sector)) {
-                    live.issued = event.time;
+                let new = |live: &&mut Live| of_path(live) && live.issued == SimTime::ZERO;
+                match live.find(|live| new(live) && is(live, event)) {
+                    Some(live) => live.issued = event.time,
+                    None => self.stray += 1,
+                }
+            }
+            Action::Requeue => {
+                let with_driver = |live: &&mut Live| of_path(live) && live.issued > SimTime::ZERO;
+                if let Some(live) = live.find(|live| with_driver(live) && is(live, event)) {
+                    live.refused = true;
                 }
             }
             Action::Complete => {
@@ -271,18 +348,20 @@ impl Reading {
     }
 
     /// A request is not with the target any more: what has happened to it.
-    fn comes_back(&mut self, live: &Live, now: SimTime) {
+    fn is_over(&mut self, live: &Live, now: SimTime, again: bool) {
         let mapped_before = live.path.map_or(now, |(_, when)| when);
+        let atoms = &mut self.atoms;
         let mut add = |after, before, what| {
-            self.atoms.push(Atom {
+            atoms.push(Atom {
                 after,
                 before,
                 what,
             });
         };
+        let cpu = CpuId(live.cpu as u16);
         let io = Incoming {
             bytes: live.bytes,
-            cpu: CpuId(live.cpu as u16),
+            cpu,
             now: live.started,
         };
         let path = live.path.map(|(path, _)| path);
@@ -294,20 +373,41 @@ impl Reading {
             path,
             bytes: live.bytes,
         };
+        add(live.started, mapped_before, What::Start { mapped });
         let started = live.issued;
+        let was_issued = started > SimTime::ZERO;
+        let late_tag = !self.tags.with_request(path);
+        if was_issued && late_tag {
+            add(when, started, What::Tag { path, cpu });
+        }
         match live.ended {
             Some((status, ended)) => {
-                let after = live.completed.unwrap_or(ended);
+                let after = live.completed.filter(|_| status == Status::Ok);
                 let what = What::End {
                     mapped,
                     started,
+                    cpu,
                     status,
+                    again,
                 };
-                add(after, now, what);
+                add(after.unwrap_or(ended), now, what);
             }
-            None => add(when, now, What::Undo { mapped, started }),
+            None => {
+                let what = What::Undo {
+                    mapped,
+                    started,
+                    cpu,
+                    no_tag: late_tag && !was_issued,
+                };
+                add(if was_issued { started } else { when }, now, what);
+            }
         }
     }
+}
+
+/// The target begins with the first sector of its paths; a clone is as long as its request.
+fn is(live: &Live, event: &Event) -> bool {
+    at(live, event.sector) && live.bytes == event.bytes
 }
 
 /// The target begins with the first sector of its paths.

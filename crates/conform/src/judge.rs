@@ -65,6 +65,7 @@ impl Judge {
                 told: None,
                 log: None,
                 choices: None,
+                clones: None,
                 taken: Vec::new(),
                 notes: Vec::new(),
             },
@@ -140,6 +141,16 @@ impl Judge {
     /// Path choices of the one device that has some.
     pub(super) fn choices(&mut self, choices: ChoiceVerdict) {
         self.verdict.choices = Some(choices);
+    }
+
+    /// What became of its clones.
+    pub(super) fn clones(&mut self, clones: ChoiceVerdict) {
+        self.verdict.clones = Some(clones);
+    }
+
+    /// Clones were followed from the device above.
+    pub(super) fn has_clones(&self) -> bool {
+        self.verdict.clones.is_some()
     }
 
     /// The capture would have events of the scheduler's own.

@@ -132,9 +132,11 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         judge.only(named);
     }
     let script = Script::read(dir, mode, &mut judge)?;
-    choices::judge(dir, &setups, stacked, &mut judge)?;
-    for (path, events) in &paths {
-        clones::count(path, events, &mut judge);
+    choices::judge(dir, (&setups, options), stacked, &mut judge)?;
+    if !judge.has_clones() {
+        for (path, events) in &paths {
+            clones::count(path, events, &mut judge);
+        }
     }
     compare(dir, options, (&setups, mode), &script, &mut judge)?;
     Ok(judge.verdict())

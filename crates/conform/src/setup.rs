@@ -304,6 +304,11 @@ fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
         })
 }
 
+/// Devices of one host, as the module below has them: they share its tags.
+pub(super) fn units_of_host(dir: &CaptureDir) -> usize {
+    Module::of(dir, "").units()
+}
+
 /// The scheduler, with attributes as sysfs showed them; one that this kernel does not have keeps
 /// its default.
 fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {

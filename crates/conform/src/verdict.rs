@@ -1,8 +1,9 @@
 //! What came of a comparison, as callers see it: counts, and the first difference of each kind.
 //!
-//! Four things are compared: dispatches, events of the scheduler's own (`verdict/told.rs`), lines
-//! of its log (`verdict/log.rs`), paths of a multipath target (`verdict/choices.rs`). JSON is
-//! written here, text in `verdict/text.rs`. Not here: how it is counted (`judge.rs`).
+//! Five things are compared: dispatches, events of the scheduler's own (`verdict/told.rs`), lines
+//! of its log (`verdict/log.rs`), paths of a multipath target and what became of its clones
+//! (`verdict/choices.rs`). JSON is written here, text in `verdict/text.rs`. Not here: how it is
+//! counted (`judge.rs`).
 
 mod choices;
 mod log;
@@ -50,6 +51,8 @@ pub struct Verdict {
     pub log: Option<LogVerdict>,
     /// Path choices of a multipath target.
     pub choices: Option<ChoiceVerdict>,
+    /// What became of its clones: a tag was found or not, a failed one was tried again or not.
+    pub clones: Option<ChoiceVerdict>,
     /// What no file of the capture says outright, and as what it was taken. Not in the JSON.
     pub taken: Vec<String>,
     /// What could not be explained but decides nothing by itself. Not in the JSON.
@@ -67,6 +70,7 @@ impl Verdict {
         self.told.as_ref().is_none_or(ToldVerdict::alike)
             && self.log.as_ref().is_none_or(LogVerdict::alike)
             && self.choices.as_ref().is_none_or(ChoiceVerdict::alike)
+            && self.clones.as_ref().is_none_or(ChoiceVerdict::alike)
     }
 
     /// Dispatches that the capture cannot decide about.
@@ -113,7 +117,7 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 13)?;
+        let mut object = serializer.serialize_struct("Verdict", 14)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
@@ -127,6 +131,7 @@ impl Serialize for Verdict {
         object.serialize_field("told", &self.told)?;
         object.serialize_field("log", &self.log)?;
         object.serialize_field("choices", &self.choices)?;
+        object.serialize_field("clones", &self.clones)?;
         object.end()
     }
 }

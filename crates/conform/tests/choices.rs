@@ -1,8 +1,10 @@
 //! The reference against captured multipath targets: every path that a kernel chose.
 
+mod change;
 mod common;
 
 use blkmq::rules::{DeviceMapper, Rules, Undo};
+use change::changed;
 use common::{run_in, traces};
 use conform::{ChoiceVerdict, Mode, Options, Verdict, run};
 use trace::capture::CaptureDir;
@@ -38,6 +40,14 @@ fn every_path_is_predicted() {
         assert!(of.open * 20 < of.total, "{name}: {verdict}");
         let line = format!("predicted {total}/{total} path choices");
         assert!(verdict.to_string().contains(&line), "{verdict}");
+        // Each of them found a tag of the one host that both paths have, or came back.
+        let of = verdict.clones.as_ref().expect("there is a target");
+        assert_eq!(
+            (of.predicted, of.total),
+            (total, total),
+            "{name}: {verdict}"
+        );
+        assert!(of.open * 10 < of.total, "{name}: {verdict}");
     }
 }
 
@@ -62,6 +72,22 @@ fn habits_of_older_kernels_are_found() {
         assert_ne!(first.kernel, first.model);
         assert!(first.text.contains("8:0 A 0 "), "{}", first.text);
     }
+}
+
+/// A mutant: two hosts of four tags each would have had room for what came back.
+#[test]
+fn a_request_that_came_back_without_need_is_found() {
+    let copy = changed("mp-round-robin-none", "meta.txt", |text| {
+        text.replace("num_tgts=2", "add_host=2")
+    });
+    let verdict = run_in(copy.path(), Mode::Records, None).unwrap();
+    let of = choices(&verdict);
+    assert_eq!(of.predicted, of.total, "{verdict}");
+    let clones = verdict.clones.as_ref().expect("there is a target");
+    assert!(clones.predicted + 100 < clones.total, "{verdict}");
+    assert!(!verdict.conforms());
+    let first = clones.first_divergence.as_ref().expect("there is one");
+    assert!(first.kernel.starts_with("no tag on 8:"), "{first:?}");
 }
 
 /// The target's device alone has choices.

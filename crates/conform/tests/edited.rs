@@ -76,7 +76,7 @@ fn a_stacked_device_is_judged_by_its_own_scheduler() {
         );
         assert_eq!(
             (verdict.predicted, verdict.unjudged()),
-            (600, 600),
+            (600, 0),
             "{verdict}"
         );
     }

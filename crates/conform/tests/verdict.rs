@@ -140,6 +140,7 @@ fn the_json_has_exactly_the_promised_fields() {
         "told",
         "log",
         "choices",
+        "clones",
     ];
     promised.sort_unstable();
     let good = run_in(&traces("dd07-merges"), Mode::Records, None).unwrap();

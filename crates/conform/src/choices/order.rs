@@ -3,66 +3,107 @@
 //! Two things between whose records there is no other order are tried in both: what is left open
 //! is only what the records leave open. Each level of the search has done one more of them; states
 //! that chose otherwise than the kernel are dropped, and if none is left the choice was a wrong
-//! one, and the kernel's is imposed on all of them.
+//! one, and the kernel's is imposed on all of them. Not here: what a tag is (`tags.rs`).
 
 use blkmq::dm::multipath::Multipath;
-use blkmq::dm::{Mapped, Mapping, PathId};
+use blkmq::dm::{Ending, Incoming, Mapped, Mapping, PathId};
+use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
+use super::tags::Tags;
 use super::{Atom, What};
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// Choices that show in the records.
+    /// Paths that were chosen.
+    pub(crate) choices: Judged,
+    /// Clones that found a tag or none, and failed ones that were tried again or not.
+    pub(crate) clones: Judged,
+    /// How often a path was chosen again that had failed: nobody told that it was reinstated.
+    pub(crate) reinstated: u64,
+}
+
+/// Decisions of one kind that show in the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judged {
     pub(crate) total: u64,
     /// Those that the model made as well, but not in another order that the records allow.
     pub(crate) open: u64,
-    /// Choices that it did not make, in their order.
+    /// Those that it did not make, in their order.
     pub(crate) wrong: Vec<Wrong>,
 }
 
-/// A choice that no order explains.
+/// A decision that no order explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// Which choice, first 1.
+    /// Which one of its kind, first 1.
     pub(crate) index: u64,
-    /// The A of its clone.
+    /// The record behind it.
     pub(crate) time: SimTime,
-    /// The path it went to.
-    pub(crate) kernel: PathId,
+    /// What the kernel did.
+    pub(crate) kernel: Did,
     /// What the model came to.
-    pub(crate) model: Mapping,
+    pub(crate) model: Did,
     /// The target then.
     pub(crate) target: Multipath,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Did {
+    /// It was mapped to a path.
+    Goes(PathId),
+    /// Its clone has a tag of the path.
+    Tag(PathId),
+    /// Its clone has none.
+    NoTag(PathId),
+    /// It comes back.
+    Back,
+    /// It ends.
+    Over,
 }
 
 /// A target in which some of the atoms have happened.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
     target: Multipath,
+    /// Tags in use, as `Tags` counts them.
+    in_use: Vec<u32>,
     /// All before this one have happened.
     next: usize,
     /// Later ones that have, in order.
     ahead: Vec<usize>,
+    reinstated: u64,
+}
+
+/// What a state did otherwise than the kernel: the kind, and both.
+#[derive(Clone, Copy, Debug)]
+struct Otherwise {
+    of_clone: bool,
+    kernel: Did,
+    model: Did,
 }
 
 /// States that one level keeps; more are as good as these.
-const STATES: usize = 32;
+const STATES: usize = 64;
 
 /// Atoms that are tried as the next one; more than so many overlap in no capture of a few CPUs.
 const ABREAST: usize = 16;
 
 /// Goes through all atoms, in any order.
-pub(super) fn explain(target: Multipath, atoms: &[Atom]) -> Told {
+pub(super) fn explain(target: Multipath, tags: &Tags, atoms: &[Atom]) -> Told {
     let mut atoms = atoms.to_vec();
     atoms.sort_by_key(|atom| (atom.after, atom.before));
     let mut told = Told::default();
-    let mut doubted = vec![false; atoms.len()];
+    // By atom: a state chose otherwise, of the path or of the clone.
+    let mut doubted = [vec![false; atoms.len()], vec![false; atoms.len()]];
     let first = State {
         target,
+        in_use: tags.none(),
         next: 0,
         ahead: Vec::new(),
+        reinstated: 0,
     };
     let mut states = vec![first];
     for _ in 0..atoms.len() {
@@ -70,16 +111,18 @@ pub(super) fn explain(target: Multipath, atoms: &[Atom]) -> Told {
         for state in &states {
             for index in state.possible(&atoms) {
                 let mut state = state.clone();
-                match state.take(index, &atoms[index]) {
-                    None => add(&mut right, state),
-                    Some(mapping) => {
-                        doubted[index] = true;
-                        wrong.push((index, mapping, state));
+                match state.take(index, tags, &atoms) {
+                    Ok(()) => add(&mut right, state),
+                    Err(otherwise) => {
+                        doubted[usize::from(otherwise.of_clone)][index] = true;
+                        wrong.push((index, otherwise, state));
                     }
                 }
             }
         }
         if !right.is_empty() {
+            let least = right.iter().map(|state| state.reinstated).min();
+            right.retain(|state| Some(state.reinstated) == least);
             states = right;
             continue;
         }
@@ -87,45 +130,45 @@ pub(super) fn explain(target: Multipath, atoms: &[Atom]) -> Told {
         let index = wrong.iter().map(|(index, ..)| *index).min();
         let index = index.expect("something is left");
         states.clear();
-        let mut model = None;
-        for (_, mapping, mut state) in wrong.into_iter().filter(|(of, ..)| *of == index) {
-            model.get_or_insert_with(|| (mapping, state.target.clone()));
-            state.impose(&atoms[index]);
+        let mut first = None;
+        for (_, otherwise, mut state) in wrong.into_iter().filter(|(of, ..)| *of == index) {
+            first.get_or_insert_with(|| (otherwise, state.target.clone()));
+            state.impose(tags, &atoms[index]);
             add(&mut states, state);
         }
-        let path = path_of(atoms[index].what);
-        let (kernel, (model, target)) = path.zip(model).expect("a choice was wrong");
-        told.wrong.push(Wrong {
+        let (otherwise, target) = first.expect("a choice was wrong");
+        let judged = match otherwise.of_clone {
+            true => &mut told.clones,
+            false => &mut told.choices,
+        };
+        judged.wrong.push(Wrong {
             index: index as u64,
             time: atoms[index].before,
-            kernel,
-            model,
+            kernel: otherwise.kernel,
+            model: otherwise.model,
             target,
         });
     }
-    count(&mut told, &atoms, &doubted);
+    told.reinstated = states.first().map_or(0, |state| state.reinstated);
+    let [choices, clones] = &doubted;
+    count(&mut told.choices, &atoms, choices, |what| {
+        matches!(what, What::Map { path: Some(_), .. })
+    });
+    count(&mut told.clones, &atoms, clones, |what| tags.judge(what));
     told
 }
 
-fn count(told: &mut Told, atoms: &[Atom], doubted: &[bool]) {
-    let chosen = |&index: &usize| path_of(atoms[index].what).is_some();
+fn count(judged: &mut Judged, atoms: &[Atom], doubted: &[bool], counts: impl Fn(What) -> bool) {
+    let chosen = |&index: &usize| counts(atoms[index].what);
     let numbers: Vec<usize> = (0..atoms.len()).filter(chosen).collect();
-    told.total = numbers.len() as u64;
-    told.wrong.sort_by_key(|wrong| wrong.index);
-    let is_wrong = |index: usize| told.wrong.iter().any(|wrong| wrong.index == index as u64);
+    judged.total = numbers.len() as u64;
+    judged.wrong.sort_by_key(|wrong| wrong.index);
+    let is_wrong = |index: usize| judged.wrong.iter().any(|of| of.index == index as u64);
     let open = |&&index: &&usize| doubted[index] && !is_wrong(index);
-    told.open = numbers.iter().filter(open).count() as u64;
-    for wrong in &mut told.wrong {
+    judged.open = numbers.iter().filter(open).count() as u64;
+    for wrong in &mut judged.wrong {
         let before = |&&index: &&usize| (index as u64) < wrong.index;
         wrong.index = numbers.iter().filter(before).count() as u64 + 1;
-    }
-}
-
-/// The path that was chosen, if one was.
-fn path_of(what: What) -> Option<PathId> {
-    match what {
-        What::Map { path, .. } => path,
-        What::Undo { .. } | What::End { .. } => None,
     }
 }
 
@@ -136,9 +179,10 @@ fn add(states: &mut Vec<State>, state: State) {
 }
 
 impl State {
-    /// Atoms that may come next: no other one was over when they began.
+    /// Atoms that may come next: no other one was over when they began, and what they go on from
+    /// has happened. If none of them decides anything, the one that is over first.
     fn possible(&self, atoms: &[Atom]) -> Vec<usize> {
-        let left = |index: &usize| !self.ahead.contains(index);
+        let left = |index: &usize| !self.happened(*index);
         let left = (self.next..atoms.len()).filter(left);
         let mut possible = Vec::new();
         let mut over = None;
@@ -148,60 +192,157 @@ impl State {
             }
             let before = atoms[index].before;
             over = Some(over.map_or(before, |over: SimTime| over.min(before)));
-            possible.push(index);
+            // start_io() comes behind the choice, which is the atom before it.
+            let begun = match atoms[index].what {
+                What::Start { .. } => self.happened(index - 1),
+                _ => true,
+            };
+            if begun {
+                possible.push(index);
+            }
+        }
+        let decides = |&index: &usize| atoms[index].what.decides();
+        if !possible.iter().any(decides) {
+            // Whatever decides comes behind the one that is over first.
+            let first = possible
+                .iter()
+                .copied()
+                .min_by_key(|&index| atoms[index].before);
+            possible = first.into_iter().collect();
         }
         possible
     }
 
-    /// It happens. A choice that is not the kernel's is what the target came to instead.
-    fn take(&mut self, index: usize, atom: &Atom) -> Option<Mapping> {
+    fn happened(&self, index: usize) -> bool {
+        index < self.next || self.ahead.contains(&index)
+    }
+
+    /// It happens. An error if what came of it is not what the kernel came to.
+    fn take(&mut self, index: usize, tags: &Tags, atoms: &[Atom]) -> Result<(), Otherwise> {
         self.ahead.push(index);
         self.ahead.sort_unstable();
         while self.ahead.first() == Some(&self.next) {
             self.ahead.remove(0);
             self.next += 1;
         }
-        let target = &mut self.target;
+        let atom = &atoms[index];
+        let now = atom.before;
         match atom.what {
-            What::Map { io, path } => {
-                let mapping = target.map(io);
-                return match (mapping, path) {
-                    (Mapping::To(mapped), Some(path)) if mapped.path == path => {
-                        target.start(mapped);
-                        None
-                    }
-                    (mapping, Some(_)) => Some(mapping),
-                    (Mapping::To(mapped), None) => {
-                        target.no_clone(mapped.path, false);
-                        None
-                    }
-                    (_, None) => None,
-                };
+            What::Map { io, path } => self.map(tags, io, path),
+            What::Start { mapped } => {
+                self.target.start(mapped);
+                Ok(())
             }
-            What::Undo { mapped, started } => target.undo(mapped, started, atom.before),
+            What::Tag { path, cpu } => self.take_tag(tags, path, cpu),
+            What::Undo {
+                mapped,
+                started,
+                cpu,
+                no_tag,
+            } => {
+                self.target.undo(mapped, started, now);
+                if no_tag {
+                    return self.finds_none(tags, mapped.path, cpu);
+                }
+                tags.give(&mut self.in_use, mapped.path, cpu);
+                Ok(())
+            }
             What::End {
                 mapped,
                 started,
+                cpu,
                 status,
+                again,
             } => {
-                target.end(mapped, status, started, atom.before);
+                tags.give(&mut self.in_use, mapped.path, cpu);
+                let ending = self.target.end(mapped, status, started, now);
+                let back = |again| if again { Did::Back } else { Did::Over };
+                let model = !matches!(ending, Ending::Done(_));
+                match model == again {
+                    true => Ok(()),
+                    false => Err(Otherwise {
+                        of_clone: true,
+                        kernel: back(again),
+                        model: back(model),
+                    }),
+                }
             }
         }
-        None
     }
 
-    /// The kernel's choice, after the model's.
-    fn impose(&mut self, atom: &Atom) {
+    /// A path is chosen; without a scheduler there its clone finds a tag or none at once.
+    fn map(&mut self, tags: &Tags, io: Incoming, path: Option<PathId>) -> Result<(), Otherwise> {
+        let Some(path) = path else {
+            let Mapping::To(mapped) = self.target.map(io) else {
+                return Ok(());
+            };
+            self.target.no_clone(mapped.path, false);
+            return match tags.with_request(mapped.path) {
+                true => self.finds_none(tags, mapped.path, io.cpu),
+                false => Ok(()),
+            };
+        };
+        if !self.target.is_active(path) {
+            self.target.reinstate(path);
+            self.reinstated += 1;
+        }
+        let mapping = self.target.map(io);
+        if !matches!(mapping, Mapping::To(mapped) if mapped.path == path) {
+            return Err(Otherwise {
+                of_clone: false,
+                kernel: Did::Goes(path),
+                model: did(mapping),
+            });
+        }
+        match tags.with_request(path) {
+            true => self.take_tag(tags, path, io.cpu),
+            false => Ok(()),
+        }
+    }
+
+    fn take_tag(&mut self, tags: &Tags, path: PathId, cpu: CpuId) -> Result<(), Otherwise> {
+        let free = tags.is_free(&self.in_use, path, cpu);
+        tags.take(&mut self.in_use, path, cpu);
+        match free {
+            true => Ok(()),
+            false => Err(Otherwise {
+                of_clone: true,
+                kernel: Did::Tag(path),
+                model: Did::NoTag(path),
+            }),
+        }
+    }
+
+    fn finds_none(&self, tags: &Tags, path: PathId, cpu: CpuId) -> Result<(), Otherwise> {
+        match tags.may_lack(&self.in_use, path, cpu) {
+            true => Ok(()),
+            false => Err(Otherwise {
+                of_clone: true,
+                kernel: Did::NoTag(path),
+                model: Did::Tag(path),
+            }),
+        }
+    }
+
+    /// The kernel's choice, after the model's. Tags follow the kernel anyway.
+    fn impose(&mut self, tags: &Tags, atom: &Atom) {
         if let What::Map {
             io,
             path: Some(path),
         } = atom.what
         {
             self.target.impose(path);
-            self.target.start(Mapped {
-                path,
-                bytes: io.bytes,
-            });
+            if tags.with_request(path) {
+                tags.take(&mut self.in_use, path, io.cpu);
+            }
         }
+    }
+}
+
+fn did(mapping: Mapping) -> Did {
+    match mapping {
+        Mapping::To(Mapped { path, .. }) => Did::Goes(path),
+        Mapping::Requeue | Mapping::DelayRequeue => Did::Back,
+        Mapping::Kill(_) => Did::Over,
     }
 }

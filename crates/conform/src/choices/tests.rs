@@ -1,6 +1,8 @@
 //! Records made by hand: what is open, what is wrong, and what follows a wrong choice.
 
-use super::order::{Told, explain};
+use blkmq::rules::DeviceMapper;
+
+use super::order::{Told, explain as explain_with};
 use super::*;
 
 const RULES: DeviceMapper = DeviceMapper::V6_1;
@@ -41,14 +43,36 @@ fn ends(after: u64, before: u64, path: u16) -> Atom {
     let what = What::End {
         mapped,
         started,
+        cpu: CpuId(0),
         status,
+        again: false,
     };
     atom(after, before, what)
 }
 
 fn counts(told: &Told) -> (u64, u64, u64) {
-    let wrong = told.wrong.len() as u64;
-    (told.total, told.total - wrong, told.open)
+    let choices = &told.choices;
+    let wrong = choices.wrong.len() as u64;
+    (choices.total, choices.total - wrong, choices.open)
+}
+
+/// Of paths that tell nothing of their tags; the selector counts each choice at once.
+fn explain(target: Multipath, atoms: &[Atom]) -> Told {
+    let mut all = Vec::new();
+    for atom in atoms {
+        all.push(*atom);
+        if let What::Map {
+            io,
+            path: Some(path),
+        } = atom.what
+        {
+            let bytes = io.bytes;
+            let mapped = Mapped { path, bytes };
+            let what = What::Start { mapped };
+            all.push(Atom { what, ..*atom });
+        }
+    }
+    explain_with(target, &Tags::default(), &all)
 }
 
 #[test]
@@ -69,13 +93,11 @@ fn a_wrong_choice_counts_once() {
     ];
     let told = explain(target("round-robin"), &atoms);
     assert_eq!(counts(&told), (5, 4, 0));
-    let [wrong] = &told.wrong[..] else {
-        panic!("{:?}", told.wrong)
+    let [wrong] = &told.choices.wrong[..] else {
+        panic!("{:?}", told.choices.wrong)
     };
-    assert_eq!((wrong.index, wrong.kernel), (2, PathId(0)));
-    let bytes = 4096;
-    let path = PathId(1);
-    assert_eq!(wrong.model, Mapping::To(Mapped { path, bytes }));
+    assert_eq!((wrong.index, wrong.kernel), (2, Did::Goes(PathId(0))));
+    assert_eq!(wrong.model, Did::Goes(PathId(1)));
 }
 
 /// A request that came back without a clone has turned the list.

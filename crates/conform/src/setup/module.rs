@@ -92,6 +92,15 @@ impl<'a> Module<'a> {
             .then(|| most.unwrap_or(SCSI_DEBUG_MAX_QUEUE))
     }
 
+    /// Devices of one host, which share its tags.
+    pub(super) fn units(&self) -> usize {
+        let number = |name| self.number(name).unwrap_or(1).max(1) as usize;
+        match self.is(SCSI_DEBUG) {
+            true => number("num_tgts").saturating_mul(number("max_luns")),
+            false => 1,
+        }
+    }
+
     fn of_host(&self) -> Option<u32> {
         self.number("host_max_queue").filter(|&depth| depth > 0)
     }

@@ -1,4 +1,5 @@
-//! Path choices of a multipath target, by count: the kernel's against the model's.
+//! Path choices of a multipath target, and what became of its clones, by count: the kernel's
+//! against the model's.
 //!
 //! Not here: in which order they were made (`choices/order.rs`).
 
@@ -8,7 +9,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Divergence;
 
-/// Path choices of a multipath target.
+/// Decisions of one kind: path choices of a multipath target, or what became of its clones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChoiceVerdict {
     /// The kernel's.
@@ -29,9 +30,9 @@ impl ChoiceVerdict {
     }
 
     /// The counts, in one line.
-    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
         let (predicted, total) = (self.predicted, self.total);
-        write!(f, "predicted {predicted}/{total} path choices")?;
+        write!(f, "predicted {predicted}/{total} {what}")?;
         match self.open {
             0 => writeln!(f),
             open => writeln!(f, ", {open} hang on an order that no record tells"),

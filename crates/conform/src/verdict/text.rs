@@ -40,6 +40,10 @@ impl fmt::Display for Verdict {
         if let Some(first) = choices.and_then(|choices| choices.first_divergence.as_ref()) {
             write_first(f, "path choice", first)?;
         }
+        let clones = self.clones.as_ref();
+        if let Some(first) = clones.and_then(|clones| clones.first_divergence.as_ref()) {
+            write_first(f, "clone", first)?;
+        }
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }
@@ -50,7 +54,10 @@ impl fmt::Display for Verdict {
             log.write(f)?;
         }
         if let Some(choices) = choices {
-            choices.write(f)?;
+            choices.write(f, "path choices")?;
+        }
+        if let Some(clones) = clones.filter(|clones| clones.total > 0) {
+            clones.write(f, "clones with a tag or back for want of one")?;
         }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
     }
