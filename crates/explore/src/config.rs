@@ -3,6 +3,10 @@
 //! Not here: how it moves (`world.rs`). Sizes are meant to be tiny; see the table in
 //! `tests/exhaustive.rs` for what they cost.
 
+mod mapped;
+
+pub use mapped::Paths;
+
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings, Submitter, Submitters};
 use blkmq::env::{Cpu, Solo, Word};
 use blkmq::path::ThenUnplug;
@@ -34,6 +38,8 @@ pub struct Config {
     pub cpus: u16,
     /// Queues on the tag set, all alike.
     pub queues: u8,
+    /// The one queue is a mapped one, over these.
+    pub paths: Option<Paths>,
     /// Hardware queues of each, at most one a CPU.
     pub hctxs: u16,
     /// Driver tags of each hctx.
@@ -56,6 +62,9 @@ pub struct Config {
     pub timeouts: u8,
     /// Tasks start in order, which loses nothing when they are all alike.
     pub in_order: bool,
+    /// Work items of kblockd run one after another, as on one CPU, whose worker does not sleep;
+    /// else any of them at a time.
+    pub one_worker: bool,
     /// Contexts that end requests; each takes any request that is in the device.
     pub completers: u8,
     /// Requests that the device takes at once; a further one is refused with `when_full`.
@@ -219,6 +228,23 @@ pub enum Mutant {
     LostTimer,
     /// What a scheduler's timer or another hook asks for, to run the queues, does not happen.
     NoHookRun,
+    /// The list of requests that a mapped queue gives back is not kicked.
+    NoRequeueKick,
+    /// It is not kicked after the delay either.
+    LostDelay,
+    /// The selector counts a clone that has ended once more.
+    CountedTwice,
+    /// The tag of a clone stays taken when it is freed.
+    LeakedClone,
+    /// A clone is freed twice.
+    FreedTwice,
+    /// An error of a path is taken for one of the disk behind it: no other path is tried.
+    NoFailover,
+    /// What a target wants of its queue does not happen: held requests stay where they are when a
+    /// path comes back, when they are to fail, or when their group is initialised.
+    NoBringBack,
+    /// The end of an activation is not told.
+    LostActivation,
 }
 
 impl Config {
@@ -232,6 +258,7 @@ impl Config {
             changes: Vec::new(),
             cpus: 1,
             queues: 1,
+            paths: None,
             hctxs: 1,
             tags: 1,
             shared_tags: false,
@@ -246,6 +273,7 @@ impl Config {
             ended: 0,
             timeouts: 0,
             in_order: true,
+            one_worker: false,
             completers: 1,
             device_limit: u32::MAX,
             when_full: Refusal::DevResource,
@@ -331,7 +359,8 @@ impl Config {
 
     /// Hctxs of all queues.
     pub(crate) fn all_hctxs(&self) -> usize {
-        usize::from(self.queues) * usize::from(self.hctxs)
+        let below = self.paths.as_ref().map_or(0, Paths::count);
+        (usize::from(self.queues) + below) * usize::from(self.hctxs)
     }
 
     /// An hctx among those of all queues.
@@ -373,7 +402,11 @@ impl Config {
             mapped: None,
             above: None,
         };
-        let mut mq = BlkMq::with_sets(&[vec![config; usize::from(self.queues)]], &mut || 0);
+        let sets = match &self.paths {
+            None => vec![vec![config; usize::from(self.queues)]],
+            Some(paths) => paths.sets(self, config),
+        };
+        let mut mq = BlkMq::with_sets(&sets, &mut || 0);
         for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {
             if let Some(depth) = self.tokens {
                 tokens.map.reduce(depth);
@@ -381,7 +414,7 @@ impl Config {
             // Where the driver gives nothing back that it has put its data into, none is.
             tokens.map.given_twice = false;
         }
-        for map in &mut mq.sets[0].driver {
+        for map in mq.sets.iter_mut().flat_map(|set| &mut set.driver) {
             match self.wake_batch {
                 Some(batch) => map.set_wake_batch(batch),
                 None => map.batch_scale.wait_queues = self.wait_queues as u32,

@@ -27,7 +27,7 @@ pub mod tlc;
 mod walk;
 mod world;
 
-pub use config::{Config, Mutant, Promises, Refusal, Stops, Task};
+pub use config::{Config, Mutant, Paths, Promises, Refusal, Stops, Task};
 pub use report::{Report, Step, Verdict};
 pub use search::exhaustive;
 pub use walk::{soak, walk};

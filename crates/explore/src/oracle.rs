@@ -7,6 +7,8 @@
 //! * no stall: if nothing runs and nothing will, every bio that was submitted has ended;
 //! * at the end nothing is left.
 
+mod mapped;
+
 use crate::config::Config;
 use crate::report::Verdict;
 use crate::world::{Choice, Context, Fixed, Phase, Role, Slot, World};
@@ -16,16 +18,22 @@ use blkmq::path::label::{Complete, Submit};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Request, RequestId, RequestPool};
 use blkmq::sbitmap::{Sbitmap, WaitState};
-use blkmq::tags::Waiter;
+use blkmq::tags::{TagSet, Waiter};
 
 /// Invariants of every state. Panics of the structures' own checks are left to the caller.
 pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     let broken = |text: String| Err(Verdict::Broken(text));
-    let driver = &world.mq.sets[0].driver;
-    let of_set = tags(world).or_else(|| lines(driver));
-    let of_set = of_set.or_else(|| countdowns(world, driver));
-    let of_set = of_set.or_else(|| hctxs_in_line(world));
-    if let Some(text) = of_set.or_else(|| tasks_in_line(world)) {
+    for set in &world.mq.sets {
+        let of_set = tags(world, set).or_else(|| lines(&set.driver));
+        let of_set = of_set.or_else(|| countdowns(world, &set.driver));
+        if let Some(text) = of_set {
+            return broken(text);
+        }
+    }
+    if let Some(text) = hctxs_in_line(world).or_else(|| tasks_in_line(world)) {
+        return broken(text);
+    }
+    if let Some(text) = mapped::check(world) {
         return broken(text);
     }
     for q in &world.mq.queues {
@@ -42,11 +50,10 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     Ok(())
 }
 
-/// Set bits against holders, for each map.
-fn tags(world: &World) -> Option<String> {
-    let set = &world.mq.sets[0];
+/// Set bits against holders, for each map of a set.
+fn tags(world: &World, set: &TagSet<Solo>) -> Option<String> {
     let mut driver = vec![0_u64; set.driver.len()];
-    for q in &world.mq.queues {
+    for q in &world.mq.queues[set.queues.clone()] {
         if let Some(text) = q.with_pool(|pool| held_by_requests(world, q, pool, &mut driver)) {
             return Some(text);
         }
@@ -69,7 +76,7 @@ fn held_by_requests(
     pool: &RequestPool,
     driver: &mut [u64],
 ) -> Option<String> {
-    let set = &world.mq.sets[0];
+    let set = world.mq.set_of(q.id);
     let mut sched = vec![0_u64; q.sched.len()];
     for (id, rq) in pool.iter().filter(|(_, rq)| rq.place != Place::Free) {
         let borrows = q.hctx(rq.hctx).flush_rq == id;
@@ -184,8 +191,9 @@ const FREEING: [Label; 4] = [
 
 /// Hctxs in the lines of driver tags against the word of each, while nobody holds a line's lock.
 fn hctxs_in_line(world: &World) -> Option<String> {
-    let lines = || world.mq.sets[0].driver.iter().flat_map(|map| &map.wait);
     world.mq.queues.iter().find_map(|q| {
+        let driver = &world.mq.set_of(q.id).driver;
+        let lines = || driver.iter().flat_map(|map| &map.wait);
         let words = q.hctxs.iter().map(|hctx| hctx.dispatch_wait.peek());
         hctxs_of_queue_in_line(q, "", &lines, words)
     })
@@ -194,7 +202,8 @@ fn hctxs_in_line(world: &World) -> Option<String> {
 /// The same of tasks in the lines of tags. One that takes its entry out runs: its word says so.
 fn tasks_in_line(world: &World) -> Option<String> {
     let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
-    let maps = world.mq.sets[0].driver.iter().chain(sched);
+    let driver = world.mq.sets.iter().flat_map(|set| &set.driver);
+    let maps = driver.chain(sched);
     let lines: Vec<_> = maps.flat_map(|map| &map.wait).collect();
     if !lines.iter().all(|ws| ws.queue.is_free()) {
         return None;
@@ -341,6 +350,8 @@ fn misplaced(
         // In somebody's hands, which shows nowhere else; the scheduler checks its own.
         Place::Free | Place::Path | Place::Completing | Place::Elevator => there.is_none(),
         // Taken from the device by a completer that has not done its first label.
+        // That of a mapped queue is with device-mapper: `mapped::check` knows where.
+        Place::Device if world.mq.queue(queue).mapped.is_some() => there.is_none(),
         Place::Device => there == Some(Place::Device) || ends(world, Slot { queue, rq: id }),
         place => there == Some(place),
     };
@@ -409,9 +420,22 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
     if tokens().any(|tokens| tokens.map.busy_count() > 0) {
         return broken("tokens are taken though all bios have ended");
     }
+    if let Some(text) = mapped::rest(world) {
+        return broken(&text);
+    }
+    match somebody_waits(world) {
+        true => broken("somebody is still said to wait for a tag"),
+        false => Ok(()),
+    }
+}
+
+/// A task stands in a line for tags, or a word says so of somebody.
+fn somebody_waits(world: &World) -> bool {
     let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
-    let tokens = tokens().map(|tokens| &tokens.map);
-    for map in world.mq.sets[0].driver.iter().chain(sched).chain(tokens) {
+    let tokens = world.mq.queues.iter().flat_map(|q| &q.tokens);
+    let tokens = tokens.map(|tokens| &tokens.map);
+    let driver = world.mq.sets.iter().flat_map(|set| &set.driver);
+    driver.chain(sched).chain(tokens).any(|map| {
         let (mut tasks, mut hctxs) = (0, 0);
         for ws in &map.wait {
             ws.queue.inspect(|queue| {
@@ -424,11 +448,8 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
                 }
             });
         }
-        if tasks > 0 || map.ws_active.peek() != hctxs {
-            return broken("somebody is still said to wait for a tag");
-        }
-    }
-    Ok(())
+        tasks > 0 || map.ws_active.peek() != hctxs
+    })
 }
 
 /// Tasks that sleep for good: each batch of tags that came back must have woken one.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::world::{Choice, Fixed, Phase, Ran, World};
+use crate::world::{Choice, Fixed, Phase, Ran, Role, World};
 
 /// Whether everything held.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -114,6 +114,8 @@ pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -
         let who = before.name();
         let asked = before.phase;
         let started = before.is_idle();
+        let told = (before.role == Role::Manager && started)
+            .then(|| format!("{}: ", world.told(fixed, choice.way)));
         let panicked = crate::guard::guarded(|| world.apply(fixed, choice, &mut log)).is_err();
         let what = match asked {
             Phase::Asks(slot) => {
@@ -121,11 +123,10 @@ pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -
                 format!("the device answers {answer:?} to request {}", slot.rq.0)
             }
             _ if started && log.is_empty() => format!("starts{}", way_of(&world, choice)),
-            _ => log
-                .iter()
-                .map(Ran::to_string)
-                .collect::<Vec<_>>()
-                .join(", "),
+            _ => {
+                let labels = log.iter().map(Ran::to_string).collect::<Vec<_>>();
+                told.unwrap_or_default() + &labels.join(", ")
+            }
         };
         steps.push(Step { who, what });
         if panicked {
@@ -137,7 +138,7 @@ pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -
 
 fn way_of(world: &World, choice: Choice) -> String {
     match world.contexts[usize::from(choice.context)].role {
-        crate::world::Role::Completer(_) => format!(" with request {} of the device", choice.way),
+        Role::Completer(_) => format!(" with request {} of the device", choice.way),
         _ => String::new(),
     }
 }

@@ -7,6 +7,7 @@
 mod change;
 mod context;
 mod device;
+mod mapped;
 mod mutant;
 mod steps;
 
@@ -19,10 +20,9 @@ use blkmq::path::{
     Execute, Frame, Label, Next, PlugPath, SubmitPath, SwitchPath, TagStage, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
-use blkmq::request::{
-    Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
-};
+use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors};
 pub(crate) use context::{Context, Phase, Role};
+pub(crate) use mapped::{ABOVE, AroundPaths};
 
 /// One thing that can happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -82,7 +82,7 @@ pub(crate) struct Outside {
     /// Work item of each hctx, queue by queue.
     pub(crate) run_work: Vec<Pending>,
     /// Work item of the requeue list.
-    pub(crate) requeue_work: bool,
+    pub(crate) requeue_work: Pending,
     /// Timers of schedulers that are armed, queue by queue, one bit each: each may expire at any
     /// time.
     pub(crate) timers: u32,
@@ -94,6 +94,8 @@ pub(crate) struct Outside {
     pub(crate) ended: u32,
     /// What the driver keeps besides.
     pub(crate) driver: DriverState,
+    /// What there is around the paths of a mapped queue.
+    pub(crate) paths: AroundPaths,
 }
 
 /// State of a driver that stops queues, has budgets or waits for a passthrough request.
@@ -149,6 +151,7 @@ impl Clone for World {
         self.outside.started = source.outside.started;
         self.outside.ended = source.outside.ended;
         self.outside.driver = source.outside.driver;
+        self.outside.paths.take_from(&source.outside.paths);
     }
 }
 
@@ -168,8 +171,8 @@ impl Fixed {
         }
     }
 
-    /// The first state.
-    pub(crate) fn first(&self) -> World {
+    /// All contexts, with nothing to do.
+    fn idle_contexts(&self, mq: &BlkMq<Solo>) -> Vec<Context> {
         let config = &self.config;
         let mut contexts = Vec::new();
         let mut add = |role, cpu: u16| {
@@ -179,15 +182,19 @@ impl Fixed {
         for (index, task) in config.tasks.iter().enumerate() {
             add(Role::Task(index as u8), task.cpu);
         }
-        let mq = config.build();
         for queue in &mq.queues {
             for (hctx, at) in (0..).zip(&queue.hctxs) {
                 add(Role::RunWork(queue.id, HctxId(hctx)), at.cpumask[0].0);
             }
         }
         let single = config.rules.single_queue.is_some();
-        if single || config.requeues > 0 || config.tasks.iter().any(|task| task.flush) {
+        let mapped = config.paths.is_some();
+        let flushes = config.tasks.iter().any(|task| task.flush);
+        if single || mapped || config.requeues > 0 || flushes {
             add(Role::RequeueWork, 0);
+        }
+        if mapped {
+            add(Role::Manager, 0);
         }
         for queue in &mq.queues {
             for timer in config.timer_numbers() {
@@ -207,6 +214,14 @@ impl Fixed {
                 add(Role::Writer(queue.id), 0);
             }
         }
+        contexts
+    }
+
+    /// The first state.
+    pub(crate) fn first(&self) -> World {
+        let config = &self.config;
+        let mq = config.build();
+        let contexts = self.idle_contexts(&mq);
         let mut world = World {
             mq,
             contexts,
@@ -216,7 +231,7 @@ impl Fixed {
                 requeues: config.requeues,
                 promised: 0,
                 run_work: vec![Pending::No; config.all_hctxs()],
-                requeue_work: false,
+                requeue_work: Pending::No,
                 timers: 0,
                 timeouts: 0,
                 started: 0,
@@ -225,6 +240,7 @@ impl Fixed {
                     budgets: config.budgets.unwrap_or(0),
                     ..DriverState::default()
                 },
+                paths: AroundPaths::new(config.paths.as_ref()),
             },
         };
         let is_completer = |context: &Context| matches!(context.role, Role::Completer(_));
@@ -271,6 +287,10 @@ impl World {
     }
 
     fn ways_to_start(&self, fixed: &Fixed, context: &Context) -> u8 {
+        let works = |other: &Context| other.role.is_work() && !other.is_idle();
+        if fixed.config.one_worker && context.role.is_work() && self.contexts.iter().any(works) {
+            return 0;
+        }
         match context.role {
             Role::Task(index) => {
                 let index = usize::from(index);
@@ -289,7 +309,8 @@ impl World {
                 let more = (context.submitted as usize) < fixed.config.changes.len();
                 u8::from(more && !fixed.draining)
             }
-            Role::RequeueWork => u8::from(self.outside.requeue_work),
+            Role::RequeueWork => u8::from(self.outside.requeue_work != Pending::No),
+            Role::Manager => self.may_be_told(fixed).len() as u8,
             Role::Timer(queue, timer) => {
                 let place = fixed.config.timer_place(queue, timer);
                 (self.outside.timers >> place & 1) as u8
@@ -303,7 +324,7 @@ impl World {
                     .find(|c| matches!(c.role, Role::Completer(_)) && c.phase == Phase::Idle);
                 let is_first = first.is_some_and(|c| c.role == Role::Completer(index));
                 if is_first {
-                    self.outside.in_device.len() as u8
+                    self.ways_to_end() as u8
                 } else {
                     0
                 }
@@ -342,6 +363,9 @@ impl World {
         if ran {
             self.poison_free_slots();
         }
+        if fixed.config.paths.is_some() {
+            self.note_hopeless();
+        }
     }
 
     /// Puts a first frame on an idle context. True if that was a step of its own.
@@ -359,9 +383,10 @@ impl World {
                 (Frame::Switch(SwitchPath::new(queue, to as u8)), false)
             }
             Role::RequeueWork => {
-                self.outside.requeue_work = false;
+                self.outside.requeue_work = Pending::No;
                 (self.mq.requeues(QueueId(0)), true)
             }
+            Role::Manager => (self.tell(fixed, way), false),
             Role::Timer(queue, timer) => {
                 let place = fixed.config.timer_place(queue, timer);
                 self.outside.timers &= !(1 << place);
@@ -373,14 +398,10 @@ impl World {
                 (Frame::Timeout(TimeoutPath::new(queue)), true)
             }
             Role::Completer(_) => {
-                let slot = if fixed.completes_twice() {
-                    self.outside.in_device[way]
-                } else {
-                    self.outside.in_device.remove(way)
-                };
+                let (slot, status) = self.end_of(way, fixed.completes_twice());
                 self.outside.keep_promises(fixed);
                 self.take_back(fixed, index, slot);
-                (self.mq.ends(slot.queue, slot.rq, Status::Ok), true)
+                (self.mq.ends(slot.queue, slot.rq, status), true)
             }
         };
         let context = &mut self.contexts[index];
@@ -424,6 +445,9 @@ impl World {
             .queue(config.queue)
             .with_pool(|pool| pool.add_bio(bio));
         let id = id.expect("there is a slot for every bio");
+        if fixed.config.paths.is_some() {
+            self.outside.paths.begins(id);
+        }
         let how = Execute {
             at_head: true,
             in_background: true,

@@ -19,6 +19,8 @@ pub(crate) enum Role {
     RunWork(QueueId, HctxId),
     /// kblockd: requeue_work.
     RequeueWork,
+    /// Tells the target of a mapped queue what happens to its paths.
+    Manager,
     /// The timer of this number of a queue's scheduler.
     Timer(QueueId, u8),
     /// kblockd: timeout_work of a queue.
@@ -27,6 +29,16 @@ pub(crate) enum Role {
     Completer(u8),
     /// Writes to queue/scheduler of a queue; `submitted` counts the writes.
     Writer(QueueId),
+}
+
+impl Role {
+    /// A work item of kblockd.
+    pub(crate) fn is_work(self) -> bool {
+        matches!(
+            self,
+            Role::RunWork(..) | Role::RequeueWork | Role::Timeout(_)
+        )
+    }
 }
 
 /// What it can do next.
@@ -130,6 +142,7 @@ impl Context {
             Role::RunWork(QueueId(0), hctx) => format!("run work {}", hctx.0),
             Role::RunWork(queue, hctx) => format!("run work {} of queue {queue}", hctx.0),
             Role::RequeueWork => "requeue work".to_owned(),
+            Role::Manager => "manager".to_owned(),
             Role::Timer(QueueId(0), UNPLUG_TIMER) => "unplug timer".to_owned(),
             Role::Timer(QueueId(0), timer) => format!("timer {timer}"),
             Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),

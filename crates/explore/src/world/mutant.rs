@@ -34,7 +34,8 @@ impl Fixed {
         let stops = self.config.stops != Stops::Never || !self.config.changes.is_empty();
         let constant = !stops && CONSTANT.contains(&label)
             || self.config.tags_alone && CONSTANT_ALONE.contains(&label);
-        accessed && !constant || self.is_of_usage(label)
+        let constant = constant || self.only_counts(label);
+        accessed && !constant || self.is_of_usage(label) || self.is_of_target(label)
     }
 
     fn has(&self, mutant: Mutant) -> bool {
@@ -80,6 +81,7 @@ impl Fixed {
         let Some(mutant) = self.config.mutant else {
             return;
         };
+        self.break_target(mq, label);
         match mutant {
             Mutant::LateMark if label == List::PutBack.label() => {
                 cpu.begin_label();
@@ -89,6 +91,13 @@ impl Fixed {
                 let word = &mq.sets[0].driver_of(HctxId(0)).words[0];
                 cpu.begin_label();
                 word.cleared.fetch_and(cpu, 0);
+            }
+            Mutant::LeakedClone if label == Complete::Tags.label() => {
+                for set in &mq.sets[1..] {
+                    let word = &set.driver_of(HctxId(0)).words[0];
+                    cpu.begin_label();
+                    word.cleared.fetch_and(cpu, 0);
+                }
             }
             Mutant::UnseenLine if label == Submit::WaitAdd.label() => {
                 for ws in &mq.sets[0].driver_of(HctxId(0)).wait {

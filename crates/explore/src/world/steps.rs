@@ -2,10 +2,12 @@
 
 use core::ops::ControlFlow;
 
-use super::{Context, Fixed, Outside, Pending, Phase, Ran, Slot, World};
+use super::mapped::Brought;
+use super::{ABOVE, Context, Fixed, Outside, Pending, Phase, Ran, Role, Slot, World};
+use blkmq::dm::PathId;
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
 use blkmq::env::{Answer, Cpu, Solo};
-use blkmq::path::label::{Freeze, Submit};
+use blkmq::path::label::{Freeze, Submit, Target};
 use blkmq::path::{Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
@@ -19,6 +21,8 @@ pub(super) struct Steps<'a> {
     pub(super) outside: &'a mut Outside,
     /// The other contexts: those before it, those behind.
     others: (&'a mut [Context], &'a mut [Context]),
+    role: Role,
+    cpu: CpuId,
     phase: &'a mut Phase,
     woken: &'a mut bool,
     followed: &'a mut bool,
@@ -30,6 +34,10 @@ pub(super) struct Steps<'a> {
     locked: bool,
     /// A label touched something that others change or see.
     shared: bool,
+    /// A request of a mapped queue whose second completion runs here.
+    ends_here: Option<RequestId>,
+    /// A target is being told something.
+    brought: Option<Brought>,
 }
 
 impl World {
@@ -49,6 +57,8 @@ impl World {
             mq: &self.mq,
             outside: &mut self.outside,
             others: (before, behind),
+            role: this.role,
+            cpu: this.cpu.id,
             phase: &mut this.phase,
             woken: &mut this.woken,
             followed: &mut this.followed,
@@ -56,6 +66,8 @@ impl World {
             log,
             locked: false,
             shared: false,
+            ends_here: None,
+            brought: None,
         };
         let (cpu, stack) = (&mut this.cpu, &mut this.stack);
         drive(&mut steps, &self.mq, drive::Context { cpu, stack }, wanted);
@@ -106,9 +118,21 @@ impl Driver for Steps<'_> {
     type Stop = ();
 
     fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
+        if let Some(brought) = self.brought.take() {
+            brought.check(self.mq, self.outside);
+        }
+        if let Some(rq) = self.ends_here.take() {
+            at.stack.push(self.mq.ends(ABOVE, rq, Status::Ok));
+        }
         let Some(frame) = at.stack.last() else {
             return ControlFlow::Continue(());
         };
+        let last = self.log.last().map(|ran| ran.label);
+        if self.fixed.doubles(last, frame) {
+            let again = *frame;
+            at.stack.push(again);
+        }
+        let frame = at.stack.last().expect("there is one");
         let (label, stage) = (frame.label(), frame.tag_stage());
         if self.fixed.gives_up_at(label) {
             at.stack.pop();
@@ -122,6 +146,9 @@ impl Driver for Steps<'_> {
         if label == Submit::WaitAdd.label() || label == Freeze::LineUp.label() {
             *self.woken = false;
         }
+        if label == Target::Locked.label() {
+            self.brought = Some(Brought::new(self.mq));
+        }
         self.locked = at.cpu.locks_held() > 0;
         at.cpu.take_accessed();
         self.log.push(Ran { label, stage });
@@ -130,6 +157,9 @@ impl Driver for Steps<'_> {
 
     fn ends(&mut self, cpu: &mut Cpu) {
         assert_eq!(cpu.locks_held(), 0, "a context ends with a lock");
+        if self.role == Role::Manager {
+            self.outside.paths.is_told(&mut cpu.answer);
+        }
         *self.phase = match core::mem::take(self.followed) {
             true => Phase::Follows,
             false => Phase::Idle,
@@ -255,11 +285,17 @@ impl Machine for Steps<'_> {
     }
 
     fn kick_requeue(&mut self, _queue: QueueId) {
-        self.outside.requeue_work = true;
+        let last = self.log.last();
+        if !last.is_some_and(|ran| self.fixed.drops_requeue_kick(ran.label, false)) {
+            self.outside.requeue_work = Pending::Now;
+        }
     }
 
-    fn bio_end(&mut self, _queue: QueueId, _bio: BioId, _status: Status) {
+    fn bio_end(&mut self, _queue: QueueId, bio: BioId, status: Status) {
         self.outside.ended += 1;
+        if self.fixed.config.paths.is_some() {
+            self.outside.paths.bio_ends(self.mq, bio, status);
+        }
     }
 
     fn wake(&mut self, waiter: WaiterId) {
@@ -288,5 +324,39 @@ impl Machine for Steps<'_> {
 
     fn cancel(&mut self, queue: QueueId, timer: u8) {
         self.outside.timers &= !(1 << self.fixed.config.timer_place(queue, timer));
+    }
+
+    /// In this context, or in the softirq of any completer.
+    fn complete(&mut self, _queue: QueueId, rq: RequestId) {
+        match self.fixed.ends_here(self.mq, rq, self.cpu) {
+            true => self.ends_here = Some(rq),
+            false => self.outside.paths.to_end.push(rq),
+        }
+    }
+
+    fn kick_requeue_later(&mut self, _queue: QueueId, _after: Duration) {
+        let last = self.log.last();
+        if !last.is_some_and(|ran| self.fixed.drops_requeue_kick(ran.label, true)) {
+            self.outside.requeue_work = Pending::Later;
+        }
+    }
+
+    fn run_queue(&mut self, queue: QueueId) {
+        let last = self.log.last();
+        if last.is_some_and(|ran| self.fixed.drops_run(ran.label)) {
+            return;
+        }
+        for hctx in 0..self.mq.queue(queue).hctxs.len() as u16 {
+            let place = self.fixed.config.place(queue, HctxId(hctx));
+            self.outside.kick(self.fixed, place, Pending::Now);
+        }
+    }
+
+    fn activate(&mut self, _queue: QueueId, path: PathId, _after: Duration) {
+        self.outside.paths.activate(path);
+    }
+
+    fn path_timer(&mut self, _queue: QueueId, after: Option<Duration>) {
+        self.outside.paths.set_timer(after.is_some());
     }
 }

@@ -120,8 +120,8 @@ impl Multipath {
         }
     }
 
-    /// __must_push_back() of a request.
-    pub(super) fn must_push_back(&self) -> bool {
+    /// __must_push_back() of a request: it is held, not ended, when no path is left.
+    pub fn must_push_back(&self) -> bool {
         let queues = self.queues_if_no_path();
         let saved = self.flags.has(Flag::SavedQueueIfNoPath);
         queues

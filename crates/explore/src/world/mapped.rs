@@ -1,0 +1,367 @@
+//! What happens around a mapped queue: what its target is told, second completions, and what each
+//! bio may end with.
+//!
+//! One context tells the target everything, as whatever it is told is one critical section: dmsetup
+//! and multipathd, the worker of kmpath_handlerd, the timer of held requests.
+
+use super::{Fixed, Outside, Pending, Slot, World};
+use crate::config::{Mutant, Paths};
+use blkmq::dm::PathId;
+use blkmq::dm::multipath::{InitResult, Multipath};
+use blkmq::env::{Answer, Lock, Solo};
+use blkmq::path::label::{MapEnd, MapRq, RequeueRequest, Target};
+use blkmq::path::{CompleteOn, Frame, Label, TargetPath, ToTarget};
+use blkmq::queue::{BlkMq, RequestQueue, Tio};
+use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
+use blkmq::rules::{EndRule, Held, SecondEnd};
+
+/// The mapped queue.
+pub(crate) const ABOVE: QueueId = QueueId(0);
+
+/// Labels that look at the target, or change it, with no lock and no word of their own.
+const OF_TARGET: [Label; 5] = [
+    MapRq::Enter.label(),
+    MapRq::Choose.label(),
+    MapRq::StartIo.label(),
+    MapRq::Undo.label(),
+    MapEnd::Enter.label(),
+];
+
+/// Labels that only count what nobody reads here: they commute with everything.
+const COUNTED: [Label; 6] = [
+    MapRq::Pending.label(),
+    MapRq::Get.label(),
+    MapRq::NotPending.label(),
+    MapRq::Put.label(),
+    MapEnd::Ended.label(),
+    MapEnd::NotPending.label(),
+];
+
+/// What the paths of a mapped queue do not know.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct AroundPaths {
+    /// Requests whose second completion is to come, in a softirq.
+    pub(crate) to_end: Vec<RequestId>,
+    /// Errors of paths left.
+    pub(crate) errors: u8,
+    /// Messages told.
+    told: u8,
+    /// Bad ends of activations that have come, one bit each.
+    inits: u8,
+    /// Activations that are queued, and those under way.
+    queued: Vec<PathId>,
+    activating: Vec<PathId>,
+    /// One that begins just now.
+    begins: Option<PathId>,
+    /// The timer of held requests is armed.
+    timer: bool,
+    /// Bios that were submitted, that have ended, and that were under way when no path was left
+    /// and nothing was to be held: one bit each.
+    begun: u64,
+    ended: u64,
+    hopeless: u64,
+}
+
+impl AroundPaths {
+    pub(super) fn new(config: Option<&Paths>) -> AroundPaths {
+        AroundPaths {
+            errors: config.map_or(0, |paths| paths.errors),
+            ..AroundPaths::default()
+        }
+    }
+
+    /// Allocates nothing once all parts have had their largest size.
+    pub(super) fn take_from(&mut self, source: &AroundPaths) {
+        self.to_end.clone_from(&source.to_end);
+        self.queued.clone_from(&source.queued);
+        self.activating.clone_from(&source.activating);
+        self.errors = source.errors;
+        self.told = source.told;
+        self.inits = source.inits;
+        self.begins = source.begins;
+        self.timer = source.timer;
+        self.begun = source.begun;
+        self.ended = source.ended;
+        self.hopeless = source.hopeless;
+    }
+
+    pub(super) fn begins(&mut self, bio: BioId) {
+        self.begun |= 1 << bio.0;
+    }
+
+    /// An activation is queued.
+    pub(super) fn activate(&mut self, path: PathId) {
+        insert(&mut self.queued, path);
+    }
+
+    /// The timer of held requests is armed, or is not any more.
+    pub(super) fn set_timer(&mut self, armed: bool) {
+        self.timer = armed;
+    }
+
+    /// What was told is over; `answer` is what it left: the device of a path is being activated.
+    pub(super) fn is_told(&mut self, answer: &mut Answer) {
+        if let Some(path) = self.begins.take()
+            && core::mem::take(answer) == Answer::GoOn
+        {
+            insert(&mut self.activating, path);
+        }
+    }
+
+    /// A bio ends.
+    ///
+    /// # Panics
+    /// If it has ended before, or if its status is not what the policy prescribes.
+    pub(super) fn bio_ends(&mut self, mq: &BlkMq<Solo>, bio: BioId, status: Status) {
+        let bit = 1 << bio.0;
+        assert!(self.ended & bit == 0, "bio {} ends twice", bio.0);
+        self.ended |= bit;
+        if status == Status::Ok {
+            return;
+        }
+        let hopeless = self.hopeless & bit != 0;
+        assert!(
+            hopeless,
+            "bio {} ends with {status:?}, and a path is left",
+            bio.0
+        );
+        let end = mq.queue(ABOVE).settings.rules.device_mapper.end;
+        let known = match end {
+            EndRule::IoError => status == Status::IoError,
+            EndRule::AsItIs | EndRule::DelayForResource => {
+                matches!(status, Status::IoError | Status::Transport)
+            }
+        };
+        assert!(known, "bio {} ends with {status:?}", bio.0);
+    }
+}
+
+/// In order, as it does not matter which came first.
+fn insert<T: Ord + Copy>(list: &mut Vec<T>, of: T) {
+    let place = list.partition_point(|&other| other < of);
+    list.insert(place, of);
+}
+
+fn with_target<R>(mq: &BlkMq<Solo>, look: impl FnOnce(&Multipath) -> R) -> R {
+    let mapped = mq.queue(ABOVE).mapped.as_ref();
+    mapped
+        .expect("it is mapped")
+        .with_state(|state| look(&state.target))
+}
+
+impl Fixed {
+    /// What happens around the paths of a mapped queue; panics of any other.
+    fn paths(&self) -> &Paths {
+        self.config.paths.as_ref().expect("it is mapped")
+    }
+
+    /// The label looks at the target of a mapped queue, or changes it.
+    pub(super) fn is_of_target(&self, label: Label) -> bool {
+        self.config.paths.is_some() && OF_TARGET.contains(&label)
+    }
+
+    /// The label only counts what nobody reads.
+    pub(super) fn only_counts(&self, label: Label) -> bool {
+        self.config.paths.is_some() && COUNTED.contains(&label)
+    }
+
+    /// The list of requests that came back is not kicked by this label.
+    pub(super) fn drops_requeue_kick(&self, label: Label, later: bool) -> bool {
+        let mutant = self.config.mutant;
+        match label == Target::Locked.label() {
+            true => mutant == Some(Mutant::NoBringBack),
+            false if later => mutant == Some(Mutant::LostDelay),
+            false => mutant == Some(Mutant::NoRequeueKick) && label == RequeueRequest::Add.label(),
+        }
+    }
+
+    /// Neither is the queue run.
+    pub(super) fn drops_run(&self, label: Label) -> bool {
+        self.config.mutant == Some(Mutant::NoBringBack) && label == Target::Locked.label()
+    }
+
+    /// Where a second completion runs: in the context that has ended the clone?
+    pub(super) fn ends_here(&self, mq: &BlkMq<Solo>, rq: RequestId, cpu: CpuId) -> bool {
+        match self.config.rules.device_mapper.requests.second_end {
+            SecondEnd::Softirq => false,
+            SecondEnd::Placed => mq.complete_on(ABOVE, rq, cpu, |_, _| true) == CompleteOn::Here,
+        }
+    }
+
+    /// The frame that follows, as a mutant changes it: a second one, or what lies in its way.
+    pub(super) fn doubles(&self, last: Option<Label>, frame: &Frame) -> bool {
+        self.config.mutant == Some(Mutant::FreedTwice)
+            && last == Some(MapEnd::Free.label())
+            && matches!(frame, Frame::Complete(_))
+    }
+
+    /// What a mutant does to the target and what it knows of its requests, behind this label.
+    pub(super) fn break_target(&self, mq: &BlkMq<Solo>, label: Label) {
+        let Some(mapped) = &mq.queue(ABOVE).mapped else {
+            return;
+        };
+        mapped.with_state(|state| match self.config.mutant {
+            Some(Mutant::CountedTwice) if label == MapEnd::Free.label() => {
+                let (path, bytes) = (PathId(0), 4096);
+                state.target.start(blkmq::dm::Mapped { path, bytes });
+            }
+            Some(Mutant::NoFailover) => {
+                let failed = |tio: &&mut Tio| tio.status == Status::Transport;
+                for tio in state.tios.iter_mut().filter(failed) {
+                    tio.status = Status::Medium;
+                }
+            }
+            _ => {}
+        });
+    }
+}
+
+impl World {
+    /// What the target may be told next, in a fixed order.
+    pub(super) fn may_be_told(&self, fixed: &Fixed) -> Vec<ToTarget> {
+        let paths = fixed.paths();
+        let around = &self.outside.paths;
+        let mut all = Vec::new();
+        all.extend(paths.messages.get(usize::from(around.told)));
+        all.extend(around.queued.iter().map(|&path| ToTarget::Activate(path)));
+        if fixed.config.mutant != Some(Mutant::LostActivation) {
+            let bad = (0..).zip(&paths.inits);
+            let bad = bad.filter(|(number, _)| around.inits >> number & 1 == 0);
+            let bad: Vec<InitResult> = bad.map(|(_, &result)| result).collect();
+            for &path in &around.activating {
+                let ends = core::iter::once(InitResult::Ok).chain(bad.iter().copied());
+                all.extend(ends.map(|result| ToTarget::Activated(path, result)));
+            }
+        }
+        if around.timer {
+            all.push(ToTarget::TimerExpires);
+        }
+        if paths.reinstates {
+            with_target(&self.mq, |target| {
+                let count = target.paths();
+                let out = (0..count)
+                    .map(PathId)
+                    .filter(|&path| !target.is_active(path));
+                all.extend(out.map(ToTarget::Reinstate));
+            });
+        }
+        all
+    }
+
+    /// The target is told one of these.
+    pub(super) fn tell(&mut self, fixed: &Fixed, way: usize) -> Frame {
+        let what = self.may_be_told(fixed)[way];
+        let around = &mut self.outside.paths;
+        let messages = &fixed.paths().messages;
+        if way == 0 && messages.len() > usize::from(around.told) {
+            around.told += 1;
+        } else {
+            match what {
+                ToTarget::Activate(path) => {
+                    around.queued.retain(|&other| other != path);
+                    around.begins = Some(path);
+                }
+                ToTarget::Activated(path, result) => {
+                    let first = around.activating.iter().position(|&of| of == path);
+                    around.activating.remove(first.expect("it is under way"));
+                    let inits = &fixed.paths().inits;
+                    let mut bad = (0..)
+                        .zip(inits)
+                        .filter(|&(number, &of)| of == result && around.inits >> number & 1 == 0);
+                    let bit = bad.next().map_or(0, |(number, _)| 1 << number);
+                    around.inits |= bit;
+                }
+                ToTarget::TimerExpires => around.timer = false,
+                _ => {}
+            }
+        }
+        Frame::Target(TargetPath::new(ABOVE, what))
+    }
+
+    /// In words, for a schedule.
+    pub(crate) fn told(&self, fixed: &Fixed, way: u8) -> String {
+        format!("{:?}", self.may_be_told(fixed)[usize::from(way)])
+    }
+
+    /// Ways in which a request of the device, or one whose clone has ended, may end.
+    pub(super) fn ways_to_end(&self) -> usize {
+        let around = &self.outside.paths;
+        let each = 1 + usize::from(around.errors > 0);
+        self.outside.in_device.len() * each + around.to_end.len()
+    }
+
+    /// Takes one of these ways: the request, and how its device has done with it.
+    pub(super) fn end_of(&mut self, way: usize, again: bool) -> (Slot, Status) {
+        let in_device = &mut self.outside.in_device;
+        let around = &mut self.outside.paths;
+        let each = 1 + usize::from(around.errors > 0);
+        let Some(rest) = way.checked_sub(in_device.len() * each) else {
+            let slot = match again {
+                true => in_device[way / each],
+                false => in_device.remove(way / each),
+            };
+            if way.is_multiple_of(each) {
+                return (slot, Status::Ok);
+            }
+            around.errors -= 1;
+            return (slot, Status::Transport);
+        };
+        let rq = around.to_end.remove(rest);
+        (Slot { queue: ABOVE, rq }, Status::Ok)
+    }
+
+    /// Bios under way when no path is left and nothing is to be held may fail.
+    pub(super) fn note_hopeless(&mut self) {
+        let hopeless = with_target(&self.mq, |target| {
+            target.valid_paths() == 0 && !target.must_push_back()
+        });
+        if hopeless {
+            let around = &mut self.outside.paths;
+            around.hopeless |= around.begun & !around.ended;
+        }
+    }
+}
+
+/// Requests were held, and are no longer: somebody must look after them at once.
+pub(super) struct Brought {
+    before: (u32, bool, bool),
+}
+
+impl Brought {
+    /// Before the target is told something.
+    pub(super) fn new(mq: &BlkMq<Solo>) -> Brought {
+        let before = Brought::look(mq);
+        Brought { before }
+    }
+
+    fn look(mq: &BlkMq<Solo>) -> (u32, bool, bool) {
+        with_target(mq, |target| {
+            let waits = target.is_initialising();
+            (target.valid_paths(), target.queues_if_no_path(), waits)
+        })
+    }
+
+    /// Behind it.
+    ///
+    /// # Panics
+    /// If requests stand on the list that a path has come for, that are to fail now, or whose
+    /// group is ready, and nobody was told.
+    pub(super) fn check(&self, mq: &BlkMq<Solo>, outside: &Outside) {
+        let (valid, queues, waits) = Brought::look(mq);
+        let (valid_before, queues_before, waits_before) = self.before;
+        let came = valid_before == 0 && valid > 0;
+        let fails = queues_before && !queues;
+        let ready = waits_before && !waits;
+        let q = mq.queue(ABOVE);
+        let kicks = q.settings.rules.device_mapper.held == Held::KickList;
+        if !kicks || !(came || fails || ready) {
+            return;
+        }
+        let told = outside.requeue_work == Pending::Now;
+        assert!(told || list_is_empty(q), "held requests are told nothing");
+    }
+}
+
+fn list_is_empty(q: &RequestQueue<Solo>) -> bool {
+    q.requeue.inspect(|lists| lists.requeue.is_empty())
+}

@@ -1,0 +1,396 @@
+//! A mapped queue over the queues of two paths: whatever happens to the paths, each bio ends once,
+//! well or with the failure that the policy prescribes, and nothing is left counted.
+//!
+//! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
+
+mod counts;
+
+use blkmq::dm::PathId;
+use blkmq::dm::multipath::InitResult;
+use blkmq::elevator::SchedulerKind;
+use blkmq::path::ToTarget;
+use blkmq::rules::{DeviceMapper, Rules};
+use counts::compare;
+use explore::{Config, Mutant, Paths, Report, Task, exhaustive};
+
+/// Two paths in one group; requests are held when none is left.
+const HELD: &str = "0 8 multipath 1 queue_if_no_path 0 1 1 queue-length 0 2 1 a 1 b 1";
+
+/// A group for each path, which a hardware handler initialises.
+const HANDLED: &str = "0 8 multipath 1 queue_if_no_path 1 alua \
+                       2 1 queue-length 0 1 1 a 1 queue-length 0 1 1 b 1";
+
+/// One path alone.
+const ONE_PATH: &str = "0 8 multipath 0 0 1 1 queue-length 0 1 1 a 1";
+
+const FIRST: PathId = PathId(0);
+const SECOND: PathId = PathId(1);
+
+/// Kernels that map differently.
+fn kernels() -> [Rules; 5] {
+    [
+        Rules::v4_5(),
+        Rules::v4_6(),
+        Rules::v4_12(),
+        Rules::v6_1(),
+        Rules::v6_12(),
+    ]
+}
+
+/// Name, and what is special.
+type Row = (&'static str, fn(&mut Config, &mut Paths));
+
+fn held(paths: &mut Paths) {
+    HELD.clone_into(&mut paths.table);
+}
+
+fn handled(paths: &mut Paths) {
+    HANDLED.clone_into(&mut paths.table);
+}
+
+/// Explored for each kernel, one request.
+const ONE: &[Row] = &[
+    ("nothing fails", |_, _| {}),
+    ("both paths fail their I/O", |_, p| p.errors = 2),
+    ("a path fails and comes back", |_, p| {
+        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+    }),
+    ("the driver of a path may refuse", |c, _| c.refusals = 1),
+    ("an error, two that end requests", |c, p| {
+        c.completers = 2;
+        p.errors = 1;
+    }),
+    ("an error, mq-deadline", |c, p| {
+        c.scheduler = SchedulerKind::MqDeadline;
+        p.errors = 1;
+    }),
+];
+
+/// These too, optimised. Without a path that comes back nothing ends (4.12 has no timer): a loop.
+const ONE_LARGE: &[Row] = &[
+    ("both fail, held, no path ever", |_, p| {
+        held(p);
+        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Fail(SECOND)];
+    }),
+    ("both fail, held, one comes back", |_, p| {
+        held(p);
+        p.messages = vec![
+            ToTarget::Fail(FIRST),
+            ToTarget::Fail(SECOND),
+            ToTarget::Reinstate(FIRST),
+        ];
+    }),
+    ("both fail, held, fail_if_no_path", |_, p| {
+        held(p);
+        p.messages = vec![
+            ToTarget::Fail(FIRST),
+            ToTarget::Fail(SECOND),
+            ToTarget::QueueIfNoPath(false),
+        ];
+    }),
+    ("both fail, held, the timer expires", |_, p| {
+        held(p);
+        p.no_path_timer = true;
+        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Fail(SECOND)];
+    }),
+    ("a group is initialised", |_, p| handled(p)),
+];
+
+/// One request that waits for its group when it begins.
+const UNREADY: &[Row] = &[
+    ("its initialisation ends well", |_, p| handled(p)),
+    ("it fails", |_, p| {
+        handled(p);
+        p.inits = vec![InitResult::Failed];
+    }),
+    ("fail_path meanwhile", |_, p| {
+        handled(p);
+        p.messages = vec![ToTarget::Fail(FIRST)];
+    }),
+];
+
+/// Two requests, one after another with their devices when it begins.
+const IN_FLIGHT: &[Row] = &[
+    ("an error", |_, p| p.errors = 1),
+    ("both fail", |_, p| p.errors = 2),
+    ("an error, two that end requests", |c, p| {
+        c.completers = 2;
+        p.errors = 1;
+    }),
+    ("an error, a softirq of its own", |c, p| {
+        (c.cpus, c.tasks[1].cpu) = (2, 1);
+        p.errors = 1;
+    }),
+    ("an error, mq-deadline", |c, p| {
+        (c.scheduler, c.nr_requests) = (SchedulerKind::MqDeadline, 4);
+        p.errors = 1;
+    }),
+    ("fail_path, reinstate_path", |_, p| {
+        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+    }),
+    ("an error, one tag below", |_, p| {
+        p.errors = 1;
+        p.tags = 1;
+    }),
+    ("both fail_path, held, one comes back", |_, p| {
+        held(p);
+        p.messages = vec![
+            ToTarget::Fail(FIRST),
+            ToTarget::Fail(SECOND),
+            ToTarget::Reinstate(FIRST),
+        ];
+    }),
+    ("both fail_path, held, fail_if_no_path", |_, p| {
+        held(p);
+        p.messages = vec![
+            ToTarget::Fail(FIRST),
+            ToTarget::Fail(SECOND),
+            ToTarget::QueueIfNoPath(false),
+        ];
+    }),
+];
+
+/// Two requests, each at any time.
+const TWO: &[Row] = &[("nothing fails", |_, _| {})];
+
+/// The same, minutes.
+const TWO_LARGE: &[Row] = &[
+    ("fail_path, reinstate_path", |_, p| {
+        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+    }),
+    ("an error", |_, p| p.errors = 1),
+];
+
+fn config(rules: Rules, tasks: usize, (name, change): Row) -> Config {
+    let mut config = Config::new(name, rules, SchedulerKind::None, tasks);
+    let mut paths = Paths::two();
+    config.tags = 2;
+    config.delayed_runs = true;
+    config.one_worker = true;
+    config.must_end = true;
+    change(&mut config, &mut paths);
+    config.paths = Some(paths);
+    config
+}
+
+fn line(config: &Config, report: &Report) -> String {
+    format!(
+        "{:<48}{:<6}{:<11}{:>8} generated {:>7} distinct  depth {}\n",
+        report.name,
+        config.rules.name,
+        report.verdict.word(),
+        report.generated,
+        report.distinct,
+        report.depth
+    )
+}
+
+/// So many requests, of which some are with their devices when it begins.
+fn table(rows: &[Row], kernels: &[Rules], (tasks, prefilled): (usize, usize)) -> String {
+    let mut lines = String::new();
+    for &row in rows {
+        for &rules in kernels {
+            let mut config = config(rules, tasks, row);
+            config.prefilled = prefilled;
+            lines += &line(&config, &exhaustive(&config));
+        }
+    }
+    lines
+}
+
+#[test]
+fn one_request_ends_once_whatever_happens_to_its_paths() {
+    compare("mapped-one.txt", &table(ONE, &kernels(), (1, 0)));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn one_request_is_held_and_comes_back() {
+    let kernels = [Rules::v4_12(), Rules::v6_12()];
+    compare("mapped-one-large.txt", &table(ONE_LARGE, &kernels, (1, 0)));
+}
+
+#[test]
+fn two_requests_in_flight_end_once_whatever_happens_to_their_paths() {
+    compare(
+        "mapped-in-flight.txt",
+        &table(IN_FLIGHT, &kernels(), (2, 2)),
+    );
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn a_request_waits_for_its_group_whatever_becomes_of_that() {
+    let kernels = [Rules::v4_12(), Rules::v6_12()];
+    compare("mapped-unready.txt", &table(UNREADY, &kernels, (1, 1)));
+}
+
+#[test]
+fn two_requests_end_once() {
+    compare("mapped-two.txt", &table(TWO, &kernels(), (2, 0)));
+}
+
+#[test]
+#[ignore = "gigabytes and minutes: cargo xtask explore --full"]
+fn two_requests_end_once_whatever_happens_to_their_paths() {
+    for &row in TWO_LARGE {
+        for rules in [Rules::v4_6(), Rules::v4_12(), Rules::v6_12()] {
+            let report = exhaustive(&config(rules, 2, row));
+            assert_eq!(report.verdict.word(), "clean", "{}: {report}", rules.name);
+        }
+    }
+}
+
+/// Up to 4.20 a selector goes on to count a clone that was not issued after all: one that finds no
+/// memory for its bios, or that the driver of a path refuses. Later kernels take it back.
+#[test]
+fn the_count_of_a_clone_that_was_given_up_leaks_up_to_4_20() {
+    let v4_20 = Rules {
+        name: "v4.20",
+        device_mapper: DeviceMapper::V4_20,
+        ..Rules::v4_12()
+    };
+    let refused: Row = ("the driver of a path refuses", |c, _| c.refusals = 1);
+    let (leaks, later) = (&[v4_20][..], &[Rules::v6_1(), Rules::v6_12()][..]);
+    let mut lines = table(&[refused], leaks, (1, 0)) + &table(&[refused], later, (1, 0));
+    let memory: Row = ("no memory for the second clone", |_, p| {
+        ONE_PATH.clone_into(&mut p.table);
+        p.bios = 1;
+    });
+    lines += &table(&[memory], &[Rules::v4_6(), v4_20], (2, 1));
+    compare("mapped-leak.txt", &lines);
+    let later = lines.lines().filter(|line| line.contains("v6."));
+    assert_eq!(later.clone().count(), 2);
+    assert!(later.clone().all(|line| line.contains("clean")), "{lines}");
+    let earlier = lines.lines().filter(|line| line.contains("v4."));
+    assert!(
+        earlier.clone().all(|line| line.contains("broken")),
+        "{lines}"
+    );
+}
+
+/// Two requests for one tag, and no run of a queue after a delay.
+fn one_tag(config: &mut Config, paths: &mut Paths) {
+    ONE_PATH.clone_into(&mut paths.table);
+    paths.tags = 1;
+    config.tasks = vec![Task::read(0); 2];
+    config.delayed_runs = false;
+}
+
+/// What must be found, where, and how.
+type Found = (Mutant, Rules, Row, &'static str);
+
+const MUTANTS: &[Found] = &[
+    (
+        Mutant::NoRequeueKick,
+        Rules::v6_12(),
+        ("an error", |_, p| p.errors = 1),
+        "stall",
+    ),
+    (
+        Mutant::LostDelay,
+        Rules::v4_12(),
+        ("two requests, one path of one tag", one_tag),
+        "stall",
+    ),
+    (
+        Mutant::NoRestartRun,
+        Rules::v6_12(),
+        ("two requests, one path of one tag", one_tag),
+        "stall",
+    ),
+    (
+        Mutant::CountedTwice,
+        Rules::v6_12(),
+        ("nothing fails", |_, _| {}),
+        "broken",
+    ),
+    (
+        Mutant::LeakedClone,
+        Rules::v6_12(),
+        ("nothing fails", |_, _| {}),
+        "broken",
+    ),
+    (
+        Mutant::FreedTwice,
+        Rules::v6_12(),
+        ("nothing fails", |_, _| {}),
+        "panic",
+    ),
+    (
+        Mutant::CompletedTwice,
+        Rules::v6_12(),
+        ("nothing fails", |_, _| {}),
+        "broken",
+    ),
+    (
+        Mutant::NoFailover,
+        Rules::v6_12(),
+        ("an error", |_, p| p.errors = 1),
+        "panic",
+    ),
+    (
+        Mutant::NoBringBack,
+        Rules::v6_12(),
+        ("both fail, held, one comes back", |_, p| {
+            held(p);
+            p.messages = vec![
+                ToTarget::Fail(FIRST),
+                ToTarget::Fail(SECOND),
+                ToTarget::Reinstate(FIRST),
+            ];
+        }),
+        "panic",
+    ),
+    (
+        Mutant::NoBringBack,
+        Rules::v6_12(),
+        ("a group is initialised", |_, p| handled(p)),
+        "panic",
+    ),
+    (
+        Mutant::LostActivation,
+        Rules::v6_12(),
+        ("a group is initialised", |_, p| handled(p)),
+        "loop",
+    ),
+];
+
+#[test]
+fn every_mutant_is_found() {
+    let mut found = String::new();
+    for &(mutant, rules, row, verdict) in MUTANTS {
+        let mut config = config(rules, 1, row);
+        config.mutant = Some(mutant);
+        let report = exhaustive(&config);
+        // A path's own assertions are those of a debug build.
+        let said = match mutant {
+            Mutant::FreedTwice => report.verdict.word().to_owned(),
+            _ => report.verdict.to_string(),
+        };
+        found += &format!(
+            "{:<16}{:<36}{:>3} steps, {}\n",
+            format!("{mutant:?}"),
+            row.0,
+            report.schedule.len(),
+            said
+        );
+        assert_eq!(report.verdict.word(), verdict, "{mutant:?}: {report}");
+    }
+    compare("mapped-mutants.txt", &found);
+}
+
+/// In 4.12 nothing is run later for a target that was busy: what the end of an initialisation runs
+/// may come before the request is put back that found it under way, which waits for whatever runs
+/// the queue next.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn a_request_that_found_its_target_busy_may_be_left_in_4_12() {
+    let row: Row = ("a group is initialised, fail_path", |_, p| {
+        handled(p);
+        p.messages = vec![ToTarget::Fail(FIRST)];
+    });
+    let report = exhaustive(&config(Rules::v4_12(), 1, row));
+    let left = "stall: 0 of 1 bios have ended, request 0 in Dispatch, RESTART of hctx 0 set";
+    assert_eq!(report.verdict.to_string(), left, "{report}");
+}
