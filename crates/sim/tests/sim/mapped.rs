@@ -305,6 +305,32 @@ fn all_paths_fail_and_come_back_and_nothing_is_lost() {
     }
 }
 
+/// Each path has a group of its own, which a hardware handler initialises: a path goes out of reach
+/// at any moment of that, and so does the other one.
+#[test]
+fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
+    for rules in kernels() {
+        let mut held = 0;
+        for seed in 0..30 {
+            let mut plan = outage(rules, seed, "service-time");
+            let line = "0 8 multipath 1 queue_if_no_path 1 alua 2 1 \
+                        service-time 0 1 1 8:0 1 service-time 0 1 1 8:1 1";
+            let mapped = below(&mut plan);
+            mapped.table = Table::parse(line, &rules.device_mapper, 16).unwrap();
+            assert!(mapped.table.hw_handler.is_some());
+            mapped.activation = Duration(1000 + seed * 3000);
+            let ran = run(&plan, |_| {});
+            let stall = ran.stall.as_ref();
+            let name = rules.name;
+            assert!(stall.is_none(), "{name} seed {seed}: {}", stall.unwrap());
+            assert_eq!(ran.simulator.recorder().total_ios, 200, "{name} {seed}");
+            held += u64::from(ran.requeued[0] > 0);
+        }
+        let name = rules.name;
+        assert!(held > 20, "{name}: {held} of 30 runs held a request");
+    }
+}
+
 /// What waits above waits for a clone, and the report follows it to the device that has lost it.
 #[test]
 fn a_completion_lost_below_is_followed_through_both_levels() {
