@@ -18,11 +18,13 @@ use trace::text::Lines;
 
 /// Captures whose merges, priorities, flushes, shared tags and schedulers differ; enough for the
 /// short runs.
-const SHORT: [&str; 10] = [
+const SHORT: [&str; 12] = [
+    "bf07-classes",
     "bf11-one",
     "dd05-prio-aging",
     "dd07-merges",
     "dd08-nofront",
+    "dd10-bigsizes",
     "dd23-k612-merges",
     "ky01-burst",
     "m4-shared3-mq-deadline",

@@ -4,7 +4,9 @@ use blkmq::elevator::Meddle;
 use blkmq::env::{Bit, Cpu, Lock, Solo, TraceAction, Word};
 use blkmq::path::{Call, Frame, SubmitPath};
 use blkmq::queue::{LockId, LockKind, RequestQueue};
-use blkmq::request::{Bio, CpuId, Place, Plugged, QueueId, RequestId, Sector, Sectors};
+use blkmq::request::{
+    Bio, BioId, CpuId, Place, Plugged, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
+};
 use blkmq::rules::NoMerges;
 
 use super::{Follow, State};
@@ -130,7 +132,7 @@ impl Follow<'_> {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             for bio in pool.bios_of(rq).collect::<Vec<_>>() {
-                pool.free_bio(bio);
+                end_bio(pool, bio);
             }
             pool[rq].bio_first = None;
             pool[rq].bio_last = None;
@@ -309,9 +311,44 @@ impl Follow<'_> {
         Some((rq, known))
     }
 
+    /// The path that brings the request, whose insertion the capture does not tell, goes on until
+    /// it is there.
+    fn bring(state: &mut State, queue: QueueId, rq: RequestId) {
+        let place = |state: &State| state.world.mq.queue(queue).with_pool(|pool| pool[rq].place);
+        let brings = |frame: &Frame| {
+            let q = state.world.mq.queue(queue);
+            q.with_pool(|pool| match frame {
+                Frame::Submit(path) => pool.bios_of(rq).any(|bio| bio == path.bio()),
+                frame => {
+                    let listed = frame.insert_in_hand();
+                    let listed = listed.is_some_and(|hand| hand.list.iter(pool).any(|it| it == rq));
+                    listed || frame.inserts() == Some(rq)
+                }
+            })
+        };
+        let here = |frame: &&Frame| frame.queue() == queue;
+        let holds = |actor: &crate::world::Actor| {
+            let frames = actor.stack.frames();
+            frames.iter().filter(here).any(brings)
+        };
+        let Some(number) = state.world.actors.iter().position(holds) else {
+            return;
+        };
+        for _ in 0..super::STOPS_MOST {
+            let stop = state.world.actors[number].stop;
+            if place(state) != Place::Path || !matches!(stop, Stop::Shown | Stop::Later) {
+                break;
+            }
+            state.world.go(number, Goal::Show);
+        }
+        let shown = &mut state.world.actors[number].shown;
+        shown.retain(|point| point.action != TraceAction::Insert);
+    }
+
     /// A run that has the request in its hands offers something else: it is refused, so that the
     /// rest goes to the dispatch list. Where the request is then.
     fn put_back(state: &mut State, queue: QueueId, rq: RequestId) -> Place {
+        Self::bring(state, queue, rq);
         let holds = |actor: &crate::world::Actor| {
             let Some(Frame::Run(run)) = actor.stack.last() else {
                 return false;
@@ -392,5 +429,13 @@ fn unmark(q: &RequestQueue<Solo>, ctx: usize, kind: usize, cpu: &mut Cpu) {
             word.fetch_and(cpu, !mask);
             q.ctxs[ctx].pending[kind].clear(cpu);
         }
+    }
+}
+
+/// A bio ends where no path of the model ends it. One of which parts are under way is gone with the
+/// last of them.
+pub(super) fn end_bio(pool: &mut RequestPool, bio: BioId) {
+    if let Some((whole, _)) = pool.end_piece(bio, Status::Ok) {
+        pool.free_bio(whole);
     }
 }

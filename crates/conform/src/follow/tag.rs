@@ -8,6 +8,7 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::Frame;
 use blkmq::path::label::Submit;
 
+use super::impose::end_bio;
 use super::{Follow, State};
 use crate::event::Kind;
 use crate::world::{Goal, Hint, Stop};
@@ -90,7 +91,7 @@ impl Follow<'_> {
                 .world
                 .mq
                 .queue(queue)
-                .with_pool(|pool| pool.free_bio(bio));
+                .with_pool(|pool| end_bio(pool, bio));
         }
         state.world.drop_paths(task);
     }
