@@ -7,6 +7,7 @@ mod readings;
 mod runs;
 mod seeks;
 mod series;
+mod switches;
 mod timeline;
 mod turns;
 mod usage;
@@ -25,6 +26,7 @@ pub use readings::{GroupStats, LatencyStats, Readings, ToldValue, Track};
 pub use runs::RunStats;
 pub use seeks::{SEEKS_MAX, Seek, Seeks};
 pub use series::Series;
+pub use switches::{SwitchTo, Switches};
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use turns::{TURNS_MAX, Turn, Turns};
 pub use usage::{LockStats, TaskUsage, Usage};
@@ -160,6 +162,8 @@ pub struct Recorder {
     pub lock_spreads: Option<Vec<LockSpread>>,
     /// Who did what when, if that was asked for.
     pub timeline: Option<Timeline>,
+    /// Context switches over time, if that was asked for.
+    pub switches: Option<Box<Switches>>,
     /// What schedulers tell over time, if that was asked for.
     pub readings: Option<Box<Readings>>,
     /// What rotational disks were sent to, if that was asked for and there are such.
@@ -220,6 +224,7 @@ impl Recorder {
             runs: None,
             lock_spreads: None,
             timeline: None,
+            switches: None,
             readings: None,
             seeks: None,
             device_depth: Depth::default(),

@@ -10,6 +10,7 @@ mod latency;
 mod lock_times;
 mod scaling;
 mod seek;
+mod switches;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -32,7 +33,7 @@ type Drawn = Result<Scene, &'static str>;
 pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
     let mut figures = Vec::new();
     let mut notes = Vec::new();
-    let drawn: [(&str, Drawn); 10] = [
+    let drawn: [(&str, Drawn); 11] = [
         ("scaling", scaling::draw(groups)),
         ("cpu-time", Ok(cpu_time::draw(groups))),
         ("bars", Ok(bars::draw(groups))),
@@ -40,6 +41,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
         ("lock-times", lock_times::draw(groups)),
         ("handoff", handoff::draw(groups)),
         ("queue-depth", depth::draw(groups)),
+        ("switches", switches::draw(groups)),
         ("scheduler", gauges::draw(groups)),
         ("turns", turns::draw(groups)),
         ("seek", seek::draw(groups)),

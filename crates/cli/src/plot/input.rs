@@ -39,6 +39,14 @@ pub(crate) struct Depth {
     pub(crate) max: Vec<f64>,
 }
 
+/// Context switches over time.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Switches {
+    pub(crate) step_ns: f64,
+    /// In each step: to tasks, to kworkers, to ksoftirqd.
+    pub(crate) counts: [Vec<f64>; 3],
+}
+
 /// What a value of a gauge means for the time around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
@@ -114,6 +122,7 @@ pub(crate) struct Details {
     pub(crate) latency_ns: Counts,
     pub(crate) locks: Vec<Lock>,
     pub(crate) depth: Depth,
+    pub(crate) switches: Switches,
     pub(crate) gauges: Vec<Gauge>,
     /// The first commands of rotational disks; none of others.
     pub(crate) seeks: Vec<Seeks>,
@@ -293,11 +302,35 @@ fn details(root: &Place) -> Result<Details, String> {
             mean: depth.numbers("mean")?,
             max: depth.numbers("max")?,
         },
+        switches: switches(&details)?,
         gauges: gauges(&details)?,
         seeks,
         seek_count,
         turns,
         turn_count,
+    })
+}
+
+/// As many steps of each kind.
+fn switches(details: &Place) -> Result<Switches, String> {
+    let told = details.at("switches")?;
+    let counts = [
+        told.numbers("task")?,
+        told.numbers("kworker")?,
+        told.numbers("ksoftirqd")?,
+    ];
+    let expected = counts[0].len();
+    for (name, of) in ["kworker", "ksoftirqd"].into_iter().zip(&counts[1..]) {
+        if of.len() != expected {
+            let (path, has) = (told.path(name), of.len());
+            return Err(format!(
+                "`{path}`: {has} values; expected {expected}, as of task"
+            ));
+        }
+    }
+    Ok(Switches {
+        step_ns: told.number("step_ns")?,
+        counts,
     })
 }
 

@@ -13,6 +13,7 @@ use super::task::{Program, TaskId, Turn};
 use super::{RUN_AHEAD, Simulator, change};
 use crate::cost::Step;
 use crate::device::Device;
+use crate::recorder::SwitchTo;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
@@ -112,6 +113,7 @@ impl Simulator {
                 // Raised outside an interrupt: ksoftirqd gets the CPU.
                 self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
                 self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
+                self.cpus.note_switch(id, SwitchTo::Ksoftirqd);
             }
             self.cpus.enter_softirq(id);
             return true;

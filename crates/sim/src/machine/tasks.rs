@@ -21,7 +21,7 @@ use super::event::{Event, Of, class};
 use super::task::{Program, Ready, State, Task, TaskId, io_context_of};
 use crate::cost::Step;
 use crate::profile::Distance;
-use crate::recorder::{SpanKind, TaskUsage};
+use crate::recorder::{SpanKind, SwitchTo, TaskUsage};
 
 /// Time slice of a task that others wait behind.
 pub(super) const SLICE: Duration = Duration::from_millis(3);
@@ -200,6 +200,13 @@ impl Tasks {
         let c = &mut cpus[cpu];
         c.slice_end = c.at() + SLICE;
         cpus.span_begins(cpu, SpanKind::Task(task.0));
+        cpus.note_switch(
+            cpu,
+            match worker {
+                true => SwitchTo::Kworker,
+                false => SwitchTo::Task,
+            },
+        );
         true
     }
 

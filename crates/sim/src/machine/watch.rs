@@ -14,14 +14,16 @@ use super::cpus::{Core, Cpus};
 use super::numbers::Above;
 use super::task::TaskId;
 use crate::recorder::{Readings, Recorder, Seek, Seeks, Series};
-use crate::recorder::{SpanKind, Timeline, Watch, Window};
+use crate::recorder::{SpanKind, SwitchTo, Switches, Timeline, Watch, Window};
 
 impl Simulator {
     /// Collects how waits and holds of locks are spread, how deep the device's queue is over time,
-    /// where rotational disks are sent, and what `collect_counts` does. To be called before the
-    /// run.
+    /// whom CPUs switch to, where rotational disks are sent, and what `collect_counts` does. To be
+    /// called before the run.
     pub fn collect_details(&mut self) {
-        self.cpus.watch(&self.layer.mq).want_spreads();
+        let watch = self.cpus.watch(&self.layer.mq);
+        watch.want_spreads();
+        watch.switches = Some(Box::new(Switches::new()));
         self.recorder.device_depth.series = Some(Box::new(Series::new(self.cpus.core.now)));
         if self.plan.disks.iter().any(|disk| disk.device.rotational) {
             self.recorder.seeks = Some(Box::new(Seeks::new()));
@@ -145,9 +147,27 @@ impl Cpus {
         }
     }
 
+    /// A CPU switches to somebody.
+    pub(super) fn note_switch(&mut self, id: CpuId, to: SwitchTo) {
+        if self.core.arbiter.watch.is_some() {
+            self.switch(id, to);
+        }
+    }
+
+    #[cold]
+    fn switch(&mut self, id: CpuId, to: SwitchTo) {
+        let (cpu, core) = self.split(id);
+        if let Some(switches) = switches_of(core) {
+            switches.add(to, cpu.at());
+        }
+    }
+
     /// The ramp is over.
     pub(super) fn window_opens(&mut self) {
         let now = self.core.now;
+        if let Some(switches) = switches_of(&mut self.core) {
+            switches.begin(now);
+        }
         if let Some(timeline) = timeline_of(&mut self.core) {
             timeline.ramp_over(now);
         }
@@ -160,11 +180,19 @@ impl Cpus {
         };
         recorder.lock_spreads = watch.spreads();
         recorder.runs = watch.runs();
+        if let Some(mut switches) = watch.switches.take() {
+            switches.finish(recorder.until);
+            recorder.switches = Some(switches);
+        }
         if let Some(timeline) = watch.timeline.take() {
             let last = self.iter().map(CpuState::at).max();
             recorder.timeline = Some(timeline.finish(last.unwrap_or(self.core.now)));
         }
     }
+}
+
+fn switches_of(core: &mut Core) -> Option<&mut Switches> {
+    core.arbiter.watch.as_mut()?.switches.as_deref_mut()
 }
 
 fn timeline_of(core: &mut Core) -> Option<&mut Timeline> {

@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 
 use super::LockStats;
 use super::runs::{RunStats, Runs};
+use super::switches::Switches;
 use super::timeline::{SpanKind, Timeline};
 use super::waits::Waits;
 use crate::profile::Distance;
@@ -40,6 +41,8 @@ pub(crate) struct Watch {
     runs: Option<Runs>,
     /// Who did what when, when that is wanted.
     pub(crate) timeline: Option<Timeline>,
+    /// Context switches over time, when they are wanted.
+    pub(crate) switches: Option<Box<Switches>>,
     /// What each lock is called, as a place in `names`.
     classes: Vec<u8>,
     names: Vec<&'static str>,
@@ -60,6 +63,7 @@ impl Watch {
             waits: None,
             runs: None,
             timeline: None,
+            switches: None,
             classes,
             names,
             distances,

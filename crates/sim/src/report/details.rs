@@ -9,7 +9,7 @@ use super::seeks::SeekDetails;
 use super::tokens::device_of;
 use super::turns::TurnDetails;
 use crate::plan::Plan;
-use crate::recorder::{DIRECTIONS, LockSpread, Recorder, Track};
+use crate::recorder::{DIRECTIONS, LockSpread, Recorder, SwitchTo, Track};
 
 /// How things were spread.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Details {
     pub locks: Vec<LockDetails>,
     /// Requests with the device over the measured time.
     pub device_depth: DepthDetails,
+    /// Context switches of all CPUs over the measured time.
+    pub switches: SwitchDetails,
     /// What schedulers told over the whole run; left out if that was nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scheduler: Vec<GaugeDetails>,
@@ -52,6 +54,19 @@ pub struct GaugeDetails {
     /// A value for each step, null where there is none: of a level the one at the step's end, of
     /// samples their mean, of counts their sum.
     pub values: Vec<Option<f64>>,
+}
+
+/// Context switches in each step of the measured time, by whom they go to.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SwitchDetails {
+    /// Length of a step.
+    pub step_ns: u64,
+    /// To ksoftirqd.
+    pub ksoftirqd: Vec<u64>,
+    /// To workers of kblockd.
+    pub kworker: Vec<u64>,
+    /// To all other tasks, ksoftirqd's way back included.
+    pub task: Vec<u64>,
 }
 
 /// Latencies of one direction.
@@ -122,6 +137,7 @@ impl Details {
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<Details> {
         let locks = recorder.lock_spreads.as_ref()?;
         let series = recorder.device_depth.series.as_ref()?;
+        let switches = recorder.switches.as_ref()?;
         let (mut mean, mut max) = (Vec::new(), Vec::new());
         for (thousandths, most) in series.steps() {
             mean.push(thousandths as f64 / 1000.0);
@@ -134,6 +150,12 @@ impl Details {
                 step_ns: series.step().0,
                 mean,
                 max,
+            },
+            switches: SwitchDetails {
+                step_ns: switches.step().0,
+                ksoftirqd: switches.counts(SwitchTo::Ksoftirqd),
+                kworker: switches.counts(SwitchTo::Kworker),
+                task: switches.counts(SwitchTo::Task),
             },
             scheduler: gauges(plan, recorder),
             turns: TurnDetails::new(plan, recorder),

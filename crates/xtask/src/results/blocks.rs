@@ -172,7 +172,7 @@ pub(super) const BLOCKS: &[Block] = &[
         file: RESULTS,
         name: "dm-null",
         cost: Cost::Seconds,
-        make: |blksim| made(dm::kernels(blksim)),
+        make: |blksim| dm::kernels(blksim).map(Some),
     },
     Block {
         file: RESULTS,
@@ -184,7 +184,7 @@ pub(super) const BLOCKS: &[Block] = &[
         file: RESULTS,
         name: "dm-queues",
         cost: Cost::Seconds,
-        make: |blksim| made(dm::queues(blksim)),
+        make: |blksim| dm::queues(blksim).map(Some),
     },
     Block {
         file: RESULTS,

@@ -5,6 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::blocks::Made;
+use super::cfq::picture;
 use super::runs::{Blksim, iops, number};
 use super::sweeps;
 use super::tables::{columns, table};
@@ -37,15 +39,18 @@ fn alone() -> Result<String> {
 
 /// One group of so many paths, each a null_blk of its own.
 fn paths_of(count: u32) -> Result<String> {
-    variant(&format!("dm-null-{count}"), |text| {
-        let paths: Vec<String> = (0..count).map(|at| format!("nullb{at} 1 1")).collect();
-        let group = format!("service-time 0 {count} 2 {}", paths.join(" "));
-        text.replace("service-time 0 1 2 nullb0 1 1", &group)
-            .replace(
-                "type = \"null_blk\"",
-                &format!("type = \"null_blk\"\nnr_devices = {count}"),
-            )
-    })
+    variant(&format!("dm-null-{count}"), |text| over(count, &text))
+}
+
+/// The scenario's text with so many paths.
+fn over(count: u32, text: &str) -> String {
+    let paths: Vec<String> = (0..count).map(|at| format!("nullb{at} 1 1")).collect();
+    let group = format!("service-time 0 {count} 2 {}", paths.join(" "));
+    text.replace("service-time 0 1 2 nullb0 1 1", &group)
+        .replace(
+            "type = \"null_blk\"",
+            &format!("type = \"null_blk\"\nnr_devices = {count}"),
+        )
 }
 
 fn thousands(report: &Value) -> Result<String> {
@@ -60,7 +65,7 @@ fn switches(report: &Value) -> Result<String> {
 }
 
 /// By kernel and number of null_blk's queues.
-pub(super) fn kernels(blksim: &Blksim) -> Result<String> {
+pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     let alone = alone()?;
     let tops = [
         ("null_blk alone", format!("run {alone} --json")),
@@ -100,7 +105,14 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<String> {
         rows.push(row);
     }
     let header = ["K IOPS (fio's switches an I/O)", "1 queue", "2", "4", "12"];
-    Ok(table(&columns(&header), &rows))
+    let plot = format!(
+        "plot {} dm-null --set device.submit_queues=1,4",
+        self::alone()?
+    );
+    Ok(Made {
+        body: table(&columns(&header), &rows),
+        files: vec![picture(blksim, &plot, "switches", "dm-switches")?],
+    })
 }
 
 /// Changes that came between 4.5 and 4.6 and later, each alone, by null_blk's queues.
@@ -159,7 +171,7 @@ pub(super) fn changes(blksim: &Blksim) -> Result<String> {
 }
 
 /// More hardware queues of dm, over one path and over more.
-pub(super) fn queues(blksim: &Blksim) -> Result<String> {
+pub(super) fn queues(blksim: &Blksim) -> Result<Made> {
     let counts = [1, 2, 4, 12];
     let mut tops = Vec::new();
     for rules in ["v4.5", "v4.6", "v6.1"] {
@@ -183,5 +195,24 @@ pub(super) fn queues(blksim: &Blksim) -> Result<String> {
         rows.push(row);
     }
     let header = ["rules", "paths", "dm_mq_nr_hw_queues 1", "2", "4", "12"];
-    Ok(table(&columns(&header), &rows))
+    let drawn = |rules: &str| {
+        let mut plot = format!("plot --rules {rules}");
+        for (paths, queues) in [(1, 1), (1, 2), (1, 4), (4, 1), (4, 2), (4, 4)] {
+            let name = format!("{paths}-paths-{queues}-queues");
+            let file = variant(&name, |text| {
+                over(paths, &text)
+                    .replace("[device]\n", "[device]\nsubmit_queues = 4\n")
+                    .replace(
+                        "[mapped]\n",
+                        &format!("[mapped]\ndm_mq_nr_hw_queues = {queues}\n"),
+                    )
+            })?;
+            plot = format!("{plot} {file}");
+        }
+        picture(blksim, &plot, "bars", &format!("dm-queues-{rules}"))
+    };
+    Ok(Made {
+        body: table(&columns(&header), &rows),
+        files: vec![drawn("v4.5")?, drawn("v6.1")?],
+    })
 }

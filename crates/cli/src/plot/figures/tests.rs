@@ -1,5 +1,7 @@
 use super::super::group::Groups;
-use super::super::input::{Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Times, Turns};
+use super::super::input::{
+    Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Switches, Times, Turns,
+};
 use super::super::render;
 use super::super::scene::{Colour, Item, PALETTE, Scene};
 use super::*;
@@ -49,6 +51,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
                 mean: vec![0.5, 2.0, 64.0],
                 max: vec![3.0, 9.0, 64.0],
             },
+            switches: switches([30.0, 0.0, 10.0]),
             gauges: gauges(),
             seeks: vec![seeks("sda", "dump 0", 2e8), seeks("sda", "dump 1", 3e8)],
             seek_count: 5000.0,
@@ -58,6 +61,14 @@ fn run(scheduler: &str, threads: f64) -> Run {
             ],
             turn_count: 4.0,
         }),
+    }
+}
+
+/// So many to tasks, to kworkers and to ksoftirqd in each of three steps.
+fn switches(each: [f64; 3]) -> Switches {
+    Switches {
+        step_ns: 1000.0,
+        counts: each.map(|count| vec![count; 3]),
     }
 }
 
@@ -173,7 +184,7 @@ fn runs_of_two_versions_are_told() {
 fn check(runs: &[Run], count: usize) {
     let (figures, notes) = drawn(runs);
     assert_eq!(figures.len(), count, "{notes:?}");
-    assert_eq!(figures.len() + notes.len(), 10, "each figure or a note");
+    assert_eq!(figures.len() + notes.len(), 11, "each figure or a note");
     for figure in &figures {
         check_texts(&figure.name, &figure.scene);
         assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
@@ -187,14 +198,14 @@ fn check(runs: &[Run], count: usize) {
 fn a_study_has_all_figures_and_readable_texts() {
     let threads = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     let runs = threads.map(|n| [run("none", n), run("mq-deadline", n)]);
-    check(&runs.concat(), 10);
+    check(&runs.concat(), 11);
     let every: Vec<Run> = (1..=32).map(|n| run("none", f64::from(n))).collect();
-    check(&every, 10);
+    check(&every, 11);
 }
 
 #[test]
 fn one_run_has_all_figures_but_the_one_that_needs_several() {
-    check(&[run("none", 32.0)], 9);
+    check(&[run("none", 32.0)], 10);
 }
 
 #[test]
@@ -208,7 +219,7 @@ fn seven_long_names_fit() {
     let runs: Vec<Run> = (0..7)
         .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
         .collect();
-    check(&runs, 10);
+    check(&runs, 11);
     let eight: Vec<Run> = (0..8).map(|i| run(&name(i), 1.0)).collect();
     assert!(Groups::new(&eight).unwrap_err().contains("at most 7"));
 }
@@ -238,6 +249,10 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
         latency_ns: Vec::new(),
         locks: Vec::new(),
         depth: nothing,
+        switches: Switches {
+            step_ns: 1000.0,
+            counts: [const { Vec::new() }; 3],
+        },
         gauges: Vec::new(),
         seeks: Vec::new(),
         seek_count: 0.0,
@@ -272,6 +287,27 @@ fn a_group_that_does_nothing_has_no_curve() {
         notes.iter().any(|note| note.contains("told anything")),
         "{notes:?}"
     );
+}
+
+/// One panel a run, to one scale; whom nobody switches to has neither area nor name.
+#[test]
+fn switches_lie_one_upon_the_other() {
+    let mut alone = run("alone", 1.0);
+    alone.details.as_mut().unwrap().switches = switches([1.0, 0.0, 0.0]);
+    let (figures, _) = drawn(&[alone, run("mapped", 1.0)]);
+    let figure = figures.iter().find(|of| of.name == "switches").unwrap();
+    let all = texts(&figure.scene);
+    let count = |wanted: &str| all.iter().filter(|text| **text == wanted).count();
+    assert_eq!(count("to tasks"), 2, "{all:?}");
+    assert_eq!(count("to ksoftirqd"), 1, "{all:?}");
+    assert_eq!(count("to kworkers"), 0, "{all:?}");
+    // Forty in a microsecond, of both runs.
+    assert_eq!(count("40 M"), 2, "{all:?}");
+    let mut still = run("none", 1.0);
+    still.details.as_mut().unwrap().switches = switches([0.0; 3]);
+    let (_, notes) = drawn(&[still]);
+    let told = |note: &String| note.contains("no CPU switched");
+    assert!(notes.iter().any(told), "{notes:?}");
 }
 
 /// A count with an aim has one panel with it, where both are sums: four sectors of service end at
