@@ -4,7 +4,7 @@
 
 mod tables;
 
-pub use tables::{Figure, Row, SysRatio, Table, Tables, published};
+pub use tables::{Figure, Row, Table, Tables, TimeRatio, published};
 
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;

@@ -49,7 +49,11 @@ pub struct Table {
     pub ratios: Vec<Bounds>,
     /// Ratios of CPU shares, where the shares themselves say little.
     #[serde(default, rename = "sys_ratio")]
-    pub sys_ratios: Vec<SysRatio>,
+    pub sys_ratios: Vec<TimeRatio>,
+    /// Ratios of the time an I/O that locks are held, waiting aside: of one process, whose only
+    /// spin lock is the scheduler's.
+    #[serde(default, rename = "hold_ratio")]
+    pub hold_ratios: Vec<TimeRatio>,
 }
 
 /// The throughput of one row in proportion to that of another.
@@ -68,13 +72,13 @@ pub struct Bounds {
     pub to: f64,
 }
 
-/// The CPU share of one row in proportion to that of another.
+/// A time of one row in proportion to that of another: the CPU share, or the time under locks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SysRatio {
-    /// Name of the row whose share is divided.
+pub struct TimeRatio {
+    /// Name of the row whose time is divided.
     pub after: String,
-    /// Name of the row by whose share it is divided.
+    /// Name of the row by whose time it is divided.
     pub before: String,
     /// Published.
     pub ratio: f64,
@@ -203,22 +207,47 @@ impl Table {
                 figures.push(between(&row, "ratio", one.ratio, simulated, ends));
             }
         }
-        let sys = |name: &str| report_of(name).map(sys_of);
-        for one in &self.sys_ratios {
-            if let (Some(after), Some(before)) = (sys(&one.after), sys(&one.before)) {
-                let simulated = after / before.max(f64::MIN_POSITIVE);
-                figures.push(Figure {
-                    row: format!("{} / {}", one.after, one.before),
-                    figure: "sys ratio",
-                    published: one.ratio,
-                    simulated,
-                    tolerance: format!("{:.2}", one.within),
-                    within: (simulated - one.ratio).abs() <= one.within,
-                });
+        let times: [(&'static str, &[TimeRatio], TimeOf); 2] = [
+            ("sys ratio", &self.sys_ratios, sys_of),
+            ("hold ratio", &self.hold_ratios, hold_of),
+        ];
+        for (figure, all, time_of) in times {
+            for one in all {
+                let rows = (report_of(&one.after), report_of(&one.before));
+                if let (Some(after), Some(before)) = rows {
+                    figures.push(one.judge(figure, time_of(after), time_of(before)));
+                }
             }
         }
         figures
     }
+}
+
+/// A time of a run, in any unit.
+type TimeOf = fn(&Report) -> f64;
+
+impl TimeRatio {
+    fn judge(&self, figure: &'static str, after: f64, before: f64) -> Figure {
+        let simulated = after / before.max(f64::MIN_POSITIVE);
+        Figure {
+            row: format!("{} / {}", self.after, self.before),
+            figure,
+            published: self.ratio,
+            simulated,
+            tolerance: format!("{:.2}", self.within),
+            within: (simulated - self.ratio).abs() <= self.within,
+        }
+    }
+}
+
+/// Time an I/O that locks are held, ns.
+fn hold_of(report: &Report) -> f64 {
+    let held: u64 = report.locks.iter().map(|lock| lock.hold_ns).sum();
+    let ios = report
+        .jobs
+        .iter()
+        .flat_map(|job| [&job.read, &job.write, &job.trim]);
+    held as f64 / ios.map(|io| io.total_ios).sum::<u64>().max(1) as f64
 }
 
 /// Kernel time of the first job's threads, percent of the time.
@@ -343,6 +372,11 @@ mod tests {
                 let is_row = |name: &str| table.rows.iter().any(|row| row.name == name);
                 assert!(is_row(&one.after) && is_row(&one.before), "{one:?}");
                 assert!((one.from..=one.to).contains(&one.ratio), "{one:?}");
+            }
+            for one in table.sys_ratios.iter().chain(&table.hold_ratios) {
+                let is_row = |name: &str| table.rows.iter().any(|row| row.name == name);
+                assert!(is_row(&one.after) && is_row(&one.before), "{one:?}");
+                assert!(one.judge("", one.ratio, 1.0).within && !one.judge("", 0.0, 1.0).within);
             }
         }
     }
