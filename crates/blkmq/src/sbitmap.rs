@@ -17,7 +17,7 @@ use core::fmt::Debug;
 
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Word, solo_value};
 use crate::request::CpuId;
-use crate::rules::{BatchRule, BatchScale, Fix, Rules, ShallowDepth, WakeScan};
+use crate::rules::{BatchRule, BatchScale, Fix, FreedBits, Rules, ShallowDepth, WakeScan};
 use crate::tags::Waiter;
 
 /// Wait queues of one map (SBQ_WAIT_QUEUES).
@@ -53,6 +53,8 @@ pub struct Sbitmap<E: Env> {
     pub shallow_rule: ShallowDepth,
     /// The scheduler's min_shallow_depth.
     min_shallow: Option<u32>,
+    /// Where a freed bit goes.
+    pub freed_bits: FreedBits,
     /// Freed bits are merged back under the lock of their word.
     pub swap_lock: bool,
     /// A bit may be given back twice, by whoever had it before: no mistake of ours.
@@ -80,7 +82,7 @@ pub struct Sbitmap<E: Env> {
 }
 
 solo_value!(Sbitmap {
-    shift, round_robin, shallow_rule, min_shallow, swap_lock, given_twice, batch_rule,
+    shift, round_robin, shallow_rule, min_shallow, freed_bits, swap_lock, given_twice, batch_rule,
     batch_scale;
     words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns,
     wake_batch
@@ -195,6 +197,7 @@ impl<E: Env> Sbitmap<E> {
             min_shallow,
             round_robin: false,
             shallow_rule: rule,
+            freed_bits: FreedBits::Deferred,
             swap_lock: true,
             given_twice: false,
             batch_rule: BatchRule::ShareOne,
@@ -292,9 +295,10 @@ impl<E: Env> Sbitmap<E> {
         counts.for_each(|count| *count = E::Count::new(batch as i32));
     }
 
-    /// What these rules ask of a map: whether freed bits are merged back under a lock, how many
-    /// make a wake-up, and whether each wait queue counts down by itself.
+    /// What these rules ask of a map: where freed bits go, whether they are merged back under a
+    /// lock, how many make a wake-up, and whether each wait queue counts down by itself.
     pub fn follow(&mut self, rules: &Rules) {
+        self.freed_bits = rules.freed_bits;
         self.swap_lock = rules.fixes.has(Fix::SwapLock);
         self.batch_rule = rules.share_batch;
         if let WakeScan::Countdown(_) = rules.wake_scan {

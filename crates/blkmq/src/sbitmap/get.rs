@@ -4,6 +4,7 @@
 use super::{SbWord, Sbitmap};
 use crate::env::{Cpu, Env, Lock, Word};
 use crate::names::stages;
+use crate::rules::FreedBits;
 
 stages! {
 /// Where a search stands.
@@ -100,6 +101,10 @@ impl Get {
     /// One step.
     pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
         match self.at {
+            At::Search if self.run > 0 && map.freed_bits == FreedBits::AtOnce => {
+                self.at = At::Run;
+                GetStep::Step
+            }
             At::Search if self.run > 0 => {
                 self.at = At::RunMerge;
                 GetStep::Lock(self.index)
@@ -157,6 +162,7 @@ impl Get {
                 map.hint_after(cpu, self.hint, Some(bit));
                 GetStep::Got(bit)
             }
+            None if map.freed_bits == FreedBits::AtOnce => self.next_word(map, cpu),
             None if map.swap_lock => {
                 self.at = At::Merge;
                 GetStep::Lock(self.index)

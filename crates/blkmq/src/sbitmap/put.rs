@@ -9,14 +9,14 @@ use super::Sbitmap;
 use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
 use crate::names::stages;
 use crate::request::CpuId;
-use crate::rules::WakeScan;
+use crate::rules::{FreedBits, WakeScan};
 use crate::tags::Waiter;
 use crate::time::Duration;
 
 stages! {
 /// Where a free stands.
 pub enum At in "tag-put" {
-    /// Set the bit in `cleared` (single), or clear bits of the word (batch).
+    /// Set the bit in `cleared`, or clear it in its word (`Rules::freed_bits`).
     Clear,
     /// Is anybody waiting?
     Active,
@@ -269,16 +269,22 @@ impl Put {
         }
     }
 
-    /// Sets the bit among those that are given back.
+    /// The bit is given back.
     fn clear<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> PutStep {
         E::mb(cpu);
         let word = &map.words[map.word_of(self.bit)];
         let mask = map.mask_of(self.bit);
         let taken = word.word.peek() & mask != 0 || map.given_twice;
         debug_assert!(taken, "tag {} is nobody's", self.bit);
-        let before = word.cleared.fetch_or(cpu, mask);
-        let first = before & mask == 0 || map.given_twice;
-        assert!(first, "tag {} given back twice", self.bit);
+        let first = match map.freed_bits {
+            FreedBits::Deferred => word.cleared.fetch_or(cpu, mask) & mask == 0,
+            FreedBits::AtOnce => word.word.fetch_and(cpu, !mask) & mask != 0,
+        };
+        assert!(
+            first || map.given_twice,
+            "tag {} given back twice",
+            self.bit
+        );
         E::mb(cpu);
         self.to(At::Active)
     }
