@@ -4,7 +4,7 @@
 use super::{Get, GetStep, Put, PutStep, Roused, Sbitmap, WAIT_QUEUES, shift_for};
 use crate::env::{Bit, Count, Cpu, Effect, Hint, Lock, Solo, Word};
 use crate::request::{CpuId, QueueId};
-use crate::rules::{ShallowDepth, WakeScan};
+use crate::rules::{FreedBits, ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
 use proptest::prelude::*;
 
@@ -515,4 +515,53 @@ fn a_map_that_shrinks_keeps_the_size_of_its_words() {
         }
     }
     assert_eq!(taken.len(), 100);
+}
+
+/// Before v5.0: a freed bit is out of its word, who finds a word full takes no lock for it, and a
+/// bit that is free is nobody's to give back. Also of a search for a run.
+#[test]
+fn bits_that_leave_at_once_are_found_without_a_lock() {
+    let mut of = map(16, ShallowDepth::PerWord, None);
+    of.freed_bits = FreedBits::AtOnce;
+    let mut cpu = Cpu::new(CpuId(0));
+    let take = |of: &Sbitmap<Solo>, cpu: &mut Cpu, run: u32| {
+        let mut search = match run {
+            1 => Get::start(of, cpu, None),
+            run => Get::batch(of, cpu, run),
+        };
+        loop {
+            cpu.begin_label();
+            match search.step(of, cpu) {
+                GetStep::Step => {}
+                GetStep::Lock(word) => panic!("swap_lock of word {word}"),
+                end => return end,
+            }
+        }
+    };
+    for _ in 0..16 {
+        assert!(matches!(take(&of, &mut cpu, 1), GetStep::Got(_)));
+    }
+    assert_eq!(take(&of, &mut cpu, 1), GetStep::Full);
+    for bit in [4, 5] {
+        put(&of, WakeScan::UntilSpent, &mut cpu, Put::one(bit, CpuId(0)));
+    }
+    assert_eq!(of.busy_count(), 14);
+    assert!(of.words.iter().all(|word| word.cleared.peek() == 0));
+    let run = take(&of, &mut cpu, 2);
+    assert_eq!(run, GetStep::GotRun { first: 4, bits: 3 });
+    put(&of, WakeScan::UntilSpent, &mut cpu, Put::one(9, CpuId(0)));
+    assert_eq!(take(&of, &mut cpu, 1), GetStep::Got(9));
+}
+
+#[test]
+#[should_panic(expected = "tag 9")]
+fn a_bit_that_left_is_nobodys_to_give_back() {
+    let mut of = map(16, ShallowDepth::PerWord, None);
+    of.freed_bits = FreedBits::AtOnce;
+    put(
+        &of,
+        WakeScan::UntilSpent,
+        &mut Cpu::new(CpuId(0)),
+        Put::one(9, CpuId(0)),
+    );
 }
