@@ -12,7 +12,6 @@ mod driver;
 mod end_batch;
 mod fair;
 mod flush;
-mod freeze;
 mod hand;
 mod hook;
 mod insert;
@@ -28,11 +27,13 @@ mod run;
 mod run_queues;
 mod single;
 mod submit;
+mod suspend;
 mod switch;
 mod tag;
 mod target;
 mod timeout;
 mod token;
+mod wait;
 
 pub use clone::ClonePath;
 pub use clone_end::CloneEnd;
@@ -40,7 +41,6 @@ pub use complete::CompletePath;
 pub use driver::CompleteOn;
 pub use end_batch::EndBatchPath;
 pub use flush::FlushPath;
-pub use freeze::{Freeze, FreezePath};
 pub use hand::{RunInHand, TagsInHand};
 pub use hook::HookFrame;
 pub use insert::{InsertPath, Inserts};
@@ -53,11 +53,13 @@ pub use run::RunPath;
 pub use run_queues::{RunHow, RunQueuesPath};
 pub use single::{SingleEnd, SingleRun, SingleSubmit, ThenUnplug};
 pub use submit::{Execute, SubmitPath};
+pub use suspend::SuspendPath;
 pub use switch::SwitchPath;
 pub use tag::TagStage;
 pub use target::{TargetPath, ToTarget};
 pub use timeout::TimeoutPath;
 pub use token::TokenPath;
+pub use wait::{Event, Wait, WaitPath};
 
 use label::labels;
 
@@ -101,7 +103,7 @@ pub enum Next {
     /// io_schedule() until the driver wakes this context for a tag.
     Park,
     /// synchronize_rcu(): time passes, then the driver puts `Answer::GoOn` into the CPU if no other
-    /// context reads the scheduler of the path's queue (see `Frame::reads_scheduler`).
+    /// context is in a section of the path's queue (see `Frame::holds_up_grace`).
     Grace,
     /// The queue's scheduler is exchanged for this one of its further ones: the driver calls
     /// `BlkMq::exchange`, when timers and hooks of the old one are over.
@@ -223,12 +225,19 @@ pub enum Call {
         /// How many there are from now on.
         depth: u32,
     },
-    /// A wait for a freeze or a thaw, or a wake-up of those who wait.
-    Freeze {
+    /// A wait for an event, or a wake-up of those who wait.
+    Wait {
         /// Number of the queue.
         queue: QueueId,
         /// What.
-        what: Freeze,
+        what: Wait,
+    },
+    /// Something is told to the target of a mapped queue.
+    Tell {
+        /// Number of the queue.
+        queue: QueueId,
+        /// What.
+        what: ToTarget,
     },
     /// Direct issue of one request.
     Issue {
@@ -304,7 +313,8 @@ impl Call {
             Call::ResizeTokens { queue, map, depth } => {
                 take(Frame::Token(TokenPath::resize(queue, map, depth)));
             }
-            Call::Freeze { queue, what } => take(Frame::Freeze(FreezePath::new(queue, what))),
+            Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
+            Call::Tell { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
             Call::AllocateClone { queue, op } => {
                 take(Frame::Clone(ClonePath::allocate(queue, op)));
@@ -368,8 +378,10 @@ pub enum Frame {
     Hook(HookFrame),
     /// A way to a token of a scheduler, or of one back.
     Token(TokenPath),
-    /// A wait at mq_freeze_wq.
-    Freeze(FreezePath),
+    /// A wait for an event.
+    Wait(WaitPath),
+    /// A suspension of a mapped device, or its end.
+    Suspend(SuspendPath),
     /// A change of the scheduler.
     Switch(SwitchPath),
     /// timeout_work.
@@ -403,7 +415,8 @@ impl Frame {
             Frame::Target(path) => path.at.label(),
             Frame::Hook(path) => path.label(),
             Frame::Token(path) => path.at.label(),
-            Frame::Freeze(path) => path.at.label(),
+            Frame::Wait(path) => path.at.label(),
+            Frame::Suspend(path) => path.at.label(),
             Frame::Switch(path) => path.at.label(),
             Frame::Timeout(path) => path.at.label(),
             Frame::SingleSubmit(path) => path.at.label(),
@@ -434,6 +447,16 @@ impl Frame {
         }
     }
 
+    /// synchronize_rcu() waits for it: it may look at its queue's scheduler, or offer the driver a
+    /// request, as it has seen a queue that was not stopped.
+    pub fn holds_up_grace(&self) -> bool {
+        match self {
+            Frame::Run(path) => path.in_stopped_section(),
+            Frame::Plug(path) => path.in_section(),
+            other => other.reads_scheduler(),
+        }
+    }
+
     /// Number of the queue it works on.
     pub fn queue(&self) -> QueueId {
         match self {
@@ -454,7 +477,8 @@ impl Frame {
             Frame::Target(path) => path.queue,
             Frame::Hook(path) => path.queue,
             Frame::Token(path) => path.queue,
-            Frame::Freeze(path) => path.queue,
+            Frame::Wait(path) => path.queue,
+            Frame::Suspend(path) => path.queue,
             Frame::Switch(path) => path.queue,
             Frame::Timeout(path) => path.queue,
             Frame::SingleSubmit(path) => path.queue,
@@ -530,7 +554,8 @@ path! {
     TargetPath: |path| path.at.label(),
     HookFrame: HookFrame::label,
     TokenPath: |path| path.at.label(),
-    FreezePath: |path| path.at.label(),
+    WaitPath: |path| path.at.label(),
+    SuspendPath: |path| path.at.label(),
     SwitchPath: |path| path.at.label(),
     TimeoutPath: |path| path.at.label(),
     SingleSubmit: |path| path.at.label(),

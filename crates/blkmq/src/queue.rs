@@ -15,7 +15,7 @@ pub use config::{ACCESS_RANGES_MAX, QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
 pub(crate) use locks::WORDS_MAX;
 pub use locks::{IrqClass, LockId, LockKind};
-pub use mapped::{CloneOf, Clones, MapState, Mapped, MappedConfig, Tio};
+pub use mapped::{CloneOf, Clones, MapState, Mapped, MappedConfig, Tio, WaitQueue};
 pub(crate) use single::{Asks, unplug_delay};
 pub use single::{
     Batcher, EndRuns, Kind, RequestLimits, Single, SingleQueue, SingleSettings, UNPLUG_THRESH,

@@ -28,7 +28,8 @@ pub use fair_queueing::{
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use limits::{NoMerges, QueueLimits};
 pub use mapped_requests::{
-    CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd, TargetLookUp,
+    CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd, Suspension,
+    TargetLookUp,
 };
 pub use plugs::{
     DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue, StoppedIssue,

@@ -70,7 +70,7 @@ fn each_lock_has_a_number_and_a_name_of_its_own() {
     let locks = token_locks(&mq);
     assert_eq!(locks.len(), 2 * (4 + 1 + 2 * 8));
     let mut slots = BTreeMap::new();
-    let freeze = |queue| LockId::new(QueueId(queue), LockKind::Freeze, 0);
+    let freeze = |queue| LockId::new(QueueId(queue), LockKind::Wait, 0);
     for id in locks.into_iter().chain([freeze(0), freeze(1)]) {
         let slot = mq.lock_slot(id);
         assert!(slot < mq.lock_count(), "{id:?} has number {slot}");

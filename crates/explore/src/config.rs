@@ -208,11 +208,12 @@ pub enum Mutant {
     LeakedTag,
     /// The device completes a request twice.
     CompletedTwice,
-    /// A change of the scheduler does not wait for those who use the queue.
+    /// A change of the scheduler does not wait for those who use the queue, or a suspension for
+    /// what is in flight.
     NoDrain,
-    /// It does not keep runs of hardware queues away.
+    /// Neither keeps runs of hardware queues away.
     NoQuiesce,
-    /// It does not wait for the runs that are under way.
+    /// Neither waits for the runs that are under way.
     NoGrace,
     /// It does not wake those who wait for the thaw.
     NoThawWake,
@@ -245,6 +246,11 @@ pub enum Mutant {
     NoBringBack,
     /// The end of an activation is not told.
     LostActivation,
+    /// A device that goes on runs nothing: neither its queue nor, which would do, the list of
+    /// requests that came back.
+    NoResumeRun,
+    /// A suspension does not look at the tags: it is complete whatever is in flight.
+    NoTagsLook,
 }
 
 impl Config {

@@ -17,7 +17,8 @@ use core::hash::{Hash, Hasher};
 use crate::config::{Config, Task};
 use blkmq::env::Solo;
 use blkmq::path::{
-    Execute, Frame, Label, Next, PlugPath, SubmitPath, SwitchPath, TagStage, TimeoutPath, Unplug,
+    Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath, SwitchPath, TagStage,
+    TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors};
@@ -196,6 +197,13 @@ impl Fixed {
         if mapped {
             add(Role::Manager, 0);
         }
+        if config
+            .paths
+            .as_ref()
+            .is_some_and(|paths| !paths.suspensions.is_empty())
+        {
+            add(Role::Suspender, 0);
+        }
         for queue in &mq.queues {
             for timer in config.timer_numbers() {
                 add(Role::Timer(queue.id, timer), 0);
@@ -272,9 +280,14 @@ impl World {
                 Phase::Ready | Phase::Tries(_) | Phase::Budget => 1,
                 Phase::PutBudget | Phase::Follows => 1,
                 Phase::Wants(id) => u8::from(self.mq.is_free(id)),
-                Phase::Grace(queue) => u8::from(fixed.skips_grace() || !self.is_read(index, queue)),
+                Phase::Grace(queue) => {
+                    u8::from(fixed.skips_grace() || !self.in_section(index, queue))
+                }
                 Phase::Exchange(queue, _) => u8::from(!self.has_hook(queue)),
                 Phase::Asks(slot) => self.outside.ways_to_answer(&self.mq, fixed, slot),
+                Phase::Parked if self.sleeps_by_the_clock(context) => {
+                    u8::from(!self.has_started_requests())
+                }
                 Phase::Parked if !context.woken || fixed.config.sleepers > 0 => 0,
                 Phase::Parked if fixed.config.migrates => fixed.config.cpus as u8,
                 Phase::Parked => 1,
@@ -308,6 +321,12 @@ impl World {
             Role::Writer(_) => {
                 let more = (context.submitted as usize) < fixed.config.changes.len();
                 u8::from(more && !fixed.draining)
+            }
+            Role::Suspender => {
+                let suspensions = &fixed.paths().suspensions;
+                let (done, all) = (context.submitted as usize, 2 * suspensions.len());
+                let going_on = done % 2 == 1;
+                u8::from(going_on || done < all && !fixed.draining)
             }
             Role::RequeueWork => u8::from(self.outside.requeue_work != Pending::No),
             Role::Manager => self.may_be_told(fixed).len() as u8,
@@ -381,6 +400,15 @@ impl World {
                 let to = self.contexts[index].submitted;
                 self.contexts[index].submitted += 1;
                 (Frame::Switch(SwitchPath::new(queue, to as u8)), false)
+            }
+            Role::Suspender => {
+                let number = self.contexts[index].submitted as usize;
+                self.contexts[index].submitted += 1;
+                let path = match number.is_multiple_of(2) {
+                    true => SuspendPath::new(ABOVE, fixed.paths().suspensions[number / 2]),
+                    false => SuspendPath::resume(ABOVE),
+                };
+                (Frame::Suspend(path), false)
             }
             Role::RequeueWork => {
                 self.outside.requeue_work = Pending::No;

@@ -9,7 +9,7 @@ use blkmq::dm::PathId;
 use blkmq::dm::multipath::InitResult;
 use blkmq::elevator::SchedulerKind;
 use blkmq::path::ToTarget;
-use blkmq::rules::{DeviceMapper, Rules};
+use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
 use counts::compare;
 use explore::{Config, Mutant, Paths, Report, Task, exhaustive};
 
@@ -48,6 +48,14 @@ fn handled(paths: &mut Paths) {
     HANDLED.clone_into(&mut paths.table);
 }
 
+fn both_fail_one_comes_back() -> Vec<ToTarget> {
+    vec![
+        ToTarget::Fail(FIRST),
+        ToTarget::Fail(SECOND),
+        ToTarget::Reinstate(FIRST),
+    ]
+}
+
 /// Explored for each kernel, one request.
 const ONE: &[Row] = &[
     ("nothing fails", |_, _| {}),
@@ -74,11 +82,7 @@ const ONE_LARGE: &[Row] = &[
     }),
     ("both fail, held, one comes back", |_, p| {
         held(p);
-        p.messages = vec![
-            ToTarget::Fail(FIRST),
-            ToTarget::Fail(SECOND),
-            ToTarget::Reinstate(FIRST),
-        ];
+        p.messages = both_fail_one_comes_back();
     }),
     ("both fail, held, fail_if_no_path", |_, p| {
         held(p);
@@ -134,11 +138,7 @@ const IN_FLIGHT: &[Row] = &[
     }),
     ("both fail_path, held, one comes back", |_, p| {
         held(p);
-        p.messages = vec![
-            ToTarget::Fail(FIRST),
-            ToTarget::Fail(SECOND),
-            ToTarget::Reinstate(FIRST),
-        ];
+        p.messages = both_fail_one_comes_back();
     }),
     ("both fail_path, held, fail_if_no_path", |_, p| {
         held(p);
@@ -147,6 +147,33 @@ const IN_FLIGHT: &[Row] = &[
             ToTarget::Fail(SECOND),
             ToTarget::QueueIfNoPath(false),
         ];
+    }),
+];
+
+/// The device is suspended at any time, and goes on at any time: one request.
+const SUSPENDED: Row = ("suspended", |_, p| p.suspensions = vec![false]);
+
+/// The same of one that waits for its group when it begins.
+const SUSPENDED_UNREADY: Row = ("suspended, its group is initialised", |_, p| {
+    handled(p);
+    p.suspensions = vec![false];
+});
+
+/// The same of two requests, one after another with their devices when it begins.
+const SUSPENDED_IN_FLIGHT: &[Row] = &[
+    ("suspended, an error", |_, p| {
+        p.suspensions = vec![false];
+        p.errors = 1;
+    }),
+    ("no flush, both fail_path, one comes back", |_, p| {
+        held(p);
+        p.suspensions = vec![true];
+        p.messages = both_fail_one_comes_back();
+    }),
+    ("flush, both fail_path, one comes back", |_, p| {
+        held(p);
+        p.suspensions = vec![false];
+        p.messages = both_fail_one_comes_back();
     }),
 ];
 
@@ -225,6 +252,44 @@ fn a_request_waits_for_its_group_whatever_becomes_of_that() {
     compare("mapped-unready.txt", &table(UNREADY, &kernels, (1, 1)));
 }
 
+/// From 4.12 on nothing is in flight while the device is suspended, and everything ends once it
+/// goes on. Up to 4.6 nobody waits for the runs that are under way, and direct issue does not see
+/// that an hctx is stopped.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn a_suspended_device_has_nothing_in_flight() {
+    let lines = table(SUSPENDED_IN_FLIGHT, &kernels(), (2, 2))
+        + &table(&[SUSPENDED_UNREADY], &[Rules::v4_12()], (1, 1));
+    compare("mapped-suspended.txt", &lines);
+    let (early, later): (Vec<&str>, Vec<&str>) = lines
+        .lines()
+        .partition(|line| line.contains("v4.5") || line.contains("v4.6"));
+    assert!(later.iter().all(|line| line.contains("clean")), "{lines}");
+    let broken = early.iter().filter(|line| line.contains("broken"));
+    assert_eq!(broken.count(), 2, "{lines}");
+}
+
+/// A direct issue that finds the queue stopped or quiesced leaves its request in a software queue,
+/// behind whoever lets the device go on and finds nothing to run. v6.12.117 runs the queue then.
+#[test]
+fn a_request_may_be_left_where_nobody_runs_it_up_to_6_1() {
+    let mended = Rules {
+        stopped_issue: StoppedIssue::InsertAndRun,
+        ..Rules::v6_1()
+    };
+    let kernels = kernels().into_iter().chain([mended]);
+    let kernels: Vec<Rules> = kernels.collect();
+    let lines = table(&[SUSPENDED], &kernels, (1, 0));
+    compare("mapped-left.txt", &lines);
+    let words = ["broken", "broken", "stall", "stall", "clean", "clean"];
+    for (line, word) in lines.lines().zip(words) {
+        assert!(line.contains(word), "{line}");
+    }
+    let left = exhaustive(&config(Rules::v6_1(), 1, SUSPENDED));
+    let verdict = "stall: 0 of 1 bios have ended, request 0 in Ctx";
+    assert_eq!(left.verdict.to_string(), verdict, "{left}");
+}
+
 #[test]
 fn two_requests_end_once() {
     compare("mapped-two.txt", &table(TWO, &kernels(), (2, 0)));
@@ -233,6 +298,11 @@ fn two_requests_end_once() {
 #[test]
 #[ignore = "gigabytes and minutes: cargo xtask explore --full"]
 fn two_requests_end_once_whatever_happens_to_their_paths() {
+    let unready = exhaustive(&Config {
+        prefilled: 1,
+        ..config(Rules::v6_12(), 1, SUSPENDED_UNREADY)
+    });
+    assert_eq!(unready.verdict.word(), "clean", "{unready}");
     for &row in TWO_LARGE {
         for rules in [Rules::v4_6(), Rules::v4_12(), Rules::v6_12()] {
             let report = exhaustive(&config(rules, 2, row));
@@ -276,6 +346,12 @@ fn one_tag(config: &mut Config, paths: &mut Paths) {
     config.tasks = vec![Task::read(0); 2];
     config.delayed_runs = false;
 }
+
+/// A device that counts what is in flight, over queues of today.
+const COUNTED: Rules = Rules {
+    device_mapper: DeviceMapper::V4_20,
+    ..Rules::v6_12()
+};
 
 /// What must be found, where, and how.
 type Found = (Mutant, Rules, Row, &'static str);
@@ -334,11 +410,7 @@ const MUTANTS: &[Found] = &[
         Rules::v6_12(),
         ("both fail, held, one comes back", |_, p| {
             held(p);
-            p.messages = vec![
-                ToTarget::Fail(FIRST),
-                ToTarget::Fail(SECOND),
-                ToTarget::Reinstate(FIRST),
-            ];
+            p.messages = both_fail_one_comes_back();
         }),
         "panic",
     ),
@@ -354,6 +426,11 @@ const MUTANTS: &[Found] = &[
         ("a group is initialised", |_, p| handled(p)),
         "loop",
     ),
+    (Mutant::NoGrace, Rules::v6_12(), SUSPENDED, "broken"),
+    (Mutant::NoQuiesce, Rules::v6_12(), SUSPENDED, "broken"),
+    (Mutant::NoTagsLook, Rules::v6_12(), SUSPENDED, "broken"),
+    (Mutant::NoDrain, COUNTED, SUSPENDED, "broken"),
+    (Mutant::NoResumeRun, Rules::v6_12(), SUSPENDED, "stall"),
 ];
 
 #[test]

@@ -257,6 +257,16 @@ impl Multipath {
         self.init_in_progress > 0 || self.flags.has(Flag::QueueIo)
     }
 
+    /// Activations of paths are under way.
+    pub fn is_activating(&self) -> bool {
+        self.init_in_progress > 0
+    }
+
+    /// It is suspended: messages are refused (EBUSY).
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
     /// Number of paths in use.
     pub fn valid_paths(&self) -> u32 {
         self.valid_paths

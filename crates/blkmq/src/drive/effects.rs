@@ -29,6 +29,16 @@ pub trait Machine {
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status);
     /// A task that waits for a tag is made runnable.
     fn wake(&mut self, waiter: WaiterId);
+    /// A task that goes to sleep is made runnable so much later.
+    ///
+    /// # Panics
+    /// In a machine in which nobody sleeps by the clock: this is the default.
+    fn wake_later(&mut self, waiter: WaiterId, after: Duration) {
+        unreachable!(
+            "{waiter:?} sleeps for {} ns: this machine has no clock",
+            after.0
+        )
+    }
     /// The timeout timer of a queue is armed, whatever was asked of it before: when it expires, the
     /// machine says [`BlkMq::timer_expires`](crate::queue::BlkMq::timer_expires) and runs a
     /// [`TimeoutPath`](crate::path::TimeoutPath).
@@ -115,6 +125,7 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         Effect::KickRequeue { queue } => machine.kick_requeue(queue),
         Effect::BioEnd { queue, bio, status } => machine.bio_end(queue, bio, status),
         Effect::Wake(waiter) => machine.wake(waiter),
+        Effect::WakeLater { waiter, after } => machine.wake_later(waiter, after),
         Effect::Timeout { queue, after } => machine.time_out(queue, after),
         Effect::Arm {
             queue,

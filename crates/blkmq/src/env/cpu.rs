@@ -51,6 +51,13 @@ pub enum Effect {
     },
     /// A task that waits for a tag is made runnable.
     Wake(WaiterId),
+    /// A task that goes to sleep now is made runnable so much later (msleep()).
+    WakeLater {
+        /// Which one.
+        waiter: WaiterId,
+        /// Later than now.
+        after: Duration,
+    },
     /// mod_timer() of the queue's timeout timer: it expires so much later, whatever was asked for
     /// before.
     Timeout {

@@ -8,9 +8,9 @@
 //! blk_mq_request_issue_directly() (6.1.192).
 
 use super::driver::is_stopped;
-use super::freeze::wake_all;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, IdentityStep, Search, TagStep};
+use super::wait::wake_all;
 use super::{Next, TagStage, TagsInHand, Traced, labels, trace_rq};
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};

@@ -7,8 +7,8 @@ mod check;
 mod restart;
 
 use super::flush::{self, Sequence};
-use super::freeze::wake_all;
 use super::tag::{self, TagMap};
+use super::wait::wake_all;
 use super::{Next, TagStage, TagsInHand, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
 use crate::elevator::Hook;
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};

@@ -6,8 +6,8 @@
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
 use super::fair;
-use super::freeze::wake_all;
 use super::tag::{self, TagMap};
+use super::wait::wake_all;
 use super::{Call, Next, TagStage, labels};
 use crate::env::{Cpu, Env, Slab, Word};
 use crate::list::QueueList;

@@ -219,8 +219,10 @@ groups! {
     Target = super::target::At,
     /// A token of a scheduler.
     Token = super::token::At,
-    /// A wait at mq_freeze_wq.
-    Freeze = super::freeze::At,
+    /// A wait for an event.
+    Wait = super::wait::At,
+    /// A suspension of a mapped device.
+    Suspend = super::suspend::At,
     /// A change of the scheduler.
     Switch = super::switch::At,
     /// timeout_work.

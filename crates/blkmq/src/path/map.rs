@@ -13,11 +13,12 @@ pub(super) use choose::leave;
 pub(super) use clone::free_bios;
 
 use super::insert::{Inserts, ThenRun};
+use super::wait::wake_up;
 use super::{Call, Next, labels, lock};
 use crate::dm::multipath::Choice;
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{
     CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock, TargetLookUp, Undo,
@@ -61,6 +62,8 @@ labels! {
         GivenBack,
         /// The device does not count it any more (4.20).
         NotPending,
+        /// Does it count anything? If not, who waits for that is woken.
+        Fewer,
         /// dm_put().
         Put,
         /// Whoever offered the request hears of it.
@@ -148,7 +151,14 @@ impl MapPath {
             At::GivenBack => self.over(q, Answer::Ok),
             At::NotPending => {
                 m.pending.add(cpu, -1);
-                self.to(At::Put)
+                self.to(At::Fewer)
+            }
+            At::Fewer => {
+                self.at = At::Put;
+                match m.pending.read(cpu) {
+                    0 => wake_up(cpu, self.queue, WaitQueue::InFlight),
+                    _ => Next::Step,
+                }
             }
             At::Put => self.put(q, m, cpu),
             At::Tell => {
@@ -164,8 +174,10 @@ impl MapPath {
         assert!(choosing, "{at:?} with a choice");
         let with_clone = matches!(at, At::StartIo | At::Setup | At::Issued | At::Undo);
         assert_eq!(self.clone.is_some(), with_clone, "{at:?}: a clone");
-        let held =
-            !matches!(at, At::GivenBack | At::NotPending | At::Put | At::Tell) && at != At::Issued;
+        let held = !matches!(
+            at,
+            At::GivenBack | At::NotPending | At::Fewer | At::Put | At::Tell
+        ) && at != At::Issued;
         if held {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             let started = !matches!(at, At::Enter | At::Table | At::Busy | At::Start);

@@ -6,10 +6,11 @@
 //! drivers/md/dm-rq.c, multipath_end_io() in dm-mpath.c (6.1.192; dm.c of 4.5).
 
 use super::map::{delay, free_bios, leave, rules};
+use super::wait::wake_up;
 use super::{Call, Next, RunHow, labels, lock};
 use crate::dm::Ending;
 use crate::env::{Count, Cpu, Env, Lock, Slab, Spot};
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData};
 use crate::time::Duration;
@@ -29,7 +30,11 @@ labels! {
         NoData,
         /// The request has ended, or is on the requeue list.
         Ended,
-        /// The device does not count it any more (4.20); what does that run (4.5)?
+        /// The device does not count it any more (4.20). Does it count anything?
+        Fewer,
+        /// Who waits for that was woken. What does the end run (4.5)?
+        Told,
+        /// That was run.
         NotPending,
         /// dm_put().
         Put,
@@ -87,10 +92,18 @@ impl MapEnd {
             At::Ended => match rules(q).in_flight {
                 InFlight::Counted => {
                     m.pending.add(cpu, -1);
-                    self.not_pending(cpu)
+                    self.to(At::Fewer)
                 }
                 InFlight::Tags => self.put(m, cpu),
             },
+            At::Fewer => match m.pending.read(cpu) {
+                0 => {
+                    self.at = At::Told;
+                    wake_up(cpu, self.queue, WaitQueue::InFlight)
+                }
+                _ => self.not_pending(cpu),
+            },
+            At::Told => self.not_pending(cpu),
             At::NotPending => self.put(m, cpu),
             At::Put => Next::Done,
         }

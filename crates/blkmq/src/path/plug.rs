@@ -10,8 +10,8 @@ mod whole;
 
 pub use list::PlugList;
 
-use super::freeze::wake_all;
 use super::insert;
+use super::wait::wake_all;
 use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, trace_count};
 use crate::elevator::{self, InsertStep};
 use crate::env::{Aside, Count, Cpu, Env, Slab, TraceAction};

@@ -138,6 +138,11 @@ impl RunPath {
         )
     }
 
+    /// It has looked whether the hctx is stopped, and works in that belief.
+    pub(super) fn in_stopped_section(&self) -> bool {
+        self.at == At::StillQuiesced || self.in_section()
+    }
+
     pub(super) fn tag_stage(&self) -> Option<TagStage> {
         let pulled = match &self.source {
             Source::Sched(pass) => pass.tag_stage(),

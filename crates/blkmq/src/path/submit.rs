@@ -9,10 +9,10 @@ mod entry;
 mod merging;
 mod tagwait;
 
-use super::freeze::wake_all;
 use super::insert::{Inserts, ThenRun};
 use super::plug::{PLUG_FLUSH_SECTORS, Plug, Unplug};
 use super::tag::{Search, identity_map, shares_tags};
+use super::wait::wake_all;
 use super::{Call, Label, Next, Traced, free_request, labels, lock, trace_count, trace_rq};
 use crate::elevator;
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};

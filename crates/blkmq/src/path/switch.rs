@@ -6,8 +6,8 @@
 //! elevator_disable() in block/elevator.c, blk_mq_freeze_queue(), blk_mq_quiesce_queue() in
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
-use super::freeze::{Freeze, wake_all};
 use super::run_queues::{RunHow, call_run_queues};
+use super::wait::{Event, Wait, wake_all};
 use super::{Call, Next, labels, lock};
 use crate::env::{Answer, Bit, Cpu, Env, Lock, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -99,8 +99,8 @@ impl SwitchPath {
             At::Run => self.run(At::Drain, RunHow::Here, cpu),
             At::Drain => {
                 self.at = At::Drained;
-                let (queue, what) = (self.queue, Freeze::AwaitLast);
-                Next::call(cpu, Call::Freeze { queue, what })
+                let (queue, what) = (self.queue, Wait::For(Event::LastLeft));
+                Next::call(cpu, Call::Wait { queue, what })
             }
             At::Drained => match q.settings.rules.attribute_store {
                 AttributeStore::Plain => self.want_queue_lock(At::Quiesce),

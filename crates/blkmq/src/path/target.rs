@@ -6,11 +6,12 @@
 //! queue_if_no_path_timeout_work() in drivers/md/dm-mpath.c (6.1.192).
 
 use super::map::leave;
+use super::wait::wake_up;
 use super::{Next, labels, lock};
 use crate::dm::multipath::{InitResult, Multipath};
 use crate::dm::{GroupId, PathId};
 use crate::env::{Answer, Cpu, Env, Lock, Slab, Spot};
-use crate::queue::{BlkMq, LockKind};
+use crate::queue::{BlkMq, LockKind, WaitQueue};
 use crate::request::QueueId;
 
 labels! {
@@ -51,6 +52,10 @@ pub enum ToTarget {
     },
     /// Nothing is in flight.
     Suspended,
+    /// No activation of a path begins any more. Answers whether one is under way.
+    StopActivations,
+    /// It may again.
+    AllowActivations,
     /// The device goes on.
     Resume,
 }
@@ -87,11 +92,14 @@ impl TargetPath {
                 if !tell(&mut state.target, self.what) {
                     cpu.answer = Answer::GoOn;
                 }
-                leave(self.queue, &mut state.target, cpu);
+                let wakes = leave(self.queue, &mut state.target, cpu);
                 drop(state);
                 m.lock.release(cpu);
                 self.at = At::Over;
-                Next::Step
+                match wakes {
+                    true => wake_up(cpu, self.queue, WaitQueue::Activation),
+                    false => Next::Step,
+                }
             }
             At::Over => Next::Done,
         }
@@ -109,7 +117,7 @@ impl TargetPath {
     }
 }
 
-/// False: the device of a path is to be activated now.
+/// False: the device of a path is to be activated now, or activations are to be waited for.
 fn tell(target: &mut Multipath, what: ToTarget) -> bool {
     match what {
         ToTarget::Fail(path) => target.fail(path),
@@ -122,6 +130,8 @@ fn tell(target: &mut Multipath, what: ToTarget) -> bool {
         ToTarget::TimerExpires => target.timer_expires(),
         ToTarget::Suspend { noflush } => target.suspend(noflush),
         ToTarget::Suspended => target.suspended(),
+        ToTarget::StopActivations => return !target.stop_initialising(),
+        ToTarget::AllowActivations => target.may_initialise(),
         ToTarget::Resume => target.resume(),
     }
     true

@@ -7,8 +7,8 @@
 //! Kernel: blk_mq_timeout_work() in block/blk-mq.c, __blk_mq_tag_idle() in block/blk-mq-tag.c,
 //! blk_add_timer() in block/blk-timeout.c (6.1.192, 6.12.117).
 
-use super::freeze::wake_all;
 use super::tag::{self, TagMap};
+use super::wait::wake_all;
 use super::{Next, TagStage, fair, labels, lock};
 use crate::env::{Bit, Cpu, Effect, Env, Hint, Lock, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};

@@ -5,7 +5,7 @@
 use crate::request::QueueId;
 use core::fmt;
 
-use super::{BlkMq, Mapped, RequestQueue, nr_requests_for};
+use super::{BlkMq, RequestQueue, WaitQueue, nr_requests_for};
 use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, LockVisit, SchedulerKind};
 use crate::env::{Cpu, Env, Line, Lock, Solo, SoloLock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
@@ -37,8 +37,8 @@ pub enum LockKind {
     SchedWait,
     /// tags->lock of driver tags that queues share; index: map.
     Tags,
-    /// Lock of mq_freeze_wq.
-    Freeze,
+    /// A wait queue of tasks; index: [`WaitQueue`](super::WaitQueue).
+    Wait,
     /// swap_lock of a word of a scheduler's tokens; index: map * 1024 + word.
     TokenSwap,
     /// Wait queue of a scheduler's tokens; index: map * 8 + queue.
@@ -167,7 +167,7 @@ impl LockKind {
             | LockKind::DriverWait
             | LockKind::SchedWait
             | LockKind::Tags
-            | LockKind::Freeze
+            | LockKind::Wait
             | LockKind::TokenSwap
             | LockKind::TokenWait
             | LockKind::Target
@@ -189,7 +189,7 @@ impl LockKind {
             LockKind::DriverWait => "driver tags wait_queue",
             LockKind::SchedWait => "scheduler tags wait_queue",
             LockKind::Tags => "driver tags lock",
-            LockKind::Freeze => "q->mq_freeze_wq",
+            LockKind::Wait => "wait queue of tasks",
             LockKind::TokenSwap => "tokens swap_lock",
             LockKind::TokenWait => "tokens wait_queue",
             LockKind::Target => "m->lock",
@@ -210,7 +210,7 @@ impl LockKind {
         LockKind::DriverWait,
         LockKind::SchedWait,
         LockKind::Tags,
-        LockKind::Freeze,
+        LockKind::Wait,
         LockKind::TokenSwap,
         LockKind::TokenWait,
         LockKind::Target,
@@ -283,7 +283,7 @@ impl LockTable {
                 maps * WAIT_QUEUES as u32,
                 sched_maps * WAIT_QUEUES as u32,
                 maps,
-                1,
+                wait_queues_of(queue),
                 token_maps * token_words,
                 token_maps * WAIT_QUEUES as u32,
                 u32::from(queue.mapped.is_some()),
@@ -319,6 +319,14 @@ impl LockTable {
         let mut all = self.elevator[queue.index()].iter();
         let found = all.find(|(known, _)| *known == kind);
         found.expect("the queue may have this scheduler").1
+    }
+}
+
+/// Wait queues of tasks.
+fn wait_queues_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
+    match queue.mapped.is_some() {
+        true => WaitQueue::ALL.len() as u32,
+        false => 1,
     }
 }
 
@@ -436,11 +444,6 @@ impl<E: Env> LockVisit<E> for IsFree {
     }
 }
 
-/// What a queue has whose locks were asked for. Panics if it is not a mapped one.
-fn mapped_of<E: Env>(q: &RequestQueue<E>) -> &Mapped<E> {
-    q.mapped.as_ref().expect("a mapped queue has these locks")
-}
-
 impl<E: Env> BlkMq<E> {
     /// Does something with the lock of an id.
     #[inline]
@@ -478,9 +481,9 @@ impl<E: Env> BlkMq<E> {
                 visit.visit(&q.sched[map].wait[queue].queue)
             }
             LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
-            LockKind::Freeze => visit.visit(&q.freeze_wq),
-            LockKind::Target => visit.visit(&mapped_of(q).lock),
-            LockKind::Selector => visit.visit(&mapped_of(q).selectors[at]),
+            LockKind::Wait => visit.visit(q.wait_queue(WaitQueue::ALL[at])),
+            LockKind::Target => visit.visit(&q.own_mapped().lock),
+            LockKind::Selector => visit.visit(&q.own_mapped().selectors[at]),
             LockKind::TokenSwap => {
                 let (map, word) = word_of();
                 visit.visit(&q.tokens[map].map.words[word].swap)

@@ -5,7 +5,7 @@
 //! Kernel: struct mapped_device, struct dm_rq_target_io in drivers/md/dm-rq.c, struct multipath in
 //! dm-mpath.c (6.1.192).
 
-use super::QueueConfig;
+use super::{QueueConfig, RequestQueue};
 use crate::dm::multipath::Multipath;
 use crate::dm::selector::SelectorKind;
 use crate::dm::table::Table;
@@ -13,6 +13,7 @@ use crate::dm::{self, GroupId, PathId};
 use crate::env::{Count, Env, Lock, Slab, Spot, Toucher, solo_value};
 use crate::request::{CpuId, QueueId, RequestId, Status};
 use crate::rules::DeviceMapper;
+use crate::tags::WaiterId;
 
 /// What a queue is mapped to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,13 +47,17 @@ pub struct Mapped<E: Env> {
     pub pending: E::Count,
     /// md->holders.
     pub holders: E::Count,
+    /// md->wait: who waits until nothing is in flight (4.20).
+    pub wait: E::Lock<Vec<WaiterId>>,
+    /// m->pg_init_wait: who waits until no path is being activated.
+    pub init_wait: E::Lock<Vec<WaiterId>>,
     /// The target, and what it knows of each request.
     pub state: E::Slab<MapState>,
 }
 
 solo_value!(Mapped {
     below, kinds;
-    lock, selectors, fields, accounts, pending, holders, state
+    lock, selectors, fields, accounts, pending, holders, wait, init_wait, state
 });
 
 /// The target, and what it knows of each request of the mapped queue.
@@ -100,6 +105,42 @@ impl Toucher for CloneOf {
     fn touched_by(&mut self, _cpu: CpuId) {}
 }
 
+/// A wait queue of tasks that a request queue has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WaitQueue {
+    /// mq_freeze_wq: until the queue is not frozen, or nobody uses it.
+    Freeze,
+    /// md->wait, of a mapped queue.
+    InFlight,
+    /// m->pg_init_wait, of its target.
+    Activation,
+}
+
+impl WaitQueue {
+    /// All of them, by their numbers.
+    pub const ALL: [WaitQueue; 3] = [
+        WaitQueue::Freeze,
+        WaitQueue::InFlight,
+        WaitQueue::Activation,
+    ];
+}
+
+impl<E: Env> RequestQueue<E> {
+    /// Those who wait there. Panics of one that the queue does not have.
+    pub fn wait_queue(&self, of: WaitQueue) -> &E::Lock<Vec<WaiterId>> {
+        match of {
+            WaitQueue::Freeze => &self.freeze_wq,
+            WaitQueue::InFlight => &self.own_mapped().wait,
+            WaitQueue::Activation => &self.own_mapped().init_wait,
+        }
+    }
+
+    /// What a mapped queue has. Panics of any other.
+    pub fn own_mapped(&self) -> &Mapped<E> {
+        self.mapped.as_ref().expect("it is a mapped queue")
+    }
+}
+
 impl<E: Env> Mapped<E> {
     /// What the queue of a configuration has, with so many requests.
     pub(super) fn of(config: &QueueConfig, requests: usize) -> Option<Box<Mapped<E>>> {
@@ -127,6 +168,8 @@ impl<E: Env> Mapped<E> {
             accounts: below.iter().map(|_| E::Spot::new()).collect(),
             pending: E::Count::new(0),
             holders: E::Count::new(0),
+            wait: E::Lock::new(Vec::new()),
+            init_wait: E::Lock::new(Vec::new()),
             state: E::Slab::new(MapState {
                 target: Multipath::new(table, rules, nodes, *timeout_secs),
                 tios: vec![Tio::default(); requests],

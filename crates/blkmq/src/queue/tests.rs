@@ -112,7 +112,7 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
         add(LockKind::Requeue, vec![0]);
         add(LockKind::Queue, vec![0]);
         add(LockKind::Flush, (0..hctxs).collect());
-        add(LockKind::Freeze, vec![0]);
+        add(LockKind::Wait, vec![0]);
         let set = mq.set_of(queue.id);
         let owner = set.queues.start == queue.id.index();
         if owner {

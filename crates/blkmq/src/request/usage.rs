@@ -1,7 +1,7 @@
 //! Who uses a queue, and whether it lets anybody in (q_usage_counter, mq_freeze_depth).
 //!
 //! A number in the pool: labels that begin or end a use have the pool at hand. Not here: waiting
-//! for it (`path/freeze.rs`). Kernel: block/blk-core.c blk_queue_enter(), blk_queue_exit(),
+//! for it (`path/wait.rs`). Kernel: block/blk-core.c blk_queue_enter(), blk_queue_exit(),
 //! block/blk-mq.c blk_freeze_queue_start() (6.1.192, 6.12.117).
 
 /// Uses of a queue: bios from bio_queue_enter() to their request or their end, requests from

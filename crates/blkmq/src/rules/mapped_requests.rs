@@ -20,6 +20,8 @@ pub struct MappedRequests {
     pub end_run: EndRun,
     /// What a request that could not be mapped runs.
     pub refused_run: RefusedRun,
+    /// How a suspension keeps requests from being mapped.
+    pub suspension: Suspension,
     /// Tags of the mapped queue, unless dm_mq_queue_depth says otherwise.
     pub queue_depth: u16,
 }
@@ -91,6 +93,17 @@ pub enum RefusedRun {
     Later,
 }
 
+/// How a suspension keeps requests from being mapped (dm_stop_queue()).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Suspension {
+    /// It stops the hctxs (4.6).
+    Stops,
+    /// It stops them, and waits for the runs that are under way (4.12).
+    StopsAndWaits,
+    /// It quiesces the queue (4.20).
+    Quiesces,
+}
+
 impl TargetLookUp {
     pub(super) const NAMES: [(&'static str, TargetLookUp); 2] = [
         ("table", TargetLookUp::Table),
@@ -146,6 +159,7 @@ impl MappedRequests {
         second_end: SecondEnd::Softirq,
         end_run: EndRun::Hctxs,
         refused_run: RefusedRun::Nothing,
+        suspension: Suspension::Stops,
         queue_depth: 128,
     };
 
@@ -164,6 +178,7 @@ impl MappedRequests {
     pub const V4_12: MappedRequests = MappedRequests {
         insertion: CloneInsertion::Scheduler,
         refused_run: RefusedRun::Later,
+        suspension: Suspension::StopsAndWaits,
         ..MappedRequests::V4_6
     };
 
@@ -171,6 +186,7 @@ impl MappedRequests {
     pub const V4_20: MappedRequests = MappedRequests {
         insertion: CloneInsertion::Direct,
         refused_run: RefusedRun::Nothing,
+        suspension: Suspension::Quiesces,
         ..MappedRequests::V4_12
     };
 

@@ -51,6 +51,8 @@ pub enum DirectUnplug {
 /// Direct issue on a stopped or quiesced queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StoppedIssue {
+    /// Does not see it: the driver gets the request (4.5, 4.6; mended by bc27c01b5c46, 4.10).
+    Unseen,
     /// Inserts and leaves it (v6.1).
     Insert,
     /// Inserts and runs the queue (v6.12 stable).

@@ -139,6 +139,7 @@ impl Rules {
             freed_bits: FreedBits::AtOnce,
             single_ctx: SingleCtx::OnlyOnItsCpu,
             single_hctx: SingleHctx::Here,
+            stopped_issue: StoppedIssue::Unseen,
             restart: Restart::V4_5,
             device_mapper: DeviceMapper::V4_5,
             ..Rules::v6_1()
@@ -158,6 +159,7 @@ impl Rules {
     pub const fn v4_12() -> Rules {
         Rules {
             name: "v4.12",
+            stopped_issue: StoppedIssue::Insert,
             restart: Restart::V4_12,
             device_mapper: DeviceMapper::V4_12,
             ..Rules::v4_5()

@@ -31,6 +31,9 @@ pub struct Paths {
     pub inits: Vec<InitResult>,
     /// The timer of held requests exists and may expire at any time.
     pub no_path_timer: bool,
+    /// The device is suspended at any time and goes on at any time, so often: without flush if so.
+    /// No message is told meanwhile.
+    pub suspensions: Vec<bool>,
 }
 
 impl Paths {
@@ -46,6 +49,7 @@ impl Paths {
             errors: 0,
             inits: Vec::new(),
             no_path_timer: false,
+            suspensions: Vec::new(),
         }
     }
 

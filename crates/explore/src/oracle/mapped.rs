@@ -14,7 +14,24 @@ pub(super) fn check(world: &World) -> Option<String> {
     mapped.with_state(|state| state.target.check());
     let mut below = mapped.below.iter();
     let stray = below.find_map(|&queue| strays(world, mapped, queue));
-    stray.or_else(|| lost(world, q, mapped))
+    let lost = stray.or_else(|| lost(world, q, mapped));
+    lost.or_else(|| awake(world, q, mapped))
+}
+
+/// The device is suspended, and something is in flight or on its way there.
+fn awake(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option<String> {
+    if !mapped.with_state(|state| state.target.is_suspended()) {
+        return None;
+    }
+    if mapped.with_state(|state| state.tios.iter().any(|tio| tio.clone.is_some())) {
+        return Some("the device is suspended, and there is a clone".to_owned());
+    }
+    let mut frames = world.contexts.iter().flat_map(|c| c.stack.frames());
+    if frames.any(|frame| matches!(frame, Frame::Map(_))) {
+        return Some("the device is suspended, and a request is being mapped".to_owned());
+    }
+    let started = q.with_pool(|pool| pool.iter().any(|(_, rq)| rq.place == Place::Device));
+    started.then(|| "the device is suspended, and has a request".to_owned())
 }
 
 /// A clone with its device, or on its way there, is that of a request that knows it.
@@ -45,7 +62,11 @@ fn lost(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option<
     started.into_iter().find_map(|rq| {
         let has_clone = mapped.with_state(|state| state.tios[rq.0 as usize].clone.is_some());
         let frames = world.contexts.iter().flat_map(|c| c.stack.frames());
-        let mut own = frames.filter(|frame| !matches!(frame, Frame::Target(_)));
+        let beside = |frame: &&Frame| {
+            let around = matches!(frame, Frame::Target(_) | Frame::Suspend(_) | Frame::Wait(_));
+            !around
+        };
+        let mut own = frames.filter(beside);
         let in_hand = own.any(|frame| frame.queue() == ABOVE);
         let ends = world.outside.paths.to_end.contains(&rq);
         let lost = !has_clone && !in_hand && !ends;

@@ -2,15 +2,15 @@
 
 use super::{Fixed, World};
 use crate::config::Mutant;
-use blkmq::path::label::{Freeze, Submit, Switch};
+use blkmq::path::label::{Submit, Switch, Wait};
 use blkmq::path::{Frame, Label};
 use blkmq::request::QueueId;
 
 /// Labels that look at who uses the queue, or change it, and at nothing else that is shared.
 const OF_USAGE: [Label; 5] = [
     Submit::Enter.label(),
-    Freeze::Enter.label(),
-    Freeze::Look.label(),
+    Wait::Enter.label(),
+    Wait::Look.label(),
     Switch::Freeze.label(),
     Switch::Unfreeze.label(),
 ];
@@ -38,6 +38,12 @@ impl World {
     pub(super) fn is_read(&self, but: usize, queue: QueueId) -> bool {
         let mut frames = self.frames_of(queue);
         frames.any(|(index, frame)| index != but && frame.reads_scheduler())
+    }
+
+    /// Another context than this is in a section that synchronize_rcu() waits for.
+    pub(super) fn in_section(&self, but: usize, queue: QueueId) -> bool {
+        let mut frames = self.frames_of(queue);
+        frames.any(|(index, frame)| index != but && frame.holds_up_grace())
     }
 
     /// A hook or a timer's function is under way: timers are shut down before an exchange.

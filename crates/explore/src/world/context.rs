@@ -29,6 +29,8 @@ pub(crate) enum Role {
     Completer(u8),
     /// Writes to queue/scheduler of a queue; `submitted` counts the writes.
     Writer(QueueId),
+    /// Suspends a mapped device and lets it go on; `submitted` counts both.
+    Suspender,
 }
 
 impl Role {
@@ -56,7 +58,7 @@ pub(crate) enum Phase {
     Asks(Slot),
     /// Go on once it is woken.
     Parked,
-    /// Go on once nobody is at the scheduler of this queue.
+    /// Go on once nobody is in an RCU section of this queue.
     Grace(QueueId),
     /// Exchange the scheduler of this queue for that further one.
     Exchange(QueueId, u8),
@@ -148,6 +150,7 @@ impl Context {
             Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),
             Role::Timeout(queue) => format!("timeout work of queue {queue}"),
             Role::Completer(index) => format!("completer {index}"),
+            Role::Suspender => "suspender".to_owned(),
             Role::Writer(QueueId(0)) => "writer".to_owned(),
             Role::Writer(queue) => format!("writer of queue {queue}"),
         }

@@ -4,37 +4,46 @@
 //! One context tells the target everything, as whatever it is told is one critical section: dmsetup
 //! and multipathd, the worker of kmpath_handlerd, the timer of held requests.
 
-use super::{Fixed, Outside, Pending, Slot, World};
+use super::{Context, Fixed, Outside, Pending, Role, Slot, World};
 use crate::config::{Mutant, Paths};
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::{InitResult, Multipath};
 use blkmq::env::{Answer, Lock, Solo};
-use blkmq::path::label::{MapEnd, MapRq, RequeueRequest, Target};
+use blkmq::path::label::{MapEnd, MapRq, RequeueRequest, Suspend, Target, Wait};
 use blkmq::path::{CompleteOn, Frame, Label, TargetPath, ToTarget};
 use blkmq::queue::{BlkMq, RequestQueue, Tio};
-use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
+use blkmq::request::{BioId, CpuId, Place, QueueId, Request, RequestId, Status};
 use blkmq::rules::{EndRule, Held, SecondEnd};
 
 /// The mapped queue.
 pub(crate) const ABOVE: QueueId = QueueId(0);
 
 /// Labels that look at the target, or change it, with no lock and no word of their own.
-const OF_TARGET: [Label; 5] = [
+const OF_TARGET: [Label; 8] = [
     MapRq::Enter.label(),
     MapRq::Choose.label(),
     MapRq::StartIo.label(),
     MapRq::Undo.label(),
     MapEnd::Enter.label(),
+    Wait::Enter.label(),
+    Wait::Look.label(),
+    Suspend::Tags.label(),
 ];
 
 /// Labels that only count what nobody reads here: they commute with everything.
-const COUNTED: [Label; 6] = [
-    MapRq::Pending.label(),
+const COUNTED: [Label; 3] = [
     MapRq::Get.label(),
-    MapRq::NotPending.label(),
     MapRq::Put.label(),
-    MapEnd::Ended.label(),
     MapEnd::NotPending.label(),
+];
+
+/// What a suspension alone reads, and those who tell it.
+const OF_SUSPENSION: [Label; 5] = [
+    MapRq::Pending.label(),
+    MapRq::NotPending.label(),
+    MapRq::Fewer.label(),
+    MapEnd::Ended.label(),
+    MapEnd::Fewer.label(),
 ];
 
 /// What the paths of a mapped queue do not know.
@@ -55,6 +64,8 @@ pub(crate) struct AroundPaths {
     begins: Option<PathId>,
     /// The timer of held requests is armed.
     timer: bool,
+    /// Who suspends the device sleeps until it looks at the tags again.
+    pub(super) naps: bool,
     /// Bios that were submitted, that have ended, and that were under way when no path was left
     /// and nothing was to be held: one bit each.
     begun: u64,
@@ -80,6 +91,7 @@ impl AroundPaths {
         self.inits = source.inits;
         self.begins = source.begins;
         self.timer = source.timer;
+        self.naps = source.naps;
         self.begun = source.begun;
         self.ended = source.ended;
         self.hopeless = source.hopeless;
@@ -151,7 +163,7 @@ fn with_target<R>(mq: &BlkMq<Solo>, look: impl FnOnce(&Multipath) -> R) -> R {
 
 impl Fixed {
     /// What happens around the paths of a mapped queue; panics of any other.
-    fn paths(&self) -> &Paths {
+    pub(super) fn paths(&self) -> &Paths {
         self.config.paths.as_ref().expect("it is mapped")
     }
 
@@ -162,7 +174,17 @@ impl Fixed {
 
     /// The label only counts what nobody reads.
     pub(super) fn only_counts(&self, label: Label) -> bool {
-        self.config.paths.is_some() && COUNTED.contains(&label)
+        let Some(paths) = &self.config.paths else {
+            return false;
+        };
+        let read = !paths.suspensions.is_empty();
+        COUNTED.contains(&label) || !read && OF_SUSPENSION.contains(&label)
+    }
+
+    /// The device may be suspended.
+    pub(super) fn suspends(&self) -> bool {
+        let paths = self.config.paths.as_ref();
+        paths.is_some_and(|paths| !paths.suspensions.is_empty())
     }
 
     /// The list of requests that came back is not kicked by this label.
@@ -171,6 +193,7 @@ impl Fixed {
         match label == Target::Locked.label() {
             true => mutant == Some(Mutant::NoBringBack),
             false if later => mutant == Some(Mutant::LostDelay),
+            false if label == Suspend::Kick.label() => mutant == Some(Mutant::NoResumeRun),
             false => mutant == Some(Mutant::NoRequeueKick) && label == RequeueRequest::Add.label(),
         }
     }
@@ -217,12 +240,30 @@ impl Fixed {
 }
 
 impl World {
+    /// Who suspends the device sleeps for a time.
+    pub(super) fn sleeps_by_the_clock(&self, context: &Context) -> bool {
+        context.role == Role::Suspender && self.outside.paths.naps
+    }
+
+    /// A request of the mapped queue was started and is not freed: a look at the tags in vain,
+    /// which changes nothing.
+    pub(super) fn has_started_requests(&self) -> bool {
+        self.mq.queue(ABOVE).with_pool(|pool| {
+            let started = |rq: &Request| rq.in_flight || rq.place == Place::Completing;
+            pool.iter().any(|(_, rq)| started(rq))
+        })
+    }
+
     /// What the target may be told next, in a fixed order.
     pub(super) fn may_be_told(&self, fixed: &Fixed) -> Vec<ToTarget> {
         let paths = fixed.paths();
         let around = &self.outside.paths;
         let mut all = Vec::new();
-        all.extend(paths.messages.get(usize::from(around.told)));
+        // What comes meanwhile is refused, and tried again.
+        let refused = fixed.suspends() && with_target(&self.mq, Multipath::is_suspended);
+        if !refused {
+            all.extend(paths.messages.get(usize::from(around.told)));
+        }
         all.extend(around.queued.iter().map(|&path| ToTarget::Activate(path)));
         if fixed.config.mutant != Some(Mutant::LostActivation) {
             let bad = (0..).zip(&paths.inits);
@@ -236,7 +277,7 @@ impl World {
         if around.timer {
             all.push(ToTarget::TimerExpires);
         }
-        if paths.reinstates {
+        if paths.reinstates && !refused {
             with_target(&self.mq, |target| {
                 let count = target.paths();
                 let out = (0..count)
@@ -251,9 +292,10 @@ impl World {
     /// The target is told one of these.
     pub(super) fn tell(&mut self, fixed: &Fixed, way: usize) -> Frame {
         let what = self.may_be_told(fixed)[way];
+        let refused = fixed.suspends() && with_target(&self.mq, Multipath::is_suspended);
         let around = &mut self.outside.paths;
         let messages = &fixed.paths().messages;
-        if way == 0 && messages.len() > usize::from(around.told) {
+        if way == 0 && !refused && messages.len() > usize::from(around.told) {
             around.told += 1;
         } else {
             match what {

@@ -1,12 +1,14 @@
 //! Defects made on purpose in the machine around the paths, and the labels they hang on.
 
-use super::{Fixed, World};
+use super::{ABOVE, Fixed, World};
 use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
-use blkmq::path::label::{Complete, Hook, List, Plug, Run, SingleEnd, Submit, Switch, Token};
+use blkmq::path::label::{
+    Complete, Hook, List, Plug, Run, SingleEnd, Submit, Suspend, Switch, Token,
+};
 use blkmq::queue::{BlkMq, RequestQueue};
-use blkmq::request::{HctxId, Place, QueueId};
+use blkmq::request::{HctxId, Place, QueueId, RequestId};
 
 /// Labels that read only bits which nobody changes, unless the driver stops queues.
 const CONSTANT: [Label; 5] = [
@@ -16,6 +18,15 @@ const CONSTANT: [Label; 5] = [
     Plug::Stopped.label(),
     Plug::Quiesced.label(),
 ];
+
+/// Labels that wait until nobody uses the queue, or nothing is in flight.
+const DRAINS: [Label; 2] = [Switch::Drain.label(), Suspend::Drain.label()];
+
+/// Labels that run the queue of a device that goes on.
+const RESUMES: [Label; 2] = [Suspend::Start.label(), Suspend::Run.label()];
+
+/// Labels that keep runs of the queue away.
+const QUIESCES: [Label; 2] = [Switch::Quiesce.label(), Suspend::Quiesce.label()];
 
 /// Labels behind the end of a request that run the queue.
 const RESTARTS: [Label; 2] = [Complete::ClearRestart.label(), SingleEnd::Run.label()];
@@ -31,7 +42,8 @@ impl Fixed {
     /// The label that has just run touched something that others may change or see. `accessed`: a
     /// shared word.
     pub(super) fn sees_others(&self, label: Label, accessed: bool) -> bool {
-        let stops = self.config.stops != Stops::Never || !self.config.changes.is_empty();
+        let stops =
+            self.config.stops != Stops::Never || !self.config.changes.is_empty() || self.suspends();
         let constant = !stops && CONSTANT.contains(&label)
             || self.config.tags_alone && CONSTANT_ALONE.contains(&label);
         let constant = constant || self.only_counts(label);
@@ -48,7 +60,8 @@ impl Fixed {
             || (self.has(Mutant::NoRestartRun) && RESTARTS.contains(&label))
             || (self.has(Mutant::LostToken) && label == Hook::Enter.label())
             || (self.has(Mutant::NoHookRun) && label == Hook::Section.label())
-            || (self.has(Mutant::NoDrain) && label == Switch::Drain.label())
+            || (self.has(Mutant::NoDrain) && DRAINS.contains(&label))
+            || (self.has(Mutant::NoResumeRun) && RESUMES.contains(&label))
             || (self.has(Mutant::NoThawWake) && label == Switch::Unfreeze.label())
     }
 
@@ -115,9 +128,16 @@ impl Fixed {
                     hctx.dispatch_wait.clear(cpu);
                 }
             }
-            Mutant::NoQuiesce if label == Switch::Quiesce.label() => {
+            Mutant::NoQuiesce if QUIESCES.contains(&label) => {
                 cpu.begin_label();
                 mq.queue(QueueId(0)).quiesced.clear(cpu);
+            }
+            Mutant::NoTagsLook if label == Suspend::Settled.label() => {
+                mq.queue(ABOVE).with_pool(|pool| {
+                    for slot in (0..pool.len() as u32).map(RequestId) {
+                        pool[slot].in_flight = false;
+                    }
+                });
             }
             Mutant::DoubledToken if label == Token::Get.label() => {
                 for tokens in &mq.queue(QueueId(0)).tokens {

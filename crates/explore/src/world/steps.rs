@@ -7,7 +7,7 @@ use super::{ABOVE, Context, Fixed, Outside, Pending, Phase, Ran, Role, Slot, Wor
 use blkmq::dm::PathId;
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
 use blkmq::env::{Answer, Cpu, Solo};
-use blkmq::path::label::{Freeze, Submit, Target};
+use blkmq::path::label::{Submit, Target, Wait};
 use blkmq::path::{Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
@@ -143,7 +143,7 @@ impl Driver for Steps<'_> {
             return self.stop(Phase::Ready);
         }
         // set_current_state() of prepare_to_wait(): wake-ups before it are forgotten.
-        if label == Submit::WaitAdd.label() || label == Freeze::LineUp.label() {
+        if label == Submit::WaitAdd.label() || label == Wait::LineUp.label() {
             *self.woken = false;
         }
         if label == Target::Locked.label() {
@@ -242,7 +242,7 @@ impl Driver for Steps<'_> {
         ControlFlow::Continue(())
     }
 
-    /// A step of its own, when nobody is at the scheduler.
+    /// A step of its own, when nobody is in a section.
     fn grace(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
         if self.way.take().is_none() {
             return self.stop(Phase::Grace(queue));
@@ -259,6 +259,7 @@ impl Driver for Steps<'_> {
         let woken = core::mem::take(self.woken);
         match self.way.take() {
             Some(way) if self.fixed.config.migrates => cpu.id = CpuId(u16::from(way)),
+            Some(_) if self.role == Role::Suspender => self.outside.paths.naps = false,
             Some(_) => {}
             None if woken => {}
             None => return self.stop(Phase::Parked),
@@ -309,6 +310,11 @@ impl Machine for Steps<'_> {
             Some(0) => *self.woken = true,
             Some(after) => behind[after - 1].woken = true,
         }
+    }
+
+    /// Whoever suspends the device, and nobody else.
+    fn wake_later(&mut self, _waiter: WaiterId, _after: Duration) {
+        self.outside.paths.naps = true;
     }
 
     fn time_out(&mut self, queue: QueueId, _after: Duration) {

@@ -72,7 +72,7 @@ pub(super) fn start(cpus: &mut Cpus, tasks: &Tasks, changes: &[ChangePlan]) {
 /// quiesced.
 pub(super) fn grace(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
     let queue = cpus.asking(id);
-    if !reads_scheduler(cpus, tasks, queue) {
+    if !any(cpus, tasks, queue, Frame::holds_up_grace) {
         cpus[id].env.answer = Answer::GoOn;
     }
     pause_to_tick(cpus, tasks, id);
@@ -106,9 +106,13 @@ fn pause_to_tick(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
 
 /// Somebody is where the scheduler of this queue must stay what it is.
 fn reads_scheduler(cpus: &Cpus, tasks: &Tasks, queue: QueueId) -> bool {
+    any(cpus, tasks, queue, Frame::reads_scheduler) || timer::comes(cpus, queue)
+}
+
+/// A path of this queue that is so, whoever runs it.
+fn any(cpus: &Cpus, tasks: &Tasks, queue: QueueId, is: fn(&Frame) -> bool) -> bool {
     let running = cpus.iter().flat_map(|cpu| &cpu.levels);
     let others = tasks.iter().filter_map(|(_, task)| task.context.as_ref());
     let mut frames = running.chain(others).flat_map(|level| level.stack.frames());
-    frames.any(|frame| frame.queue() == queue && frame.reads_scheduler())
-        || timer::comes(cpus, queue)
+    frames.any(|frame| frame.queue() == queue && is(frame))
 }

@@ -191,10 +191,10 @@ fn touch<E: Env>(m: &Mapped<E>, ask: Ask, access: Access, cpu: &mut Cpu) {
     }
 }
 
-/// What the target wants of its surroundings.
-pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut Cpu) {
+/// What the target wants of its surroundings. True: who waits for its activations is to be woken.
+pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut Cpu) -> bool {
     if !target.wants_anything() {
-        return;
+        return false;
     }
     let todo = target.take_todo();
     if todo.run_queue {
@@ -220,4 +220,5 @@ pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut C
             after: Duration::from_millis(u64::from(ms)),
         });
     }
+    todo.wake
 }

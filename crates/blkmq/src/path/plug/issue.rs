@@ -21,8 +21,10 @@ impl PlugPath {
         match self.at {
             At::Next => self.next_request(mq, cpu),
             At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
-                true => self.held_up(q, cpu),
-                false => self.to(At::Quiesced),
+                true if q.settings.rules.stopped_issue != StoppedIssue::Unseen => {
+                    self.held_up(q, cpu)
+                }
+                _ => self.to(At::Quiesced),
             },
             At::Quiesced => match q.quiesced.test(cpu) {
                 true => self.held_up(q, cpu),
@@ -63,6 +65,14 @@ impl PlugPath {
             }
             at => unreachable!("{at:?} is a label of the plug"),
         }
+    }
+
+    /// It has looked whether the hctx is stopped, and works in that belief.
+    pub(in crate::path) fn in_section(&self) -> bool {
+        matches!(
+            self.at,
+            At::Quiesced | At::Budget | At::Tag | At::NoTag | At::Answer
+        )
     }
 
     /// More of what is issued directly follows the request in hand.
@@ -138,7 +148,7 @@ impl PlugPath {
     fn held_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         let run = match q.settings.rules.stopped_issue {
-            StoppedIssue::Insert => ThenRun::No,
+            StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
             StoppedIssue::InsertAndRun => ThenRun::Here,
         };
         self.queued += 1;

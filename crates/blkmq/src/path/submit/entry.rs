@@ -7,7 +7,7 @@
 use super::{At, Execute, SubmitPath, split_point};
 use crate::env::{Cpu, Effect, Env, Slab};
 use crate::path::insert::{Inserts, ThenRun};
-use crate::path::{Call, Freeze, Next, Traced};
+use crate::path::{Call, Event, Next, Traced, Wait};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
@@ -66,8 +66,8 @@ impl SubmitPath {
         if q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
             return Some(self.would_block(q, cpu));
         }
-        let (queue, what) = (self.queue, Freeze::AwaitThaw);
-        Some(Next::call(cpu, Call::Freeze { queue, what }))
+        let (queue, what) = (self.queue, Wait::For(Event::Thaw));
+        Some(Next::call(cpu, Call::Wait { queue, what }))
     }
 
     /// Splits a bio that is longer than a request may be: its first part goes on, the rest follows

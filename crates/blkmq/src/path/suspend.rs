@@ -1,0 +1,278 @@
+//! A mapped device is suspended, or goes on: `dmsetup suspend`, `dmsetup resume`.
+//!
+//! Whoever suspends holds md->suspend_lock, which is not modelled: one at a time. Runs of stopped
+//! hctxs that are pending are not cancelled, as the kernel does it: they find them stopped.
+//! Not here: what it means to the target (`dm/multipath/fail.rs`); the table stays what it is.
+//! Kernel: __dm_suspend(), __dm_resume(), dm_wait_for_completion() in drivers/md/dm.c,
+//! dm_stop_queue(), dm_start_queue() in dm-rq.c, multipath_postsuspend() in dm-mpath.c (4.12, 4.20,
+//! 6.1.192; dm.c of 4.5 and 4.6), blk_mq_quiesce_queue() in block/blk-mq.c (4.12, 6.1.192).
+
+use super::wait::{Event, Wait};
+use super::{Call, Next, RunHow, ToTarget, call_run, labels, lock};
+use crate::env::{Answer, Bit, Cpu, Effect, Env, Lock};
+use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::request::{HctxId, Place, QueueId};
+use crate::rules::{InFlight, Suspension};
+use crate::time::Duration;
+
+labels! {
+    /// Labels of a suspension.
+    pub enum At in "suspend" {
+        /// The target hears of it (presuspend).
+        Presuspend,
+        /// Stop the next hctx (4.12), or ask for the lock.
+        Stop,
+        /// Under queue_lock: no run begins any more (4.20).
+        Quiesce,
+        /// Wait for the runs that are under way (synchronize_rcu, 4.12).
+        Grace,
+        /// Are they over?
+        Settled,
+        /// Wait until the device counts nothing in flight (4.20).
+        Drain,
+        /// Has any tag a request that was started (6.1)? Then look again later.
+        Tags,
+        /// The device is suspended, which the target hears.
+        Suspended,
+        /// Activations of paths come to their end, and none begins (postsuspend).
+        NoActivations,
+        /// Are there any?
+        Activations,
+        /// None is under way: they may begin again.
+        Activated,
+        /// The target goes on (resume).
+        Resume,
+        /// Start the next hctx (4.12), or ask for the lock.
+        Start,
+        /// Under queue_lock: runs may begin again (4.20).
+        Unquiesce,
+        /// Run all hctxs, in the background.
+        Run,
+        /// The list of requests that came back is kicked (4.12).
+        Kick,
+        /// It is over.
+        Over,
+    }
+}
+
+/// How long it sleeps between two looks at the tags.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A suspension, or its end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SuspendPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    noflush: bool,
+    /// The hctx that is stopped or started next.
+    hctx: HctxId,
+}
+
+impl SuspendPath {
+    /// dm_suspend(): without flush, what is held back stays where it is.
+    pub fn new(queue: QueueId, noflush: bool) -> SuspendPath {
+        SuspendPath {
+            at: At::Presuspend,
+            queue,
+            noflush,
+            hctx: HctxId(0),
+        }
+    }
+
+    /// dm_resume() of a device that is suspended.
+    pub fn resume(queue: QueueId) -> SuspendPath {
+        SuspendPath {
+            at: At::Resume,
+            ..SuspendPath::new(queue, false)
+        }
+    }
+
+    /// It waits until what is in flight has ended.
+    pub fn drains(&self) -> bool {
+        matches!(self.at, At::Tags | At::Suspended)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let q = mq.queue(self.queue);
+        let quiesces = suspension(q) == Suspension::Quiesces;
+        let behind = matches!(
+            self.at,
+            At::Grace | At::Settled | At::Drain | At::Tags | At::Suspended | At::Resume
+        );
+        let quiesced = q.quiesced.peek();
+        assert!(quiesced || !quiesces || !behind, "{:?}: it runs", self.at);
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Over, "it is not over");
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        match self.at {
+            At::Presuspend => {
+                let noflush = self.noflush;
+                self.at = At::Stop;
+                self.tell(ToTarget::Suspend { noflush }, cpu)
+            }
+            At::Stop => self.stop(mq, q, cpu),
+            At::Quiesce => {
+                q.quiesced.set(cpu);
+                q.queue_lock.release(cpu);
+                self.to(At::Grace)
+            }
+            At::Grace => {
+                self.at = At::Settled;
+                Next::Grace
+            }
+            At::Settled => match core::mem::take(&mut cpu.answer) {
+                Answer::GoOn => self.stopped(q),
+                _ => Next::Grace,
+            },
+            At::Drain => {
+                self.at = At::Suspended;
+                self.wait(Event::NothingInFlight, cpu)
+            }
+            At::Tags => match in_flight(q) {
+                false => self.to(At::Suspended),
+                true => {
+                    let (waiter, after) = (cpu.task, LOOK_AGAIN);
+                    cpu.outbox.push(Effect::WakeLater { waiter, after });
+                    Next::Park
+                }
+            },
+            At::Suspended => {
+                self.at = At::NoActivations;
+                self.tell(ToTarget::Suspended, cpu)
+            }
+            At::NoActivations => {
+                self.at = At::Activations;
+                self.tell(ToTarget::StopActivations, cpu)
+            }
+            At::Activations => match core::mem::take(&mut cpu.answer) {
+                Answer::GoOn => {
+                    self.at = At::Activated;
+                    self.wait(Event::NothingActivated, cpu)
+                }
+                _ => self.to(At::Over),
+            },
+            At::Activated => {
+                self.at = At::Over;
+                self.tell(ToTarget::AllowActivations, cpu)
+            }
+            _ => self.go_on(mq, q, cpu),
+        }
+    }
+
+    /// Labels of the end of a suspension.
+    fn go_on<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        match self.at {
+            At::Resume => {
+                self.at = At::Start;
+                self.tell(ToTarget::Resume, cpu)
+            }
+            At::Start => self.start(mq, q, cpu),
+            At::Unquiesce => {
+                q.quiesced.clear(cpu);
+                q.queue_lock.release(cpu);
+                self.to(At::Run)
+            }
+            At::Run => {
+                self.at = At::Kick;
+                let (queue, how) = (self.queue, RunHow::Background);
+                Next::call(cpu, Call::RunQueues { queue, how })
+            }
+            At::Kick => {
+                let queue = self.queue;
+                cpu.outbox.push(Effect::KickRequeue { queue });
+                self.to(At::Over)
+            }
+            At::Over => Next::Done,
+            at => unreachable!("{at:?} is a label of a suspension"),
+        }
+    }
+
+    /// blk_mq_stop_hw_queues(): one hctx a label.
+    fn stop<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if suspension(q) == Suspension::Quiesces {
+            return self.want_queue_lock(At::Quiesce);
+        }
+        if let Some(hctx) = self.next_hctx(q) {
+            mq.stop_hctx(self.queue, hctx, cpu);
+            return Next::Step;
+        }
+        match suspension(q) {
+            Suspension::Stops => self.stopped(q),
+            Suspension::StopsAndWaits | Suspension::Quiesces => self.to(At::Grace),
+        }
+    }
+
+    /// No run begins any more: what is in flight comes to its end.
+    fn stopped<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        self.to(match q.settings.rules.device_mapper.requests.in_flight {
+            InFlight::Counted => At::Drain,
+            InFlight::Tags => At::Tags,
+        })
+    }
+
+    /// blk_mq_start_stopped_hw_queues(): one hctx a label.
+    fn start<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if suspension(q) == Suspension::Quiesces {
+            return self.want_queue_lock(At::Unquiesce);
+        }
+        let Some(hctx) = self.next_hctx(q) else {
+            return self.to(match suspension(q) {
+                Suspension::Stops => At::Over,
+                Suspension::StopsAndWaits | Suspension::Quiesces => At::Kick,
+            });
+        };
+        match mq.start_hctx(self.queue, hctx, cpu) {
+            true => call_run(cpu, self.queue, hctx, true),
+            false => Next::Step,
+        }
+    }
+
+    fn next_hctx<E: Env>(&mut self, q: &RequestQueue<E>) -> Option<HctxId> {
+        let next = self.hctx;
+        let left = usize::from(next.0) < q.hctxs.len();
+        self.hctx = match left {
+            true => HctxId(next.0 + 1),
+            false => HctxId(0),
+        };
+        left.then_some(next)
+    }
+
+    fn tell(self, what: ToTarget, cpu: &mut Cpu) -> Next {
+        let queue = self.queue;
+        Next::call(cpu, Call::Tell { queue, what })
+    }
+
+    fn wait(self, event: Event, cpu: &mut Cpu) -> Next {
+        let (queue, what) = (self.queue, Wait::For(event));
+        Next::call(cpu, Call::Wait { queue, what })
+    }
+
+    fn want_queue_lock(&mut self, at: At) -> Next {
+        self.at = at;
+        lock(self.queue, LockKind::Queue, 0)
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+}
+
+fn suspension<E: Env>(q: &RequestQueue<E>) -> Suspension {
+    q.settings.rules.device_mapper.requests.suspension
+}
+
+/// blk_mq_queue_inflight().
+fn in_flight<E: Env>(q: &RequestQueue<E>) -> bool {
+    q.with_pool(|pool| {
+        pool.iter()
+            .any(|(_, rq)| rq.in_flight || rq.place == Place::Completing)
+    })
+}

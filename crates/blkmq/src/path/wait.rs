@@ -1,0 +1,206 @@
+//! wait_event() at a wait queue of a request queue, and waking whoever waits there.
+//!
+//! A frame of its own, as whoever enters, freezes or leaves a queue calls it, and whoever suspends
+//! a mapped device or ends its requests. Who uses the queue is a number in the pool
+//! (`request/usage.rs`).
+//! Kernel: __bio_queue_enter(), blk_queue_usage_counter_release() in block/blk-core.c,
+//! blk_mq_freeze_queue_wait() in block/blk-mq.c (6.1.192, 6.12.117), dm_wait_for_completion() in
+//! drivers/md/dm.c (4.20), multipath_wait_for_pg_init_completion() in dm-mpath.c (6.1.192).
+
+use super::plug::Unplug;
+use super::{Call, Next, labels, lock};
+use crate::env::{Count, Cpu, Effect, Env, Lock, OUTBOX_LIMIT, Slab, Spot};
+use crate::queue::{BlkMq, LockKind, RequestQueue, WaitQueue};
+use crate::request::QueueId;
+
+labels! {
+    /// Labels of a wait for an event.
+    pub enum At in "wait" {
+        /// Has it come already?
+        Enter,
+        /// Under the wait queue's lock: stand in line.
+        LineUp,
+        /// Has it come, now that a wake-up cannot be missed?
+        Look,
+        /// Flush the plug, then sleep.
+        Sleep,
+        /// Woken: stand in line once more.
+        Woken,
+        /// Under the lock: leave it.
+        Leave,
+        /// Under the lock: wake all, as many a label as it may leave effects.
+        Wake,
+    }
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Event {
+    /// The queue is not frozen.
+    Thaw,
+    /// Nobody uses it.
+    LastLeft,
+    /// A mapped device counts nothing in flight.
+    NothingInFlight,
+    /// No path of its target is being activated.
+    NothingActivated,
+}
+
+/// What somebody does at a wait queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wait {
+    /// Sleeps until an event has come.
+    For(Event),
+    /// Wakes whoever waits there.
+    WakeAll(WaitQueue),
+}
+
+/// A wait for an event, or a wake-up of those who wait.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct WaitPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    what: Wait,
+}
+
+impl Event {
+    /// Where it is waited for.
+    fn line(self) -> WaitQueue {
+        match self {
+            Event::Thaw | Event::LastLeft => WaitQueue::Freeze,
+            Event::NothingInFlight => WaitQueue::InFlight,
+            Event::NothingActivated => WaitQueue::Activation,
+        }
+    }
+}
+
+impl WaitPath {
+    pub(super) fn new(queue: QueueId, what: Wait) -> WaitPath {
+        WaitPath {
+            at: At::Enter,
+            queue,
+            what,
+        }
+    }
+
+    /// The event that it waits for, asleep or not.
+    pub fn event(&self) -> Option<Event> {
+        match self.what {
+            Wait::For(event) => Some(event),
+            Wait::WakeAll(_) => None,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, _mq: &BlkMq<E>, _cpu: &Cpu) {
+        let (at, wakes) = (self.at, self.event().is_none());
+        assert!(
+            at == At::Enter || wakes == (at == At::Wake),
+            "{at:?} of {:?}",
+            self.what
+        );
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        let wakes = self.event().is_none();
+        assert_eq!(wakes, self.at == At::Wake, "{:?}", self.at);
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let event = match self.what {
+            Wait::For(event) => event,
+            Wait::WakeAll(line) => return self.wake(q, line, cpu),
+        };
+        let line = event.line();
+        match self.at {
+            At::Enter if has_come(q, event, cpu) => Next::Done,
+            At::Enter | At::Woken => self.want(At::LineUp, line),
+            At::LineUp => {
+                let (task, queue) = (cpu.task, q.wait_queue(line));
+                let mut waiting = queue.held(cpu);
+                if !waiting.contains(&task) {
+                    waiting.push(task);
+                }
+                drop(waiting);
+                queue.release(cpu);
+                self.to(At::Look)
+            }
+            At::Look => match has_come(q, event, cpu) {
+                true => self.want(At::Leave, line),
+                false => self.to(At::Sleep),
+            },
+            At::Sleep if !cpu.plug.is_empty() => {
+                let (queue, why) = (cpu.plug.queue(), Unplug::Schedule);
+                Next::call(cpu, Call::Unplug { queue, why })
+            }
+            At::Sleep => {
+                self.at = At::Woken;
+                Next::Park
+            }
+            At::Leave => {
+                let (task, queue) = (cpu.task, q.wait_queue(line));
+                queue.held(cpu).retain(|&waiter| waiter != task);
+                queue.release(cpu);
+                Next::Done
+            }
+            At::Wake => unreachable!("it waits"),
+        }
+    }
+
+    fn wake<E: Env>(&mut self, q: &RequestQueue<E>, line: WaitQueue, cpu: &mut Cpu) -> Next {
+        if self.at == At::Enter {
+            return self.want(At::Wake, line);
+        }
+        let queue = q.wait_queue(line);
+        let mut waiting = queue.held(cpu);
+        let count = waiting.len().min(OUTBOX_LIMIT);
+        let rest = waiting.split_off(count);
+        let woken = core::mem::replace(&mut *waiting, rest);
+        let more = !waiting.is_empty();
+        drop(waiting);
+        for waiter in woken {
+            cpu.outbox.push(Effect::Wake(waiter));
+        }
+        if more {
+            return Next::Step;
+        }
+        queue.release(cpu);
+        Next::Done
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn want(&mut self, at: At, line: WaitQueue) -> Next {
+        self.at = at;
+        lock(self.queue, LockKind::Wait, line as u32)
+    }
+}
+
+fn has_come<E: Env>(q: &RequestQueue<E>, event: Event, cpu: &mut Cpu) -> bool {
+    match event {
+        Event::Thaw => !q.pool.held(cpu.id).usage.is_frozen(),
+        Event::LastLeft => q.pool.held(cpu.id).usage.users() == 0,
+        Event::NothingInFlight => q.own_mapped().pending.read(cpu) == 0,
+        Event::NothingActivated => {
+            let m = q.own_mapped();
+            m.fields.read_among(1, cpu);
+            !m.state.held(cpu.id).target.is_activating()
+        }
+    }
+}
+
+/// wake_up_all() of who waits for a thaw or the last user, as a call of another path.
+pub(super) fn wake_all(cpu: &mut Cpu, queue: QueueId) -> Next {
+    wake_up(cpu, queue, WaitQueue::Freeze)
+}
+
+/// wake_up_all() of one of the wait queues, as a call of another path.
+pub(super) fn wake_up(cpu: &mut Cpu, queue: QueueId, line: WaitQueue) -> Next {
+    let what = Wait::WakeAll(line);
+    Next::call(cpu, Call::Wait { queue, what })
+}
