@@ -14,7 +14,7 @@ use blkmq::request::{CpuId, Op, QueueId};
 use blkmq::time::SimTime;
 use sim::device::Numbers;
 use sim::machine::{FIRST_PID, Simulator};
-use sim::plan::{Engine, Plan, Submitter, ThreadPlan};
+use sim::plan::{DiskId, Engine, Plan, Submitter, ThreadPlan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
 
 use crate::error::Error;
@@ -196,10 +196,12 @@ fn numbers(plan: &Plan) -> Vec<Device> {
 
 /// Of each queue of a path, the device that is mapped to it.
 fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
-    let paths = plan.disks.iter().zip(numbers);
-    let paths = paths.flat_map(|(disk, device)| disk.below().iter().map(|_| *device));
-    let first = plan.disks.len() as u8;
-    (first..).map(QueueId).zip(paths).collect()
+    let disks = (0..plan.disks.len() as u8).map(DiskId).zip(numbers);
+    let paths = disks.flat_map(|(disk, device)| {
+        let below = plan.queues_below(disk).into_iter();
+        below.map(|queue| (queue, *device))
+    });
+    paths.collect()
 }
 
 /// Names of the machine's tasks in its order: threads of fio or t/io_uring, io_uring's workers,

@@ -16,6 +16,7 @@ mod captured;
 mod command_timers;
 mod facts;
 pub mod fault;
+pub mod fc;
 mod make;
 mod mapped;
 mod mid_layer;
@@ -39,6 +40,8 @@ pub use setup::{DeviceSetup, QueueLayout};
 pub struct Command {
     /// Its slot: what completions name.
     pub rq: RequestId,
+    /// The unit that it is for, of those that the device has.
+    pub unit: u8,
     /// Hardware queue it was issued to.
     pub hctx: HctxId,
     /// CPU that runs queue_rq.
@@ -239,12 +242,12 @@ pub trait Device: Any + Debug + Send {
         false
     }
 
-    /// It is out of reach from now on, or is not. Only of a device with faults.
+    /// A unit is out of reach from now on, or is not. Only of a device with faults.
     ///
     /// # Panics
     /// Of any other.
-    fn set_out(&mut self, out: bool) {
-        unreachable!("out of reach: {out}, of a device without faults")
+    fn set_out(&mut self, unit: u8, out: bool) {
+        unreachable!("unit {unit} out of reach: {out}, of a device without faults")
     }
 
     /// The block layer has ended the request after all: budget and host resources come back.

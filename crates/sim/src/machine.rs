@@ -255,7 +255,7 @@ impl Simulator {
     /// Something happens to a path or its target.
     fn happens(&mut self, of: Of) {
         match self.targets.due(of) {
-            Some(Happens::Out(device, out)) => self.devices.set_out(device, out),
+            Some(Happens::Out(device, unit, out)) => self.devices.set_out(device, unit, out),
             Some(Happens::Tell(queue, what, id)) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.work.tell(cpus, tasks, id, (queue, what));

@@ -20,10 +20,10 @@ mod mapped;
 
 pub use ahci::{AhciPlan, DiskZone, NcqOrder};
 pub use device::{
-    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
-    OpLatency, Ratio, ScsiDebugPlan,
+    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan,
+    NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
 };
-pub use ids::{DeviceId, DiskId};
+pub use ids::{DeviceId, DiskId, Owner};
 pub use mapped::{MappedPlan, Outage};
 pub use trace::fio::{Decimal, Extent, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone};
 
@@ -102,8 +102,8 @@ pub struct DiskPlan {
     pub queue: QueuePlan,
     /// The device below it.
     pub device: DevicePlan,
-    /// The disk before whose device that is, if it has none of its own: see [`Plan::join`].
-    pub owner: Option<DiskId>,
+    /// Whose device that is, if it has none of its own: that of a disk or path before.
+    pub owner: Option<Owner>,
     /// Sizes of everything that is allocated once.
     pub capacity: Capacity,
 }

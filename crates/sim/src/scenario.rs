@@ -65,8 +65,9 @@ pub struct Scenario {
     pub group: BTreeMap<String, BTreeMap<String, u64>>,
     /// Threads that take one spin lock and do no I/O. Default: none.
     pub locker: Vec<Locker>,
-    /// A multipath device over devices. Default: none.
-    pub mapped: Option<Mapped>,
+    /// Multipath devices over devices: one table `[mapped]`, or several `[[mapped]]`. Default none.
+    #[serde(deserialize_with = "mapped::one_or_more")]
+    pub mapped: Vec<Mapped>,
     /// What is written to files of queue/ in the course of the run. Default: nothing.
     pub change: Vec<Change>,
     /// Where everything was written.

@@ -6,8 +6,8 @@ use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use sim::device::{Action, Actions, Command, Device, DeviceSetup, Verdict, make};
 use sim::plan::{
-    DeviceId, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency, Ratio,
-    ScsiDebugPlan,
+    DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
+    Ratio, ScsiDebugPlan,
 };
 use std::collections::BinaryHeap;
 
@@ -93,6 +93,7 @@ impl Loop {
             }
             let slot = self.free.pop().expect("counted");
             let command = Command {
+                unit: 0,
                 rq: RequestId(slot),
                 hctx: self.hctx(),
                 cpu: CpuId(0),
@@ -225,6 +226,14 @@ fn kinds() -> Vec<DeviceKind> {
         null_blk(IrqMode::Timer),
         DeviceKind::Nvme(nvme),
         DeviceKind::ScsiDebug(scsi_debug),
+        DeviceKind::Fc(FcPlan {
+            can_queue: 20,
+            lun_depth: 20,
+            latency: nvme.latency,
+            jitter_percent: 30,
+            read_mbps: 2_000,
+            write_mbps: 2_000,
+        }),
     ]
 }
 
@@ -239,8 +248,11 @@ fn a_command_allocates_nothing() {
             for faulty in [false, true] {
                 let mut plan = plan(kind.clone());
                 plan.poll_queues = u16::from(polled);
-                if matches!(kind, DeviceKind::ScsiDebug(_)) {
+                if matches!(kind, DeviceKind::ScsiDebug(_) | DeviceKind::Fc(_)) {
                     plan.budget = 20;
+                }
+                if polled && matches!(kind, DeviceKind::Fc(_)) {
+                    continue;
                 }
                 if faulty {
                     plan.fault.busy = often;

@@ -6,7 +6,7 @@
 
 use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Verdict, make};
 use crate::plan::{
-    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, IrqMode, NullBlkPlan, NvmePlan,
+    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan, NvmePlan,
     OpLatency, Ratio, ScsiDebugPlan,
 };
 use crate::rng::Rng;
@@ -299,6 +299,7 @@ impl Bench {
         let more = self.backlog[index].len() > 1 || self.rng.chance(1, 4);
         let command = Command {
             rq: RequestId(slot),
+            unit: 0,
             hctx: HctxId(hctx),
             cpu: CpuId(hctx),
             op: self.ios[io].op,
@@ -507,6 +508,26 @@ pub(super) fn scsi_debug(lun_depth: u32) -> DevicePlan {
         host_max_queue: 0,
         lun_depth,
         max_queue: lun_depth,
+    }));
+    plan.budget = lun_depth;
+    plan
+}
+
+/// A Fibre Channel host of 10 us and this depth of the unit, with a link without limit.
+pub(super) fn fc(lun_depth: u32) -> DevicePlan {
+    let time = Duration::from_micros(10);
+    let mut plan = plan(DeviceKind::Fc(FcPlan {
+        can_queue: lun_depth,
+        lun_depth,
+        latency: OpLatency {
+            read: time,
+            write: time,
+            trim: time,
+            flush: time,
+        },
+        jitter_percent: 0,
+        read_mbps: 0,
+        write_mbps: 0,
     }));
     plan.budget = lun_depth;
     plan

@@ -37,8 +37,8 @@ pub struct Faulty<D> {
     /// Commands that the device does not know of: timed out or lost.
     swallowed: u32,
     accepted: u64,
-    /// It is out of reach: what it has and gets fails.
-    out: bool,
+    /// By unit: it is out of reach, and what it has and gets fails.
+    out: Vec<bool>,
 }
 
 /// Hits of one kind of fault.
@@ -68,8 +68,8 @@ enum Slot {
     Idle,
     /// Refused at least once; its fate is drawn.
     Refused(Fate),
-    /// Accepted.
-    Accepted(Fate, HctxId),
+    /// Accepted, of this unit.
+    Accepted(Fate, HctxId, u8),
 }
 
 /// Sets our timers apart from those of the device.
@@ -106,7 +106,7 @@ impl<D: Device> Faulty<D> {
             answering: vec![0; layout.count()],
             swallowed: 0,
             accepted: 0,
-            out: false,
+            out: vec![false; usize::from(setup.units)],
         }
     }
 
@@ -178,7 +178,7 @@ impl<D: Device> Faulty<D> {
             return reply;
         }
         self.accepted += 1;
-        self.slots[command.rq.0 as usize] = Slot::Accepted(fate, command.hctx);
+        self.slots[command.rq.0 as usize] = Slot::Accepted(fate, command.hctx, command.unit);
         if swallow {
             self.swallowed += 1;
         } else {
@@ -213,7 +213,7 @@ impl<D: Device> Faulty<D> {
         let reply = self.unanswered(command, now, out);
         if reply.verdict == Verdict::Accepted {
             let rq = command.rq;
-            self.slots[rq.0 as usize] = Slot::Accepted(Fate::Answered, command.hctx);
+            self.slots[rq.0 as usize] = Slot::Accepted(Fate::Answered, command.hctx, command.unit);
             self.answering[usize::from(command.hctx.0)] += 1;
             let status = Status::Transport;
             out.push(Action::Complete { rq, status });
@@ -232,7 +232,7 @@ impl<D: Device> Faulty<D> {
     fn timed_out(&mut self, rq: RequestId, out: &mut Actions) {
         let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
         assert!(
-            matches!(slot, Slot::Accepted(Fate::Timeout, _)),
+            matches!(slot, Slot::Accepted(Fate::Timeout, ..)),
             "the timeout of request {} came to {slot:?}",
             rq.0
         );
@@ -253,16 +253,16 @@ impl<D: Device> Faulty<D> {
     /// The device reports a command: with which status it ends.
     fn settle(&mut self, rq: RequestId, status: Status) -> Status {
         let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
-        let fate = match slot {
-            Slot::Accepted(fate, hctx) => {
+        let (fate, unit) = match slot {
+            Slot::Accepted(fate, hctx, unit) => {
                 self.answering[usize::from(hctx.0)] -= 1;
-                fate
+                (fate, unit)
             }
             Slot::Idle | Slot::Refused(_) => {
                 panic!("request {} was reported while {slot:?}", rq.0)
             }
         };
-        if self.out && status == Status::Ok {
+        if self.out[usize::from(unit)] && status == Status::Ok {
             return Status::Transport;
         }
         match fate {
@@ -300,7 +300,7 @@ impl<D: Device> Device for Faulty<D> {
 
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         let known = out.len();
-        let reply = match self.out {
+        let reply = match self.out[usize::from(command.unit)] {
             true => self.unreachable(command, now, out),
             false => self.offer(command, now, out),
         };
@@ -342,8 +342,8 @@ impl<D: Device> Device for Faulty<D> {
         drawn(self.plan.busy) || drawn(self.plan.requeue) || self.inner.fickle()
     }
 
-    fn set_out(&mut self, out: bool) {
-        self.out = out;
+    fn set_out(&mut self, unit: u8, out: bool) {
+        self.out[usize::from(unit)] = out;
     }
 
     fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions) {
@@ -355,7 +355,7 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     fn describe(&self) -> String {
-        let lost = |slot: &&Slot| matches!(slot, Slot::Accepted(Fate::Lost, _));
+        let lost = |slot: &&Slot| matches!(slot, Slot::Accepted(Fate::Lost, ..));
         format!(
             "{}; {} never answered, {} of them lost for good",
             self.inner.describe(),

@@ -2,10 +2,12 @@
 
 use super::ahci::Ahci;
 use super::fault::{Faulty, is_wanted};
+use super::fc::Fc;
 use super::null_blk::NullBlk;
 use super::nvme::Nvme;
 use super::scsi_debug::ScsiDebug;
-use super::{Device, DeviceSetup, Facts, MappedDevice, ahci, mapped, null_blk, nvme, scsi_debug};
+use super::{Device, DeviceSetup, Facts, MappedDevice};
+use super::{ahci, fc, mapped, null_blk, nvme, scsi_debug};
 use crate::plan::{DeviceKind, DiskPlan};
 use blkmq::rules::Rules;
 
@@ -16,6 +18,7 @@ pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
         DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),
         DeviceKind::ScsiDebug(plan) => with_faults(ScsiDebug::new(plan, setup), setup),
         DeviceKind::Ahci(plan) => with_faults(Ahci::new(plan, setup), setup),
+        DeviceKind::Fc(plan) => with_faults(Fc::new(plan, setup), setup),
         DeviceKind::Mapped(_) => Box::new(MappedDevice::new(setup)),
     }
 }
@@ -35,6 +38,7 @@ impl Facts {
             DeviceKind::Nvme(plan) => nvme::facts(plan),
             DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
             DeviceKind::Ahci(plan) => ahci::facts(plan),
+            DeviceKind::Fc(plan) => fc::facts(plan),
             DeviceKind::Mapped(plan) => mapped::facts(plan),
         }
     }

@@ -23,7 +23,7 @@ mod tests;
 
 use cq::CompletionQueue;
 pub(super) use facts::facts;
-use pace::Pacer;
+pub(super) use pace::Pacer;
 use sq::SubmissionQueue;
 
 /// An NVMe drive with its driver.

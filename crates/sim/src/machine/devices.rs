@@ -101,9 +101,9 @@ impl Devices {
         (answer, actions)
     }
 
-    /// A device is out of reach from now on, or is not.
-    pub(super) fn set_out(&mut self, device: DeviceId, out: bool) {
-        self.all[device.index()].device.set_out(out);
+    /// A unit of a device is out of reach from now on, or is not.
+    pub(super) fn set_out(&mut self, device: DeviceId, unit: u8, out: bool) {
+        self.all[device.index()].device.set_out(unit, out);
     }
 
     /// All that a device asked for is done.

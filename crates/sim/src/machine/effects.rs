@@ -119,9 +119,10 @@ impl Simulator {
     #[inline]
     fn command(&self, id: CpuId, Offer { queue, rq, last }: Offer, of_plug: bool) -> Command {
         let pool = self.layer.mq.queue(queue).pool.held(id);
-        let r = &pool[rq];
+        let (r, ends) = (&pool[rq], self.layer.numbers.ends(queue));
         Command {
-            rq: self.layer.numbers.ends(queue).slot(rq),
+            rq: ends.slot(rq),
+            unit: ends.unit,
             hctx: r.hctx,
             cpu: id,
             op: r.op,

@@ -2,13 +2,15 @@
 
 use blkmq::request::{QueueId, RequestId};
 
-use crate::plan::{DeviceId, DiskId, DiskPlan, Plan};
+use crate::plan::{DeviceId, DiskId, DiskPlan, Owner, Plan};
 
 /// Numbers of disks, queues and devices, from one to the other.
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
     /// By disk: its queue.
     disks: Vec<QueueId>,
+    /// By disk: the queues that it is mapped to, in the order of its paths.
+    below: Vec<Vec<QueueId>>,
     /// By queue.
     queues: Vec<Ends>,
     /// By device: the queues above it, in their order.
@@ -46,6 +48,7 @@ impl Numbers {
         count.expect("at most 255 queues");
         let mut numbers = Numbers {
             disks: Vec::new(),
+            below: Vec::new(),
             queues: Vec::new(),
             devices: Vec::new(),
         };
@@ -53,11 +56,11 @@ impl Numbers {
             let queue = numbers.add(plan, Above::Jobs, disk, of);
             numbers.disks.push(queue);
         }
-        for (disk, of) in (0..).map(DiskId).zip(&plan.disks) {
-            let above = Above::Mapped(numbers.queue_of(disk));
-            for below in of.below() {
-                numbers.add(plan, above, disk, below);
-            }
+        let mapped = (0..).map(DiskId).take(plan.disks.len());
+        numbers.below = mapped.map(|disk| plan.queues_below(disk)).collect();
+        for path in plan.paths() {
+            let above = Above::Mapped(numbers.queue_of(path.0));
+            numbers.add(plan, above, path.0, plan.path(path));
         }
         numbers
     }
@@ -65,7 +68,8 @@ impl Numbers {
     fn add(&mut self, plan: &Plan, above: Above, disk: DiskId, of: &DiskPlan) -> QueueId {
         let queue = QueueId(self.queues.len() as u8);
         let device = match of.owner {
-            Some(owner) => self.device_of(self.queue_of(owner)),
+            Some(Owner::Disk(owner)) => self.device_of(self.queue_of(owner)),
+            Some(Owner::Path(disk, path)) => self.device_of(self.below[disk.index()][path.index()]),
             None => {
                 self.devices.push(Vec::new());
                 DeviceId(self.devices.len() as u8 - 1)
@@ -106,11 +110,9 @@ impl Numbers {
         self.queues[queue.index()].above
     }
 
-    /// The queues that a queue is mapped to.
-    pub(super) fn below(&self, queue: QueueId) -> Vec<QueueId> {
-        let of_queue = |(_, ends): &(usize, &Ends)| ends.above == Above::Mapped(queue);
-        let below = self.queues.iter().enumerate().filter(of_queue);
-        below.map(|(queue, _)| QueueId(queue as u8)).collect()
+    /// The queues that a disk is mapped to, in the order of its paths.
+    pub(super) fn below(&self, disk: DiskId) -> &[QueueId] {
+        &self.below[disk.index()]
     }
 
     /// The device that a queue's requests go to.

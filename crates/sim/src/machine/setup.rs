@@ -28,7 +28,7 @@ use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
 use crate::device::Device;
 use crate::plan::{
-    self, DEFAULT_PRIORITY, DeviceId, DevicePlan, DiskPlan, Engine, Plan, ThreadPlan,
+    self, DEFAULT_PRIORITY, DeviceId, DevicePlan, DiskId, DiskPlan, Engine, Plan, ThreadPlan,
 };
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
@@ -161,19 +161,10 @@ impl Simulator {
 /// Tag sets and the queues on each, in the order of the plan's disks.
 fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
     let mut sets: Vec<Vec<QueueConfig>> = Vec::new();
-    let mut numbers = (0..).map(QueueId);
-    let disks = numbers.by_ref().take(plan.disks.len()).collect::<Vec<_>>();
-    // What is below a disk has the numbers behind those of all disks, in their order.
-    let below = disks.iter().zip(&plan.disks).flat_map(|(&above, disk)| {
-        let count = disk.below().len();
-        core::iter::repeat_n(above, count)
-    });
-    let above = disks.iter().map(|_| None).chain(below.map(Some));
-    let mut below = plan
-        .disks
-        .iter()
-        .map(|disk| -> Vec<QueueId> { numbers.by_ref().take(disk.below().len()).collect() });
-    for (above, disk) in above.zip(plan.queues()) {
+    // Disks have the numbers of their queues; what is below them comes behind all of them.
+    let above = plan.disks.iter().map(|_| None);
+    let above = above.chain(plan.paths().into_iter().map(|(disk, _)| Some(disk)));
+    for (number, (above, disk)) in (0..).zip(above.zip(plan.queues())) {
         assert!(
             disk.set.index() <= sets.len(),
             "disks of one tag set stand next to each other"
@@ -182,9 +173,9 @@ fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
             sets.push(Vec::new());
         }
         let mut config = queue_config(plan, disk, profile);
-        config.above = above;
+        config.above = above.map(|DiskId(disk)| QueueId(disk));
         if above.is_none() {
-            let queues = below.next().expect("one for each disk");
+            let queues = plan.queues_below(DiskId(number));
             config.mapped = mapped_config(plan, disk, profile, queues);
         }
         sets[disk.set.index()].push(config);

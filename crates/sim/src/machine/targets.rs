@@ -21,8 +21,8 @@ use crate::plan::{DeviceId, Plan};
 pub(super) enum Happens {
     /// A target is told something, on behalf of a CPU.
     Tell(QueueId, ToTarget, CpuId),
-    /// A device is out of reach from now on, or is not.
-    Out(DeviceId, bool),
+    /// A unit of a device is out of reach from now on, or is not.
+    Out(DeviceId, u8, bool),
     /// The timer of held requests of this queue expires, unless it was armed anew.
     Timer(QueueId, u32, CpuId),
 }
@@ -37,8 +37,8 @@ struct Target {
     activation: Duration,
     /// Paths that are out of reach now.
     out: Vec<PathId>,
-    /// The device of each path.
-    devices: Vec<DeviceId>,
+    /// The device of each path, and its unit there.
+    units: Vec<(DeviceId, u8)>,
 }
 
 /// What is to happen.
@@ -60,16 +60,18 @@ impl Targets {
         };
         for (disk, mapped) in plan.mapped_disks() {
             let queue = numbers.queue_of(disk);
-            let below = numbers.below(queue);
-            let devices = below.iter().map(|&below| numbers.device_of(below));
-            let devices: Vec<DeviceId> = devices.collect();
+            let below = numbers.below(disk).iter();
+            let units = below.map(|&below| {
+                let ends = numbers.ends(below);
+                (ends.device, ends.unit)
+            });
+            let units: Vec<(DeviceId, u8)> = units.collect();
             let at = |time: Duration| SimTime(time.0);
             for outage in &mapped.outages {
-                let device = devices[outage.path.index()];
-                of.planned
-                    .push((at(outage.from), Happens::Out(device, true)));
-                of.planned
-                    .push((at(outage.to), Happens::Out(device, false)));
+                let (device, unit) = units[outage.path.index()];
+                let happens = |out| Happens::Out(device, unit, out);
+                of.planned.push((at(outage.from), happens(true)));
+                of.planned.push((at(outage.to), happens(false)));
             }
             for &(time, what) in &mapped.messages {
                 let tell = Happens::Tell(queue, what, CpuId(0));
@@ -80,7 +82,7 @@ impl Targets {
                 generation: 0,
                 activation: mapped.activation,
                 out: Vec::new(),
-                devices,
+                units,
             });
         }
         of
@@ -146,9 +148,9 @@ impl Targets {
         match happens {
             Happens::Timer(queue, generation, id) => (self.of(queue).generation == generation)
                 .then_some(Happens::Tell(queue, ToTarget::TimerExpires, id)),
-            Happens::Out(device, out) => {
+            Happens::Out(device, unit, out) => {
                 for target in &mut self.mapped {
-                    let path = target.devices.iter().position(|&own| own == device);
+                    let path = target.units.iter().position(|&own| own == (device, unit));
                     let Some(path) = path.map(|path| PathId(path as u16)) else {
                         continue;
                     };

@@ -50,6 +50,8 @@ pub enum DeviceKind {
     ScsiDebug(ScsiDebugPlan),
     /// A rotational SATA disk behind libata.
     Ahci(AhciPlan),
+    /// A Fibre Channel host behind the SCSI mid-layer.
+    Fc(FcPlan),
     /// device-mapper: requests go to others.
     Mapped(Box<MappedPlan>),
 }
@@ -145,6 +147,23 @@ pub struct ScsiDebugPlan {
     pub lun_depth: u32,
     /// max_queue: commands of each hardware queue, or of the host.
     pub max_queue: u32,
+}
+
+/// A Fibre Channel host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FcPlan {
+    /// Commands of the host.
+    pub can_queue: u32,
+    /// Commands of a logical unit.
+    pub lun_depth: u32,
+    /// Time from the end of the wait for the link to the answer.
+    pub latency: OpLatency,
+    /// It is drawn from latency * (100 - jitter) % to latency * (100 + jitter) %.
+    pub jitter_percent: u8,
+    /// Rate of the link to us, MiB/s; 0: no limit.
+    pub read_mbps: u32,
+    /// Rate of the link from us, MiB/s; 0: no limit.
+    pub write_mbps: u32,
 }
 
 /// A probability as it was written: `1/1000`.

@@ -3,12 +3,12 @@
 
 use blkmq::request::SetId;
 
-use super::{DiskId, Plan};
+use super::{DiskId, Owner, Plan};
 
 impl Plan {
     /// Has the `count` disks behind `owner` be of its device: what they get, its hardware does, and
     /// all of them draw from one tag set, as the device has its queues once. Names and sizes they
-    /// keep; a budget is of each disk. To be called before [`Plan::map`].
+    /// keep; a budget is of each disk.
     ///
     /// # Panics
     /// If there are no such disks; if they are not made alike, or have something below; or if they
@@ -24,10 +24,11 @@ impl Plan {
             let alone = self.disks.iter().filter(|other| other.set == disk.set);
             assert_eq!(alone.count(), 1, "{name} is on another tag set already");
         }
-        let mapped = self.disks.iter().any(|disk| !disk.below().is_empty());
-        assert!(!mapped, "disks are joined before anything is put below one");
+        let mut joined = self.disks[all.clone()].iter();
+        let mapped = joined.any(|disk| !disk.below().is_empty());
+        assert!(!mapped, "a mapped disk has no device of its own");
         for disk in &mut self.disks[all.clone()][1..] {
-            disk.owner = Some(owner);
+            disk.owner = Some(Owner::Disk(owner));
         }
         let (mut before, mut number) = (None, 0);
         for disk in &mut self.disks {
@@ -36,5 +37,6 @@ impl Plan {
             number += u8::from(before.is_some() && !same);
             (disk.set, before) = (SetId(number), Some(old));
         }
+        self.number_below();
     }
 }

@@ -4,16 +4,16 @@ use blkmq::dm::PathId;
 use blkmq::dm::table::Table;
 use blkmq::elevator::SchedulerSettings;
 use blkmq::path::ToTarget;
-use blkmq::request::SetId;
+use blkmq::request::{QueueId, SetId};
 use blkmq::time::Duration;
 
-use super::{Capacity, DeviceKind, DiskId, DiskPlan, FaultPlan, Plan};
+use super::{Capacity, DeviceKind, DiskId, DiskPlan, FaultPlan, Owner, Plan};
 
 /// A device-mapper device over the paths of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MappedPlan {
     /// Queues of the paths with their devices, those of the first group first. They are no disks:
-    /// no job can use one.
+    /// no job can use one. Some may be units of one device: see [`Plan::join_paths`].
     pub below: Vec<DiskPlan>,
     /// Groups, selectors, features.
     pub table: Table,
@@ -63,16 +63,15 @@ impl Plan {
         let paths = mapped.table.paths().count();
         assert!(paths > 0, "a mapped device has a path");
         assert_eq!(paths, mapped.below.len(), "each path has a device");
-        let joined = self.disks.iter().filter_map(|of| of.owner);
-        let joined = joined.chain(self.disks[disk.index()].owner.map(|_| disk));
-        let name = &self.disks[disk.index()].device.name;
-        assert!(
-            !joined.into_iter().any(|of| of == disk),
-            "{name} is joined with others"
-        );
-        for lower in &mapped.below {
+        let mut owners = self.disks.iter().filter_map(|of| of.owner);
+        let of = &self.disks[disk.index()];
+        let joined = of.owner.is_some() || owners.any(|owner| owner == Owner::Disk(disk));
+        assert!(!joined, "{} is joined with others", of.device.name);
+        let mut mapped = mapped;
+        for lower in &mut mapped.below {
             let above = matches!(lower.device.kind, DeviceKind::Mapped(_));
             assert!(!above, "mapped devices stand on others");
+            lower.owner = None;
         }
         let of = &mut self.disks[disk.index()];
         of.device.fault = FaultPlan::NONE;
@@ -82,16 +81,95 @@ impl Plan {
         self.number_below();
     }
 
-    /// Queues below disks have tag sets of their own, behind those of disks.
+    /// Has paths, of one mapped device or of several, be of the device of the first of them: units
+    /// of one host, that draw from one tag set, as [`Plan::join`] has disks. To be called behind
+    /// [`Plan::map`].
+    ///
+    /// # Panics
+    /// If there is no such path; if they are not made alike, or if one is of another device
+    /// already.
+    pub fn join_paths(&mut self, paths: &[(DiskId, PathId)]) {
+        let [first, others @ ..] = paths else {
+            panic!("a host has units");
+        };
+        let alike = self.path(*first).clone();
+        assert!(alike.owner.is_none(), "{}", alike.device.name);
+        let mut outages = alike.device.fault.outages;
+        for &other in others {
+            assert_ne!(other, *first, "a unit is one path");
+            let own = self.paths().iter().any(|&of| {
+                let owner = self.path(of).owner;
+                owner == Some(Owner::Path(other.0, other.1))
+            });
+            let lower = self.path_mut(other);
+            let name = &lower.device.name;
+            assert!(!own, "{name} has units of its own");
+            assert!(lower.owner.is_none(), "{name} is of another device already");
+            assert_eq!(lower.device.kind, alike.device.kind, "{name}");
+            let (here, there) = (lower.device.fault, alike.device.fault);
+            outages |= here.outages;
+            let there = FaultPlan {
+                outages: here.outages,
+                ..there
+            };
+            assert_eq!(here, there, "{name}");
+            lower.owner = Some(Owner::Path(first.0, first.1));
+        }
+        for &path in paths {
+            self.path_mut(path).device.fault.outages = outages;
+        }
+        self.number_below();
+    }
+
+    /// Queues below disks have tag sets of their own, behind those of disks; units of one device
+    /// have one.
     pub(crate) fn number_below(&mut self) {
         let sets = self.disks.iter().map(|disk| disk.set.0 + 1).max();
-        let first = sets.unwrap_or(0);
-        let below = self.disks.iter_mut().filter_map(DiskPlan::mapped_mut);
-        let below = below.flat_map(|mapped| &mut mapped.below);
-        for (set, lower) in (first..).zip(below) {
-            lower.set = SetId(set);
-            lower.owner = None;
+        let mut next = sets.unwrap_or(0);
+        for path in self.paths() {
+            let lower = self.path_mut(path);
+            next += u8::from(lower.owner.is_none());
+            lower.set = SetId(next - 1);
         }
+    }
+
+    /// All paths in the order of their queues' numbers: units of one device stand next to each
+    /// other, where the first of them has its place.
+    pub(crate) fn paths(&self) -> Vec<(DiskId, PathId)> {
+        let disks = (0..).map(DiskId).zip(&self.disks);
+        let all = disks.flat_map(|(disk, of)| {
+            let paths = (0..).map(PathId).zip(of.below());
+            paths.map(move |(path, lower)| ((disk, path), lower.owner))
+        });
+        let all: Vec<_> = all.collect();
+        let mut ordered = Vec::with_capacity(all.len());
+        for &(path, owner) in &all {
+            if owner.is_none() {
+                let here = Some(Owner::Path(path.0, path.1));
+                let units = all.iter().filter(|(_, owner)| *owner == here);
+                ordered.push(path);
+                ordered.extend(units.map(|(unit, _)| *unit));
+            }
+        }
+        ordered
+    }
+
+    /// The queue of a path with its device.
+    pub(crate) fn path(&self, (disk, path): (DiskId, PathId)) -> &DiskPlan {
+        &self.disks[disk.index()].below()[path.index()]
+    }
+
+    fn path_mut(&mut self, (disk, path): (DiskId, PathId)) -> &mut DiskPlan {
+        let mapped = self.disks[disk.index()].mapped_mut();
+        &mut mapped.expect("the disk is mapped").below[path.index()]
+    }
+
+    /// Numbers of the queues that a disk is mapped to, in the order of its paths; none of most.
+    pub fn queues_below(&self, disk: DiskId) -> Vec<QueueId> {
+        let numbers = (self.disks.len() as u8..).map(QueueId).zip(self.paths());
+        let mut below: Vec<_> = numbers.filter(|(_, (of, _))| *of == disk).collect();
+        below.sort_by_key(|(_, (_, path))| *path);
+        below.into_iter().map(|(queue, _)| queue).collect()
     }
 
     /// Disks that are mapped, with what they are mapped to.
@@ -103,7 +181,7 @@ impl Plan {
     /// All queues with their devices, in the order of their numbers: those of disks, then what is
     /// below them.
     pub fn queues(&self) -> impl Iterator<Item = &DiskPlan> {
-        let below = self.disks.iter().flat_map(DiskPlan::below);
+        let below = self.paths().into_iter().map(|path| self.path(path));
         self.disks.iter().chain(below)
     }
 }
@@ -116,7 +194,8 @@ impl DiskPlan {
             DeviceKind::NullBlk(_)
             | DeviceKind::Nvme(_)
             | DeviceKind::ScsiDebug(_)
-            | DeviceKind::Ahci(_) => None,
+            | DeviceKind::Ahci(_)
+            | DeviceKind::Fc(_) => None,
         }
     }
 
@@ -139,7 +218,7 @@ impl DiskPlan {
                 waiters: 0,
                 ..lower.capacity_of_tags()
             };
-            lower.device.fault.outages = !mapped.outages.is_empty();
+            lower.device.fault.outages |= !mapped.outages.is_empty();
         }
     }
 

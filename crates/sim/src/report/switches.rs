@@ -29,7 +29,8 @@ pub struct SwitchesReport {
 impl SwitchesReport {
     /// Nothing without a mapped device.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<SwitchesReport> {
-        let mapped = plan.disks.iter().find(|disk| disk.mapped().is_some())?;
+        let mut mapped = plan.disks.iter().filter(|disk| disk.mapped().is_some());
+        let first = mapped.next()?;
         let cpus = recorder.cpus.iter();
         let [switches, kworker, ksoftirqd, over_task] = cpus.fold([0; 4], |sum, cpu| {
             [
@@ -50,7 +51,13 @@ impl SwitchesReport {
             task,
             fio: threads + over_task,
             per_io: all as f64 / ios.max(1) as f64,
-            causes: causes(mapped, kworker, ksoftirqd),
+            causes: mapped.fold(causes(first, kworker, ksoftirqd), |mut all, disk| {
+                let more = causes(disk, kworker, ksoftirqd);
+                let new = more.into_iter().filter(|cause| !all.contains(cause));
+                let new: Vec<&str> = new.collect();
+                all.extend(new);
+                all
+            }),
         })
     }
 }

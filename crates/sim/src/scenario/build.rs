@@ -6,7 +6,7 @@ use blkmq::rules::{
 };
 use blkmq::time::Duration;
 
-use super::{Device, Mapped, Queue, Result, Scenario, ScenarioError, jobs};
+use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
 use crate::plan::{
     Capacity, DevicePlan, DiskId, DiskPlan, MachinePlan, Plan, QueuePlan, ThreadPlan,
 };
@@ -26,6 +26,7 @@ mod threads;
 mod unread;
 
 use disks::{Disk, Disks, Kind};
+use mapped::Over;
 
 /// What a plan must know of a machine profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +81,14 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     };
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
     let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
+    let mut mapped = named.mapped.iter();
     for disk in &named.list {
-        let (driver, plan) = match (disk.kind, &scenario.mapped) {
-            (Kind::Mapped, Some(mapped)) => {
-                let paths = (mapped, named.below.as_slice());
-                mapped_disk(scenario, disk, &machine, rules, paths, &mut adjusted)?
+        let (driver, plan) = match disk.kind {
+            Kind::Mapped => {
+                let over = mapped.next().expect("one for each such disk");
+                mapped_disk(over, disk, &machine, rules, &mut adjusted)?
             }
-            _ => {
+            Kind::NullBlk | Kind::Nvme | Kind::ScsiDebug | Kind::Ahci | Kind::Fc => {
                 let asked = Asked::new(scenario, disk)?;
                 disk_plan(&asked, disk, &machine, rules, &mut adjusted)?
             }
@@ -94,6 +96,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         disks.push(plan);
         drivers.push(driver);
     }
+    named.whole_hosts()?;
     single::check_jobs(scenario, &jobs, &disks, &rules)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     unread::rotational(scenario, &named.list, &disks, &mut ignored);
@@ -124,11 +127,19 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         ignored,
         adjusted,
     };
-    for (first, more) in named.hosts {
+    join_units(&named, &mut plan);
+    Ok(plan)
+}
+
+/// Units of one host have one device, be they disks or paths.
+fn join_units(named: &Disks<'_>, plan: &mut Plan) {
+    for (first, more) in named.hosts() {
         plan.join(first, more);
     }
     plan.number_below();
-    Ok(plan)
+    for units in named.hosts_below() {
+        plan.join_paths(&units);
+    }
 }
 
 /// Longest time that a scenario can tell, us: some thirty years. The clock counts ns in 64 bits.
@@ -179,18 +190,19 @@ fn disk_plan(
 
 /// A multipath device over its paths, whose queues have no scheduler but one of their own.
 fn mapped_disk(
-    scenario: &Scenario,
+    over: &Over<'_>,
     disk: &Disk<'_>,
     machine: &MachinePlan,
     rules: Rules,
-    (mapped, paths): (&Mapped, &[Disk<'_>]),
     adjusted: &mut Vec<String>,
 ) -> Result<(Driver, DiskPlan)> {
+    let Over { written, paths } = over;
+    let scenario = written.scenario;
     if rules.single_queue.is_some() {
         let what = format!("{}: multipath is modelled over blk-mq alone", rules.name);
         return Err(scenario.error("queue.rules", what));
     }
-    let rules = mapped::rules(scenario, mapped, &rules)?;
+    let rules = mapped::rules(written, &rules)?;
     let (mut drivers, mut below) = (Vec::new(), Vec::new());
     for path in paths {
         let asked = Asked::of_path(scenario, path)?;
@@ -198,24 +210,29 @@ fn mapped_disk(
         drivers.push(driver);
         below.push(plan);
     }
-    let table = mapped::table(scenario, mapped, &rules.device_mapper, machine)?;
+    let table = mapped::table(written, &rules.device_mapper, machine)?;
     let known = |device: &str| paths.iter().any(|path| path.name == device);
     let mut devices: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
     if let Some(unknown) = devices.iter().find(|device| !known(device)) {
-        let what = format!("there is no device {unknown}");
-        return Err(scenario.error("mapped.table", what));
+        return Err(written.error("table", format!("there is no device {unknown}")));
     }
     devices.sort_unstable();
     devices.dedup();
     if devices.len() != below.len() || devices.len() != table.paths().count() {
         let what = "names a device twice, or one beside the paths";
-        return Err(scenario.error("mapped.table", what));
+        return Err(written.error("table", what));
     }
-    let driver = mapped::driver(scenario, mapped, &rules, machine, (&drivers, below))?;
+    let driver = mapped::driver(
+        written,
+        disk.name.clone(),
+        &rules,
+        machine,
+        (&drivers, below),
+    )?;
     let asked = Asked {
         scenario,
-        queue: mapped.queue.over(&scenario.queue),
-        own: "mapped.queue".to_owned(),
+        queue: written.mapped.queue.over(&scenario.queue),
+        own: written.field("queue"),
     };
     let plan = DiskPlan {
         set: disk.set,

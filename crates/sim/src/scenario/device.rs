@@ -4,6 +4,8 @@
 //! One flat table for all types: a parameter of another type is an error of its own. Defaults of
 //! modules: drivers/block/null_blk/main.c, drivers/nvme/host/pci.c, drivers/scsi/scsi_debug.c.
 
+use std::marker::PhantomData;
+
 use serde::{Deserialize, Deserializer, de};
 
 use super::Queue;
@@ -12,7 +14,7 @@ use super::Queue;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Device {
-    /// `null_blk`, `nvme`, `scsi_debug` or `ahci`. No default: fio's `filename` may tell it.
+    /// `null_blk`, `nvme`, `scsi_debug`, `ahci` or `fc`. No default: fio's `filename` may tell it.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// All: a drive (`drive_names()`, or that of `--drive`) whose keys hold where this table has
@@ -76,11 +78,12 @@ pub struct Device {
     pub io_queue_depth: Option<u32>,
     /// nvme: queues for writes alone. Default 0: shared.
     pub write_queues: Option<u16>,
-    /// nvme model: I/O queues that the drive offers. Default: as many as the driver asks for.
+    /// nvme model: I/O queues that the drive offers. Default: as many as the driver asks for. fc:
+    /// hardware queues. Default 1.
     pub nr_queues: Option<u16>,
     /// nvme model: service time of a read (and default of the others), ns. Default 60000, so that
     /// with the channels the drive is like a Samsung 980 Pro: 780K random reads a second, 68 us at
-    /// the application.
+    /// the application. fc: 200000, an assumption.
     pub latency_ns: Option<u64>,
     /// nvme model: service time of a write, ns. Default latency_ns, or 20000 if that is not given
     /// (an assumption: writes end in the drive's buffer).
@@ -101,7 +104,8 @@ pub struct Device {
     /// nvme model: most I/Os a second. Default 0: no limit beyond channels.
     pub iops_max: Option<u32>,
     /// nvme model: bandwidth limit of reads, MiB/s; 0: none. Default 6675, none if `mbps` is given:
-    /// 7000 MB/s, the Samsung 980 Pro's of 1 TB by its data sheet (sequential reads).
+    /// 7000 MB/s, the Samsung 980 Pro's of 1 TB by its data sheet (sequential reads). fc: the link
+    /// in this direction, 1525 (16GFC).
     pub read_mbps: Option<u32>,
     /// nvme model: the same of writes. Default 4768, none if `mbps` is given: 5000 MB/s, data sheet
     /// (sequential writes).
@@ -138,15 +142,17 @@ pub struct Device {
     /// scsi_debug: takes UNMAP, so that there are discards. Default 0.
     pub lbpu: Option<Switch>,
 
-    /// scsi_debug: hosts, each with tags of its own. Their disks are `sda`, `sdb` and so on, 1 to
-    /// 255 in all. Default 1.
+    /// fc: commands of a host, which all units and hardware queues share. Default 2000.
+    pub can_queue: Option<u32>,
+    /// scsi_debug, fc: hosts, each with tags of its own. Their disks are `sda`, `sdb` and so on,
+    /// 1 to 255 in all. Default 1.
     pub add_host: Option<u16>,
     /// scsi_debug: targets of each host. Default 1.
     pub num_tgts: Option<u16>,
-    /// scsi_debug: logical units of each target, each a disk. Default 1.
+    /// scsi_debug, fc: logical units of each target, each a disk. Default 1.
     pub max_luns: Option<u16>,
-    /// scsi_debug: commands of a logical unit (device/queue_depth), 1 to max_queue, or to
-    /// host_max_queue. Default that.
+    /// scsi_debug, fc: commands of a logical unit (device/queue_depth), 1 to max_queue, or to
+    /// host_max_queue or can_queue. Default that; of fc 32, as qla2xxx has it.
     pub cmd_per_lun: Option<u32>,
     /// ahci: commands that the disk has at a time (device/queue_depth, NCQ), 1 to 32. Default 31;
     /// 1: no NCQ.
@@ -223,25 +229,34 @@ pub struct Fault {
 
 /// One `[device]` or several `[[device]]`.
 pub(super) fn one_or_more<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Device>, D::Error> {
-    struct Visitor;
-    impl<'de> de::Visitor<'de> for Visitor {
-        type Value = Vec<Device>;
+    tables(source, "a table [device] or several [[device]]")
+}
+
+/// One table or several of a name.
+pub(super) fn tables<'de, D, T>(source: D, expected: &'static str) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Visitor<T>(&'static str, PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+        type Value = Vec<T>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a table [device] or several [[device]]")
+            f.write_str(self.0)
         }
-        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Vec<Device>, A::Error> {
-            let device = Device::deserialize(de::value::MapAccessDeserializer::new(map))?;
-            Ok(vec![device])
+        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Vec<T>, A::Error> {
+            let only = T::deserialize(de::value::MapAccessDeserializer::new(map))?;
+            Ok(vec![only])
         }
-        fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Device>, A::Error> {
-            let mut devices = Vec::new();
-            while let Some(device) = seq.next_element()? {
-                devices.push(device);
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+            let mut all = Vec::new();
+            while let Some(one) = seq.next_element()? {
+                all.push(one);
             }
-            Ok(devices)
+            Ok(all)
         }
     }
-    source.deserialize_any(Visitor)
+    source.deserialize_any(Visitor(expected, PhantomData))
 }
 
 /// A module's boolean: true, false, 1, 0, or as text also Y and N.

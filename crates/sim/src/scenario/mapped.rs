@@ -1,20 +1,20 @@
-//! `[mapped]`: a device-mapper multipath device over some of the devices.
+//! `[mapped]`, or several `[[mapped]]`: device-mapper multipath devices over some of the devices.
 //!
 //! Keys are the names of dmsetup, of the parameters of the modules dm-mod and dm-multipath, and of
 //! multipath.conf.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::Queue;
-use super::device::Switch;
+use super::device::{Switch, tables};
+use super::{Queue, Scenario, ScenarioError};
 
 /// A multipath device.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapped {
-    /// Name below /dev, which fio's `filename` uses. Default `dm-0`.
+    /// Name below /dev, which fio's `filename` uses. Default `dm-0`, then `dm-1` and so on.
     pub name: Option<String>,
     /// A line of `dmsetup table`, with devices by their names here: `0 8388608 multipath 0 0 1 1
     /// service-time 0 2 1 nullb0 1 nullb1 1`. They are no disks of their own any more.
@@ -68,4 +68,49 @@ pub struct Message {
     /// `fail_path nullb0`, `reinstate_path nullb0`, `queue_if_no_path`, `fail_if_no_path`,
     /// `switch_group N`, `disable_group N` or `enable_group N`.
     pub text: String,
+}
+
+/// One `[mapped]` or several `[[mapped]]`.
+pub(super) fn one_or_more<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Mapped>, D::Error> {
+    tables(source, "a table [mapped] or several [[mapped]]")
+}
+
+/// A multipath device where it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) mapped: &'a Mapped,
+    /// Its place among several; none of the only one.
+    pub(super) number: Option<usize>,
+}
+
+impl<'a> Written<'a> {
+    /// All of a scenario, in order.
+    pub(super) fn all(scenario: &'a Scenario) -> impl Iterator<Item = Written<'a>> {
+        let one = scenario.source.table("mapped").is_some();
+        let all = scenario.mapped.iter().enumerate();
+        all.map(move |(number, mapped)| Written {
+            scenario,
+            mapped,
+            number: (!one).then_some(number),
+        })
+    }
+
+    /// Dotted name of its table: `mapped`, `mapped.1`.
+    pub(super) fn table(&self) -> String {
+        match self.number {
+            Some(number) => format!("mapped.{number}"),
+            None => "mapped".to_owned(),
+        }
+    }
+
+    /// Dotted name of a key.
+    pub(super) fn field(&self, key: &str) -> String {
+        format!("{}.{key}", self.table())
+    }
+
+    /// An error about a key, where it was written.
+    pub(super) fn error(&self, key: &str, what: impl Into<String>) -> ScenarioError {
+        self.scenario.error(&self.field(key), what)
+    }
 }

@@ -164,14 +164,25 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
             "write job.OPTION=VALUE; it changes all jobs".to_string()
         ));
     } else if let (Some(kind), Some(Value::Array(tables))) = several(&mut changed.table, path[0]) {
-        // Every device of several, as every job. --runtime and --ramp-time mean lockers, too.
+        // Every device of several, as every job, unless its number is told. --runtime and
+        // --ramp-time mean lockers, too.
+        let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
+        let path = &path[1 + usize::from(only.is_some())..];
+        let count = tables.len();
+        if let Some(number) = only.filter(|&number| number >= count) {
+            let what = format!("`{number}` is no number of one of {count} tables `{kind}`");
+            return Err(bad(what));
+        }
         for (i, table) in tables.iter_mut().enumerate() {
-            let Some(table) = table.as_table_mut().filter(|_| path.len() > 1) else {
+            if only.is_some_and(|only| only != i) {
+                continue;
+            }
+            let Some(table) = table.as_table_mut().filter(|_| !path.is_empty()) else {
                 return Err(bad(format!("write {kind}.PARAMETER=VALUE")));
             };
-            set_path(table, &path[1..], value.clone()).map_err(bad)?;
+            set_path(table, path, value.clone()).map_err(bad)?;
             changed.places.insert(
-                format!("{kind}.{i}.{}", path[1..].join(".")),
+                format!("{kind}.{i}.{}", path.join(".")),
                 Place::Option(place.clone()),
             );
         }
@@ -220,6 +231,7 @@ fn several<'a>(table: &'a mut Table, name: &str) -> (Option<&'static str>, Optio
         "locker" => "locker",
         "interleaved" => "interleaved",
         "nfsd" => "nfsd",
+        "mapped" => "mapped",
         _ => return (None, None),
     };
     (Some(kind), table.get_mut(kind))
@@ -237,21 +249,32 @@ fn parse_value(text: &str) -> Value {
 }
 
 fn set_path(table: &mut Table, path: &[&str], value: Value) -> std::result::Result<(), String> {
-    let (last, outer) = path.split_last().ok_or("expected a name")?;
-    let mut table = table;
-    for part in outer {
-        let inner = table
-            .entry(*part)
-            .or_insert_with(|| Value::Table(Table::new()));
-        table = inner
-            .as_table_mut()
-            .ok_or_else(|| format!("`{part}` is a value, not a table"))?;
+    let (first, rest) = path.split_first().ok_or("expected a name")?;
+    if rest.is_empty() {
+        if matches!(value, Value::Table(_)) || matches!(table.get(*first), Some(Value::Table(_))) {
+            return Err(format!("`{first}` is a table; set its fields one by one"));
+        }
+        table.insert((*first).to_string(), value);
+        return Ok(());
     }
-    if matches!(value, Value::Table(_)) || matches!(table.get(*last), Some(Value::Table(_))) {
-        return Err(format!("`{last}` is a table; set its fields one by one"));
+    let new = || Value::Table(Table::new());
+    match table.entry(*first).or_insert_with(new) {
+        Value::Table(inner) => set_path(inner, rest, value),
+        // One of several tables, by its number.
+        Value::Array(items) => {
+            let count = items.len();
+            let number: Option<usize> = rest[0].parse().ok();
+            let item = number.and_then(|number| items.get_mut(number));
+            let item = item.and_then(Value::as_table_mut).ok_or_else(|| {
+                format!(
+                    "`{}` is no number of one of {count} tables `{first}`",
+                    rest[0]
+                )
+            })?;
+            set_path(item, &rest[1..], value)
+        }
+        _ => Err(format!("`{first}` is a value, not a table")),
     }
-    table.insert((*last).to_string(), value);
-    Ok(())
 }
 
 fn set_all_jobs(

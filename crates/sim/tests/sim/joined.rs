@@ -5,7 +5,7 @@ use blkmq::dm::table::Table;
 use blkmq::env::TraceAction;
 use blkmq::request::{Place, QueueId, SetId};
 use sim::machine::{Simulator, Stall};
-use sim::plan::{DiskId, DiskPlan, FaultPlan, MappedPlan, Plan, Ratio};
+use sim::plan::{DiskId, DiskPlan, FaultPlan, MappedPlan, Owner, Plan, Ratio};
 
 use crate::runs;
 
@@ -104,7 +104,7 @@ fn assert_whole(ran: &mut Ran) {
 fn a_device_of_two_disks_is_one_device_on_one_tag_set() {
     let plan = joined("none", "", "");
     assert_eq!([plan.disks[0].set, plan.disks[1].set], [SetId(0); 2]);
-    assert_eq!(plan.disks[1].owner, Some(DiskId(0)));
+    assert_eq!(plan.disks[1].owner, Some(Owner::Disk(DiskId(0))));
     let simulator = Simulator::new(&plan, &runs::machine()).unwrap();
     let mq = simulator.block_layer();
     assert!(core::ptr::eq(mq.set_of(QueueId(0)), mq.set_of(QueueId(1))));

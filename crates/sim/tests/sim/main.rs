@@ -39,4 +39,5 @@ mod t_io_uring;
 #[path = "../../../blkmq/tests/common/throttle.rs"]
 mod throttle;
 mod tokens;
+mod two_hosts;
 mod waits;

@@ -45,6 +45,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
 fn read(rq: u32, sector: u64, budget: Option<u32>) -> Command {
     Command {
         rq: RequestId(rq),
+        unit: 0,
         hctx: HctxId(0),
         cpu: CpuId(0),
         op: Op::Read,

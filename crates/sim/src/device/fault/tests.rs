@@ -50,6 +50,7 @@ fn with_status(bench: &Bench, status: Status) -> BTreeSet<usize> {
 fn read(slot: u32, last: bool) -> Command {
     Command {
         rq: RequestId(slot),
+        unit: 0,
         hctx: HctxId(0),
         cpu: CpuId(0),
         op: Op::Read,

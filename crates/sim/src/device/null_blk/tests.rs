@@ -98,6 +98,7 @@ fn a_poller_takes_what_the_list_held_when_it_came() {
     let issue = |bench: &mut Bench, slot: u32| {
         let mut out = Vec::new();
         let command = crate::device::Command {
+            unit: 0,
             rq: RequestId(slot),
             hctx,
             cpu: CpuId(0),
@@ -172,6 +173,7 @@ fn v6_1_starts_a_request_that_it_then_refuses() {
             units: 1,
         });
         let command = crate::device::Command {
+            unit: 0,
             rq: RequestId(0),
             hctx: HctxId(0),
             cpu: CpuId(0),

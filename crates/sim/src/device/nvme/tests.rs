@@ -53,6 +53,7 @@ fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
     let mut out = Vec::new();
     for rq in [0, 10, 1, 11, 2, 12] {
         let command = Command {
+            unit: 0,
             rq: RequestId(rq),
             hctx: HctxId(0),
             cpu: CpuId((rq / 10) as u16),

@@ -2,15 +2,17 @@
 //!
 //! Not here: what their drivers make of the parameters (`drivers.rs`).
 
+use blkmq::dm::PathId;
 use blkmq::request::SetId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use trace::fio::FioJob;
 
-use super::mapped::{NAME, take_paths};
+use super::mapped::{Over, take_paths};
 use super::{Result, Scenario};
 use crate::plan::DiskId;
-use crate::scenario::{Device, Mapped};
+use crate::scenario::Device;
+use crate::scenario::mapped::Written;
 
 /// Most disks of a run: their numbers and those of their tag sets are bytes.
 const DISKS_MAX: u16 = 255;
@@ -25,12 +27,19 @@ pub(super) enum Kind {
     Nvme,
     ScsiDebug,
     Ahci,
+    Fc,
     /// Multipath, from `[mapped]`: no type of `[device]`.
     Mapped,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::NullBlk, Kind::Nvme, Kind::ScsiDebug, Kind::Ahci];
+    const ALL: [Kind; 5] = [
+        Kind::NullBlk,
+        Kind::Nvme,
+        Kind::ScsiDebug,
+        Kind::Ahci,
+        Kind::Fc,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -38,6 +47,7 @@ impl Kind {
             Kind::Nvme => "nvme",
             Kind::ScsiDebug => "scsi_debug",
             Kind::Ahci => "ahci",
+            Kind::Fc => "fc",
             Kind::Mapped => "multipath",
         }
     }
@@ -47,7 +57,7 @@ impl Kind {
         match self {
             Kind::NullBlk => "nullb",
             Kind::Nvme => "nvme",
-            Kind::ScsiDebug | Kind::Ahci => "sd",
+            Kind::ScsiDebug | Kind::Ahci | Kind::Fc => "sd",
             Kind::Mapped => "dm-",
         }
     }
@@ -57,7 +67,7 @@ impl Kind {
         match self {
             Kind::NullBlk => format!("nullb{index}"),
             Kind::Nvme => format!("nvme{index}n1"),
-            Kind::ScsiDebug | Kind::Ahci => format!("sd{}", letters(index)),
+            Kind::ScsiDebug | Kind::Ahci | Kind::Fc => format!("sd{}", letters(index)),
             Kind::Mapped => format!("dm-{index}"),
         }
     }
@@ -67,7 +77,7 @@ impl Kind {
         match self {
             Kind::NullBlk => ("nr_devices", device.nr_devices),
             Kind::Nvme | Kind::Ahci | Kind::Mapped => ("count", device.count),
-            Kind::ScsiDebug => {
+            Kind::ScsiDebug | Kind::Fc => {
                 let written = [device.add_host, device.num_tgts, device.max_luns];
                 let one = |written: Option<u16>| written.unwrap_or(1);
                 let count = written
@@ -88,7 +98,7 @@ impl Kind {
     fn units(self, device: &Device) -> u16 {
         match self {
             Kind::NullBlk | Kind::Nvme | Kind::Ahci | Kind::Mapped => 1,
-            Kind::ScsiDebug => {
+            Kind::ScsiDebug | Kind::Fc => {
                 let of = |written: Option<u16>| written.unwrap_or(1);
                 of(device.num_tgts).saturating_mul(of(device.max_luns))
             }
@@ -129,16 +139,18 @@ pub(super) struct Disk<'a> {
     pub(super) field: String,
     /// Number of its tag set.
     pub(super) set: SetId,
+    /// Number of its host, if that has several units.
+    pub(super) host: Option<u8>,
 }
 
 /// All disks, and which one a `filename` means.
 #[derive(Debug)]
 pub(super) struct Disks<'a> {
     pub(super) list: Vec<Disk<'a>>,
-    /// Hosts of several disks: the first one, and how many more follow it.
-    pub(super) hosts: Vec<(DiskId, usize)>,
-    /// What the multipath device stands on, in the order of its paths.
-    pub(super) below: Vec<Disk<'a>>,
+    /// Multipath devices, which are the last ones of the list, with what they stand on.
+    pub(super) mapped: Vec<Over<'a>>,
+    /// Hosts of several units so far.
+    host_count: u8,
     by_file: BTreeMap<String, u8>,
 }
 
@@ -157,13 +169,13 @@ impl<'a> Disks<'a> {
         let files = files(jobs);
         let mut disks = Disks {
             list: Vec::new(),
-            hosts: Vec::new(),
-            below: Vec::new(),
+            mapped: Vec::new(),
+            host_count: 0,
             by_file: BTreeMap::new(),
         };
         let of_list = scenario.source.table("device").is_none() && !scenario.device.is_empty();
-        if let Some(mapped) = &scenario.mapped {
-            disks.of_mapped(scenario, mapped, nothing, of_list)?;
+        if !scenario.mapped.is_empty() {
+            disks.of_mapped(scenario, nothing, of_list)?;
             disks.find(scenario, &files)?;
         } else if of_list {
             disks.of_tables(scenario)?;
@@ -196,11 +208,35 @@ impl<'a> Disks<'a> {
         Err(scenario.error(&scenario.job_field(index, "filename"), what))
     }
 
+    /// Hosts of several disks: the first one, and how many more follow it.
+    pub(super) fn hosts(&self) -> Vec<(DiskId, usize)> {
+        let of = |host: u8| {
+            let mut units = (0..).zip(&self.list);
+            let first = units.find(|(_, disk)| disk.host == Some(host))?.0;
+            let more = units.filter(|(_, disk)| disk.host == Some(host)).count();
+            Some((DiskId(first), more))
+        };
+        (0..self.host_count).filter_map(of).collect()
+    }
+
+    /// Hosts of several paths: which path of which disk each unit is.
+    pub(super) fn hosts_below(&self) -> Vec<Vec<(DiskId, PathId)>> {
+        let first = (self.list.len() - self.mapped.len()) as u8;
+        let mapped = (first..).map(DiskId).zip(&self.mapped);
+        let paths = mapped.flat_map(|(disk, over)| {
+            let paths = (0..).map(PathId).zip(&over.paths);
+            paths.map(move |(path, unit)| (unit.host, (disk, path)))
+        });
+        let paths: Vec<_> = paths.collect();
+        let of = |host: u8| paths.iter().filter(move |(of, _)| *of == Some(host));
+        let all = (0..self.host_count).map(|host| of(host).map(|(_, path)| *path).collect());
+        all.filter(|units: &Vec<_>| !units.is_empty()).collect()
+    }
+
     /// `[mapped]` over some of the devices, which are told by tables.
     fn of_mapped(
         &mut self,
         scenario: &'a Scenario,
-        mapped: &Mapped,
         nothing: &'a Device,
         of_list: bool,
     ) -> Result<()> {
@@ -215,20 +251,58 @@ impl<'a> Disks<'a> {
                 self.add(scenario, kind, device, "device")?;
             }
         }
-        if !self.hosts.is_empty() {
-            let what = "units of one host are no paths here; give each path a device";
-            return Err(scenario.error("mapped.table", what));
+        for written in Written::all(scenario) {
+            let paths = take_paths(&written, &self.mapped, &mut self.list)?;
+            for path in &paths {
+                if path.kind == Kind::NullBlk && path.device.shared_tags.is_some_and(|on| on.0) {
+                    let what = format!("{} is a path: it shares no tags here", path.name);
+                    return Err(scenario.error(&format!("{}.shared_tags", path.field), what));
+                }
+            }
+            self.mapped.push(Over { written, paths });
         }
-        self.below = take_paths(scenario, mapped, &mut self.list)?;
-        for (set, disk) in (0..).map(SetId).zip(&mut self.list) {
-            disk.set = set;
+        self.number_sets();
+        for (number, written) in Written::all(scenario).enumerate() {
+            let name = written.mapped.name.clone();
+            let name = name.unwrap_or_else(|| Kind::Mapped.disk_name(number));
+            if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') || name.is_empty() {
+                return Err(written.error("name", format!("`{name}` is no name below /dev")));
+            }
+            let mut paths = self.mapped.iter().flat_map(|over| &over.paths);
+            if paths.any(|path| path.name == name) {
+                return Err(written.error("name", format!("there are two devices {name}")));
+            }
+            self.push(scenario, Kind::Mapped, nothing, &written.table(), name)?;
         }
-        let name = mapped.name.as_deref().unwrap_or(NAME).to_owned();
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-            let what = format!("`{name}` is no name below /dev");
-            return Err(scenario.error("mapped.name", what));
+        Ok(())
+    }
+
+    /// An error if some units of a host are paths, and some are disks.
+    pub(super) fn whole_hosts(&self) -> Result<()> {
+        for over in &self.mapped {
+            for path in over.paths.iter().filter(|path| path.host.is_some()) {
+                let mut others = self.list.iter().filter(|disk| disk.host == path.host);
+                if let Some(other) = others.next() {
+                    let what = format!(
+                        "{} is a path, but {}, a unit of the same host, is none; expected all \
+                         units of a host in tables, or none",
+                        path.name, other.name
+                    );
+                    return Err(over.written.error("table", what));
+                }
+            }
         }
-        self.push(scenario, Kind::Mapped, nothing, "mapped", name)
+        Ok(())
+    }
+
+    /// Numbers tag sets through, where some disks were taken out.
+    fn number_sets(&mut self) {
+        let (mut before, mut number) = (None, 0);
+        for disk in &mut self.list {
+            let old = disk.set;
+            number += u8::from(before.is_some_and(|before| before != old));
+            (disk.set, before) = (SetId(number), Some(old));
+        }
     }
 
     /// Several `[[device]]`.
@@ -339,7 +413,9 @@ impl<'a> Disks<'a> {
                 let what = format!("one name for {count} devices; leave it out");
                 return Err(scenario.error(&field, what));
             }
-            if Kind::told_by(&format!("/dev/{name}")).is_none_or(|(told, _)| told != kind) {
+            if Kind::told_by(&format!("/dev/{name}"))
+                .is_none_or(|(told, _)| told.prefix() != kind.prefix())
+            {
                 let example = kind.disk_name(0);
                 let what = format!("`{name}` is no name of {}, as {example} is", kind.name());
                 return Err(scenario.error(&field, what));
@@ -369,9 +445,12 @@ impl<'a> Disks<'a> {
         }
         let units = usize::from(kind.units(device));
         if units > 1 {
-            let hosts = (first..self.list.len()).step_by(units);
-            self.hosts
-                .extend(hosts.map(|disk| (DiskId(disk as u8), units - 1)));
+            for host in self.list[first..].chunks_mut(units) {
+                for unit in host {
+                    unit.host = Some(self.host_count);
+                }
+                self.host_count += 1;
+            }
         }
         Ok(())
     }
@@ -432,7 +511,8 @@ impl<'a> Disks<'a> {
             let what = format!("there are two devices {name}");
             return Err(scenario.error(&format!("{field}.name"), what));
         }
-        if self.list.len() >= usize::from(DISKS_MAX) {
+        let below: usize = self.mapped.iter().map(|over| over.paths.len()).sum();
+        if self.list.len() + below >= usize::from(DISKS_MAX) {
             let what = format!("more than {DISKS_MAX} devices");
             return Err(scenario.error(field, what));
         }
@@ -443,6 +523,7 @@ impl<'a> Disks<'a> {
             device,
             field: field.to_string(),
             set,
+            host: None,
         });
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::scenario::Device;
 use crate::scenario::device::Chance;
 
 mod ahci;
+mod fc;
 mod null_blk;
 mod nvme;
 mod scsi_debug;
@@ -85,6 +86,7 @@ pub(super) fn driver(
         Kind::Nvme => nvme::PARAMETERS,
         Kind::ScsiDebug => scsi_debug::PARAMETERS,
         Kind::Ahci => ahci::PARAMETERS,
+        Kind::Fc => fc::PARAMETERS,
         Kind::Mapped => unreachable!("its driver is that of mapped.rs"),
     };
     for parameter in scenario.source.keys(&disk.field) {
@@ -111,6 +113,7 @@ pub(super) fn driver(
         Kind::Nvme => nvme::set_up(&setup)?,
         Kind::ScsiDebug => scsi_debug::set_up(&setup)?,
         Kind::Ahci => ahci::set_up(&setup)?,
+        Kind::Fc => fc::set_up(&setup)?,
         Kind::Mapped => unreachable!("its driver is that of mapped.rs"),
     };
     let device = disk.device;

@@ -7,12 +7,10 @@ use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
 use blkmq::time::Duration;
 
 use super::disks::Disk;
-use super::{Driver, Result, Scenario, microseconds, seconds};
+use super::{Driver, Result, microseconds, seconds};
 use crate::plan::{DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage};
-use crate::scenario::mapped::Mapped;
+use crate::scenario::mapped::Written;
 
-/// Name of a multipath device that has none.
-pub(super) const NAME: &str = "dm-0";
 /// DM_MQ_NR_HW_QUEUES at most (dm_get_blk_mq_nr_hw_queues()).
 const HW_QUEUES_MAX: u16 = 32;
 /// BLK_MQ_MAX_DEPTH.
@@ -22,47 +20,56 @@ const POLLING_INTERVAL: u64 = 5;
 /// How long an activation takes.
 const ACTIVATION_US: u64 = 1000;
 
-/// The table of a scenario's multipath device.
+/// A multipath device of a scenario, and the disks that it stands on.
+#[derive(Debug)]
+pub(super) struct Over<'a> {
+    pub(super) written: Written<'a>,
+    /// In the order of its paths.
+    pub(super) paths: Vec<Disk<'a>>,
+}
+
+/// The table of a multipath device.
 pub(super) fn table(
-    scenario: &Scenario,
-    mapped: &Mapped,
+    written: &Written<'_>,
     rules: &DeviceMapper,
     machine: &MachinePlan,
 ) -> Result<Table> {
-    let table = Table::parse(&mapped.table, rules, usize::from(machine.cpus));
-    let table = table.map_err(|what| scenario.error("mapped.table", what))?;
+    let line = &written.mapped.table;
+    let table = Table::parse(line, rules, usize::from(machine.cpus));
+    let table = table.map_err(|what| written.error("table", what))?;
     let any = table.paths().next().is_some();
     match any {
         true => Ok(table),
-        false => Err(scenario.error("mapped.table", "no path: a device has at least one here")),
+        false => Err(written.error("table", "no path: a device has at least one here")),
     }
 }
 
 /// Rules of the kernel, with single changes.
-pub(super) fn rules(scenario: &Scenario, mapped: &Mapped, rules: &Rules) -> Result<Rules> {
+pub(super) fn rules(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
     let mut changed = *rules;
-    for (name, value) in &mapped.kernel {
-        let field = format!("mapped.kernel.{name}");
+    for (name, value) in &written.mapped.kernel {
         let mapper = changed.device_mapper.with(name, value);
-        changed.device_mapper = mapper.map_err(|what| scenario.error(&field, what))?;
+        let mapper = mapper.map_err(|what| written.error(&format!("kernel.{name}"), what));
+        changed.device_mapper = mapper?;
     }
     Ok(changed)
 }
 
 /// The multipath device as device-mapper sets it up: limits are those of all paths.
 pub(super) fn driver(
-    scenario: &Scenario,
-    mapped: &Mapped,
+    written: &Written<'_>,
+    name: String,
     rules: &Rules,
     machine: &MachinePlan,
     below: (&[Driver], Vec<DiskPlan>),
 ) -> Result<Driver> {
-    let error = |key: &str, what: String| Err(scenario.error(&format!("mapped.{key}"), what));
+    let mapped = written.mapped;
+    let error = |key: &str, what: String| Err(written.error(key, what));
     if mapped.use_blk_mq.is_some_and(|on| !on.0) {
         let what = "0: only the multi-queue path of dm is modelled";
         return error("use_blk_mq", what.to_owned());
     }
-    let table = table(scenario, mapped, &rules.device_mapper, machine)?;
+    let table = table(written, &rules.device_mapper, machine)?;
     if table.queue_mode == blkmq::dm::table::QueueMode::Bio {
         return error("table", "queue_mode bio is not modelled; use mq".to_owned());
     }
@@ -94,9 +101,8 @@ pub(super) fn driver(
     let max_hw_sectors = drivers.iter().map(|driver| driver.max_hw_sectors).min();
     let blocks = below.iter().map(|disk| disk.device.block_sectors).max();
     let rotational = below.iter().any(|disk| disk.device.rotational);
-    let name = mapped.name.clone().unwrap_or_else(|| NAME.to_owned());
     let plan = DevicePlan {
-        kind: DeviceKind::Mapped(Box::new(plan(scenario, mapped, table, below)?)),
+        kind: DeviceKind::Mapped(Box::new(plan(written, table, below)?)),
         name,
         sectors: length,
         block_sectors: blocks.expect("a table has a path"),
@@ -132,30 +138,28 @@ fn stacked(drivers: &[Driver]) -> QueueLimits {
     limits
 }
 
-fn plan(
-    scenario: &Scenario,
-    mapped: &Mapped,
-    table: Table,
-    below: Vec<DiskPlan>,
-) -> Result<MappedPlan> {
-    let us = |field: &str, us: u64| microseconds(scenario, &format!("mapped.{field}"), us);
+fn plan(written: &Written<'_>, table: Table, below: Vec<DiskPlan>) -> Result<MappedPlan> {
+    let Written {
+        scenario, mapped, ..
+    } = written;
+    let us = |key: &str, us: u64| microseconds(scenario, &written.field(key), us);
     let mut plan = MappedPlan::new(table, below);
     plan.timeout_secs = mapped.queue_if_no_path_timeout_secs.unwrap_or(0);
-    let field = "mapped.queue_if_no_path_timeout_secs";
-    seconds(scenario, field, 0, plan.timeout_secs)?;
+    let field = written.field("queue_if_no_path_timeout_secs");
+    seconds(scenario, &field, 0, plan.timeout_secs)?;
     let activation = mapped.activation_us.unwrap_or(ACTIVATION_US);
     plan.activation = us("activation_us", activation)?;
     let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL);
-    let interval = seconds(scenario, "mapped.polling_interval", 1, interval)?;
+    let interval = seconds(scenario, &written.field("polling_interval"), 1, interval)?;
     for (index, outage) in mapped.outage.iter().enumerate() {
-        let field = |key: &str| format!("mapped.outage.{index}.{key}");
+        let key = |key: &str| format!("outage.{index}.{key}");
         let path = path_of(&plan.table, &outage.path);
-        let path = path.map_err(|what| scenario.error(&field("path"), what))?;
+        let path = path.map_err(|what| written.error(&key("path"), what))?;
         if outage.to_us <= outage.from_us {
             let what = format!("{} is not behind from_us", outage.to_us);
-            return Err(scenario.error(&field("to_us"), what));
+            return Err(written.error(&key("to_us"), what));
         }
-        let time = |key: &str, time: u64| us(&format!("outage.{index}.{key}"), time);
+        let time = |name: &str, time: u64| us(&key(name), time);
         let (from, to) = (
             time("from_us", outage.from_us)?,
             time("to_us", outage.to_us)?,
@@ -168,9 +172,9 @@ fn plan(
         plan.messages.push((back, ToTarget::Reinstate(path)));
     }
     for (index, message) in mapped.message.iter().enumerate() {
-        let field = format!("mapped.message.{index}.text");
+        let key = format!("message.{index}.text");
         let what = told(&plan.table, &message.text);
-        let what = what.map_err(|what| scenario.error(&field, what))?;
+        let what = what.map_err(|what| written.error(&key, what))?;
         let at = us(&format!("message.{index}.at_us"), message.at_us)?;
         plan.messages.push((at, what));
     }
@@ -215,26 +219,31 @@ fn told(table: &Table, text: &str) -> std::result::Result<ToTarget, String> {
     })
 }
 
-/// Takes the disks of a table out of a list, in the order of its paths.
+/// Takes the disks of a table out of a list, in the order of its paths; `before`: who stands on
+/// others already.
 pub(super) fn take_paths<'a>(
-    scenario: &Scenario,
-    mapped: &Mapped,
+    written: &Written<'_>,
+    before: &[Over<'_>],
     list: &mut Vec<Disk<'a>>,
 ) -> Result<Vec<Disk<'a>>> {
+    let error = |what: String| Err(written.error("table", what));
     // Words of the line; whether they make sense is found out when it is read.
-    let words: Vec<&str> = mapped.table.split_whitespace().collect();
-    let (paths, rest): (Vec<Disk<'a>>, Vec<Disk<'a>>) = list
-        .drain(..)
-        .partition(|disk| words.contains(&&*disk.name));
-    *list = rest;
+    let words: Vec<&str> = written.mapped.table.split_whitespace().collect();
     let place = |disk: &Disk<'_>| words.iter().position(|&word| word == disk.name);
-    let mut paths = paths;
-    paths.sort_by_key(place);
-    match paths.is_empty() {
-        false => Ok(paths),
-        true => {
-            let what = "names none of the devices: give them by names as nullb0";
-            Err(scenario.error("mapped.table", what))
+    for other in before {
+        if let Some(path) = other.paths.iter().find(|path| place(path).is_some()) {
+            let (path, other) = (&path.name, other.written.table());
+            return error(format!("{path} is a path of {other} already"));
         }
     }
+    let all: Vec<Disk<'a>> = core::mem::take(list);
+    let names: Vec<String> = all.iter().map(|disk| disk.name.clone()).collect();
+    let (mut paths, rest): (Vec<Disk<'a>>, Vec<Disk<'a>>) =
+        all.into_iter().partition(|disk| place(disk).is_some());
+    *list = rest;
+    if paths.is_empty() {
+        return error(format!("names none of the devices: {}", names.join(", ")));
+    }
+    paths.sort_by_key(place);
+    Ok(paths)
 }

@@ -1,6 +1,10 @@
 //! `[mapped]`: what it makes of devices, and what is refused.
 
+use std::path::Path;
+
 use super::{error, plan};
+use crate::plan::Plan;
+use crate::scenario::Scenario;
 use blkmq::dm::PathId;
 use blkmq::elevator::SchedulerSettings;
 use blkmq::path::ToTarget;
@@ -128,6 +132,148 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     for (text, expected) in cases {
         let told = error(&text);
         assert!(told.contains(expected), "{expected}:\n{told}");
+    }
+}
+
+/// Two hosts of two units, and a mapped device over each unit.
+const HOSTS: &str = "[device]\ntype = \"fc\"\nadd_host = 2\nmax_luns = 2\n";
+
+fn several(device: &str, tables: &[&str], more: &str) -> String {
+    let mapped = |table: &&str| format!("[[mapped]]\ntable = \"0 8000 multipath {table}\"\n");
+    let mapped: String = tables.iter().map(mapped).collect();
+    let job = "[[job]]\nfilename = \"/dev/dm-1\"\nrw = \"randread\"\nruntime = \"1ms\"\n";
+    format!("{device}{mapped}{more}{job}")
+}
+
+const FIRST: &str = "0 0 1 1 round-robin 0 2 0 sda sdc";
+const SECOND: &str = "0 0 1 1 round-robin 0 2 0 sdd sdb";
+
+#[test]
+fn several_tables_make_devices_in_their_order() {
+    let more = "kernel.end_run = \"nothing\"\n[[mapped.outage]]\npath = \"sdb\"\nfrom_us = 1\n\
+                to_us = 2\n";
+    let plan = plan(&several(HOSTS, &[FIRST, SECOND], more)).unwrap();
+    let names: Vec<&str> = plan.queues().map(|of| &*of.device.name).collect();
+    assert_eq!(names, ["dm-0", "dm-1", "sda", "sdb", "sdc", "sdd"]);
+    let sets: Vec<u8> = plan.queues().map(|of| of.set.0).collect();
+    assert_eq!(sets, [0, 1, 2, 2, 3, 3]);
+    let changed = [0, 1].map(|disk: usize| {
+        let rules = plan.disks[disk].queue.rules.device_mapper.requests;
+        (
+            rules.end_run,
+            plan.disks[disk].mapped().unwrap().outages.len(),
+        )
+    });
+    let usual = DeviceMapper::V6_12.requests.end_run;
+    assert_eq!(
+        changed,
+        [(usual, 0), (EndRun::Nothing, 1)],
+        "the second one's"
+    );
+    for unit in plan.queues().skip(2) {
+        assert!(unit.device.fault.outages, "{}", unit.device.name);
+        assert_eq!((unit.device.queue_depth, unit.device.budget), (2000, 32));
+    }
+    // One of several is what one table is.
+    let one = plan_of_one("[[mapped]]");
+    assert_eq!(one, plan_of_one("[mapped]"));
+    // Other disks keep their places and their host.
+    let others = "[[device]]\ntype = \"scsi_debug\"\nmax_luns = 2\n[[device]]\ntype = \"nvme\"\n";
+    let table = "0 0 1 1 round-robin 0 1 0 nvme0n1";
+    let job = several(others, &[table], "").replace("dm-1", "sdb");
+    let plan = super::plan(&job).unwrap();
+    let names: Vec<&str> = plan.queues().map(|of| &*of.device.name).collect();
+    assert_eq!(names, ["sda", "sdb", "dm-0", "nvme0n1"]);
+    let sets: Vec<u8> = plan.queues().map(|of| of.set.0).collect();
+    assert_eq!(sets, [0, 0, 1, 2]);
+}
+
+fn plan_of_one(head: &str) -> Plan {
+    let text = text("", "nr_devices = 2\n", TABLE).replace("[mapped]", head);
+    let mut plan = plan(&text).unwrap();
+    plan.name.clear();
+    plan
+}
+
+#[test]
+fn what_several_tables_get_wrong_is_told_where_it_stands() {
+    let cases = [
+        (
+            several(HOSTS, &[FIRST, &SECOND.replace("sdb", "sda")], ""),
+            "s.toml:8: mapped.1.table: sda is a path of mapped.0 already",
+        ),
+        (
+            several(HOSTS, &[FIRST, &SECOND.replace("sdb", "sdx")], ""),
+            "s.toml:8: mapped.1.table: there is no device sdx",
+        ),
+        (
+            several(HOSTS, &[FIRST, "0 0 1 1 round-robin 0 1 0 sdb"], ""),
+            "s.toml:6: mapped.0.table: sdc is a path, but sdd, a unit of the same host, is none",
+        ),
+        (
+            several(HOSTS, &[FIRST, "0 0 1 1 round-robin 0 0 0"], ""),
+            "s.toml:8: mapped.1.table: names none of the devices: sdb, sdd",
+        ),
+        (
+            several(HOSTS, &[FIRST, SECOND], "name = \"dm-0\"\n"),
+            "s.toml:9: mapped.1.name: there are two devices dm-0",
+        ),
+        (
+            several(HOSTS, &[FIRST, SECOND], "name = \"sda\"\n"),
+            "s.toml:9: mapped.1.name: there are two devices sda",
+        ),
+        (
+            several(HOSTS, &[FIRST, SECOND], "dm_mq_queue_depth = 0\n"),
+            "s.toml:9: mapped.1.dm_mq_queue_depth: 0 is not 1 to 10240",
+        ),
+        (
+            several(HOSTS, &[FIRST, SECOND], "").replace("dm-1", "dm-2"),
+            "there is no device /dev/dm-2; there are /dev/dm-0, /dev/dm-1",
+        ),
+        (
+            text("", "nr_devices = 2\nshared_tags = 1\n", TABLE),
+            "device.shared_tags: nullb1 is a path",
+        ),
+        (
+            format!("mapped = 3\n{JOB}"),
+            "a table [mapped] or several [[mapped]]",
+        ),
+    ];
+    for (text, expected) in cases {
+        let told = error(&text);
+        assert!(told.contains(expected), "{expected}:\n{told}");
+    }
+}
+
+#[test]
+fn options_change_all_of_several_or_one() {
+    let text = several(HOSTS, &[FIRST, SECOND], "");
+    let read = || Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    let depths = |scenario: Scenario| -> Vec<Option<u32>> {
+        let all = scenario.mapped.iter();
+        all.map(|of| of.dm_mq_queue_depth).collect()
+    };
+    let all = read().set("mapped.dm_mq_queue_depth=7").unwrap();
+    assert_eq!(depths(all), [Some(7), Some(7)]);
+    let one = read().set("mapped.1.dm_mq_queue_depth=7").unwrap();
+    assert_eq!(depths(one), [None, Some(7)]);
+    let list = "mapped.0.outage=[{ path = \"sda\", from_us = 1, to_us = 9 }]";
+    let late = read().set(list).unwrap();
+    let late = late.set("mapped.0.outage.0.to_us=5").unwrap();
+    assert_eq!(late.mapped[0].outage[0].to_us, 5);
+    for (option, expected) in [
+        (
+            "mapped.2.name=x",
+            "`2` is no number of one of 2 tables `mapped`",
+        ),
+        (
+            "mapped.0.outage.1.to_us=5",
+            "`1` is no number of one of 1 tables `outage`",
+        ),
+        ("mapped.0=x", "write mapped.PARAMETER=VALUE"),
+    ] {
+        let told = late.clone().set(option).unwrap_err().to_string();
+        assert!(told.contains(expected), "{option}: {told}");
     }
 }
 

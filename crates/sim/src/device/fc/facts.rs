@@ -1,0 +1,50 @@
+//! Facts of a Fibre Channel host below the SCSI mid-layer.
+
+use crate::cost::Step;
+use crate::device::facts::{Charges, Facts, Numbers, Ops, unless};
+use crate::plan::FcPlan;
+
+/// Of such a host. A SCSI disk has sixteen numbers, for its partitions.
+pub(crate) fn facts(plan: &FcPlan) -> Facts {
+    let latency = plan.latency;
+    let reads = latency.read.0;
+    let mut parameters = vec![
+        ("can_queue", plan.can_queue.to_string()),
+        ("cmd_per_lun", plan.lun_depth.to_string()),
+        ("latency_ns", reads.to_string()),
+    ];
+    let list = &mut parameters;
+    unless(reads, "write_latency_ns", latency.write.0, list);
+    unless(reads, "trim_latency_ns", latency.trim.0, list);
+    unless(reads, "flush_latency_ns", latency.flush.0, list);
+    unless(0, "jitter_percent", u64::from(plan.jitter_percent), list);
+    unless(0, "read_mbps", u64::from(plan.read_mbps), list);
+    unless(0, "write_mbps", u64::from(plan.write_mbps), list);
+    Facts {
+        driver: "fc",
+        parameters,
+        numbers: Numbers {
+            major: 8,
+            minors: 16,
+        },
+        ops: Ops {
+            queue_rqs: false,
+            commit_rqs: false,
+            blocking: false,
+            vectors: true,
+            batches: false,
+            redirects: true,
+        },
+        charges: Charges {
+            queue_rq: Step::ScsiQueueRq,
+            starts_first: false,
+            timer: None,
+            last: None,
+            commit: None,
+            maps_bios: true,
+            completion: Some(Step::ScsiCompletion),
+            poll: None,
+            pair: None,
+        },
+    }
+}
