@@ -10,7 +10,7 @@ use blkmq::time::SimTime;
 
 use super::Mode;
 use super::setup::Setup;
-use super::verdict::{ChoiceVerdict, Divergence, ToldVerdict, Verdict};
+use super::verdict::{Divergence, TargetVerdict, ToldVerdict, Verdict};
 
 /// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
 /// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
@@ -64,6 +64,7 @@ impl Judge {
                 divergences: Vec::new(),
                 told: None,
                 log: None,
+                targets: Vec::new(),
                 choices: None,
                 clones: None,
                 taken: Vec::new(),
@@ -138,14 +139,12 @@ impl Judge {
         });
     }
 
-    /// Path choices of the one device that has some.
-    pub(super) fn choices(&mut self, choices: ChoiceVerdict) {
-        self.verdict.choices = Some(choices);
-    }
-
-    /// What became of its clones.
-    pub(super) fn clones(&mut self, clones: ChoiceVerdict) {
-        self.verdict.clones = Some(clones);
+    /// Path choices of a target, and what became of its clones.
+    pub(super) fn target(&mut self, target: TargetVerdict) {
+        let verdict = &mut self.verdict;
+        verdict.choices.get_or_insert_default().add(&target.choices);
+        verdict.clones.get_or_insert_default().add(&target.clones);
+        verdict.targets.push(target);
     }
 
     /// Clones were followed from the device above.

@@ -17,7 +17,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Mode;
 
-pub use choices::ChoiceVerdict;
+pub use choices::{ChoiceVerdict, TargetVerdict};
 pub use log::LogVerdict;
 pub use told::ToldVerdict;
 
@@ -49,9 +49,11 @@ pub struct Verdict {
     pub told: Option<ToldVerdict>,
     /// Lines of the scheduler's log, in mode log.
     pub log: Option<LogVerdict>,
-    /// Path choices of a multipath target.
+    /// Each multipath target by itself.
+    pub targets: Vec<TargetVerdict>,
+    /// Path choices of all multipath targets.
     pub choices: Option<ChoiceVerdict>,
-    /// What became of its clones: a tag was found or not, a failed one was tried again or not.
+    /// What became of their clones: a tag was found or not, a failed one was tried again or not.
     pub clones: Option<ChoiceVerdict>,
     /// What no file of the capture says outright, and as what it was taken. Not in the JSON.
     pub taken: Vec<String>,
@@ -117,7 +119,7 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 14)?;
+        let mut object = serializer.serialize_struct("Verdict", 15)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
@@ -132,6 +134,7 @@ impl Serialize for Verdict {
         object.serialize_field("log", &self.log)?;
         object.serialize_field("choices", &self.choices)?;
         object.serialize_field("clones", &self.clones)?;
+        object.serialize_field("targets", &self.targets)?;
         object.end()
     }
 }

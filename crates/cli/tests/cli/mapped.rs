@@ -126,3 +126,83 @@ fn runs_of_a_mapped_device_on_one_cpu_are_predicted() {
         assert!(verdict["predicted"].as_u64() >= Some(200), "{what}");
     }
 }
+
+/// Two devices, each over a path of two hosts of two units.
+const SEVERAL: &str = r#"
+[machine]
+cpus = 1
+[queue]
+rules = "v6.1"
+scheduler = "mq-deadline"
+[device]
+type = "scsi_debug"
+add_host = 2
+max_luns = 2
+ndelay = 200000
+max_queue = 64
+dev_size_mb = 256
+[[mapped]]
+table = "0 524288 multipath 0 0 1 1 service-time 0 2 2 sda 1 1 sdc 1 1"
+[[mapped]]
+table = "0 524288 multipath 0 0 1 1 round-robin 0 2 1 sdd 1 sdb 1"
+[[job]]
+name = "j"
+filename = "/dev/dm-0:/dev/dm-1"
+rw = "randrw"
+bs = "4k"
+ioengine = "libaio"
+direct = 1
+iodepth = 24
+size = "64m"
+number_ios = 300
+"#;
+
+/// Of several tables each one's choices are judged on its own device, which the A of its paths
+/// tell; one record that names another path is one wrong choice of that device alone.
+#[test]
+fn choices_of_several_mapped_devices_are_judged_by_device() {
+    let place = Place::new();
+    fs::write(place.0.path().join("mp.toml"), SEVERAL).unwrap();
+    let ran = place.blksim(&["run", "mp.toml", "--blktrace", "trace"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let meta = fs::read_to_string(place.0.path().join("trace/meta.txt")).unwrap();
+    for table in ["2 2 8:0 1 1 8:32 1 1\n", "2 1 8:48 1 8:16 1\n"] {
+        assert!(meta.contains(table), "{meta}");
+    }
+    let judged = |meta: &str, more: &[&str]| {
+        fs::write(place.0.path().join("trace/meta.txt"), meta).unwrap();
+        let args = [&["conform", "trace", "--mode", "calls", "--json"], more].concat();
+        let ran = place.blksim(&args);
+        let verdict: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let of = |target: &Value| {
+            let count = |key: &str| target["choices"][key].as_u64().unwrap();
+            let device = target["device"].as_str().unwrap().to_owned();
+            (device, count("total"), count("predicted"))
+        };
+        let targets: Vec<_> = verdict["targets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(of)
+            .collect();
+        (targets, verdict)
+    };
+    let (targets, verdict) = judged(&meta, &[]);
+    let right = |device: &str| (device.to_owned(), 150, 150);
+    assert_eq!(targets, [right("dm-0"), right("dm-1")]);
+    assert_eq!(verdict["choices"]["predicted"], 300, "{verdict:#}");
+    assert_eq!(
+        (&verdict["diverged"], &verdict["unjudged"]),
+        (&0.into(), &0.into())
+    );
+    let (targets, _) = judged(&meta, &["--trace-device", "dm-1"]);
+    assert_eq!(targets, [right("dm-1")]);
+    // The mutant: a table that says otherwise.
+    let other = meta.replace(
+        "service-time 0 2 2 8:0 1 1 8:32 1 1",
+        "round-robin 0 2 1 8:32 1 8:0 1",
+    );
+    let (targets, _) = judged(&other, &[]);
+    assert!(targets[0].2 < 150, "{targets:?}");
+    assert_eq!(targets[1], right("dm-1"));
+}

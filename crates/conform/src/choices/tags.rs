@@ -36,6 +36,8 @@ struct PathTags {
     depths: Vec<u32>,
     /// A clone has its tag from the allocation on: no scheduler.
     with_request: bool,
+    /// Paths of other targets draw from the set as well.
+    others: bool,
 }
 
 impl Tags {
@@ -66,10 +68,26 @@ impl Tags {
                 queue_of: (0..dir.meta.cpus).map(of).collect(),
                 with_request: matches!(setup.scheduler, SchedulerSettings::None),
                 depths,
+                others: false,
             });
             tags.counts += tags.paths[index].depths.len();
         }
+        let shared = paths.first().is_some_and(|(_, setup)| setup.queue_shared);
+        let users = if shared {
+            below_others(dir, dir.devices.len())
+        } else {
+            units
+        };
+        let sets: Vec<usize> = tags.paths.iter().map(|path| path.set).collect();
+        for path in &mut tags.paths {
+            path.others = sets.iter().filter(|&&set| set == path.set).count() < users;
+        }
         tags
+    }
+
+    /// Paths of other targets draw from the same tags: whether one is free cannot be told.
+    pub(super) fn shared_with_others(&self) -> bool {
+        self.paths.iter().any(|path| path.others)
     }
 
     /// None in use.
@@ -91,11 +109,11 @@ impl Tags {
 
     /// What is judged: a tag that was found or not, a failed clone that was tried again or not.
     pub(super) fn judge(&self, what: What) -> bool {
-        let all = !self.paths.is_empty();
+        let all = !self.paths.is_empty() && !self.shared_with_others();
         match what {
             What::Map { path, .. } => {
                 let own = path.map_or(all, |path| self.with_request(path));
-                own && self.paths.iter().any(|of| of.with_request)
+                all && own && self.paths.iter().any(|of| of.with_request)
             }
             What::Tag { .. } => all,
             What::Undo { no_tag, .. } => all && no_tag,
@@ -115,7 +133,7 @@ impl Tags {
     pub(super) fn is_free(&self, in_use: &[u32], path: PathId, cpu: CpuId) -> bool {
         self.known(path, cpu).is_none_or(|(of, queue)| {
             let (all, ..) = self.counted(in_use, of, queue);
-            all < of.depths[queue]
+            of.others || all < of.depths[queue]
         })
     }
 
@@ -125,7 +143,7 @@ impl Tags {
             let depth = of.depths[queue];
             let (all, own, users) = self.counted(in_use, of, queue);
             let share = depth.div_ceil(users).max(SHARE_LEAST);
-            all >= depth || users > 1 && own >= share
+            of.others || all >= depth || users > 1 && own >= share
         })
     }
 

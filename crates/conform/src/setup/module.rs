@@ -10,6 +10,7 @@ use trace::capture::CaptureDir;
 pub(super) const NULL_BLK: &str = "null_blk";
 const SCSI_DEBUG: &str = "scsi_debug";
 const NVME: &str = "nvme";
+const FC: &str = "fc";
 
 /// Default of scsi_debug's max_queue.
 const SCSI_DEBUG_MAX_QUEUE: u32 = 192;
@@ -62,6 +63,7 @@ impl<'a> Module<'a> {
         match self.name {
             SCSI_DEBUG => self.of_host().is_some(),
             NULL_BLK => self.on("shared_tag_bitmap"),
+            FC => self.number("nr_queues").is_some_and(|queues| queues > 1),
             _ => false,
         }
     }
@@ -95,7 +97,7 @@ impl<'a> Module<'a> {
     /// Devices of one host, which share its tags.
     pub(super) fn units(&self) -> usize {
         let number = |name| self.number(name).unwrap_or(1).max(1) as usize;
-        match self.is(SCSI_DEBUG) {
+        match self.is(SCSI_DEBUG) || self.is(FC) {
             true => number("num_tgts").saturating_mul(number("max_luns")),
             false => 1,
         }

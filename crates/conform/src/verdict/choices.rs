@@ -23,7 +23,28 @@ pub struct ChoiceVerdict {
     pub first_divergence: Option<Divergence>,
 }
 
+/// What one multipath device decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetVerdict {
+    /// Its name.
+    pub device: String,
+    /// Paths.
+    pub choices: ChoiceVerdict,
+    /// What became of its clones.
+    pub clones: ChoiceVerdict,
+}
+
 impl ChoiceVerdict {
+    /// Counts those of another device with these.
+    pub(crate) fn add(&mut self, other: &ChoiceVerdict) {
+        self.total += other.total;
+        self.predicted += other.predicted;
+        self.open += other.open;
+        let firsts = [self.first_divergence.take(), other.first_divergence.clone()];
+        let firsts = firsts.into_iter().flatten();
+        self.first_divergence = firsts.min_by_key(|first| first.time);
+    }
+
     /// Every choice of the kernel.
     pub fn alike(&self) -> bool {
         self.predicted == self.total
@@ -47,6 +68,16 @@ impl Serialize for ChoiceVerdict {
         object.serialize_field("predicted", &self.predicted)?;
         object.serialize_field("open", &self.open)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
+        object.end()
+    }
+}
+
+impl Serialize for TargetVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("TargetVerdict", 3)?;
+        object.serialize_field("device", &self.device)?;
+        object.serialize_field("choices", &self.choices)?;
+        object.serialize_field("clones", &self.clones)?;
         object.end()
     }
 }

@@ -53,6 +53,10 @@ impl fmt::Display for Verdict {
         if let Some(log) = log {
             log.write(f)?;
         }
+        for target in self.targets.iter().filter(|_| self.targets.len() > 1) {
+            write!(f, "{}: ", target.device)?;
+            target.choices.write(f, "path choices")?;
+        }
         if let Some(choices) = choices {
             choices.write(f, "path choices")?;
         }

@@ -1,0 +1,292 @@
+//! Records of a multipath target taken together: which request went to which path, and when.
+//!
+//! Not here: whether that was right (`order.rs`).
+
+use blkmq::dm::table::Table;
+use blkmq::dm::{Incoming, Mapped, PathId};
+use blkmq::request::{CpuId, Status};
+use blkmq::time::SimTime;
+use trace::blktrace::{Action, Device, Event};
+use trace::capture::CaptureDir;
+
+use super::tags::Tags;
+use super::{Atom, What};
+use crate::{Error, event};
+
+/// A request of the stacked device that was started and has not come back.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    sector: u64,
+    bytes: u32,
+    cpu: u32,
+    started: SimTime,
+    /// Its path, and when its clone came there.
+    path: Option<(PathId, SimTime)>,
+    /// When the clone was with the path's driver; zero if it never was.
+    issued: SimTime,
+    /// The path's driver had no room for it.
+    refused: bool,
+    /// How the clone ended, and when.
+    ended: Option<(Status, SimTime)>,
+    /// The first C of the request.
+    completed: Option<SimTime>,
+}
+
+/// Records of a target, taken together.
+pub(super) struct Reading {
+    pub(super) above: (String, Device),
+    pub(super) paths: Vec<(String, Device)>,
+    pub(super) tags: Tags,
+    live: Vec<Live>,
+    pub(super) atoms: Vec<Atom>,
+    /// Requests of paths that are no clones of what is above.
+    pub(super) stray: u64,
+}
+
+/// Devices with records, and their numbers.
+pub(super) fn traced(dir: &CaptureDir) -> Result<Vec<(String, Device)>, Error> {
+    let mut traced = Vec::new();
+    for device in &dir.devices {
+        if !event::is_idle(dir, &device.name)? {
+            let number = event::number_of(dir, &device.name)?;
+            let number = Device::new(number.major, number.minor);
+            traced.push((device.name.clone(), number));
+        }
+    }
+    Ok(traced)
+}
+
+/// What has made no record.
+const NO_DEVICE: Device = Device(u32::MAX);
+
+impl Reading {
+    /// Of a table, whose device is `above`.
+    pub(super) fn new(traced: &[(String, Device)], table: &Table, above: Option<&str>) -> Reading {
+        let above = traced.iter().find(|(name, _)| Some(name.as_str()) == above);
+        let paths = table.paths().map(|path| {
+            let named = traced.iter().find(|(name, number)| {
+                let number = format!("{}:{}", number.major(), number.minor());
+                *name == path.device || number == path.device
+            });
+            // One without records had nothing to do.
+            let unused = (path.device.clone(), NO_DEVICE);
+            named.cloned().unwrap_or(unused)
+        });
+        Reading {
+            // A device without records has made no choice.
+            above: above.cloned().unwrap_or((String::new(), NO_DEVICE)),
+            paths: paths.collect(),
+            tags: Tags::default(),
+            live: Vec::new(),
+            atoms: Vec::new(),
+            stray: 0,
+        }
+    }
+
+    /// With the device that its paths' first A tells, if there is one.
+    pub(super) fn with_device(
+        mut self,
+        dir: &CaptureDir,
+        traced: &[(String, Device)],
+    ) -> Result<Reading, Error> {
+        let mut events = Vec::new();
+        for (name, number) in &self.paths {
+            if *number != NO_DEVICE {
+                event::raw(dir, name, &mut events)?;
+            }
+        }
+        let from = events.iter().find(|event| event.action == Action::Remap);
+        let from = from.map(|event| event.from);
+        let above = traced.iter().find(|(_, number)| Some(*number) == from);
+        if let Some(above) = above {
+            self.above = above.clone();
+        }
+        Ok(self)
+    }
+
+    /// Records of all devices, each device's in order of time.
+    pub(super) fn events(&self, dir: &CaptureDir) -> Result<Vec<Event>, Error> {
+        let mut events = Vec::new();
+        for (name, _) in [&self.above].into_iter().chain(&self.paths) {
+            if dir.devices.iter().any(|device| device.name == *name) {
+                event::raw(dir, name, &mut events)?;
+            }
+        }
+        Ok(events)
+    }
+
+    pub(super) fn takes(&mut self, event: &Event) {
+        if event.device == self.above.1 {
+            return self.takes_above(event);
+        }
+        let path = self.paths.iter().position(|(_, of)| *of == event.device);
+        if let Some(path) = path {
+            self.takes_below(event, PathId(path as u16));
+        }
+    }
+
+    fn takes_above(&mut self, event: &Event) {
+        match event.action {
+            Action::Issue => self.live.push(Live {
+                sector: event.sector,
+                bytes: event.bytes,
+                cpu: event.cpu,
+                started: event.time,
+                path: None,
+                issued: SimTime::ZERO,
+                refused: false,
+                ended: None,
+                completed: None,
+            }),
+            Action::Requeue => {
+                if let Some(live) = self.take(|live| live.sector == event.sector) {
+                    self.is_over(&live, event.time, true);
+                }
+            }
+            Action::Complete if event.bytes > 0 => {
+                let first = |live: &&mut Live| live.completed.is_none() && at(live, event.sector);
+                let live = self.live.iter_mut().find(first);
+                if let Some(live) = live {
+                    live.completed = Some(event.time);
+                    // A request that never had a clone has one C, and so has one that fails.
+                    let failed = live.ended.is_some_and(|(status, _)| status != Status::Ok);
+                    if live.path.is_none() || failed {
+                        let over = self.take(|live| at(live, event.sector));
+                        self.is_over(&over.expect("it was found"), event.time, false);
+                    }
+                }
+            }
+            Action::Complete => {
+                let over = |live: &Live| live.ended.is_some() && at(live, event.sector);
+                if let Some(live) = self.take(over) {
+                    self.is_over(&live, event.time, false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn takes_below(&mut self, event: &Event, path: PathId) {
+        let of_path = |live: &&mut Live| live.path.is_some_and(|(of, _)| of == path);
+        let mut live = self.live.iter_mut();
+        match event.action {
+            Action::Remap if event.from == self.above.1 => {
+                let new = |live: &&mut Live| live.path.is_none() && at(live, event.extra);
+                if let Some(live) = live.find(|live| new(live) && live.cpu == event.cpu) {
+                    live.path = Some((path, event.time));
+                }
+            }
+            Action::Issue => {
+                let new = |live: &&mut Live| of_path(live) && live.issued == SimTime::ZERO;
+                match live.find(|live| new(live) && is(live, event)) {
+                    Some(live) => live.issued = event.time,
+                    None => self.stray += 1,
+                }
+            }
+            Action::Requeue => {
+                let with_driver = |live: &&mut Live| of_path(live) && live.issued > SimTime::ZERO;
+                if let Some(live) = live.find(|live| with_driver(live) && is(live, event)) {
+                    live.refused = true;
+                }
+            }
+            Action::Complete => {
+                let running = |live: &&mut Live| live.ended.is_none() && at(live, event.sector);
+                if let Some(live) = live.find(|live| of_path(live) && running(live)) {
+                    live.ended = Some((status_of(event.error), event.time));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, which: impl Fn(&Live) -> bool) -> Option<Live> {
+        let index = self.live.iter().position(which)?;
+        Some(self.live.remove(index))
+    }
+
+    /// A request is not with the target any more: what has happened to it.
+    fn is_over(&mut self, live: &Live, now: SimTime, again: bool) {
+        let mapped_before = live.path.map_or(now, |(_, when)| when);
+        let atoms = &mut self.atoms;
+        let mut add = |after, before, what| {
+            atoms.push(Atom {
+                after,
+                before,
+                what,
+            });
+        };
+        let cpu = CpuId(live.cpu as u16);
+        let io = Incoming {
+            bytes: live.bytes,
+            cpu,
+            now: live.started,
+        };
+        let path = live.path.map(|(path, _)| path);
+        add(live.started, mapped_before, What::Map { io, path });
+        let Some((path, when)) = live.path else {
+            return;
+        };
+        let mapped = Mapped {
+            path,
+            bytes: live.bytes,
+        };
+        add(live.started, mapped_before, What::Start { mapped });
+        let started = live.issued;
+        let was_issued = started > SimTime::ZERO;
+        let late_tag = !self.tags.with_request(path);
+        if was_issued && late_tag {
+            add(when, started, What::Tag { path, cpu });
+        }
+        match live.ended {
+            Some((status, ended)) => {
+                let after = live.completed.filter(|_| status == Status::Ok);
+                let what = What::End {
+                    mapped,
+                    started,
+                    cpu,
+                    status,
+                    again,
+                };
+                add(after.unwrap_or(ended), now, what);
+            }
+            None => {
+                let what = What::Undo {
+                    mapped,
+                    started,
+                    cpu,
+                    no_tag: late_tag && !was_issued,
+                };
+                add(if was_issued { started } else { when }, now, what);
+            }
+        }
+    }
+}
+
+/// The target begins with the first sector of its paths; a clone is as long as its request.
+fn is(live: &Live, event: &Event) -> bool {
+    at(live, event.sector) && live.bytes == event.bytes
+}
+
+/// The target begins with the first sector of its paths.
+fn at(live: &Live, sector: u64) -> bool {
+    live.sector == sector
+}
+
+/// blk_status_to_errno(), the other way round.
+fn status_of(error: u16) -> Status {
+    let all = [
+        Status::Ok,
+        Status::Timeout,
+        Status::Again,
+        Status::NotSupported,
+        Status::Resource,
+        Status::Transport,
+        Status::Target,
+        Status::Nexus,
+        Status::Medium,
+        Status::Protection,
+        Status::NoSpace,
+    ];
+    let known = all.into_iter().find(|status| status.errno() == error);
+    known.unwrap_or(Status::IoError)
+}
