@@ -8,6 +8,7 @@ mod fair_queueing;
 mod fixes;
 mod limits;
 mod mapped_requests;
+mod old_top;
 mod plugs;
 mod presets;
 mod queue_merge;
@@ -31,6 +32,7 @@ pub use mapped_requests::{
     CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd, Suspension,
     TargetLookUp,
 };
+pub use old_top::{BusyAgain, OldTop};
 pub use plugs::{
     DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue, StoppedIssue,
 };

@@ -205,7 +205,7 @@ fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
 }
 
 /// Names of the machine's tasks in its order: threads of fio or t/io_uring, io_uring's workers,
-/// kblockd's.
+/// kblockd's, those of mapped devices that have one.
 fn task_names(plan: &Plan) -> Vec<String> {
     let of_thread = |thread: &ThreadPlan| match thread.submitter {
         Submitter::Fio => "fio".to_owned(),
@@ -218,6 +218,13 @@ fn task_names(plan: &Plan) -> Vec<String> {
         }
     }
     names.extend((0..plan.machine.cpus).map(|cpu| format!("kworker/{cpu}:1H")));
+    let numbers = numbers(plan);
+    let mapped = plan.disks.iter().zip(numbers);
+    let with_thread = mapped
+        .filter(|(disk, _)| disk.mapped().is_some() && disk.queue.rules.single_queue.is_some());
+    names.extend(
+        with_thread.map(|(_, number)| format!("kdmwork-{}:{}", number.major(), number.minor())),
+    );
     names
 }
 

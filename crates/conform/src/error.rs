@@ -33,6 +33,17 @@ pub enum Error {
         /// First two numbers of its release.
         kernel: String,
     },
+    /// A device that is recorded on the other path of its kernel.
+    #[error(
+        "{device}: scheduler {scheduler} is of the single-queue path, which conform does not \
+         follow; of a multipath device expected use_blk_mq=1"
+    )]
+    SingleQueueDevice {
+        /// Device.
+        device: String,
+        /// queue/scheduler.
+        scheduler: String,
+    },
     /// No rules for the capture's kernel.
     #[error("no rules for kernel {kernel}; name the nearest of {}", known_rules())]
     Kernel {

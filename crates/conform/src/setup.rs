@@ -179,6 +179,7 @@ impl Setup {
             Some(rules) => rules,
             None => rules_of(&dir.meta)?,
         };
+        blk_mq_alone(dir, &rules, queue)?;
         let nr_requests = positive(queue, "nr_requests")?;
         let rotational = match queue.attributes.contains_key("rotational") {
             true => queue.number("rotational")? != 0,
@@ -307,6 +308,20 @@ fn positive(queue: &DeviceQueue, name: &str) -> Result<u32, Error> {
 /// Devices of one host, as the module below has them: they share its tags.
 pub(super) fn units_of_host(dir: &CaptureDir) -> usize {
     Module::of(dir, "").units()
+}
+
+/// A multipath device that is a single-queue one (use_blk_mq=N) tells so by its scheduler, which
+/// no blk-mq of its kernel has.
+fn blk_mq_alone(dir: &CaptureDir, rules: &Rules, queue: &DeviceQueue) -> Result<(), Error> {
+    let scheduler = queue.scheduler()?;
+    let both = rules.of_old_top().is_some() && !dir.meta.dm_tables.is_empty();
+    match both && SchedulerKind::of_path(true).any(|kind| kind.name() == scheduler) {
+        false => Ok(()),
+        true => Err(Error::SingleQueueDevice {
+            device: queue.name.clone(),
+            scheduler: scheduler.to_owned(),
+        }),
+    }
 }
 
 /// The scheduler, with attributes as sysfs showed them; one that this kernel does not have keeps

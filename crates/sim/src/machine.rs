@@ -19,6 +19,7 @@ mod irq;
 mod layer;
 mod lines;
 mod locker;
+mod mapper;
 mod mappings;
 mod numbers;
 #[cfg(test)]
@@ -59,6 +60,7 @@ use devices::Devices;
 use event::{Event, Of, class};
 use layer::Layer;
 use lines::OuterLines;
+use mapper::Mappers;
 use mappings::Mappings;
 use progress::Progress;
 use rings::Rings;
@@ -84,6 +86,7 @@ pub struct Simulator {
     cpus: Cpus,
     tasks: Tasks,
     work: KernelWork,
+    mappers: Mappers,
     timers: Timers,
     targets: Targets,
     devices: Devices,
@@ -176,6 +179,7 @@ impl Simulator {
             layer: &self.layer,
             devices: &self.devices,
             work: &self.work,
+            mappers: &self.mappers,
             replay: self.replay.as_deref(),
         };
         Outcome::Stalled(Box::new(view.explain(why, self.progress.ended)))

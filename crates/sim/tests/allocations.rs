@@ -177,6 +177,14 @@ const SLEEPING: Runs = &[
         ],
     ),
     (
+        "dm-null",
+        &[
+            "machine.profile=ryzen-7950x",
+            "mapped.use_blk_mq=0",
+            "mapped.queue.scheduler=deadline",
+        ],
+    ),
+    (
         "nvme-eight-drives",
         &[
             "machine.profile=ryzen-7950x",

@@ -60,6 +60,13 @@ pub trait Machine {
     fn complete(&mut self, queue: QueueId, rq: RequestId) {
         unreachable!("{rq:?} of queue {queue}: this machine has no mapped queue")
     }
+    /// queue_kthread_work() of a request of a mapped queue of the single-queue kind.
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn map(&mut self, queue: QueueId, rq: RequestId) {
+        unreachable!("{rq:?} of queue {queue}: this machine has no thread that maps it")
+    }
     /// blk_mq_delay_kick_requeue_list().
     ///
     /// # Panics
@@ -134,6 +141,7 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         } => machine.arm(queue, timer, after),
         Effect::Cancel { queue, timer } => machine.cancel(queue, timer),
         Effect::Complete { queue, rq } => machine.complete(queue, rq),
+        Effect::Map { queue, rq } => machine.map(queue, rq),
         Effect::KickRequeueLater { queue, after } => machine.kick_requeue_later(queue, after),
         Effect::RunQueue { queue } => machine.run_queue(queue),
         Effect::Activate { queue, path, after } => machine.activate(queue, path, after),

@@ -90,6 +90,14 @@ pub enum Effect {
         /// Which request.
         rq: RequestId,
     },
+    /// queue_kthread_work(): the thread of a mapped queue of the single-queue kind is to map a
+    /// request, as the [`MapPath`](crate::path::MapPath) of it, those that came before it first.
+    Map {
+        /// Number of the mapped queue.
+        queue: QueueId,
+        /// Which request.
+        rq: RequestId,
+    },
     /// blk_mq_delay_kick_requeue_list(): the list is kicked so much later.
     KickRequeueLater {
         /// Number of the queue in its `BlkMq`.

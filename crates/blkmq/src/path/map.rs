@@ -1,6 +1,7 @@
 //! queue_rq of a mapped queue: a path is chosen, and a clone of the request goes to its queue.
 //!
-//! Comes in the place of a driver (`drive.rs`), and leaves a driver's answer in the CPU. Not here:
+//! Comes in the place of a driver (`drive.rs`), and leaves a driver's answer in the CPU; of a
+//! mapped queue of the single-queue kind it runs in the device's thread (`Effect::Map`). Not here:
 //! the choice itself, which is the target's (`dm/multipath/choose.rs`); the clone's way
 //! (`clone.rs`, `insert.rs`) and its end (`clone_end.rs`, `map_end.rs`).
 //! Kernel: dm_mq_queue_rq(), map_request() in drivers/md/dm-rq.c, multipath_clone_and_map() in
@@ -14,7 +15,7 @@ pub(super) use clone::free_bios;
 
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
-use super::{Call, Next, labels, lock};
+use super::{Call, Next, SingleEnd, labels, lock};
 use crate::dm::multipath::Choice;
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
@@ -28,7 +29,8 @@ use crate::time::Duration;
 labels! {
     /// Labels of queue_rq of a mapped queue.
     pub enum At in "map-rq" {
-        /// Is the target busy? Up to 4.6 that is the next label, under m->lock.
+        /// Is the target busy? Up to 4.6 that is the next label, under m->lock. In the thread of a
+        /// mapped queue of the single-queue kind nothing: the choice is next.
         Enter,
         /// The live table is looked up, and the target in it (4.5).
         Table,
@@ -58,7 +60,7 @@ labels! {
         Freed,
         /// That goes back (4.5).
         NoData,
-        /// It is on the requeue list.
+        /// It is on the requeue list, or at the head of a single-queue one.
         GivenBack,
         /// The device does not count it any more (4.20).
         NotPending,
@@ -162,7 +164,10 @@ impl MapPath {
             }
             At::Put => self.put(q, m, cpu),
             At::Tell => {
-                cpu.answer = core::mem::take(&mut self.told);
+                let told = core::mem::take(&mut self.told);
+                if q.single.is_none() {
+                    cpu.answer = told;
+                }
                 Next::Done
             }
         }
@@ -180,7 +185,8 @@ impl MapPath {
         ) && at != At::Issued;
         if held {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
-            let started = !matches!(at, At::Enter | At::Table | At::Busy | At::Start);
+            let offered = matches!(at, At::Enter | At::Table | At::Busy | At::Start);
+            let started = !offered || mq.queue(self.queue).single.is_some();
             let place = pool[self.rq].place;
             assert_eq!(place == Place::Device, started, "{at:?} of {:?}", self.rq);
         }
@@ -202,6 +208,10 @@ impl MapPath {
     }
 
     fn enter<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        if q.single.is_some() {
+            // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
+            return self.begin_choice(q, m, cpu);
+        }
         if q.settings.rules.device_mapper.target_lock == TargetLock::Changes {
             let busy = is_busy(m, cpu);
             return self.unless_busy(busy);
@@ -248,7 +258,14 @@ impl MapPath {
 
     /// The request of the mapped queue has no clone, or none any more.
     fn without_clone<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        match core::mem::replace(&mut self.then, Then::Refuse) {
+        let then = core::mem::replace(&mut self.then, Then::Refuse);
+        if q.single.is_some() {
+            // dm_requeue_original_request(), at once whatever the target says.
+            self.at = At::GivenBack;
+            let path = Call::SingleEnd(SingleEnd::requeue(self.queue, self.rq));
+            return Next::call(cpu, path);
+        }
+        match then {
             Then::Refuse => self.over(q, Answer::Resource),
             Then::GiveBack => {
                 self.at = At::GivenBack;
@@ -276,7 +293,10 @@ pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
 /// multipath_busy().
 ///
 /// Deviation(D26): no path says that it is busy by itself, as drivers of SCSI do.
-fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+pub(super) fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)
 }
+
+#[cfg(test)]
+mod tests;

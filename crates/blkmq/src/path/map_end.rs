@@ -7,11 +7,11 @@
 
 use super::map::{delay, free_bios, leave, rules};
 use super::wait::wake_up;
-use super::{Call, Next, RunHow, labels, lock};
+use super::{Call, Next, RunHow, SingleEnd, labels, lock};
 use crate::dm::Ending;
-use crate::env::{Count, Cpu, Env, Lock, Slab, Spot};
+use crate::env::{Count, Cpu, Effect, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
-use crate::request::{QueueId, RequestId, Status};
+use crate::request::{HctxId, QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData};
 use crate::time::Duration;
 
@@ -101,9 +101,9 @@ impl MapEnd {
                     self.at = At::Told;
                     wake_up(cpu, self.queue, WaitQueue::InFlight)
                 }
-                _ => self.not_pending(cpu),
+                _ => self.not_pending(q, cpu),
             },
-            At::Told => self.not_pending(cpu),
+            At::Told => self.not_pending(q, cpu),
             At::NotPending => self.put(m, cpu),
             At::Put => Next::Done,
         }
@@ -174,13 +174,20 @@ impl MapEnd {
     fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         self.at = At::Ended;
         let (queue, rq) = (self.queue, self.rq);
-        let again = |after| Call::GiveBack { queue, rq, after };
+        let single = q.single.is_some();
+        let again = |after| match single {
+            true => Call::SingleEnd(SingleEnd::requeue(queue, rq)),
+            false => Call::GiveBack { queue, rq, after },
+        };
         self.runs = false;
         let ending = core::mem::replace(&mut self.ending, Ending::Requeue);
         let path = match ending {
             Ending::Done(status) => {
                 self.runs = rules(q).end_run == EndRun::Hctxs;
-                Call::End { queue, rq, status }
+                match single {
+                    true => Call::SingleEnd(SingleEnd::end(queue, rq, status)),
+                    false => Call::End { queue, rq, status },
+                }
             }
             Ending::Requeue => again(Duration::ZERO),
             Ending::DelayRequeue => again(delay(q)),
@@ -189,17 +196,21 @@ impl MapEnd {
         Next::call(cpu, path)
     }
 
-    /// rq_completed() in 4.5: what waits in the mapped queue is run by kblockd.
-    fn not_pending(&mut self, cpu: &mut Cpu) -> Next {
+    /// rq_completed() in 4.5, and in later kernels of a single-queue one (blk_run_queue_async()):
+    /// what waits in the mapped queue is run by kblockd.
+    fn not_pending<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         self.at = At::NotPending;
         let queue = self.queue;
-        match core::mem::take(&mut self.runs) {
-            true => {
-                let how = RunHow::Background;
-                Next::call(cpu, Call::RunQueues { queue, how })
-            }
-            false => Next::Step,
+        if !core::mem::take(&mut self.runs) {
+            return Next::Step;
         }
+        if q.single.is_some() {
+            let (hctx, delay) = (HctxId(0), Duration::ZERO);
+            cpu.outbox.push(Effect::Kick { queue, hctx, delay });
+            return Next::Step;
+        }
+        let how = RunHow::Background;
+        Next::call(cpu, Call::RunQueues { queue, how })
     }
 
     fn put<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {

@@ -47,16 +47,16 @@ impl<E: Env> BlkMq<E> {
     /// The end of a request that its driver has done.
     pub fn ends(&self, queue: QueueId, rq: RequestId, status: Status) -> Frame {
         let q = self.queue(queue);
-        if q.single.is_some() {
-            return Frame::SingleEnd(SingleEnd::end(queue, rq, status));
+        if q.mapped.is_some() {
+            // The status is that of the clone, which the target has.
+            return Frame::MapEnd(MapEnd::new(queue, rq));
         }
         if q.clones.is_some() {
             return Frame::CloneEnd(CloneEnd::new(queue, rq, status));
         }
-        match q.mapped {
+        match q.single {
             None => Frame::Complete(CompletePath::end(queue, rq, status)),
-            // The status is that of the clone, which the target has.
-            Some(_) => Frame::MapEnd(MapEnd::new(queue, rq)),
+            Some(_) => Frame::SingleEnd(SingleEnd::end(queue, rq, status)),
         }
     }
 
@@ -189,6 +189,15 @@ impl<E: Env> Own<'_, E> {
         });
     }
 
+    /// blk_delay_queue(): kblockd runs it so much later, or when it was to do so anyhow.
+    pub(super) fn kick_later(&self, delay: Duration, cpu: &mut Cpu) {
+        cpu.outbox.push(Effect::KickUnlessPending {
+            queue: self.q.id,
+            hctx: HctxId(0),
+            delay,
+        });
+    }
+
     /// The same of unplug_work.
     pub(super) fn kick_unplug(&self, cpu: &mut Cpu) {
         let queue = self.q.id;
@@ -205,6 +214,15 @@ impl<E: Env> Own<'_, E> {
             After::RunQueues => self.kick(cpu),
             After::PutToken(token) => panic!("{token:?} of a single-queue scheduler"),
         }
+    }
+
+    /// blk_start_request(): the driver takes a request from the head of its list.
+    pub(super) fn start(&self, rq: RequestId, cpu: &Cpu) {
+        let mut pool = self.q.pool.held(cpu.id);
+        let mut state = self.single.state.held(cpu.id);
+        state.driver_list.remove(&mut pool, rq);
+        pool[rq].place = Place::Path;
+        state.starts(Own::<E>::kind(&pool, rq));
     }
 
     /// Requests that the scheduler hands over by itself go to the end of the driver's list.

@@ -43,6 +43,8 @@ pub enum EndRuns {
     /// If the driver had stopped it because all it can take was with it, and then in kblockd
     /// (null_blk, 4.20: blk_start_queue_async()).
     IfStopped,
+    /// Never: the driver has kblockd do that when it is done with the request (device-mapper).
+    ByDriver,
 }
 
 /// What a single-queue one has beside its scheduler.

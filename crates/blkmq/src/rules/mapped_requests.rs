@@ -3,6 +3,8 @@
 //! Names say what changes; the way itself is in `path/map.rs` and around it.
 //! Kernel: drivers/md/dm.c, dm-rq.c, block/blk-core.c of 4.5, 4.6.2, 4.12, 4.20, 6.1.192.
 
+use super::old_top::OldTop;
+
 /// The way of a request through a mapped queue, and that of its clone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MappedRequests {
@@ -24,6 +26,9 @@ pub struct MappedRequests {
     pub suspension: Suspension,
     /// Tags of the mapped queue, unless dm_mq_queue_depth says otherwise.
     pub queue_depth: u16,
+    /// The mapped queue with use_blk_mq=N, which is the default where there is such a one; none:
+    /// there is none any more (4.20).
+    pub old_top: Option<OldTop>,
 }
 
 /// How queue_rq finds its target.
@@ -161,6 +166,7 @@ impl MappedRequests {
         refused_run: RefusedRun::Nothing,
         suspension: Suspension::Stops,
         queue_depth: 128,
+        old_top: Some(OldTop::V4_5),
     };
 
     /// Linux 4.6.
@@ -179,6 +185,7 @@ impl MappedRequests {
         insertion: CloneInsertion::Scheduler,
         refused_run: RefusedRun::Later,
         suspension: Suspension::StopsAndWaits,
+        old_top: Some(OldTop::V4_12),
         ..MappedRequests::V4_6
     };
 
@@ -187,6 +194,7 @@ impl MappedRequests {
         insertion: CloneInsertion::Direct,
         refused_run: RefusedRun::Nothing,
         suspension: Suspension::Quiesces,
+        old_top: None,
         ..MappedRequests::V4_12
     };
 

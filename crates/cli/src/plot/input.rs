@@ -43,8 +43,8 @@ pub(crate) struct Depth {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Switches {
     pub(crate) step_ns: f64,
-    /// In each step: to tasks, to kworkers, to ksoftirqd.
-    pub(crate) counts: [Vec<f64>; 3],
+    /// In each step: to tasks, to kworkers, to kdmwork, to ksoftirqd.
+    pub(crate) counts: [Vec<f64>; 4],
 }
 
 /// What a value of a gauge means for the time around it.
@@ -314,13 +314,21 @@ fn details(root: &Place) -> Result<Details, String> {
 /// As many steps of each kind.
 fn switches(details: &Place) -> Result<Switches, String> {
     let told = details.at("switches")?;
+    let task = told.numbers("task")?;
+    let expected = task.len();
+    // Reports of before it was told have none.
+    let kdmwork = match told.0.get("kdmwork") {
+        Some(_) => told.numbers("kdmwork")?,
+        None => vec![0.0; expected],
+    };
     let counts = [
-        told.numbers("task")?,
+        task,
         told.numbers("kworker")?,
+        kdmwork,
         told.numbers("ksoftirqd")?,
     ];
-    let expected = counts[0].len();
-    for (name, of) in ["kworker", "ksoftirqd"].into_iter().zip(&counts[1..]) {
+    let names = ["kworker", "kdmwork", "ksoftirqd"];
+    for (name, of) in names.into_iter().zip(&counts[1..]) {
         if of.len() != expected {
             let (path, has) = (told.path(name), of.len());
             return Err(format!(

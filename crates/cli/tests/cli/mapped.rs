@@ -21,6 +21,7 @@ ndelay = 200000
 max_queue = 4
 dev_size_mb = 256
 [mapped]
+use_blk_mq = 1
 table = "0 524288 multipath 0 0 1 1 service-time 0 2 2 sda 1 1 sdb 1 1"
 [[job]]
 name = "j"
@@ -205,4 +206,27 @@ fn choices_of_several_mapped_devices_are_judged_by_device() {
     let (targets, _) = judged(&other, &[]);
     assert!(targets[0].2 < 150, "{targets:?}");
     assert_eq!(targets[1], right("dm-1"));
+}
+
+/// The device above may be of the path that conform does not follow: it is traced, its thread by
+/// name, and refused by what its scheduler tells.
+#[test]
+fn a_mapped_device_of_the_single_queue_path_is_traced_and_refused() {
+    let above = [
+        "queue.rules=v4.5",
+        "mapped.use_blk_mq=0",
+        "mapped.queue.scheduler=noop",
+    ];
+    let place = traced(&above.map(|set| ["--set", set]).concat());
+    let [queued, remapped] = counts(&place, "dm-0", &["Q", "A"])[..] else {
+        unreachable!("as many as were asked for");
+    };
+    assert_eq!((queued, remapped), (200, 0));
+    let clones = ["sda", "sdb"].map(|path| counts(&place, path, &["A"])[0]);
+    assert_eq!(clones.iter().sum::<u64>(), 200);
+    let ran = place.blksim(&["conform", "trace", "--trace-device", "dm-0"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let expected = "dm-0: scheduler noop is of the single-queue path, which conform does not follow; \
+                    of a multipath device expected use_blk_mq=1";
+    assert!(ran.stderr.contains(expected), "{ran:?}");
 }

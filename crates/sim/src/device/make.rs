@@ -39,7 +39,7 @@ impl Facts {
             DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
             DeviceKind::Ahci(plan) => ahci::facts(plan),
             DeviceKind::Fc(plan) => fc::facts(plan),
-            DeviceKind::Mapped(plan) => mapped::facts(plan),
+            DeviceKind::Mapped(plan) => mapped::facts(plan, rules),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::{Actions, Command, Device, DeviceSetup, Found, Reply};
 use crate::cost::Step;
 use crate::plan::MappedPlan;
 use blkmq::request::{HctxId, RequestId};
+use blkmq::rules::Rules;
 use blkmq::time::SimTime;
 
 /// A device-mapper device.
@@ -19,10 +20,14 @@ pub struct MappedDevice {
 }
 
 /// Of a device over others.
-pub(super) fn facts(plan: &MappedPlan) -> Facts {
+pub(super) fn facts(plan: &MappedPlan, rules: &Rules) -> Facts {
+    let mut parameters = vec![("paths", plan.below.len().to_string())];
+    if rules.single_queue.is_some() {
+        parameters.push(("use_blk_mq", "0".to_owned()));
+    }
     Facts {
         driver: "dm-multipath",
-        parameters: vec![("paths", plan.below.len().to_string())],
+        parameters,
         numbers: Numbers {
             major: 253,
             minors: 1,

@@ -239,6 +239,8 @@ pub(super) struct CpuState {
     pub(super) switches: u64,
     /// Those to workers of kblockd.
     pub(super) to_kworkers: u64,
+    /// Those to threads that map requests.
+    pub(super) to_kdmwork: u64,
     /// Times that ksoftirqd got the CPU: from any task, and from one that is no worker.
     pub(super) to_ksoftirqd: [u64; 2],
     /// `mode_ps` when the running task came here, and what it spun since.
@@ -275,6 +277,7 @@ impl CpuState {
             idle_ps: 0,
             switches: 0,
             to_kworkers: 0,
+            to_kdmwork: 0,
             to_ksoftirqd: [0; 2],
             task_from: TaskUsage::default(),
             next_record: SimTime::ZERO,
@@ -452,6 +455,7 @@ impl CpuState {
             idle,
             switches,
             to_kworkers: self.to_kworkers,
+            to_kdmwork: self.to_kdmwork,
             to_ksoftirqd: self.to_ksoftirqd[0],
             ksoftirqd_over_task: self.to_ksoftirqd[1],
         }
@@ -461,7 +465,7 @@ impl CpuState {
     pub(super) fn reset_usage(&mut self) {
         self.mode_ps = [0; 4];
         (self.spin_ps, self.idle_ps, self.switches) = (0, 0, 0);
-        (self.to_kworkers, self.to_ksoftirqd) = (0, [0; 2]);
+        (self.to_kworkers, self.to_kdmwork, self.to_ksoftirqd) = (0, 0, [0; 2]);
         self.task_from = TaskUsage::default();
         self.task_spin_ps = 0;
     }

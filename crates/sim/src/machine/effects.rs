@@ -490,10 +490,22 @@ impl Machine for OnCpu<'_> {
                 self.sim.complete(queue, self.id, rq, Status::Ok, by);
             }
             SecondEnd::Softirq => {
-                let ended = Ended::new(queue, rq, Status::Ok);
-                self.sim.cpus.raise_softirq(self.id, self.id, ended);
+                let (sim, ended) = (&mut *self.sim, Ended::new(queue, rq, Status::Ok));
+                // blk_complete_request(): a request of blk-mq does not know its CPU.
+                let single = sim.layer.mq.queue(queue).single.is_some();
+                let on = sim.layer.complete_on(&sim.cpus, queue, self.id, rq);
+                let target = match on {
+                    CompleteOn::Remote(target) if single => target,
+                    _ => self.id,
+                };
+                sim.cpus.raise_softirq(self.id, target, ended);
             }
         }
+    }
+
+    fn map(&mut self, queue: QueueId, rq: RequestId) {
+        let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
+        self.sim.mappers.give(cpus, tasks, self.id, (queue, rq));
     }
 
     fn kick_requeue_later(&mut self, queue: QueueId, after: Duration) {
@@ -504,12 +516,14 @@ impl Machine for OnCpu<'_> {
     }
 
     fn run_queue(&mut self, queue: QueueId) {
+        // blk_run_queue_async() takes a work item from its timer.
+        let unless_pending = self.sim.layer.mq.queue(queue).single.is_none();
         for hctx in 0..self.sim.layer.mq.queue(queue).hctxs.len() as u16 {
             self.kick(Kick {
                 queue,
                 hctx: HctxId(hctx),
                 delay: Duration::ZERO,
-                unless_pending: true,
+                unless_pending,
             });
         }
     }

@@ -71,6 +71,11 @@ impl<T> Handed<T> {
         self.things.front().map(|&(at, _)| at)
     }
 
+    /// All of them, the first one first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.things.iter().map(|(_, thing)| thing)
+    }
+
     /// The first of them.
     pub(super) fn first_mut(&mut self) -> Option<&mut T> {
         self.things.front_mut().map(|(_, thing)| thing)

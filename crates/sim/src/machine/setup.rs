@@ -15,6 +15,7 @@ use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
 use super::locker::{self, Locker};
+use super::mapper::Mappers;
 use super::mappings::Mappings;
 use super::placement::Placement;
 use super::progress::Progress;
@@ -27,9 +28,7 @@ use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
 use crate::device::Device;
-use crate::plan::{
-    self, DEFAULT_PRIORITY, DeviceId, DevicePlan, DiskId, DiskPlan, Engine, Plan, ThreadPlan,
-};
+use crate::plan::{self, DEFAULT_PRIORITY, DeviceId, DiskId, DiskPlan, Engine, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -48,12 +47,14 @@ impl Simulator {
         for queue in &mq.queues {
             queue.with_pool(|pool| pool.lines.set_prices(costs.lines(), costs.overlap()));
         }
-        let (tasks, workers) = tasks(plan, profile);
+        let (mut tasks, workers) = tasks(plan, profile);
+        let mappers = mappers(plan, &layer, &mut tasks);
         let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
         let mut simulator = Simulator {
             cpus,
             tasks: Tasks::new(tasks, plan.machine.cpus),
             work: KernelWork::new(&hctxs, workers),
+            mappers,
             timers: Timers::new(mq),
             targets: Targets::new(plan, &layer.numbers),
             devices,
@@ -218,7 +219,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
         access_ranges: device.access_ranges.clone(),
         submitters: submitters(plan),
         log: false,
-        single: single_settings(rules, device),
+        single: single_settings(rules, disk),
     };
     QueueConfig {
         settings,
@@ -264,9 +265,33 @@ fn mapped_config(
     })
 }
 
+/// A thread for each mapped device of the single-queue kind (kdmwork), which may run on any CPU.
+fn mappers(plan: &Plan, layer: &Layer, tasks: &mut Vec<Task>) -> Mappers {
+    let mut mappers = Mappers::default();
+    let own = |(_, disk): &(DiskId, &DiskPlan)| disk.queue.rules.single_queue.is_some();
+    let disks = (0..).map(DiskId).zip(&plan.disks);
+    let mapped = disks.filter(|(_, disk)| disk.mapped().is_some());
+    for (number, (disk, of)) in mapped.filter(own).enumerate() {
+        let allowed = (0..plan.machine.cpus).map(CpuId).collect();
+        let task = TaskId(tasks.len() as u32);
+        tasks.push(Task::asleep(Program::Mapper(number), allowed));
+        let room = of.capacity.requests as usize;
+        mappers.add(layer.numbers.queue_of(disk), task, room);
+    }
+    mappers
+}
+
 /// What a single-queue one knows of its driver.
-fn single_settings(rules: Rules, device: &DevicePlan) -> Option<SingleSettings> {
+fn single_settings(rules: Rules, disk: &DiskPlan) -> Option<SingleSettings> {
     rules.single_queue?;
+    let device = &disk.device;
+    if disk.mapped().is_some() {
+        // The paths have limits, it has none.
+        return Some(SingleSettings {
+            depth: u32::MAX,
+            end_runs: EndRuns::ByDriver,
+        });
+    }
     let (tags, budget) = (device.queue_depth, device.budget);
     // A driver that looks for room before it takes a request has each end run the queue, as SCSI
     // does; one that does not stops its queue when it is full.

@@ -17,6 +17,7 @@ use blkmq::time::{Duration, SimTime};
 use super::cpus::Cpus;
 use super::devices::Devices;
 use super::layer::Layer;
+use super::mapper::Mappers;
 use super::progress::is_live;
 use super::replay::Replay;
 use super::task::{Program, State};
@@ -55,6 +56,8 @@ pub enum Below {
     Clone(Box<StalledRequest>),
     /// No clone, or none any more: the device above has the request.
     Nothing,
+    /// The device's thread has yet to map it (kdmwork).
+    Unmapped,
 }
 
 /// How one knows that a run will get nowhere.
@@ -110,6 +113,7 @@ pub(super) struct View<'a> {
     pub(super) layer: &'a Layer,
     pub(super) devices: &'a Devices,
     pub(super) work: &'a KernelWork,
+    pub(super) mappers: &'a Mappers,
     pub(super) replay: Option<&'a Replay>,
 }
 

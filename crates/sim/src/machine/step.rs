@@ -185,6 +185,7 @@ impl Simulator {
                 writer.turn(&mut self.cpus, numbers, changes, times, id)
             }
             Program::Locker(locker) => locker.turn(&mut self.cpus, &self.layer.mq, id),
+            Program::Mapper(number) => self.mappers.turn(&mut self.cpus, id, *number),
         };
         self.tasks[task].program = program;
         turn

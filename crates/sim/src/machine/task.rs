@@ -1,6 +1,6 @@
 //! One task: its program, and what it is in when it does not run.
 //!
-//! Who runs when: `tasks.rs`. Programs: `fio.rs`, `work.rs`, `replay.rs`, `change.rs`.
+//! Who runs when: `tasks.rs`. Programs: `fio.rs`, `work.rs`, `mapper.rs`, `replay.rs`, `change.rs`.
 
 use blkmq::path::Plug;
 use blkmq::request::{CpuId, IoContextId};
@@ -68,6 +68,8 @@ pub(super) enum Program {
     Writer(Writer),
     /// Takes a lock.
     Locker(Box<Locker>),
+    /// Maps requests of a mapped device, the one with this number.
+    Mapper(usize),
 }
 
 /// Whether a task can run.

@@ -182,7 +182,11 @@ impl Tasks {
         let t = &mut self.all[task.index()];
         t.usage.switches += 1;
         t.cpu = cpu;
-        let worker = t.worker;
+        let to = match &t.program {
+            Program::Kworker(_) => SwitchTo::Kworker,
+            Program::Mapper(_) => SwitchTo::Kdmwork,
+            _ => SwitchTo::Task,
+        };
         let context = t
             .context
             .take()
@@ -194,19 +198,14 @@ impl Tasks {
         c.env.task = blkmq::tags::WaiterId(task.0);
         c.current = Some(task);
         c.switches += 1;
-        c.to_kworkers += u64::from(worker);
+        c.to_kworkers += u64::from(to == SwitchTo::Kworker);
+        c.to_kdmwork += u64::from(to == SwitchTo::Kdmwork);
         c.begin_task_usage();
         cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
         let c = &mut cpus[cpu];
         c.slice_end = c.at() + SLICE;
         cpus.span_begins(cpu, SpanKind::Task(task.0));
-        cpus.note_switch(
-            cpu,
-            match worker {
-                true => SwitchTo::Kworker,
-                false => SwitchTo::Task,
-            },
-        );
+        cpus.note_switch(cpu, to);
         true
     }
 
@@ -369,6 +368,7 @@ impl Tasks {
             Program::Replay(_) => format!("process {number}"),
             Program::Writer(_) => format!("writer {number}"),
             Program::Locker(_) => format!("locker {number}"),
+            Program::Mapper(_) => format!("kdmwork {number}"),
         }
     }
 }

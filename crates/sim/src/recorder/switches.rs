@@ -13,6 +13,8 @@ pub enum SwitchTo {
     Ksoftirqd,
     /// A worker of kblockd.
     Kworker,
+    /// A thread that maps requests of a mapped device.
+    Kdmwork,
     /// Any other task.
     Task,
 }
@@ -22,14 +24,14 @@ pub enum SwitchTo {
 pub struct Switches {
     /// None while the ramp lasts.
     from: Option<SimTime>,
-    curves: [Curve; 3],
+    curves: [Curve; 4],
 }
 
 impl Switches {
     pub(crate) fn new() -> Switches {
         Switches {
             from: None,
-            curves: [(); 3].map(|()| Curve::new(GaugeForm::Count)),
+            curves: [(); 4].map(|()| Curve::new(GaugeForm::Count)),
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Usage {
     pub switches: u64,
     /// Those of them that put a worker of kblockd on the CPU.
     pub to_kworkers: u64,
+    /// And those that put there a thread that maps requests of a mapped device.
+    pub to_kdmwork: u64,
     /// Times that ksoftirqd got the CPU, and gave it back.
     pub to_ksoftirqd: u64,
     /// Those of them that took it from a task that is no worker.

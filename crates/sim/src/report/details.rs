@@ -65,6 +65,8 @@ pub struct SwitchDetails {
     pub ksoftirqd: Vec<u64>,
     /// To workers of kblockd.
     pub kworker: Vec<u64>,
+    /// To threads that map requests of a mapped device (kdmwork).
+    pub kdmwork: Vec<u64>,
     /// To all other tasks, ksoftirqd's way back included.
     pub task: Vec<u64>,
 }
@@ -155,6 +157,7 @@ impl Details {
                 step_ns: switches.step().0,
                 ksoftirqd: switches.counts(SwitchTo::Ksoftirqd),
                 kworker: switches.counts(SwitchTo::Kworker),
+                kdmwork: switches.counts(SwitchTo::Kdmwork),
                 task: switches.counts(SwitchTo::Task),
             },
             scheduler: gauges(plan, recorder),

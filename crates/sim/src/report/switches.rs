@@ -15,6 +15,8 @@ pub struct SwitchesReport {
     pub ksoftirqd: u64,
     /// To workers of kblockd.
     pub kworker: u64,
+    /// To threads of mapped devices, which map their requests (kdmwork; use_blk_mq=0).
+    pub kdmwork: u64,
     /// To all other tasks, ksoftirqd's way back included.
     pub task: u64,
     /// As fio counts those of its threads: times that one was put on a CPU, or lost it to
@@ -32,27 +34,30 @@ impl SwitchesReport {
         let mut mapped = plan.disks.iter().filter(|disk| disk.mapped().is_some());
         let first = mapped.next()?;
         let cpus = recorder.cpus.iter();
-        let [switches, kworker, ksoftirqd, over_task] = cpus.fold([0; 4], |sum, cpu| {
+        let [switches, kworker, kdmwork, ksoftirqd, over_task] = cpus.fold([0; 5], |sum, cpu| {
             [
                 sum[0] + cpu.switches,
                 sum[1] + cpu.to_kworkers,
-                sum[2] + cpu.to_ksoftirqd,
-                sum[3] + cpu.ksoftirqd_over_task,
+                sum[2] + cpu.to_kdmwork,
+                sum[3] + cpu.to_ksoftirqd,
+                sum[4] + cpu.ksoftirqd_over_task,
             ]
         });
-        let task = switches - kworker + ksoftirqd;
+        let task = switches - kworker - kdmwork + ksoftirqd;
         let threads: u64 = recorder.threads.iter().map(|thread| thread.switches).sum();
         let jobs = recorder.jobs.iter().flat_map(|job| &job.directions);
         let ios: u64 = jobs.map(|direction| direction.ios).sum();
-        let all = task + kworker + ksoftirqd;
+        let to = [kworker, kdmwork, ksoftirqd];
+        let all = task + kworker + kdmwork + ksoftirqd;
         Some(SwitchesReport {
             ksoftirqd,
             kworker,
+            kdmwork,
             task,
             fio: threads + over_task,
             per_io: all as f64 / ios.max(1) as f64,
-            causes: mapped.fold(causes(first, kworker, ksoftirqd), |mut all, disk| {
-                let more = causes(disk, kworker, ksoftirqd);
+            causes: mapped.fold(causes(first, to), |mut all, disk| {
+                let more = causes(disk, to);
                 let new = more.into_iter().filter(|cause| !all.contains(cause));
                 let new: Vec<&str> = new.collect();
                 all.extend(new);
@@ -63,7 +68,7 @@ impl SwitchesReport {
 }
 
 /// Why, as the kernel's rules have it.
-fn causes(mapped: &DiskPlan, kworker: u64, ksoftirqd: u64) -> Vec<&'static str> {
+fn causes(mapped: &DiskPlan, [kworker, kdmwork, ksoftirqd]: [u64; 3]) -> Vec<&'static str> {
     let requests = mapped.queue.rules.device_mapper.requests;
     let mut causes = Vec::new();
     if ksoftirqd > 0 {
@@ -89,6 +94,12 @@ fn causes(mapped: &DiskPlan, kworker: u64, ksoftirqd: u64) -> Vec<&'static str> 
     if kworker > 0 && causes.len() == usize::from(ksoftirqd > 0) {
         causes.push("kworker: requests that found no tag or path, and requeues");
     }
+    if kdmwork > 0 {
+        causes.push(
+            "kdmwork: requests wait for the device's one thread, which maps them with the queue's \
+             lock let go (use_blk_mq=0)",
+        );
+    }
     causes
 }
 
@@ -96,9 +107,17 @@ impl fmt::Display for SwitchesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "\nContext switches: {} to ksoftirqd, {} to kworkers, {} to tasks ({:.3} an I/O); \
+            "\nContext switches: {} to ksoftirqd, {} to kworkers, {}{} to tasks ({:.3} an I/O); \
              {} of fio's threads",
-            self.ksoftirqd, self.kworker, self.task, self.per_io, self.fio
+            self.ksoftirqd,
+            self.kworker,
+            match self.kdmwork {
+                0 => String::new(),
+                count => format!("{count} to kdmwork, "),
+            },
+            self.task,
+            self.per_io,
+            self.fio
         )?;
         for cause in &self.causes {
             writeln!(f, "  {cause}")?;

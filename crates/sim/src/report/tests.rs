@@ -89,6 +89,7 @@ fn by_hand(plan: &Plan) -> Recorder {
             idle: 500_000,
             switches: 3,
             to_kworkers: 1,
+            to_kdmwork: 0,
             to_ksoftirqd: 2,
             ksoftirqd_over_task: 1,
         };

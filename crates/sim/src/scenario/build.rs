@@ -97,7 +97,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         drivers.push(driver);
     }
     named.whole_hosts()?;
-    single::check_jobs(scenario, &jobs, &disks, &rules)?;
+    single::check_jobs(scenario, &jobs, &disks)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
     unread::rotational(scenario, &named.list, &disks, &mut ignored);
     unread::stable_merge(scenario, &named.list, &disks, &mut ignored);
@@ -202,7 +202,7 @@ fn mapped_disk(
         let what = format!("{}: multipath is modelled over blk-mq alone", rules.name);
         return Err(scenario.error("queue.rules", what));
     }
-    let rules = mapped::rules(written, &rules)?;
+    let (rules, top) = mapped::rules(written, &rules)?;
     let (mut drivers, mut below) = (Vec::new(), Vec::new());
     for path in paths {
         let asked = Asked::of_path(scenario, path)?;
@@ -222,21 +222,16 @@ fn mapped_disk(
         let what = "names a device twice, or one beside the paths";
         return Err(written.error("table", what));
     }
-    let driver = mapped::driver(
-        written,
-        disk.name.clone(),
-        &rules,
-        machine,
-        (&drivers, below),
-    )?;
+    let driver = mapped::driver(written, disk.name.clone(), &top, machine, (&drivers, below))?;
     let asked = Asked {
         scenario,
         queue: written.mapped.queue.over(&scenario.queue),
         own: written.field("queue"),
     };
+    single::check(&asked, disk, &driver, &top)?;
     let plan = DiskPlan {
         set: disk.set,
-        queue: queue(&asked, &driver, rules, machine.hz, adjusted)?,
+        queue: queue(&asked, &driver, top, machine.hz, adjusted)?,
         device: driver.plan.clone(),
         owner: None,
         capacity: Capacity::default(),
@@ -447,7 +442,7 @@ fn queue(
     adjusted: &mut Vec<String>,
 ) -> Result<QueuePlan> {
     let written = &asked.queue;
-    let scheduler = scheduler(asked, driver, rules.single_queue.is_some())?;
+    let scheduler = scheduler(asked, driver, &rules)?;
     let rules = rules
         .with_series(series(asked, scheduler)?)
         .with_restart(restart(asked, &rules)?);
@@ -509,11 +504,16 @@ fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
 }
 
 /// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.
-fn scheduler(asked: &Asked<'_>, driver: &Driver, single: bool) -> Result<SchedulerKind> {
+fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<SchedulerKind> {
+    let single = rules.single_queue.is_some();
+    let why = match asked.own.starts_with("mapped") && single {
+        true => format!("; {}", mapped::hint(rules)),
+        false => String::new(),
+    };
     let Some(name) = asked.queue.scheduler.as_deref() else {
         if single {
             let what = format!(
-                "is to be told on the single-queue path: {}",
+                "is to be told on the single-queue path: {}{why}",
                 names_of(|kind| kind.serves(true))
             );
             return Err(asked.error("scheduler", what));
@@ -523,7 +523,8 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, single: bool) -> Result<Schedul
     };
     let kind = scheduler_named(name, driver).map_err(|what| asked.error("scheduler", what))?;
     if !kind.serves(single) {
-        return Err(asked.error("scheduler", single::wrong_path(kind, single)));
+        let what = single::wrong_path(kind, single);
+        return Err(asked.error("scheduler", format!("{what}{why}")));
     }
     Ok(kind)
 }

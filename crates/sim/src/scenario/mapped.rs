@@ -26,7 +26,8 @@ pub struct Mapped {
     pub dm_mq_nr_hw_queues: Option<u16>,
     /// dm-mod: tags of each, 1 to 10240. Default 2048; 128 up to 4.5.
     pub dm_mq_queue_depth: Option<u32>,
-    /// dm-mod: only 1 is modelled. Default 1.
+    /// dm-mod: 0 makes the mapped queue a single-queue one, whose requests a thread maps. Default 0
+    /// where the kernel has such a queue (v4.5, v4.6, v4.12), else 1.
     pub use_blk_mq: Option<Switch>,
     /// dm-multipath: how long requests are held for want of a path, s; 0: for ever. Default 0.
     pub queue_if_no_path_timeout_secs: Option<u64>,

@@ -14,6 +14,7 @@ mod lockers;
 mod looked_at;
 mod luns;
 mod mapped;
+mod mapped_single;
 mod meddler;
 mod own_hooks;
 mod own_merging;

@@ -52,7 +52,7 @@ fn of_rules(rules: Rules, scheduler: &str, irqmode: u8, tags: u32) -> Plan {
 }
 
 /// What a plan's disk is mapped to.
-fn below(plan: &mut Plan) -> &mut MappedPlan {
+pub(crate) fn below(plan: &mut Plan) -> &mut MappedPlan {
     let DeviceKind::Mapped(mapped) = &mut plan.disks[0].device.kind else {
         panic!("it is mapped")
     };
@@ -60,17 +60,17 @@ fn below(plan: &mut Plan) -> &mut MappedPlan {
 }
 
 /// How a run went.
-struct Ran {
-    simulator: Simulator,
-    stall: Option<Box<Stall>>,
+pub(crate) struct Ran {
+    pub(crate) simulator: Simulator,
+    pub(crate) stall: Option<Box<Stall>>,
     /// D and R of each queue.
-    issued: Vec<u64>,
-    requeued: Vec<u64>,
+    pub(crate) issued: Vec<u64>,
+    pub(crate) requeued: Vec<u64>,
     /// Virtual time it took, ns.
     took: u64,
 }
 
-fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
+pub(crate) fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
     let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
     simulator.trace();
     change(&mut simulator);
@@ -96,7 +96,7 @@ fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
 }
 
 /// Nothing is lost, and nothing of either level is left in use.
-fn assert_whole(ran: &Ran) {
+pub(crate) fn assert_whole(ran: &Ran) {
     assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
     assert_eq!(ran.simulator.recorder().total_ios, 4_000);
     let mq = ran.simulator.block_layer();
@@ -213,12 +213,18 @@ fn every_kernel_maps_and_ends_all_requests_once() {
 /// One path at a time fails at some moment, and comes back later.
 fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
     let mut plan = of_rules(rules, "none", 2, 16);
-    plan.seed = seed;
     let line = format!(
         "0 8 multipath 1 queue_if_no_path 0 2 1 {selector} 0 1 1 8:0 1 {selector} 0 1 1 8:1 1"
     );
-    let mapped = below(&mut plan);
-    mapped.table = Table::parse(&line, &rules.device_mapper, 16).unwrap();
+    below(&mut plan).table = Table::parse(&line, &rules.device_mapper, 16).unwrap();
+    fails_and_comes_back(&mut plan, seed);
+    plan
+}
+
+/// Each of two paths goes out of reach at a moment of its own; 200 I/Os.
+pub(crate) fn fails_and_comes_back(plan: &mut Plan, seed: u64) {
+    plan.seed = seed;
+    let mapped = below(plan);
     let at = |us: u64| Duration(us * 1000);
     let mut random = seed;
     let mut draw = |below: u64| {
@@ -243,7 +249,6 @@ fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
         lower.device.fault.outages = true;
     }
     plan.threads.iter_mut().for_each(|t| t.number_ios = 50);
-    plan
 }
 
 /// Up to 4.20 a selector's count of a request whose clone was not issued after all stays: found as

@@ -21,7 +21,8 @@ fn plan(rules: &str, tags: u32) -> Plan {
     let mapped = |unit: u8| {
         let path = |host: u8| char::from(b'a' + host * UNITS + unit);
         format!(
-            "[[mapped]]\ntable = \"0 16000 multipath 1 queue_if_no_path 0 1 1 service-time 0 2 2 \
+            "[[mapped]]\nuse_blk_mq = 1\n\
+             table = \"0 16000 multipath 1 queue_if_no_path 0 1 1 service-time 0 2 2 \
              sd{} 1 1 sd{} 1 1\"\n",
             path(0),
             path(1)

@@ -69,6 +69,11 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     let alone = alone()?;
     let tops = [
         ("null_blk alone", format!("run {alone} --json")),
+        (
+            "4.5, use_blk_mq=0",
+            "run dm-null --json --set mapped.use_blk_mq=0 --set mapped.queue.scheduler=deadline"
+                .to_owned(),
+        ),
         ("4.5", "run dm-null --json".to_owned()),
         (
             "4.6",

@@ -26,7 +26,7 @@ labels! {
         GivenBack,
         /// Under the queue's lock: put it back. Trace R.
         Requeue,
-        /// The queue was run.
+        /// The queue was run, or will be.
         Done,
     }
 }
@@ -101,8 +101,12 @@ impl SingleEnd {
             }
             At::Requeue => {
                 own.requeue(self.rq, cpu);
+                let by_driver = own.settings.end_runs == EndRuns::ByDriver;
+                if by_driver {
+                    own.kick(cpu);
+                }
                 own.unlock(cpu);
-                self.at = At::Run;
+                self.at = if by_driver { At::Done } else { At::Run };
                 Next::Step
             }
             At::GivenBack => {
@@ -148,16 +152,18 @@ impl SingleEnd {
 
     fn put<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
         own.put(self.rq, true, cpu);
-        let mut state = own.single.state.held(cpu.id);
-        let was_stopped = core::mem::take(&mut state.stopped);
-        drop(state);
-        let (rq, runs) = (RequestId(0), own.settings.end_runs);
-        (self.rq, self.status) = (rq, Status::Ok);
-        if runs == EndRuns::IfStopped && was_stopped {
-            own.kick(cpu);
+        (self.rq, self.status) = (RequestId(0), Status::Ok);
+        let runs = own.settings.end_runs;
+        if runs != EndRuns::ByDriver {
+            let mut state = own.single.state.held(cpu.id);
+            let was_stopped = core::mem::take(&mut state.stopped);
+            drop(state);
+            if runs == EndRuns::IfStopped && was_stopped {
+                own.kick(cpu);
+            }
         }
         own.unlock(cpu);
-        if self.refused || runs == EndRuns::IfStopped {
+        if self.refused || runs != EndRuns::Always {
             return self.over(cpu);
         }
         self.at = At::Run;

@@ -1,14 +1,17 @@
 //! The driver's function of a single-queue one, and all that has it called.
 //!
 //! Kernel: __blk_run_queue(), __generic_unplug_device(), blk_unplug_work(), blk_unplug_timeout(),
-//! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2).
+//! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
+//! dm_request_fn() in drivers/md/dm.c (4.5).
 
 use super::{Own, SingleEnd};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
-use crate::env::{Answer, Bit, Cpu, Env, Slab, TraceAction};
-use crate::path::{Call, Next, Traced, labels, trace_count};
-use crate::queue::{BlkMq, EndRuns};
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::path::map::is_busy;
+use crate::path::{Call, Next, Traced, labels, lock, trace_count};
+use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
+use crate::rules::TargetLock;
 
 labels! {
     /// Labels of a run of a single-queue one.
@@ -25,6 +28,12 @@ labels! {
         Peek,
         /// Still under it: is there a budget for it?
         Ready,
+        /// Still under it, of a mapped queue: is the target busy? Up to 4.6 under m->lock as well.
+        Busy,
+        /// Still under the queue's lock: the device counts it, and leaves it to its thread.
+        Begin,
+        /// Still under it: the target was busy.
+        Later,
         /// The device's answer.
         Answer,
         /// A request that the driver refused for good has ended.
@@ -131,6 +140,9 @@ impl SingleRun {
             At::Start => self.start(own, cpu),
             At::Peek => self.peek(own, cpu),
             At::Ready => self.ready(own, cpu),
+            At::Busy => self.busy(own, cpu),
+            At::Begin => self.begin(mq, own, cpu),
+            At::Later => self.ends(own, cpu),
             At::Answer => self.answer(cpu),
             At::Ended => self.lock(At::Peek),
             At::PutBack => {
@@ -203,6 +215,13 @@ impl SingleRun {
         }
         drop(state);
         self.rq = Some(rq);
+        if own.q.mapped.is_some() {
+            self.at = At::Busy;
+            return match own.q.settings.rules.device_mapper.target_lock {
+                TargetLock::Whole => lock(self.queue, LockKind::Target, 0),
+                TargetLock::Changes => Next::Step,
+            };
+        }
         if own.q.settings.driver_budget {
             self.at = At::Ready;
             return Next::Budget;
@@ -224,15 +243,43 @@ impl SingleRun {
         self.ends(own, cpu)
     }
 
+    /// The target of a mapped queue is asked (dm_request_fn()).
+    fn busy<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let m = own.q.mapped.as_ref().expect("the queue is mapped");
+        let mapper = own.q.settings.rules.device_mapper;
+        self.at = At::Begin;
+        if is_busy(m, cpu) {
+            self.rq = None;
+            self.at = At::Later;
+            let old = mapper
+                .requests
+                .old_top
+                .expect("its kernel has such a queue");
+            own.kick_later(old.busy_again.after(own.q.settings.hz), cpu);
+        }
+        if mapper.target_lock == TargetLock::Whole {
+            m.lock.release(cpu);
+        }
+        Next::Step
+    }
+
+    /// dm_start_request(), queue_kthread_work().
+    fn begin<E: Env>(&mut self, mq: &BlkMq<E>, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+        let m = own.q.mapped.as_ref().expect("the queue is mapped");
+        let rq = self.rq.take().expect("it was peeked at");
+        own.start(rq, cpu);
+        mq.start_request(self.queue, rq, cpu);
+        m.pending.add(cpu, 1);
+        m.holders.add(cpu, 1);
+        let queue = self.queue;
+        cpu.outbox.push(Effect::Map { queue, rq });
+        self.peeks()
+    }
+
     /// blk_start_request(), and the device is asked without the lock.
     fn issue<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("it is to be offered");
-        let mut pool = own.q.pool.held(cpu.id);
-        let mut state = own.single.state.held(cpu.id);
-        state.driver_list.remove(&mut pool, rq);
-        pool[rq].place = Place::Path;
-        state.starts(Own::<E>::kind(&pool, rq));
-        drop((state, pool));
+        own.start(rq, cpu);
         own.unlock(cpu);
         self.at = At::Answer;
         Next::offer(rq, true)
@@ -271,7 +318,10 @@ impl SingleRun {
     }
 
     pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
-        let offers = matches!(self.at, At::Ready | At::Answer | At::PutBack);
+        let offers = matches!(
+            self.at,
+            At::Ready | At::Busy | At::Begin | At::Answer | At::PutBack
+        );
         assert_eq!(self.rq.is_some(), offers, "{:?}: a request", self.at);
         let single = mq.queue(self.queue).single.as_ref();
         let single = single.expect("a queue of the single-queue kind");

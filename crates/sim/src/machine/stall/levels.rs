@@ -16,6 +16,9 @@ impl View<'_> {
             let lower = self.layer.mq.queue(mapped.queue_of(way.path));
             return Some(Below::Clone(Box::new(self.request(lower, clone))));
         }
+        if self.mappers.has(queue, rq) {
+            return Some(Below::Unmapped);
+        }
         (place == Place::Device).then_some(Below::Nothing)
     }
 

@@ -56,7 +56,8 @@ impl View<'_> {
             | Program::IoWorker(_)
             | Program::Replay(_)
             | Program::Writer(_)
-            | Program::Locker(_) => "runs".to_owned(),
+            | Program::Locker(_)
+            | Program::Mapper(_) => "runs".to_owned(),
         }
     }
 
@@ -114,6 +115,7 @@ impl View<'_> {
             }
             Program::Writer(_) => "who changes the scheduler".to_owned(),
             Program::Locker(_) => "who takes the lock".to_owned(),
+            Program::Mapper(_) => "kdmwork, which maps requests".to_owned(),
         }
     }
 }

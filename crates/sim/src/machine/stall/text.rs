@@ -117,6 +117,7 @@ impl fmt::Display for StalledRequest {
                 f,
                 "\n    no clone of it is below, and the device above has not ended it"
             ),
+            Some(Below::Unmapped) => write!(f, "\n    waits for kdmwork, which is to map it"),
         }
     }
 }
@@ -126,7 +127,7 @@ impl StalledRequest {
     fn lowest(&self) -> &StalledRequest {
         match &self.below {
             Some(Below::Clone(clone)) => clone.lowest(),
-            Some(Below::Nothing) | None => self,
+            Some(Below::Nothing | Below::Unmapped) | None => self,
         }
     }
 }

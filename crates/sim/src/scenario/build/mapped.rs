@@ -44,15 +44,56 @@ pub(super) fn table(
     }
 }
 
-/// Rules of the kernel, with single changes.
-pub(super) fn rules(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
-    let mut changed = *rules;
-    for (name, value) in &written.mapped.kernel {
-        let mapper = changed.device_mapper.with(name, value);
-        let mapper = mapper.map_err(|what| written.error(&format!("kernel.{name}"), what));
-        changed.device_mapper = mapper?;
+/// Rules of a kernel with single changes: those of the paths' queues, and of the mapped one.
+pub(super) fn rules(written: &Written<'_>, rules: &Rules) -> Result<(Rules, Rules)> {
+    let changed = |mut rules: Rules| -> Result<Rules> {
+        for (name, value) in &written.mapped.kernel {
+            let mapper = rules.device_mapper.with(name, value);
+            let mapper = mapper.map_err(|what| written.error(&format!("kernel.{name}"), what));
+            rules.device_mapper = mapper?;
+        }
+        Ok(rules)
+    };
+    Ok((changed(*rules)?, changed(of_top(written, rules)?)?))
+}
+
+/// Rules of the mapped queue: of either kind where the kernel has both.
+fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
+    let mapped = written.mapped;
+    let old = rules.of_old_top();
+    let multi_queue = mapped.use_blk_mq.map_or(old.is_none(), |on| on.0);
+    let refused = |key: &str, what: String| Err(written.error(key, what));
+    let Some(old) = old.filter(|_| !multi_queue) else {
+        if multi_queue {
+            return Ok(*rules);
+        }
+        let known = Rules::MAPPED.iter().filter(|of| of.of_old_top().is_some());
+        let known: Vec<&str> = known.map(|rules| rules.name).collect();
+        let what = format!(
+            "0: {} maps queues of blk-mq alone, to which 1 belongs; of these rules a mapped queue \
+             may be a single-queue one: {}",
+            rules.name,
+            known.join(", ")
+        );
+        return refused("use_blk_mq", what);
+    };
+    let keys = [
+        (mapped.dm_mq_nr_hw_queues.is_some(), "dm_mq_nr_hw_queues"),
+        (mapped.dm_mq_queue_depth.is_some(), "dm_mq_queue_depth"),
+    ];
+    match keys.into_iter().find(|(told, _)| *told) {
+        Some((_, key)) => refused(key, format!("means nothing here: {}", hint(rules))),
+        None => Ok(old),
     }
-    Ok(changed)
+}
+
+/// Why a mapped queue is of the single-queue kind.
+pub(super) fn hint(rules: &Rules) -> String {
+    format!(
+        "the mapped queue is of the single-queue path with use_blk_mq = 0, the default of {}; \
+         `use_blk_mq = 1` in [mapped] makes it one of blk-mq",
+        rules.name
+    )
 }
 
 /// The multipath device as device-mapper sets it up: limits are those of all paths.
@@ -65,10 +106,6 @@ pub(super) fn driver(
 ) -> Result<Driver> {
     let mapped = written.mapped;
     let error = |key: &str, what: String| Err(written.error(key, what));
-    if mapped.use_blk_mq.is_some_and(|on| !on.0) {
-        let what = "0: only the multi-queue path of dm is modelled";
-        return error("use_blk_mq", what.to_owned());
-    }
     let table = table(written, &rules.device_mapper, machine)?;
     if table.queue_mode == blkmq::dm::table::QueueMode::Bio {
         return error("table", "queue_mode bio is not modelled; use mq".to_owned());

@@ -98,15 +98,11 @@ pub(super) fn check(
 }
 
 /// What jobs cannot do there.
-pub(super) fn check_jobs(
-    scenario: &Scenario,
-    jobs: &[FioJob],
-    disks: &[DiskPlan],
-    rules: &Rules,
-) -> Result<()> {
-    if rules.single_queue.is_none() {
+pub(super) fn check_jobs(scenario: &Scenario, jobs: &[FioJob], disks: &[DiskPlan]) -> Result<()> {
+    let mut rules = disks.iter().map(|disk| disk.queue.rules);
+    let Some(rules) = rules.find(|rules| rules.single_queue.is_some()) else {
         return Ok(());
-    }
+    };
     for (index, job) in jobs.iter().enumerate() {
         let refused = |key: &str, what: String| {
             let field = scenario.job_field(index, key);

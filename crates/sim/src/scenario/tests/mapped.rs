@@ -22,7 +22,7 @@ fn text(queue: &str, device: &str, mapped: &str) -> String {
 #[test]
 fn paths_are_no_disks_and_stand_in_the_order_of_the_table() {
     let queue = "rules = \"v4.5\"\nscheduler = \"none\"\n";
-    let more = "dm_mq_nr_hw_queues = 2\nkernel.end_run = \"nothing\"\n\
+    let more = "use_blk_mq = 1\ndm_mq_nr_hw_queues = 2\nkernel.end_run = \"nothing\"\n\
                 outage = [{ path = \"nullb0\", from_us = 5, to_us = 9 }]\n\
                 message = [{ at_us = 3, text = \"fail_path nullb1\" }]\n";
     let plan = plan(&text(queue, "nr_devices = 2\n", &format!("{TABLE}{more}"))).unwrap();
@@ -72,6 +72,56 @@ fn the_scheduler_is_that_of_the_mapped_queue() {
 }
 
 #[test]
+fn with_use_blk_mq_0_the_mapped_queue_alone_is_a_single_queue_one() {
+    let queue = "rules = \"v4.5\"\nscheduler = \"deadline\"\n";
+    for written in ["", "use_blk_mq = 0\n", "use_blk_mq = \"N\"\n"] {
+        let plan = plan(&text(
+            queue,
+            "nr_devices = 2\n",
+            &format!("{TABLE}{written}"),
+        ))
+        .unwrap();
+        let disk = &plan.disks[0];
+        assert!(disk.queue.rules.single_queue.is_some(), "{written}");
+        assert_eq!(disk.queue.scheduler.kind().name(), "deadline");
+        assert_eq!(disk.queue.nr_requests, 128);
+        for path in disk.below() {
+            assert!(path.queue.rules.single_queue.is_none(), "{written}");
+            assert_eq!(path.queue.scheduler, SchedulerSettings::None);
+        }
+    }
+}
+
+#[test]
+fn a_single_queue_one_is_refused_where_the_kernel_has_none_or_the_keys_are_of_the_other() {
+    let two = "nr_devices = 2\n";
+    for (text, expected) in [
+        (
+            text("", two, &format!("{TABLE}use_blk_mq = 0\n")),
+            "mapped.use_blk_mq: 0: v6.12 maps queues of blk-mq alone, to which 1 belongs; of these \
+             rules a mapped queue may be a single-queue one: v4.5, v4.6, v4.12",
+        ),
+        (
+            text("rules = \"v4.6\"\nscheduler = \"none\"\n", two, TABLE),
+            "queue.scheduler: none is of the path blk-mq; on single-queue there are noop, deadline \
+             and cfq; the mapped queue is of the single-queue path with use_blk_mq = 0, the \
+             default of v4.6; `use_blk_mq = 1`",
+        ),
+        (
+            text(
+                "rules = \"v4.5\"\nscheduler = \"cfq\"\n",
+                two,
+                &format!("{TABLE}dm_mq_queue_depth = 256\n"),
+            ),
+            "mapped.dm_mq_queue_depth: means nothing here: the mapped queue is of the single-queue",
+        ),
+    ] {
+        let told = error(&text);
+        assert!(told.contains(expected), "{expected}:\n{told}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_where_it_stands() {
     let two = "nr_devices = 2\n";
     let cases = [
@@ -87,10 +137,6 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         (
             text("rules = \"v4.20\"\nscheduler = \"noop\"\n", two, TABLE),
             "v4.20: multipath is modelled over blk-mq alone",
-        ),
-        (
-            text("", two, &format!("{TABLE}use_blk_mq = 0\n")),
-            "mapped.use_blk_mq: 0: only the multi-queue path",
         ),
         (
             text("", two, &format!("{TABLE}dm_mq_nr_hw_queues = 33\n")),

@@ -1,0 +1,199 @@
+//! A device of the single-queue kind over two null_blks of blk-mq (use_blk_mq=N): its thread maps
+//! what goes in, all of it comes out once, whatever its paths do, and who forgets a run or a
+//! request is found out.
+
+use blkmq::dm::PathId;
+use blkmq::drive::{Follower, Ran};
+use blkmq::env::{Cpu, Slab, Solo};
+use blkmq::path::Frame;
+use blkmq::queue::{BlkMq, LockId};
+use blkmq::request::{CpuId, QueueId};
+use blkmq::rules::Rules;
+use blkmq::time::Duration;
+use sim::machine::{Below, Simulator};
+use sim::plan::{Outage, Plan, Ratio};
+
+use crate::mapped::{Ran as Whole, assert_whole, below, fails_and_comes_back, run};
+use crate::runs;
+
+/// One group of two paths in turn.
+const ROUND_ROBIN: &str = "1 queue_if_no_path 0 1 1 round-robin 0 2 1 nullb0 1 nullb1 1";
+/// A group for each path.
+const TWO_GROUPS: &str =
+    "1 queue_if_no_path 0 2 1 service-time 0 1 1 nullb0 1 service-time 0 1 1 nullb1 1";
+/// The same with a hardware handler.
+const ALUA: &str =
+    "1 queue_if_no_path 1 alua 2 1 service-time 0 1 1 nullb0 1 service-time 0 1 1 nullb1 1";
+
+/// 4,000 random reads of four threads, 16 deep each, over paths of so many tags.
+fn plan(rules: &str, scheduler: &str, (irqmode, tags): (u8, u32), table: &str) -> Plan {
+    runs::plan_of(&format!(
+        "[queue]\nrules = \"{rules}\"\nscheduler = \"{scheduler}\"\n\
+         [device]\ntype = \"null_blk\"\nnr_devices = 2\nsubmit_queues = 1\npoll_queues = 0\n\
+         irqmode = {irqmode}\nhw_queue_depth = {tags}\n\
+         [mapped]\nuse_blk_mq = 0\ntable = \"0 8388608 multipath {table}\"\n\
+         [[job]]\nname = \"four\"\nrw = \"randread\"\ndirect = 1\nioengine = \"libaio\"\n\
+         iodepth = 16\nnumjobs = 4\nnumber_ios = 1000\nnorandommap = true\n\
+         cpus_allowed = \"0-3\"\ncpus_allowed_policy = \"split\"\n"
+    ))
+}
+
+/// Kernels that have such a queue.
+fn kernels() -> impl Iterator<Item = &'static str> {
+    let all = Rules::MAPPED.into_iter();
+    all.map(|rules| rules.name)
+}
+
+/// Nothing is lost, nothing is in use, and nobody has a request of the upper queue.
+fn assert_all_ended(ran: &Whole, name: &str) {
+    assert_whole(ran);
+    let upper = &ran.simulator.block_layer().queues[0];
+    let single = upper.single.as_ref().expect("of the single-queue kind");
+    let state = single.state.held(CpuId(0));
+    assert_eq!(state.limits.allocated(), 0, "{name}: requests");
+    assert_eq!(state.with_driver(), 0, "{name}: requests in flight");
+}
+
+#[test]
+fn its_thread_maps_each_request_once() {
+    for rules in kernels() {
+        for scheduler in ["noop", "deadline", "cfq"] {
+            for irqmode in 0..3 {
+                let name = format!("{rules}, {scheduler}, {irqmode}");
+                let ran = run(&plan(rules, scheduler, (irqmode, 64), ROUND_ROBIN), |_| {});
+                assert_all_ended(&ran, &name);
+                assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "{name}");
+                assert_eq!(ran.issued[0], 4_000 + ran.requeued[0], "{name}");
+                let cpus = &ran.simulator.recorder().cpus;
+                let switches: u64 = cpus.iter().map(|cpu| cpu.to_kdmwork).sum();
+                // A worker of kblockd goes before it, and gives the CPU back.
+                assert!((1..=8_000).contains(&switches), "{name}: {switches}");
+            }
+        }
+    }
+}
+
+/// A path without a tag for a clone: the request goes back to the head of the queue above.
+#[test]
+fn what_finds_no_tag_below_comes_again() {
+    for rules in kernels() {
+        let ran = run(&plan(rules, "deadline", (2, 4), ROUND_ROBIN), |_| {});
+        assert_all_ended(&ran, rules);
+        assert!(ran.requeued[0] > 100, "{rules}: {:?}", ran.requeued);
+        assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "{rules}");
+        assert_eq!(ran.issued[0], 4_000 + ran.requeued[0], "{rules}");
+    }
+}
+
+/// Two hundred and fifty moments at which a path fails, and perhaps the other one.
+#[test]
+fn paths_fail_and_come_back_and_each_request_ends_once() {
+    for rules in kernels() {
+        for (table, runs, least) in [(TWO_GROUPS, 60, 15), (ALUA, 24, 15)] {
+            let mut failed = 0;
+            for seed in 0..runs {
+                let mut plan = plan(rules, "noop", (2, 16), table);
+                fails_and_comes_back(&mut plan, seed);
+                let ran = run(&plan, |_| {});
+                let name = format!("{rules} seed {seed}");
+                let stall = ran.stall.as_ref();
+                assert!(stall.is_none(), "{name}: {}", stall.unwrap());
+                assert_eq!(ran.simulator.recorder().total_ios, 200, "{name}");
+                failed += u64::from(ran.requeued[0] > 0);
+            }
+            assert!(failed > least, "{rules}: {failed} runs saw a failure");
+        }
+    }
+}
+
+/// Without queue_if_no_path what is left when both paths fail ends with an error, once.
+#[test]
+fn without_a_path_requests_end_with_an_error() {
+    for rules in kernels() {
+        let table = TWO_GROUPS.replace("1 queue_if_no_path", "0");
+        let mut plan = plan(rules, "noop", (2, 16), &table);
+        fails_and_comes_back(&mut plan, 3);
+        for thread in &mut plan.threads {
+            thread.survives_read = true;
+        }
+        let ran = run(&plan, |_| {});
+        assert!(ran.stall.is_none(), "{rules}: {}", ran.stall.unwrap());
+        let recorder = ran.simulator.recorder();
+        let reads = &recorder.jobs[0].directions[0];
+        assert!(reads.errors > 0, "{rules}: both paths were out of reach");
+        assert_eq!(recorder.total_ios, 200, "{rules}");
+    }
+}
+
+/// A label leaves nothing of what it should.
+#[derive(Debug)]
+struct Forgets(&'static str);
+
+impl Follower<Solo> for Forgets {
+    fn before(&mut self, _mq: &BlkMq<Solo>, _frame: &Frame) {}
+    fn behind(&mut self, _mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+        let forgets = ran.was.label().name() == self.0;
+        let mut taken = 0;
+        while forgets && cpu.outbox.take(taken).is_some() {
+            taken += 1;
+        }
+    }
+    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
+    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+}
+
+/// Runs with that defect; what the stall says, and what there is below the first request.
+fn stalls(plan: &Plan, label: &'static str) -> (String, Option<Below>) {
+    let forgets = |simulator: &mut Simulator| {
+        simulator.follow(Box::new(Forgets(label)));
+    };
+    let ran = run(plan, forgets);
+    let stall = ran.stall.unwrap_or_else(|| panic!("{label} is not missed"));
+    let first = stall.requests.first().expect("a request is stuck");
+    (stall.to_string(), first.below.clone())
+}
+
+#[test]
+fn who_forgets_a_request_or_a_run_is_found_out() {
+    let whole = plan("v4.5", "deadline", (2, 64), ROUND_ROBIN);
+    let (text, below) = stalls(&whole, "single-run.begin");
+    assert!(matches!(below, Some(Below::Nothing)), "{text}");
+    assert!(text.contains("no clone of it is below"), "{text}");
+    // Nobody runs the queue for the only request, which comes back to it as its path fails.
+    let mut alone = plan("v4.5", "deadline", (2, 64), TWO_GROUPS);
+    alone.threads.truncate(1);
+    alone.threads[0].iodepth = 1;
+    let mapped = self::below(&mut alone);
+    mapped.outages.push(Outage {
+        path: PathId(0),
+        from: Duration(50_000),
+        to: Duration(100_000),
+    });
+    mapped.below[0].device.fault.outages = true;
+    let (text, below) = stalls(&alone, "single-end.requeue");
+    assert!(below.is_none(), "it is above: {text}");
+    assert!(
+        text.contains("requests on the driver's list, 0 with"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_completion_lost_below_is_followed_from_above() {
+    let mut plan = plan("v4.5", "deadline", (2, 64), ROUND_ROBIN);
+    below(&mut plan).below[1].device.fault.lost_completion = Ratio {
+        numerator: 1,
+        denominator: 100,
+    };
+    let stall = run(&plan, |_| {}).stall.expect("a request never ends");
+    let text = stall.to_string();
+    for words in [
+        "dm-0 request ",
+        "    its clone below: nullb1 request ",
+        "dm-0 queue: not plugged, ",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+}
