@@ -16,11 +16,11 @@ use blkmq::dm::multipath::Multipath;
 use blkmq::dm::table::Table;
 use blkmq::dm::{Incoming, Mapped, PathId};
 use blkmq::request::{CpuId, Status};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use trace::blktrace::Device;
 use trace::capture::CaptureDir;
 
-use order::{Did, Judged, Wrong};
+use order::{Apart, Did, Judged, Wrong};
 use reading::{Reading, traced};
 use tags::Tags;
 
@@ -28,6 +28,10 @@ use super::judge::Judge;
 use super::setup::Setup;
 use super::verdict::{ChoiceVerdict, Divergence, TargetVerdict};
 use super::{Error, Options, name_of};
+
+/// In a run of the simulator's own CPUs are so far ahead of each other at most: what one does to a
+/// word others may see that much before its record, or behind it (docs/decisions/0002).
+const RUN_AHEAD: Duration = Duration(500);
 
 /// Something that happened to the target between two records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +129,9 @@ fn judge_target(
 ) -> Result<(), Error> {
     let cpus = usize::from(dir.meta.cpus);
     reading.tags = tags_of(dir, options, (above, &reading.paths))?;
+    if dir.meta.times_of_labels && cpus > 1 {
+        reading.slack = RUN_AHEAD;
+    }
     let mut events = reading.events(dir)?;
     events.sort_by_key(|event| event.time);
     for event in &events {
@@ -144,7 +151,7 @@ fn judge_target(
         return Ok(());
     }
     let target = Multipath::new(table, above.rules.device_mapper, &vec![0; cpus], 0);
-    let told = order::explain(target, &reading.tags, &reading.atoms);
+    let told = order::explain(target, Apart::of(table), &reading.tags, &reading.atoms);
     let genesis = events.first().map_or(SimTime::ZERO, |event| event.time);
     let verdict = |judged: &Judged| {
         let first = judged.wrong.first();

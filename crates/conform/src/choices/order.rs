@@ -1,11 +1,15 @@
 //! Finds an order of what happened to a target in which all its choices are those of the kernel.
 //!
 //! Two things between whose records there is no other order are tried in both: what is left open
-//! is only what the records leave open. Each level of the search has done one more of them; states
-//! that chose otherwise than the kernel are dropped, and if none is left the choice was a wrong
-//! one, and the kernel's is imposed on all of them. Not here: what a tag is (`tags.rs`).
+//! is only what the records leave open. Of things that do the same (`Apart`) only the one that is
+//! over first is tried: any order has one in which they come so. Each level of the search has done
+//! one more of them; states that chose otherwise than the kernel are dropped, and if none is left
+//! the choice was a wrong one, and the kernel's is imposed on all of them. Not here: what a tag is
+//! (`tags.rs`).
 
 use blkmq::dm::multipath::Multipath;
+use blkmq::dm::selector::SelectorKind;
+use blkmq::dm::table::Table;
 use blkmq::dm::{Ending, Incoming, Mapped, Mapping, PathId};
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
@@ -67,14 +71,95 @@ pub(crate) enum Did {
 /// A target in which some of the atoms have happened.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
-    target: Multipath,
-    /// Tags in use, as `Tags` counts them.
-    in_use: Vec<u32>,
+    // What tells most states apart comes first.
     /// All before this one have happened.
     next: usize,
     /// Later ones that have, in order.
     ahead: Vec<usize>,
+    /// Tags in use, as `Tags` counts them.
+    in_use: Vec<u32>,
     reinstated: u64,
+    target: Multipath,
+}
+
+/// What tells requests of one length on one path apart, as selectors see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Apart {
+    /// On which CPU they are mapped.
+    cpu: bool,
+    /// When.
+    time: bool,
+    /// No choice hangs on what a path has in flight.
+    uncounted: bool,
+}
+
+impl Apart {
+    /// That of the selectors of a table.
+    pub(super) fn of(table: &Table) -> Apart {
+        let mut apart = Apart {
+            uncounted: true,
+            ..Apart::default()
+        };
+        for group in &table.groups {
+            let counts = !matches!(
+                group.selector,
+                SelectorKind::RoundRobin | SelectorKind::IoAffinity
+            );
+            apart.uncounted &= !counts || group.paths.len() < 2;
+            match group.selector {
+                // Up to 4.6 it counts repetitions by CPU.
+                SelectorKind::RoundRobin | SelectorKind::IoAffinity => apart.cpu = true,
+                SelectorKind::HistoricalServiceTime => apart.time = true,
+                SelectorKind::QueueLength | SelectorKind::ServiceTime => {}
+            }
+        }
+        apart
+    }
+
+    /// It makes no difference which of both happens first.
+    fn alike(self, tags: &Tags, one: What, other: What) -> bool {
+        let time = |one: SimTime, other: SimTime| !self.time || one == other;
+        let cpu =
+            |one: CpuId, other: CpuId| one == other || !self.cpu && tags.of_one_queue(one, other);
+        match (one, other) {
+            (What::Map { io: a, path: p }, What::Map { io: b, path: q }) => {
+                (p, a.bytes) == (q, b.bytes) && cpu(a.cpu, b.cpu) && time(a.now, b.now)
+            }
+            (What::Start { mapped: a }, What::Start { mapped: b }) => a == b,
+            (What::Tag { path: p, cpu: a }, What::Tag { path: q, cpu: b }) => p == q && cpu(a, b),
+            (
+                What::Undo {
+                    mapped: a,
+                    started: p,
+                    cpu: c,
+                    no_tag: m,
+                },
+                What::Undo {
+                    mapped: b,
+                    started: q,
+                    cpu: d,
+                    no_tag: n,
+                },
+            ) => (a, m) == (b, n) && cpu(c, d) && time(p, q),
+            (
+                What::End {
+                    mapped: a,
+                    started: p,
+                    cpu: c,
+                    status: s,
+                    again: m,
+                },
+                What::End {
+                    mapped: b,
+                    started: q,
+                    cpu: d,
+                    status: t,
+                    again: n,
+                },
+            ) => (a, s, m) == (b, t, n) && cpu(c, d) && time(p, q),
+            _ => false,
+        }
+    }
 }
 
 /// What a state did otherwise than the kernel: the kind, and both.
@@ -88,11 +173,11 @@ struct Otherwise {
 /// States that one level keeps; more are as good as these.
 const STATES: usize = 64;
 
-/// Atoms that are tried as the next one; more than so many overlap in no capture of a few CPUs.
-const ABREAST: usize = 16;
+/// Atoms that are looked at as the next one; more than so many overlap in no capture of a few CPUs.
+const ABREAST: usize = 32;
 
 /// Goes through all atoms, in any order.
-pub(super) fn explain(target: Multipath, tags: &Tags, atoms: &[Atom]) -> Told {
+pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Told {
     let mut atoms = atoms.to_vec();
     atoms.sort_by_key(|atom| (atom.after, atom.before));
     let mut told = Told::default();
@@ -109,7 +194,7 @@ pub(super) fn explain(target: Multipath, tags: &Tags, atoms: &[Atom]) -> Told {
     for _ in 0..atoms.len() {
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
         for state in &states {
-            for index in state.possible(&atoms) {
+            for index in state.possible(&atoms, apart, tags) {
                 let mut state = state.clone();
                 match state.take(index, tags, &atoms) {
                     Ok(()) => add(&mut right, state),
@@ -181,10 +266,10 @@ fn add(states: &mut Vec<State>, state: State) {
 impl State {
     /// Atoms that may come next: no other one was over when they began, and what they go on from
     /// has happened. If none of them decides anything, the one that is over first.
-    fn possible(&self, atoms: &[Atom]) -> Vec<usize> {
+    fn possible(&self, atoms: &[Atom], apart: Apart, tags: &Tags) -> Vec<usize> {
         let left = |index: &usize| !self.happened(*index);
         let left = (self.next..atoms.len()).filter(left);
-        let mut possible = Vec::new();
+        let mut possible: Vec<usize> = Vec::new();
         let mut over = None;
         for index in left.take(ABREAST) {
             if over.is_some_and(|over| atoms[index].after >= over) {
@@ -197,8 +282,18 @@ impl State {
                 What::Start { .. } => self.happened(index - 1),
                 _ => true,
             };
-            if begun {
-                possible.push(index);
+            if !begun {
+                continue;
+            }
+            let what = atoms[index].what;
+            if apart.uncounted && matches!(what, What::Start { .. }) {
+                return vec![index];
+            }
+            let same = |other: &&mut usize| apart.alike(tags, what, atoms[**other].what);
+            match possible.iter_mut().find(same) {
+                Some(other) if atoms[*other].before > before => *other = index,
+                Some(_) => {}
+                None => possible.push(index),
             }
         }
         let decides = |&index: &usize| atoms[index].what.decides();

@@ -5,7 +5,7 @@
 use blkmq::dm::table::Table;
 use blkmq::dm::{Incoming, Mapped, PathId};
 use blkmq::request::{CpuId, Status};
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use trace::blktrace::{Action, Device, Event};
 use trace::capture::CaptureDir;
 
@@ -37,6 +37,8 @@ pub(super) struct Reading {
     pub(super) above: (String, Device),
     pub(super) paths: Vec<(String, Device)>,
     pub(super) tags: Tags,
+    /// How far from its record something may have happened as others see it.
+    pub(super) slack: Duration,
     live: Vec<Live>,
     pub(super) atoms: Vec<Atom>,
     /// Requests of paths that are no clones of what is above.
@@ -77,6 +79,7 @@ impl Reading {
             above: above.cloned().unwrap_or((String::new(), NO_DEVICE)),
             paths: paths.collect(),
             tags: Tags::default(),
+            slack: Duration::ZERO,
             live: Vec::new(),
             atoms: Vec::new(),
             stray: 0,
@@ -207,11 +210,16 @@ impl Reading {
     /// A request is not with the target any more: what has happened to it.
     fn is_over(&mut self, live: &Live, now: SimTime, again: bool) {
         let mapped_before = live.path.map_or(now, |(_, when)| when);
-        let atoms = &mut self.atoms;
-        let mut add = |after, before, what| {
+        let (atoms, slack) = (&mut self.atoms, self.slack);
+        // What comes behind the choice stays behind it.
+        let mut add = |after: SimTime, before: SimTime, what| {
+            let after = match after >= mapped_before {
+                true => (mapped_before + slack).max(SimTime(after.0.saturating_sub(slack.0))),
+                false => SimTime(after.0.saturating_sub(slack.0)),
+            };
             atoms.push(Atom {
                 after,
-                before,
+                before: before + slack,
                 what,
             });
         };

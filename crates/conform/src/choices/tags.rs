@@ -101,6 +101,13 @@ impl Tags {
         Some((of, queue))
     }
 
+    /// Requests of both CPUs draw from one hardware queue of each path.
+    pub(super) fn of_one_queue(&self, one: CpuId, other: CpuId) -> bool {
+        let queue = |of: &PathTags, cpu: CpuId| of.queue_of.get(usize::from(cpu.0)).copied();
+        let mut paths = self.paths.iter();
+        paths.all(|of| queue(of, one) == queue(of, other))
+    }
+
     /// A clone has its tag as soon as it is there.
     pub(super) fn with_request(&self, path: PathId) -> bool {
         let of = self.paths.get(path.index());

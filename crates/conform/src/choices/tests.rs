@@ -2,7 +2,7 @@
 
 use blkmq::rules::DeviceMapper;
 
-use super::order::{Told, explain as explain_with};
+use super::order::{Apart, Told, explain as explain_with};
 use super::*;
 
 const RULES: DeviceMapper = DeviceMapper::V6_1;
@@ -72,7 +72,7 @@ fn explain(target: Multipath, atoms: &[Atom]) -> Told {
             all.push(Atom { what, ..*atom });
         }
     }
-    explain_with(target, &Tags::default(), &all)
+    explain_with(target, Apart::default(), &Tags::default(), &all)
 }
 
 #[test]
@@ -130,4 +130,28 @@ fn what_overlaps_is_tried_in_both_orders() {
     let mut apart = before;
     apart[5] = ends(22, 24, 0);
     assert_eq!(counts(&explain(target("service-time"), &apart)), (4, 3, 0));
+}
+
+/// Eight CPUs at once, each choice with ends before and behind it that tell nothing: as all are of
+/// one length, only how many have happened matters, and one order is found.
+#[test]
+fn what_does_the_same_is_tried_once() {
+    let mut atoms = Vec::new();
+    for round in 0..40 {
+        let at = round * 100;
+        for cpu in 0..8 {
+            // Both begin with as many; a kernel that counts each end at once takes turns.
+            atoms.push(maps(at + cpu, at + 90 + cpu, (cpu % 2) as u16));
+            if round > 0 {
+                atoms.push(ends(at + cpu, at + 95, (cpu % 2) as u16));
+            }
+        }
+    }
+    let told = explain(target("service-time"), &atoms);
+    assert_eq!((told.choices.total, told.choices.wrong.len()), (320, 0));
+    // The mutant: what no count of ends allows, however many have happened.
+    let all = [maps(0, 1, 0), maps(2, 3, 1)];
+    let more: Vec<Atom> = (0..8).map(|n| maps(10 + n, 20 + n, 0)).collect();
+    let told = explain(target("service-time"), &[&all[..], &more[..]].concat());
+    assert_eq!((told.choices.total, told.choices.wrong.len()), (10, 7));
 }
