@@ -34,7 +34,8 @@ pub use mapped_requests::{
 };
 pub use old_top::{BusyAgain, OldTop};
 pub use plugs::{
-    DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue, StoppedIssue,
+    AioPlug, DirectIssue, DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue,
+    StoppedIssue,
 };
 pub use queue_merge::{
     Candidate, Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced,
@@ -97,6 +98,10 @@ pub struct Rules {
     pub single_hctx: SingleHctx,
     /// Default map of CPUs to hctxs.
     pub cpu_map: CpuMap,
+    /// The plug of io_submit().
+    pub aio_plug: AioPlug,
+    /// Which requests go to the driver at once.
+    pub direct_issue: DirectIssue,
     /// What direct issue does on a stopped or quiesced queue.
     pub stopped_issue: StoppedIssue,
     /// Direct issue of a single request that finds no budget or no driver tag.

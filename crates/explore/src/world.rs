@@ -255,6 +255,9 @@ impl Fixed {
         let completer = world.contexts.iter().position(is_completer);
         for task in 0..config.prefilled {
             world.run_alone(self, task);
+            if config.paths.is_some() {
+                world.run_work_once(self);
+            }
             if task < config.ended {
                 world.run_alone(self, completer.expect("somebody ends requests"));
             }
@@ -351,16 +354,41 @@ impl World {
         }
     }
 
+    /// Lets each item of kblockd that is to run at once do so, to where it gets: what was submitted
+    /// is with the devices then, whoever takes it there.
+    fn run_work_once(&mut self, fixed: &Fixed) {
+        for index in 0..self.contexts.len() {
+            let pending = match self.contexts[index].role {
+                Role::RunWork(queue, hctx) => {
+                    self.outside.run_work[fixed.config.place(queue, hctx)]
+                }
+                _ => Pending::No,
+            };
+            if pending == Pending::Now {
+                self.run_alone_once(fixed, index);
+            }
+        }
+    }
+
     /// Lets one context run as far as it gets, taking the first way each time.
     fn run_alone(&mut self, fixed: &Fixed, index: usize) {
+        while self.goes_alone(fixed, index) {}
+    }
+
+    /// The same until it has nothing under way.
+    fn run_alone_once(&mut self, fixed: &Fixed, index: usize) {
+        while self.goes_alone(fixed, index) && !self.contexts[index].is_idle() {}
+    }
+
+    /// One step of a context, the first way. False if it has none.
+    fn goes_alone(&mut self, fixed: &Fixed, index: usize) -> bool {
         let (mut choices, mut log) = (Vec::new(), Vec::new());
-        loop {
-            self.choices(fixed, &mut choices);
-            let Some(&choice) = choices.iter().find(|c| usize::from(c.context) == index) else {
-                return;
-            };
+        self.choices(fixed, &mut choices);
+        let own = choices.iter().find(|c| usize::from(c.context) == index);
+        if let Some(&choice) = own {
             self.apply(fixed, choice, &mut log);
         }
+        own.is_some()
     }
 
     /// Takes one choice; `log` gets the labels that ran. Panics where the paths do.

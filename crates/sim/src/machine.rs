@@ -11,6 +11,7 @@ mod change;
 mod cpu;
 mod cpus;
 mod devices;
+mod dmsetup;
 mod effects;
 mod event;
 mod fio;
@@ -313,6 +314,7 @@ impl Simulator {
             .threads_usage(&self.cpus, self.plan.threads.len());
         let spent = self.cpus.core.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
+        self.recorder.refused_messages = self.targets.refused();
         self.cpus.settle_watch(&mut self.recorder);
         self.recorder.lock_operations = locker::operations(&self.tasks, &self.plan);
         if !self.plan.lockers.is_empty() {

@@ -24,7 +24,7 @@ pub use device::{
     NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId, Owner};
-pub use mapped::{MappedPlan, Outage};
+pub use mapped::{MappedPlan, Outage, Suspension};
 pub use trace::fio::{Decimal, Extent, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone};
 
 /// A run, ready to be simulated.

@@ -131,6 +131,17 @@ pub struct ChangeTimes {
     pub ended: Option<SimTime>,
 }
 
+/// When a mapped device was suspended: of a command that the run did not come to, nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SuspensionTimes {
+    /// dmsetup suspend begins.
+    pub begun: Option<SimTime>,
+    /// It returns: nothing is in flight.
+    pub suspended: Option<SimTime>,
+    /// dmsetup resume returns.
+    pub resumed: Option<SimTime>,
+}
+
 /// What is recorded during a run.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -174,6 +185,10 @@ pub struct Recorder {
     pub disks: Vec<DiskStats>,
     /// When the scheduler of a disk was changed, by number in the plan.
     pub changes: Vec<ChangeTimes>,
+    /// When mapped devices were suspended, by number among [`Plan::suspensions`].
+    pub suspensions: Vec<SuspensionTimes>,
+    /// Messages to them that were refused meanwhile.
+    pub refused_messages: u64,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
     pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
     /// Text of the messages among them.
@@ -230,6 +245,8 @@ impl Recorder {
             device_depth: Depth::default(),
             disks,
             changes: vec![ChangeTimes::default(); plan.changes.len()],
+            suspensions: vec![SuspensionTimes::default(); plan.suspensions().len()],
+            refused_messages: 0,
             trace: Vec::new(),
             messages: String::new(),
         }

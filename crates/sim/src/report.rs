@@ -32,7 +32,7 @@ mod tokens;
 mod turns;
 mod work;
 
-pub use changes::ChangeReport;
+pub use changes::{ChangeReport, SuspensionReport};
 pub use details::{Counts, DepthDetails, Details, GaugeDetails, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
@@ -89,6 +89,12 @@ pub struct Report {
     /// Changes of schedulers while it ran; left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeReport>,
+    /// Suspensions of mapped devices, in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspensions: Vec<SuspensionReport>,
+    /// Messages of dmsetup that were refused, as their device was suspended; left out if none was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused_messages: u64,
     /// What lockers got; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lockers: Option<LockersReport>,
@@ -244,6 +250,8 @@ impl Report {
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
             changes: ChangeReport::all(plan, recorder),
+            suspensions: SuspensionReport::all(plan, recorder),
+            refused_messages: recorder.refused_messages,
             lockers: LockersReport::new(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),

@@ -16,7 +16,7 @@ pub(super) use clone::free_bios;
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
 use super::{Call, Next, SingleEnd, labels, lock};
-use crate::dm::multipath::Choice;
+use crate::dm::multipath::{Ask, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
@@ -113,6 +113,12 @@ impl MapPath {
             then: Then::Refuse,
             told: Answer::None,
         }
+    }
+
+    /// The request for which there was no path when that was asked, and which may fail for it yet.
+    pub fn finds_no_path(&self) -> Option<RequestId> {
+        let asked = self.choice.map(|choice| choice.ask());
+        matches!(asked, Some(Ok(Ask::MustPushBack))).then_some(self.rq)
     }
 
     pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {

@@ -18,7 +18,7 @@ use crate::env::{Aside, Count, Cpu, Env, Slab, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{DirectUnplug, PlugOrder, PlugRun, Stamp};
+use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun, Stamp};
 use crate::time::SimTime;
 
 /// BLK_MAX_REQUEST_COUNT.
@@ -340,7 +340,8 @@ impl PlugPath {
             next = pool.next_plugged(entry.rq);
         }
         let plug = &cpu.plug;
-        if plug.multiple_queues || plug.has_elevator || self.from_schedule {
+        let old = mq.queue(self.queue).settings.rules.direct_issue != DirectIssue::UnlessBusy;
+        if old || plug.multiple_queues || plug.has_elevator || self.from_schedule {
             return self.next_group(mq, cpu);
         }
         let settings = &mq.queue(self.queue).settings;
@@ -385,7 +386,10 @@ impl PlugPath {
             self.insertion = insertion;
             return next;
         }
-        self.to(At::Busy)
+        match q.settings.rules.direct_issue {
+            DirectIssue::UnlessBusy => self.to(At::Busy),
+            DirectIssue::OfSeveral | DirectIssue::OfSeveralElseKblockd => self.want_ctx(),
+        }
     }
 
     /// Takes what goes along with `lead` off the rest. How many that are.

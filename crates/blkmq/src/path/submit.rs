@@ -19,7 +19,7 @@ use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TraceP
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{Fix, FlushData, LonePlug, NoMerges, PlugOrder, Stamp};
+use crate::rules::{DirectIssue, Fix, FlushData, LonePlug, NoMerges, PlugOrder, Stamp};
 use crate::sbitmap::{Get, Put};
 use crate::time::SimTime;
 use entry::Split;
@@ -455,7 +455,30 @@ impl SubmitPath {
             self.at = At::Rest;
             return self.insert(q, cpu, rq);
         }
-        self.to(At::Busy)
+        match q.settings.rules.direct_issue {
+            DirectIssue::UnlessBusy => self.to(At::Busy),
+            old => self.issue_of_several(old, q, cpu),
+        }
+    }
+
+    /// blk_mq_make_request() and blk_sq_make_request() without a plug.
+    fn issue_of_several<E: Env>(
+        &mut self,
+        old: DirectIssue,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let rq = self.rq.take().expect("it was allocated");
+        self.at = At::Rest;
+        let sync = is_sync(q, rq, cpu);
+        if sync && q.hctxs.len() > 1 {
+            return self.issue(cpu, rq);
+        }
+        let run = match sync && old == DirectIssue::OfSeveral {
+            true => ThenRun::Here,
+            false => ThenRun::Background,
+        };
+        Next::call(cpu, Call::Insert(Inserts::new(self.queue, rq, false, run)))
     }
 
     fn insert<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu, rq: RequestId) -> Next {
@@ -494,7 +517,10 @@ impl SubmitPath {
         let request = &mut pool[rq];
         request.place = Place::Plug;
         cpu.plug.has_elevator |= request.internal_tag.is_some();
+        drop(pool);
+        let held = self.held_before(mq, cpu);
         let order = q.settings.rules.plug_order;
+        let mut pool = q.pool.held(cpu.id);
         if order == PlugOrder::Lifo {
             cpu.plug.list.push_front(&mut pool, entry);
         }
@@ -507,7 +533,28 @@ impl SubmitPath {
             self.at = At::Rest;
             return Next::call(cpu, Call::Unplug { queue, why });
         }
+        if let Some(held) = held {
+            self.at = At::Rest;
+            return self.issue(cpu, held);
+        }
         self.next_part(q, cpu)
+    }
+
+    /// The request that stands in the plug already and is issued for the one that comes: a plug of
+    /// a queue of several hctxs holds one at most (up to 4.18). Deviation(D28): of several queues'
+    /// requests it holds all.
+    fn held_before<E: Env>(&self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<RequestId> {
+        let q = mq.queue(self.queue);
+        let rules = &q.settings.rules;
+        let old = rules.direct_issue != DirectIssue::UnlessBusy;
+        let merges = q.settings.nomerges != NoMerges::Never;
+        let alone = cpu.plug.list.len() == 1 && cpu.plug.queue() == self.queue;
+        if !(old && merges && alone && q.hctxs.len() > 1 && !q.has_elevator()) {
+            return None;
+        }
+        let held = cpu.plug.list.pop_front(mq, cpu.id)?.rq;
+        q.pool.held(cpu.id)[held].place = Place::Path;
+        Some(held)
     }
 
     /// Whether the plug is flushed before it takes one more request.

@@ -60,6 +60,20 @@ pub enum ToTarget {
     Resume,
 }
 
+impl ToTarget {
+    /// dmsetup says it: a device that is suspended refuses it (EBUSY, here `Answer::Resource`).
+    pub fn is_message(self) -> bool {
+        matches!(
+            self,
+            ToTarget::Fail(_)
+                | ToTarget::Reinstate(_)
+                | ToTarget::QueueIfNoPath(_)
+                | ToTarget::Switch(_)
+                | ToTarget::Bypass(..)
+        )
+    }
+}
+
 /// Something is told to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TargetPath {
@@ -89,7 +103,9 @@ impl TargetPath {
             At::Locked => {
                 m.fields.write(cpu);
                 let mut state = m.state.held(cpu.id);
-                if !tell(&mut state.target, self.what) {
+                if self.what.is_message() && state.target.is_suspended() {
+                    cpu.answer = Answer::Resource;
+                } else if !tell(&mut state.target, self.what) {
                     cpu.answer = Answer::GoOn;
                 }
                 let wakes = leave(self.queue, &mut state.target, cpu);

@@ -48,6 +48,29 @@ pub enum DirectUnplug {
     Traced,
 }
 
+/// The plug of io_submit().
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AioPlug {
+    /// There is one in any case (4.20).
+    Always,
+    /// More than two submissions in one call have one (a79d40e9b0ee, 5.0).
+    AboveTwo,
+}
+
+/// Which requests of a queue without scheduler go to the driver at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DirectIssue {
+    /// Synchronous ones of a queue of several hctxs: alone, or the one that stands in the plug when
+    /// the next comes. All others, and what a plug holds at its end, are inserted into their
+    /// software queues, which are run, alone by kblockd unless they are synchronous (4.5, 4.6:
+    /// blk_sq_make_request() serves queues of one hctx).
+    OfSeveral,
+    /// The same; alone, kblockd runs them in any case (4.12).
+    OfSeveralElseKblockd,
+    /// Any of an hctx that is not busy, with what the plug holds (6ce3dd6eec11, 4.19; plugs v5.1).
+    UnlessBusy,
+}
+
 /// Direct issue on a stopped or quiesced queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StoppedIssue {

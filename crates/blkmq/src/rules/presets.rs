@@ -1,12 +1,12 @@
 //! Which kernel has which of the differences.
 
 use super::{
-    ActiveCount, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BlockingRun, Countdown,
-    CpuMap, DeviceMapper, DirectUnplug, ElevatorLine, EmptyRun, FairQueueing, Fix, Fixes,
-    FlushData, FreedBits, HeadInsert, LastHint, LonePlug, MergedFree, PlugOrder, PlugRun,
-    RequeueOrder, Restart, Rules, Series, ShallowDepth, SingleCtx, SingleHctx, SingleQueueRules,
-    SpareRequest, StableMerge, Stamp, StarvedIssue, StoppedIssue, TimeSlices, ToldEnds,
-    WaitingItem, WakeScan,
+    ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BlockingRun,
+    Countdown, CpuMap, DeviceMapper, DirectIssue, DirectUnplug, ElevatorLine, EmptyRun,
+    FairQueueing, Fix, Fixes, FlushData, FreedBits, HeadInsert, LastHint, LonePlug, MergedFree,
+    PlugOrder, PlugRun, RequeueOrder, Restart, Rules, Series, ShallowDepth, SingleCtx, SingleHctx,
+    SingleQueueRules, SpareRequest, StableMerge, Stamp, StarvedIssue, StoppedIssue, TimeSlices,
+    ToldEnds, WaitingItem, WakeScan,
 };
 
 impl Rules {
@@ -60,6 +60,8 @@ impl Rules {
             single_ctx: SingleCtx::AlwaysHere,
             single_hctx: SingleHctx::Softirq,
             cpu_map: CpuMap::Interleaved,
+            aio_plug: AioPlug::AboveTwo,
+            direct_issue: DirectIssue::UnlessBusy,
             stopped_issue: StoppedIssue::Insert,
             starved_issue: StarvedIssue::RunHere,
             plug_run: PlugRun::IfInserted,
@@ -107,6 +109,8 @@ impl Rules {
             single_ctx: SingleCtx::OnlyOnItsCpu,
             single_hctx: SingleHctx::Softirq,
             cpu_map: CpuMap::Grouped,
+            aio_plug: AioPlug::AboveTwo,
+            direct_issue: DirectIssue::UnlessBusy,
             stopped_issue: StoppedIssue::InsertAndRun,
             starved_issue: StarvedIssue::NowaitInBackground,
             plug_run: PlugRun::Always,
@@ -139,6 +143,8 @@ impl Rules {
             freed_bits: FreedBits::AtOnce,
             single_ctx: SingleCtx::OnlyOnItsCpu,
             single_hctx: SingleHctx::Here,
+            aio_plug: AioPlug::Always,
+            direct_issue: DirectIssue::OfSeveral,
             stopped_issue: StoppedIssue::Unseen,
             restart: Restart::V4_5,
             device_mapper: DeviceMapper::V4_5,
@@ -159,6 +165,7 @@ impl Rules {
     pub const fn v4_12() -> Rules {
         Rules {
             name: "v4.12",
+            direct_issue: DirectIssue::OfSeveralElseKblockd,
             stopped_issue: StoppedIssue::Insert,
             restart: Restart::V4_12,
             device_mapper: DeviceMapper::V4_12,

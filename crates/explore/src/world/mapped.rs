@@ -352,14 +352,30 @@ impl World {
         (Slot { queue: ABOVE, rq }, Status::Ok)
     }
 
-    /// Bios under way when no path is left and nothing is to be held may fail.
+    /// Bios under way when no path is left and nothing is to be held may fail; and where each
+    /// question is one of its own those that have found no path, if nothing is to be held by then.
     pub(super) fn note_hopeless(&mut self) {
-        let hopeless = with_target(&self.mq, |target| {
-            target.valid_paths() == 0 && !target.must_push_back()
+        let (left, held) = with_target(&self.mq, |target| {
+            (target.valid_paths() > 0, target.must_push_back())
         });
-        if hopeless {
-            let around = &mut self.outside.paths;
+        if held {
+            return;
+        }
+        let around = &mut self.outside.paths;
+        if !left {
             around.hopeless |= around.begun & !around.ended;
+            return;
+        }
+        let frames = self.contexts.iter().flat_map(|c| c.stack.frames());
+        let pathless = frames.filter_map(|frame| match frame {
+            Frame::Map(path) => path.finds_no_path(),
+            _ => None,
+        });
+        for rq in pathless {
+            self.mq.queue(ABOVE).with_pool(|pool| {
+                let bios = pool.bios_of(rq);
+                around.hopeless |= bios.fold(0, |all, bio| all | 1 << bio.0);
+            });
         }
     }
 }

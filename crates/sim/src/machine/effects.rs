@@ -467,6 +467,13 @@ impl Machine for OnCpu<'_> {
             .wake(&mut self.sim.cpus, TaskId(waiter.0), self.id, SimTime::ZERO);
     }
 
+    /// Whole ticks, as of msleep().
+    fn wake_later(&mut self, waiter: WaiterId, after: Duration) {
+        let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
+        let until = cpus.tick_after(cpus.at(self.id), after);
+        tasks.sleep_until(cpus, TaskId(waiter.0), until);
+    }
+
     fn time_out(&mut self, queue: QueueId, after: Duration) {
         let cpus = &mut self.sim.cpus;
         self.sim.work.set_timeout(cpus, self.id, queue, after);
@@ -516,14 +523,13 @@ impl Machine for OnCpu<'_> {
     }
 
     fn run_queue(&mut self, queue: QueueId) {
-        // blk_run_queue_async() takes a work item from its timer.
-        let unless_pending = self.sim.layer.mq.queue(queue).single.is_none();
+        // blk_mq_run_hw_queue() of 6.1 and blk_run_queue_async() take an item from its timer.
         for hctx in 0..self.sim.layer.mq.queue(queue).hctxs.len() as u16 {
             self.kick(Kick {
                 queue,
                 hctx: HctxId(hctx),
                 delay: Duration::ZERO,
-                unless_pending,
+                unless_pending: false,
             });
         }
     }

@@ -22,6 +22,7 @@ pub(super) use steps::On;
 use std::collections::VecDeque;
 
 use blkmq::request::{IoContextId, Op, Sector, Sectors, Status};
+use blkmq::rules::AioPlug;
 use blkmq::time::{Duration, SimTime};
 
 use polled::Polled;
@@ -29,14 +30,20 @@ use served::Served;
 
 use super::mappings::PAGES;
 use super::task::{TaskId, context_task, io_context_of};
-use crate::plan::{DiskId, DiskPlan, ThreadPlan};
+use crate::plan::{DiskId, DiskPlan, Engine, ThreadPlan};
 use crate::workload::{NextIo, Stream};
 use cached::Cached;
 use call::Call;
 use t_io_uring::TIoUring;
 
-/// More submissions than this in one call start a plug (io_uring, AIO).
-const PLUG_THRESHOLD: usize = 2;
+/// More submissions than this in one call start a plug (io_uring's and AIO's thresholds).
+fn plug_above(plan: &ThreadPlan, disks: &[DiskPlan]) -> usize {
+    let rules = &disks[plan.files[0].disk.index()].queue.rules;
+    match (plan.engine, rules.aio_plug) {
+        (Engine::Libaio, AioPlug::Always) => 0,
+        _ => 2,
+    }
+}
 
 /// What the thread does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +86,8 @@ struct Slot {
 pub(super) struct FioTask {
     /// Index in the plan.
     pub(super) thread: usize,
+    /// More submissions than this in one call start a plug.
+    plug_above: usize,
     pub(super) plan: ThreadPlan,
     stage: Stage,
     stream: Stream,
@@ -137,6 +146,7 @@ impl FioTask {
         };
         FioTask {
             thread,
+            plug_above: plug_above(plan, disks),
             stream: Stream::new(plan),
             plan: plan.clone(),
             stage: Stage::Prepare,

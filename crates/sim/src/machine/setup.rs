@@ -11,6 +11,7 @@ use blkmq::time::{Jiffies, SimTime};
 use super::change::{self, Writer};
 use super::cpus::Cpus;
 use super::devices::Devices;
+use super::dmsetup::{self, Dmsetup};
 use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
@@ -140,6 +141,7 @@ impl Simulator {
                 replay.start(cpus, tasks);
             }
             change::start(cpus, tasks, &self.plan.changes);
+            dmsetup::start(cpus, tasks);
             self.targets.start(cpus);
             measure_from = measure_from.max(locker::start(cpus, tasks));
             self.cpus
@@ -367,6 +369,11 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
     if !plan.changes.is_empty() {
         let allowed = (0..cpus).map(CpuId).collect();
         let program = Program::Writer(Writer::default());
+        tasks.push(Task::asleep(program, allowed));
+    }
+    if let Some(dmsetup) = Dmsetup::of(plan) {
+        let allowed = (0..cpus).map(CpuId).collect();
+        let program = Program::Dmsetup(Box::new(dmsetup));
         tasks.push(Task::asleep(program, allowed));
     }
     for locker in &plan.lockers {

@@ -9,6 +9,7 @@ mod text;
 mod tokens;
 
 use blkmq::env::{Bit, Count, Lock, Solo};
+use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Op, Place, RequestId};
 use blkmq::rules::RestartRule;
@@ -235,7 +236,33 @@ impl View<'_> {
             })
         });
         let single = single::state_of(queue, &disk);
-        frozen.into_iter().chain(single).chain(hctxs).collect()
+        let suspended = self.suspension_of(queue, &disk);
+        let before = frozen.into_iter().chain(suspended);
+        before.chain(single).chain(hctxs).collect()
+    }
+
+    /// Who suspends a mapped device, and how far it is.
+    fn suspension_of(&self, queue: &RequestQueue<Solo>, disk: &str) -> Option<String> {
+        let mapped = queue.mapped.as_ref()?;
+        if mapped.with_state(|state| state.target.is_suspended()) {
+            return Some(format!(
+                "{disk}is suspended: nothing goes on until it is resumed"
+            ));
+        }
+        let contexts = self
+            .tasks
+            .iter()
+            .filter_map(|(_, task)| task.context.as_ref());
+        let running = self.cpus.iter().flat_map(|cpu| &cpu.levels);
+        let mut frames = contexts
+            .chain(running)
+            .flat_map(|level| level.stack.frames());
+        frames.find_map(|frame| match frame {
+            Frame::Suspend(path) if frame.queue() == queue.id && path.drains() => Some(format!(
+                "{disk}is being suspended: dmsetup waits for what is in flight"
+            )),
+            _ => None,
+        })
     }
 
     /// A scheduler that has requests, with what has_work answers.

@@ -184,6 +184,11 @@ impl Simulator {
                 let times = &mut self.recorder.changes;
                 writer.turn(&mut self.cpus, numbers, changes, times, id)
             }
+            Program::Dmsetup(dmsetup) => {
+                let numbers = &self.layer.numbers;
+                let times = &mut self.recorder.suspensions;
+                dmsetup.turn(&mut self.cpus, numbers, times, id)
+            }
             Program::Locker(locker) => locker.turn(&mut self.cpus, &self.layer.mq, id),
             Program::Mapper(number) => self.mappers.turn(&mut self.cpus, id, *number),
         };

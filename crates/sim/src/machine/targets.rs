@@ -7,6 +7,7 @@
 
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::InitResult;
+use blkmq::env::Answer;
 use blkmq::path::ToTarget;
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
@@ -35,6 +36,8 @@ struct Target {
     generation: u32,
     /// How long an activation takes.
     activation: Duration,
+    /// Between two looks of multipathd.
+    interval: Duration,
     /// Paths that are out of reach now.
     out: Vec<PathId>,
     /// The device of each path, and its unit there.
@@ -48,6 +51,8 @@ pub(super) struct Targets {
     all: Vec<Happens>,
     /// Those that the plan has, by the time they happen at.
     planned: Vec<(SimTime, Happens)>,
+    /// Messages that were refused.
+    refused: u64,
 }
 
 impl Targets {
@@ -57,6 +62,7 @@ impl Targets {
             mapped: Vec::new(),
             all: Vec::new(),
             planned: Vec::new(),
+            refused: 0,
         };
         for (disk, mapped) in plan.mapped_disks() {
             let queue = numbers.queue_of(disk);
@@ -81,6 +87,7 @@ impl Targets {
                 queue,
                 generation: 0,
                 activation: mapped.activation,
+                interval: mapped.interval,
                 out: Vec::new(),
                 units,
             });
@@ -114,8 +121,33 @@ impl Targets {
         self.push(cpus, time, Happens::Tell(queue, what, id));
     }
 
+    /// What became of what a target was told.
+    pub(super) fn heard(
+        &mut self,
+        cpus: &mut Cpus,
+        id: CpuId,
+        (queue, what): (QueueId, ToTarget),
+        answer: Answer,
+    ) {
+        match (what, answer) {
+            (ToTarget::Activate(path), Answer::GoOn) => self.activates(cpus, id, queue, path),
+            (ToTarget::Reinstate(_), Answer::Resource) => {
+                // multipathd finds it out of use at its next look.
+                let interval = self.of(queue).interval;
+                self.later(cpus, id, (queue, what), interval);
+            }
+            (_, Answer::Resource) => self.refused += 1,
+            _ => {}
+        }
+    }
+
+    /// Messages that were refused, as their devices were suspended.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// The device of a path is being activated.
-    pub(super) fn activates(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
+    fn activates(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
         let target = self.of(queue);
         let result = match target.out.contains(&path) {
             true => InitResult::Failed,

@@ -8,6 +8,7 @@ use blkmq::time::SimTime;
 
 use super::change::Writer;
 use super::cpu::LevelState;
+use super::dmsetup::Dmsetup;
 use super::fio::FioTask;
 use super::locker::Locker;
 use super::replay::ReplayTask;
@@ -66,6 +67,8 @@ pub(super) enum Program {
     Replay(Box<ReplayTask>),
     /// Changes schedulers.
     Writer(Writer),
+    /// Suspends mapped devices.
+    Dmsetup(Box<Dmsetup>),
     /// Takes a lock.
     Locker(Box<Locker>),
     /// Maps requests of a mapped device, the one with this number.

@@ -367,6 +367,7 @@ impl Tasks {
             Program::IoWorker(_) => format!("iou-wrk {number}"),
             Program::Replay(_) => format!("process {number}"),
             Program::Writer(_) => format!("writer {number}"),
+            Program::Dmsetup(_) => format!("dmsetup {number}"),
             Program::Locker(_) => format!("locker {number}"),
             Program::Mapper(_) => format!("kdmwork {number}"),
         }

@@ -7,7 +7,7 @@
 //! blk_mq_hctx_next_cpu(), io_uring/io-wq.c (6.1.192, 6.12.117).
 
 use blkmq::drive::Kick;
-use blkmq::env::{Answer, Bit, Solo};
+use blkmq::env::{Bit, Solo};
 use blkmq::path::{Frame, TargetPath, TimeoutPath, ToTarget, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -522,10 +522,9 @@ impl KernelWork {
     ) -> Turn {
         if let Some(done) = worker.running.take() {
             self.finish(cpus, tasks, id, done);
-            if let Job::Tell(queue, ToTarget::Activate(path)) = done
-                && core::mem::take(&mut cpus[id].env.answer) == Answer::GoOn
-            {
-                targets.activates(cpus, id, queue, path);
+            if let Job::Tell(queue, what) = done {
+                let answer = core::mem::take(&mut cpus[id].env.answer);
+                targets.heard(cpus, id, (queue, what), answer);
             }
             return Turn::Again;
         }

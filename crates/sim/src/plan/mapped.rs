@@ -25,6 +25,21 @@ pub struct MappedPlan {
     pub outages: Vec<Outage>,
     /// What its target is told, and when, as `dmsetup message` and multipathd do.
     pub messages: Vec<(Duration, ToTarget)>,
+    /// Between two looks of multipathd at a path, which says once more what was refused.
+    pub interval: Duration,
+    /// When it is suspended, in order of time.
+    pub suspensions: Vec<Suspension>,
+}
+
+/// `dmsetup suspend` and `dmsetup resume` of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Suspension {
+    /// The first, from the start of the run.
+    pub at: Duration,
+    /// Its `--noflush`.
+    pub noflush: bool,
+    /// The second, or as soon as the first is over.
+    pub resume: Duration,
 }
 
 /// A path's device is out of reach for a time: what it has, and what it gets, fails.
@@ -48,6 +63,8 @@ impl MappedPlan {
             activation: Duration::from_millis(1),
             outages: Vec::new(),
             messages: Vec::new(),
+            interval: Duration::from_secs(5),
+            suspensions: Vec::new(),
         }
     }
 }
@@ -176,6 +193,16 @@ impl Plan {
     pub fn mapped_disks(&self) -> impl Iterator<Item = (DiskId, &MappedPlan)> {
         let disks = (0..).map(DiskId).zip(&self.disks);
         disks.filter_map(|(disk, of)| Some((disk, of.mapped()?)))
+    }
+
+    /// Suspensions of all devices, in order of time.
+    pub fn suspensions(&self) -> Vec<(DiskId, Suspension)> {
+        let disks = self.mapped_disks();
+        let all =
+            disks.flat_map(|(disk, mapped)| mapped.suspensions.iter().map(move |&of| (disk, of)));
+        let mut all: Vec<(DiskId, Suspension)> = all.collect();
+        all.sort_by_key(|(_, of)| of.at);
+        all
     }
 
     /// All queues with their devices, in the order of their numbers: those of disks, then what is

@@ -99,6 +99,13 @@ impl Report {
         for change in &self.changes {
             writeln!(f, "  change     {change}")?;
         }
+        for suspension in &self.suspensions {
+            writeln!(f, "  suspended  {suspension}")?;
+        }
+        if self.refused_messages > 0 {
+            let count = self.refused_messages;
+            writeln!(f, "             {count} messages refused meanwhile")?;
+        }
         writeln!(
             f,
             "  machine    {} ({}), {} CPUs, {} Hz, kernel {}",

@@ -44,6 +44,22 @@ pub struct Mapped {
     /// Messages of dmsetup. Default: none.
     #[serde(default)]
     pub message: Vec<Message>,
+    /// Suspensions. Default: none.
+    #[serde(default)]
+    pub suspend: Vec<Suspend>,
+}
+
+/// `[[mapped.suspend]]`: `dmsetup suspend DEVICE`, and `dmsetup resume DEVICE`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suspend {
+    /// When, us from the start of the run.
+    pub at_us: u64,
+    /// `--noflush`: requests that wait for a path stay, instead of failing. Default false.
+    #[serde(default)]
+    pub noflush: bool,
+    /// When it goes on, us; later if the suspension takes longer.
+    pub resume_us: u64,
 }
 
 /// `[[mapped.outage]]`: what the device of a path has, and what it gets, fails.

@@ -4,6 +4,7 @@
 mod buffered;
 mod captured_queues;
 mod devices;
+mod direct_issue;
 mod disk;
 mod groups;
 mod hand_off;

@@ -3,13 +3,13 @@
 
 use blkmq::dm::PathId;
 use blkmq::dm::table::Table;
-use blkmq::env::{Bit, Count, TraceAction};
+use blkmq::env::{Bit, Count, TraceAction, TracePoint};
 use blkmq::path::ToTarget;
-use blkmq::request::{HctxId, Place, QueueId};
-use blkmq::rules::{DeviceMapper, Rules};
-use blkmq::time::Duration;
+use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
+use blkmq::rules::{DeviceMapper, Rules, Suspension as Suspends};
+use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator, Stall};
-use sim::plan::{DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio};
+use sim::plan::{DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio, Suspension};
 
 use crate::runs;
 
@@ -66,6 +66,8 @@ pub(crate) struct Ran {
     /// D and R of each queue.
     pub(crate) issued: Vec<u64>,
     pub(crate) requeued: Vec<u64>,
+    /// Times of D of the mapped queue.
+    upper_issues: Vec<SimTime>,
     /// Virtual time it took, ns.
     took: u64,
 }
@@ -86,7 +88,11 @@ pub(crate) fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
         };
         queues.map(of).collect()
     };
+    let issue = |point: &&(SimTime, CpuId, u32, TracePoint)| {
+        point.3.action == TraceAction::Issue && point.3.queue == QueueId(0)
+    };
     Ran {
+        upper_issues: points.iter().filter(issue).map(|point| point.0).collect(),
         issued: count(TraceAction::Issue),
         requeued: count(TraceAction::Requeue),
         took: simulator.now().0,
@@ -306,6 +312,70 @@ fn all_paths_fail_and_come_back_and_nothing_is_lost() {
             failed > 20,
             "{}: {failed} of 84 runs saw a failure",
             rules.name
+        );
+    }
+}
+
+/// The device is suspended and goes on at any moment, without flush, while both paths fail and come
+/// back; or with flush, while one does.
+#[test]
+fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
+    for rules in kernels() {
+        let (mut suspended, mut waited, mut behind) = (0, 0, 0);
+        for seed in 0..40 {
+            let noflush = seed % 2 == 0;
+            let mut plan = outage(rules, seed, "service-time");
+            let mapped = below(&mut plan);
+            if !noflush {
+                mapped.outages.truncate(1);
+                mapped.messages.truncate(1);
+            }
+            mapped.interval = Duration::from_millis(1);
+            let at = Duration(seed * 7_000);
+            let resume = at + Duration::from_millis(20);
+            mapped.suspensions.push(Suspension {
+                at,
+                noflush,
+                resume,
+            });
+            let ran = run(&plan, |_| {});
+            let (name, stall) = (rules.name, ran.stall.as_ref());
+            assert!(stall.is_none(), "{name} seed {seed}: {}", stall.unwrap());
+            let recorder = ran.simulator.recorder();
+            let early = rules.device_mapper.requests.suspension == Suspends::Stops;
+            // A request that is mapped behind the suspension may find no path and not be held.
+            let failed = recorder.jobs.iter().any(|job| job.error != Status::Ok);
+            assert!(early || !failed, "{name} seed {seed}");
+            assert!(failed || recorder.total_ios == 200, "{name} seed {seed}");
+            behind += u64::from(failed);
+            let [times] = recorder.suspensions[..] else {
+                panic!("one suspension")
+            };
+            let Some(over) = times.suspended else {
+                continue;
+            };
+            suspended += 1;
+            waited += u64::from(over.0 - at.0 > 10_000);
+            let within = |time: SimTime| over < time && time.0 < resume.0;
+            let issued = ran
+                .upper_issues
+                .iter()
+                .filter(|&&time| within(time))
+                .count();
+            assert!(
+                issued == 0 || early,
+                "{name} seed {seed}: {issued} requests are mapped"
+            );
+        }
+        let name = rules.name;
+        assert!(behind < 10, "{name}: {behind} of 40 runs failed");
+        assert!(
+            suspended > 20,
+            "{name}: {suspended} of 40 runs were suspended"
+        );
+        assert!(
+            waited > 5,
+            "{name}: {waited} of 40 runs waited for what was in flight"
         );
     }
 }

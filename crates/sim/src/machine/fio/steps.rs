@@ -4,7 +4,7 @@ use blkmq::path::{Frame, Plug, PlugPath, Unplug};
 use blkmq::request::{CpuId, Op, Status};
 use blkmq::time::{Duration, SimTime};
 
-use super::{FioTask, PLUG_THRESHOLD, Stage, bio};
+use super::{FioTask, Stage, bio};
 use crate::cost::Step;
 use crate::machine::cpu::Mode;
 use crate::machine::cpus::Cpus;
@@ -285,7 +285,7 @@ impl FioTask {
         cpus.charge_as(id, Step::Syscall, Mode::System);
         self.enter_ring(cpus, id);
         let count = self.prepared.len();
-        if count > PLUG_THRESHOLD && self.plan.engine != Engine::Sync {
+        if count > self.plug_above && self.plan.engine != Engine::Sync {
             // io_uring announces how many come, AIO does not.
             let announced = match self.plan.engine {
                 Engine::IoUring => count as u16,

@@ -56,6 +56,7 @@ impl View<'_> {
             | Program::IoWorker(_)
             | Program::Replay(_)
             | Program::Writer(_)
+            | Program::Dmsetup(_)
             | Program::Locker(_)
             | Program::Mapper(_) => "runs".to_owned(),
         }
@@ -114,6 +115,7 @@ impl View<'_> {
                 replay.name(process)
             }
             Program::Writer(_) => "who changes the scheduler".to_owned(),
+            Program::Dmsetup(_) => "dmsetup".to_owned(),
             Program::Locker(_) => "who takes the lock".to_owned(),
             Program::Mapper(_) => "kdmwork, which maps requests".to_owned(),
         }

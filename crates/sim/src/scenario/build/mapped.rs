@@ -8,7 +8,9 @@ use blkmq::time::Duration;
 
 use super::disks::Disk;
 use super::{Driver, Result, microseconds, seconds};
-use crate::plan::{DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage};
+use crate::plan::{
+    DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage, Suspension,
+};
 use crate::scenario::mapped::Written;
 
 /// DM_MQ_NR_HW_QUEUES at most (dm_get_blk_mq_nr_hw_queues()).
@@ -81,6 +83,9 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
         (mapped.dm_mq_nr_hw_queues.is_some(), "dm_mq_nr_hw_queues"),
         (mapped.dm_mq_queue_depth.is_some(), "dm_mq_queue_depth"),
     ];
+    if !mapped.suspend.is_empty() {
+        return refused("suspend", format!("is not modelled: {}", hint(rules)));
+    }
     match keys.into_iter().find(|(told, _)| *told) {
         Some((_, key)) => refused(key, format!("means nothing here: {}", hint(rules))),
         None => Ok(old),
@@ -188,6 +193,8 @@ fn plan(written: &Written<'_>, table: Table, below: Vec<DiskPlan>) -> Result<Map
     plan.activation = us("activation_us", activation)?;
     let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL);
     let interval = seconds(scenario, &written.field("polling_interval"), 1, interval)?;
+    plan.interval = Duration::from_secs(interval / 1_000_000);
+    plan.suspensions = suspensions(written)?;
     for (index, outage) in mapped.outage.iter().enumerate() {
         let key = |key: &str| format!("outage.{index}.{key}");
         let path = path_of(&plan.table, &outage.path);
@@ -216,6 +223,32 @@ fn plan(written: &Written<'_>, table: Table, below: Vec<DiskPlan>) -> Result<Map
         plan.messages.push((at, what));
     }
     Ok(plan)
+}
+
+/// When it is suspended: one suspension after another.
+fn suspensions(written: &Written<'_>) -> Result<Vec<Suspension>> {
+    let mut all: Vec<Suspension> = Vec::new();
+    for (index, suspend) in written.mapped.suspend.iter().enumerate() {
+        let key = |key: &str| format!("suspend.{index}.{key}");
+        let time =
+            |name: &str, us: u64| microseconds(written.scenario, &written.field(&key(name)), us);
+        let before = all.last().map_or(Duration::ZERO, |last| last.resume);
+        let suspension = Suspension {
+            at: time("at_us", suspend.at_us)?,
+            noflush: suspend.noflush,
+            resume: time("resume_us", suspend.resume_us)?,
+        };
+        if suspension.at < before {
+            let what = format!("{} is before the last one ends", suspend.at_us);
+            return Err(written.error(&key("at_us"), what));
+        }
+        if suspension.resume <= suspension.at {
+            let what = format!("{} is not behind at_us", suspend.resume_us);
+            return Err(written.error(&key("resume_us"), what));
+        }
+        all.push(suspension);
+    }
+    Ok(all)
 }
 
 /// The path of a device.

@@ -323,6 +323,24 @@ fn options_change_all_of_several_or_one() {
     }
 }
 
+#[test]
+fn suspensions_end_one_after_another() {
+    for (times, expected) in [
+        (
+            "{ at_us = 5, resume_us = 5 }",
+            "mapped.suspend.0.resume_us: 5 is not behind at_us",
+        ),
+        (
+            "{ at_us = 5, resume_us = 9 }, { at_us = 8, resume_us = 11 }",
+            "mapped.suspend.1.at_us: 8 is before the last one ends",
+        ),
+    ] {
+        let more = format!("{TABLE}suspend = [{times}]\n");
+        let told = error(&text("", "nr_devices = 2\n", &more));
+        assert!(told.contains(expected), "{expected}:\n{told}");
+    }
+}
+
 /// The clock counts ns in 64 bits.
 #[test]
 fn times_that_never_come_are_refused() {
