@@ -129,34 +129,40 @@ impl Apart {
             (What::Tag { path: p, cpu: a }, What::Tag { path: q, cpu: b }) => p == q && cpu(a, b),
             (
                 What::Undo {
-                    mapped: a,
-                    started: p,
-                    cpu: c,
-                    no_tag: m,
+                    mapped,
+                    started,
+                    cpu: on,
+                    no_tag,
                 },
                 What::Undo {
-                    mapped: b,
-                    started: q,
-                    cpu: d,
-                    no_tag: n,
+                    mapped: mapped_too,
+                    started: started_too,
+                    cpu: on_too,
+                    no_tag: no_tag_too,
                 },
-            ) => (a, m) == (b, n) && cpu(c, d) && time(p, q),
+            ) => {
+                let same = (mapped, no_tag) == (mapped_too, no_tag_too);
+                same && cpu(on, on_too) && time(started, started_too)
+            }
             (
                 What::End {
-                    mapped: a,
-                    started: p,
-                    cpu: c,
-                    status: s,
-                    again: m,
+                    mapped,
+                    started,
+                    cpu: on,
+                    status,
+                    again,
                 },
                 What::End {
-                    mapped: b,
-                    started: q,
-                    cpu: d,
-                    status: t,
-                    again: n,
+                    mapped: mapped_too,
+                    started: started_too,
+                    cpu: on_too,
+                    status: status_too,
+                    again: again_too,
                 },
-            ) => (a, s, m) == (b, t, n) && cpu(c, d) && time(p, q),
+            ) => {
+                let same = (mapped, status, again) == (mapped_too, status_too, again_too);
+                same && cpu(on, on_too) && time(started, started_too)
+            }
             _ => false,
         }
     }
