@@ -140,6 +140,7 @@ fn the_json_has_exactly_the_promised_fields() {
         "told",
         "log",
         "choices",
+        "targets",
         "clones",
     ];
     promised.sort_unstable();
