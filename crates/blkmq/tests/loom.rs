@@ -15,6 +15,8 @@ mod bits;
 mod driver;
 #[path = "loom/held.rs"]
 mod held;
+#[path = "loom/mapped.rs"]
+mod mapped;
 #[path = "loom/series.rs"]
 mod series;
 #[path = "common/throttle.rs"]
@@ -202,6 +204,8 @@ fn on_real_threads_nothing_is_left() {
         tokens::wait::<Threads>(tokens::throttle(), None);
         tokens::wait::<Threads>(tokens::kyber(Rules::v6_12()), None);
         held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
+        mapped::restart::<Threads>(Rules::v6_12(), true, None);
+        mapped::suspend::<Threads>(None);
         for rules in Rules::PRESETS {
             held::up::<Threads>(rules, held::By::Stop);
             bits::merge::<Threads>(rules);
@@ -415,6 +419,35 @@ mod model {
         });
         clean("quiesced", Rules::v6_12(), 3, || {
             held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
+        });
+    }
+
+    /// S1 between two levels: the tag is freed below, and the end that looks at SCHED_RESTART is
+    /// that above. Nothing orders the mark of SCHED_RESTART and the look for the tag below: a
+    /// request that finds none may be marked too late, and has the run after 3 ms for it.
+    #[test]
+    fn a_request_without_tag_below_against_the_end_above_that_frees_it() {
+        for rules in Rules::PRESETS {
+            clean("no tag below", rules, 3, move || {
+                mapped::restart::<Threads>(rules, true, None);
+            });
+            stalls("no tag below, no run after 3 ms", 3, move || {
+                mapped::restart::<Threads>(rules, false, None);
+            });
+        }
+        stalls("no tag below, no re-check", 2, || {
+            mapped::restart::<Threads>(Rules::v6_12(), true, Some(Forgets::Recheck));
+        });
+    }
+
+    /// md->wait: needs no barrier but what its lock and prepare_to_wait() are.
+    #[test]
+    fn a_suspension_against_the_end_of_what_is_in_flight() {
+        clean("suspension", mapped::counts(), BOUND, || {
+            mapped::suspend::<Threads>(None);
+        });
+        stalls("suspension, nobody is woken", 2, || {
+            mapped::suspend::<Threads>(Some(Forgets::DrainedWake));
         });
     }
 

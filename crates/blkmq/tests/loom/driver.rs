@@ -5,12 +5,13 @@
 //! threads, so all ordering that the verdicts rest on comes from the block layer's own words.
 
 use super::throttle::Throttle;
+use blkmq::dm::table::Table;
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::env::{Answer, Cpu, Env};
-use blkmq::path::label::{List, Token};
-use blkmq::path::{CompletePath, Frame, Label, Next, RunPath, SubmitPath};
-use blkmq::queue::{BlkMq, LockId, QueueConfig, QueueSettings};
+use blkmq::path::label::{List, MapEnd, Token};
+use blkmq::path::{Frame, Label, Next, RunPath, SubmitPath};
+use blkmq::queue::{BlkMq, LockId, MappedConfig, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{LonePlug, Rules};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
@@ -32,6 +33,10 @@ pub(crate) struct Setup {
     pub(crate) tokens: Option<u32>,
     /// What its bios do.
     pub(crate) op: Op,
+    /// It is a mapped queue over that of one path, which has this many tags; 0: it is none.
+    pub(crate) below: u8,
+    /// A run after 3 ms counts, though it turns a stall into a delay.
+    pub(crate) rescued: bool,
 }
 
 impl Setup {
@@ -44,6 +49,8 @@ impl Setup {
             device_limit: 2,
             tokens: None,
             op: Op::Read,
+            below: 0,
+            rescued: false,
         }
     }
 }
@@ -51,7 +58,7 @@ impl Setup {
 /// What threads share besides the block layer.
 #[derive(Debug, Default)]
 struct Outside {
-    in_device: Vec<RequestId>,
+    in_device: Vec<(QueueId, RequestId)>,
     kicked: bool,
     /// Tasks that were woken, a bit each.
     woken: u32,
@@ -64,6 +71,29 @@ pub(crate) struct Machine<E: Env> {
     pub(crate) mq: BlkMq<E>,
     outside: Mutex<Outside>,
     setup: Setup,
+}
+
+/// The queue of a mapped device, and that of its only path.
+fn over_one_path(config: &QueueConfig, tags: u8) -> Vec<Vec<QueueConfig>> {
+    let rules = &config.settings.rules.device_mapper;
+    let table = "0 8 multipath 0 0 1 1 queue-length 0 1 1 a 1";
+    let table = Table::parse(table, rules, 2).expect("a line of a table");
+    let mut lower = config.clone();
+    lower.settings =
+        QueueSettings::plain(config.settings.rules, SchedulerKind::None, u32::from(tags));
+    lower.tags.queue_depth = u32::from(tags);
+    lower.elevator = SchedulerSettings::None;
+    lower.above = Some(QueueId(0));
+    let upper = QueueConfig {
+        mapped: Some(MappedConfig {
+            table,
+            below: vec![QueueId(1)],
+            nodes: vec![0; 2],
+            timeout_secs: 0,
+        }),
+        ..config.clone()
+    };
+    vec![vec![upper], vec![lower]]
 }
 
 /// A path with its callers, and the CPU that runs it.
@@ -81,6 +111,8 @@ pub(crate) enum Forgets {
     Recheck,
     /// The second look for a token, once the hctx stands in line.
     TokenRetry,
+    /// Waking who waits until nothing of a mapped device is in flight.
+    DrainedWake,
 }
 
 impl Context {
@@ -150,7 +182,11 @@ impl<E: Env> Machine<E> {
             mapped: None,
             above: None,
         };
-        let mut mq = BlkMq::new(&config, &mut || 0);
+        let sets = match setup.below {
+            0 => vec![vec![config]],
+            tags => over_one_path(&config, tags),
+        };
+        let mut mq = BlkMq::with_sets(&sets, &mut || 0);
         for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {
             if let Some(depth) = setup.tokens {
                 tokens.map.reduce(depth);
@@ -189,8 +225,8 @@ impl<E: Env> Machine<E> {
 
     /// The device's oldest request comes back: its end. Panics if the device is empty.
     pub(crate) fn completion(&self) -> Frame {
-        let rq = self.outside(|outside| outside.in_device.remove(0));
-        Frame::Complete(CompletePath::end(QueueId(0), rq, Status::Ok))
+        let (queue, rq) = self.outside(|outside| outside.in_device.remove(0));
+        self.mq.ends(queue, rq, Status::Ok)
     }
 
     fn outside<R>(&self, act: impl FnOnce(&mut Outside) -> R) -> R {
@@ -243,6 +279,7 @@ impl<E: Env> Machine<E> {
             machine: self,
             forgets: context.forgets,
             last: None,
+            ends_above: None,
         };
         let (cpu, stack) = (&mut context.cpu, &mut context.stack);
         let at = drive::Context { cpu, stack };
@@ -257,6 +294,8 @@ struct Thread<'a, E: Env> {
     forgets: Option<Forgets>,
     /// The label that ran.
     last: Option<Label>,
+    /// A request of a mapped queue whose second completion runs here.
+    ends_above: Option<RequestId>,
 }
 
 impl<E: Env> Driver for Thread<'_, E> {
@@ -265,6 +304,10 @@ impl<E: Env> Driver for Thread<'_, E> {
     type Stop = ();
 
     fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
+        if let Some(rq) = self.ends_above.take() {
+            let end = self.machine.mq.ends(QueueId(0), rq, Status::Ok);
+            at.stack.push(end);
+        }
         let next = at.stack.last().map(Frame::label);
         if self.forgets == Some(Forgets::TokenRetry) && next == Some(Token::Retry.label()) {
             at.stack.pop();
@@ -295,8 +338,12 @@ impl<E: Env> Driver for Thread<'_, E> {
     }
 
     fn calls(&mut self, _cpu: &mut Cpu) -> bool {
-        let recheck = self.last == Some(List::Restart.label());
-        !(self.forgets == Some(Forgets::Recheck) && recheck)
+        let drops = match self.forgets {
+            Some(Forgets::Recheck) => Some(List::Restart.label()),
+            Some(Forgets::DrainedWake) => Some(MapEnd::Fewer.label()),
+            Some(Forgets::TokenRetry) | None => None,
+        };
+        drops.is_none() || drops != self.last
     }
 
     /// queue_rq.
@@ -305,13 +352,13 @@ impl<E: Env> Driver for Thread<'_, E> {
         let taken = self.machine.outside(|outside| {
             let room = outside.in_device.len() < limit;
             if room {
-                outside.in_device.push(offer.rq);
+                outside.in_device.push((offer.queue, offer.rq));
             }
             room
         });
         at.cpu.answer = Answer::DevResource;
         if taken {
-            self.machine.mq.start_request(QueueId(0), offer.rq, at.cpu);
+            self.machine.mq.start_request(offer.queue, offer.rq, at.cpu);
             at.cpu.answer = Answer::Ok;
         }
         ControlFlow::Continue(())
@@ -329,6 +376,12 @@ impl<E: Env> Driver for Thread<'_, E> {
         ControlFlow::Continue(())
     }
 
+    /// Nobody suspends a device here while a run of its queue is under way.
+    fn grace(&mut self, _queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
+        cpu.answer = Answer::GoOn;
+        ControlFlow::Continue(())
+    }
+
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Break(())
     }
@@ -336,13 +389,19 @@ impl<E: Env> Driver for Thread<'_, E> {
 
 impl<E: Env> drive::Machine for Thread<'_, E> {
     fn kick(&mut self, kick: Kick) {
-        // A run after 3 ms would turn a stall into a delay: it does not count.
-        let now = kick.delay == Duration::ZERO;
+        let now = kick.delay == Duration::ZERO || self.machine.setup.rescued;
         self.machine.outside(|outside| outside.kicked |= now);
     }
 
-    fn kick_requeue(&mut self, _queue: QueueId) {
-        unreachable!("nothing is requeued")
+    /// The list is empty.
+    fn kick_requeue(&mut self, _queue: QueueId) {}
+
+    fn run_queue(&mut self, _queue: QueueId) {
+        self.machine.outside(|outside| outside.kicked = true);
+    }
+
+    fn complete(&mut self, _queue: QueueId, rq: RequestId) {
+        self.ends_above = Some(rq);
     }
 
     fn bio_end(&mut self, _queue: QueueId, _bio: BioId, _status: Status) {

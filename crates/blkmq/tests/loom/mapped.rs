@@ -1,0 +1,122 @@
+//! A mapped queue over that of one path: who waits for a tag below against the end above that frees
+//! it, and a suspension against the end of what is in flight.
+//!
+//! The target and what it knows of requests order nothing here; what counts are the words of both
+//! queues, the device's count and the lock of its wait queue. Kernel: blk_mq_dispatch_rq_list() in
+//! block/blk-mq.c, dm_end_request() in drivers/md/dm-rq.c (6.12.117), rq_completed() there and
+//! dm_wait_for_completion() in dm.c (4.20).
+
+use super::driver::{Context, Forgets, Machine, Setup};
+use super::{COMPLETER, DISPATCHER, SETUP};
+#[cfg(loom)]
+use loom::{sync::Arc, thread};
+#[cfg(not(loom))]
+use std::{sync::Arc, thread};
+
+use blkmq::elevator::SchedulerKind;
+use blkmq::env::Env;
+#[cfg(not(loom))]
+use blkmq::env::Threads;
+use blkmq::path::{Frame, SuspendPath};
+use blkmq::request::QueueId;
+use blkmq::rules::{DeviceMapper, Rules};
+
+/// Two tags above, one below.
+fn setup(rules: Rules) -> Setup {
+    Setup {
+        below: 1,
+        ..Setup::of(rules, SchedulerKind::None)
+    }
+}
+
+/// A device that counts what is in flight.
+pub(super) fn counts() -> Rules {
+    Rules {
+        name: "v4.20 over v6.12",
+        device_mapper: DeviceMapper::V4_20,
+        ..Rules::v6_12()
+    }
+}
+
+/// Nobody is woken by the end of what a suspension waits for.
+#[cfg(not(loom))]
+#[test]
+fn a_suspension_sleeps_on_without_the_wake() {
+    for (forgets, wakes) in [(None, true), (Some(Forgets::DrainedWake), false)] {
+        let machine = Machine::<Threads>::new(setup(counts()));
+        machine.run(Context::new(0, SETUP, machine.submission(1)));
+        let path = Frame::Suspend(SuspendPath::new(QueueId(0), false));
+        let suspender = machine.run(Context::new(0, DISPATCHER, path));
+        assert!(suspender.is_parked(), "a request is in flight");
+        let end = Context::new(1, COMPLETER, machine.completion());
+        machine.run(match forgets {
+            Some(what) => end.forgetting(what),
+            None => end,
+        });
+        assert_eq!(machine.take_wake(DISPATCHER), wakes, "{forgets:?}");
+    }
+}
+
+/// The second request finds no tag for a clone, while the first one's is freed by its end.
+/// `rescued`: a run after 3 ms counts.
+pub(super) fn restart<E: Env>(rules: Rules, rescued: bool, forgets: Option<Forgets>)
+where
+    Machine<E>: Send + Sync,
+{
+    let setup = Setup {
+        rescued,
+        ..setup(rules)
+    };
+    let machine = Arc::new(Machine::<E>::new(setup));
+    machine.run(Context::new(0, SETUP, machine.submission(1)));
+    machine.run(Context::new(0, SETUP, machine.submission(2)));
+    assert_eq!(machine.in_device(), 1, "there is one tag below");
+    machine.take_kick();
+
+    let other = Arc::clone(&machine);
+    let completer = thread::spawn(move || {
+        let end = other.completion();
+        other.run(Context::new(1, COMPLETER, end));
+    });
+    let mut dispatcher = Context::new(0, DISPATCHER, Machine::<E>::work());
+    if let Some(what) = forgets {
+        dispatcher = dispatcher.forgetting(what);
+    }
+    machine.run(dispatcher);
+    completer.join().expect("the completer ends");
+    machine.drain_of(2);
+}
+
+/// The device is suspended while its only request ends.
+pub(super) fn suspend<E: Env>(forgets: Option<Forgets>)
+where
+    Machine<E>: Send + Sync,
+{
+    let machine = Arc::new(Machine::<E>::new(setup(counts())));
+    machine.run(Context::new(0, SETUP, machine.submission(1)));
+    assert_eq!(machine.in_device(), 1);
+
+    let other = Arc::clone(&machine);
+    let completer = thread::spawn(move || {
+        let mut end = Context::new(1, COMPLETER, other.completion());
+        if let Some(what) = forgets {
+            end = end.forgetting(what);
+        }
+        other.run(end);
+    });
+    let path = Frame::Suspend(SuspendPath::new(QueueId(0), false));
+    let mut suspender = machine.run(Context::new(0, DISPATCHER, path));
+    completer.join().expect("the completer ends");
+    while suspender.is_parked() {
+        let left = "stall: a suspension sleeps though nothing is in flight";
+        assert!(machine.take_wake(DISPATCHER), "{left}");
+        suspender = machine.run(suspender);
+    }
+    let mapped = machine.mq.queue(QueueId(0)).own_mapped();
+    mapped.with_state(|state| {
+        assert!(state.target.is_suspended(), "it is not suspended");
+        let clones = state.tios.iter().filter(|tio| tio.clone.is_some());
+        assert_eq!(clones.count(), 0, "a suspended device has a clone");
+    });
+    machine.drain_of(1);
+}
