@@ -427,6 +427,11 @@ impl Request {
         self.sector.end(self.sectors)
     }
 
+    /// blk_mq_request_started(): it was started, and is neither given back nor freed.
+    pub fn is_started(&self) -> bool {
+        self.in_flight || self.place == Place::Completing
+    }
+
     /// rq_mergeable(): another bio or request may still join. `None` of a started, flush-sequence
     /// or passthrough request, and only operations that carry mergeable data.
     pub fn is_mergeable(&self) -> bool {

@@ -1,7 +1,7 @@
 //! A mapped device is suspended, or goes on: `dmsetup suspend`, `dmsetup resume`.
 //!
-//! Whoever suspends holds md->suspend_lock, which is not modelled: one at a time. Runs of stopped
-//! hctxs that are pending are not cancelled, as the kernel does it: they find them stopped.
+//! Whoever suspends holds md->suspend_lock, which is not modelled: one at a time. The kernel
+//! cancels pending runs of the hctxs that it stops; here they run and find them stopped.
 //! Not here: what it means to the target (`dm/multipath/fail.rs`); the table stays what it is.
 //! Kernel: __dm_suspend(), __dm_resume(), dm_wait_for_completion() in drivers/md/dm.c,
 //! dm_stop_queue(), dm_start_queue() in dm-rq.c, multipath_postsuspend() in dm-mpath.c (4.12, 4.20,
@@ -11,7 +11,7 @@ use super::wait::{Event, Wait};
 use super::{Call, Next, RunHow, ToTarget, call_run, labels, lock};
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId};
+use crate::request::{HctxId, QueueId};
 use crate::rules::{InFlight, Suspension};
 use crate::time::Duration;
 
@@ -265,8 +265,5 @@ fn suspension<E: Env>(q: &RequestQueue<E>) -> Suspension {
 
 /// blk_mq_queue_inflight().
 fn in_flight<E: Env>(q: &RequestQueue<E>) -> bool {
-    q.with_pool(|pool| {
-        pool.iter()
-            .any(|(_, rq)| rq.in_flight || rq.place == Place::Completing)
-    })
+    q.with_pool(|pool| pool.iter().any(|(_, rq)| rq.is_started()))
 }

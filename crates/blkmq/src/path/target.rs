@@ -103,11 +103,12 @@ impl TargetPath {
             At::Locked => {
                 m.fields.write(cpu);
                 let mut state = m.state.held(cpu.id);
-                if self.what.is_message() && state.target.is_suspended() {
-                    cpu.answer = Answer::Resource;
-                } else if !tell(&mut state.target, self.what) {
-                    cpu.answer = Answer::GoOn;
-                }
+                let refused = self.what.is_message() && state.target.is_suspended();
+                cpu.answer = match refused || tell(&mut state.target, self.what) {
+                    true if refused => Answer::Resource,
+                    true => Answer::None,
+                    false => Answer::GoOn,
+                };
                 let wakes = leave(self.queue, &mut state.target, cpu);
                 drop(state);
                 m.lock.release(cpu);

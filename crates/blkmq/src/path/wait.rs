@@ -84,7 +84,7 @@ impl WaitPath {
     }
 
     /// The event that it waits for, asleep or not.
-    pub fn event(&self) -> Option<Event> {
+    fn event(self) -> Option<Event> {
         match self.what {
             Wait::For(event) => Some(event),
             Wait::WakeAll(_) => None,

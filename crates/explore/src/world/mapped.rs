@@ -12,7 +12,7 @@ use blkmq::env::{Answer, Lock, Solo};
 use blkmq::path::label::{MapEnd, MapRq, RequeueRequest, Suspend, Target, Wait};
 use blkmq::path::{CompleteOn, Frame, Label, TargetPath, ToTarget};
 use blkmq::queue::{BlkMq, RequestQueue, Tio};
-use blkmq::request::{BioId, CpuId, Place, QueueId, Request, RequestId, Status};
+use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
 use blkmq::rules::{EndRule, Held, SecondEnd};
 
 /// The mapped queue.
@@ -248,10 +248,8 @@ impl World {
     /// A request of the mapped queue was started and is not freed: a look at the tags in vain,
     /// which changes nothing.
     pub(super) fn has_started_requests(&self) -> bool {
-        self.mq.queue(ABOVE).with_pool(|pool| {
-            let started = |rq: &Request| rq.in_flight || rq.place == Place::Completing;
-            pool.iter().any(|(_, rq)| started(rq))
-        })
+        let q = self.mq.queue(ABOVE);
+        q.with_pool(|pool| pool.iter().any(|(_, rq)| rq.is_started()))
     }
 
     /// What the target may be told next, in a fixed order.

@@ -380,6 +380,42 @@ fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
     }
 }
 
+/// dmsetup's messages to a suspended device are lost, what multipathd says of a path it says again;
+/// and a suspension that waits for a request that never ends is told as that.
+#[test]
+fn a_suspended_device_refuses_messages_and_a_suspension_is_told_in_a_stall() {
+    let mut plan = of_rules(Rules::v6_1(), "none", 2, 16);
+    let mapped = below(&mut plan);
+    let ms = Duration::from_millis;
+    mapped.interval = ms(1);
+    mapped.suspensions.push(Suspension {
+        at: Duration(50_000),
+        noflush: true,
+        resume: ms(30),
+    });
+    let path = PathId(0);
+    mapped
+        .messages
+        .push((Duration(20_000), ToTarget::Fail(path)));
+    mapped.messages.push((ms(20), ToTarget::Reinstate(path)));
+    mapped.messages.push((ms(20), ToTarget::Fail(PathId(1))));
+    let ran = run(&plan, |_| {});
+    assert_whole(&ran);
+    assert_eq!(ran.simulator.recorder().refused_messages, 1);
+    let mapped = ran.simulator.block_layer().queues[0].own_mapped();
+    mapped.with_state(|state| assert_eq!(state.target.valid_paths(), 2, "both are back"));
+
+    let lost = Ratio {
+        numerator: 1,
+        denominator: 100,
+    };
+    below(&mut plan).below[1].device.fault.lost_completion = lost;
+    let stall = run(&plan, |_| {}).stall.expect("a request never ends");
+    let text = format!("{stall}");
+    let words = "nullb0 is being suspended: dmsetup waits for what is in flight";
+    assert!(text.contains(words), "{text}");
+}
+
 /// Each path has a group of its own, which a hardware handler initialises: a path goes out of reach
 /// at any moment of that, and so does the other one.
 #[test]
