@@ -67,6 +67,13 @@ pub trait Machine {
     fn map(&mut self, queue: QueueId, rq: RequestId) {
         unreachable!("{rq:?} of queue {queue}: this machine has no thread that maps it")
     }
+    /// kthread_flush_worker() of that thread: wakes the task when it comes to that.
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn flush_mapper(&mut self, queue: QueueId, waiter: WaiterId) {
+        unreachable!("{waiter:?}, of queue {queue}: this machine has no thread that maps")
+    }
     /// blk_mq_delay_kick_requeue_list().
     ///
     /// # Panics
@@ -142,6 +149,7 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         Effect::Cancel { queue, timer } => machine.cancel(queue, timer),
         Effect::Complete { queue, rq } => machine.complete(queue, rq),
         Effect::Map { queue, rq } => machine.map(queue, rq),
+        Effect::FlushMapper { queue, waiter } => machine.flush_mapper(queue, waiter),
         Effect::KickRequeueLater { queue, after } => machine.kick_requeue_later(queue, after),
         Effect::RunQueue { queue } => machine.run_queue(queue),
         Effect::Activate { queue, path, after } => machine.activate(queue, path, after),

@@ -98,6 +98,14 @@ pub enum Effect {
         /// Which request.
         rq: RequestId,
     },
+    /// kthread_flush_worker(): a task that goes to sleep now is made runnable when that thread is
+    /// done with all that it was given before.
+    FlushMapper {
+        /// Number of the mapped queue.
+        queue: QueueId,
+        /// Which task.
+        waiter: WaiterId,
+    },
     /// blk_mq_delay_kick_requeue_list(): the list is kicked so much later.
     KickRequeueLater {
         /// Number of the queue in its `BlkMq`.

@@ -6,13 +6,15 @@
 //! drivers/md/dm-rq.c, multipath_end_io() in dm-mpath.c (6.1.192; dm.c of 4.5).
 
 use super::map::{delay, free_bios, leave, rules};
+use super::single::Own;
 use super::wait::wake_up;
 use super::{Call, Next, RunHow, SingleEnd, labels, lock};
 use crate::dm::Ending;
-use crate::env::{Count, Cpu, Effect, Env, Lock, Slab, Spot};
+use crate::elevator::queue_lock;
+use crate::env::{Count, Cpu, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
-use crate::request::{HctxId, QueueId, RequestId, Status};
-use crate::rules::{EndRun, InFlight, IoData};
+use crate::request::{QueueId, RequestId, Status};
+use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
 use crate::time::Duration;
 
 labels! {
@@ -34,6 +36,8 @@ labels! {
         Fewer,
         /// Who waits for that was woken. What does the end run (4.5)?
         Told,
+        /// A queue of the single-queue kind, unless it is stopped; under its lock (4.12).
+        RunLater,
         /// That was run.
         NotPending,
         /// dm_put().
@@ -104,6 +108,14 @@ impl MapEnd {
                 _ => self.not_pending(q, cpu),
             },
             At::Told => self.not_pending(q, cpu),
+            At::RunLater => {
+                let own = Own::of(mq, self.queue);
+                own.run_later(cpu);
+                if stopped_look(q) == StoppedLook::Locked {
+                    own.unlock(cpu);
+                }
+                self.to(At::NotPending)
+            }
             At::NotPending => self.put(m, cpu),
             At::Put => Next::Done,
         }
@@ -196,8 +208,8 @@ impl MapEnd {
         Next::call(cpu, path)
     }
 
-    /// rq_completed() in 4.5, and in later kernels of a single-queue one (blk_run_queue_async()):
-    /// what waits in the mapped queue is run by kblockd.
+    /// rq_completed() in 4.5, and in later kernels of a single-queue one: what waits in the mapped
+    /// queue is run by kblockd.
     fn not_pending<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         self.at = At::NotPending;
         let queue = self.queue;
@@ -205,9 +217,11 @@ impl MapEnd {
             return Next::Step;
         }
         if q.single.is_some() {
-            let (hctx, delay) = (HctxId(0), Duration::ZERO);
-            cpu.outbox.push(Effect::Kick { queue, hctx, delay });
-            return Next::Step;
+            self.at = At::RunLater;
+            return match stopped_look(q) {
+                StoppedLook::Bare => Next::Step,
+                StoppedLook::Locked => Next::Lock(queue_lock(queue)),
+            };
         }
         let how = RunHow::Background;
         Next::call(cpu, Call::RunQueues { queue, how })
@@ -217,4 +231,10 @@ impl MapEnd {
         m.holders.add(cpu, -1);
         self.to(At::Put)
     }
+}
+
+/// How the end of a request of a single-queue one sees whether that is stopped.
+fn stopped_look<E: Env>(q: &RequestQueue<E>) -> StoppedLook {
+    let old = rules(q).old_top.expect("its kernel has such a queue");
+    old.stopped_look
 }

@@ -154,8 +154,7 @@ impl<E: Env> Own<'_, E> {
 
     /// blk_plug_device(). Trace P.
     pub(super) fn plug(&self, cpu: &mut Cpu) {
-        let stopped = self.single.state.held(cpu.id).stopped;
-        if stopped || self.single.plugged.test(cpu) {
+        if self.single.stopped.peek() || self.single.plugged.test(cpu) {
             return;
         }
         self.single.plugged.set(cpu);
@@ -178,6 +177,13 @@ impl<E: Env> Own<'_, E> {
             timer: UNPLUG_TIMER,
         });
         true
+    }
+
+    /// blk_run_queue_async(): kblockd runs it, unless it is stopped.
+    pub(super) fn run_later(&self, cpu: &mut Cpu) {
+        if !self.single.stopped.test(cpu) {
+            self.kick(cpu);
+        }
     }
 
     /// kblockd_schedule_work() of a run, as schedulers ask for it.

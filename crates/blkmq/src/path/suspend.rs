@@ -1,14 +1,19 @@
 //! A mapped device is suspended, or goes on: `dmsetup suspend`, `dmsetup resume`.
 //!
 //! Whoever suspends holds md->suspend_lock, which is not modelled: one at a time. The kernel
-//! cancels pending runs of the hctxs that it stops; here they run and find them stopped.
+//! cancels pending runs of what it stops; here they run and find it stopped. A mapped queue of the
+//! single-queue kind is stopped under its lock, under which its driver's function counts what it
+//! begins: none of its requests is mapped behind that but those that its thread has already.
 //! Not here: what it means to the target (`dm/multipath/fail.rs`); the table stays what it is.
 //! Kernel: __dm_suspend(), __dm_resume(), dm_wait_for_completion() in drivers/md/dm.c,
 //! dm_stop_queue(), dm_start_queue() in dm-rq.c, multipath_postsuspend() in dm-mpath.c (4.12, 4.20,
-//! 6.1.192; dm.c of 4.5 and 4.6), blk_mq_quiesce_queue() in block/blk-mq.c (4.12, 6.1.192).
+//! 6.1.192; dm.c of 4.5 and 4.6), blk_mq_quiesce_queue() in block/blk-mq.c (4.12, 6.1.192),
+//! blk_stop_queue(), blk_start_queue() in block/blk-core.c (4.5, 4.12).
 
+use super::single::Own;
 use super::wait::{Event, Wait};
-use super::{Call, Next, RunHow, ToTarget, call_run, labels, lock};
+use super::{Call, Next, RunHow, SingleRun, ToTarget, call_run, labels, lock};
+use crate::elevator::queue_lock;
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
@@ -22,6 +27,10 @@ labels! {
         Presuspend,
         /// Stop the next hctx (4.12), or ask for the lock.
         Stop,
+        /// Under the lock of a single-queue one: the driver's function is called no more.
+        StopSingle,
+        /// Wait until the device's thread is done with what it was given.
+        Flush,
         /// Under queue_lock: no run begins any more (4.20).
         Quiesce,
         /// Wait for the runs that are under way (synchronize_rcu, 4.12).
@@ -44,6 +53,10 @@ labels! {
         Resume,
         /// Start the next hctx (4.12), or ask for the lock.
         Start,
+        /// Under the lock of a single-queue one: the driver's function is called.
+        StartSingle,
+        /// It was, still under the lock.
+        Started,
         /// Under queue_lock: runs may begin again (4.20).
         Unquiesce,
         /// Run all hctxs, in the background.
@@ -112,6 +125,18 @@ impl SuspendPath {
                 self.tell(ToTarget::Suspend { noflush }, cpu)
             }
             At::Stop => self.stop(mq, q, cpu),
+            At::StopSingle => {
+                let own = Own::of(mq, self.queue);
+                own.single.stopped.mirror(cpu, true);
+                own.unlock(cpu);
+                self.to(At::Flush)
+            }
+            At::Flush => {
+                let (queue, waiter) = (self.queue, cpu.task);
+                cpu.outbox.push(Effect::FlushMapper { queue, waiter });
+                self.at = At::Drain;
+                Next::Park
+            }
             At::Quiesce => {
                 q.quiesced.set(cpu);
                 q.queue_lock.release(cpu);
@@ -168,6 +193,19 @@ impl SuspendPath {
                 self.tell(ToTarget::Resume, cpu)
             }
             At::Start => self.start(mq, q, cpu),
+            At::StartSingle => {
+                let own = Own::of(mq, self.queue);
+                self.at = At::Started;
+                if !own.single.stopped.peek() {
+                    return Next::Step;
+                }
+                own.single.stopped.mirror(cpu, false);
+                Next::call(cpu, Call::SingleRun(SingleRun::called(self.queue)))
+            }
+            At::Started => {
+                Own::of(mq, self.queue).unlock(cpu);
+                self.to(At::Over)
+            }
             At::Unquiesce => {
                 q.quiesced.clear(cpu);
                 q.queue_lock.release(cpu);
@@ -190,6 +228,10 @@ impl SuspendPath {
 
     /// blk_mq_stop_hw_queues(): one hctx a label.
     fn stop<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if q.single.is_some() {
+            self.at = At::StopSingle;
+            return Next::Lock(queue_lock(self.queue));
+        }
         if suspension(q) == Suspension::Quiesces {
             return self.want_queue_lock(At::Quiesce);
         }
@@ -213,6 +255,10 @@ impl SuspendPath {
 
     /// blk_mq_start_stopped_hw_queues(): one hctx a label.
     fn start<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if q.single.is_some() {
+            self.at = At::StartSingle;
+            return Next::Lock(queue_lock(self.queue));
+        }
         if suspension(q) == Suspension::Quiesces {
             return self.want_queue_lock(At::Unquiesce);
         }

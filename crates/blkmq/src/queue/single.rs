@@ -53,17 +53,21 @@ pub struct Single<E: Env> {
     /// QUEUE_FLAG_PLUGGED: requests wait until there are more. Written under the queue's lock, read
     /// without it as well.
     pub plugged: E::Bit,
+    /// QUEUE_FLAG_STOPPED: the driver has all it can take, or the mapped device is suspended.
+    /// Written under the queue's lock, read without it as well.
+    pub stopped: E::Bit,
     /// What the queue's lock guards.
     pub state: E::Slab<SingleQueue>,
 }
 
-solo_value!(Single { ; plugged, state });
+solo_value!(Single { ; plugged, stopped, state });
 
 impl<E: Env> Single<E> {
     /// Idle, as [`SingleQueue::new`].
     pub(super) fn new(nr_requests: u32, io_contexts: usize) -> Single<E> {
         Single {
             plugged: E::Bit::new(false),
+            stopped: E::Bit::new(false),
             state: E::Slab::new(SingleQueue::new(nr_requests, io_contexts)),
         }
     }
@@ -78,8 +82,6 @@ pub struct SingleQueue {
     pub in_flight: [u32; 2],
     /// QUEUE_FLAG_REENTER: somebody is in the driver's function, though perhaps without the lock.
     pub runs: bool,
-    /// QUEUE_FLAG_STOPPED: the driver has all it can take.
-    pub stopped: bool,
     /// QUEUE_FLAG_CQ: more than four were with the driver at once.
     pub queuing: bool,
     /// Who may have requests.
@@ -98,7 +100,6 @@ impl SingleQueue {
             driver_list: QueueList::new(),
             in_flight: [0; 2],
             runs: false,
-            stopped: false,
             queuing: false,
             limits: RequestLimits::new(nr_requests, io_contexts),
         }

@@ -15,6 +15,8 @@ use crate::time::Duration;
 pub struct OldTop {
     /// When the target is asked again that said it was busy.
     pub busy_again: BusyAgain,
+    /// How the end of a request sees whether the queue is stopped.
+    pub stopped_look: StoppedLook,
     /// Where the target keeps what it knows of an I/O.
     pub io_data: IoData,
     /// By which clock its scheduler of time slices goes.
@@ -28,6 +30,15 @@ pub enum BusyAgain {
     HundredthOfHz,
     /// 10 ms (4.9).
     TenMs,
+}
+
+/// How the end of a request sees whether the queue is stopped, which is not run then.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StoppedLook {
+    /// Without the queue's lock (4.6).
+    Bare,
+    /// Under it (4.12).
+    Locked,
 }
 
 impl BusyAgain {
@@ -44,6 +55,7 @@ impl OldTop {
     /// Linux 4.5 and 4.6.
     pub const V4_5: OldTop = OldTop {
         busy_again: BusyAgain::HundredthOfHz,
+        stopped_look: StoppedLook::Bare,
         io_data: IoData::Mempool,
         slice_clock: SliceClock::Ticks,
     };
@@ -51,6 +63,7 @@ impl OldTop {
     /// Linux 4.12.
     pub const V4_12: OldTop = OldTop {
         busy_again: BusyAgain::TenMs,
+        stopped_look: StoppedLook::Locked,
         io_data: IoData::InRequest,
         slice_clock: SliceClock::Nanoseconds,
     };

@@ -2,7 +2,7 @@
 
 use blkmq::dm::PathId;
 use blkmq::drive::{Kick, Machine, Offer, one};
-use blkmq::env::{Answer, Slab};
+use blkmq::env::{Answer, Bit, Slab};
 use blkmq::list::QueueList;
 use blkmq::path::{CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath, ToTarget};
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
@@ -12,6 +12,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{Ended, Irq};
 use super::cpus::Cpus;
+use super::mapper::MapItem;
 use super::numbers::Above;
 use super::task::TaskId;
 use super::{Event, Of, Simulator, class};
@@ -512,7 +513,14 @@ impl Machine for OnCpu<'_> {
 
     fn map(&mut self, queue: QueueId, rq: RequestId) {
         let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
-        self.sim.mappers.give(cpus, tasks, self.id, (queue, rq));
+        let item = (queue, MapItem::Map(rq));
+        self.sim.mappers.give(cpus, tasks, self.id, item);
+    }
+
+    fn flush_mapper(&mut self, queue: QueueId, waiter: WaiterId) {
+        let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
+        let item = (queue, MapItem::Flush(waiter));
+        self.sim.mappers.give(cpus, tasks, self.id, item);
     }
 
     fn kick_requeue_later(&mut self, queue: QueueId, after: Duration) {
@@ -523,8 +531,12 @@ impl Machine for OnCpu<'_> {
     }
 
     fn run_queue(&mut self, queue: QueueId) {
+        let q = self.sim.layer.mq.queue(queue);
+        if q.single.as_ref().is_some_and(|own| own.stopped.peek()) {
+            return;
+        }
         // blk_mq_run_hw_queue() of 6.1 and blk_run_queue_async() take an item from its timer.
-        for hctx in 0..self.sim.layer.mq.queue(queue).hctxs.len() as u16 {
+        for hctx in 0..q.hctxs.len() as u16 {
             self.kick(Kick {
                 queue,
                 hctx: HctxId(hctx),

@@ -1,13 +1,17 @@
 //! kdmwork: the thread of a mapped device of the single-queue kind, which maps its requests one by
 //! one, in the order in which the driver's function has left them to it.
 //!
+//! Who suspends the device waits until the thread comes to an item of its own.
+//!
 //! Not here: what it runs (`path/map.rs` of blkmq), who leaves requests to it
 //! (`path/single/run.rs`).
-//! Kernel: kthread_worker_fn(), queue_kthread_work() in kernel/kthread.c, map_tio_request() in
-//! drivers/md/dm.c (4.5).
+//! Kernel: kthread_worker_fn(), queue_kthread_work(), flush_kthread_worker() in kernel/kthread.c,
+//! map_tio_request() in drivers/md/dm.c (4.5).
 
 use blkmq::path::{Frame, MapPath};
 use blkmq::request::{CpuId, QueueId, RequestId};
+use blkmq::tags::WaiterId;
+use blkmq::time::SimTime;
 
 use super::cpu::Mode;
 use super::cpus::Cpus;
@@ -16,13 +20,22 @@ use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
 
+/// A work item of such a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MapItem {
+    /// It maps this request.
+    Map(RequestId),
+    /// It wakes this task, which waits for what was before.
+    Flush(WaiterId),
+}
+
 /// What waits for one of these threads.
 #[derive(Clone, Debug)]
 struct Mapper {
     queue: QueueId,
     task: TaskId,
-    requests: Handed<RequestId>,
-    /// It has a request in hand (current_work): nobody need wake it.
+    items: Handed<MapItem>,
+    /// It has an item in hand (current_work): nobody need wake it.
     busy: bool,
 }
 
@@ -39,7 +52,7 @@ impl Mappers {
         self.all.push(Mapper {
             queue,
             task,
-            requests: Handed::with_capacity(room),
+            items: Handed::with_capacity(room + 1),
             busy: false,
         });
     }
@@ -50,33 +63,45 @@ impl Mappers {
         cpus: &mut Cpus,
         tasks: &mut Tasks,
         id: CpuId,
-        (queue, rq): (QueueId, RequestId),
+        (queue, item): (QueueId, MapItem),
     ) {
         let mapper = self.all.iter_mut().find(|of| of.queue == queue);
         let mapper = mapper.expect("such a queue has a thread");
-        mapper.requests.give(cpus.at(id), rq);
+        mapper.items.give(cpus.at(id), item);
         if !mapper.busy {
             cpus.charge(id, Step::Wake);
         }
         tasks.wake(cpus, mapper.task, id, cpus.at(id));
     }
 
-    /// The thread takes its next request.
-    pub(super) fn turn(&mut self, cpus: &mut Cpus, id: CpuId, number: usize) -> Turn {
+    /// The thread takes its next item.
+    pub(super) fn turn(
+        &mut self,
+        cpus: &mut Cpus,
+        tasks: &mut Tasks,
+        id: CpuId,
+        number: usize,
+    ) -> Turn {
         let mapper = &mut self.all[number];
-        let rq = mapper.requests.take(cpus.at(id));
-        mapper.busy = rq.is_some();
-        let Some(rq) = rq else {
-            return mapper.requests.next_time().map_or(Turn::Sleep, Turn::Pause);
+        let item = mapper.items.take(cpus.at(id));
+        mapper.busy = item.is_some();
+        let Some(item) = item else {
+            return mapper.items.next_time().map_or(Turn::Sleep, Turn::Pause);
         };
         cpus.charge_as(id, Step::Worker, Mode::System);
-        cpus.push(id, Frame::Map(MapPath::new(mapper.queue, rq)));
+        match item {
+            MapItem::Map(rq) => cpus.push(id, Frame::Map(MapPath::new(mapper.queue, rq))),
+            MapItem::Flush(waiter) => {
+                cpus.charge(id, Step::Wake);
+                tasks.wake(cpus, TaskId(waiter.0), id, SimTime::ZERO);
+            }
+        }
         Turn::Again
     }
 
     /// A request waits for its thread.
     pub(super) fn has(&self, queue: QueueId, rq: RequestId) -> bool {
         let mut all = self.all.iter().filter(|of| of.queue == queue);
-        all.any(|of| of.requests.iter().any(|&other| other == rq))
+        all.any(|of| of.items.iter().any(|&item| item == MapItem::Map(rq)))
     }
 }

@@ -190,7 +190,10 @@ impl Simulator {
                 dmsetup.turn(&mut self.cpus, numbers, times, id)
             }
             Program::Locker(locker) => locker.turn(&mut self.cpus, &self.layer.mq, id),
-            Program::Mapper(number) => self.mappers.turn(&mut self.cpus, id, *number),
+            Program::Mapper(number) => {
+                let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
+                self.mappers.turn(cpus, tasks, id, *number)
+            }
         };
         self.tasks[task].program = program;
         turn

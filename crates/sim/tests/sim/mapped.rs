@@ -67,7 +67,7 @@ pub(crate) struct Ran {
     pub(crate) issued: Vec<u64>,
     pub(crate) requeued: Vec<u64>,
     /// Times of D of the mapped queue.
-    upper_issues: Vec<SimTime>,
+    pub(crate) upper_issues: Vec<SimTime>,
     /// Virtual time it took, ns.
     took: u64,
 }

@@ -4,14 +4,14 @@
 
 use blkmq::dm::PathId;
 use blkmq::drive::{Follower, Ran};
-use blkmq::env::{Cpu, Slab, Solo};
+use blkmq::env::{Bit, Cpu, Slab, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{CpuId, QueueId};
+use blkmq::request::{CpuId, QueueId, Status};
 use blkmq::rules::Rules;
-use blkmq::time::Duration;
+use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator};
-use sim::plan::{Outage, Plan, Ratio};
+use sim::plan::{Outage, Plan, Ratio, Suspension};
 
 use crate::mapped::{Ran as Whole, assert_whole, below, fails_and_comes_back, run};
 use crate::runs;
@@ -196,4 +196,136 @@ fn a_completion_lost_below_is_followed_from_above() {
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
+}
+
+/// The device is suspended from then on for 20 ms, while paths fail; how many requests were mapped
+/// meanwhile, if it was suspended before all was over.
+fn mapped_while_suspended(
+    plan: &Plan,
+    change: impl FnOnce(&mut Simulator),
+) -> (Whole, Option<usize>) {
+    let mut plan = plan.clone();
+    let [suspension] = below(&mut plan).suspensions[..] else {
+        panic!("one suspension")
+    };
+    let ran = run(&plan, change);
+    let times = ran.simulator.recorder().suspensions[0];
+    let within = |since: SimTime, time: SimTime| since < time && time.0 < suspension.resume.0;
+    let count = times.suspended.map(|since| {
+        let issues = ran.upper_issues.iter();
+        issues.filter(|&&time| within(since, time)).count()
+    });
+    (ran, count)
+}
+
+/// Of the kernel `rules`: suspended at a moment of its own.
+fn suspended(rules: &str, seed: u64) -> Plan {
+    let mut plan = plan(rules, "noop", (2, 16), TWO_GROUPS);
+    fails_and_comes_back(&mut plan, seed);
+    let noflush = seed.is_multiple_of(2);
+    let mapped = below(&mut plan);
+    if !noflush {
+        // What is in flight fails with both paths then, as queue_if_no_path is off meanwhile.
+        mapped.outages.truncate(1);
+        mapped.messages.truncate(1);
+    }
+    mapped.interval = Duration::from_millis(1);
+    let at = Duration(seed * 7_000);
+    let resume = at + Duration::from_millis(20);
+    mapped.suspensions.push(Suspension {
+        at,
+        noflush,
+        resume,
+    });
+    plan
+}
+
+/// A hundred and twenty moments of a suspension: nothing is mapped meanwhile, and each request ends
+/// once, without an error.
+#[test]
+fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
+    for rules in kernels() {
+        let mut seen = [0; 2];
+        for seed in 0..40 {
+            let plan = suspended(rules, seed);
+            let at = below(&mut plan.clone()).suspensions[0].at;
+            let (ran, mapped) = mapped_while_suspended(&plan, |_| {});
+            let name = format!("{rules} seed {seed}");
+            let stall = ran.stall.as_ref();
+            assert!(stall.is_none(), "{name}: {}", stall.unwrap());
+            let recorder = ran.simulator.recorder();
+            assert!(
+                recorder.jobs.iter().all(|job| job.error == Status::Ok),
+                "{name}"
+            );
+            assert_eq!(recorder.total_ios, 200, "{name}");
+            let Some(mapped) = mapped else {
+                continue;
+            };
+            assert_eq!(mapped, 0, "{name}");
+            let took = recorder.suspensions[0].suspended.unwrap().0 - at.0;
+            seen[0] += 1;
+            seen[1] += u64::from(took > 10_000);
+        }
+        let [suspended, waited] = seen;
+        assert!(
+            suspended > 20 && waited > 5,
+            "{rules}: {suspended}, {waited}"
+        );
+    }
+}
+
+/// Behind that label of a suspension the queue is not stopped.
+#[derive(Debug)]
+struct NotStopped(&'static str);
+
+impl Follower<Solo> for NotStopped {
+    fn before(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+        if self.0 == "before" && frame.label().name() == "suspend.start-single" {
+            start(mq);
+        }
+    }
+    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, _cpu: &mut Cpu) {
+        if self.0 == "behind" && ran.was.label().name() == "suspend.stop-single" {
+            start(mq);
+        }
+    }
+    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
+    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+}
+
+/// Whoever has that queue's lock takes its mark down.
+fn start(mq: &BlkMq<Solo>) {
+    let single = mq.queue(QueueId(0)).single.as_ref();
+    single
+        .expect("of that kind")
+        .stopped
+        .clear(&mut Cpu::new(CpuId(0)));
+}
+
+#[test]
+fn who_does_not_stop_it_or_does_not_run_it_again_is_found_out() {
+    let mut seen = [0; 2];
+    for seed in 0..20 {
+        let mut plan = suspended("v4.12", seed);
+        // One I/O at a time: there are moments at which nothing is in flight.
+        plan.threads.truncate(1);
+        plan.threads[0].iodepth = 1;
+        let ignores = |simulator: &mut Simulator| simulator.follow(Box::new(NotStopped("behind")));
+        let (_, mapped) = mapped_while_suspended(&plan, ignores);
+        seen[0] += u64::from(mapped.is_some_and(|count| count > 0));
+        let leaves = |simulator: &mut Simulator| simulator.follow(Box::new(NotStopped("before")));
+        let (ran, _) = mapped_while_suspended(&plan, leaves);
+        if let Some(stall) = ran.stall {
+            seen[1] += 1;
+            assert!(!stall.requests.is_empty(), "{stall}");
+        }
+    }
+    let [mapped, left] = seen;
+    assert!(
+        mapped > 5 && left > 5,
+        "{mapped} of 20 mapped, {left} of 20 left"
+    );
 }

@@ -1,6 +1,8 @@
 //! A mapped queue of the single-queue kind over one path of blk-mq, letter by letter: what the
 //! driver's function leaves to the thread, and what the thread and both ends do with it.
 
+mod suspended;
+
 use core::ops::ControlFlow;
 
 use super::*;
@@ -36,6 +38,11 @@ struct Machinery {
     in_device: Vec<RequestId>,
     completed: Vec<RequestId>,
     ended: Vec<Status>,
+    /// Tasks that wait for the thread, and those that were woken.
+    flushes: Vec<WaiterId>,
+    woken: Vec<WaiterId>,
+    /// The context sleeps.
+    parked: bool,
 }
 
 struct On<'a> {
@@ -116,7 +123,8 @@ impl Driver for On<'_> {
     }
 
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("nobody sleeps here")
+        self.on.parked = true;
+        ControlFlow::Break(())
     }
 }
 
@@ -134,7 +142,9 @@ impl Machine for On<'_> {
         self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
     }
 
-    fn wake(&mut self, _waiter: WaiterId) {}
+    fn wake(&mut self, waiter: WaiterId) {
+        self.on.woken.push(waiter);
+    }
 
     fn time_out(&mut self, _queue: QueueId, _after: Duration) {}
 
@@ -146,6 +156,11 @@ impl Machine for On<'_> {
     fn map(&mut self, queue: QueueId, rq: RequestId) {
         assert_eq!(queue, TOP);
         self.on.to_map.push(rq);
+    }
+
+    fn flush_mapper(&mut self, queue: QueueId, waiter: WaiterId) {
+        assert_eq!(queue, TOP);
+        self.on.flushes.push(waiter);
     }
 
     fn run_queue(&mut self, queue: QueueId) {
@@ -209,9 +224,15 @@ impl Bench {
 
     /// Runs a frame to its end; the letters of it.
     fn run(&mut self, frame: Frame) -> String {
-        let mut stack = Stack::of(frame);
+        let letters = self.go_on(&mut Stack::of(frame));
+        assert!(!self.on.parked, "nobody wakes it");
+        letters
+    }
+
+    /// Runs a context to its end, or until it sleeps; the letters of it.
+    fn go_on(&mut self, stack: &mut Stack) -> String {
         let Bench { mq, cpu, on } = self;
-        let stack = &mut stack;
+        on.parked = false;
         drive(&mut On { mq, on }, mq, Context { cpu, stack }, Next::Step);
         core::mem::take(&mut self.on.letters).join(" ")
     }

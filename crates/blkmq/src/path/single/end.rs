@@ -5,7 +5,7 @@
 
 use super::{Own, SingleRun};
 use crate::elevator::queue_lock;
-use crate::env::{Answer, Cpu, Effect, Env, Slab, TraceAction};
+use crate::env::{Answer, Bit, Cpu, Effect, Env, Slab, TraceAction};
 use crate::path::{Call, Next, Traced, labels, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
@@ -103,7 +103,7 @@ impl SingleEnd {
                 own.requeue(self.rq, cpu);
                 let by_driver = own.settings.end_runs == EndRuns::ByDriver;
                 if by_driver {
-                    own.kick(cpu);
+                    own.run_later(cpu);
                 }
                 own.unlock(cpu);
                 self.at = if by_driver { At::Done } else { At::Run };
@@ -155,9 +155,8 @@ impl SingleEnd {
         (self.rq, self.status) = (RequestId(0), Status::Ok);
         let runs = own.settings.end_runs;
         if runs != EndRuns::ByDriver {
-            let mut state = own.single.state.held(cpu.id);
-            let was_stopped = core::mem::take(&mut state.stopped);
-            drop(state);
+            let was_stopped = own.single.stopped.peek();
+            own.single.stopped.mirror(cpu, false);
             if runs == EndRuns::IfStopped && was_stopped {
                 own.kick(cpu);
             }

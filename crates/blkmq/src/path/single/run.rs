@@ -109,7 +109,7 @@ impl SingleRun {
     }
 
     /// __blk_run_queue() under the queue's lock.
-    pub(super) fn called(queue: QueueId) -> SingleRun {
+    pub(in crate::path) fn called(queue: QueueId) -> SingleRun {
         SingleRun::new(queue, By::Holder, At::Start)
     }
 
@@ -166,7 +166,7 @@ impl SingleRun {
 
     fn start<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
         if !self.by.runs() {
-            let stopped = own.single.state.held(cpu.id).stopped;
+            let stopped = own.single.stopped.peek();
             let fires = !stopped && (own.remove_plug(cpu) || !own.q.settings.rotational);
             return match fires {
                 true => self.peeks(),
@@ -174,8 +174,7 @@ impl SingleRun {
             };
         }
         own.remove_plug(cpu);
-        let stopped = own.single.state.held(cpu.id).stopped;
-        if stopped || own.is_empty(cpu) {
+        if own.single.stopped.peek() || own.is_empty(cpu) {
             return self.ends(own, cpu);
         }
         let within = core::mem::replace(&mut own.single.state.held(cpu.id).runs, true);
@@ -341,9 +340,10 @@ impl SingleRun {
 
 /// The driver takes no more for now: one whose ends do not run the queue stops it, and the next end
 /// starts it again.
-fn stop<E: Env>(own: &Own<'_, E>, cpu: &Cpu) {
-    let stops = own.settings.end_runs == EndRuns::IfStopped;
-    own.single.state.held(cpu.id).stopped |= stops;
+fn stop<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) {
+    if own.settings.end_runs == EndRuns::IfStopped {
+        own.single.stopped.mirror(cpu, true);
+    }
 }
 
 /// __elv_next_request(): the head of the driver's list, or what the scheduler gives.

@@ -222,7 +222,7 @@ impl SingleSubmit {
             let mut state = own.single.state.held(cpu.id);
             state.limits.wait(asks.kind, cpu.task);
             drop(state);
-            return match self.unplugs(own, cpu) {
+            return match self.unplugs(own) {
                 true => self.call(SingleRun::unplugs(self.queue), At::Wait, cpu),
                 false => {
                     own.unlock(cpu);
@@ -323,7 +323,7 @@ impl SingleSubmit {
     fn out<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
         let of_queue = own.rules.plug == QueuePlug::OfQueue;
         let asks = self.then == ThenUnplug::Bio || !own.should_plug(cpu);
-        if of_queue && asks && self.unplugs(own, cpu) {
+        if of_queue && asks && self.unplugs(own) {
             return self.call(SingleRun::unplugs(self.queue), At::Leave, cpu);
         }
         self.leave(own, cpu)
@@ -331,9 +331,8 @@ impl SingleSubmit {
 
     /// __generic_unplug_device() would do something.
     #[expect(clippy::unused_self, reason = "one of its steps")]
-    fn unplugs<E: Env>(&self, own: &Own<'_, E>, cpu: &Cpu) -> bool {
-        let stopped = own.single.state.held(cpu.id).stopped;
-        !stopped && (own.single.plugged.peek() || !own.q.settings.rotational)
+    fn unplugs<E: Env>(&self, own: &Own<'_, E>) -> bool {
+        !own.single.stopped.peek() && (own.single.plugged.peek() || !own.q.settings.rotational)
     }
 
     fn leave<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {

@@ -18,10 +18,10 @@ pub(super) fn state_of(queue: &RequestQueue<Solo>, disk: &str) -> Option<String>
         true => "PLUGGED, and nobody unplugs it",
         false => "not plugged",
     };
-    let stopped = if state.stopped {
-        "STOPPED by its driver, "
-    } else {
-        ""
+    let stopped = match (single.stopped.peek(), queue.mapped.is_some()) {
+        (true, true) => "STOPPED by a suspension, ",
+        (true, false) => "STOPPED by its driver, ",
+        (false, _) => "",
     };
     let runs = if state.runs {
         "in the driver's function, "

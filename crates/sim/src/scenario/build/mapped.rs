@@ -83,9 +83,6 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
         (mapped.dm_mq_nr_hw_queues.is_some(), "dm_mq_nr_hw_queues"),
         (mapped.dm_mq_queue_depth.is_some(), "dm_mq_queue_depth"),
     ];
-    if !mapped.suspend.is_empty() {
-        return refused("suspend", format!("is not modelled: {}", hint(rules)));
-    }
     match keys.into_iter().find(|(told, _)| *told) {
         Some((_, key)) => refused(key, format!("means nothing here: {}", hint(rules))),
         None => Ok(old),
